@@ -1,0 +1,47 @@
+# Habits. `make demo` and `make test` set up what they need in .venv and work on a fresh clone.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: help setup demo test check lint types sql-format unit format bench clean
+
+help:            ## this list
+	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/: [^#]*##/\t/' | expand -t 16
+
+setup: $(VENV)/.ready  ## a virtual environment with everything the tests need
+
+$(VENV)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: setup      ## a sample release, built, and something worth looking at
+	$(BIN)/warehouse demo
+
+test: setup check  ## lint, types, SQL format and all tests
+
+check: lint types sql-format unit
+
+lint: setup      ## ruff: lint and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup     ## mypy, strict
+	$(BIN)/mypy
+
+sql-format: setup  ## sqlfluff: one style for all SQL
+	$(BIN)/sqlfluff lint --processes 2 models sql
+
+unit: setup      ## the tests alone
+	$(BIN)/pytest -n 2
+
+format: setup    ## put Python and SQL into shape
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+	$(BIN)/sqlfluff fix --processes 2 models sql
+
+bench: setup     ## ingest against a bare DuckDB load
+	$(BIN)/python -m bench.ingest
+
+clean:           ## everything that can be made again
+	rm -rf build dist data/sample .mypy_cache .ruff_cache .pytest_cache

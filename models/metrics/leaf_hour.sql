@@ -1,0 +1,51 @@
+/* ---
+about: What every leaf and storage leaf moved in one hour, on the side of its servers and on the side of the spines.
+partition: hour_utc
+grain: [cluster, switch, hour_utc]
+columns:
+  cluster: VARCHAR the cluster's folder
+  switch: VARCHAR leaf or storage leaf
+  hour_utc: TIMESTAMP the hour
+  access_in_bytes: BIGINT [B] bytes from servers
+  access_out_bytes: BIGINT [B] bytes to servers
+  uplink_in_bytes: BIGINT [B] bytes from spines
+  uplink_out_bytes: BIGINT [B] bytes to spines
+  in_bytes: BIGINT [B] bytes that entered through any port
+  out_bytes: BIGINT [B] bytes that left through any port
+  in_out_imbalance: DOUBLE [1] in_bytes / out_bytes - 1
+  leaving_share: DOUBLE [1] uplink_out_bytes / access_in_bytes, the share that leaves the leaf
+checks:
+  - total(in_bytes) = total(metrics.port_hour.in_bytes)
+  - total(out_bytes) = total(metrics.port_hour.out_bytes)
+  - "warn: starts_with(switch, 'ST-') or in_out_imbalance between -0.0001 and 0.0001 or in_out_imbalance is null"
+sources: docs/metrics/balance.md
+--- */
+WITH sides AS (
+    SELECT
+        h.cluster,
+        h.switch,
+        h.hour_utc,
+        sum(h.in_bytes) FILTER (WHERE p.port_class IN ('access', 'storage_access')) AS access_in_bytes,
+        sum(h.out_bytes) FILTER (WHERE p.port_class IN ('access', 'storage_access')) AS access_out_bytes,
+        sum(h.in_bytes) FILTER (WHERE p.port_class IN ('uplink', 'storage_uplink')) AS uplink_in_bytes,
+        sum(h.out_bytes) FILTER (WHERE p.port_class IN ('uplink', 'storage_uplink')) AS uplink_out_bytes,
+        sum(h.in_bytes) AS in_bytes,
+        sum(h.out_bytes) AS out_bytes
+    FROM metrics.port_hour AS h
+    JOIN topology.ports AS p ON p.cluster = h.cluster AND p.switch = h.switch AND p.port = h.port
+    GROUP BY h.cluster, h.switch, h.hour_utc
+)
+
+SELECT
+    cluster,
+    switch,
+    hour_utc,
+    coalesce(access_in_bytes, 0) AS access_in_bytes,
+    coalesce(access_out_bytes, 0) AS access_out_bytes,
+    coalesce(uplink_in_bytes, 0) AS uplink_in_bytes,
+    coalesce(uplink_out_bytes, 0) AS uplink_out_bytes,
+    in_bytes,
+    out_bytes,
+    in_bytes / nullif(out_bytes, 0) - 1 AS in_out_imbalance,
+    uplink_out_bytes / nullif(access_in_bytes, 0) AS leaving_share
+FROM sides

@@ -1,0 +1,49 @@
+/* ---
+about: Every stored poll of every port, as narrow as it can be kept. Read staging.port_counters for names, times and flags.
+partition: hour_utc
+grain: [hour_utc, port_key, offset_ms]
+columns:
+  hour_utc: TIMESTAMP the hour
+  port_key: INTEGER [1] the port, see staging.port_files
+  offset_ms: INTEGER [ms] time of the poll since the start of the hour
+  in_bytes_raw: BIGINT [B] bytes that entered the switch since the port's previous row, as stored
+  out_bytes_raw: BIGINT [B] bytes that left the switch since the port's previous row, as stored
+  in_packets: BIGINT [1] packets that entered
+  out_packets: BIGINT [1] packets that left
+  published_in_ratio: DOUBLE [%] as published, 1.6 times too low on 400G ports
+  published_out_ratio: DOUBLE [%] as published
+  fits: BOOLEAN whether the row is of its file's device, port and hour, and both clocks of the row agree
+checks:
+  - fits
+sources: docs/formats/port_counters.md
+--- */
+WITH keyed_files AS (          -- the path that is read, and what every row in it must say
+    SELECT
+        f.read_path,
+        p.hour_utc,
+        p.port_key,
+        p.device_name,
+        p.port,
+        epoch_us(p.hour_utc) // 1000 AS hour_ms
+    FROM staging.port_files AS p
+    JOIN raw.files AS f ON f.release_path = p.file AND f.hour_utc = p.hour_utc
+)
+
+SELECT
+    k.hour_utc,
+    k.port_key,
+    CAST(r.SaveTimeUTC - k.hour_ms AS INTEGER) AS offset_ms,
+    r.InOctets AS in_bytes_raw,
+    r.OutOctets AS out_bytes_raw,
+    r.InPkts AS in_packets,
+    r.OutPkts AS out_packets,
+    r.InRatio AS published_in_ratio,
+    r.OutRatio AS published_out_ratio,
+    -- SaveTime is the same instant in UTC+8 with a Chinese weekday in the middle
+    r.DeviceName = k.device_name
+    AND r.PortName = k.port
+    AND r.SaveTimeUTC - k.hour_ms BETWEEN 0 AND 3599999
+    AND CAST(replace(substr(r.SaveTime, 1, 10), '/', '-') || substr(r.SaveTime, 15) AS TIMESTAMP)
+    = epoch_ms(r.SaveTimeUTC + 28800000) AS fits
+FROM raw.port_counters AS r
+LEFT JOIN keyed_files AS k ON r.filename = k.read_path

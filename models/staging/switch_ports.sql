@@ -1,0 +1,62 @@
+/* ---
+about: Every leaf and storage-leaf port that the workbook or a counter file names, with its class and line rate from its name and number.
+grain: [cluster, switch, port]
+columns:
+  cluster: VARCHAR the cluster's folder
+  switch: VARCHAR short name of the switch
+  port: VARCHAR full name of the port
+  device_name: VARCHAR the switch's name for itself
+  role: VARCHAR leaf or storage_leaf
+  leaf_number: INTEGER [1] n of Leaf-n or ST-leaf-n
+  port_number: INTEGER [1] p of 1/0/p
+  port_class: VARCHAR access, uplink, spare, management, storage_access or storage_uplink
+  line_rate_bps: BIGINT [bit/s] 200e9, 400e9, management 1e9
+  has_counters: BOOLEAN whether a counter file of it is loaded
+sources: docs/formats/port_counters.md
+--- */
+WITH named AS (
+    SELECT cluster, switch, port, device_name, false AS has_counters
+    FROM staging.cluster_topology
+    UNION ALL
+    SELECT cluster, switch, port, device_name, true AS has_counters
+    FROM staging.port_files
+),
+
+ports AS (
+    SELECT
+        cluster,
+        switch,
+        port,
+        min(device_name) AS device_name,
+        CASE WHEN starts_with(switch, 'ST-') THEN 'storage_leaf' ELSE 'leaf' END AS role,
+        CAST(regexp_extract(switch, '([0-9]+)$', 1) AS INTEGER) AS leaf_number,
+        CAST(regexp_extract(port, '/([0-9]+)(:[0-9]+)?$', 1) AS INTEGER) AS port_number,
+        bool_or(has_counters) AS has_counters
+    FROM named
+    WHERE NOT starts_with(switch, 'spine-')
+    GROUP BY cluster, switch, port
+)
+
+SELECT
+    cluster,
+    switch,
+    port,
+    device_name,
+    role,
+    leaf_number,
+    port_number,
+    CASE
+        WHEN starts_with(port, 'M-GigabitEthernet') THEN 'management'
+        WHEN role = 'storage_leaf' AND port_number BETWEEN 55 AND 64 THEN 'storage_uplink'
+        WHEN role = 'storage_leaf' THEN 'storage_access'
+        WHEN starts_with(port, 'TwoHundredGigE') THEN 'access'
+        WHEN port_number BETWEEN 33 AND 62 THEN 'uplink'
+        ELSE 'spare'
+    END AS port_class,
+    CASE
+        WHEN starts_with(port, 'M-GigabitEthernet') THEN 1000000000
+        WHEN starts_with(port, 'TwoHundredGigE') THEN 200000000000
+        WHEN starts_with(port, 'FourHundredGigE') THEN 400000000000
+    END AS line_rate_bps,
+    has_counters
+FROM ports

@@ -1,0 +1,47 @@
+/* ---
+about: The groups of leaves that share their servers, and the number before their first server's; GPU-n has slot n - base.
+grain: [cluster, leaf_group]
+columns:
+  cluster: VARCHAR the cluster's folder
+  leaf_group: VARCHAR the group, Leaf-1..4
+  base: INTEGER [1] server number less slot, the commonest over the group's rows
+  servers: BIGINT [1] servers that the sheet places there
+sources: docs/metrics/topology.md
+--- */
+-- The slot is the last octet of a NIC's address: 10.107.(221 + leaf).slot.
+WITH placed AS (
+    SELECT
+        t.cluster,
+        s.leaf_group,
+        t.server,
+        t.server_number - CAST(split_part(t.nic_ip, '.', 4) AS INTEGER) AS base
+    FROM staging.cluster_topology AS t
+    JOIN topology.switches AS s ON s.cluster = t.cluster AND s.switch = t.switch
+),
+
+counted AS (
+    SELECT cluster, leaf_group, base, count(*) AS rows_of_base
+    FROM placed
+    WHERE base IS NOT NULL
+    GROUP BY cluster, leaf_group, base
+),
+
+commonest AS (
+    SELECT
+        cluster,
+        leaf_group,
+        base,
+        row_number() OVER (PARTITION BY cluster, leaf_group ORDER BY rows_of_base DESC, base) AS place
+    FROM counted
+),
+
+sizes AS (
+    SELECT cluster, leaf_group, count(DISTINCT server) AS servers
+    FROM placed
+    GROUP BY cluster, leaf_group
+)
+
+SELECT c.cluster, c.leaf_group, c.base, s.servers
+FROM commonest AS c
+JOIN sizes AS s ON s.cluster = c.cluster AND s.leaf_group = c.leaf_group
+WHERE c.place = 1

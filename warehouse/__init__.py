@@ -1,0 +1,78 @@
+"""A SQL warehouse for the public traces of GPU clusters that train large language models.
+
+>>> import warehouse                                    # doctest: +SKIP
+>>> connection = warehouse.open("build/warehouse")      # read-only DuckDB, every table in it
+>>> connection.sql("SELECT * FROM metrics.leaf_hour")
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    import duckdb
+
+    from warehouse.build import Result
+
+__version__ = "0.1.0"
+__all__ = ["__version__", "build", "open"]
+
+
+def open(target: str | Path = "build/warehouse", data: Sequence[str | Path] = ()) -> duckdb.DuckDBPyConnection:  # noqa: A001
+    """A read-only DuckDB connection to the published warehouse in `target`.
+
+    Parameters
+    ----------
+    target
+        The folder that `warehouse build --target` wrote.
+    data
+        More data folders to allow, where the raw files have moved since the build.
+
+    Raises
+    ------
+    warehouse.errors.QueryError
+        When there is no warehouse in `target`.
+    """
+    from pathlib import Path
+
+    from warehouse.serve.connect import connect
+
+    return connect(Path(target), [Path(folder) for folder in data])
+
+
+def build(
+    data: str | Path | Sequence[str | Path],
+    target: str | Path = "build/warehouse",
+    *,
+    project: str | Path | None = None,
+    select: Sequence[str] = (),
+    threads: int | None = None,
+    memory: str | None = None,
+    cluster: str | None = None,
+) -> Result:
+    """Build and publish a warehouse: what `warehouse build` does, without a word on the terminal.
+
+    Raises
+    ------
+    warehouse.errors.WarehouseError
+        With a sentence; the published warehouse is then as it was.
+    """
+    from warehouse.build import build as run_build
+    from warehouse.report import Silent
+    from warehouse.settings import settle
+
+    folders = [data] if isinstance(data, str) or not hasattr(data, "__iter__") else list(data)
+    settings = settle(
+        {
+            "data": [str(folder) for folder in folders],
+            "target": str(target),
+            "project": str(project) if project else None,
+            "threads": threads,
+            "memory": memory,
+            "cluster": cluster,
+        }
+    )
+    return run_build(settings, Silent(), select=select)

@@ -1,0 +1,202 @@
+"""`warehouse build`, from settings to a published warehouse."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from warehouse import __version__
+from warehouse.engines.base import Engine, Parts, Select, Source
+from warehouse.engines.duckdb import DuckDBEngine
+from warehouse.errors import SettingsError, WarehouseError
+from warehouse.formats import known_formats
+from warehouse.formats.base import Inventory
+from warehouse.graph import Graph
+from warehouse.intake import FILES, Intake, abouts, nothing_to_read, rim
+from warehouse.lock import hold
+from warehouse.manifest import Manifest, build_id, entry, last_manifest
+from warehouse.plan import Key, Plan
+from warehouse.project import Project
+from warehouse.publish import Entry, keep_last, now_utc, publish
+from warehouse.run import Outcome, Reporter, Run, contracts, reference_source
+from warehouse.settings import Settings
+from warehouse.store import CheckResult, Part, Store
+
+KEEP = 3
+_WORKER_MEMORY = 10**9
+"""Parts are made side by side only while each can have about this much memory."""
+
+
+class BuildReporter(Reporter):
+    """What a build tells, its beginning included."""
+
+    def found(self, inventory: Inventory) -> None:
+        """What the data folders hold."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a build did."""
+
+    build: str
+    target: Path
+    inventory: Inventory
+    outcome: Outcome
+    bytes: int
+    """Size of the published parts and the catalogue."""
+    changed: bool
+    """Whether this build differs from the one that was published before."""
+
+    def checks(self) -> list[tuple[Key, CheckResult]]:
+        """All check results."""
+        return [(key, one) for key, results in sorted(self.outcome.checks.items()) for one in results]
+
+
+def build(
+    settings: Settings,
+    reporter: BuildReporter,
+    *,
+    select: Sequence[str] = (),
+    keep: int = KEEP,
+    wait: bool = False,
+) -> Result:
+    """Build and publish.
+
+    Raises
+    ------
+    WarehouseError
+        Of a kind of `warehouse.errors`; whatever it is, the published warehouse is as it was.
+    """
+    if not settings.data:
+        raise SettingsError("no data folder given", hint="warehouse build -d DIR  (a release as downloaded, or a part of it)")
+    for root in settings.data:
+        if not root.exists():
+            raise SettingsError(f"no such data folder: {root}", hint="give an existing folder with --data")
+    _no_overlap(settings)
+    with hold(settings.target, wait=wait):
+        return _build(settings, reporter, select, keep)
+
+
+def _build(settings: Settings, reporter: BuildReporter, select: Sequence[str], keep: int) -> Result:
+    project = Project.open(settings.project)
+    store = Store(settings.target)
+    engine: Engine = DuckDBEngine(
+        threads=settings.threads, memory_bytes=settings.memory_bytes, spill=store.target / "cache" / "spill"
+    )
+    with closing(engine):
+        graph = load_graph(project, engine)
+        selected = graph.select(select) if select else None
+        formats = known_formats()
+        intake = Intake(settings.data, formats, store, cluster=settings.cluster)
+        if not any(file.is_read for file in intake.inventory.files):
+            raise nothing_to_read(intake.inventory)
+        reporter.found(intake.inventory)
+        last = last_manifest(store.target)
+        run = Run(
+            project,
+            graph,
+            intake,
+            store,
+            engine,
+            workers=max(1, min(settings.threads, settings.memory_bytes // _WORKER_MEMORY)),
+            reporter=reporter,
+            selected=selected,
+            last=_last_parts(last, store),
+        )
+        outcome = run.run()
+        parts = list(outcome.parts.values())
+        name = build_id(parts, contracts(graph), f"{engine.name} {engine.version}")
+        manifest = Manifest(
+            build=name,
+            engine=f"{engine.name} {engine.version}",
+            parts=tuple(entry(part, store.target) for part in parts),
+            stale=tuple(sorted(outcome.stale)),
+            data=tuple(str(root.absolute()) for root in settings.data),
+            published_utc=now_utc(),
+        )
+        entries = _entries(project, graph, intake, engine, outcome)
+    publish(store.target, entries, manifest, __version__)
+    keep_last(store.target, keep)
+    size = sum(part.bytes for part in parts) + (store.target / "warehouse.duckdb").stat().st_size
+    return Result(name, settings.target, intake.inventory, outcome, size, last is None or last.build != name)
+
+
+def load_graph(project: Project, engine: Engine) -> Graph:
+    """Parse, order and bind all models: after this, no model has a mistake that can be seen without rows."""
+    known = rim(known_formats()) | {name: one.columns for name, one in project.references.items()}
+    graph = Graph.build(project, known, engine)
+    graph.bind(engine)
+    return graph
+
+
+def _no_overlap(settings: Settings) -> None:
+    target = settings.target.absolute()
+    for root in settings.data:
+        if target == root.absolute() or target in root.absolute().parents:
+            raise SettingsError(f"the data folder {root} lies inside the target {settings.target}")
+
+
+def _last_parts(last: Manifest | None, store: Store) -> dict[tuple[str, str], Part]:
+    found = {}
+    for said in last.parts if last else ():
+        model, partition = str(said["model"]), str(said["partition"] or "all")
+        part = store.find(model, partition, str(said["fingerprint"]))
+        if part is not None:
+            found[model, partition] = part
+    return found
+
+
+def _entries(project: Project, graph: Graph, intake: Intake, engine: Engine, outcome: Outcome) -> list[Entry]:
+    """The catalogue: raw and reference relations, then models in order."""
+    plan = Plan(graph, intake)
+    about = abouts(list(intake.formats.values()))
+    entries = [_raw_entry(name, columns, about[name], intake, engine) for name, columns in graph.rim.items() if name in about]
+    entries += [
+        Entry(one.name, one.about, "reference", reference_source(one), one.columns, file=f"data/{one.path.name}")
+        for one in project.references.values()
+    ]
+    for name in graph.order:
+        node = graph.nodes[name]
+        model = node.model
+        parts = outcome.of(name)
+        source: Source = Parts(model.columns, tuple(part.path for part in parts))
+        kind = "partitioned" if plan.is_partitioned(name) else "table"
+        if model.materialize == "view":
+            source, kind = Select(node.sql, model.columns), "view"
+        entries.append(
+            Entry(
+                name,
+                model.about,
+                kind,
+                source,
+                model.columns,
+                grain=model.grain,
+                partition=model.partition,
+                rows=None if kind == "view" else sum(part.rows for part in parts),
+                bytes=None if kind == "view" else sum(part.bytes for part in parts),
+                file=model.shown_path,
+                sources=model.sources,
+                reads=node.reads,
+                stale=name in outcome.stale,
+                checks=tuple(
+                    (key.partition, result)
+                    for key, results in sorted(outcome.checks.items())
+                    if key.model == name
+                    for result in results
+                ),
+            )
+        )
+    return entries
+
+
+def _raw_entry(name: str, columns: tuple, about: str, intake: Intake, engine: Engine) -> Entry:  # type: ignore[type-arg]
+    source = intake.source(name, None, engine)
+    listed = name in (FILES, "raw.rejected_rows")
+    rows = len(intake.inventory.files) if name == FILES else None
+    return Entry(name, about, "table" if listed else "raw", source, columns, rows=rows)
+
+
+__all__ = ["BuildReporter", "Result", "WarehouseError", "build", "load_graph"]

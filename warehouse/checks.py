@@ -1,0 +1,121 @@
+"""Checks: what must hold for the rows of a model, in a line each.
+
+    unique(a, b)                              no two rows share these columns
+    not null(a, b)                            no NULL in these columns
+    references(a, b) -> model(c, d)           every (a, b) that is not NULL stands in the other relation
+    total(x) = total(model.y)                 the two sums are equal (NULL counts as 0)
+    rows >= 1, rows = 24, rows between a and b   the number of rows
+    none: SELECT ...                          free SQL that must give no row; `this` is the model's own relation
+    x between 0 and 1 or x is null            anything else: a condition that must be true for every row
+
+`warn: ` before a line reports it without stopping the build. The grain is always checked: unique, no NULL.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from warehouse.errors import ModelError
+from warehouse.model import Check, Model
+
+_UNIQUE = re.compile(r"^unique\((?P<columns>[^)]+)\)$", re.IGNORECASE)
+_NOT_NULL = re.compile(r"^not null\((?P<columns>[^)]+)\)$", re.IGNORECASE)
+_REFERENCES = re.compile(
+    r"^references\((?P<columns>[^)]+)\)\s*->\s*(?P<relation>\w+\.\w+)\((?P<others>[^)]+)\)$", re.IGNORECASE
+)
+_TOTAL = re.compile(
+    r"^total\((?P<mine>.+?)\)\s*=\s*total\((?P<relation>\w+\.\w+)\.(?P<other>\w+)\)$", re.IGNORECASE
+)
+_ROWS = re.compile(r"^rows\s+(?P<bound>(?:[<>]=?|=)\s*\d+|between\s+\d+\s+and\s+\d+)$", re.IGNORECASE)
+_NONE = re.compile(r"^none:\s*(?P<select>(?:select|with|from)\b.+)$", re.IGNORECASE)
+_RELATION = re.compile(r"\b((?:raw|reference|staging|topology|metrics)\.[a-z_][a-z0-9_]*)\b")
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A check as SQL over a relation."""
+
+    failing: str
+    """A SELECT of the failing rows."""
+    predicate: str | None = None
+    """For checks of single rows: the condition, so that many can share one scan."""
+
+
+def relations_of(check: Check) -> list[str]:
+    """The other relations that a check reads."""
+    for pattern in (_REFERENCES, _TOTAL):
+        match = pattern.match(check.text)
+        if match:
+            return [match["relation"]]
+    match = _NONE.match(check.text)
+    return sorted(set(_RELATION.findall(match["select"]))) if match else []
+
+
+def compile_check(check: Check, model: Model) -> Compiled:
+    """The SQL of one check.
+
+    Raises
+    ------
+    ModelError
+        At the check's line, when it names a column that the model does not have.
+    """
+    this = model.name
+    names = {column.name for column in model.columns}
+    text = check.text
+    if match := _UNIQUE.match(text):
+        columns = ", ".join(_known(match["columns"], names, check))
+        return Compiled(f"SELECT {columns}, count(*) AS rows FROM {this} GROUP BY {columns} HAVING count(*) > 1")
+    if match := _NOT_NULL.match(text):
+        condition = " AND ".join(f"{name} IS NOT NULL" for name in _known(match["columns"], names, check))
+        return _of_rows(condition, model)
+    if match := _REFERENCES.match(text):
+        mine = _known(match["columns"], names, check)
+        others = [name.strip() for name in match["others"].split(",")]
+        present = " AND ".join(f"a.{name} IS NOT NULL" for name in mine)
+        same = " AND ".join(f"a.{name} = b.{other}" for name, other in zip(mine, others, strict=True))
+        return Compiled(f"SELECT a.* FROM {this} AS a ANTI JOIN {match['relation']} AS b ON {same} WHERE {present}")
+    if match := _TOTAL.match(text):
+        return Compiled(
+            f"SELECT * FROM (SELECT coalesce(sum({match['mine']}), 0) AS total FROM {this}), "
+            f"(SELECT coalesce(sum({match['other']}), 0) AS expected FROM {match['relation']}) "
+            "WHERE total <> expected"
+        )
+    if match := _ROWS.match(text):
+        return Compiled(f"SELECT * FROM (SELECT count(*) AS rows FROM {this}) WHERE NOT (rows {match['bound']})")
+    if match := _NONE.match(text):
+        return Compiled(re.sub(r"\bthis\b", this, match["select"]))
+    return _of_rows(text, model)
+
+
+def grain_check(model: Model) -> str:
+    """Failing rows of the grain on a sorted part: neighbours that do not ascend, or a NULL.
+
+    One pass without a hash table, since parts are written in the order of their grain.
+    """
+    names = model.grain
+    lags = ", ".join(f"lag({name}) OVER () AS previous_{position}" for position, name in enumerate(names))
+    return (
+        f"SELECT {', '.join(names)} FROM (SELECT {', '.join(names)}, {lags} FROM {model.name}) "
+        f"WHERE {_not_ascending(names)} OR {' OR '.join(f'{name} IS NULL' for name in names)}"
+    )
+
+
+def _not_ascending(names: Sequence[str]) -> str:
+    condition = f"{names[-1]} <= previous_{len(names) - 1}"
+    for position, name in reversed(list(enumerate(names[:-1]))):
+        condition = f"{name} < previous_{position} OR ({name} = previous_{position} AND ({condition}))"
+    return f"({condition})"
+
+
+def _of_rows(condition: str, model: Model) -> Compiled:
+    return Compiled(f"SELECT * FROM {model.name} WHERE ({condition}) IS NOT TRUE", condition)
+
+
+def _known(listed: str, names: set[str], check: Check) -> list[str]:
+    columns = [name.strip() for name in listed.split(",")]
+    for name in columns:
+        if name not in names:
+            raise ModelError(f"the check names {name}, which is no column of the model", place=check.place)
+    return columns

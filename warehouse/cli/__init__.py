@@ -1,0 +1,70 @@
+"""The command line: one module a group of commands; each imports what it needs when it runs."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from warehouse import __version__
+from warehouse.errors import WarehouseError
+
+INTERRUPTED = 130
+EXAMPLES = """\
+examples:
+  warehouse demo                                a planted sample, built and shown
+  warehouse doctor -d ~/downloads/release       what is in there, and what is not
+  warehouse build -d ~/downloads/release        read, join, check, publish
+  warehouse sql -q nic --server GPU-35          a named query
+  warehouse sql "FROM metrics.leaf_hour"        your own
+  warehouse export tables/                      Parquet and CSV with a manifest
+
+Each option can also stand in warehouse.toml or in WAREHOUSE_DATA, WAREHOUSE_TARGET ...
+Exit status: 0 done, 1 a model or check failed, 2 usage or SQL, 3 target is held, 130 interrupted.
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    from warehouse.cli import ask, building, data, share, start
+
+    top = argparse.ArgumentParser(
+        prog="warehouse",
+        description="A SQL warehouse for the public traces of GPU clusters that train large language models.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    top.add_argument("--version", action="version", version=f"warehouse {__version__}")
+    commands = top.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True)
+    for group in (building, ask, data, share, start):
+        group.add(commands)
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit status. Errors are one sentence on stderr, never a traceback."""
+    top = parser()
+    given, rest = top.parse_known_args(arguments)
+    if rest and not getattr(given, "takes_parameters", False):
+        top.error(f"unrecognized arguments: {' '.join(rest)}")
+    given.rest = rest
+    try:
+        return int(given.run(given))
+    except WarehouseError as error:
+        say_error(error)
+        return error.exit_status
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)  # noqa: T201
+        return INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def say_error(error: WarehouseError) -> None:
+    """The error on stderr: what and where, then details and what to do, indented."""
+    head = f"{error.place}: {error.message}" if error.place else error.message
+    print(f"error: {head}", file=sys.stderr)  # noqa: T201
+    for line in (*error.details, *([error.hint] if error.hint else [])):
+        print(f"       {line.strip()}", file=sys.stderr)  # noqa: T201

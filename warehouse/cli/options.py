@@ -1,0 +1,51 @@
+"""Options that several commands share, and the settings that follow from them."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from warehouse.settings import Settings, settle
+
+Commands = Any  # argparse._SubParsersAction has no public name
+
+
+def command(commands: Commands, name: str, about: str, example: str, **more: object) -> argparse.ArgumentParser:
+    """Add a command: its sentence, its example, its options in `more`."""
+    return commands.add_parser(  # type: ignore[no-any-return]
+        name,
+        help=about,
+        description=about[0].upper() + about[1:] + ".",
+        epilog=f"example:\n  {example}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        **more,
+    )
+
+
+def add_target(one: argparse.ArgumentParser) -> None:
+    """`--target`."""
+    one.add_argument("-t", "--target", metavar="DIR", help="the warehouse's folder (default build/warehouse)")
+
+
+def add_data(one: argparse.ArgumentParser) -> None:
+    """`--data`, `--cluster`."""
+    one.add_argument(
+        "-d", "--data", metavar="DIR", action="append", help="a release, a part of it, or its archive; may be repeated"
+    )
+    one.add_argument("--cluster", metavar="NAME", help="name for files below no cluster's folder")
+
+
+def add_project(one: argparse.ArgumentParser) -> None:
+    """`--project`."""
+    one.add_argument("--project", metavar="DIR", help="a folder with models of your own, see `warehouse init`")
+
+
+def add_engine(one: argparse.ArgumentParser) -> None:
+    """`--threads`, `--memory`."""
+    one.add_argument("--threads", metavar="N", help="cores to use (default all)")
+    one.add_argument("--memory", metavar="SIZE", help="memory that the engine may use (default 2GB)")
+
+
+def settings(given: argparse.Namespace) -> Settings:
+    """The settled settings of a command."""
+    return settle({key: getattr(given, key, None) for key in ("data", "target", "project", "threads", "memory", "cluster")})

@@ -1,0 +1,110 @@
+"""What an engine must do. The runner speaks to this, and to nothing below it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from warehouse.model import Column
+
+
+class EngineError(Exception):
+    """The engine refused or failed: its sentence, and the byte in the author's SELECT where it points."""
+
+    def __init__(
+        self, message: str, *, offset: int | None = None, name: str | None = None, candidates: Sequence[str] = ()
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.offset = offset
+        self.name = name
+        self.candidates = tuple(candidates)
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """What the engine's own parser says of a SELECT."""
+
+    reads: tuple[str, ...]
+    """`schema.name` of every relation, sorted."""
+    canonical: str
+    """The same for two texts that differ only in comments and formatting."""
+
+
+@dataclass(frozen=True)
+class Empty:
+    """A relation with columns and no rows."""
+
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Parquet files of one relation, in order."""
+
+    columns: tuple[Column, ...]
+    paths: tuple[Path, ...]
+
+
+@dataclass(frozen=True)
+class CsvFiles:
+    """CSV files with a header line and these columns, in this order."""
+
+    columns: Mapping[str, str]
+    paths: tuple[Path, ...]
+    quote: str = ""
+    filename: bool = True
+    """Whether the relation gains `filename`, the path that a row was read from."""
+
+
+@dataclass(frozen=True)
+class Select:
+    """A SELECT and the contract that its rows are cast to."""
+
+    sql: str
+    columns: tuple[Column, ...]
+
+
+Source = Empty | Parts | CsvFiles | Select
+
+
+class Scratch(Protocol):
+    """A namespace in which relations are bound to sources and a SELECT can run."""
+
+    def describe(self, sql: str) -> list[tuple[str, str]]:
+        """(name, type) of each column that the SELECT gives. Raises EngineError."""
+        ...
+
+    def write(self, select: Select, path: Path, order: Sequence[str]) -> int:
+        """Write the rows, cast to their contract, in this order (as they come if empty); their number."""
+        ...
+
+    def rows(self, sql: str, limit: int | None = None) -> list[tuple[object, ...]]:
+        """The rows of a SELECT of the runner's own (checks)."""
+        ...
+
+
+class Engine(Protocol):
+    """One engine, open for one build."""
+
+    name: str
+    version: str
+
+    def parse(self, sql: str) -> Parsed:
+        """Read a SELECT without running it. Raises EngineError."""
+        ...
+
+    def scratch(self, sources: Mapping[str, Source]) -> AbstractContextManager[Scratch]:
+        """A namespace with these relations (`schema.name` -> source)."""
+        ...
+
+    def write_rows(self, columns: Mapping[str, str], json_lines: Path, path: Path) -> int:
+        """Turn a file of JSON objects, a row each, into a part; the number of rows."""
+        ...
+
+    def close(self) -> None:
+        """Let go of memory and files."""
+        ...

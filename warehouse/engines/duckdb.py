@@ -1,0 +1,275 @@
+"""DuckDB, embedded: the default engine.
+
+The author's own text runs, wrapped on its first line only, so that DuckDB's positions are the author's. Each
+scratch is an attached in-memory catalogue of its own: independent parts run side by side on cursors of one
+instance, which holds one limit of threads and memory for all of them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+
+from warehouse.engines.base import CsvFiles, Empty, EngineError, Parsed, Parts, Select, Source
+from warehouse.model import Column
+
+_POSITIONS = ("query_location", "query_location_length")
+
+
+def literal(value: object) -> str:
+    """A value as a SQL literal.
+
+    >>> literal("it's"), literal([1, None])
+    ("'it''s'", '[1, NULL]')
+    """
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return repr(value)
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(literal(item) for item in value)}]"
+    return "'" + str(value).replace("'", "''") + "'"
+
+
+def identifier(name: str) -> str:
+    """A name as a quoted SQL identifier.
+
+    >>> identifier('a"b')
+    '"a""b"'
+    """
+    return '"' + name.replace('"', '""') + '"'
+
+
+def qualified(relation: str) -> str:
+    """`schema.name` with both quoted."""
+    schema, _, name = relation.partition(".")
+    return f"{identifier(schema)}.{identifier(name)}"
+
+
+def source_sql(source: Source) -> str:
+    """The SELECT that gives a source's rows, cast to its columns."""
+    if isinstance(source, Select):
+        return f"SELECT {casts(source.columns)} FROM ({source.sql}\n)"
+    if isinstance(source, CsvFiles) and source.paths:
+        return f"SELECT * FROM {csv_scan(source)}"
+    if isinstance(source, Parts) and source.paths:
+        names = ", ".join(identifier(column.name) for column in source.columns)
+        paths = literal([str(path) for path in source.paths])
+        return f"SELECT {names} FROM read_parquet({paths}, hive_partitioning=false)"
+    types = (
+        {**source.columns, **({"filename": "VARCHAR"} if source.filename else {})}
+        if isinstance(source, CsvFiles)
+        else {column.name: column.type for column in source.columns}
+    )
+    empty = ", ".join(f"CAST(NULL AS {kind}) AS {identifier(name)}" for name, kind in types.items())
+    return f"SELECT {empty} WHERE false"
+
+
+def casts(columns: Sequence[Column]) -> str:
+    """The outermost projection: every column cast to its contract."""
+    return ", ".join(
+        f"CAST({identifier(column.name)} AS {column.type}) AS {identifier(column.name)}" for column in columns
+    )
+
+
+def csv_scan(source: CsvFiles) -> str:
+    """A read_csv call with declared columns; nothing is sniffed, and a bad row is an error."""
+    columns = ", ".join(f"{literal(name)}: {literal(kind)}" for name, kind in source.columns.items())
+    return (
+        f"read_csv({literal(patterns(source.paths))}, auto_detect=false, header=true, delim=',', "
+        f"quote={literal(source.quote)}, escape={literal(source.quote)}, columns={{{columns}}}, "
+        f"filename={literal(source.filename)}, hive_partitioning=false)"
+    )
+
+
+def patterns(paths: Sequence[Path]) -> list[str]:
+    """The paths as few globs: one a folder and suffix where it names exactly these files, else the paths."""
+    wanted: dict[tuple[Path, str], set[str]] = {}
+    for path in paths:
+        suffix = path.name[path.name.index(".") :] if "." in path.name else ""
+        wanted.setdefault((path.parent, suffix), set()).add(path.name)
+    found = []
+    for (folder, suffix), names in wanted.items():
+        there = {path.name for path in folder.iterdir() if path.name.endswith(suffix)} if suffix else set()
+        if there == names:
+            found.append(f"{escape_glob(str(folder))}/*{suffix}")
+        else:
+            found += [escape_glob(str(folder / name)) for name in sorted(names)]
+    return found
+
+
+def escape_glob(path: str) -> str:
+    """A path in which DuckDB's glob reads every character as itself.
+
+    >>> escape_glob("/a [1]/*.csv")
+    '/a [[]1]/[*].csv'
+    """
+    return "".join(f"[{char}]" if char in "[*?" else char for char in path)
+
+
+class DuckDBEngine:
+    """One in-process DuckDB instance."""
+
+    name = "duckdb"
+    version = duckdb.__version__
+
+    def __init__(self, *, threads: int, memory_bytes: int, spill: Path) -> None:
+        self._instance = duckdb.connect(
+            config={
+                "threads": threads,
+                "memory_limit": f"{memory_bytes // 2**20}MiB",
+                "temp_directory": str(spill),
+                "autoinstall_known_extensions": False,
+                "autoload_known_extensions": False,
+                "errors_as_json": True,
+            }
+        )
+        self._numbers = itertools.count(1)
+        self._open = threading.Lock()
+
+    def parse(self, sql: str) -> Parsed:
+        """Read a SELECT with DuckDB's parser: its relations and its tree without positions."""
+        try:
+            row = self._instance.execute("SELECT json_serialize_sql(?::VARCHAR)", [sql]).fetchone()
+        except duckdb.Error as error:
+            raise _engine_error(error, sql, 0) from error
+        assert row is not None
+        tree = json.loads(row[0])
+        if tree["error"]:
+            position = tree.get("position")
+            raise EngineError(str(tree["error_message"]), offset=int(position) if position else None)
+        if len(tree["statements"]) != 1:
+            raise EngineError("a model is one SELECT, not several statements")
+        return Parsed(
+            reads=tuple(sorted(set(_relations(tree["statements"])))),
+            canonical=json.dumps(_without_positions(tree["statements"]), sort_keys=True, separators=(",", ":")),
+        )
+
+    @contextmanager
+    def scratch(self, sources: Mapping[str, Source]) -> Iterator[DuckDBScratch]:
+        """An attached in-memory catalogue with a view a relation."""
+        catalogue = f"scratch_{next(self._numbers)}"
+        cursor = self._instance.cursor()
+        with self._open:  # DuckDB refuses two catalogue changes at once
+            cursor.execute(f"ATTACH ':memory:' AS {catalogue}")
+            cursor.execute(f"USE {catalogue}")
+            for schema in sorted({relation.partition(".")[0] for relation in sources}):
+                cursor.execute(f"CREATE SCHEMA IF NOT EXISTS {identifier(schema)}")
+            for relation, source in _views_last(sources):
+                try:
+                    cursor.execute(f"CREATE VIEW {qualified(relation)} AS {source_sql(source)}")
+                except duckdb.Error as error:
+                    raise _engine_error(error, "", 0) from error
+        try:
+            yield DuckDBScratch(cursor)
+        finally:
+            with self._open:
+                cursor.execute("USE memory")
+                cursor.execute(f"DETACH {catalogue}")
+                cursor.close()
+
+    def write_rows(self, columns: Mapping[str, str], json_lines: Path, path: Path) -> int:
+        """Read JSON lines with declared columns and write them as a part, in their order."""
+        declared = ", ".join(f"{literal(name)}: {literal(kind)}" for name, kind in columns.items())
+        scan = (
+            f"read_json({literal(escape_glob(str(json_lines)))}, format='newline_delimited', columns={{{declared}}},"
+            " maximum_object_size=67108864)"
+        )
+        return _copy(self._instance.cursor(), f"SELECT * FROM {scan}", path, 0, "")
+
+    def close(self) -> None:
+        """Close the instance."""
+        self._instance.close()
+
+
+class DuckDBScratch:
+    """A cursor inside one scratch catalogue."""
+
+    def __init__(self, cursor: duckdb.DuckDBPyConnection) -> None:
+        self._cursor = cursor
+
+    def describe(self, sql: str) -> list[tuple[str, str]]:
+        """Bind the SELECT and name its columns, without running it."""
+        prefix = "SELECT * FROM ("
+        try:
+            self._cursor.execute(f"{prefix}{sql}\n) LIMIT 0")
+        except duckdb.Error as error:
+            raise _engine_error(error, sql, len(prefix)) from error
+        return [(str(column[0]), str(column[1])) for column in self._cursor.description or []]
+
+    def write(self, select: Select, path: Path, order: Sequence[str]) -> int:
+        """COPY the SELECT to Parquet: zstd, rows in the given order."""
+        prefix = f"SELECT {casts(select.columns)} FROM ("
+        by = f" ORDER BY {', '.join(identifier(name) for name in order)}" if order else ""
+        return _copy(self._cursor, f"{prefix}{select.sql}\n){by}", path, len(prefix), select.sql)
+
+    def rows(self, sql: str, limit: int | None = None) -> list[tuple[object, ...]]:
+        """Run a SELECT and fetch."""
+        try:
+            self._cursor.execute(sql)
+            return self._cursor.fetchall() if limit is None else self._cursor.fetchmany(limit)
+        except duckdb.Error as error:
+            raise _engine_error(error, sql, 0) from error
+
+
+def _copy(cursor: duckdb.DuckDBPyConnection, select: str, path: Path, prefix: int, sql: str) -> int:
+    copy = "COPY ("
+    try:
+        cursor.execute(f"{copy}{select}) TO {literal(str(path))} (FORMAT parquet, COMPRESSION zstd)")
+        row = cursor.fetchone()
+    except duckdb.Error as error:
+        raise _engine_error(error, sql, len(copy) + prefix) from error
+    assert row is not None
+    return int(row[0])
+
+
+def _views_last(sources: Mapping[str, Source]) -> list[tuple[str, Source]]:
+    """Sources in the given order, those that read other sources after them."""
+    return sorted(sources.items(), key=lambda item: isinstance(item[1], Select))
+
+
+def _relations(node: object) -> Iterator[str]:
+    """Every relation of the tree that stands in a schema; names without one are CTEs."""
+    if isinstance(node, dict):
+        if node.get("type") == "BASE_TABLE" and node.get("schema_name"):
+            yield f"{node['schema_name']}.{node['table_name']}"
+        for value in node.values():
+            yield from _relations(value)
+    elif isinstance(node, list):
+        for item in node:
+            yield from _relations(item)
+
+
+def _without_positions(node: object) -> object:
+    if isinstance(node, dict):
+        return {key: _without_positions(value) for key, value in node.items() if key not in _POSITIONS}
+    if isinstance(node, list):
+        return [_without_positions(item) for item in node]
+    return node
+
+
+def _engine_error(error: duckdb.Error, sql: str, prefix: int) -> EngineError:
+    """DuckDB's error as ours; its JSON form holds the position as a byte of the statement."""
+    text = str(error)
+    start = text.find("{")
+    if start < 0:
+        return EngineError(text.strip().splitlines()[0])
+    try:
+        said = json.loads(text[start:])
+    except json.JSONDecodeError:
+        return EngineError(text.strip().splitlines()[0])
+    message = str(said.get("exception_message", text)).strip().splitlines()[0]
+    offset = int(said["position"]) - prefix if said.get("position", "").isdigit() else None
+    if offset is not None and not 0 <= offset <= len(sql.encode()):
+        offset = None
+    columns = str(said.get("candidates", "")) if said.get("error_subtype") == "COLUMN_NOT_FOUND" else ""
+    candidates = [name.strip(' "') for name in columns.split(",") if name.strip()]
+    return EngineError(message, offset=offset, name=said.get("name") or None, candidates=candidates)

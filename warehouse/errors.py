@@ -1,0 +1,106 @@
+"""What can go wrong, said once.
+
+WarehouseError                  exit 2   usage, nothing readable, no target
+├── SettingsError               exit 2   a flag, warehouse.toml or WAREHOUSE_* is wrong
+├── DataError                   exit 2   the raw files cannot be used as they are
+├── QueryError                  exit 2   ad-hoc SQL is refused or fails
+├── ModelError                  exit 1   a model, macro or front matter is wrong
+│   └── CheckError              exit 1   a check of a model failed
+└── LockedError                 exit 3   another build holds the target
+
+Each holds one sentence (what), a place (`file:line:col`) where there is one, and a hint (what to do).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Place:
+    """A position in a file that a person wrote; line and column start at 1."""
+
+    path: Path | str
+    line: int | None = None
+    column: int | None = None
+
+    def __str__(self) -> str:
+        parts = [str(self.path)]
+        if self.line is not None:
+            parts.append(str(self.line))
+            if self.column is not None:
+                parts.append(str(self.column))
+        return ":".join(parts)
+
+
+class WarehouseError(Exception):
+    """The base of all errors that end in a sentence for the user, never in a traceback."""
+
+    exit_status = 2
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        place: Place | None = None,
+        hint: str | None = None,
+        details: Sequence[str] = (),
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.place = place
+        self.hint = hint
+        self.details = tuple(details)
+
+    def __str__(self) -> str:
+        """The whole message: place and sentence, then details and hint, a line each."""
+        head = f"{self.place}: {self.message}" if self.place else self.message
+        return "\n".join([head, *self.details, *([self.hint] if self.hint else [])])
+
+
+class SettingsError(WarehouseError):
+    """A flag, a key of warehouse.toml or an environment variable is wrong."""
+
+
+class DataError(WarehouseError):
+    """The raw files cannot be used as they are."""
+
+
+class QueryError(WarehouseError):
+    """Ad-hoc SQL is refused or fails."""
+
+
+class ModelError(WarehouseError):
+    """A model, a macro or front matter is wrong."""
+
+    exit_status = 1
+
+
+class CheckError(ModelError):
+    """A check of a model failed; `details` holds the first failing rows."""
+
+
+class LockedError(WarehouseError):
+    """Another build holds the target."""
+
+    exit_status = 3
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that `name` most likely stands for, or None.
+
+    >>> nearest("swtch", ["switch", "port"])
+    'switch'
+    """
+    by_folded = {candidate.lower(): candidate for candidate in known}
+    found = difflib.get_close_matches(name.lower(), by_folded, n=1, cutoff=0.6)
+    return by_folded[found[0]] if found else None
+
+
+def nearest_hint(name: str, known: Iterable[str]) -> str | None:
+    """`nearest: NAME` for an error's hint, or None where nothing is near."""
+    found = nearest(name, known)
+    return f"nearest: {found}" if found else None

@@ -1,0 +1,13 @@
+"""The raw formats, in order of precedence. A new format is one module and one line here."""
+
+from __future__ import annotations
+
+from warehouse.formats.base import Format
+
+
+def known_formats() -> tuple[Format, ...]:
+    """All formats; imported when asked for, since a build with nothing to do needs none."""
+    from warehouse.formats.zhejiang.port_counters import PORT_COUNTERS
+    from warehouse.formats.zhejiang.workbook import WORKBOOK
+
+    return (PORT_COUNTERS, WORKBOOK)

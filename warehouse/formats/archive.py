@@ -1,0 +1,254 @@
+"""Releases given as the archive they were downloaded as.
+
+An archive says itself where its members go, so none of it is believed: only plain files and folders are
+unpacked, only below the target, each name once, and no more members and bytes than allowed.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import shutil
+import stat
+import tarfile
+import uuid
+import zipfile
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import IO, TYPE_CHECKING, NamedTuple, cast
+
+import xxhash
+import zstandard
+
+from warehouse.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+MAX_BYTES = 200 * 2**30
+MAX_MEMBERS = 1_000_000
+CHUNK = 2**20
+
+_SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".tar.zst")
+_TAR_OVERHEAD = 16 * 2**10
+"""What a member may cost in a tar besides its content: headers, long names, padding."""
+_TAR_END = bytes(1024)
+"""A tar ends with two empty blocks; one without them was cut short."""
+
+
+class _Member(NamedTuple):
+    name: str
+    is_folder: bool
+    size: int
+    refusal: str | None
+    """Why it is neither a plain file nor a folder."""
+    open: Callable[[], IO[bytes]]
+
+
+def is_archive(path: Path) -> bool:
+    """Tell whether a path that was given as data is an archive, by its name."""
+    return _suffix(path) is not None and path.is_file()
+
+
+def unpack(archive: Path, into: Path, *, max_bytes: int = MAX_BYTES, max_members: int = MAX_MEMBERS) -> Path:
+    """Unpack an archive below `into`, once for the same content.
+
+    Parameters
+    ----------
+    archive
+        A zip or a tar, plain or compressed, as its suffix says.
+    into
+        The folder for unpacked archives, made if need be; nothing outside of it is written.
+    max_bytes, max_members
+        What the members may add up to.
+
+    Returns
+    -------
+    Path
+        `into/<hash of the content>/<name without suffix>`. It appears only when it is complete: members are
+        written aside and the folder is renamed, so that a killed run leaves nothing that looks finished.
+
+    Raises
+    ------
+    DataError
+        When the archive is damaged or too large, or has a member that must not be unpacked. It names both,
+        and nothing is kept.
+    """
+    suffix = _suffix(archive)
+    if suffix is None:
+        raise DataError(f"{archive}: not an archive", hint=f"known: {', '.join(_SUFFIXES)}")
+    try:
+        with archive.open("rb") as stream:
+            folder = into / _digest(stream)
+            done = folder / (archive.name[: -len(suffix)].strip(". ") or "archive")
+            if not done.is_dir():
+                stream.seek(0)
+                _unpack(stream, suffix, done, _Guard(archive, max_bytes, max_members))
+    except OSError as error:
+        raise DataError(f"{archive}: cannot be unpacked: {error.strerror or error}") from error
+    return done
+
+
+def _unpack(stream: IO[bytes], suffix: str, done: Path, guard: _Guard) -> None:
+    aside = done.parent.with_name(f".{done.parent.name}-{uuid.uuid4().hex}")
+    aside.mkdir(parents=True)
+    try:
+        members = _zip_members(stream, guard) if suffix == ".zip" else _tar_members(stream, suffix, guard)
+        for member in members:
+            target = aside / guard.admit(member)
+            if member.is_folder:
+                target.mkdir(parents=True, exist_ok=True)
+                continue
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with target.open("xb") as out:
+                written = sum(out.write(chunk) for chunk in _chunks(member, guard))
+            if written != member.size:
+                raise guard.refusal("truncated", member.name)
+        done.parent.mkdir(exist_ok=True)
+        try:
+            aside.rename(done)
+        except OSError:
+            if not done.is_dir():  # else another run was faster
+                raise
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+class _Guard:
+    """What was admitted so far, and what else may be."""
+
+    def __init__(self, archive: Path, max_bytes: int, max_members: int) -> None:
+        self.max_bytes, self.max_members = max_bytes, max_members
+        self._archive = archive
+        self._bytes = self._members = 0
+        self._files: set[PurePosixPath] = set()
+        self._folders = {PurePosixPath()}
+
+    def refusal(self, why: str, name: str | None = None) -> DataError:
+        """Make the error that ends the unpacking."""
+        member = f" member {name[:200]!r}:" if name is not None else ""
+        return DataError(f"{self._archive}:{member} {why}", hint="nothing of it was unpacked")
+
+    @contextmanager
+    def reading(self, name: str | None = None) -> Iterator[None]:
+        """Turn whatever a damaged archive raises into the error that names it."""
+        try:
+            yield
+        except DataError:
+            raise
+        except Exception as error:
+            raise self.refusal(f"truncated or damaged: {error or type(error).__name__}", name) from error
+
+    def admit(self, member: _Member) -> PurePosixPath:
+        """Give the member's place below the target, or refuse it."""
+        name = member.name
+        parts = [part for part in name.split("/") if part not in ("", ".")]
+        path = PurePosixPath(*parts)
+        if member.refusal:
+            raise self.refusal(member.refusal, name)
+        if name.startswith("/") or ".." in parts or "\\" in name:
+            raise self.refusal("its name leads out of the archive's own folder", name)
+        if name != name.encode(errors="replace").decode():
+            raise self.refusal("its name is not UTF-8", name)
+        above = set(path.parents)
+        if member.is_folder:
+            above.add(path)
+        elif path in self._files or path in self._folders:
+            raise self.refusal("its name is there twice", name)
+        if not self._files.isdisjoint(above):
+            raise self.refusal("its folder is also a file", name)
+        self._folders |= above
+        self._members += 1
+        if self._members > self.max_members:
+            raise self.refusal(f"more than {self.max_members:,} members", name)
+        if not member.is_folder:
+            self._files.add(path)
+            self._bytes += member.size
+        if self._bytes > self.max_bytes:
+            raise self.refusal(f"unpacks to more than {self.max_bytes:,} bytes", name)
+        return path
+
+
+class _Counted:
+    """A decompressed stream that ends in an error once it is longer than any allowed archive."""
+
+    def __init__(self, stream: IO[bytes], limit: int) -> None:
+        self._stream, self._left = stream, limit
+        self.tail = b""
+
+    def read(self, size: int) -> bytes:
+        """Read on; the last bytes are remembered."""
+        chunk = self._stream.read(min(size, self._left + 1))
+        self._left -= len(chunk)
+        if self._left < 0:
+            raise ValueError("it unpacks to more than is allowed")
+        self.tail = (self.tail + chunk)[-len(_TAR_END) :]
+        return chunk
+
+
+def _tar_members(stream: IO[bytes], suffix: str, guard: _Guard) -> Iterator[_Member]:
+    limit = guard.max_bytes + _TAR_OVERHEAD * (guard.max_members + 1)
+    with guard.reading(), _decompressed(stream, suffix) as whole:
+        plain = _Counted(whole, limit)
+        with tarfile.open(fileobj=cast("IO[bytes]", plain), mode="r|") as tar:
+            for info in tar:
+                refusal = None if info.isreg() or info.isdir() else "a device, pipe or unknown kind of file"
+                if info.issym() or info.islnk():
+                    refusal = "a link"
+                content = cast("Callable[[], IO[bytes]]", partial(tar.extractfile, info))
+                yield _Member(info.name, info.isdir(), info.size, refusal, content)
+        while plain.read(CHUNK):  # only the end of a compressed stream proves it whole
+            pass
+        if plain.tail != _TAR_END:
+            raise guard.refusal("truncated: it lacks the end of a tar")
+
+
+def _zip_members(stream: IO[bytes], guard: _Guard) -> Iterator[_Member]:
+    with guard.reading(), zipfile.ZipFile(stream) as package:
+        for info in package.infolist():
+            kind = stat.S_IFMT(info.external_attr >> 16)
+            refusal = (
+                None if kind in (0, stat.S_IFREG, stat.S_IFDIR) else "a device, pipe or unknown kind of file"
+            )
+            if kind == stat.S_IFLNK:
+                refusal = "a link"
+            elif info.flag_bits & 0x1:
+                refusal = "encrypted"
+            is_folder = info.is_dir() or kind == stat.S_IFDIR
+            yield _Member(info.filename, is_folder, info.file_size, refusal, partial(package.open, info))
+
+
+def _chunks(member: _Member, guard: _Guard) -> Iterator[bytes]:
+    with guard.reading(member.name), member.open() as content:
+        while chunk := content.read(CHUNK):
+            yield chunk
+
+
+def _decompressed(stream: IO[bytes], suffix: str) -> IO[bytes]:
+    if suffix in (".tar.gz", ".tgz"):
+        return cast("IO[bytes]", gzip.GzipFile(fileobj=stream))
+    if suffix == ".tar.xz":
+        return cast("IO[bytes]", lzma.LZMAFile(stream))
+    if suffix == ".tar.bz2":
+        return cast("IO[bytes]", bz2.BZ2File(stream))
+    if suffix == ".tar.zst":
+        reader = zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True)
+        return cast("IO[bytes]", reader)
+    return stream
+
+
+def _suffix(path: Path) -> str | None:
+    """Find the archive's suffix, as long as it was written."""
+    name = path.name.lower()
+    return next(
+        (suffix for suffix in sorted(_SUFFIXES, key=len, reverse=True) if name.endswith(suffix)), None
+    )
+
+
+def _digest(stream: IO[bytes]) -> str:
+    hasher = xxhash.xxh3_128()
+    while chunk := stream.read(CHUNK):
+        hasher.update(chunk)
+    return hasher.hexdigest()

@@ -1,0 +1,159 @@
+"""What a raw format says of its files, and what the inventory holds about each.
+
+A format is one module with one object. It knows how its files are named, what their header is, which
+relation of schema `raw` they join, and how a damaged file is mended. It knows nothing of models,
+engines or targets.
+
+Two kinds:
+
+- `CsvFormat`: the engine reads the files itself, with declared columns;
+- `TableFormat`: Python reads them (workbooks, logs, pickles) and hands over rows.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+READ, PARTIAL, SKIPPED, IGNORED, UNKNOWN = "read", "partial", "skipped", "ignored", "unknown"
+
+#: How files may be compressed, by suffix.
+COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
+
+
+@dataclass(frozen=True)
+class RawFile:
+    """One file of a data folder: a row of `raw.files`."""
+
+    path: Path
+    """Where it lies, absolute."""
+    release_path: str
+    """Its path in its release: starts with the cluster's folder, `/` between parts."""
+    bytes: int
+    mtime_ns: int
+    format: str | None = None
+    """`zhejiang.port_counters`; None when not recognised."""
+    cluster: str | None = None
+    hour_utc: datetime | None = None
+    """The hour whose rows it holds, UTC without zone, for formats that come by the hour."""
+    switch: str | None = None
+    """Short name (`Leaf-1`, `ST-leaf-1`) where one file holds one switch."""
+    device: str | None = None
+    """The switch's own DeviceName, as in the file's first row."""
+    port: str | None = None
+    """The port's full name where one file holds one port, as in the file's first row."""
+    status: str = UNKNOWN
+    reason: str | None = None
+    """Why it is not simply read: one clause, with the line where there is one."""
+    digest: str | None = None
+    """xxh3-128 of the content, hexadecimal; set while building."""
+    clean_path: Path | None = None
+    """The mended copy that is read instead, for a `partial` file."""
+
+    @property
+    def read_path(self) -> Path:
+        """The path that an engine reads: the file itself or its mended copy."""
+        return self.clean_path or self.path
+
+    @property
+    def is_read(self) -> bool:
+        """Whether its rows are in the warehouse."""
+        return self.status in (READ, PARTIAL)
+
+    def but(self, **changes: object) -> RawFile:
+        """A copy with these fields changed."""
+        return dataclasses.replace(self, **changes)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """A line that could not be read: a row of `staging.rejected_rows`."""
+
+    file: str
+    """The file's release path."""
+    line: int
+    """Line number in the file, the header being line 1 (for a workbook: the sheet's row)."""
+    reason: str
+    text: str
+    """The line as it stands, at most 500 characters."""
+
+
+@dataclass(frozen=True)
+class RawRelation:
+    """A relation of schema `raw` and what is promised about it."""
+
+    name: str
+    """`port_counters`, without the schema."""
+    about: str
+    columns: Mapping[str, str]
+    """Published column name -> DuckDB type, in file order. Every relation also has `filename` VARCHAR, last:
+    the path that was read (equal to `raw.files.read_path`)."""
+
+
+class Format(Protocol):
+    """What both kinds of format have."""
+
+    name: str
+    """`zhejiang.port_counters`"""
+    version: int
+    """Raised when the same file would give other rows: it is part of every fingerprint."""
+    relations: Sequence[RawRelation]
+
+    def claims(self, path: Path) -> bool:
+        """Whether a file of this name, in this folder, would be one of ours (nothing is opened)."""
+        ...
+
+    def inspect(self, file: RawFile) -> RawFile:
+        """Open the file, compare its header, fill in what the inventory needs.
+
+        Returns the file with `status` `read`, or `partial` (torn, to be mended), or `skipped` with the reason.
+        Reads a few kB, except of a compressed file, whose end is only known by reading all of it.
+        """
+        ...
+
+
+@runtime_checkable
+class CsvFormat(Format, Protocol):
+    """Files that the engine reads: one relation, declared columns, comma separated, header line."""
+
+    def mend(self, file: RawFile, clean: Path) -> Iterator[Rejected]:
+        """Write the file's good lines to `clean` (plain text, same header), yield the others."""
+        ...
+
+
+@runtime_checkable
+class TableFormat(Format, Protocol):
+    """Files that Python reads."""
+
+    def read(
+        self, files: Sequence[RawFile], relation: str, reject: list[Rejected]
+    ) -> Iterator[Mapping[str, object]]:
+        """Rows of `relation` (a name from `relations`) from these files, in order, as dictionaries.
+
+        Each row has every declared column and `filename`. A row that cannot be read is appended to
+        `reject` and left out.
+
+        Raises
+        ------
+        warehouse.errors.DataError
+            When the file as a whole cannot be used; the sentence names it.
+        """
+        ...
+
+
+@dataclass
+class Inventory:
+    """All files of the data folders, recognised or not, in order of release path."""
+
+    roots: tuple[Path, ...]
+    files: tuple[RawFile, ...]
+    rejected: tuple[Rejected, ...] = field(default=())
+
+    def of(self, relation_formats: Iterable[str]) -> tuple[RawFile, ...]:
+        """The files that are read for these formats."""
+        names = set(relation_formats)
+        return tuple(file for file in self.files if file.is_read and file.format in names)

@@ -1,0 +1,208 @@
+"""One walk over the data folders makes the inventory, `raw.files`.
+
+Every file is listed with what it was taken for: a format's name and `read`, or the reason why not.
+Nothing is guessed: a file that no format knows is `unknown`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from warehouse.errors import DataError
+from warehouse.formats.base import IGNORED, READ, SKIPPED, UNKNOWN, Format, Inventory, RawFile
+
+_STRAYS = re.compile(r"^(\.DS_Store|\._.*|Thumbs\.db|desktop\.ini|~\$.*|\.complete|__MACOSX)$", re.IGNORECASE)
+_PAPERS = re.compile(r"^(readme.*|licen[cs]e.*|.*\.md|.*\.txt|.*\.pdf|truth\.json)$", re.IGNORECASE)
+_CLUSTER_CHILDREN = ("trafficinfo", "taskinfo")
+
+
+def scan(
+    roots: Sequence[Path],
+    formats: Sequence[Format],
+    *,
+    cluster: str | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Inventory:
+    """List and recognise every file below `roots`.
+
+    Parameters
+    ----------
+    roots
+        Folders (or single files) as given with `--data`; each must exist.
+    formats
+        In order of precedence; the first that claims a file's name and accepts its header has it.
+    cluster
+        The name for files that lie below no folder that looks like a cluster's.
+    progress
+        Called with the number of files seen, now and then.
+
+    Raises
+    ------
+    DataError
+        When a folder does not exist or cannot be listed.
+    """
+    found: dict[Path, RawFile] = {}
+    named = _ClusterNames(cluster)
+    for root in roots:
+        start = root.absolute()
+        if not start.exists():
+            raise DataError(f"no such data folder: {root}", hint="give an existing folder with --data")
+        for path, entry in walk(start):
+            if path in found:
+                continue
+            found[path] = _recognise(path, entry, start, formats, named)
+            if progress and len(found) % 500 == 0:
+                progress(len(found))
+    files = sorted(found.values(), key=lambda file: (file.release_path, str(file.path)))
+    return Inventory(tuple(root.absolute() for root in roots), tuple(files))
+
+
+def walk(start: Path) -> Iterator[tuple[Path, os.stat_result | OSError]]:
+    """Every file below `start`, sorted by folder and name, with its stat or the error of asking for it.
+
+    Symlinks are followed; a folder reached twice (by device and inode) is listed once, so that a loop ends.
+    """
+    visited: set[tuple[int, int]] = set()
+    waiting = [start]
+    while waiting:
+        folder = waiting.pop()
+        try:
+            about = folder.stat()
+            if not stat.S_ISDIR(about.st_mode):
+                yield folder, about
+                continue
+            if (about.st_dev, about.st_ino) in visited:
+                continue
+            visited.add((about.st_dev, about.st_ino))
+            names = sorted(os.listdir(folder))
+        except OSError as error:
+            yield folder, error
+            continue
+        below = []
+        for name in names:
+            path = folder / name
+            try:
+                about = path.stat()
+            except OSError as error:
+                yield path, error
+                continue
+            if stat.S_ISDIR(about.st_mode):
+                below.append(path)
+            elif stat.S_ISREG(about.st_mode):
+                yield path, about
+            else:
+                yield path, OSError(0, "not a regular file")
+        waiting.extend(reversed(below))
+
+
+class _ClusterNames:
+    """The cluster of a file: the nearest folder above it that holds trafficinfo/, taskinfo/ or a workbook."""
+
+    def __init__(self, fallback: str | None) -> None:
+        self._fallback = fallback
+        self._holds: dict[Path, bool] = {}
+
+    def of(self, path: Path) -> Path | None:
+        """The cluster's folder, or None."""
+        for folder in path.parents:
+            if folder not in self._holds:
+                self._holds[folder] = _holds_cluster(folder)
+            if self._holds[folder]:
+                return folder
+        return None
+
+    def place(self, path: Path, root: Path) -> tuple[str, str]:
+        """(cluster, release path) of a file."""
+        folder = self.of(path)
+        if folder is not None:
+            return folder.name, path.relative_to(folder.parent).as_posix()
+        name = self._fallback or "unknown"
+        below = path.relative_to(root).as_posix() if path != root else path.name
+        return name, f"{name}/{below}"
+
+
+def _holds_cluster(folder: Path) -> bool:
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return False
+    return any(
+        name in _CLUSTER_CHILDREN or (name.endswith(".xlsx") and name[:-5] == folder.name) for name in names
+    )
+
+
+def _recognise(
+    path: Path,
+    about: os.stat_result | OSError,
+    root: Path,
+    formats: Sequence[Format],
+    named: _ClusterNames,
+) -> RawFile:
+    cluster, release_path = named.place(path, root)
+    if isinstance(about, OSError):
+        return RawFile(
+            path, release_path, 0, 0, cluster=cluster, status=SKIPPED, reason=f"cannot be read: {about.strerror}"
+        )
+    file = RawFile(path, release_path, about.st_size, about.st_mtime_ns, cluster=cluster)
+    if _STRAYS.match(path.name):
+        return file.but(status=IGNORED, reason="left behind by a desktop, not a part of the release")
+    refused: RawFile | None = None
+    for one in formats:
+        if not one.claims(path):
+            continue
+        try:
+            seen = one.inspect(file.but(format=one.name))
+        except OSError as error:
+            return file.but(format=one.name, status=SKIPPED, reason=f"cannot be read: {error.strerror}")
+        if seen.is_read:
+            return seen
+        refused = refused or seen
+    if refused is not None:
+        return refused
+    if _PAPERS.match(path.name):
+        return file.but(status=IGNORED, reason="a text for people")
+    return file.but(status=UNKNOWN, reason="no known format has such a name")
+
+
+def settle_duplicates(inventory: Inventory) -> Inventory:
+    """Read a file that is there twice once; refuse two that claim the same place with other content.
+
+    Files must carry their digest. Two files claim the same place when they hold the same cluster, hour,
+    switch and port, or, for formats without hours, have the same release path.
+
+    Raises
+    ------
+    DataError
+        Naming both files.
+    """
+    first: dict[tuple[object, ...], RawFile] = {}
+    settled = []
+    for file in inventory.files:
+        if not file.is_read:
+            settled.append(file)
+            continue
+        place: tuple[object, ...] = (file.format, file.release_path)
+        if file.hour_utc is not None:
+            place = (file.format, file.cluster, file.hour_utc, file.switch, file.port)
+        other = first.setdefault(place, file)
+        if other is file:
+            settled.append(file)
+        elif other.digest == file.digest:
+            settled.append(file.but(status=IGNORED, reason=f"the same content as {other.release_path}"))
+        else:
+            what = f"{file.switch} {file.port}" if file.port else file.release_path
+            raise DataError(
+                f"two different files hold {what}" + (f" at {file.hour_utc} UTC" if file.hour_utc else ""),
+                details=[f"  {other.path}", f"  {file.path}"],
+                hint="Keep one of them: move the other out of the data folders.",
+            )
+    return Inventory(inventory.roots, tuple(settled), inventory.rejected)
+
+
+def read_count(inventory: Inventory) -> int:
+    """How many files are read at all."""
+    return sum(file.status == READ or file.is_read for file in inventory.files)

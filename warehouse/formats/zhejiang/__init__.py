@@ -1,0 +1,1 @@
+"""Raw formats of the Zhejiang Lab release."""

@@ -1,0 +1,142 @@
+"""What a row of the hour tables is: published columns as text, and the few values that models count with.
+
+Docs: docs/formats/hour_tables.md. Every published column stays the text that was written, so that nothing is
+lost to a wrong idea of its type; the typed columns beside them are what the reader vouches for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from warehouse.formats.base import RawFile, RawRelation, Rejected
+from warehouse.formats.zhejiang.values import parse_counter, parse_local_time
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from warehouse.formats.zhejiang.headers import Columns, Row
+
+HOUR = timedelta(hours=1)
+TOLERANCE = timedelta(seconds=60)
+"""How far a row's time may lie outside its file's hour: the pollers' clocks are not the folder's."""
+
+
+@dataclass(frozen=True)
+class HourTable:
+    """One of the four tables."""
+
+    relation: RawRelation
+    columns: Columns
+    """Published column -> the headers that stand for it."""
+    optional: tuple[str, ...]
+    time: str
+    """The column that says when the row was taken."""
+    counters: Mapping[str, str]
+    """Typed column -> published column."""
+
+    @property
+    def name(self) -> str:
+        """The word that files and sheets are called after."""
+        return self.relation.name
+
+    def rows(
+        self, rows: Iterable[Row], file: RawFile, hour: datetime, reject: list[Rejected]
+    ) -> Iterator[dict[str, object]]:
+        """Add the typed columns to each row, or reject it."""
+        for row in rows:
+            try:
+                typed = self._typed(row, hour)
+            except ValueError as error:
+                reject.append(Rejected(file.release_path, row.number, str(error), row.text))
+            else:
+                written = {column: row.values.get(column) for column in self.columns}
+                yield {**written, **typed, "line": row.number, "filename": str(file.read_path)}
+
+    def _typed(self, row: Row, hour: datetime) -> dict[str, object]:
+        """Read time and counters; a counter that was left blank is unknown, not zero."""
+        if row.problem:
+            raise ValueError(row.problem)
+        taken = parse_local_time(row.values[self.time] or "")
+        if not hour - TOLERANCE <= taken <= hour + HOUR + TOLERANCE:
+            raise ValueError(f"{self.time} is {taken} UTC, not in the hour from {hour} UTC")
+        typed: dict[str, object] = {"time_utc": taken}
+        for column, published in self.counters.items():
+            written = row.values[published]
+            try:
+                typed[column] = None if written is None else parse_counter(written)
+            except ValueError as error:
+                raise ValueError(f"{published}: {error}") from None
+        return typed
+
+
+def _table(
+    name: str,
+    about: str,
+    published: str,
+    *,
+    time: str,
+    counters: Mapping[str, str],
+    spellings: Columns | None = None,
+    optional: tuple[str, ...] = (),
+) -> HourTable:
+    names = published.split()
+    types = {
+        **dict.fromkeys(names, "VARCHAR"),
+        "time_utc": "TIMESTAMP",
+        **dict.fromkeys(counters, "BIGINT"),
+        "line": "INTEGER",
+    }
+    columns = {column: (column, *(spellings or {}).get(column, ())) for column in names}
+    return HourTable(RawRelation(name, about, types), columns, optional, time, counters)
+
+
+FLOW_TABLE = _table(
+    "flow",
+    "Queue pairs between servers, with round-trip times and packets, as published.",
+    "SourceServer DestServer SourceSwitch DestSwitch Time SourceIp DestIp SourceQp DestQp Rtt"
+    " ReadPkts WritePkts SendPkts NakPkts",
+    time="Time",
+    counters={
+        "rtt_ns": "Rtt",
+        "read_packets": "ReadPkts",
+        "write_packets": "WritePkts",
+        "send_packets": "SendPkts",
+        "nak_packets": "NakPkts",
+    },
+    spellings={"Rtt": ("Rtt (ns)",)},
+)
+NIC_TABLE = _table(
+    "nic",
+    "Cumulative counters of the servers' NICs, as published.",
+    "SaveTime DeviceName Ip PortName ReceivedBytes TransmittedBytes ReceivedPacketsByPort"
+    " ReceiveddPacketsByUnicast TransmittedPacketsByPort TransmitteddPacketsByUnicast",
+    time="SaveTime",
+    counters={"received_bytes": "ReceivedBytes", "transmitted_bytes": "TransmittedBytes"},
+)
+LINK_TABLE = _table(
+    "link",
+    "Both ends of each link, with its counters, as published; one without DstPort leads to a server's NIC.",
+    "DeviceName IfAbbreviatedName DstDevice DstPort StartTime InUcastPkts Ip IfOperStatus InOctets InPkts"
+    " InMuticastPkts InBrdcastPkts InSpeed InPktSpeed InUseRatio InErrorRatio OutOctets OutPkts"
+    " OutMuticastPkts OutBrdcastPkts OutSpeed OutPktSpeed OutUseRatio EcnMarkedCount OutBrdcastPkts_2",
+    time="StartTime",
+    counters={"ecn_marked": "EcnMarkedCount", "in_octets": "InOctets", "out_octets": "OutOctets"},
+    spellings={"OutBrdcastPkts_2": ("OutBrdcastPkts.1",)},
+    optional=("OutBrdcastPkts_2",),
+)
+PORT_TABLE = _table(
+    "port",
+    "Minutes of switch ports, with bytes and lost packets, as published.",
+    "DeviceName PortName Time InBytes InUseRatio InSpeed InPktsLoss"
+    " OutBytes OutUseRatio OutSpeed OutPktsLoss",
+    time="Time",
+    counters={
+        "in_bytes": "InBytes",
+        "out_bytes": "OutBytes",
+        "in_loss_packets": "InPktsLoss",
+        "out_loss_packets": "OutPktsLoss",
+    },
+)
+TABLES = {table.name: table for table in (FLOW_TABLE, NIC_TABLE, LINK_TABLE, PORT_TABLE)}

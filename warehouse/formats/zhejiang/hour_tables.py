@@ -1,0 +1,222 @@
+"""The four tables of an hour, `flow`, `nic`, `link` and `port`, as CSV files or as sheets of one workbook.
+
+Docs: docs/formats/hour_tables.md. The release's document describes them, the published files lack them, so
+nothing about their form is taken for granted: columns are found by name, values keep the text that was
+written, and a row that cannot be trusted is rejected with its line while the rest goes on.
+
+Five formats feed four relations. `FLOW`, `NIC`, `LINK` and `PORT` read `<hour>_<table>.csv` and feed one
+relation each; `HOUR_WORKBOOK` reads `<hour>.xlsx` and feeds the same four relation objects, one a sheet. It
+is a format of its own because a format belongs to a file, and that file belongs to no single table.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from typing import TYPE_CHECKING
+
+from warehouse.errors import DataError, Place
+from warehouse.formats import text
+from warehouse.formats.base import COMPRESSIONS, PARTIAL, READ, SKIPPED, RawFile, RawRelation, Rejected
+from warehouse.formats.zhejiang import xlsx
+from warehouse.formats.zhejiang.headers import Header, Row, ignored_columns, match_header
+from warehouse.formats.zhejiang.hour_rows import TABLES, HourTable
+from warehouse.formats.zhejiang.values import parse_hour
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from datetime import datetime
+    from pathlib import Path
+
+
+class HourCsv:
+    """The formats `zhejiang.flow`, `zhejiang.nic`, `zhejiang.link` and `zhejiang.port`."""
+
+    version = 1
+
+    def __init__(self, table: HourTable) -> None:
+        self._table = table
+        self._file_name = re.compile(rf"[0-9]{{10}}_{table.name}\.csv(\.gz|\.zst)?", re.IGNORECASE)
+        self.name = f"zhejiang.{table.name}"
+        self.relations: Sequence[RawRelation] = (table.relation,)
+
+    def claims(self, path: Path) -> bool:
+        """Tell whether the file is named like this table of some hour."""
+        return self._file_name.fullmatch(path.name) is not None
+
+    def inspect(self, file: RawFile) -> RawFile:
+        """Compare the header; the hour is the one that the name states, in local time."""
+        try:
+            found = file.but(hour_utc=_hour_of(file.path))
+            head = text.head(file.path)
+            if not head:
+                return file.but(status=SKIPPED, reason="empty file")
+            header = self._header(_fields(head.partition(b"\n")[0]))
+        except text.STREAM_ERRORS as error:
+            return file.but(status=SKIPPED, reason=f"cannot be decompressed: {error}")
+        except ValueError as error:
+            return file.but(status=SKIPPED, reason=str(error))
+        torn = _torn(file.path)
+        reason = _reason(torn, *ignored_columns(header.ignored))
+        return found.but(status=PARTIAL if torn else READ, reason=reason)
+
+    def read(
+        self, files: Sequence[RawFile], relation: str, reject: list[Rejected]
+    ) -> Iterator[Mapping[str, object]]:
+        """Give the rows of the files, line by line.
+
+        Raises
+        ------
+        DataError
+            When a file cannot be opened, or no longer has the header that it had when it was inspected.
+        """
+        for file in files:
+            hour = file.hour_utc or _hour_of(file.path)
+            try:
+                yield from self._table.rows(self._rows(file.read_path), file, hour, reject)
+            except OSError as error:
+                raise DataError(f"cannot be read: {error.strerror}", place=Place(file.path)) from error
+
+    def _header(self, names: Sequence[str]) -> Header:
+        header = match_header(names, self._table.columns, self._table.optional)
+        if header.problem:
+            raise ValueError(header.problem)
+        return header
+
+    def _rows(self, path: Path) -> Iterator[Row]:
+        lines = text.numbered_lines(path)
+        try:
+            names = _fields(next(lines, (1, b"", None))[1])
+            header = self._header(names)
+        except ValueError as error:
+            raise DataError(f"changed while it was read: {error}", place=Place(path)) from error
+        for number, line, damage in lines:
+            if not line.strip() and not damage:
+                continue
+            values: Mapping[str, str | None] = {}
+            problem = damage
+            if not damage:
+                try:
+                    fields = _fields(line)
+                    values = header.pick(fields)
+                    if len(fields) != len(names):
+                        problem = f"{len(fields)} fields instead of {len(names)}"
+                except ValueError as error:
+                    problem = str(error)
+            yield Row(number, values, problem, line.decode("utf-8", "backslashreplace")[:500])
+
+
+class HourWorkbook:
+    """The format `zhejiang.hour_workbook`: `<hour>.xlsx` with a sheet a table, `flow` or `<hour>_flow`.
+
+    Its sheets feed the relations of the four CSV formats. Where one of its tables lies beside the workbook as
+    CSV too, the workbook is left out, since the same rows would count twice.
+    """
+
+    name = "zhejiang.hour_workbook"
+    version = 1
+    relations: Sequence[RawRelation] = tuple(table.relation for table in TABLES.values())
+
+    def claims(self, path: Path) -> bool:
+        """Tell whether the workbook is named like an hour."""
+        return re.fullmatch(r"[0-9]{10}\.xlsx", path.name, re.IGNORECASE) is not None
+
+    def inspect(self, file: RawFile) -> RawFile:
+        """Look for the four sheets and compare their headers; a spoilt one makes the file `partial`."""
+        try:
+            found = file.but(hour_utc=_hour_of(file.path))
+            with xlsx.opened(file.path) as book:
+                sheets = {name: _sheet(book, file.path, table) for name, table in TABLES.items()}
+                titles = book.titles
+        except ValueError as error:
+            return file.but(status=SKIPPED, reason=str(error))
+        except DataError as error:
+            return file.but(status=SKIPPED, reason=error.message)
+        problems = [sheet.problem for sheet in sheets.values() if sheet.problem]
+        good = {name: sheet for name, sheet in sheets.items() if not sheet.problem}
+        if not good:
+            return file.but(status=SKIPPED, reason=f"not a workbook of hour tables: {', '.join(problems)}")
+        twice = [path.name for name in good for path in _csv_beside(file.path, name)]
+        if twice:
+            return found.but(status=SKIPPED, reason=f"the same rows lie beside it: {', '.join(twice)}")
+        known = {title for sheet in sheets.values() for title in sheet.titles}
+        strange = [title for title in titles if title not in known]
+        reason = _reason(
+            *problems,
+            f"sheets ignored: {', '.join(strange)[:200]}" if strange else None,
+            *ignored_columns([name for sheet in good.values() for name in sheet.header.ignored]),
+        )
+        spoilt = any(sheet.is_spoilt for sheet in sheets.values())
+        return found.but(status=PARTIAL if spoilt else READ, reason=reason)
+
+    def read(
+        self, files: Sequence[RawFile], relation: str, reject: list[Rejected]
+    ) -> Iterator[Mapping[str, object]]:
+        """Give the rows of one sheet of each workbook; a workbook without that sheet gives none.
+
+        Raises
+        ------
+        DataError
+            When a file cannot be opened, or is no longer what it was when it was inspected.
+        """
+        for file in files:
+            hour = file.hour_utc or _hour_of(file.path)
+            with xlsx.opened(file.read_path) as book:
+                sheet = _sheet(book, file.path, TABLES[relation])
+                if sheet.is_spoilt and file.status == READ:
+                    raise DataError(f"changed while it was read: {sheet.problem}", place=Place(file.path))
+                if not sheet.problem:
+                    yield from TABLES[relation].rows(sheet.rows(), file, hour, reject)
+
+
+def _fields(line: bytes) -> list[str]:
+    """Split one line; each line stands alone, so that a stray quote costs its own row only."""
+    try:
+        written = line.decode("utf-8-sig").rstrip("\r")
+    except UnicodeDecodeError:
+        raise ValueError("not UTF-8 text") from None
+    if "\0" in written:
+        raise ValueError("holds NUL bytes")
+    if '"' not in written:
+        return written.split(",")
+    try:
+        return next(csv.reader([written], strict=True))
+    except csv.Error as error:
+        raise ValueError(f"its quotes do not match: {error}") from None
+
+
+def _torn(path: Path) -> str | None:
+    """Say whether the file was cut short."""
+    try:
+        return None if text.ends_with_newline(path) else "torn: the file ends without a final newline"
+    except text.STREAM_ERRORS as error:
+        return f"the compressed stream is damaged: {error}"
+
+
+def _hour_of(path: Path) -> datetime:
+    """Read the hour off the file's name; a folder named like another hour contradicts it."""
+    stated, folder = path.name[:10], path.parent.name
+    if re.fullmatch(r"[0-9]{10}", folder) and folder != stated:
+        raise ValueError(f"its name says hour {stated}, its folder {folder}")
+    return parse_hour(stated)
+
+
+def _sheet(book: xlsx.Book, path: Path, table: HourTable) -> xlsx.Table:
+    titles = (table.name, f"{path.name[:10]}_{table.name}")
+    return book.table(titles, table.columns, table.optional)
+
+
+def _csv_beside(path: Path, name: str) -> list[Path]:
+    """Find the same table of the same hour as CSV."""
+    paths = (path.with_name(f"{path.name[:10]}_{name}.csv{suffix}") for suffix in ("", *COMPRESSIONS))
+    return [path for path in paths if path.exists()]
+
+
+def _reason(*clauses: str | None) -> str | None:
+    return "; ".join(clause for clause in clauses if clause) or None
+
+
+FLOW, NIC, LINK, PORT = (HourCsv(table) for table in TABLES.values())
+HOUR_WORKBOOK = HourWorkbook()
+FORMATS = (FLOW, NIC, LINK, PORT, HOUR_WORKBOOK)
+"""All five, in order of precedence."""

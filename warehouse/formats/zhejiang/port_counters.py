@@ -1,0 +1,204 @@
+"""Switch-port counters: one CSV a port and hour, `trafficinfo/<hour>/<switch>/<port>.csv`.
+
+Docs: docs/formats/port_counters.md. A row holds what the port moved since the previous stored row. The
+file says which port it is in every row; the file's name is never used for that (storage leaves and GPU
+leaves share names but for the case of one letter).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+from warehouse.formats import text
+from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, RawRelation, Rejected
+
+COLUMNS = {
+    "SaveTime": "VARCHAR",
+    "SaveTimeUTC": "BIGINT",
+    "DeviceName": "VARCHAR",
+    "PortName": "VARCHAR",
+    "InPkts": "BIGINT",
+    "InOctets": "BIGINT",
+    "OutPkts": "BIGINT",
+    "OutOctets": "BIGINT",
+    "InRatio": "DOUBLE",
+    "OutRatio": "DOUBLE",
+}
+HEADER = ",".join(COLUMNS)
+UTC_OFFSET = timedelta(hours=8)
+"""Folder names and SaveTime are China Standard Time."""
+
+_FILE_NAME = re.compile(r"^[Ll]eaf-\d+_\d+(_\d+)?\.csv(\.gz|\.zst)?$")
+_HOUR_FOLDER = re.compile(r"^\d{10}$")
+_SWITCH = re.compile(r"-((?:ST-leaf|Leaf|spine)-\d+)(?:\.|$)")
+_DEVICE = re.compile(r"^[A-Za-z0-9._-]{1,100}$")
+_PORT = re.compile(r"^[A-Za-z-]{1,40}\d+/\d+/\d+(:\d+)?$")
+_INTEGER = re.compile(r"^-?\d{1,18}$")
+_RATIO = re.compile(r"^-?\d{1,12}(\.\d{1,6})?$")
+_CLOCK = re.compile(r"^(\d{4}/\d\d/\d\d) \S+ (\d\d:\d\d:\d\d\.\d{3})$")
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - every time of the warehouse is UTC without zone
+
+
+class _Row(NamedTuple):
+    time_ms: int
+    device: str
+    port: str
+
+
+class PortCounters:
+    """The format `zhejiang.port_counters`."""
+
+    name = "zhejiang.port_counters"
+    version = 1
+    relations = (
+        RawRelation(
+            "port_counters", "Switch-port counters as published, a row a poll that was stored.", COLUMNS
+        ),
+    )
+
+    def claims(self, path: Path) -> bool:
+        """Whether the file is named like a port's CSV."""
+        return _FILE_NAME.match(path.name) is not None
+
+    def inspect(self, file: RawFile) -> RawFile:
+        """Compare the header; read switch, port and hour off the first good row."""
+        try:
+            lines = text.head(file.path).split(b"\n")
+        except text.STREAM_ERRORS as error:
+            return file.but(status=SKIPPED, reason=f"cannot be decompressed: {error}")
+        if lines == [b""]:
+            return file.but(status=SKIPPED, reason="empty file")
+        wrong = _header_problem(lines[0])
+        if wrong:
+            return file.but(status=SKIPPED, reason=wrong)
+        rows = [_parse(line) for line in lines[1:-1]]
+        first = next((row for row in rows if isinstance(row, _Row)), None)
+        if first is None:
+            return file.but(status=SKIPPED, reason=f"no readable row below the header: {_why(rows)}")
+        hour = _EPOCH + timedelta(hours=first.time_ms // 3_600_000)
+        switch = _SWITCH.search(first.device)
+        if not _DEVICE.match(first.device) or switch is None:
+            return file.but(
+                status=SKIPPED, reason=f"DeviceName {first.device[:100]!r} does not name a leaf or a spine"
+            )
+        if not _PORT.match(first.port):
+            return file.but(
+                status=SKIPPED,
+                reason=f"PortName {first.port[:100]!r} is not of the form TwoHundredGigE1/0/1:1",
+            )
+        folder = _stated_hour(file.path)
+        if folder is not None and folder != hour:
+            return file.but(
+                status=SKIPPED,
+                reason=f"the folder is {folder:%Y-%m-%d %H:%M} UTC, its first row is of {hour:%Y-%m-%d %H:%M} UTC",
+            )
+        found = file.but(hour_utc=hour, switch=switch.group(1), device=first.device, port=first.port)
+        bad_line = next((n for n, row in enumerate(rows, start=2) if isinstance(row, str)), None)
+        if bad_line is not None:
+            return found.but(status=PARTIAL, reason=f"line {bad_line}: {rows[bad_line - 2]}")
+        try:
+            whole = text.ends_with_newline(file.path)
+        except text.STREAM_ERRORS as error:
+            return found.but(status=PARTIAL, reason=f"the compressed stream is damaged: {error}")
+        if not whole:
+            return found.but(status=PARTIAL, reason="torn: the file ends without a final newline")
+        return found.but(status=READ, reason=None)
+
+    def mend(self, file: RawFile, clean: Path) -> Iterator[Rejected]:
+        """Write the good lines to `clean`; yield the lines that are not a row of this port and hour."""
+        seen: set[int] = set()
+        with clean.open("wb") as out:
+            out.write(HEADER.encode() + b"\n")
+            for number, line, damage in text.numbered_lines(file.path):
+                if number == 1 and damage is None:
+                    continue
+                row = damage or _parse(line) or "blank line"
+                problem = row if isinstance(row, str) else _misfit(row, file, seen)
+                if problem:
+                    yield Rejected(file.release_path, number, problem, line.decode("utf-8", "replace")[:500])
+                else:
+                    out.write(line.rstrip(b"\r") + b"\n")
+
+
+def _header_problem(line: bytes) -> str | None:
+    """What is wrong with the header line, or None."""
+    try:
+        names = line.decode("utf-8").rstrip("\r").split(",")
+    except UnicodeDecodeError:
+        return "not a text file"
+    if names == list(COLUMNS):
+        return None
+    if sorted(names) == sorted(COLUMNS):
+        return f"the columns are re-ordered: {','.join(names)}"
+    missing = [name for name in COLUMNS if name not in names]
+    if len(missing) == len(COLUMNS):
+        return "the header is not that of port counters"
+    extra = [name for name in names if name not in COLUMNS]
+    said = [f"without {', '.join(missing)}"] if missing else []
+    said += [f"with {', '.join(extra)[:100]}"] if extra else []
+    return f"the columns differ from the published ones: {' and '.join(said) or 'a column stands twice'}"
+
+
+def _parse(line: bytes) -> _Row | str | None:
+    """The row, what is wrong with it, or None for a blank line."""
+    try:
+        fields = line.decode("utf-8").rstrip("\r").split(",")
+    except UnicodeDecodeError:
+        return "not UTF-8 text"
+    if fields == [""]:
+        return None
+    if len(fields) != len(COLUMNS):
+        return f"{len(fields)} fields instead of {len(COLUMNS)}"
+    for name, value in zip(COLUMNS, fields, strict=True):
+        kind = COLUMNS[name]
+        if (kind == "BIGINT" and not _INTEGER.match(value)) or (
+            kind == "DOUBLE" and not _RATIO.match(value)
+        ):
+            return f"{name} is not a number: {value[:40]!r}"
+    return _Row(int(fields[1]), fields[2], fields[3]) if _clocks_agree(fields) else "SaveTime is not SaveTimeUTC + 8 h"
+
+
+def _clocks_agree(fields: list[str]) -> bool:
+    clock = _CLOCK.match(fields[0])
+    if clock is None:
+        return False
+    try:
+        local = datetime.strptime(" ".join(clock.groups()), "%Y/%m/%d %H:%M:%S.%f")  # noqa: DTZ007
+    except ValueError:
+        return False
+    return local - UTC_OFFSET == _EPOCH + timedelta(milliseconds=int(fields[1]))
+
+
+def _misfit(row: _Row, file: RawFile, seen: set[int]) -> str | None:
+    """Why a well-formed row does not belong in this file, or None; remembers its time."""
+    if (row.device, row.port) != (file.device, file.port):
+        return f"a row of {row.device} {row.port} in the file of {file.device} {file.port}"
+    if _EPOCH + timedelta(hours=row.time_ms // 3_600_000) != file.hour_utc:
+        at = datetime.fromtimestamp(row.time_ms / 1000, UTC)
+        return f"its time, {at:%Y-%m-%d %H:%M:%S} UTC, is outside the file's hour"
+    if row.time_ms in seen:
+        return "a second row of the same time"
+    seen.add(row.time_ms)
+    return None
+
+
+def _stated_hour(path: Path) -> datetime | None:
+    """The hour that the folder's name states (local time), as UTC; None where no folder is named so."""
+    for part in reversed(path.parts[:-1]):
+        if _HOUR_FOLDER.match(part):
+            try:
+                return datetime.strptime(part, "%Y%m%d%H") - UTC_OFFSET  # noqa: DTZ007
+            except ValueError:
+                return None
+    return None
+
+
+def _why(rows: list[_Row | str | None]) -> str:
+    return next((row for row in rows if isinstance(row, str)), "the file ends there")
+
+
+PORT_COUNTERS = PortCounters()

@@ -1,0 +1,232 @@
+"""The graph of relations, read off the models' SQL: who reads whom, in which order, and what a selector means."""
+
+from __future__ import annotations
+
+import fnmatch
+import graphlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from warehouse.checks import relations_of
+from warehouse.engines.base import Empty, Engine, EngineError, Source
+from warehouse.errors import ModelError, Place, SettingsError, nearest, nearest_hint
+from warehouse.model import LAYERS, Column, Model
+from warehouse.project import Project
+
+_INTEGERS = frozenset({"BIGINT", "INTEGER", "SMALLINT"})
+_FRACTIONS = ("DOUBLE", "FLOAT", "DECIMAL")
+
+
+@dataclass(frozen=True)
+class Node:
+    """A model, its SELECT with macros written out, and what that reads."""
+
+    model: Model
+    sql: str
+    reads: tuple[str, ...]
+    canonical: str
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self.model.name
+
+
+@dataclass(frozen=True)
+class Graph:
+    """All models, and the columns of the relations at the graph's rim (`raw`, `reference`)."""
+
+    nodes: Mapping[str, Node]
+    rim: Mapping[str, tuple[Column, ...]]
+
+    @staticmethod
+    def build(project: Project, rim: Mapping[str, tuple[Column, ...]], engine: Engine) -> Graph:
+        """Parse and order all models.
+
+        Raises
+        ------
+        ModelError
+            For a syntax error, an unknown relation (with the nearest name), or a cycle.
+        """
+        nodes = {}
+        for name, model in project.models.items():
+            sql = project.render(model).rstrip().rstrip(";")
+            try:
+                parsed = engine.parse(sql)
+            except EngineError as error:
+                raise model_error(model, sql, error) from error
+            nodes[name] = Node(model, sql, parsed.reads, parsed.canonical)
+        known = [*nodes, *rim]
+        for node in nodes.values():
+            for read in node.reads:
+                if read not in known:
+                    raise ModelError(
+                        f"no relation {read}",
+                        place=_place_of(node, read),
+                        hint=_nearest_relation(read, known),
+                    )
+            for check in node.model.checks:
+                for read in relations_of(check):
+                    if read not in known:
+                        raise ModelError(
+                            f"the check reads {read}, which is no relation",
+                            place=check.place,
+                            hint=_nearest_relation(read, known),
+                        )
+        graph = Graph(nodes, rim)
+        _ = graph.order  # a cycle is reported here
+        return graph
+
+    @cached_property
+    def order(self) -> tuple[str, ...]:
+        """Model names, each after what it reads and what its checks read; by name where free."""
+        wants = {
+            name: {read for read in (*node.reads, *_checked(node)) if read in self.nodes and read != name}
+            for name, node in self.nodes.items()
+        }
+        for name, node in self.nodes.items():
+            if name in node.reads:
+                raise ModelError("the model reads itself", place=_place_of(node, name))
+        sorter = graphlib.TopologicalSorter(wants)
+        try:
+            sorter.prepare()
+        except graphlib.CycleError as error:
+            names = error.args[1]
+            first = self.nodes[names[1]]
+            raise ModelError(
+                f"the models read each other in a circle: {' -> '.join(reversed(names))}",
+                place=_place_of(first, names[0]),
+            ) from error
+        ordered: list[str] = []
+        while sorter.is_active():
+            ready = sorted(sorter.get_ready())
+            ordered += ready
+            sorter.done(*ready)
+        return tuple(ordered)
+
+    def ancestors(self, name: str) -> set[str]:
+        """All relations that a model stands on, raw ones included, itself not."""
+        found: set[str] = set()
+        waiting = [name]
+        while waiting:
+            node = self.nodes.get(waiting.pop())
+            for read in node.reads if node else ():
+                if read not in found:
+                    found.add(read)
+                    waiting.append(read)
+        return found
+
+    def descendants(self, name: str) -> set[str]:
+        """All models that stand on a relation, itself not."""
+        return {other for other in self.nodes if name in self.ancestors(other)}
+
+    def select(self, selectors: Sequence[str]) -> set[str]:
+        """The models that selectors name.
+
+        A selector is a name (`metrics.port_hour`), a layer (`metrics`), or a glob (`*.port_*`); a `+` before
+        it adds all that it stands on, a `+` after it all that stands on it. No selector means all.
+
+        Raises
+        ------
+        SettingsError
+            When one names nothing.
+        """
+        if not selectors:
+            return set(self.nodes)
+        chosen: set[str] = set()
+        for selector in (part for given in selectors for part in given.split(",") if part):
+            core = selector.strip().strip("+")
+            pattern = f"{core}.*" if core in LAYERS else core
+            found = set(fnmatch.filter(self.nodes, pattern))
+            if not found:
+                raise SettingsError(
+                    f"--select {selector}: no model has this name", hint=nearest_hint(core, [*self.nodes, *LAYERS])
+                )
+            chosen |= found
+            if selector.startswith("+"):
+                chosen |= {name for one in found for name in self.ancestors(one) if name in self.nodes}
+            if selector.endswith("+"):
+                chosen |= {name for one in found for name in self.descendants(one)}
+        return chosen
+
+    def bind(self, engine: Engine) -> None:
+        """Bind every model against the contracts of what it reads: nothing runs, all mistakes in SQL show.
+
+        Raises
+        ------
+        ModelError
+            For an unknown column or function (with the nearest name), a wrong type, or columns that differ
+            from the contract.
+        """
+        contracts: dict[str, Source] = {name: Empty(columns) for name, columns in self.rim.items()}
+        contracts |= {name: Empty(node.model.columns) for name, node in self.nodes.items()}
+        with engine.scratch(contracts) as scratch:
+            for name in self.order:
+                node = self.nodes[name]
+                try:
+                    given = scratch.describe(node.sql)
+                except EngineError as error:
+                    raise model_error(node.model, node.sql, error) from error
+                _same_columns(node.model, given)
+
+
+def _checked(node: Node) -> set[str]:
+    return {read for check in node.model.checks for read in relations_of(check)}
+
+
+def _same_columns(model: Model, given: Sequence[tuple[str, str]]) -> None:
+    promised = [column.name for column in model.columns]
+    names = [name for name, _ in given]
+    if names != promised:
+        missing = [name for name in promised if name not in names]
+        extra = [name for name in names if name not in promised]
+        said = [f"the SELECT does not give {', '.join(missing)}"] if missing else []
+        said += [f"{', '.join(extra)} is not in the contract"] if extra else []
+        if not said:
+            said = [f"the SELECT gives its columns in another order than the contract: {', '.join(names)}"]
+        hint = nearest_hint(extra[0], missing) if extra and missing else None
+        raise ModelError("; ".join(said), place=model.place(1), hint=hint)
+    for column, (name, kind) in zip(model.columns, given, strict=True):
+        if column.type in _INTEGERS and kind.startswith(_FRACTIONS):
+            raise ModelError(
+                f"the contract has {name} as {column.type}, the SELECT gives {kind}, whose fraction would be lost",
+                place=model.place(1),
+                hint=f"write CAST(round({name}) AS {column.type}), or // for division",
+            )
+
+
+def model_error(model: Model, sql: str, error: EngineError) -> ModelError:
+    """An engine's error as a sentence with the place in the author's file.
+
+    DuckDB counts bytes; columns are counted in characters. A line with a macro call has no column, since
+    what ran is longer than what was written.
+    """
+    message, hint = error.message, None
+    if error.candidates and error.name:
+        message = f"no column {error.name}"
+        hint = nearest_hint(error.name, error.candidates) or f"there are: {', '.join(error.candidates)}"
+    if error.offset is None:
+        return ModelError(message, place=model.place(), hint=hint)
+    before = sql.encode()[: error.offset].decode("utf-8", "ignore")
+    line = before.count("\n") + 1
+    written = model.sql.split("\n")[line - 1] if line <= model.sql.count("\n") + 1 else ""
+    column = None if "{{" in written else len(before) - (before.rfind("\n") + 1) + 1
+    return ModelError(message, place=model.place(line, column), hint=hint)
+
+
+def _place_of(node: Node, relation: str) -> Place:
+    """Where a model's text first names a relation."""
+    found = re.search(rf"\b{re.escape(relation)}\b", node.sql)
+    if found is None:
+        return node.model.place()
+    before = node.sql[: found.start()]
+    return node.model.place(before.count("\n") + 1, found.start() - (before.rfind("\n") + 1) + 1)
+
+
+def _nearest_relation(name: str, known: Iterable[str]) -> str:
+    known = list(known)
+    same_tail = [other for other in known if other.split(".")[-1] == name.split(".")[-1]]
+    found = same_tail[0] if same_tail else nearest(name, known)
+    return f"nearest: {found}" if found else "see `warehouse ls` for what there is"

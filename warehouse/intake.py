@@ -1,0 +1,326 @@
+"""From data folders to what models can read: inventory, content hashes, mended copies, relations of `raw`.
+
+The runner's side of raw files. Which formats there are, and what their files mean, is in `warehouse.formats`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from warehouse import fingerprint
+from warehouse.engines.base import CsvFiles, Engine, Parts, Source
+from warehouse.errors import DataError
+from warehouse.formats.archive import is_archive, unpack
+from warehouse.formats.base import (
+    PARTIAL,
+    SKIPPED,
+    CsvFormat,
+    Format,
+    Inventory,
+    RawFile,
+    Rejected,
+    TableFormat,
+)
+from warehouse.formats.scan import scan, settle_duplicates
+from warehouse.model import Column
+from warehouse.store import ALL, Part, Store
+
+FILES = "raw.files"
+REJECTED = "raw.rejected_rows"
+FILES_COLUMNS = (
+    Column("path", "VARCHAR", None, "where the file lies"),
+    Column("release_path", "VARCHAR", None, "its path in its release, from the cluster's folder on"),
+    Column("bytes", "BIGINT", "B", "size as stored"),
+    Column("mtime_utc", "TIMESTAMP", None, "when it was last changed"),
+    Column("format", "VARCHAR", None, "what it was recognised as"),
+    Column("cluster", "VARCHAR", None, "the folder that holds trafficinfo/, taskinfo/ or the workbook"),
+    Column("hour_utc", "TIMESTAMP", None, "the hour that its rows belong to"),
+    Column("switch", "VARCHAR", None, "the switch whose rows it holds"),
+    Column("device", "VARCHAR", None, "that switch's DeviceName"),
+    Column("port", "VARCHAR", None, "the port whose rows it holds"),
+    Column("status", "VARCHAR", None, "read, partial, skipped, ignored or unknown"),
+    Column("reason", "VARCHAR", None, "why it is not simply read"),
+    Column("read_path", "VARCHAR", None, "what is read: the file, or its mended copy"),
+)
+REJECTED_COLUMNS = (
+    Column("file", "VARCHAR", None, "the file's release path"),
+    Column("line", "INTEGER", None, "line number, the header being 1; of a workbook the sheet's row"),
+    Column("reason", "VARCHAR", None, "why the line could not be read"),
+    Column("text", "VARCHAR", None, "the line, at most 500 characters"),
+)
+
+
+def rim(formats: Sequence[Format]) -> dict[str, tuple[Column, ...]]:
+    """The contracts of schema `raw`."""
+    found = {FILES: FILES_COLUMNS, REJECTED: REJECTED_COLUMNS}
+    for one in formats:
+        for relation in one.relations:
+            columns = [Column(name, kind) for name, kind in relation.columns.items()]
+            found[f"raw.{relation.name}"] = (*columns, Column("filename", "VARCHAR", None, "the file it was read from"))
+    return found
+
+
+def abouts(formats: Sequence[Format]) -> dict[str, str]:
+    """A sentence a relation of `raw`."""
+    found = {FILES: "Every file of the data folders and what it was taken for.", REJECTED: "Lines that could not be read."}
+    return found | {f"raw.{relation.name}": relation.about for one in formats for relation in one.relations}
+
+
+class Intake:
+    """The raw files of one build."""
+
+    def __init__(
+        self,
+        roots: Sequence[Path],
+        formats: Sequence[Format],
+        store: Store,
+        *,
+        cluster: str | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> None:
+        self.formats = {one.name: one for one in formats}
+        self._store = store
+        self._cache = store.target / "cache"
+        self._cache.mkdir(parents=True, exist_ok=True)
+        folders = [unpack(root, self._cache / "unpacked") if is_archive(root) else root for root in roots]
+        listed = scan(folders, formats, cluster=cluster, progress=progress)
+        hashed = Inventory(listed.roots, tuple(self._with_digests(listed.files)))
+        settled = settle_duplicates(hashed)
+        self.inventory = settled
+        self.mend([file for file in settled.files if file.status == PARTIAL and self._is_csv(file)])
+        self._table_rejects: dict[tuple[str, str], list[Rejected]] = {}
+
+    def _is_csv(self, file: RawFile) -> bool:
+        return file.format is not None and isinstance(self.formats[file.format], CsvFormat)
+
+    def _with_digests(self, files: Iterable[RawFile]) -> Iterator[RawFile]:
+        """Content hashes, remembered by path, size and mtime."""
+        cache_file = self._cache / "digests.json"
+        try:
+            known = json.loads(cache_file.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            known = {}
+        now: dict[str, list[object]] = {}
+        for file in files:
+            if not file.is_read:
+                yield file
+                continue
+            stamp = [file.bytes, file.mtime_ns]
+            remembered = known.get(str(file.path))
+            if remembered and remembered[:2] == stamp:
+                digest = remembered[2]
+            else:
+                try:
+                    digest = fingerprint.of_content(file.path)
+                except OSError as error:
+                    yield file.but(status=SKIPPED, reason=f"cannot be read: {error.strerror}")
+                    continue
+            now[str(file.path)] = [*stamp, digest]
+            yield file.but(digest=digest)
+        aside = cache_file.with_name(f".digests.{os.getpid()}")
+        aside.write_text(json.dumps(now), encoding="utf-8")
+        aside.replace(cache_file)
+
+    def mend(self, files: Sequence[RawFile]) -> bool:
+        """Look through CSV files line by line; those with bad lines are read from a mended copy.
+
+        Returns whether any file turned out to need it.
+        """
+        mended: dict[Path, RawFile] = {}
+        rejected: list[Rejected] = []
+        for file in files:
+            found, lines = self._mend_one(file)
+            if lines or found.status != file.status:
+                mended[file.path] = found
+                rejected += lines
+        if mended:
+            kept = [one for one in self.inventory.rejected if one.file not in {f.release_path for f in mended.values()}]
+            self.inventory = Inventory(
+                self.inventory.roots,
+                tuple(mended.get(file.path, file) for file in self.inventory.files),
+                tuple(sorted([*kept, *rejected], key=lambda one: (one.file, one.line))),
+            )
+        return bool(mended)
+
+    def _mend_one(self, file: RawFile) -> tuple[RawFile, list[Rejected]]:
+        one = self.formats[file.format or ""]
+        assert isinstance(one, CsvFormat)
+        folder = self._cache / "clean" / f"{file.digest}-{one.version}"
+        folder.mkdir(parents=True, exist_ok=True)
+        name = file.path.name.removesuffix(file.path.suffix) if file.path.suffix != ".csv" else file.path.name
+        clean, aside = folder / name, folder / f".{name}.{os.getpid()}"
+        lines = list(one.mend(file, aside))
+        if not lines:
+            aside.unlink()
+            return file, []
+        aside.replace(clean)
+        first = lines[0]
+        more = f" and {len(lines) - 1:,} more lines" if len(lines) > 1 else ""
+        return file.but(status=PARTIAL, reason=f"line {first.line}: {first.reason}{more}", clean_path=clean), lines
+
+    def formats_of(self, relation: str) -> list[Format]:
+        """The formats that feed a relation of `raw`."""
+        return [
+            one for one in self.formats.values() if any(f"raw.{fed.name}" == relation for fed in one.relations)
+        ]
+
+    def files_of(self, relation: str, partition: str | None) -> tuple[RawFile, ...]:
+        """The files that feed a relation, all or those of one partition."""
+        if relation == FILES:
+            files = self.inventory.files
+        elif relation == REJECTED:
+            return ()
+        else:
+            files = self.inventory.of(one.name for one in self.formats_of(relation))
+        return tuple(file for file in files if partition in (None, partition_of(file)))
+
+    def digest(self, relation: str, partition: str | None) -> str:
+        """What a relation of `raw` counts as in a fingerprint: content and release paths, never where it lies."""
+        if relation == REJECTED:
+            return fingerprint.of([vars(one) for one in self.rejected()])
+        said = [
+            (f.release_path, f.format, f.cluster, f.hour_utc, f.switch, f.device, f.port, f.status, f.reason, f.digest)
+            if relation == FILES
+            else (f.release_path, f.format, self.formats[f.format or ""].version, f.reason, f.digest)
+            for f in self.files_of(relation, partition)
+        ]
+        return fingerprint.of([relation, said])
+
+    def source(self, relation: str, partition: str | None, engine: Engine) -> Source:
+        """Where an engine reads a relation of `raw`."""
+        if relation == FILES:
+            return self._written(relation, FILES_COLUMNS, (_file_row(f) for f in self.files_of(relation, partition)), engine)
+        if relation == REJECTED:
+            return self._written(relation, REJECTED_COLUMNS, (vars(one) for one in self.rejected()), engine)
+        files = self.files_of(relation, partition)
+        formats = self.formats_of(relation)
+        if isinstance(formats[0], CsvFormat):
+            columns = formats[0].relations[0].columns
+            return CsvFiles(columns, tuple(file.read_path for file in files))
+        parts = self.table_parts(relation, partition, engine)
+        return Parts(_table_columns(formats[0], relation), tuple(part.path for part in parts))
+
+    def read_tables(self, relations: Iterable[str], engine: Engine) -> None:
+        """Have Python read what it has to, before any model asks: then all rejected lines are known."""
+        for relation in sorted(relations):
+            formats = self.formats_of(relation)
+            if formats and isinstance(formats[0], TableFormat):
+                self.table_parts(relation, None, engine)
+
+    def table_parts(self, relation: str, partition: str | None, engine: Engine) -> list[Part]:
+        """The cached parts of a relation that Python reads, one a partition; made where not there yet."""
+        groups: dict[str, list[RawFile]] = {}
+        for file in self.files_of(relation, partition):
+            groups.setdefault(partition_of(file) or ALL, []).append(file)
+        return [self._table_part(relation, where, groups[where], engine) for where in sorted(groups)]
+
+    def _table_part(self, relation: str, where: str, files: list[RawFile], engine: Engine) -> Part:
+        columns = _table_columns(self.formats_of(relation)[0], relation)
+        said = [(f.release_path, f.format, self.formats[f.format or ""].version, f.digest) for f in files]
+        mark = fingerprint.of([relation, said, [(c.name, c.type) for c in columns]])
+        part = self._store.find(relation, where, mark)
+        if part is None:
+            rejects: list[Rejected] = []
+            rows = self._table_rows(relation, files, rejects)
+            lines = self._cache / f".{relation}.{where}.{os.getpid()}.jsonl"
+            notes: dict[str, object] = {}
+
+            def make(path: Path) -> int:
+                _write_lines(rows, lines)
+                notes["rejected"] = [vars(one) for one in rejects]
+                return engine.write_rows({c.name: c.type for c in columns}, lines, path)
+
+            try:
+                part = self._store.write(relation, where, mark, make, notes)
+            finally:
+                lines.unlink(missing_ok=True)
+        noted = part.notes.get("rejected", [])
+        assert isinstance(noted, list)
+        self._table_rejects[relation, where] = [Rejected(**one) for one in noted]
+        return part
+
+    def _table_rows(
+        self, relation: str, files: Sequence[RawFile], rejects: list[Rejected]
+    ) -> Iterator[Mapping[str, object]]:
+        for name in sorted({file.format or "" for file in files}):
+            one = self.formats[name]
+            assert isinstance(one, TableFormat)
+            mine = [file for file in files if file.format == name]
+            shown = {str(file.path): file.release_path for file in mine}
+            for row in one.read(mine, relation.removeprefix("raw."), rejects):
+                yield {**row, "filename": shown.get(str(row["filename"]), row["filename"])}
+
+    def rejected(self) -> list[Rejected]:
+        """All lines that could not be read, in order of file and line."""
+        tables = [one for lines in self._table_rejects.values() for one in lines]
+        return sorted({*self.inventory.rejected, *tables}, key=lambda one: (one.file, one.line, one.reason))
+
+    def partitions(self, relation: str) -> set[str]:
+        """The partitions that files of a relation belong to."""
+        files = (file for file in self.files_of(relation, None) if file.is_read)
+        return {value for file in files if (value := partition_of(file))}
+
+    def _written(
+        self, relation: str, columns: Sequence[Column], rows: Iterable[Mapping[str, object]], engine: Engine
+    ) -> Parts:
+        """The runner's own listing as a Parquet file of the cache."""
+        items = [dict(row) for row in rows]
+        path = self._cache / "raw" / f"{relation}-{fingerprint.of([items])}.parquet"
+        if not path.is_file():
+            path.parent.mkdir(exist_ok=True)
+            mark = f"{os.getpid()}.{id(items)}"
+            lines, aside = path.with_suffix(f".{mark}.jsonl"), path.with_suffix(f".{mark}.tmp")
+            _write_lines(items, lines)
+            engine.write_rows({column.name: column.type for column in columns}, lines, aside)
+            lines.unlink()
+            aside.replace(path)
+        return Parts(tuple(columns), (path,))
+
+
+def partition_of(file: RawFile) -> str | None:
+    """The name of the partition that a file belongs to: its hour, `2024-05-23T16`."""
+    return f"{file.hour_utc:%Y-%m-%dT%H}" if file.hour_utc else None
+
+
+def _table_columns(one: Format, relation: str) -> tuple[Column, ...]:
+    return rim([one])[relation]
+
+
+def _file_row(file: RawFile) -> dict[str, object]:
+    mtime = datetime.fromtimestamp(file.mtime_ns / 1e9, UTC)
+    return {
+        "path": str(file.path),
+        "release_path": file.release_path,
+        "bytes": file.bytes,
+        "mtime_utc": f"{mtime:%Y-%m-%d %H:%M:%S}",
+        "format": file.format,
+        "cluster": file.cluster,
+        "hour_utc": str(file.hour_utc) if file.hour_utc else None,
+        "switch": file.switch,
+        "device": file.device,
+        "port": file.port,
+        "status": file.status,
+        "reason": file.reason,
+        "read_path": str(file.read_path),
+    }
+
+
+def _write_lines(rows: Iterable[Mapping[str, object]], path: Path) -> None:
+    with path.open("w", encoding="utf-8", errors="surrogateescape") as stream:
+        for row in rows:
+            stream.write(json.dumps(row, ensure_ascii=False, default=str) + "\n")
+
+
+def nothing_to_read(inventory: Inventory) -> DataError:
+    """The error of data folders without a single readable file."""
+    seen = len(inventory.files)
+    return DataError(
+        f"nothing readable in {', '.join(str(root) for root in inventory.roots)}: {seen:,} files, none recognised"
+        if seen
+        else f"no files in {', '.join(str(root) for root in inventory.roots)}",
+        hint="see what was found: warehouse doctor -d DIR",
+    )

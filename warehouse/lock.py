@@ -1,0 +1,52 @@
+"""One build at a time holds a target. The kernel drops the lock of a dead process, so none goes stale."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from warehouse.errors import LockedError, WarehouseError
+
+
+@contextmanager
+def hold(target: Path, *, wait: bool = False) -> Iterator[None]:
+    """Hold `target/lock` while the block runs.
+
+    Raises
+    ------
+    LockedError
+        When another process holds it and `wait` is false; names its pid.
+    """
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        handle = os.open(target / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise WarehouseError(f"the target {target} cannot be written: {error.strerror}") from error
+    try:
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if not wait:
+                    raise LockedError(
+                        f"another build holds {target}{_holder(target)}", hint="--wait waits until it ends"
+                    ) from None
+                time.sleep(0.2)
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, json.dumps({"pid": os.getpid()}).encode(), 0)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _holder(target: Path) -> str:
+    try:
+        return f" (process {json.loads((target / 'lock').read_text())['pid']})"
+    except (OSError, ValueError, KeyError):
+        return ""

@@ -1,0 +1,51 @@
+"""Macros: Jinja of `sql/macros/`, sandboxed, for what SQL repeats. They see no data and no system."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from jinja2 import StrictUndefined, TemplateError, TemplateSyntaxError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from warehouse.errors import ModelError, Place
+from warehouse.model import Model
+
+
+def render(model: Model, folders: Sequence[Path]) -> str:
+    """Write out the macros of a model's SELECT.
+
+    Every macro of every file in `folders` can be called by its name. A call renders within its line, so
+    that line numbers stay the author's.
+    """
+    environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined, keep_trailing_newline=True)
+    environment.globals.clear()
+    known: dict[str, object] = {}
+    for folder in folders:
+        for path in sorted(folder.glob("*.sql")):
+            shown = f"sql/macros/{path.name}"
+            try:
+                module = environment.from_string(path.read_text(encoding="utf-8")).module
+            except TemplateError as error:
+                raise ModelError(f"the macro file does not parse: {error}", place=Place(shown)) from error
+            known |= {name: one for name, one in vars(module).items() if not name.startswith("_")}
+    try:
+        rendered = environment.from_string(model.sql).render(known)
+    except TemplateSyntaxError as error:
+        raise ModelError(f"the macro call does not parse: {error}", place=model.place(error.lineno)) from error
+    except TemplateError as error:
+        raise ModelError(
+            f"a macro fails: {error}",
+            place=model.place(_first_call(model.sql)),
+            hint=f"known macros: {', '.join(sorted(known)) or 'none'}",
+        ) from error
+    if rendered.count("\n") != model.sql.count("\n"):
+        raise ModelError(
+            "a macro call renders to several lines; it must stay within its own",
+            place=model.place(_first_call(model.sql)),
+        )
+    return rendered
+
+
+def _first_call(sql: str) -> int:
+    return sql[: sql.find("{{")].count("\n") + 1

@@ -1,0 +1,83 @@
+"""What a build is made of: its parts and contracts, and the id that follows from them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from warehouse import fingerprint
+from warehouse.errors import WarehouseError
+from warehouse.store import Part
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A build, as `builds/<id>/manifest.json` holds it."""
+
+    build: str
+    engine: str
+    parts: tuple[Mapping[str, object], ...]
+    stale: tuple[str, ...]
+    data: tuple[str, ...]
+    published_utc: str
+
+    def write(self, path: Path) -> None:
+        """Write the JSON file."""
+        path.write_text(json.dumps(vars(self), indent=1, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def build_id(parts: Sequence[Part], contracts: object, engine: str) -> str:
+    """The hash of all parts' digests and of the contracts, first 16 characters.
+
+    Equal on any machine with the same engine version, in any folder, with any number of threads.
+    """
+    rows = sorted((part.relation, part.partition, part.digest) for part in parts)
+    return fingerprint.of([rows, contracts, engine])[:16]
+
+
+def entry(part: Part, target: Path) -> dict[str, object]:
+    """A part as the manifest lists it; its path is relative to the target."""
+    return {
+        "model": part.relation,
+        "partition": None if part.partition == "all" else part.partition,
+        "fingerprint": part.fingerprint,
+        "digest": part.digest,
+        "rows": part.rows,
+        "bytes": part.bytes,
+        "path": part.path.relative_to(target).as_posix(),
+    }
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Read `manifest.json`.
+
+    Raises
+    ------
+    WarehouseError
+        When it is missing or damaged.
+    """
+    try:
+        said = json.loads(path.read_text(encoding="utf-8"))
+        return Manifest(
+            build=said["build"],
+            engine=said["engine"],
+            parts=tuple(said["parts"]),
+            stale=tuple(said["stale"]),
+            data=tuple(said["data"]),
+            published_utc=said["published_utc"],
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise WarehouseError(f"the manifest {path} cannot be read: {error}", hint="warehouse build makes a new one") from error
+
+
+def last_manifest(target: Path) -> Manifest | None:
+    """The manifest of the published build, or None where there is none."""
+    pointer = target / "builds" / "current"
+    try:
+        name = pointer.read_text(encoding="utf-8").strip()
+    except OSError:
+        return None
+    path = target / "builds" / name / "manifest.json"
+    return read_manifest(path) if path.is_file() else None

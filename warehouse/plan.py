@@ -1,0 +1,91 @@
+"""Which parts a build has, and what each one stands on.
+
+A model with `partition` has a part a value; the others have one part, `all`. A view has no part: whoever
+reads it reads what it reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from warehouse.graph import Graph, Node
+from warehouse.intake import Intake
+from warehouse.store import ALL
+
+
+@dataclass(frozen=True, order=True)
+class Key:
+    """A part that a build needs: a model and a partition of it (`all` where it has none)."""
+
+    model: str
+    partition: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All parts of a build, and in which order they can be made."""
+
+    graph: Graph
+    intake: Intake
+
+    @cached_property
+    def keys(self) -> tuple[Key, ...]:
+        """Every part, in an order in which they can be made one after another."""
+        return tuple(
+            Key(name, partition)
+            for name in self.graph.order
+            for partition in self.partitions(name)
+            if self.graph.nodes[name].model.materialize == "table"
+        )
+
+    def partitions(self, name: str) -> list[str]:
+        """The partitions of a model or view, sorted; `[all]` for one that is not partitioned."""
+        if not self.is_partitioned(name):
+            return [ALL]
+        return sorted(self._values[name])
+
+    def is_partitioned(self, name: str) -> bool:
+        """Whether a model comes in partitions (a view does when its contract says so)."""
+        node = self.graph.nodes.get(name)
+        return node is not None and node.model.partition is not None
+
+    @cached_property
+    def _values(self) -> Mapping[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        for name in self.graph.order:
+            values: set[str] = set()
+            for read in self.graph.nodes[name].reads:
+                if read.startswith("raw."):
+                    values |= self.intake.partitions(read)
+                elif self.is_partitioned(read):
+                    values |= found[read]
+            found[name] = values
+        return found
+
+    def needs(self, key: Key) -> set[Key]:
+        """The parts that must be there before this one is made, or before its checks can run."""
+        node = self.graph.nodes[key.model]
+        reads = {*node.reads, *self._checked(node)} - {key.model}
+        return {need for read in reads for need in self._parts_of(read, key.partition)}
+
+    def _checked(self, node: Node) -> set[str]:
+        from warehouse.checks import relations_of
+
+        return {read for check in node.model.checks for read in relations_of(check)}
+
+    def _parts_of(self, read: str, partition: str) -> set[Key]:
+        node = self.graph.nodes.get(read)
+        if node is None:
+            return set()
+        if node.model.materialize == "view":
+            return {key for below in node.reads for key in self._parts_of(below, partition)}
+        return {Key(read, one) for one in self.visible(read, partition)}
+
+    def visible(self, read: str, partition: str) -> list[str]:
+        """The partitions of `read` that a part of this partition sees: its own, or all."""
+        there = self.partitions(read)
+        if partition == ALL or not self.is_partitioned(read):
+            return there
+        return [partition] if partition in there else []

@@ -1,0 +1,136 @@
+"""The folders that hold models, SQL and reference tables: the shipped ones and, on top, a user's own."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from warehouse.errors import ModelError, Place, SettingsError
+from warehouse.model import TYPES, Column, Model, Value, read_header, read_model
+
+_MACRO_USE = re.compile(r"\{[{%]")
+
+
+def shipped_root() -> Path:
+    """The folder with the shipped models/, sql/ and data/: inside the package, or the checkout around it."""
+    package = Path(__file__).resolve().parent
+    inside = package / "shipped"
+    return inside if inside.is_dir() else package.parent
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A reviewed table of `data/`: `reference.clusters`."""
+
+    name: str
+    path: Path
+    about: str
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True)
+class Project:
+    """All folders that make the warehouse, the user's last: a model there replaces a shipped one of its name."""
+
+    folders: tuple[Path, ...]
+
+    @staticmethod
+    def open(extra: Path | None = None) -> Project:
+        """The shipped project, extended by the folder `extra`."""
+        shipped = shipped_root()
+        if extra is None or extra.resolve() == shipped:
+            return Project((shipped,))
+        if not extra.is_dir():
+            raise SettingsError(f"no such project folder: {extra}", hint="warehouse init DIR starts one")
+        return Project((shipped, extra.resolve()))
+
+    @cached_property
+    def models(self) -> dict[str, Model]:
+        """All models by name, in order of name."""
+        found: dict[str, Model] = {}
+        for folder in self.folders:
+            for path in sorted((folder / "models").rglob("*.sql")):
+                model = read_model(path, folder)
+                found[model.name] = model
+        return dict(sorted(found.items()))
+
+    @cached_property
+    def references(self) -> dict[str, Reference]:
+        """The reviewed tables of data/ by name (`reference.clusters`)."""
+        found: dict[str, Reference] = {}
+        for folder in self.folders:
+            listing = folder / "data" / "tables.yaml"
+            if listing.is_file():
+                for reference in _read_references(listing, folder):
+                    found[reference.name] = reference
+        return found
+
+    @property
+    def query_folders(self) -> list[Path]:
+        """The folders of named queries."""
+        return [folder / "sql" / "queries" for folder in self.folders]
+
+    def source_files(self) -> list[Path]:
+        """Every file that decides what a build does, the package's own modules apart."""
+        files: list[Path] = []
+        for folder in self.folders:
+            for below, pattern in (("models", "*.sql"), ("sql/macros", "*.sql"), ("data", "*.csv"), ("data", "*.yaml")):
+                globbed = (folder / below).rglob(pattern) if below == "models" else (folder / below).glob(pattern)
+                files += sorted(globbed)
+        return files
+
+    def render(self, model: Model) -> str:
+        """The model's SELECT with its macros written out, line for line.
+
+        Raises
+        ------
+        ModelError
+            When a macro fails, is unknown, or would change the number of lines.
+        """
+        if not _MACRO_USE.search(model.sql):
+            return model.sql
+        from warehouse.macros import render
+
+        return render(model, [folder / "sql" / "macros" for folder in self.folders])
+
+
+def _read_references(listing: Path, folder: Path) -> list[Reference]:
+    shown = listing.relative_to(folder).as_posix()
+    text = listing.read_text(encoding="utf-8")
+    names = re.findall(r"^([a-z][a-z0-9_]*):", text, re.MULTILINE)
+    references = []
+    for name, value in read_header(text, shown, names).items():
+        below = value.content
+        if not isinstance(below, dict) or set(below) != {"about", "columns"}:
+            raise ModelError(f"`{name}` needs `about` and `columns`", place=value.place(shown))
+        path = listing.parent / f"{name}.csv"
+        columns = _reference_columns(below["columns"], shown)
+        _same_header(path, [column.name for column in columns], folder)
+        references.append(Reference(f"reference.{name}", path, str(below["about"].content), columns))
+    return references
+
+
+def _reference_columns(value: Value, shown: str) -> tuple[Column, ...]:
+    if not isinstance(value.content, dict):
+        raise ModelError("`columns` lists each column as `name: TYPE meaning`", place=value.place(shown))
+    columns = []
+    for name, item in value.content.items():
+        kind, _, about = str(item.content).partition(" ")
+        if kind not in TYPES:
+            raise ModelError(f"column `{name}` has the unknown type {kind}", place=item.place(shown))
+        columns.append(Column(name, kind, None, about))
+    return tuple(columns)
+
+
+def _same_header(path: Path, names: list[str], folder: Path) -> None:
+    shown = path.relative_to(folder).as_posix()
+    if not path.is_file():
+        raise ModelError("the reference table is listed in data/tables.yaml but not there", place=Place(shown))
+    with path.open(encoding="utf-8") as stream:
+        header = stream.readline().rstrip("\n").split(",")
+    if header != names:
+        raise ModelError(
+            f"the header is {','.join(header)}, data/tables.yaml says {','.join(names)}", place=Place(shown, 1)
+        )

@@ -1,0 +1,210 @@
+"""The catalogue of a build, and the one rename that makes it what readers open.
+
+`warehouse.duckdb` holds unpartitioned tables as tables, partitioned ones as views over an explicit list of
+their parts, views as views, and `meta` with what every table and column means. It is written aside and
+renamed: a reader that has the old file open goes on reading it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import duckdb
+
+from warehouse.engines.base import CsvFiles, Parts, Select, Source
+from warehouse.engines.duckdb import identifier, literal, qualified, source_sql
+from warehouse.manifest import Manifest
+from warehouse.model import Column
+from warehouse.store import CheckResult
+
+STORAGE_VERSION = "v1.4.0"
+"""The file format that DuckDB 1.4 and later read."""
+FILE = "warehouse.duckdb"
+META = {
+    "build": "build_id VARCHAR, published_utc TIMESTAMP, version VARCHAR, engine VARCHAR, data_folders VARCHAR[]",
+    "models": "model VARCHAR, about VARCHAR, grain VARCHAR[], partition_column VARCHAR, kind VARCHAR, rows BIGINT, "
+    "bytes BIGINT, file VARCHAR, sources VARCHAR, reads VARCHAR[], stale BOOLEAN",
+    "columns": "model VARCHAR, position INTEGER, column_name VARCHAR, type VARCHAR, unit VARCHAR, about VARCHAR",
+    "checks": "model VARCHAR, partition VARCHAR, check_text VARCHAR, severity VARCHAR, status VARCHAR, failures BIGINT",
+}
+META_ABOUT = {
+    "build": "Which build this is, and of what.",
+    "models": "Every relation: what it is, its grain, how it is kept, its size.",
+    "columns": "Every column: type, unit, meaning.",
+    "checks": "What the checks of this build found.",
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One relation of the catalogue."""
+
+    name: str
+    about: str
+    kind: str
+    """`table`, `partitioned`, `view`, `raw` or `reference`."""
+    source: Source
+    columns: tuple[Column, ...]
+    grain: tuple[str, ...] = ()
+    partition: str | None = None
+    rows: int | None = None
+    bytes: int | None = None
+    file: str | None = None
+    sources: str = ""
+    reads: tuple[str, ...] = ()
+    stale: bool = False
+    checks: tuple[tuple[str, CheckResult], ...] = ()
+
+
+def write_catalogue(path: Path, entries: Sequence[Entry], build: Mapping[str, object]) -> None:
+    """Write the DuckDB file of a build: entries in an order in which views can be made."""
+    connection = duckdb.connect(":memory:", config={"threads": 1})
+    try:
+        connection.execute(f"ATTACH {literal(str(path))} AS published (STORAGE_VERSION {literal(STORAGE_VERSION)})")
+        connection.execute("USE published")
+        connection.execute("BEGIN")
+        for schema in sorted({entry.name.partition(".")[0] for entry in entries} | {"meta"}):
+            connection.execute(f"CREATE SCHEMA {identifier(schema)}")
+        for entry in entries:
+            _create(connection, entry)
+        _write_meta(connection, entries, build)
+        connection.execute("COMMIT")
+        connection.execute("CHECKPOINT published")
+        connection.execute("USE memory")
+        connection.execute("DETACH published")
+    finally:
+        connection.close()
+
+
+def _create(connection: duckdb.DuckDBPyConnection, entry: Entry) -> None:
+    if entry.kind in ("table", "reference"):
+        declared = ", ".join(f"{identifier(column.name)} {column.type}" for column in entry.columns)
+        connection.execute(f"CREATE TABLE {qualified(entry.name)} ({declared})")
+        if not isinstance(entry.source, Parts | CsvFiles) or entry.source.paths:
+            connection.execute(f"INSERT INTO {qualified(entry.name)} {source_sql(entry.source)}")
+        what = "TABLE"
+    else:
+        connection.execute(f"CREATE VIEW {qualified(entry.name)} AS {source_sql(entry.source)}")
+        what = "VIEW"
+    connection.execute(f"COMMENT ON {what} {qualified(entry.name)} IS {literal(entry.about)}")
+    for column in entry.columns:
+        if column.comment:
+            connection.execute(
+                f"COMMENT ON COLUMN {qualified(entry.name)}.{identifier(column.name)} IS {literal(column.comment)}"
+            )
+
+
+def _write_meta(connection: duckdb.DuckDBPyConnection, entries: Sequence[Entry], build: Mapping[str, object]) -> None:
+    rows: dict[str, list[Sequence[object]]] = {
+        "build": [[build[name] for name in ("build_id", "published_utc", "version", "engine", "data_folders")]],
+        "models": [
+            [
+                e.name, e.about, list(e.grain), e.partition, e.kind, e.rows, e.bytes, e.file, e.sources or None,
+                list(e.reads), e.stale,
+            ]
+            for e in entries
+        ],
+        "columns": [
+            [e.name, position, c.name, c.type, c.unit, c.about]
+            for e in entries
+            for position, c in enumerate(e.columns, start=1)
+        ],
+        "checks": [
+            [
+                e.name, partition, r.check, "warn" if r.warn else "error",
+                "passed" if not r.failures else ("warned" if r.warn else "failed"), r.failures,
+            ]
+            for e in entries
+            for partition, r in e.checks
+        ],
+    }  # fmt: skip
+    for table, declared in META.items():
+        connection.execute(f"CREATE TABLE meta.{table} ({declared})")
+        connection.execute(f"COMMENT ON TABLE meta.{table} IS {literal(META_ABOUT[table])}")
+        for chunk in _chunks(rows[table], 500):
+            values = ", ".join(f"({', '.join(literal(value) for value in row)})" for row in chunk)
+            connection.execute(f"INSERT INTO meta.{table} VALUES {values}")
+
+
+def _chunks(rows: list[Sequence[object]], size: int) -> Iterable[list[Sequence[object]]]:
+    return (rows[start : start + size] for start in range(0, len(rows), size))
+
+
+def publish(target: Path, entries: Sequence[Entry], manifest: Manifest, version: str) -> None:
+    """Write manifest and catalogue of a build, then make it the one that readers open.
+
+    Everything is on disk before the rename; after it the old file's `.wal`, if a reader left one, is removed.
+    """
+    folder = target / "builds" / manifest.build
+    aside = target / "builds" / f".{manifest.build}.{os.getpid()}"
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir(parents=True)
+    catalogue = aside / "catalogue.duckdb"
+    write_catalogue(
+        catalogue,
+        entries,
+        {
+            "build_id": manifest.build,
+            "published_utc": manifest.published_utc,
+            "version": version,
+            "engine": manifest.engine,
+            "data_folders": list(manifest.data),
+        },
+    )
+    manifest.write(aside / "manifest.json")
+    catalogue.chmod(0o444)
+    for path in (catalogue, aside / "manifest.json"):
+        _sync(path)
+    shutil.rmtree(folder, ignore_errors=True)
+    aside.replace(folder)
+    link = target / f".{FILE}.{os.getpid()}"
+    link.unlink(missing_ok=True)
+    _link_or_copy(folder / "catalogue.duckdb", link)
+    (target / f"{FILE}.wal").unlink(missing_ok=True)
+    link.replace(target / FILE)
+    pointer = target / "builds" / f".current.{os.getpid()}"
+    pointer.write_text(manifest.build + "\n", encoding="utf-8")
+    pointer.replace(target / "builds" / "current")
+    _sync(target)
+
+
+def keep_last(target: Path, keep: int) -> None:
+    """Remove all but the newest `keep` builds, and never the published one."""
+    builds = target / "builds"
+    current = (builds / "current").read_text(encoding="utf-8").strip()
+    folders = sorted(
+        (folder for folder in builds.iterdir() if folder.is_dir() and not folder.name.startswith(".")),
+        key=lambda folder: folder.stat().st_mtime_ns,
+        reverse=True,
+    )
+    for folder in folders[keep:]:
+        if folder.name != current:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def now_utc() -> str:
+    """The time of publishing, for people; no hash holds it."""
+    return f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def _link_or_copy(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # a file system without hard links
+        shutil.copy2(source, target)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+__all__ = ["FILE", "Entry", "Select", "keep_last", "now_utc", "publish", "write_catalogue"]

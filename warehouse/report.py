@@ -1,0 +1,180 @@
+"""Reporters: what a build tells, on a terminal, as plain lines, or not at all."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from warehouse.formats.base import IGNORED, PARTIAL, SKIPPED, UNKNOWN, Inventory
+from warehouse.store import Part
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+    from warehouse.build import Result
+
+_SHOWN = 5
+_SLOW_SECONDS = 0.3
+
+
+class Silent:
+    """Says nothing; the base of those that do."""
+
+    def found(self, inventory: Inventory) -> None:
+        """What the data folders hold."""
+
+    def started(self, parts: int) -> None:
+        """The number of parts that this build has."""
+
+    def finished(self, part: Part, seconds: float, reused: bool) -> None:
+        """A part is there."""
+
+    def note(self, text: str) -> None:
+        """A line worth knowing."""
+
+    def failed(self, target: Path) -> None:
+        """The build ended with an error, which is told elsewhere."""
+
+    def ended(self, result: Result) -> None:
+        """The build is published."""
+
+
+class Terminal(Silent):
+    """Tells a build on a stream: with a progress bar on a terminal, in plain lines elsewhere."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._live = stream.isatty()
+        self._progress: Progress | None = None
+        self._task: TaskID | None = None
+        self._started = time.perf_counter()
+
+    def _say(self, label: str, text: str) -> None:
+        if self._progress is not None:
+            self._progress.console.print(f"{label:<6} {text}", markup=False, highlight=False)
+        else:
+            print(f"{label:<6} {text}".rstrip(), file=self._stream, flush=True)  # noqa: T201
+
+    def found(self, inventory: Inventory) -> None:
+        """One line of what is read, one of what is not."""
+        read: dict[str, int] = Counter(file.format or "" for file in inventory.files if file.is_read)
+        hours: dict[str, set[object]] = defaultdict(set)
+        for file in inventory.files:
+            if file.is_read and file.hour_utc:
+                hours[file.format or ""].add(file.hour_utc)
+        said = []
+        for name, count in sorted(read.items()):
+            when = f" ({plural(len(hours[name]), 'hour')})" if name in hours else ""
+            said.append(f"{count:,} {name}{when}")
+        self._say("Found", " · ".join(said))
+        others = Counter(file.status for file in inventory.files)
+        words = {PARTIAL: "read in part", SKIPPED: "skipped", UNKNOWN: "not recognised", IGNORED: "ignored"}
+        left = [f"{others[status]:,} {word}" for status, word in words.items() if others[status]]
+        if left:
+            self._say("", f"{' · '.join(left)} · details: warehouse doctor")
+
+    def started(self, parts: int) -> None:
+        """Open the progress bar, where there is a terminal to draw it on."""
+        self._started = time.perf_counter()
+        if not self._live:
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+        self._progress = Progress(
+            TextColumn("Build  {task.completed}/{task.total} parts"),
+            BarColumn(),
+            TextColumn("{task.percentage:>3.0f}%"),
+            TimeElapsedColumn(),
+            console=Console(file=self._stream),
+            transient=True,
+        )
+        self._progress.start()
+        self._task = self._progress.add_task("build", total=parts)
+
+    def finished(self, part: Part, seconds: float, reused: bool) -> None:
+        """Move the bar."""
+        if self._progress is not None and self._task is not None:
+            self._progress.advance(self._task)
+
+    def note(self, text: str) -> None:
+        """A line worth knowing."""
+        self._say("", text)
+
+    def _close(self) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+            self._progress = None
+
+    def failed(self, target: Path) -> None:
+        """Close the bar and say that nothing was published."""
+        self._close()
+        from warehouse.manifest import last_manifest
+
+        last = last_manifest(target) if target.is_dir() else None
+        if last is not None:
+            self._say("", f"Nothing was published; {target} still holds {last.build[:8]}.")
+
+    def ended(self, result: Result) -> None:
+        """What was built, what checks found, where it is."""
+        self._close()
+        outcome = result.outcome
+        models = len({key.model for key in outcome.parts})
+        reused = len(outcome.parts) - len(outcome.made)
+        took = time.perf_counter() - self._started
+        again = f", {reused:,} there already" if reused else ""
+        self._say("Build", f"{plural(models, 'model')}, {plural(len(outcome.parts), 'part')}{again}  {took:.1f} s")
+        slow = sorted(outcome.made, key=lambda key: -outcome.seconds.get(key, 0.0))
+        slow = [key for key in slow if outcome.seconds.get(key, 0.0) >= _SLOW_SECONDS][:_SHOWN]
+        for key in slow:
+            part = outcome.parts[key]
+            where = "" if key.partition == "all" else f" {key.partition}"
+            self._say(
+                "", f"{key.model + where:<40} {part.rows:>12,} rows {outcome.seconds[key]:>6.1f} s {size(part.bytes):>8}"
+            )
+        self._checks(result)
+        same = "" if result.changed else " (as before)"
+        self._say("Built", f"{result.build[:8]}{same} → {result.target} ({size(result.bytes)})")
+        for name in sorted(outcome.stale):
+            self._say("stale", f"{name} was not selected and keeps its last rows")
+        for line in result.remarks:
+            self._say("", line)
+
+    def _checks(self, result: Result) -> None:
+        found = result.checks()
+        warned = [(key, one) for key, one in found if one.failures and one.warn]
+        tail = f", {plural(len(warned), 'warning')}" if warned else ""
+        self._say("Check", f"{len(found) - len(warned):,} passed{tail}")
+        for key, one in warned[:_SHOWN]:
+            where = "" if key.partition == "all" else f" {key.partition}"
+            self._say("warn", f"{key.model}{where}: {one.check}: {plural(one.failures, 'row')}")
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 hour`, `2 hours`.
+
+    >>> plural(1, "hour"), plural(1200, "part")
+    ('1 hour', '1,200 parts')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def size(count: int) -> str:
+    """Bytes for people.
+
+    >>> size(999), size(41_000_000)
+    ('999 B', '41 MB')
+    """
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}"
+        count_next = count / 1000
+        if count_next < 10 and unit != "B":
+            return f"{count_next:.1f} {_NEXT[unit]}"
+        count = int(count_next)
+    return f"{count:,} TB"
+
+
+_NEXT = {"B": "kB", "kB": "MB", "MB": "GB", "GB": "TB"}

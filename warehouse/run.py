@@ -1,0 +1,410 @@
+"""A build: make the parts that are not there yet, check them, hand them to publishing.
+
+Parts that stand on nothing unfinished are made side by side on a pool of threads; the engine shares one limit
+of threads and memory among them. A part whose fingerprint is in the store already is not made again.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from warehouse import fingerprint
+from warehouse.checks import compile_check, grain_check, relations_of
+from warehouse.engines.base import CsvFiles, Engine, EngineError, Parts, Scratch, Select, Source
+from warehouse.errors import CheckError, ModelError
+from warehouse.graph import Graph, Node, model_error
+from warehouse.intake import Intake
+from warehouse.model import Check, Model
+from warehouse.plan import Key, Plan
+from warehouse.project import Project, Reference
+from warehouse.store import ALL, CheckResult, Part, Store, results_to_notes
+
+RECIPE = 1
+"""Raised when the same SELECT would be written as other bytes: it is part of every fingerprint."""
+SHOWN_ROWS = 5
+
+
+class Reporter(Protocol):
+    """What a build tells while it runs."""
+
+    def started(self, parts: int) -> None:
+        """The number of parts that this build has."""
+        ...
+
+    def finished(self, part: Part, seconds: float, reused: bool) -> None:
+        """A part is there."""
+        ...
+
+    def note(self, text: str) -> None:
+        """A line worth knowing."""
+        ...
+
+
+@dataclass
+class Outcome:
+    """The parts of a build and what their checks found."""
+
+    parts: dict[Key, Part] = field(default_factory=dict)
+    checks: dict[Key, list[CheckResult]] = field(default_factory=dict)
+    seconds: dict[Key, float] = field(default_factory=dict)
+    made: set[Key] = field(default_factory=set)
+    stale: set[str] = field(default_factory=set)
+
+    def of(self, model: str) -> list[Part]:
+        """The parts of one model, by partition."""
+        return [part for key, part in sorted(self.parts.items()) if key.model == model]
+
+
+class _RawDamage(Exception):
+    """A part failed that reads raw CSV files directly: they may be damaged."""
+
+    def __init__(self, key: Key, relations: list[str], cause: ModelError) -> None:
+        super().__init__(str(cause))
+        self.key = key
+        self.relations = relations
+        self.cause = cause
+
+
+class Run:
+    """One build of a graph over an intake."""
+
+    def __init__(
+        self,
+        project: Project,
+        graph: Graph,
+        intake: Intake,
+        store: Store,
+        engine: Engine,
+        *,
+        workers: int,
+        reporter: Reporter,
+        selected: set[str] | None = None,
+        last: Mapping[tuple[str, str], Part] | None = None,
+    ) -> None:
+        self._project = project
+        self._graph = graph
+        self._intake = intake
+        self._store = store
+        self._engine = engine
+        self._workers = workers
+        self._reporter = reporter
+        self._wanted = _with_ancestors(graph, selected)
+        self._last = last or {}
+        self._plan = Plan(graph, intake)
+        self._outcome = Outcome()
+        self._digests: dict[tuple[str, str], str] = {}
+
+    def run(self) -> Outcome:
+        """Make or find every part.
+
+        A model that reads CSV files and fails has those files looked through line by line, once: where lines
+        are bad they are set aside and the build goes on without them.
+
+        Raises
+        ------
+        ModelError, CheckError
+            When a model fails or an error-level check does; nothing has been published.
+        """
+        read = {name for node in self._graph.nodes.values() for name in node.reads}
+        self._intake.read_tables((name for name in read if name.startswith("raw.")), self._engine)
+        self._reporter.started(len(self._plan.keys))
+        while True:
+            try:
+                self._make_all()
+                self._check_views()
+                return self._outcome
+            except _RawDamage as damage:
+                files = [
+                    file
+                    for relation in damage.relations
+                    for file in self._intake.files_of(relation, None if damage.key.partition == ALL else damage.key.partition)
+                    if file.clean_path is None
+                ]
+                self._reporter.note(f"looking for bad lines in {len(files):,} files of {damage.key.partition}")
+                if not self._intake.mend(files):
+                    raise damage.cause from damage.cause.__cause__
+                self._plan = Plan(self._graph, self._intake)
+                self._outcome = Outcome()
+                self._digests.clear()
+
+    def _make_all(self) -> None:
+        waiting = {key: self._plan.needs(key) for key in self._plan.keys}
+        running: dict[Future[Part], Key] = {}
+        with ThreadPoolExecutor(self._workers) as pool:
+            try:
+                while waiting or running:
+                    ready = [key for key, needs in waiting.items() if needs <= self._outcome.parts.keys()]
+                    for key in ready[: self._workers - len(running)]:
+                        del waiting[key]
+                        running[pool.submit(self._make, key)] = key
+                    done, _ = wait(running, return_when=FIRST_COMPLETED)
+                    for future in done:
+                        key = running.pop(future)
+                        self._outcome.parts[key] = future.result()
+            except BaseException:
+                for future in running:
+                    future.cancel()
+                raise
+
+    def _make(self, key: Key) -> Part:
+        started = time.perf_counter()
+        node = self._graph.nodes[key.model]
+        mark = self.fingerprint(key)
+        part = self._store.find(key.model, key.partition, mark)
+        reused = part is not None
+        if part is None and key.model not in self._wanted:
+            part = self._last.get((key.model, key.partition))
+            if part is not None:
+                self._outcome.stale.add(key.model)
+                self._outcome.checks[key] = []
+                return part
+        sources = self._sources(key)
+        try:
+            with self._engine.scratch(sources) as scratch:
+                if part is None:
+                    part = self._store.write(
+                        key.model, key.partition, mark, lambda path: self._write(scratch, node.model, node.sql, path)
+                    )
+            self._outcome.checks[key] = self._check(key, node, part, sources)
+        except EngineError as error:
+            raise self._blame(key, node, model_error(node.model, node.sql, error)) from error
+        except CheckError as error:
+            raise self._blame(key, node, error) from error
+        seconds = time.perf_counter() - started
+        self._outcome.seconds[key] = seconds
+        if not reused:
+            self._outcome.made.add(key)
+        self._reporter.finished(part, seconds, reused)
+        return part
+
+    def _write(self, scratch: Scratch, model: Model, sql: str, path: Path) -> int:
+        return scratch.write(Select(sql, model.columns), path, () if model.presorted else model.grain)
+
+    def _blame(self, key: Key, node: Node, error: ModelError) -> Exception:
+        """A failure of a model that reads CSV files directly may be the files' fault."""
+        direct = [
+            read for read in node.reads if isinstance(self._raw_source(read, key.partition), CsvFiles)
+        ]
+        return _RawDamage(key, direct, error) if direct else error
+
+    # what a part stands on ------------------------------------------------------------------
+
+    def fingerprint(self, key: Key) -> str:
+        """What a part is named by: the SELECT without formatting, the contract's types, engine, inputs."""
+        node = self._graph.nodes[key.model]
+        return fingerprint.of(
+            {
+                "recipe": RECIPE,
+                "engine": [self._engine.name, self._engine.version],
+                "select": node.canonical,
+                "columns": [(column.name, column.type) for column in node.model.columns],
+                "grain": node.model.grain,
+                "inputs": {read: self._digest(read, key.partition) for read in node.reads},
+            }
+        )
+
+    def _digest(self, read: str, partition: str) -> str:
+        """What an input counts as: content of raw files and reference tables, bytes of models' parts."""
+        where = partition if read.startswith("raw.") or self._is_split(read) else ALL
+        known = self._digests.get((read, where))
+        if known is None:
+            known = self._digests[read, where] = self._new_digest(read, where)
+        return known
+
+    def _is_split(self, read: str) -> bool:
+        """Whether a relation shows a part of a partition only that partition."""
+        node = self._graph.nodes.get(read)
+        if node is None:
+            return False
+        return self._plan.is_partitioned(read)
+
+    def _new_digest(self, read: str, partition: str) -> str:
+        if read.startswith("raw."):
+            return self._intake.digest(read, None if partition == ALL else partition)
+        if read in self._project.references:
+            return fingerprint.of_file(self._project.references[read].path)
+        node = self._graph.nodes[read]
+        if node.model.materialize == "view":
+            below = {other: self._digest(other, partition) for other in node.reads}
+            columns = [(column.name, column.type) for column in node.model.columns]
+            return fingerprint.of([node.canonical, columns, below])
+        visible = self._plan.visible(read, partition)
+        return fingerprint.of([[one, self._outcome.parts[Key(read, one)].digest] for one in visible])
+
+    def _sources(self, key: Key) -> dict[str, Source]:
+        """The relations that a part's SELECT and checks can see, in an order in which views can be made."""
+        node = self._graph.nodes[key.model]
+        wanted = {*node.reads, *(read for check in node.model.checks for read in relations_of(check))}
+        sources: dict[str, Source] = {}
+        for read in sorted(wanted - {key.model}):
+            self._add_source(sources, read, key.partition)
+        return sources
+
+    def _add_source(self, sources: dict[str, Source], read: str, partition: str) -> None:
+        if read in sources:
+            return
+        node = self._graph.nodes.get(read)
+        if node is None:
+            sources[read] = self._raw_source(read, partition)
+        elif node.model.materialize == "view":
+            for below in node.reads:
+                self._add_source(sources, below, partition)
+            sources[read] = Select(node.sql, node.model.columns)
+        else:
+            visible = self._plan.visible(read, partition)
+            paths = tuple(self._outcome.parts[Key(read, one)].path for one in visible)
+            sources[read] = Parts(node.model.columns, paths)
+
+    def _raw_source(self, read: str, partition: str) -> Source:
+        if read in self._project.references:
+            return reference_source(self._project.references[read])
+        if read.startswith("raw."):
+            return self._intake.source(read, None if partition == ALL else partition, self._engine)
+        return Parts((), ())
+
+    # checks ---------------------------------------------------------------------------------
+
+    def _check(self, key: Key, node: Node, part: Part, sources: Mapping[str, Source]) -> list[CheckResult]:
+        """Run the checks of a part whose results are not noted with it already."""
+        noted = part.notes.get("checks", [])
+        assert isinstance(noted, list)
+        known = {str(one["key"]): CheckResult(**one) for one in noted}
+        wanted = [(check, self._check_key(check, part.digest, key.partition)) for check in _all_checks(node.model)]
+        new = [check for check, mark in wanted if mark not in known]
+        if new:
+            bound = {**sources, node.name: Parts(node.model.columns, (part.path,))}
+            with self._engine.scratch(bound) as scratch:
+                found = run_checks(scratch, node.model, new)
+            for check, failures in zip(new, found, strict=True):
+                mark = self._check_key(check, part.digest, key.partition)
+                known[mark] = CheckResult(check.text, check.warn, failures, mark)
+        results = [known[mark] for _, mark in wanted]
+        if new:
+            self._store.annotate(part, checks=results_to_notes(results))
+        failed = [result for result in results if result.failures and not result.warn]
+        if failed:
+            with self._engine.scratch({**sources, node.name: Parts(node.model.columns, (part.path,))}) as scratch:
+                raise _check_error(scratch, node.model, key, failed[0])
+        return results
+
+    def _check_key(self, check: Check, digest: str, partition: str) -> str:
+        others = [self._digest(read, partition) for read in relations_of(check)]
+        return fingerprint.of([check.text, check.warn, digest, others])
+
+    def _check_views(self) -> None:
+        """Views have no part to note results with: their checks run in every build."""
+        for name in self._graph.order:
+            node = self._graph.nodes[name]
+            if node.model.materialize != "view" or not node.model.checks:
+                continue
+            for partition in self._plan.partitions(name):
+                key = Key(name, partition)
+                sources = self._sources(key)
+                sources[name] = Select(node.sql, node.model.columns)
+                checks = list(node.model.checks)
+                with self._engine.scratch(sources) as scratch:
+                    found = run_checks(scratch, node.model, checks)
+                    results = [CheckResult(c.text, c.warn, n) for c, n in zip(checks, found, strict=True)]
+                    self._outcome.checks[key] = results
+                    failed = [result for result in results if result.failures and not result.warn]
+                    if failed:
+                        raise _check_error(scratch, node.model, key, failed[0])
+
+
+GRAIN = "grain"
+
+
+def _all_checks(model: Model) -> list[Check]:
+    return [Check(f"{GRAIN}({', '.join(model.grain)})", model.place(1)), *model.checks]
+
+
+def run_checks(scratch: Scratch, model: Model, checks: Sequence[Check]) -> list[int]:
+    """The number of failing rows of each check; conditions on single rows share one scan.
+
+    Raises
+    ------
+    ModelError
+        At the check's line, when its SQL is wrong.
+    """
+    counts: dict[int, int] = {}
+    conditions: list[tuple[int, str]] = []
+    for position, check in enumerate(checks):
+        if check.text.startswith(f"{GRAIN}("):
+            failing, predicate = grain_check(model), None
+        else:
+            compiled = compile_check(check, model)
+            failing, predicate = compiled.failing, compiled.predicate
+        if predicate is None:
+            counts[position] = _count(scratch, f"SELECT count(*) FROM ({failing})", check)[0]
+        else:
+            conditions.append((position, predicate))
+    if conditions:
+        counted = ", ".join(f"count(*) FILTER (WHERE ({text}) IS NOT TRUE)" for _, text in conditions)
+        try:
+            found = scratch.rows(f"SELECT {counted} FROM {model.name}")[0]
+        except EngineError:  # say which one it is
+            found = tuple(
+                _count(scratch, f"SELECT count(*) FROM {model.name} WHERE ({text}) IS NOT TRUE", checks[position])[0]
+                for position, text in conditions
+            )
+        counts |= {position: int(str(n)) for (position, _), n in zip(conditions, found, strict=True)}
+    return [counts[position] for position in range(len(checks))]
+
+
+def _count(scratch: Scratch, sql: str, check: Check) -> list[int]:
+    try:
+        return [int(str(value)) for value in scratch.rows(sql)[0]]
+    except EngineError as error:
+        raise ModelError(f"the check is not valid: {error.message}", place=check.place) from error
+
+
+def _check_error(scratch: Scratch, model: Model, key: Key, result: CheckResult) -> CheckError:
+    if result.check.startswith(f"{GRAIN}("):
+        names = ", ".join(model.grain)
+        failing = f"SELECT {names}, count(*) AS rows FROM {model.name} GROUP BY ALL HAVING count(*) > 1 OR " + " OR ".join(
+            f"{name} IS NULL" for name in model.grain
+        )
+        what, place = f"grain ({names}) is not unique", model.place(1)
+    else:
+        check = next(check for check in model.checks if check.text == result.check)
+        failing, what, place = compile_check(check, model).failing, result.check, check.place
+    rows = scratch.rows(failing, SHOWN_ROWS)
+    where = "" if key.partition == ALL else f" in {key.partition}"
+    shown = ["  ".join(str(value) for value in row)[:200] for row in rows]
+    return CheckError(
+        f"{model.name}{where}: {what}: {result.failures:,} rows fail",
+        place=place,
+        details=[f"  {line}" for line in shown],
+    )
+
+
+def reference_source(reference: Reference) -> CsvFiles:
+    """A reviewed table of data/, as an engine reads it."""
+    columns = {column.name: column.type for column in reference.columns}
+    return CsvFiles(columns, (reference.path,), quote='"', filename=False)
+
+
+def _with_ancestors(graph: Graph, selected: set[str] | None) -> set[str]:
+    if selected is None:
+        return set(graph.nodes)
+    return selected | set(itertools.chain.from_iterable(graph.ancestors(name) for name in selected))
+
+
+def contracts(graph: Graph) -> list[object]:
+    """What is promised of every model, for the build id."""
+    return json.loads(  # type: ignore[no-any-return]
+        json.dumps(
+            [
+                (node.name, node.model.about, node.model.grain, node.model.materialize, [vars(c) for c in node.model.columns])
+                for node in (graph.nodes[name] for name in sorted(graph.nodes))
+            ]
+        )
+    )
+
