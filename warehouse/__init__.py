@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import duckdb
 
-    from warehouse.build import Result
+    from warehouse.building import Result
 
 __version__ = "0.1.0"
 __all__ = ["__version__", "build", "open"]
@@ -60,7 +60,7 @@ def build(
     warehouse.errors.WarehouseError
         With a sentence; the published warehouse is then as it was.
     """
-    from warehouse.build import build as run_build
+    from warehouse.building import build as run_build
     from warehouse.report import Silent
     from warehouse.settings import settle
 

@@ -41,6 +41,8 @@ class Compiled:
     """A SELECT of the failing rows."""
     predicate: str | None = None
     """For checks of single rows: the condition, so that many can share one scan."""
+    total: tuple[str, str, str] | None = None
+    """For totals: what is summed here, the other relation, its column; totals of one relation share a scan."""
 
 
 def relations_of(check: Check) -> list[str]:
@@ -80,7 +82,8 @@ def compile_check(check: Check, model: Model) -> Compiled:
         return Compiled(
             f"SELECT * FROM (SELECT coalesce(sum({match['mine']}), 0) AS total FROM {this}), "
             f"(SELECT coalesce(sum({match['other']}), 0) AS expected FROM {match['relation']}) "
-            "WHERE total <> expected"
+            "WHERE total <> expected",
+            total=(match["mine"], match["relation"], match["other"]),
         )
     if match := _ROWS.match(text):
         return Compiled(f"SELECT * FROM (SELECT count(*) AS rows FROM {this}) WHERE NOT (rows {match['bound']})")

@@ -89,7 +89,7 @@ def _create(connection: duckdb.DuckDBPyConnection, entry: Entry) -> None:
             connection.execute(f"INSERT INTO {qualified(entry.name)} {source_sql(entry.source)}")
         what = "TABLE"
     else:
-        connection.execute(f"CREATE VIEW {qualified(entry.name)} AS {source_sql(entry.source)}")
+        connection.execute(f"CREATE VIEW {qualified(entry.name)} AS {source_sql(entry.source, globs=True)}")
         what = "VIEW"
     connection.execute(f"COMMENT ON {what} {qualified(entry.name)} IS {literal(entry.about)}")
     for column in entry.columns:

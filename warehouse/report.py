@@ -13,7 +13,7 @@ from warehouse.store import Part
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from warehouse.build import Result
+    from warehouse.building import Result
 
 _SHOWN = 5
 _SLOW_SECONDS = 0.3
@@ -167,14 +167,9 @@ def size(count: int) -> str:
     >>> size(999), size(41_000_000)
     ('999 B', '41 MB')
     """
+    amount = float(count)
     for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}"
-        count_next = count / 1000
-        if count_next < 10 and unit != "B":
-            return f"{count_next:.1f} {_NEXT[unit]}"
-        count = int(count_next)
-    return f"{count:,} TB"
-
-
-_NEXT = {"B": "kB", "kB": "MB", "MB": "GB", "GB": "TB"}
+        if amount < 999.5:
+            return f"{amount:.1f} {unit}" if amount < 9.95 and unit != "B" else f"{amount:.0f} {unit}"
+        amount /= 1000
+    return f"{amount:,.1f} TB"

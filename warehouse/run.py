@@ -169,8 +169,9 @@ class Run:
         try:
             with self._engine.scratch(sources) as scratch:
                 if part is None:
+                    notes: dict[str, object] = {}
                     part = self._store.write(
-                        key.model, key.partition, mark, lambda path: self._write(scratch, node.model, node.sql, path)
+                        key.model, key.partition, mark, lambda path: self._write(scratch, node, path, notes), notes
                     )
             self._outcome.checks[key] = self._check(key, node, part, sources)
         except EngineError as error:
@@ -184,8 +185,17 @@ class Run:
         self._reporter.finished(part, seconds, reused)
         return part
 
-    def _write(self, scratch: Scratch, model: Model, sql: str, path: Path) -> int:
-        return scratch.write(Select(sql, model.columns), path, () if model.presorted else model.grain)
+    def _write(self, scratch: Scratch, node: Node, path: Path, notes: dict[str, object]) -> int:
+        """Write a part in the order of its grain: sorted, or as it comes where that is the order already."""
+        model = node.model
+        select = Select(node.sql, model.columns)
+        if model.presorted:
+            rows = scratch.write(select, path, ())
+            with self._engine.scratch({model.name: Parts(model.columns, (path,))}) as written:
+                if not written.rows(grain_check(model), 1):
+                    notes["ascends"] = True
+                    return rows
+        return scratch.write(select, path, model.grain)
 
     def _blame(self, key: Key, node: Node, error: ModelError) -> Exception:
         """A failure of a model that reads CSV files directly may be the files' fault."""
@@ -281,7 +291,7 @@ class Run:
         if new:
             bound = {**sources, node.name: Parts(node.model.columns, (part.path,))}
             with self._engine.scratch(bound) as scratch:
-                found = run_checks(scratch, node.model, new)
+                found = run_checks(scratch, node.model, new, ascends=bool(part.notes.get("ascends")))
             for check, failures in zip(new, found, strict=True):
                 mark = self._check_key(check, part.digest, key.partition)
                 known[mark] = CheckResult(check.text, check.warn, failures, mark)
@@ -325,8 +335,10 @@ def _all_checks(model: Model) -> list[Check]:
     return [Check(f"{GRAIN}({', '.join(model.grain)})", model.place(1)), *model.checks]
 
 
-def run_checks(scratch: Scratch, model: Model, checks: Sequence[Check]) -> list[int]:
+def run_checks(scratch: Scratch, model: Model, checks: Sequence[Check], *, ascends: bool = False) -> list[int]:
     """The number of failing rows of each check; conditions on single rows share one scan.
+
+    `ascends` says that the rows are known to ascend by the grain, which then holds.
 
     Raises
     ------
@@ -335,34 +347,44 @@ def run_checks(scratch: Scratch, model: Model, checks: Sequence[Check]) -> list[
     """
     counts: dict[int, int] = {}
     conditions: list[tuple[int, str]] = []
+    totals: dict[str, list[tuple[int, str, str]]] = {}
     for position, check in enumerate(checks):
         if check.text.startswith(f"{GRAIN}("):
-            failing, predicate = grain_check(model), None
+            sql = f"SELECT count(*) FROM ({grain_check(model)})"
+            counts[position] = 0 if ascends else _count(scratch, sql, check)[0]
+            continue
+        compiled = compile_check(check, model)
+        if compiled.predicate is not None:
+            conditions.append((position, compiled.predicate))
+        elif compiled.total is not None:
+            mine, relation, other = compiled.total
+            totals.setdefault(relation, []).append((position, mine, other))
         else:
-            compiled = compile_check(check, model)
-            failing, predicate = compiled.failing, compiled.predicate
-        if predicate is None:
-            counts[position] = _count(scratch, f"SELECT count(*) FROM ({failing})", check)[0]
-        else:
-            conditions.append((position, predicate))
+            counts[position] = _count(scratch, f"SELECT count(*) FROM ({compiled.failing})", check)[0]
     if conditions:
         counted = ", ".join(f"count(*) FILTER (WHERE ({text}) IS NOT TRUE)" for _, text in conditions)
-        try:
-            found = scratch.rows(f"SELECT {counted} FROM {model.name}")[0]
-        except EngineError:  # say which one it is
-            found = tuple(
-                _count(scratch, f"SELECT count(*) FROM {model.name} WHERE ({text}) IS NOT TRUE", checks[position])[0]
-                for position, text in conditions
-            )
-        counts |= {position: int(str(n)) for (position, _), n in zip(conditions, found, strict=True)}
+        found = _count(scratch, f"SELECT {counted} FROM {model.name}", *(checks[position] for position, _ in conditions))
+        counts |= {position: failures for (position, _), failures in zip(conditions, found, strict=True)}
+    for relation, sums in totals.items():
+        here = ", ".join(f"coalesce(sum({mine}), 0) AS a{position}" for position, mine, _ in sums)
+        there = ", ".join(f"coalesce(sum({other}), 0) AS b{position}" for position, _, other in sums)
+        same = ", ".join(f"CAST(a{position} <> b{position} AS INTEGER)" for position, _, _ in sums)
+        found = _count(
+            scratch,
+            f"SELECT {same} FROM (SELECT {here} FROM {model.name}), (SELECT {there} FROM {relation})",
+            *(checks[position] for position, _, _ in sums),
+        )
+        counts |= {position: differs for (position, _, _), differs in zip(sums, found, strict=True)}
     return [counts[position] for position in range(len(checks))]
 
 
-def _count(scratch: Scratch, sql: str, check: Check) -> list[int]:
+def _count(scratch: Scratch, sql: str, *checks: Check) -> list[int]:
+    """One row of counts; where the SQL is wrong, the check that it is about."""
     try:
         return [int(str(value)) for value in scratch.rows(sql)[0]]
     except EngineError as error:
-        raise ModelError(f"the check is not valid: {error.message}", place=check.place) from error
+        wrong = next((one for one in checks if error.name and error.name in one.text), checks[0])
+        raise ModelError(f"the check `{wrong.text}` is not valid: {error.message}", place=wrong.place) from error
 
 
 def _check_error(scratch: Scratch, model: Model, key: Key, result: CheckResult) -> CheckError:

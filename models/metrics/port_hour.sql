@@ -39,20 +39,19 @@ sources: docs/metrics/rates.md
 WITH switch_polls AS (
     SELECT p.hour_utc, p.cluster, p.switch, count(DISTINCT r.offset_ms) AS polls
     FROM staging.port_readings AS r
-    JOIN staging.port_files AS p ON p.hour_utc = r.hour_utc AND p.port_key = r.port_key
+    JOIN staging.port_files AS p ON p.file_key = r.file_key
     GROUP BY p.hour_utc, p.cluster, p.switch
 ),
 
 rows_of_port AS (
     SELECT
-        hour_utc,
-        port_key,
+        file_key,
         count(*) AS polls,
         sum(in_packets) AS in_packets,
         sum(out_packets) AS out_packets,
         count(*) FILTER (WHERE in_bytes_raw < 0 OR out_bytes_raw < 0) AS negatives
     FROM staging.port_readings
-    GROUP BY hour_utc, port_key
+    GROUP BY file_key
 ),
 
 ports AS (
@@ -69,7 +68,7 @@ ports AS (
         CASE WHEN p.is_management THEN 0 ELSE r.negatives END AS resets,
         t.line_rate_bps
     FROM staging.port_files AS p
-    JOIN rows_of_port AS r ON r.hour_utc = p.hour_utc AND r.port_key = p.port_key
+    JOIN rows_of_port AS r ON r.file_key = p.file_key
     JOIN switch_polls AS s ON s.hour_utc = p.hour_utc AND s.cluster = p.cluster AND s.switch = p.switch
     JOIN topology.ports AS t ON t.cluster = p.cluster AND t.switch = p.switch AND t.port = p.port
 ),

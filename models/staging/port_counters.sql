@@ -31,14 +31,14 @@ WITH switch_polls AS (         -- all ports of a switch are polled together: its
     FROM (
         SELECT DISTINCT p.cluster, p.switch, p.hour_utc, r.offset_ms
         FROM staging.port_readings AS r
-        JOIN staging.port_files AS p ON p.hour_utc = r.hour_utc AND p.port_key = r.port_key
+        JOIN staging.port_files AS p ON p.file_key = r.file_key
     )
 ),
 
 readings AS (
     SELECT
         *,
-        lag(offset_ms) OVER (PARTITION BY hour_utc, port_key ORDER BY offset_ms) AS previous_ms
+        lag(offset_ms) OVER (PARTITION BY file_key ORDER BY offset_ms) AS previous_ms
     FROM staging.port_readings
 ),
 
@@ -48,7 +48,7 @@ described AS (
         p.switch,
         p.port,
         r.hour_utc,
-        r.hour_utc + r.offset_ms * INTERVAL '1 millisecond' AS time_utc,
+        make_timestamp(epoch_us(r.hour_utc) + r.offset_ms * 1000) AS time_utc,
         r.in_bytes_raw,
         r.out_bytes_raw,
         r.in_packets,
@@ -57,7 +57,7 @@ described AS (
         r.published_out_ratio,
         w.in_bytes,
         w.out_bytes,
-        r.hour_utc + w.window_start_ms * INTERVAL '1 millisecond' AS window_start_utc,
+        make_timestamp(epoch_us(r.hour_utc) + w.window_start_ms * 1000) AS window_start_utc,
         w.offset_ms - w.window_start_ms > 10000 AS is_gap,
         w.offset_ms IS NULL AS is_unrefreshed,
         r.previous_ms IS NULL AS is_first,
@@ -65,7 +65,7 @@ described AS (
         (r.in_bytes_raw < 0 OR r.out_bytes_raw < 0) AND p.is_management AS is_wrapped,
         (r.in_bytes_raw < 0 OR r.out_bytes_raw < 0) AND NOT p.is_management AS is_reset
     FROM readings AS r
-    JOIN staging.port_files AS p ON p.hour_utc = r.hour_utc AND p.port_key = r.port_key
+    JOIN staging.port_files AS p ON p.file_key = r.file_key
     JOIN switch_polls AS s
         ON
             s.cluster = p.cluster
@@ -73,7 +73,7 @@ described AS (
             AND s.hour_utc = r.hour_utc
             AND s.offset_ms = r.offset_ms
     LEFT JOIN staging.port_windows AS w
-        ON w.hour_utc = r.hour_utc AND w.port_key = r.port_key AND w.offset_ms = r.offset_ms
+        ON w.file_key = r.file_key AND w.offset_ms = r.offset_ms
 )
 
 SELECT

@@ -1,10 +1,10 @@
 /* ---
-about: The port counter files that are read, one a port and hour, and the integer that stands for the port in that hour.
+about: The port counter files that are read, one a port and hour, and the integer that stands for each.
 partition: hour_utc
-grain: [hour_utc, port_key]
+grain: [file_key]
 columns:
+  file_key: BIGINT [1] hours since 1970 x 100000, and the file's place in its hour by cluster, switch and port
   hour_utc: TIMESTAMP the hour that the file holds
-  port_key: INTEGER [1] number of the port in its hour, in order of cluster, switch and port
   cluster: VARCHAR the cluster's folder
   switch: VARCHAR short name of the switch
   port: VARCHAR full name of the port
@@ -16,8 +16,9 @@ checks:
 sources: docs/formats/port_counters.md
 --- */
 SELECT
+    epoch_us(hour_utc) // 3600000000 * 100000
+    + row_number() OVER (PARTITION BY hour_utc ORDER BY cluster, switch, port) AS file_key,
     hour_utc,
-    row_number() OVER (PARTITION BY hour_utc ORDER BY cluster, switch, port) AS port_key,
     cluster,
     switch,
     port,

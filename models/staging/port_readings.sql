@@ -1,10 +1,11 @@
 /* ---
 about: Every stored poll of every port, as narrow as it can be kept. Read staging.port_counters for names, times and flags.
 partition: hour_utc
-grain: [hour_utc, port_key, offset_ms]
+grain: [file_key, offset_ms]
+presorted: true            # files are read in the order of their ports, and hold their rows in order of time
 columns:
+  file_key: BIGINT [1] the port and hour, see staging.port_files
   hour_utc: TIMESTAMP the hour
-  port_key: INTEGER [1] the port, see staging.port_files
   offset_ms: INTEGER [ms] time of the poll since the start of the hour
   in_bytes_raw: BIGINT [B] bytes that entered the switch since the port's previous row, as stored
   out_bytes_raw: BIGINT [B] bytes that left the switch since the port's previous row, as stored
@@ -20,18 +21,19 @@ sources: docs/formats/port_counters.md
 WITH keyed_files AS (          -- the path that is read, and what every row in it must say
     SELECT
         f.read_path,
+        p.file_key,
         p.hour_utc,
-        p.port_key,
         p.device_name,
         p.port,
-        epoch_us(p.hour_utc) // 1000 AS hour_ms
+        epoch_us(p.hour_utc) // 1000 AS hour_ms,
+        strftime(p.hour_utc + INTERVAL '8 hours', '%Y/%m/%d ') AS local_date
     FROM staging.port_files AS p
     JOIN raw.files AS f ON f.release_path = p.file AND f.hour_utc = p.hour_utc
 )
 
 SELECT
+    k.file_key,
     k.hour_utc,
-    k.port_key,
     CAST(r.SaveTimeUTC - k.hour_ms AS INTEGER) AS offset_ms,
     r.InOctets AS in_bytes_raw,
     r.OutOctets AS out_bytes_raw,
@@ -43,7 +45,7 @@ SELECT
     r.DeviceName = k.device_name
     AND r.PortName = k.port
     AND r.SaveTimeUTC - k.hour_ms BETWEEN 0 AND 3599999
-    AND CAST(replace(substr(r.SaveTime, 1, 10), '/', '-') || substr(r.SaveTime, 15) AS TIMESTAMP)
-    = epoch_ms(r.SaveTimeUTC + 28800000) AS fits
+    AND starts_with(r.SaveTime, k.local_date)
+    AND ends_with(r.SaveTime, strftime(epoch_ms(r.SaveTimeUTC + 28800000), ' %H:%M:%S.%g')) AS fits
 FROM raw.port_counters AS r
 LEFT JOIN keyed_files AS k ON r.filename = k.read_path

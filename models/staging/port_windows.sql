@@ -1,11 +1,11 @@
 /* ---
 about: The time over which each row's bytes were moved. A switch refreshes a port's counters about once a second, so half of the polls show nothing; their time belongs to the next row that shows something, but at most one refresh period before the last poll that showed nothing.
 partition: hour_utc
-grain: [hour_utc, port_key, offset_ms]
+grain: [file_key, offset_ms]
 materialize: view
 columns:
+  file_key: BIGINT [1] the port and hour, see staging.port_files
   hour_utc: TIMESTAMP the hour
-  port_key: INTEGER [1] the port, see staging.port_files
   offset_ms: INTEGER [ms] end of the window, the time of the poll, since the start of the hour
   window_start_ms: INTEGER [ms] start of the window since the start of the hour
   in_bytes: BIGINT [B] bytes that entered in the window, wraps corrected
@@ -14,8 +14,8 @@ sources: docs/metrics/rates.md
 --- */
 WITH corrected AS (            -- a negative delta is a 32-bit wrap of a management port, else a reset and left out
     SELECT
+        r.file_key,
         r.hour_utc,
-        r.port_key,
         r.offset_ms,
         CASE
             WHEN r.in_bytes_raw >= 0 THEN r.in_bytes_raw
@@ -28,27 +28,27 @@ WITH corrected AS (            -- a negative delta is a 32-bit wrap of a managem
             ELSE 0
         END AS out_bytes
     FROM staging.port_readings AS r
-    JOIN staging.port_files AS p ON p.hour_utc = r.hour_utc AND p.port_key = r.port_key
+    JOIN staging.port_files AS p ON p.file_key = r.file_key
 ),
 
 polls AS (                     -- every row with the time of the row before it
     SELECT
         *,
-        lag(offset_ms) OVER (PARTITION BY hour_utc, port_key ORDER BY offset_ms) AS previous_ms
+        lag(offset_ms) OVER (PARTITION BY file_key ORDER BY offset_ms) AS previous_ms
     FROM corrected
 ),
 
 anchors AS (                   -- rows that bytes can be counted from: refreshes, and the port's first row
     SELECT
         *,
-        lag(offset_ms) OVER (PARTITION BY hour_utc, port_key ORDER BY offset_ms) AS anchor_ms
+        lag(offset_ms) OVER (PARTITION BY file_key ORDER BY offset_ms) AS anchor_ms
     FROM polls
     WHERE in_bytes <> 0 OR out_bytes <> 0 OR previous_ms IS NULL
 )
 
 SELECT
+    file_key,
     hour_utc,
-    port_key,
     offset_ms,
     -- a first row has no predecessor in its hour: its window opens with the hour
     CASE WHEN previous_ms IS NULL THEN 0 ELSE greatest(anchor_ms, previous_ms - 1000) END AS window_start_ms,

@@ -12,7 +12,7 @@ import zstandard
 
 from warehouse.formats.base import COMPRESSIONS
 
-HEAD_BYTES = 16 * 1024
+HEAD_BYTES = 4 * 1024
 
 #: What a damaged compressed stream raises, of either kind.
 STREAM_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError)
@@ -29,7 +29,7 @@ def open_bytes(path: Path) -> IO[bytes]:
 
 
 def head(path: Path) -> bytes:
-    """The first 16 kB of the (decompressed) content."""
+    """The first 4 kB of the (decompressed) content."""
     with open_bytes(path) as stream:
         return stream.read(HEAD_BYTES)
 

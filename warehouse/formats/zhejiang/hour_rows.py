@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from warehouse.formats.base import RawFile, RawRelation, Rejected
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 HOUR = timedelta(hours=1)
 TOLERANCE = timedelta(seconds=60)
 """How far a row's time may lie outside its file's hour: the pollers' clocks are not the folder's."""
+
+
+_time_of = lru_cache(maxsize=1024)(parse_local_time)
+"""The rows of one poll share their time."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +63,7 @@ class HourTable:
         """Read time and counters; a counter that was left blank is unknown, not zero."""
         if row.problem:
             raise ValueError(row.problem)
-        taken = parse_local_time(row.values[self.time] or "")
+        taken = _time_of(row.values[self.time] or "")
         if not hour - TOLERANCE <= taken <= hour + HOUR + TOLERANCE:
             raise ValueError(f"{self.time} is {taken} UTC, not in the hour from {hour} UTC")
         typed: dict[str, object] = {"time_utc": taken}

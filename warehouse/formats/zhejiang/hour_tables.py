@@ -12,8 +12,9 @@ is a format of its own because a format belongs to a file, and that file belongs
 from __future__ import annotations
 
 import csv
+import io
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from warehouse.errors import DataError, Place
 from warehouse.formats import text
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
     from pathlib import Path
+
+
+LONGEST_LINE = 2**16
+_TORN = "torn: the file ends without a final newline"
 
 
 class HourCsv:
@@ -84,7 +89,7 @@ class HourCsv:
         return header
 
     def _rows(self, path: Path) -> Iterator[Row]:
-        lines = text.numbered_lines(path)
+        lines = _lines(path)
         try:
             names = _fields(next(lines, (1, b"", None))[1])
             header = self._header(names)
@@ -185,10 +190,30 @@ def _fields(line: bytes) -> list[str]:
         raise ValueError(f"its quotes do not match: {error}") from None
 
 
+def _lines(path: Path) -> Iterator[tuple[int, bytes, str | None]]:
+    """Give number, line and what is wrong with it; a file without line ends does not fill the memory."""
+    number = 0
+    with text.open_bytes(path) as raw:
+        stream = io.BufferedReader(cast("io.RawIOBase", raw))
+        try:
+            while line := stream.readline(LONGEST_LINE):
+                number += 1
+                problem = None
+                if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
+                    problem = f"longer than {LONGEST_LINE:,} bytes"
+                    while (rest := stream.readline(LONGEST_LINE)) and not rest.endswith(b"\n"):
+                        pass
+                elif not line.endswith(b"\n"):
+                    problem = _TORN
+                yield number, line.removesuffix(b"\n"), problem
+        except text.STREAM_ERRORS as error:
+            yield number + 1, b"", f"the compressed stream is damaged here: {error}"
+
+
 def _torn(path: Path) -> str | None:
     """Say whether the file was cut short."""
     try:
-        return None if text.ends_with_newline(path) else "torn: the file ends without a final newline"
+        return None if text.ends_with_newline(path) else _TORN
     except text.STREAM_ERRORS as error:
         return f"the compressed stream is damaged: {error}"
 

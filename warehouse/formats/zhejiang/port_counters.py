@@ -40,6 +40,8 @@ _PORT = re.compile(r"^[A-Za-z-]{1,40}\d+/\d+/\d+(:\d+)?$")
 _INTEGER = re.compile(r"^-?\d{1,18}$")
 _RATIO = re.compile(r"^-?\d{1,12}(\.\d{1,6})?$")
 _CLOCK = re.compile(r"^(\d{4}/\d\d/\d\d) \S+ (\d\d:\d\d:\d\d\.\d{3})$")
+_LOOKED_AT = 30
+"""Lines that are looked at for the first good row."""
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - every time of the warehouse is UTC without zone
 
 
@@ -67,7 +69,7 @@ class PortCounters:
     def inspect(self, file: RawFile) -> RawFile:
         """Compare the header; read switch, port and hour off the first good row."""
         try:
-            lines = text.head(file.path).split(b"\n")
+            lines = text.head(file.path).split(b"\n", _LOOKED_AT)
         except text.STREAM_ERRORS as error:
             return file.but(status=SKIPPED, reason=f"cannot be decompressed: {error}")
         if lines == [b""]:
@@ -75,10 +77,11 @@ class PortCounters:
         wrong = _header_problem(lines[0])
         if wrong:
             return file.but(status=SKIPPED, reason=wrong)
-        rows = [_parse(line) for line in lines[1:-1]]
-        first = next((row for row in rows if isinstance(row, _Row)), None)
+        first, problem = _first_row(lines[1:-1])
         if first is None:
-            return file.but(status=SKIPPED, reason=f"no readable row below the header: {_why(rows)}")
+            return file.but(
+                status=SKIPPED, reason=f"no readable row below the header: {problem or 'the file ends there'}"
+            )
         hour = _EPOCH + timedelta(hours=first.time_ms // 3_600_000)
         switch = _SWITCH.search(first.device)
         if not _DEVICE.match(first.device) or switch is None:
@@ -97,9 +100,8 @@ class PortCounters:
                 reason=f"the folder is {folder:%Y-%m-%d %H:%M} UTC, its first row is of {hour:%Y-%m-%d %H:%M} UTC",
             )
         found = file.but(hour_utc=hour, switch=switch.group(1), device=first.device, port=first.port)
-        bad_line = next((n for n, row in enumerate(rows, start=2) if isinstance(row, str)), None)
-        if bad_line is not None:
-            return found.but(status=PARTIAL, reason=f"line {bad_line}: {rows[bad_line - 2]}")
+        if problem:
+            return found.but(status=PARTIAL, reason=problem)
         try:
             whole = text.ends_with_newline(file.path)
         except text.STREAM_ERRORS as error:
@@ -197,8 +199,15 @@ def _stated_hour(path: Path) -> datetime | None:
     return None
 
 
-def _why(rows: list[_Row | str | None]) -> str:
-    return next((row for row in rows if isinstance(row, str)), "the file ends there")
+def _first_row(lines: list[bytes]) -> tuple[_Row | None, str | None]:
+    """The first good row, and what is wrong with the line above it, if one is."""
+    problem = None
+    for number, line in enumerate(lines, start=2):
+        row = _parse(line)
+        if isinstance(row, _Row):
+            return row, problem
+        problem = problem or f"line {number}: {row or 'blank line'}"
+    return None, problem
 
 
 PORT_COUNTERS = PortCounters()

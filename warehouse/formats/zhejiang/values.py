@@ -94,6 +94,8 @@ def parse_counter(text: str) -> int:
     (18261840522688720, 12)
     """
     written = text.strip()
+    if len(written) <= 18 and written.isascii() and written.isdigit():
+        return int(written)  # what nearly all of them are
     if not _NUMBER.fullmatch(written):
         raise ValueError(f"{written[:60]!r} is not a number")
     value = Decimal(written)

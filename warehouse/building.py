@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -20,21 +21,14 @@ from warehouse.manifest import Manifest, build_id, entry, last_manifest
 from warehouse.plan import Key, Plan
 from warehouse.project import Project
 from warehouse.publish import Entry, keep_last, now_utc, publish
-from warehouse.run import Outcome, Reporter, Run, contracts, reference_source
+from warehouse.report import Silent
+from warehouse.run import Outcome, Run, contracts, reference_source
 from warehouse.settings import Settings
 from warehouse.store import CheckResult, Part, Store
 
 KEEP = 3
 _WORKER_MEMORY = 10**9
 """Parts are made side by side only while each can have about this much memory."""
-
-
-class BuildReporter(Reporter):
-    """What a build tells, its beginning included."""
-
-    def found(self, inventory: Inventory) -> None:
-        """What the data folders hold."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -49,15 +43,39 @@ class Result:
     """Size of the published parts and the catalogue."""
     changed: bool
     """Whether this build differs from the one that was published before."""
+    remarks: tuple[str, ...] = ()
+    """What the named query `after-build` says of it, for people."""
 
     def checks(self) -> list[tuple[Key, CheckResult]]:
         """All check results."""
         return [(key, one) for key, results in sorted(self.outcome.checks.items()) for one in results]
 
+    def summary(self) -> dict[str, object]:
+        """The result as JSON-able values."""
+        status = Counter(file.status for file in self.inventory.files)
+        return {
+            "build": self.build,
+            "target": str(self.target),
+            "changed": self.changed,
+            "files": dict(sorted(status.items())),
+            "parts": len(self.outcome.parts),
+            "made": [{"model": key.model, "partition": key.partition} for key in sorted(self.outcome.made)],
+            "stale": sorted(self.outcome.stale),
+            "bytes": self.bytes,
+            "checks": {
+                "passed": sum(not one.failures for _, one in self.checks()),
+                "warned": [
+                    {"model": key.model, "partition": key.partition, "check": one.check, "rows": one.failures}
+                    for key, one in self.checks()
+                    if one.failures
+                ],
+            },
+        }
+
 
 def build(
     settings: Settings,
-    reporter: BuildReporter,
+    reporter: Silent,
     *,
     select: Sequence[str] = (),
     keep: int = KEEP,
@@ -80,7 +98,7 @@ def build(
         return _build(settings, reporter, select, keep)
 
 
-def _build(settings: Settings, reporter: BuildReporter, select: Sequence[str], keep: int) -> Result:
+def _build(settings: Settings, reporter: Silent, select: Sequence[str], keep: int) -> Result:
     project = Project.open(settings.project)
     store = Store(settings.target)
     engine: Engine = DuckDBEngine(
@@ -121,7 +139,8 @@ def _build(settings: Settings, reporter: BuildReporter, select: Sequence[str], k
     publish(store.target, entries, manifest, __version__)
     keep_last(store.target, keep)
     size = sum(part.bytes for part in parts) + (store.target / "warehouse.duckdb").stat().st_size
-    return Result(name, settings.target, intake.inventory, outcome, size, last is None or last.build != name)
+    changed = last is None or last.build != name
+    return Result(name, settings.target, intake.inventory, outcome, size, changed, _remarks(project, settings.target))
 
 
 def load_graph(project: Project, engine: Engine) -> Graph:
@@ -130,6 +149,18 @@ def load_graph(project: Project, engine: Engine) -> Graph:
     graph = Graph.build(project, known, engine)
     graph.bind(engine)
     return graph
+
+
+def _remarks(project: Project, target: Path) -> tuple[str, ...]:
+    """Lines of the named query `after-build`, which a project may have."""
+    from warehouse.serve.connect import connect
+    from warehouse.serve.queries import load_queries
+
+    query = load_queries(project.query_folders).get("after-build")
+    if query is None:
+        return ()
+    with closing(connect(target)) as connection:
+        return tuple(str(row[0]) for row in connection.execute(query.sql).fetchall())
 
 
 def _no_overlap(settings: Settings) -> None:
@@ -199,4 +230,4 @@ def _raw_entry(name: str, columns: tuple, about: str, intake: Intake, engine: En
     return Entry(name, about, "table" if listed else "raw", source, columns, rows=rows)
 
 
-__all__ = ["BuildReporter", "Result", "WarehouseError", "build", "load_graph"]
+__all__ = ["Result", "WarehouseError", "build", "load_graph"]

@@ -1,0 +1,61 @@
+"""Run a command as a whole process and say what it cost: CPU seconds and peak memory of the process tree."""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one run took."""
+
+    cpu: float
+    """User and system seconds, children included."""
+    peak_mb: float
+    """Largest resident size of the largest process."""
+    wall: float
+
+
+def run(command: Sequence[str], *, cwd: str | None = None, env: Mapping[str, str] | None = None) -> Cost:
+    """Run a command to its end; it must exit with 0."""
+    import time
+
+    started = time.perf_counter()
+    process = subprocess.Popen(
+        command, cwd=cwd, env={**os.environ, **(env or {})}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+    assert process.stderr is not None
+    said = process.stderr.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"{' '.join(command)} ended with {process.returncode}:\n{said.decode(errors='replace')}")
+    unit = 1024 if sys.platform != "darwin" else 1024**2
+    return Cost(usage.ru_utime + usage.ru_stime, usage.ru_maxrss / unit, time.perf_counter() - started)
+
+
+def medians(runs: Sequence[Cost]) -> Cost:
+    """Median CPU and wall, largest peak."""
+    return Cost(
+        statistics.median(one.cpu for one in runs),
+        max(one.peak_mb for one in runs),
+        statistics.median(one.wall for one in runs),
+    )
+
+
+def machine() -> str:
+    """The machine and the versions, in a line."""
+    import duckdb
+
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as stream:  # noqa: PTH123
+            cpu = next(line.split(":")[1].strip() for line in stream if line.startswith("model name"))
+    except (OSError, StopIteration):
+        cpu = platform.processor() or platform.machine()
+    return f"{cpu}, {os.cpu_count()} cores, Python {platform.python_version()}, duckdb {duckdb.__version__}"

@@ -1,0 +1,84 @@
+"""The hour-level table of NIC counters: cumulative, a sample a minute and one in the last second."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from warehouse.sample import names
+from warehouse.sample.clock import export_time
+from warehouse.sample.draws import Ints, draw_one
+from warehouse.sample.jobs import HOUR
+
+if TYPE_CHECKING:
+    from warehouse.sample.fabric import Nic
+    from warehouse.sample.plan import Plan
+    from warehouse.sample.xlsx import Cell
+
+HEADER = (
+    "SaveTime", "DeviceName", "Ip", "PortName", "ReceivedBytes", "TransmittedBytes",
+    "ReceivedPacketsByPort", "ReceiveddPacketsByUnicast",
+    "TransmittedPacketsByPort", "TransmitteddPacketsByUnicast",
+)  # fmt: skip
+
+_PACKET = 4096
+
+
+def nic_table(plan: Plan, hour: int) -> tuple[list[tuple[Cell, ...]], dict[str, Any]]:
+    """Make the rows of one hour by time, and sum what each NIC moved between its first and last row.
+
+    Byte counters are floats, as in the release: past 2^53 they are exact to 2 bytes only, and the planted
+    totals are the differences of these floats.
+    """
+    options = plan.options
+    known = {place.number for place in plan.fabric.places if place.in_nic_sheet}
+    nics = sorted(
+        (nic for nic in plan.fabric.all_nics() if nic.server in known), key=lambda n: (n.server, n.hca)
+    )
+    offsets = [*range(0, options.seconds - 1, 60), options.seconds - 1]
+    at = np.array([hour * HOUR + offset for offset in offsets])
+    received = [_counter(plan, nic, at, "out") for nic in nics]
+    sent = [_counter(plan, nic, at, "in") for nic in nics]
+    rows: list[tuple[Cell, ...]] = []
+    for moment, second in enumerate(at.tolist()):
+        text = export_time(second, options, zero_hour=moment % 3 != 1)
+        for nic, rx, tx in zip(nics, received, sent, strict=True):
+            rx_packets, tx_packets = float(rx[moment] // _PACKET), float(tx[moment] // _PACKET)
+            rows.append(
+                (
+                    text,
+                    names.sysname(nic.server),
+                    names.gpu_ip(nic.server),
+                    nic.hca,
+                    float(rx[moment]),
+                    float(tx[moment]),
+                    rx_packets,
+                    rx_packets,
+                    tx_packets,
+                    tx_packets,
+                )
+            )
+    truth = [
+        {
+            "server": names.server_name(nic.server),
+            "hca": nic.hca,
+            "nic": nic.name,
+            "rx_bytes": int(float(rx[-1])) - int(float(rx[0])),
+            "tx_bytes": int(float(tx[-1])) - int(float(tx[0])),
+            "covered_seconds": offsets[-1],
+        }
+        for nic, rx, tx in zip(nics, received, sent, strict=True)
+    ]
+    return rows, {"nics": truth}
+
+
+def _counter(plan: Plan, nic: Nic, at: Ints, direction: str) -> Ints:
+    """Read the NIC's counter at the start of seconds: what it receives leaves the switch port."""
+    per_second = (plan.traffic.into if direction == "in" else plan.traffic.out)[nic.switch]
+    line = per_second[plan.fabric.switch(nic.switch).index[nic.port]]
+    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(line)])
+    base = 10**16 + 10**11 * draw_one(
+        plan.options.seed, f"base/{nic.server}/{nic.rail}/{direction}", 1, 85_000
+    )
+    return np.asarray(base + before[at], dtype=np.int64)

@@ -1,0 +1,121 @@
+"""Who trains when: jobs are rings of servers whose NICs pulse together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from warehouse.sample.draws import Ints, draw_one
+from warehouse.sample.names import RAILS, home_group
+
+if TYPE_CHECKING:
+    from warehouse.sample.options import SampleOptions
+    from warehouse.sample.roster import Place
+
+HOUR = 3600
+GIGABIT = 125_000_000
+"""Bytes per second."""
+
+QUIET = 4
+"""Jobs slow down to this part in the last two seconds of an hour.
+
+What the first row of the next hour takes over then fits the time from the hour's start to that row.
+"""
+
+ODD_JOB_SERVERS = 4
+"""At most so many of the servers that only the NIC sheet has take part in a job."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A ring of servers. Seconds count from the start of the first hour."""
+
+    name: str
+    servers: tuple[int, ...]
+    rails: int
+    period_ms: int
+    on_ms: int
+    phase_ms: int
+    plateau: int
+    """Bytes per second that each NIC sends while a pulse lasts."""
+    start: int
+    end: int
+
+    def activity(self, options: SampleOptions) -> Ints:
+        """Count the milliseconds of each second during which the job communicates."""
+        edges = np.arange(options.hours * HOUR + 1, dtype=np.int64) * 1000 - self.phase_ms
+        whole, rest = np.divmod(edges, self.period_ms)
+        active = np.diff(whole * self.on_ms + np.minimum(rest, self.on_ms))
+        active[: self.start] = 0
+        active[self.end :] = 0
+        active[~recorded(options)] = 0
+        active[closing(options)] //= QUIET
+        return active
+
+
+def recorded(options: SampleOptions) -> np.typing.NDArray[np.bool_]:
+    """Tell which seconds of the timeline are recorded."""
+    return np.arange(options.hours * HOUR) % HOUR < options.seconds
+
+
+def closing(options: SampleOptions) -> np.typing.NDArray[np.bool_]:
+    """Tell which seconds are the last two recorded ones of an hour."""
+    second = np.arange(options.hours * HOUR) % HOUR
+    return (second >= options.seconds - 2) & (second < options.seconds)
+
+
+def plan_jobs(places: tuple[Place, ...], options: SampleOptions) -> list[Job]:
+    """Plan the jobs: five across the groups, the rest inside one group each; about a third stays idle."""
+    listed = [p for p in places if p.in_topology and not p.is_visitor]
+    hidden = [p for p in places if not p.in_topology and p.group is not None][:ODD_JOB_SERVERS]
+    whole = options.hours * HOUR
+    first_end = options.seconds * 7 // 10
+    pairs, thirds, fourths = ([p for p in listed if p.slot in slots] for slots in ((1, 2), (3,), (4,)))
+    jobs = [
+        _job(options, "job-1", pairs, RAILS, 8_000, 3_600, 76, 0, whole),
+        _job(options, "job-2", fourths, 2, 13_500, 5_400, 64, 0, whole),
+        _job(options, "job-3", hidden, RAILS, 6_400, 2_600, 104, 0, whole),
+        _job(options, "job-4", thirds, RAILS, 11_000, 5_000, 82, 0, first_end),
+    ]
+    if options.hours > 1:
+        start = HOUR + options.seconds // 10
+        jobs.append(_job(options, "job-5", thirds, RAILS, 9_250, 3_700, 94, start, whole))
+    jobs += _local_jobs([p for p in listed if p.slot > 4], options)
+    return jobs
+
+
+def _local_jobs(servers: list[Place], options: SampleOptions) -> list[Job]:
+    """Put four neighbours into a job; every third four stay idle, every fifth uses two rails only."""
+    chunks: dict[tuple[int, int], list[Place]] = {}
+    for place in servers:
+        chunks.setdefault((home_group(place.number), (place.slot - 5) // 4), []).append(place)
+    jobs = []
+    for (group, chunk), members in sorted(chunks.items()):
+        if chunk % 3 == 2 or len(members) < 2:
+            continue
+        name = f"job-{group + 1}-{chunk + 1}"
+        period = 250 * draw_one(options.seed, f"period/{name}", 20, 64)
+        on = period * draw_one(options.seed, f"duty/{name}", 30, 50) // 100
+        rate = draw_one(options.seed, f"rate/{name}", 60, 108)
+        rails = 2 if chunk % 5 == 3 else RAILS
+        jobs.append(_job(options, name, members, rails, period, on, rate, 0, options.hours * HOUR))
+    return jobs
+
+
+def _job(
+    options: SampleOptions,
+    name: str,
+    members: list[Place],
+    rails: int,
+    period_ms: int,
+    on_ms: int,
+    gigabits: int,
+    start: int,
+    end: int,
+) -> Job:
+    ordered = sorted(members, key=lambda place: (home_group(place.number), place.slot))
+    phase = draw_one(options.seed, f"phase/{name}", 0, period_ms - 1)
+    servers = tuple(place.number for place in ordered)
+    return Job(name, servers, rails, period_ms, on_ms, phase, gigabits * GIGABIT, start, end)

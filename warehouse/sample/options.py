@@ -1,0 +1,65 @@
+"""What a sample can be asked for, and which wishes are refused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+SLOTS = 60
+"""Places for servers on one leaf: thirty physical ports, two halves each."""
+
+
+@dataclass(frozen=True)
+class SampleOptions:
+    """Size and seed of a sample. `full` overrides the size: every file of a 24-switch release, one hour."""
+
+    seed: int = 7
+    hours: int = 2
+    leaves: int = 8
+    storage_leaves: int = 1
+    spines: int = 3
+    servers_per_group: int = 4
+    seconds: int = 3600
+    """Recorded seconds of each hour; nothing moves in the rest of it.
+
+    Below 300 the opening gap ends after a fifth of them.
+    """
+    full: bool = False
+    hour_tables: bool = True
+    first_hour: str = "2024052400"
+    """Folder of the first hour, `YYYYMMDDHH`, local time (UTC+8)."""
+
+    def __post_init__(self) -> None:
+        _between("seed", self.seed, 0, 2**63 - 1)
+        _between("hours", self.hours, 1, 24)
+        _between("leaves", self.leaves, 8, 20)
+        if self.leaves % 4:
+            raise ValueError(
+                f"leaves must be a multiple of 4, as they come in groups of four: {self.leaves}."
+            )
+        _between("storage_leaves", self.storage_leaves, 1, 4)
+        _between("spines", self.spines, 1, 10)
+        _between("servers_per_group", self.servers_per_group, 4, 50)
+        if self.servers_per_group > 12 * self.spines and not self.full:
+            raise ValueError(
+                f"{self.servers_per_group} servers in a group need at least "
+                f"{-(-self.servers_per_group // 12)} spines, not {self.spines}."
+            )
+        _between("seconds", self.seconds, 60, 3600)
+        try:
+            parsed = datetime.strptime(self.first_hour, "%Y%m%d%H")  # noqa: DTZ007 - a folder's name
+        except ValueError:
+            parsed = None
+        if parsed is None or parsed.strftime("%Y%m%d%H") != self.first_hour or parsed.year < 1971:
+            raise ValueError(f"first_hour must be YYYYMMDDHH, as the folders are named: {self.first_hour!r}.")
+
+    def resolved(self) -> SampleOptions:
+        """Fill in the size that `full` stands for."""
+        if not self.full:
+            return self
+        return replace(self, hours=1, leaves=20, storage_leaves=4, spines=10, servers_per_group=50)
+
+
+def _between(name: str, value: int, low: int, high: int) -> None:
+    if not low <= value <= high:
+        raise ValueError(f"{name} must be between {low} and {high}: {value}.")

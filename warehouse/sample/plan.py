@@ -1,0 +1,52 @@
+"""Everything that is decided before a byte is written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from warehouse.sample.fabric import Fabric, build_fabric
+from warehouse.sample.flows import Burst, Traffic, access_traffic, add_chatter, plan_bursts
+from warehouse.sample.jobs import Job, plan_jobs
+from warehouse.sample.uplinks import Faults, plan_faults, spread
+
+if TYPE_CHECKING:
+    from warehouse.sample.options import SampleOptions
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The wiring, who talks when, what is broken, and the bytes of every second that follow from it."""
+
+    options: SampleOptions
+    fabric: Fabric
+    jobs: list[Job]
+    bursts: list[Burst]
+    faults: Faults
+    traffic: Traffic
+
+
+def make_plan(options: SampleOptions) -> Plan:
+    """Decide everything for resolved options."""
+    fabric = build_fabric(options)
+    jobs = plan_jobs(fabric.places, options)
+    bursts = plan_bursts(jobs[0], options)
+    faults = plan_faults(options)
+    traffic = access_traffic(fabric, jobs, bursts)
+    spread(fabric, traffic, faults)
+    add_chatter(fabric, traffic)
+    plan = Plan(options, fabric, jobs, bursts, faults, traffic)
+    _check(plan)
+    return plan
+
+
+def _check(plan: Plan) -> None:
+    """No physical second may pass a line rate, and every switch must be balanced to the byte."""
+    for switch in plan.fabric.switches:
+        into, out = plan.traffic.into[switch.name], plan.traffic.out[switch.name]
+        if (into.sum(axis=0) != out.sum(axis=0)).any():
+            raise AssertionError(f"{switch.name}: bytes in differ from bytes out.")
+        for position, port in enumerate(switch.ports):
+            loudest = max(int(into[position].max()), int(out[position].max()))
+            if loudest > port.line_rate:
+                raise AssertionError(f"{switch.name} {port.name}: {loudest} bytes in one second.")

@@ -1,0 +1,134 @@
+"""Writes a whole sample, and its truth last.
+
+`truth.json` holds, names as in the promised tables, hours and times as UTC text:
+
+- `options`, `cluster`, `hours`, `files` (port CSVs and their rows), `second_rows`;
+- `ports`: what each file adds up to; bytes corrected for wraps, and `_raw` as stored;
+- `nic_ports`, `uplinks`, `suspects`: what `topology.nic_ports`, `topology.uplinks` and
+  `metrics.suspect_links` should hold;
+- `unlisted_ports`, `jobs`, `traps`: what is there that no file says, and each trap with its place;
+- `hour_tables`: totals of the four hour-level tables.
+
+`truth/second.parquet` holds the physical bytes of every port and second; seconds without bytes are absent.
+The stored rows differ from it as real ones do: a counter is read up to a second late, and what passes
+after the last poll of an hour stands in the first row of the next.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from warehouse.sample import clock, truth_topology
+from warehouse.sample.extras import write_extras
+from warehouse.sample.hour_tables import write_hour_tables
+from warehouse.sample.jobs import HOUR, Job
+from warehouse.sample.names import server_name
+from warehouse.sample.plan import Plan, make_plan
+from warehouse.sample.totals import write_switch
+from warehouse.sample.truth_seconds import write_seconds
+from warehouse.sample.truth_traps import traps
+from warehouse.sample.workbook import write_workbook
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from warehouse.sample.options import SampleOptions
+
+CLUSTER = "cluster_sample"
+MADE_BY = "warehouse sample"
+VERSION = 1
+
+Row = dict[str, Any]
+
+
+def write_release(directory: Path, options: SampleOptions) -> Path:
+    """Write everything; see `warehouse.sample.write_sample`."""
+    options = options.resolved()
+    truth_path = directory / "truth.json"
+    _clear(directory)
+    _write_json(truth_path, {"made_by": MADE_BY, "complete": False})
+    plan = make_plan(options)
+    root = directory / "zhejiang" / CLUSTER
+    root.mkdir(parents=True)
+    write_workbook(root / f"{CLUSTER}.xlsx", plan.fabric)
+    ports = [
+        row for switch in plan.fabric.switches for row in write_switch(root / "trafficinfo", switch, plan)
+    ]
+    hour_tables = write_hour_tables(root / "trafficinfo", plan) if options.hour_tables else []
+    strays = write_extras(directory / "zhejiang", CLUSTER, options)
+    (directory / "truth").mkdir()
+    seconds = write_seconds(directory / "truth" / "second.parquet", CLUSTER, plan)
+    truth = {
+        "made_by": MADE_BY,
+        "complete": True,
+        "version": VERSION,
+        "options": asdict(options),
+        "cluster": CLUSTER,
+        "hours": [
+            {
+                "folder": clock.hour_folder(hour, options),
+                "hour_utc": clock.utc_text(clock.hour_start(hour, options)),
+                "seconds": options.seconds,
+            }
+            for hour in range(options.hours)
+        ],
+        "files": {"count": len(ports), "rows": sum(row["rows"] for row in ports)},
+        "second_rows": seconds,
+        "ports": ports,
+        "nic_ports": truth_topology.nic_ports(plan.fabric),
+        "uplinks": truth_topology.uplink_rows(plan),
+        "suspects": truth_topology.suspects(plan.fabric, plan.faults),
+        "unlisted_ports": truth_topology.unlisted_ports(plan.fabric, plan.jobs),
+        "jobs": [_job(job, plan) for job in plan.jobs],
+        "hour_tables": hour_tables,
+        "traps": traps(plan, ports, strays),
+    }
+    _write_json(truth_path, truth)
+    return truth_path
+
+
+def _job(job: Job, plan: Plan) -> Row:
+    options = plan.options
+    hours = [
+        clock.utc_text(clock.hour_start(hour, options))
+        for hour in range(options.hours)
+        if job.start < hour * HOUR + options.seconds and job.end > hour * HOUR
+    ]
+    return {
+        "job": job.name,
+        "servers": [server_name(number) for number in job.servers],
+        "rails": job.rails,
+        "period_seconds": job.period_ms / 1000,
+        "duty_cycle": job.on_ms / job.period_ms,
+        "plateau_bps": job.plateau * 8,
+        "start_utc": clock.second_utc(job.start, options),
+        "end_utc": clock.second_utc(job.end, options),
+        "hours": hours,
+    }
+
+
+def _clear(directory: Path) -> None:
+    """Make room for a sample, or refuse. Only what a sample writes is removed."""
+    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+        if not _is_sample(directory):
+            raise FileExistsError(f"{directory} exists and is not a sample: choose an empty or a new folder.")
+        for part in ("truth", "zhejiang"):
+            if (directory / part).exists():
+                shutil.rmtree(directory / part)
+    directory.mkdir(parents=True, exist_ok=True)
+
+
+def _is_sample(directory: Path) -> bool:
+    try:
+        found = json.loads((directory / "truth.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(found, dict) and found.get("made_by") == MADE_BY
+
+
+def _write_json(path: Path, value: Row) -> None:
+    text = json.dumps(value, ensure_ascii=False, indent=1, sort_keys=True)
+    path.write_bytes((text + "\n").encode())

@@ -1,0 +1,98 @@
+"""Which servers there are, where they stand, and what is odd about each.
+
+The small roster plants every oddity of the real workbook among a few servers, at other places than the
+real one. `roster_full` has the real table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from warehouse.sample.names import FAMILIES, HCAS, home_group
+from warehouse.sample.options import SLOTS, SampleOptions
+
+SWAPPED_HCAS = ("mlx5_2", "mlx5_8", "mlx5_3", "mlx5_9")
+"""mlx5_3 and mlx5_8 exchanged."""
+OTHER_HCAS = ("mlx5_2", "mlx5_3", "mlx5_4", "mlx5_7")
+"""mlx5_4 and mlx5_7 instead of mlx5_8 and mlx5_9."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """One server: its number, its slot, and how the two sheets of the workbook see it."""
+
+    number: int
+    group: int | None
+    """Group of leaves (from 0) that its cables go to; None where those leaves are not in the sample."""
+    slot: int
+    family: str
+    in_topology: bool = True
+    in_nic_sheet: bool = True
+    hcas: tuple[str, str, str, str] = HCAS
+    null_address: bool = False
+    """serverIP and switchIP are empty in its four rows."""
+    null_nic_rails: tuple[int, ...] = ()
+    """Rails whose row has no nicname either."""
+    moved: tuple[tuple[int, int], ...] = ()
+    """(rail, slot): the cable of that rail ends at another slot; the sheet says so, rightly."""
+    wrong_rail: int | None = None
+    """Rail whose row names the idle 400G port instead of the port that the cable is in."""
+
+    @property
+    def is_visitor(self) -> bool:
+        """Whether it stands among the leaves of another group than its number's."""
+        return self.group is not None and self.group != home_group(self.number)
+
+
+def places(options: SampleOptions) -> list[Place]:
+    """All servers of a sample, by number."""
+    if options.full:
+        from warehouse.sample.roster_full import full_places
+
+        found = full_places()
+    else:
+        found = small_places(options)
+    return sorted(found, key=lambda place: place.number)
+
+
+def small_places(options: SampleOptions) -> list[Place]:
+    """`servers_per_group` servers in each group, all oddities in the first two groups, and a few more."""
+    families = tuple(FAMILIES)
+    found = []
+    for group in range(options.leaves // 4):
+        for slot in range(1, options.servers_per_group + 1):
+            plain = Place(SLOTS * group + slot, group, slot, families[group % 2])
+            found.append(_odd(plain))
+    first = unlisted_slot(options)
+    found += [
+        Place(first, 0, first, "ens10", in_topology=False),
+        Place(first + 1, 0, first + 1, "ens10", in_topology=False),
+        Place(first + 2, 0, first + 2, "ens10", in_topology=False, hcas=OTHER_HCAS),
+        Place(SLOTS + first + 4, 0, first + 4, "ens24"),
+    ]
+    if options.leaves < 20:
+        found.append(Place(241, None, 1, "ens24", in_topology=False))
+    return found
+
+
+def unlisted_slot(options: SampleOptions) -> int:
+    """First slot, on an odd place, behind the listed servers of the first group."""
+    return options.servers_per_group + 1 + options.servers_per_group % 2
+
+
+def _odd(place: Place) -> Place:
+    """Give the place its oddity, if it has one."""
+    number, group, slot, family = place.number, place.group, place.slot, place.family
+    if number == 2:
+        return Place(number, group, slot, family, hcas=SWAPPED_HCAS)
+    if number == 3:
+        return Place(number, group, slot, family, null_address=True, null_nic_rails=(2, 3))
+    if number == SLOTS + 1:
+        return Place(number, group, slot, family, wrong_rail=0)
+    if number == SLOTS + 2:
+        return Place(number, group, slot, family, moved=((1, 3),))
+    if number == SLOTS + 3:
+        return Place(number, group, slot, family, moved=((1, 2),))
+    if number == SLOTS + 4:
+        return Place(number, group, slot, family, in_nic_sheet=False)
+    return place

@@ -1,0 +1,127 @@
+"""What a reader of the workbook should find: where each NIC leads, and what is suspect."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from warehouse.sample import names
+from warehouse.sample.fabric import WRONG_PORT, Fabric, Nic
+from warehouse.sample.uplinks import Faults, formula_spine_port, spine_port
+
+if TYPE_CHECKING:
+    from warehouse.sample.jobs import Job
+    from warehouse.sample.plan import Plan
+    from warehouse.sample.roster import Place
+
+Row = dict[str, Any]
+
+
+def nic_ports(fabric: Fabric) -> list[Row]:
+    """Each NIC of the NIC sheet with the port that the workbook gives it.
+
+    Without a topology row it stays unresolved: `ambiguous` where two or more unlisted ports of its slot's
+    physical port could be it, else `no_topology_row`, even with one candidate. A contradicted row is kept
+    as the workbook has it (and is in `suspects`).
+    """
+    return [row for place in fabric.places if place.in_nic_sheet for row in _server_nics(fabric, place)]
+
+
+def _server_nics(fabric: Fabric, place: Place) -> list[Row]:
+    rows = []
+    hca_of = dict(zip(sorted(names.FAMILIES[place.family]), place.hcas, strict=True))
+    cables = {nic.name: nic for nic in fabric.nics.get(place.number, ())}
+    for name, hca in hca_of.items():
+        nic = cables.get(name)
+        row: Row = {"server": names.server_name(place.number), "hca": hca, "nic": name}
+        if nic is None or not place.in_topology:
+            candidates = unlisted_at(fabric, nic, place) if nic else []
+            reason = "ambiguous" if len(candidates) > 1 else "no_topology_row"
+            row |= {"switch": None, "port": None, "status": "unresolved", "reason": reason, "evidence": None}
+        else:
+            inferred = nic.rail in place.null_nic_rails
+            row |= {
+                "switch": nic.switch,
+                "port": nic.sheet_port,
+                "status": "inferred" if inferred else "resolved",
+                "reason": None,
+                "evidence": "inferred:rail_order" if inferred else "workbook",
+            }
+        rows.append(row)
+    return sorted(rows, key=lambda row: str(row["hca"]))
+
+
+def unlisted_at(fabric: Fabric, nic: Nic, place: Place) -> list[str]:
+    """Access ports without a row, at the physical port of a server's slot, on the leaf of one of its NICs."""
+    listed = {other.sheet_port for other in fabric.all_nics() if other.listed and other.switch == nic.switch}
+    return [
+        port.name
+        for port in fabric.switch(nic.switch).ports
+        if port.kind == "access" and port.number == (place.slot + 1) // 2 and port.name not in listed
+    ]
+
+
+def unlisted_ports(fabric: Fabric, jobs: list[Job]) -> list[Row]:
+    """List connected access ports that no row of the workbook names, with the NIC that is really there."""
+    rails = {number: job.rails for job in jobs for number in job.servers}
+    return [
+        {
+            "switch": nic.switch,
+            "port": nic.port,
+            "server": names.server_name(nic.server),
+            "nic": nic.name,
+            "busy": nic.rail < rails.get(nic.server, 0),
+        }
+        for nic in fabric.all_nics()
+        if not nic.listed or nic.port != nic.sheet_port
+    ]
+
+
+def suspects(fabric: Fabric, faults: Faults) -> list[Row]:
+    """Rows of `metrics.suspect_links`."""
+    rows: list[Row] = []
+    for place in fabric.places:
+        for nic in fabric.nics.get(place.number, ()):
+            row: Row = {
+                "switch": nic.switch,
+                "port": nic.sheet_port,
+                "server": names.server_name(place.number),
+                "nic": nic.name,
+                "candidate_port": None,
+            }
+            if nic.sheet_port == WRONG_PORT:
+                rows.append(row | {"kind": "access_on_idle_400g", "candidate_port": nic.port})
+            if place.is_visitor and place.in_topology:
+                rows.append(row | {"kind": "server_in_other_group"})
+    for kind, (switch, port) in (("uplink_dead_in", faults.dead_in), ("uplink_dead_out", faults.dead_out)):
+        rows.append(
+            {
+                "kind": kind,
+                "switch": switch,
+                "port": port,
+                "server": None,
+                "nic": None,
+                "candidate_port": None,
+            }
+        )
+    return sorted(rows, key=lambda row: (row["kind"], row["switch"], row["port"]))
+
+
+def uplink_rows(plan: Plan) -> list[Row]:
+    """Each uplink and its spine port: by the link table if there is one, else by the formula."""
+    rows = []
+    for switch in plan.fabric.switches:
+        for port in switch.ports:
+            if port.spine:
+                by_formula = formula_spine_port(switch, port)
+                in_table = plan.options.hour_tables
+                rows.append(
+                    {
+                        "leaf": switch.name,
+                        "leaf_port": port.name,
+                        "spine": f"spine-{port.spine}",
+                        "spine_port": spine_port(switch, port, plan.options) if in_table else by_formula,
+                        "spine_port_by_formula": by_formula,
+                        "source": "link_table" if in_table else "inferred:uplink_formula",
+                    }
+                )
+    return rows

@@ -1,0 +1,71 @@
+"""The topology workbook: two sheets, all cells text, with the empty cells and odd rows of the roster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from warehouse.sample import names
+from warehouse.sample.xlsx import Cell, write_xlsx
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from warehouse.sample.fabric import Fabric, Nic
+    from warehouse.sample.roster import Place
+
+TOPOLOGY_HEADER = ("accessport", "serverIP", "nicname", "portname", "switchIP", "switchname", "sysname")
+NIC_HEADER = ("GPU IP", "NIC name1", "NIC name 2")
+
+STRAY_ROW = 4
+"""Row of data, from 1, at which one row of the last leaf stands among those of the first."""
+
+
+def write_workbook(path: Path, fabric: Fabric) -> None:
+    """Write both sheets."""
+    write_xlsx(
+        path,
+        {
+            "cluster topology": [TOPOLOGY_HEADER, *topology_rows(fabric)],
+            "GPU NIC info": [NIC_HEADER, *nic_rows(fabric)],
+        },
+    )
+
+
+def topology_rows(fabric: Fabric) -> list[tuple[Cell, ...]]:
+    """One row a listed NIC: by leaf and the text of the address, the rows without address last."""
+    places = {place.number: place for place in fabric.places}
+    listed = [nic for nic in fabric.all_nics() if nic.listed]
+    full = [nic for nic in listed if not places[nic.server].null_address]
+    full.sort(key=lambda nic: (int(nic.switch.rpartition("-")[2]), nic.ip))
+    full.insert(STRAY_ROW - 1, full.pop(-2))
+    empty = [nic for nic in listed if places[nic.server].null_address]
+    return [_row(fabric, nic, places[nic.server]) for nic in full + empty]
+
+
+def nic_rows(fabric: Fabric) -> list[tuple[Cell, ...]]:
+    """Four rows a server, by address as number."""
+    rows: list[tuple[Cell, ...]] = []
+    for place in fabric.places:
+        if place.in_nic_sheet:
+            pairs = sorted(zip(place.hcas, sorted(names.FAMILIES[place.family]), strict=True))
+            rows += [(names.gpu_ip(place.number), hca, nic) for hca, nic in pairs]
+    return rows
+
+
+def stray_nic(fabric: Fabric) -> Nic:
+    """Find the NIC whose row stands out of the order of leaves."""
+    row = topology_rows(fabric)[STRAY_ROW - 1]
+    return next(nic for nic in fabric.all_nics() if nic.listed and (nic.ip == row[1]))
+
+
+def _row(fabric: Fabric, nic: Nic, place: Place) -> tuple[Cell, ...]:
+    switch = fabric.switch(nic.switch)
+    return (
+        nic.sheet_port,
+        None if place.null_address else nic.ip,
+        None if nic.rail in place.null_nic_rails else nic.name,
+        nic.sheet_port,
+        None if place.null_address else switch.ip,
+        switch.device,
+        names.sysname(place.number),
+    )
