@@ -44,11 +44,9 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit status. Errors are one sentence on stderr, never a traceback."""
-    top = parser()
-    given, rest = top.parse_known_args(arguments)
-    if rest and not getattr(given, "takes_parameters", False):
-        top.error(f"unrecognized arguments: {' '.join(rest)}")
-    given.rest = rest
+    from warehouse.cli.ask import with_parameters
+
+    given = parser().parse_args(with_parameters(sys.argv[1:] if arguments is None else arguments))
     try:
         return int(given.run(given))
     except WarehouseError as error:

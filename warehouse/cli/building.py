@@ -29,7 +29,7 @@ def add(commands: Commands) -> None:
 
 def run_build(given: argparse.Namespace) -> int:
     """Build, and say what was done."""
-    from warehouse.build import build
+    from warehouse.building import build
     from warehouse.report import Silent, Terminal
 
     settled = settings(given)

@@ -51,7 +51,7 @@ class Parts:
 
 @dataclass(frozen=True)
 class CsvFiles:
-    """CSV files with a header line and these columns, in this order."""
+    """CSV files with a header line and these columns, in this order; rows come in the order of the paths."""
 
     columns: Mapping[str, str]
     paths: tuple[Path, ...]

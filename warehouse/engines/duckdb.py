@@ -54,12 +54,12 @@ def qualified(relation: str) -> str:
     return f"{identifier(schema)}.{identifier(name)}"
 
 
-def source_sql(source: Source) -> str:
-    """The SELECT that gives a source's rows, cast to its columns."""
+def source_sql(source: Source, *, globs: bool = False) -> str:
+    """The SELECT that gives a source's rows, cast to its columns; with `globs`, short but in no set order."""
     if isinstance(source, Select):
         return f"SELECT {casts(source.columns)} FROM ({source.sql}\n)"
     if isinstance(source, CsvFiles) and source.paths:
-        return f"SELECT * FROM {csv_scan(source)}"
+        return f"SELECT * FROM {csv_scan(source, globs=globs)}"
     if isinstance(source, Parts) and source.paths:
         names = ", ".join(identifier(column.name) for column in source.columns)
         paths = literal([str(path) for path in source.paths])
@@ -80,11 +80,12 @@ def casts(columns: Sequence[Column]) -> str:
     )
 
 
-def csv_scan(source: CsvFiles) -> str:
+def csv_scan(source: CsvFiles, *, globs: bool = False) -> str:
     """A read_csv call with declared columns; nothing is sniffed, and a bad row is an error."""
+    paths = patterns(source.paths) if globs else [escape_glob(str(path)) for path in source.paths]
     columns = ", ".join(f"{literal(name)}: {literal(kind)}" for name, kind in source.columns.items())
     return (
-        f"read_csv({literal(patterns(source.paths))}, auto_detect=false, header=true, delim=',', "
+        f"read_csv({literal(paths)}, auto_detect=false, header=true, delim=',', "
         f"quote={literal(source.quote)}, escape={literal(source.quote)}, columns={{{columns}}}, "
         f"filename={literal(source.filename)}, hive_partitioning=false)"
     )

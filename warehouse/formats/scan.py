@@ -18,6 +18,7 @@ from warehouse.formats.base import IGNORED, READ, SKIPPED, UNKNOWN, Format, Inve
 _STRAYS = re.compile(r"^(\.DS_Store|\._.*|Thumbs\.db|desktop\.ini|~\$.*|\.complete|__MACOSX)$", re.IGNORECASE)
 _PAPERS = re.compile(r"^(readme.*|licen[cs]e.*|.*\.md|.*\.txt|.*\.pdf|truth\.json)$", re.IGNORECASE)
 _CLUSTER_CHILDREN = ("trafficinfo", "taskinfo")
+_HOUR = re.compile(r"^\d{10}$")
 
 
 def scan(
@@ -126,6 +127,8 @@ class _ClusterNames:
 
 
 def _holds_cluster(folder: Path) -> bool:
+    if _HOUR.match(folder.name):  # an hour's own workbook lies in the folder that it is named after, too
+        return False
     try:
         names = os.listdir(folder)
     except OSError:

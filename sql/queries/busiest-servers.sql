@@ -1,0 +1,11 @@
+/* ---
+about: The servers that moved most bytes in an hour, received and sent together.
+params:
+  hour: TIMESTAMP = null the hour (UTC); the latest where left out
+  limit: INTEGER = 20 how many
+--- */
+SELECT server, nics, rails_used, rx_bytes, tx_bytes, rx_mean_bps, tx_mean_bps, hour_utc, cluster
+FROM metrics.server_hour
+WHERE hour_utc = coalesce($hour::TIMESTAMP, (SELECT max(hour_utc) FROM metrics.server_hour))
+ORDER BY rx_bytes + tx_bytes DESC, cluster, server
+LIMIT $limit

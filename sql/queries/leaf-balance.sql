@@ -1,0 +1,13 @@
+/* ---
+about: What each leaf took in and gave out in an hour, on its server side and its spine side.
+params:
+  leaf: VARCHAR = null only this leaf, as Leaf-10
+  hour: TIMESTAMP = null the hour (UTC); the latest where left out
+--- */
+SELECT switch, in_bytes, out_bytes,
+    round(in_out_imbalance, 4) AS in_out_imbalance, round(leaving_share, 4) AS leaving_share,
+    access_in_bytes, access_out_bytes, uplink_in_bytes, uplink_out_bytes, hour_utc, cluster
+FROM metrics.leaf_hour
+WHERE hour_utc = coalesce($hour::TIMESTAMP, (SELECT max(hour_utc) FROM metrics.leaf_hour))
+    AND ($leaf IS NULL OR switch = $leaf)
+ORDER BY cluster, regexp_extract(switch, '^(.*?)[0-9]*$', 1), length(switch), switch

@@ -1,0 +1,9 @@
+/* ---
+about: The NICs whose switch port no sheet tells, and why.
+params:
+  server: VARCHAR = null only NICs of this server, as GPU-35
+--- */
+SELECT server, hca, nic, nic_ip, reason, cluster
+FROM topology.nic_ports
+WHERE status = 'unresolved' AND ($server IS NULL OR lower(server) = lower($server))
+ORDER BY cluster, length(server), server, hca

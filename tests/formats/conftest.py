@@ -1,0 +1,70 @@
+"""What the tests of raw formats share."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from openpyxl import Workbook
+
+from warehouse.formats.base import RawFile
+
+Sheets = Mapping[str, Sequence[Sequence[object]]]
+WriteBook = Callable[..., Path]
+
+
+@pytest.fixture(scope="session")
+def real_release() -> Path:
+    """The folder of the real releases; tests that ask for it are skipped where there is none."""
+    given = os.environ.get("WAREHOUSE_REAL")
+    folder = Path(given) if given else Path(__file__).parents[2] / "data" / "real"
+    if not (folder / "zhejiang").is_dir():
+        pytest.skip("no real release at hand")
+    return folder
+
+
+@pytest.fixture
+def write_book(tmp_path: Path) -> WriteBook:
+    """Writes a workbook of sheets of rows: `write_book(sheets, "name.xlsx")`."""
+
+    def write(sheets: Sheets, name: str = "cluster.xlsx") -> Path:
+        book = Workbook()
+        book.remove(book.active)
+        for title, rows in sheets.items():
+            sheet = book.create_sheet(title)
+            for row in rows:
+                sheet.append(list(row))
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        book.save(path)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def swap_part() -> Callable[[Path, str, bytes | Callable[[bytes], bytes]], None]:
+    """Replaces or adds one part of a zip: `swap_part(path, name, content)`."""
+
+    def swap(path: Path, name: str, content: bytes | Callable[[bytes], bytes]) -> None:
+        with zipfile.ZipFile(path) as package:
+            parts = {part.filename: package.read(part) for part in package.infolist()}
+        parts[name] = content if isinstance(content, bytes) else content(parts[name])
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as package:
+            for part, body in parts.items():
+                package.writestr(part, body)
+
+    return swap
+
+
+@pytest.fixture
+def raw_file() -> Callable[[Path], RawFile]:
+    """A file as the scan hands it to a format."""
+
+    def make(path: Path) -> RawFile:
+        return RawFile(path, f"cluster/{path.name}", path.stat().st_size, path.stat().st_mtime_ns)
+
+    return make

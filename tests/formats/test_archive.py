@@ -1,0 +1,357 @@
+"""Archives as downloaded: unpacked once, whole, and nowhere else."""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+import tarfile
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import zstandard
+
+from warehouse.errors import DataError
+from warehouse.formats.archive import is_archive, unpack
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FILES = {
+    "cluster/trafficinfo/2024052400/a.csv": b"x,y\n1,2\n",
+    "cluster/b.log": b"",
+    "readme.md": b"hi\n" * 999,
+}
+TARS = {
+    ".tar": "w",
+    ".tar.gz": "w:gz",
+    ".tgz": "w:gz",
+    ".tar.xz": "w:xz",
+    ".tar.bz2": "w:bz2",
+    ".tar.zst": "w",
+}
+Members = list[tuple[tarfile.TarInfo, bytes]]
+
+
+def plain(
+    name: str, content: bytes = b"x", kind: bytes = tarfile.REGTYPE, link: str = ""
+) -> tuple[tarfile.TarInfo, bytes]:
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname, info.size = kind, link, len(content)
+    return info, content
+
+
+def write_tar(path: Path, members: Members, suffix: str = ".tar") -> Path:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode=TARS[suffix]) as tar:  # type: ignore[call-overload]
+        for info, content in members:
+            tar.addfile(info, io.BytesIO(content))
+    content = buffer.getvalue()
+    path.write_bytes(zstandard.ZstdCompressor().compress(content) if suffix == ".tar.zst" else content)
+    return path
+
+
+def write_zip(path: Path, members: list[tuple[str | zipfile.ZipInfo, bytes]]) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as package:
+        for name, content in members:
+            package.writestr(name, content)
+    return path
+
+
+def special(name: str, mode: int) -> zipfile.ZipInfo:
+    info = zipfile.ZipInfo(name)
+    info.create_system, info.external_attr = 3, mode << 16
+    return info
+
+
+def release(folder: Path, suffix: str) -> Path:
+    path = folder / f"release{suffix}"
+    if suffix == ".zip":
+        return write_zip(path, [("cluster/", b""), *FILES.items()])
+    folders = [
+        plain("./", b"", tarfile.DIRTYPE),
+        plain("cluster/", b"", tarfile.DIRTYPE),
+        plain("empty", b"", tarfile.DIRTYPE),
+    ]
+    return write_tar(
+        path, [*folders, *(plain(f"./{name}", content) for name, content in FILES.items())], suffix
+    )
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()
+    }
+
+
+def refused(archive: Path, into: Path, **limits: int) -> str:
+    """The refusal; nothing may be left behind."""
+    around = {path for path in into.parent.rglob("*") if into not in path.parents}
+    with pytest.raises(DataError) as error:
+        unpack(archive, into, **limits)
+    assert {path for path in into.parent.rglob("*") if into not in path.parents} - {into} == around - {into}
+    assert not into.exists() or not list(into.iterdir())
+    assert str(archive) in error.value.message
+    return error.value.message
+
+
+@pytest.mark.parametrize("suffix", [".zip", *TARS])
+def test_a_release_is_unpacked_once(tmp_path: Path, suffix: str) -> None:
+    archive, into = release(tmp_path, suffix), tmp_path / "cache" / "unpacked"
+    folder = unpack(archive, into)
+    assert contents(folder) == FILES
+    assert (folder.name, folder.parent.parent) == ("release", into)
+    assert [path.name for path in into.iterdir()] == [folder.parent.name]
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+    assert unpack(archive, into) == folder
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
+
+
+def test_what_counts_is_the_content(tmp_path: Path) -> None:
+    archive, into = release(tmp_path, ".zip"), tmp_path / "unpacked"
+    first = unpack(archive, into)
+    os.utime(archive, (0, 0))
+    assert unpack(archive, into) == first
+    write_zip(archive, [("other", b"1")])
+    second = unpack(archive, into)
+    assert second != first
+    assert contents(second) == {"other": b"1"}
+
+
+def test_a_killed_run_is_not_mistaken_for_a_complete_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive, into = release(tmp_path, ".tar.gz"), tmp_path / "unpacked"
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", killed)
+        patch.setattr("shutil.rmtree", lambda *_, **__: None)
+        with pytest.raises(KeyboardInterrupt):
+            unpack(archive, into)
+    assert list(into.glob(".*/cluster"))
+    assert contents(unpack(archive, into)) == FILES
+
+
+def test_a_faster_run_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive, into = release(tmp_path, ".zip"), tmp_path / "unpacked"
+    rename = Path.rename
+
+    def late(aside: Path, done: Path) -> None:
+        done.mkdir(parents=True)
+        (done / "theirs").touch()
+        rename(aside, done)
+
+    monkeypatch.setattr(Path, "rename", late)
+    folder = unpack(archive, into)
+    assert contents(folder) == {"theirs": b""}
+    assert list(into.iterdir()) == [folder.parent]
+
+
+@pytest.mark.parametrize(
+    ("name", "is_one"),
+    [
+        ("a.zip", True),
+        ("A.ZIP", True),
+        ("a.tar", True),
+        ("a.tar.gz", True),
+        ("a.tgz", True),
+        ("a.tar.xz", True),
+        ("a.tar.bz2", True),
+        ("a.tar.zst", True),
+        ("a.csv.gz", False),
+        ("a.gz", False),
+        ("a.xlsx", False),
+        ("tar", False),
+    ],
+)
+def test_archives_are_known_by_name(tmp_path: Path, name: str, is_one: bool) -> None:
+    path = tmp_path / name
+    assert not is_archive(path)
+    path.touch()
+    assert is_archive(path) is is_one
+    folder = tmp_path / "folder.zip"
+    folder.mkdir(exist_ok=True)
+    assert not is_archive(folder)
+
+
+def test_a_name_that_is_only_a_suffix_stays_inside(tmp_path: Path) -> None:
+    for name in (".zip", "..zip", "...zip"):
+        folder = unpack(write_zip(tmp_path / name, [("a", name.encode())]), tmp_path / "unpacked")
+        assert folder.name == "archive"
+        assert folder.parent.parent == tmp_path / "unpacked"
+
+
+EVIL_NAMES = ["../evil", "a/../../evil", "/evil", "//evil", "..", "a/..", "..\\evil", "a\\b", "/"]
+
+
+@pytest.mark.parametrize("name", EVIL_NAMES)
+def test_names_that_lead_outside_are_refused(tmp_path: Path, name: str) -> None:
+    into = tmp_path / "unpacked"
+    for archive in (
+        write_tar(tmp_path / "a.tar", [plain("good"), plain(name)]),
+        write_zip(tmp_path / "a.zip", [("good", b"x"), (name, b"x")]),
+    ):
+        assert repr(name) in refused(archive, into)
+
+
+@pytest.mark.parametrize(
+    ("kind", "link", "why"),
+    [
+        (tarfile.SYMTYPE, "/etc/passwd", "a link"),
+        (tarfile.SYMTYPE, "good", "a link"),
+        (tarfile.LNKTYPE, "good", "a link"),
+        (tarfile.CHRTYPE, "", "a device"),
+        (tarfile.BLKTYPE, "", "a device"),
+        (tarfile.FIFOTYPE, "", "a device"),
+        (b"Q", "", "a device"),
+    ],
+)
+def test_links_and_devices_of_a_tar_are_refused(tmp_path: Path, kind: bytes, link: str, why: str) -> None:
+    archive = write_tar(tmp_path / "a.tar", [plain("good"), plain("odd", b"", kind, link), plain("odd/x")])
+    assert f"member 'odd': {why}" in refused(archive, tmp_path / "unpacked")
+
+
+@pytest.mark.parametrize(
+    ("mode", "why"),
+    [
+        (stat.S_IFLNK, "a link"),
+        (stat.S_IFCHR, "a device"),
+        (stat.S_IFBLK, "a device"),
+        (stat.S_IFIFO, "a device"),
+    ],
+)
+def test_links_and_devices_of_a_zip_are_refused(tmp_path: Path, mode: int, why: str) -> None:
+    archive = write_zip(tmp_path / "a.zip", [("good", b"x"), (special("odd", mode | 0o777), b"/etc/passwd")])
+    assert f"member 'odd': {why}" in refused(archive, tmp_path / "unpacked")
+
+
+@pytest.mark.parametrize(
+    ("names", "why"),
+    [
+        (["a", "a"], "its name is there twice"),
+        (["a", "./a"], "its name is there twice"),
+        (["a/b", "a"], "its name is there twice"),
+        (["a", "a/b"], "its folder is also a file"),
+        (["a", "a/"], "its folder is also a file"),
+    ],
+)
+def test_no_name_comes_twice(tmp_path: Path, names: list[str], why: str) -> None:
+    def kind(name: str) -> bytes:
+        return tarfile.DIRTYPE if name.endswith("/") else tarfile.REGTYPE
+
+    archive = write_tar(tmp_path / "a.tar", [plain(name, b"", kind(name)) for name in names])
+    assert why in refused(archive, tmp_path / "unpacked")
+
+
+def test_names_that_differ_in_case_are_two(tmp_path: Path) -> None:
+    archive = write_tar(tmp_path / "a.tar", [plain("Leaf-1_5.csv", b"1"), plain("leaf-1_5.csv", b"2")])
+    assert contents(unpack(archive, tmp_path / "unpacked")) == {"Leaf-1_5.csv": b"1", "leaf-1_5.csv": b"2"}
+
+
+def test_names_that_are_not_utf8_are_refused(tmp_path: Path) -> None:
+    archive = write_tar(tmp_path / "a.tar", [plain(b"\xff\xfe".decode("utf-8", "surrogateescape"))])
+    assert "its name is not UTF-8" in refused(archive, tmp_path / "unpacked")
+
+
+@pytest.mark.parametrize("suffix", [".zip", *TARS])
+def test_limits_hold_to_the_byte_and_the_member(tmp_path: Path, suffix: str) -> None:
+    archive, into = release(tmp_path, suffix), tmp_path / "unpacked"
+    size = sum(map(len, FILES.values()))
+    members = len(FILES) + (1 if suffix == ".zip" else 3)
+    assert f"unpacks to more than {size - 1:,} bytes" in refused(archive, into, max_bytes=size - 1)
+    assert f"more than {members - 1} members" in refused(archive, into, max_members=members - 1)
+    assert contents(unpack(archive, into, max_bytes=size, max_members=members)) == FILES
+
+
+def test_a_tar_bomb_is_stopped_before_it_is_written(tmp_path: Path) -> None:
+    archive = write_tar(tmp_path / "a.tar.gz", [plain("zeros", bytes(50 * 2**20))], ".tar.gz")
+    assert archive.stat().st_size < 100_000
+    assert "member 'zeros': unpacks to more than 1,000,000 bytes" in refused(
+        archive, tmp_path / "unpacked", max_bytes=1_000_000
+    )
+
+
+def test_padding_without_end_is_stopped(tmp_path: Path) -> None:
+    archive = tmp_path / "a.tar.zst"
+    write_tar(archive, [plain("a")])
+    archive.write_bytes(zstandard.ZstdCompressor().compress(archive.read_bytes() + bytes(50 * 2**20)))
+    assert "unpacks to more than is allowed" in refused(
+        archive, tmp_path / "unpacked", max_bytes=1_000, max_members=10
+    )
+
+
+@pytest.mark.parametrize("suffix", [".zip", *TARS])
+def test_truncated_archives_are_refused(tmp_path: Path, suffix: str) -> None:
+    archive = release(tmp_path, suffix)
+    whole = archive.read_bytes()
+    for length in (0, 5, len(whole) // 3, len(whole) // 2, len(whole) * 9 // 10):
+        archive.write_bytes(whole[:length])
+        if suffix == ".tar" and length > len(whole) // 2:
+            continue  # what is gone is padding beyond the end of the tar
+        assert "truncated" in refused(archive, tmp_path / "unpacked")
+
+
+def test_a_tar_cut_between_members_is_refused(tmp_path: Path) -> None:
+    for suffix, pack in ((".tar", bytes), (".tar.zst", zstandard.ZstdCompressor().compress)):
+        archive = tmp_path / f"a{suffix}"
+        write_tar(archive, [plain("a", b"x" * 512), plain("b", b"y" * 512)])
+        archive.write_bytes(pack(archive.read_bytes()[:1024]))
+        assert "truncated: it lacks the end of a tar" in refused(archive, tmp_path / "unpacked")
+
+
+@pytest.mark.parametrize("suffix", [".zip", ".tar.gz", ".tar.xz", ".tar.bz2"])
+def test_damaged_archives_are_refused(tmp_path: Path, suffix: str) -> None:
+    archive = release(tmp_path, suffix)
+    content = bytearray(archive.read_bytes())
+    at = content.index(b"a.csv") + 8 if suffix == ".zip" else len(content) - 12
+    content[at] ^= 0xFF
+    archive.write_bytes(content)
+    assert "damaged" in refused(archive, tmp_path / "unpacked")
+
+
+def test_encrypted_members_are_refused(tmp_path: Path) -> None:
+    archive = write_zip(tmp_path / "a.zip", [("a", b"x")])
+    content = bytearray(archive.read_bytes())
+    content[content.index(b"PK\x01\x02") + 8] |= 1
+    archive.write_bytes(content)
+    assert "member 'a': encrypted" in refused(archive, tmp_path / "unpacked")
+
+
+@pytest.mark.parametrize("name", ["a.zip", "a.tar", "a.tar.gz", "a.tar.zst"])
+def test_what_is_no_archive_is_refused(tmp_path: Path, name: str) -> None:
+    archive = tmp_path / name
+    archive.write_text("SaveTime,SaveTimeUTC\n" * 100)
+    assert refused(archive, tmp_path / "unpacked")
+
+
+def test_a_missing_or_nameless_archive_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"gone\.zip: cannot be unpacked: No such file"):
+        unpack(tmp_path / "gone.zip", tmp_path / "unpacked")
+    with pytest.raises(DataError, match=r"a\.csv: not an archive"):
+        unpack(tmp_path / "a.csv", tmp_path / "unpacked")
+
+
+def test_a_target_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    into = tmp_path / "unpacked"
+    into.write_text("in the way")
+    with pytest.raises(DataError, match=r"release\.zip: cannot be unpacked: "):
+        unpack(release(tmp_path, ".zip"), into)
+
+
+def test_links_in_the_way_are_not_followed(tmp_path: Path) -> None:
+    outside, into = tmp_path / "outside", tmp_path / "unpacked"
+    outside.mkdir()
+    make: list[Callable[[], Path]] = [
+        lambda: write_tar(tmp_path / "a.tar", [plain("l", b"", tarfile.SYMTYPE, str(outside)), plain("l/x")]),
+        lambda: write_zip(
+            tmp_path / "a.zip", [(special("l", stat.S_IFLNK | 0o777), str(outside).encode()), ("l/x", b"x")]
+        ),
+    ]
+    for archive in make:
+        refused(archive(), into)
+    assert not list(outside.iterdir())

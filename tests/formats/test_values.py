@@ -1,0 +1,198 @@
+"""Times and counters of the hour tables, read exactly or refused."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from warehouse.formats.zhejiang.values import BIGINT_MAX, parse_counter, parse_hour, parse_local_time
+
+EIGHT_HOURS = timedelta(hours=8)
+MIDNIGHT = datetime(2024, 5, 23, 16)  # noqa: DTZ001 - UTC without zone, as everywhere
+TIMES = st.datetimes(datetime(1970, 1, 2), datetime(2099, 12, 31))  # noqa: DTZ001
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("2024/5/24 上午12:00:00", 0),
+        ("2024/5/24 上午00:00:04", 4),
+        ("2024/5/24 上午0:00:04", 4),
+        ("2024/5/24 上午1:00:00", 3600),
+        ("2024/5/24 上午11:59:59", 43_199),
+        ("2024/5/24 下午12:00:00", 43_200),
+        ("2024/5/24 下午00:00:00", 43_200),
+        ("2024/5/24 下午1:00:00", 46_800),
+        ("2024/5/24 下午13:00:00", 46_800),
+        ("2024/5/24 下午11:59:59", 86_399),
+        ("2024/5/24 下午23:59:59", 86_399),
+        ("2024/5/24 上午 12:00:01", 1),
+        ("2024/5/24 00:00:04", 4),
+        ("2024/5/24 0:05", 300),
+        ("2024/5/24 13:00:00", 46_800),
+        ("2024/05/24 星期五 00:00:00.914", 0.914),
+        ("2024/05/24 周五 00:00:01", 1),
+        ("2024-05-24 00:00:04", 4),
+        ("2024-05-24T00:00:04", 4),
+        ("2024-05-24T00:00:04.123456789", 4.123456),
+        ("2024-05-23T16:00:04Z", 4),
+        ("2024-05-24T01:00:04+09:00", 4),
+        ("2024-05-23 16:00:04+0000", 4),
+        ("  2024/5/24 上午12:00:00  ", 0),
+    ],
+)
+def test_every_written_form_is_understood(text: str, seconds: float) -> None:
+    assert parse_local_time(text) == MIDNIGHT + timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "上午",
+        "2024/5/24",
+        "2024/5/24 上午13:00:00",
+        "2024/5/24 下午24:00:00",
+        "2024/5/24 24:00:00",
+        "2024/5/24 00:60:00",
+        "2024/5/24 00:00:60",
+        "2024/2/30 00:00:00",
+        "2024/13/1 00:00:00",
+        "2024/5-24 00:00:00",
+        "24/5/24 00:00:00",
+        "2024/5/24 12:00:00 AM",
+        "2024/5/24 00:00:00,5",
+        "２０２４/5/24 00:00:00",
+        "1716480000914",
+        "0001-01-01 00:00:00",
+        "2024-05-24T00:00:04+99:00",
+        "2024/5/24 上午12:00:00\n2024/5/24 上午12:00:00",
+    ],
+)
+def test_what_is_no_time_is_refused_in_one_sentence(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a time") as refused:
+        parse_local_time(text)
+    assert "\n" not in str(refused.value)
+
+
+@given(TIMES)
+def test_all_forms_of_one_moment_agree(moment: datetime) -> None:
+    expected = moment.replace(microsecond=0) - EIGHT_HOURS
+    date = f"{moment.year}/{moment.month}/{moment.day}"
+    clock = f"{moment:%M:%S}"
+    half = "上午" if moment.hour < 12 else "下午"
+    for text in (
+        f"{date} {half}{moment.hour % 12 or 12}:{clock}",
+        f"{date} {half}{moment.hour % 12:02}:{clock}",
+        f"{date} {half}{moment.hour:02}:{clock}",
+        f"{date} {moment.hour}:{clock}",
+        f"{moment:%Y-%m-%d %H:%M:%S}",
+        f"{moment:%Y-%m-%dT%H:%M:%S}",
+    ):
+        assert parse_local_time(text) == expected, text
+
+
+@given(TIMES)
+def test_milliseconds_and_workbook_times_survive(moment: datetime) -> None:
+    weekday = "一二三四五六日"[moment.weekday()]
+    milli = moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+    text = f"{moment:%Y/%m/%d} 星期{weekday} {moment:%H:%M:%S}.{moment.microsecond // 1000:03}"
+    assert parse_local_time(text) == milli - EIGHT_HOURS
+    assert parse_local_time(moment) == moment - EIGHT_HOURS
+    assert parse_local_time(moment.replace(tzinfo=UTC)) == moment
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_a_time_or_a_value_error(text: str) -> None:
+    with suppress(ValueError):
+        assert parse_local_time(text).tzinfo is None
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("0", 0),
+        ("-0.0", 0),
+        ("12.0", 12),
+        ("12.", 12),
+        ("-5", -5),
+        ("+5", 5),
+        ("15952        ", 15_952),
+        ("1.826184052268872e+16", 18_261_840_522_688_720),
+        ("1.825375677039005E16", 18_253_756_770_390_050),
+        ("1200e-2", 12),
+        ("496472930239.0", 496_472_930_239),
+        ("9223372036854775807", BIGINT_MAX),
+        ("-9223372036854775808", -BIGINT_MAX - 1),
+        ("9.223372036854775807e18", BIGINT_MAX),
+        ("0e999", 0),
+    ],
+)
+def test_counters_are_exact(text: str, count: int) -> None:
+    assert parse_counter(text) == count
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "not a number"),
+        ("nan", "not a number"),
+        ("inf", "not a number"),
+        ("1,234", "not a number"),
+        ("1_234", "not a number"),
+        ("１２", "not a number"),
+        ("0x1f", "not a number"),
+        ("1e9999", "not a number"),
+        ("12 34", "not a number"),
+        ("1.5", "not a whole number"),
+        ("1e-3", "not a whole number"),
+        ("9223372036854775808", "does not fit"),
+        ("-9223372036854775809", "does not fit"),
+        ("1e19", "does not fit"),
+        ("1e999", "does not fit"),
+    ],
+)
+def test_what_is_no_counter_is_refused(text: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        parse_counter(text)
+
+
+@given(st.integers(-BIGINT_MAX - 1, BIGINT_MAX))
+def test_every_bigint_survives_each_form(count: int) -> None:
+    for text in (str(count), f"{count}.0", f"{Decimal(count):E}", f" {count} "):
+        assert parse_counter(text) == count, text
+
+
+@given(st.integers(-(2**53), 2**53))
+def test_what_was_written_by_way_of_a_float_survives(count: int) -> None:
+    assert parse_counter(repr(float(count))) == count
+
+
+@given(st.integers(), st.integers(1, 9))
+def test_fractions_are_never_rounded(whole: int, tenth: int) -> None:
+    with pytest.raises(ValueError, match="not"):
+        parse_counter(f"{whole}.{tenth}")
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_a_bigint_or_a_value_error(text: str) -> None:
+    with suppress(ValueError):
+        assert abs(parse_counter(text)) <= BIGINT_MAX + 1
+
+
+def test_hours_are_local() -> None:
+    assert parse_hour("2024052400") == MIDNIGHT
+    assert parse_hour("2024052423") == MIDNIGHT + timedelta(hours=23)
+
+
+@pytest.mark.parametrize(
+    "name", ["2024052424", "2024053200", "202405240", "0000000000", "２０２４052400", "0001010100"]
+)
+def test_what_is_no_hour_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="not"):
+        parse_hour(name)

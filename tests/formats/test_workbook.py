@@ -1,0 +1,478 @@
+"""The topology workbook: the published one, odd ones and hostile ones."""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from warehouse.errors import DataError
+from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, Rejected, TableFormat
+from warehouse.formats.zhejiang import xlsx
+from warehouse.formats.zhejiang.workbook import WORKBOOK
+
+if TYPE_CHECKING:
+    from tests.formats.conftest import WriteBook
+
+Row = dict[str, object]
+MakeFile = Callable[[Path], RawFile]
+SwapPart = Callable[[Path, str, bytes | Callable[[bytes], bytes]], None]
+
+TOPOLOGY: list[list[object]] = [
+    ["accessport", "serverIP", "nicname", "portname", "switchIP", "switchname", "sysname"],
+    ["200GE1/0/1:1", "10.0.0.1", "ens10np0", "200GE1/0/1:1", "10.1.0.1", "Leaf-1", "GPU-1"],
+    ["200GE1/0/1:2", None, None, "200GE1/0/1:2", None, "Leaf-1", "GPU-2"],
+]
+NICS: list[list[object]] = [["GPU IP", "NIC name1", "NIC name 2"], ["10.2.0.1", "mlx5_2", "ens10np0"]]
+BOOK: dict[str, list[list[object]]] = {"cluster topology": TOPOLOGY, "GPU NIC info": NICS}
+SHEET1 = "xl/worksheets/sheet1.xml"
+
+
+def rows_of(file: RawFile, relation: str) -> tuple[list[Row], list[Rejected]]:
+    rejected: list[Rejected] = []
+    return [dict(row) for row in WORKBOOK.read([file], relation, rejected)], rejected
+
+
+@pytest.fixture(scope="module")
+def published(real_release: Path) -> RawFile:
+    path = real_release / "zhejiang" / "cluster_2000_A100" / "cluster_2000_A100.xlsx"
+    if not path.is_file():
+        pytest.skip("no published workbook at hand")
+    return WORKBOOK.inspect(RawFile(path, "cluster_2000_A100/cluster_2000_A100.xlsx", path.stat().st_size, 0))
+
+
+# The published workbook
+
+
+@pytest.mark.real
+def test_the_published_workbook_is_read_whole(published: RawFile) -> None:
+    assert (published.status, published.reason) == (READ, None)
+    topology, rejected = rows_of(published, "cluster_topology")
+    nics, more = rows_of(published, "gpu_nics")
+    assert (len(topology), len(nics)) == (1_012, 1_040)
+    assert not rejected
+    assert not more
+    assert [row["sheet_row"] for row in topology] == list(range(2, 1_014))
+    assert {row["filename"] for row in (*topology, *nics)} == {str(published.path)}
+
+
+@pytest.mark.real
+def test_published_topology_has_the_measured_shape(published: RawFile) -> None:
+    rows, _ = rows_of(published, "cluster_topology")
+    measured = {
+        "accessport": (61, 0),
+        "serverIP": (1_004, 8),
+        "nicname": (8, 2),
+        "portname": (61, 0),
+        "switchIP": (20, 8),
+        "switchname": (20, 0),
+        "sysname": (253, 0),
+    }
+    for column, (distinct, nulls) in measured.items():
+        values = [row[column] for row in rows]
+        assert len(set(values) - {None}) == distinct, column
+        assert values.count(None) == nulls, column
+    assert all(row["accessport"] == row["portname"] for row in rows)
+    assert set(Counter(row["sysname"] for row in rows).values()) == {4}
+    assert [row["sheet_row"] for row in rows if row["serverIP"] is None] == list(range(1_006, 1_014))
+    assert {str(row["sysname"]).split("-")[-1] for row in rows if row["nicname"] is None} == {"153"}
+    assert "Leaf-16" in str(rows[44 - 2]["switchname"])
+    assert sum(row["accessport"] == "FourHundredGigE1/0/64" for row in rows) == 1
+
+
+@pytest.mark.real
+def test_published_nics_have_the_measured_shape(published: RawFile) -> None:
+    rows, _ = rows_of(published, "gpu_nics")
+    topology, _ = rows_of(published, "cluster_topology")
+    addresses = Counter(str(row["gpu_ip"]) for row in rows)
+    assert len(addresses) == 260
+    assert set(addresses.values()) == {4}
+    assert Counter(address.rsplit(".", 1)[0] for address in addresses) == {
+        "10.107.254": 236,
+        "10.107.255": 24,
+    }
+    assert not addresses.keys() & {row["serverIP"] for row in topology}
+    odd = {row["sheet_row"]: (row["gpu_ip"], row["nic_name1"], row["nic_name2"]) for row in rows}
+    assert odd[139] == ("10.107.254.35", "mlx5_3", "ens18np0")
+    assert odd[140] == ("10.107.254.35", "mlx5_8", "ens11np0")
+    assert {odd[524][1:], odd[525][1:]} == {("mlx5_4", "ens18np0"), ("mlx5_7", "ens19np0")}
+
+
+@pytest.mark.real
+def test_published_cells_agree_with_the_bare_xml(published: RawFile) -> None:
+    space = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
+    with zipfile.ZipFile(published.path) as package:
+        strings = [
+            "".join(text.text or "" for text in item.iter(f"{space}t"))
+            for item in ET.fromstring(package.read("xl/sharedStrings.xml"))
+        ]
+        for part, relation in ((SHEET1, "cluster_topology"), ("xl/worksheets/sheet2.xml", "gpu_nics")):
+            bare = []
+            for row in ET.fromstring(package.read(part)).iter(f"{space}row"):
+                cells = {}
+                for cell in row:
+                    value = cell.findtext(f"{space}v")
+                    letter = str(cell.get("r")).rstrip("0123456789")
+                    cells[letter] = strings[int(value)] if value is not None else None
+                bare.append([cells.get(letter) for letter in "ABCDEFG"])
+            read = [list(row.values()) for row in rows_of(published, relation)[0]]
+            width = len(read[0]) - 2
+            assert [row[:width] for row in read] == [row[:width] for row in bare[1:]]
+
+
+# Names, order, sheets
+
+
+def test_it_is_a_table_format_with_unique_columns() -> None:
+    assert isinstance(WORKBOOK, TableFormat)
+    assert [relation.name for relation in WORKBOOK.relations] == ["cluster_topology", "gpu_nics"]
+    for relation in WORKBOOK.relations:
+        folded = [name.lower() for name in (*relation.columns, "filename")]
+        assert len(set(folded)) == len(folded)
+
+
+@pytest.mark.parametrize(
+    ("name", "claimed"),
+    [("a.xlsx", True), ("A.XLSX", True), ("~$a.xlsx", False), ("a.xls", False), ("a.xlsx.csv", False)],
+)
+def test_claims_goes_by_name(name: str, claimed: bool) -> None:
+    assert WORKBOOK.claims(Path(name)) is claimed
+
+
+def test_rows_come_as_declared(write_book: WriteBook, raw_file: MakeFile) -> None:
+    path = write_book(BOOK)
+    file = WORKBOOK.inspect(raw_file(path))
+    assert (file.status, file.reason, file.hour_utc) == (READ, None, None)
+    rows, rejected = rows_of(file, "cluster_topology")
+    assert not rejected
+    assert list(rows[0]) == [*WORKBOOK.relations[0].columns, "filename"]
+    assert rows[1] == {
+        "accessport": "200GE1/0/1:2",
+        "serverIP": None,
+        "nicname": None,
+        "portname": "200GE1/0/1:2",
+        "switchIP": None,
+        "switchname": "Leaf-1",
+        "sysname": "GPU-2",
+        "sheet_row": 3,
+        "filename": str(path),
+    }
+    nics, _ = rows_of(file, "gpu_nics")
+    assert list(nics[0].values())[:4] == ["10.2.0.1", "mlx5_2", "ens10np0", 2]
+
+
+def test_columns_are_found_by_name(write_book: WriteBook, raw_file: MakeFile) -> None:
+    order = [6, 3, 0, 5, 2, 4, 1]
+    shuffled = [["note", *(row[at] for at in order)] for row in TOPOLOGY]
+    shuffled[0] = [
+        "note",
+        "SYS NAME",
+        "Port_Name",
+        " accessport ",
+        "SwitchName",
+        "nic name",
+        "switch IP",
+        "SERVER_IP",
+    ]
+    nics = [["nic_name 2", "server IP", "NIC NAME 1"], ["ens10np0", "10.2.0.1", "mlx5_2"]]
+    path = write_book({"Cluster_Topology": shuffled, "server NIC info": nics})
+    file = WORKBOOK.inspect(raw_file(path))
+    assert (file.status, file.reason) == (READ, "columns ignored: note")
+    plain = WORKBOOK.inspect(raw_file(write_book(BOOK, "plain.xlsx")))
+    for relation in ("cluster_topology", "gpu_nics"):
+        ours, theirs = rows_of(file, relation)[0], rows_of(plain, relation)[0]
+        assert [row | {"filename": ""} for row in ours] == [row | {"filename": ""} for row in theirs]
+
+
+@pytest.mark.parametrize(
+    ("left_out", "kept", "relation"),
+    [
+        ("GPU NIC info", "cluster topology", "cluster_topology"),
+        ("cluster topology", "GPU NIC info", "gpu_nics"),
+    ],
+)
+def test_one_sheet_alone_is_read(
+    write_book: WriteBook, raw_file: MakeFile, left_out: str, kept: str, relation: str
+) -> None:
+    file = WORKBOOK.inspect(raw_file(write_book({kept: BOOK[kept]})))
+    assert (file.status, file.reason) == (PARTIAL, f"only sheet {kept!r} is read; no sheet {left_out!r}")
+    read = {name: len(rows_of(file, name)[0]) for name in ("cluster_topology", "gpu_nics")}
+    assert read == {"cluster_topology": 0, "gpu_nics": 0} | {relation: len(BOOK[kept]) - 1}
+
+
+def test_a_workbook_of_something_else_is_skipped(write_book: WriteBook, raw_file: MakeFile) -> None:
+    file = WORKBOOK.inspect(raw_file(write_book({"budget": [["a", "b"], [1, 2]]})))
+    assert file.status == SKIPPED
+    assert file.reason == "not a topology workbook: no sheet 'cluster topology', no sheet 'GPU NIC info'"
+
+
+def test_missing_and_repeated_columns_spoil_their_sheet_only(
+    write_book: WriteBook, raw_file: MakeFile
+) -> None:
+    short = [row[:5] for row in TOPOLOGY]
+    file = WORKBOOK.inspect(raw_file(write_book({"cluster topology": short, "GPU NIC info": NICS})))
+    assert file.status == PARTIAL
+    assert file.reason == (
+        "only sheet 'GPU NIC info' is read; sheet 'cluster topology': no column switchname, sysname"
+    )
+    twice = [[*row, row[0]] for row in NICS]
+    file = WORKBOOK.inspect(raw_file(write_book({"cluster topology": TOPOLOGY, "GPU NIC info": twice})))
+    assert file.reason == (
+        "only sheet 'cluster topology' is read; sheet 'GPU NIC info': column GPU IP stands twice"
+    )
+
+
+def test_two_sheets_of_one_name_are_not_chosen_from(write_book: WriteBook, raw_file: MakeFile) -> None:
+    file = WORKBOOK.inspect(raw_file(write_book({**BOOK, "server NIC info": NICS})))
+    assert file.status == PARTIAL
+    assert "sheets 'GPU NIC info' and 'server NIC info' both stand for 'GPU NIC info'" in str(file.reason)
+    assert rows_of(file, "gpu_nics") == ([], [])
+
+
+def test_an_empty_sheet_is_said_to_be(write_book: WriteBook, raw_file: MakeFile) -> None:
+    file = WORKBOOK.inspect(raw_file(write_book({"cluster topology": [], "GPU NIC info": NICS})))
+    assert (file.status, file.reason) == (
+        PARTIAL,
+        "only sheet 'GPU NIC info' is read; sheet 'cluster topology' is empty",
+    )
+
+
+# Cells
+
+
+def test_cells_become_text_and_blanks_null(write_book: WriteBook, raw_file: MakeFile) -> None:
+    nics = [
+        [],
+        *NICS[:1],
+        [12.0, 7, 1.5],
+        ["x ", "  ", None],
+        [],
+        [" ", None, "\t"],
+        [True, 1.826184052268872e16, "y"],
+    ]
+    file = WORKBOOK.inspect(raw_file(write_book({"GPU NIC info": nics, "cluster topology": TOPOLOGY})))
+    rows, rejected = rows_of(file, "gpu_nics")
+    assert not rejected
+    assert [list(row.values())[:4] for row in rows] == [
+        ["12", "7", "1.5", 3],
+        ["x ", None, None, 4],
+        ["TRUE", "18261840522688720", "y", 7],
+    ]
+
+
+def test_rows_that_identify_nothing_are_rejected(write_book: WriteBook, raw_file: MakeFile) -> None:
+    topology = [*TOPOLOGY, [None, None, "ens10np0", None, "10.1.0.1", "Leaf-1", None], TOPOLOGY[1]]
+    nics = [*NICS, [None, "mlx5_3", "ens11np0"]]
+    file = WORKBOOK.inspect(raw_file(write_book({"cluster topology": topology, "GPU NIC info": nics})))
+    rows, rejected = rows_of(file, "cluster_topology")
+    assert [row["sheet_row"] for row in rows] == [2, 3, 5]
+    assert rejected == [
+        Rejected(
+            "cluster/cluster.xlsx", 4, "names neither a port nor a server", ",,ens10np0,,10.1.0.1,Leaf-1"
+        )
+    ]
+    assert [one.reason for one in rows_of(file, "gpu_nics")[1]] == ["names no server"]
+
+
+def test_formulas_count_with_their_stored_value_or_not_at_all(
+    write_book: WriteBook, raw_file: MakeFile, swap_part: SwapPart
+) -> None:
+    nics = [
+        *NICS,
+        ["10.2.0.2", "=1+1", "ens11np0"],
+        ["10.2.0.3", '="mlx5_"&3', "ens18np0"],
+        ["10.2.0.4", "#N/A", None],
+    ]
+    path = write_book({"GPU NIC info": nics, "cluster topology": TOPOLOGY})
+    swap_part(
+        path,
+        SHEET1,
+        lambda part: re.sub(rb'(<c r="B4")(><f>.*?</f>)<v ?/>', rb'\1 t="str"\2<v>mlx5_3</v>', part),
+    )
+    file = WORKBOOK.inspect(raw_file(path))
+    rows, rejected = rows_of(file, "gpu_nics")
+    assert file.status == READ
+    assert [(row["gpu_ip"], row["nic_name1"]) for row in rows] == [
+        ("10.2.0.1", "mlx5_2"),
+        ("10.2.0.3", "mlx5_3"),
+    ]
+    assert [(one.line, one.reason) for one in rejected] == [
+        (3, "cell B3 holds a formula without a stored value"),
+        (5, "cell B5 holds the error #N/A"),
+    ]
+
+
+@pytest.mark.parametrize("stated", [b"A1", b"A1:B2", b"C3:C4", b"A1:XFD1048576"])
+def test_the_stated_size_of_a_sheet_is_not_believed(
+    write_book: WriteBook, raw_file: MakeFile, swap_part: SwapPart, stated: bytes
+) -> None:
+    path = write_book(BOOK)
+    swap_part(
+        path,
+        SHEET1,
+        lambda part: re.sub(rb'<dimension ref="[^"]*"', b'<dimension ref="' + stated + b'"', part),
+    )
+    file = WORKBOOK.inspect(raw_file(path))
+    assert file.status == READ
+    assert [row["sysname"] for row in rows_of(file, "cluster_topology")[0]] == ["GPU-1", "GPU-2"]
+
+
+# Damage and malice
+
+
+def skipped(path: Path, make: MakeFile) -> str:
+    file = WORKBOOK.inspect(make(path))
+    assert file.status == SKIPPED
+    assert file.reason
+    assert "\n" not in file.reason
+    with pytest.raises(DataError, match=re.escape(path.name)):
+        rows_of(file, "gpu_nics")
+    return file.reason
+
+
+def test_what_is_no_zip_is_skipped(tmp_path: Path, raw_file: MakeFile) -> None:
+    path = tmp_path / "cluster.xlsx"
+    for content, reason in (
+        (b"accessport,serverIP\n", "not a zip file, so not a workbook"),
+        (b"", "empty file"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(512), "encrypted, or an old .xls workbook"),
+    ):
+        path.write_bytes(content)
+        assert skipped(path, raw_file) == reason
+
+
+def test_a_missing_file_is_skipped(tmp_path: Path) -> None:
+    file = WORKBOOK.inspect(RawFile(tmp_path / "gone.xlsx", "cluster/gone.xlsx", 0, 0))
+    assert (file.status, file.reason) == (SKIPPED, "cannot be read: No such file or directory")
+
+
+def test_truncated_and_damaged_zips_are_skipped(write_book: WriteBook, raw_file: MakeFile) -> None:
+    path = write_book(BOOK)
+    whole = path.read_bytes()
+    for length in (10, len(whole) // 2, len(whole) - 30):
+        path.write_bytes(whole[:length])
+        assert skipped(path, raw_file).startswith("truncated or damaged: ")
+    with zipfile.ZipFile(io.BytesIO(whole)) as package:
+        at = package.getinfo(SHEET1).header_offset + 120
+    path.write_bytes(whole[:at] + bytes(8) + whole[at + 8 :])
+    assert skipped(path, raw_file).startswith("truncated or damaged: ")
+
+
+def test_a_zip_that_is_no_workbook_is_skipped(tmp_path: Path, raw_file: MakeFile) -> None:
+    path = tmp_path / "cluster.xlsx"
+    with zipfile.ZipFile(path, "w") as package:
+        package.writestr("readme.txt", "hello")
+    assert skipped(path, raw_file).startswith("not a readable workbook: ")
+
+
+def test_encrypted_parts_are_skipped(write_book: WriteBook, raw_file: MakeFile) -> None:
+    path = write_book(BOOK)
+    content = bytearray(path.read_bytes())
+    content[content.index(b"PK\x01\x02") + 8] |= 1
+    path.write_bytes(content)
+    assert skipped(path, raw_file) == "encrypted"
+
+
+def test_a_zip_bomb_is_refused_by_ratio(
+    write_book: WriteBook, raw_file: MakeFile, swap_part: SwapPart
+) -> None:
+    path = write_book(BOOK)
+    swap_part(path, "xl/media/image1.png", bytes(4 * 2**20))
+    assert skipped(path, raw_file) == "part 'xl/media/image1.png' unpacks to more than 200 times its size"
+
+
+def test_a_zip_bomb_is_refused_by_size(
+    write_book: WriteBook, raw_file: MakeFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert xlsx.MAX_BYTES == 256 * 2**20
+    path = write_book(BOOK)
+    with zipfile.ZipFile(path) as package:
+        total = sum(part.file_size for part in package.infolist())
+    monkeypatch.setattr(xlsx, "MAX_BYTES", total)
+    assert WORKBOOK.inspect(raw_file(path)).status == READ
+    monkeypatch.setattr(xlsx, "MAX_BYTES", total - 1)
+    assert skipped(path, raw_file).startswith("unpacks to more than ")
+
+
+def test_a_zip_bomb_is_refused_by_number(write_book: WriteBook, raw_file: MakeFile) -> None:
+    path = write_book(BOOK)
+    with zipfile.ZipFile(path, "a") as package:
+        for number in range(2_001 - len(package.infolist())):
+            package.writestr(f"xl/media/{number}.png", b"")
+    assert skipped(path, raw_file) == "2,001 parts, more than 2,000"
+
+
+def test_a_part_longer_than_the_directory_says_is_refused(write_book: WriteBook, raw_file: MakeFile) -> None:
+    path = write_book(BOOK)
+    with zipfile.ZipFile(path) as package:
+        part = package.getinfo("xl/styles.xml")
+    content = path.read_bytes()
+    true, lie = part.file_size.to_bytes(4, "little"), (10).to_bytes(4, "little")
+    entry = content.index(b"xl/styles.xml", content.index(b"PK\x01\x02")) - 46
+    assert content[entry + 24 : entry + 28] == true
+    path.write_bytes(content[: entry + 24] + lie + content[entry + 28 :])
+    assert skipped(path, raw_file).startswith("truncated or damaged: ")
+
+
+LAUGHS = '<!DOCTYPE x [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;">]>'
+
+
+@pytest.mark.parametrize(
+    "part", ["xl/sharedStrings.xml", SHEET1, "xl/styles.xml", "[Content_Types].xml", "xl/x.bin"]
+)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+@pytest.mark.parametrize("before", ["", f"<!-- {'x' * 100_000} -->"])
+def test_entities_are_refused(
+    write_book: WriteBook, raw_file: MakeFile, swap_part: SwapPart, part: str, encoding: str, before: str
+) -> None:
+    path = write_book(BOOK)
+    bomb = f'<?xml version="1.0" encoding="{encoding}"?>{before}{LAUGHS}<x>&b;</x>'
+    swap_part(path, part, bomb.encode(encoding))
+    assert skipped(path, raw_file) == f"part {part!r} declares a document type, and so entities"
+
+
+def test_a_sheet_that_breaks_keeps_the_rows_before(
+    write_book: WriteBook, raw_file: MakeFile, swap_part: SwapPart
+) -> None:
+    path = write_book(BOOK)
+    swap_part(path, SHEET1, lambda part: part.replace(b'<row r="3"', b'<row r="3" <'))
+    file = WORKBOOK.inspect(raw_file(path))
+    rows, rejected = rows_of(file, "cluster_topology")
+    assert [row["sysname"] for row in rows] == ["GPU-1"]
+    assert [one.line for one in rejected] == [3]
+    assert "cannot be read from here on" in rejected[0].reason
+
+
+def test_a_forged_row_number_ends_the_sheet(
+    write_book: WriteBook, raw_file: MakeFile, swap_part: SwapPart
+) -> None:
+    path = write_book(BOOK)
+    swap_part(path, SHEET1, lambda part: part.replace(b'<row r="3"', b'<row r="99999999999"'))
+    rows, rejected = rows_of(WORKBOOK.inspect(raw_file(path)), "cluster_topology")
+    assert [row["sysname"] for row in rows] == ["GPU-1"]
+    assert [one.line for one in rejected] == [xlsx.LAST_ROW + 1]
+
+
+def test_a_workbook_that_changed_since_it_was_inspected_is_an_error(
+    write_book: WriteBook, raw_file: MakeFile
+) -> None:
+    file = WORKBOOK.inspect(raw_file(write_book(BOOK)))
+    write_book({"cluster topology": TOPOLOGY})
+    with pytest.raises(DataError, match=r"cluster\.xlsx: changed while it was read: no sheet"):
+        rows_of(file, "gpu_nics")
+
+
+def test_reading_leaves_no_file_open(write_book: WriteBook, raw_file: MakeFile) -> None:
+    path = write_book(BOOK)
+    file = WORKBOOK.inspect(raw_file(path))
+    rows = WORKBOOK.read([file], "cluster_topology", [])
+    next(iter(rows))
+    del rows
+    path.unlink()

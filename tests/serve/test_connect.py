@@ -1,0 +1,244 @@
+from __future__ import annotations
+
+import os
+import shutil
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import warehouse
+from tests.serve.conftest import BUILD, make_target
+from warehouse.errors import QueryError
+from warehouse.serve.connect import connect
+
+
+def one(connection: duckdb.DuckDBPyConnection, sql: str) -> object:
+    row = connection.execute(sql).fetchone()
+    assert row is not None
+    return row[0]
+
+
+def test_tables_parts_and_raw_views_are_read(target: Path) -> None:
+    with connect(target) as connection:
+        assert one(connection, "SELECT count(*) FROM topology.ports") == 5
+        assert one(connection, "SELECT count(*) FROM metrics.port_hour") == 5
+        assert one(connection, "SELECT count(*) FROM warehouse.metrics.port_minute") == 300
+        assert one(connection, "SELECT sum(bytes)::BIGINT FROM raw.port_counters") == 30
+
+
+def test_a_cursor_sees_the_same(target: Path) -> None:
+    with connect(target) as connection:
+        cursor = connection.cursor()
+        assert one(cursor, "SELECT count(*) FROM metrics.port_hour") == 5
+        assert one(cursor, "SELECT current_setting('TimeZone')") == "UTC"
+
+
+def test_files_elsewhere_are_refused(target: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "outside.csv"
+    outside.write_text("a\n1\n", encoding="utf-8")
+    beside = target.parent / f"{target.name}2"
+    beside.mkdir(exist_ok=True)
+    (beside / "x.csv").write_text("a\n1\n", encoding="utf-8")
+    tries = [
+        f"FROM read_csv('{outside}')",
+        f"FROM '{outside}'",
+        f"FROM read_text('{outside}')",
+        f"FROM read_csv('{target}/../{beside.name}/x.csv')",
+        f"FROM '{beside}/x.csv'",
+        f"FROM glob('{tmp_path}/*')",
+        "FROM read_text('/etc/passwd')",
+        f"COPY (SELECT 1) TO '{tmp_path}/new.csv'",
+        f"ATTACH '{tmp_path}/new.duckdb'",
+    ]
+    with connect(target) as connection:
+        for sql in tries:
+            with pytest.raises(duckdb.Error):
+                connection.execute(sql)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["outside.csv"]
+
+
+def test_a_link_out_of_the_target_is_refused(own_target: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "outside.csv"
+    outside.write_text("a\n1\n", encoding="utf-8")
+    (own_target / "link.csv").symlink_to(outside)
+    with connect(own_target) as connection, pytest.raises(duckdb.PermissionException):
+        connection.execute(f"FROM '{own_target}/link.csv'")
+
+
+def test_data_behind_links_is_read(tmp_path: Path) -> None:
+    real = tmp_path / "elsewhere" / "release"
+    make_target(tmp_path / "warehouse", tmp_path / "data")
+    real.mkdir(parents=True)
+    (real / "more.csv").write_text("switch,bytes\nLeaf-3,5\n", encoding="utf-8")
+    (tmp_path / "data" / "linked").symlink_to(real)
+    with connect(tmp_path / "warehouse") as connection:
+        assert one(connection, f"SELECT bytes FROM '{tmp_path}/data/linked/more.csv'") == 5
+
+
+def test_a_target_that_is_a_link_is_read(target: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(target)
+    with connect(tmp_path / "link") as connection:
+        assert one(connection, "SELECT count(*) FROM metrics.port_hour") == 5
+
+
+def test_given_data_folders_are_read(target: Path, tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("a\n1\n", encoding="utf-8")
+    with connect(target, [tmp_path]) as connection:
+        assert one(connection, f"SELECT a FROM '{tmp_path}/x.csv'") == 1
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE TABLE metrics.x AS SELECT 1",
+        "CREATE SCHEMA x",
+        "DELETE FROM topology.ports",
+        "SET threads = 1",
+        "SET enable_external_access = true",
+        "SET lock_configuration = false",
+        "INSTALL httpfs",
+        "LOAD httpfs",
+        "ATTACH ':memory:' AS x; CREATE TABLE x.main.t (i INTEGER); DETACH warehouse",
+    ],
+)
+def test_nothing_is_changed_and_settings_stay(target: Path, sql: str) -> None:
+    with connect(target) as connection, pytest.raises(duckdb.Error):
+        connection.execute(sql)
+
+
+def test_variables_of_the_caller_are_no_tables(target: Path) -> None:
+    import polars as pl
+
+    secret = pl.DataFrame({"a": [1]})
+    with connect(target) as connection, pytest.raises(duckdb.CatalogException):
+        connection.execute("FROM secret")
+    assert secret.height == 1
+
+
+def test_two_connections_share_nothing(own_target: Path, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "x.csv").write_text("a\n1\n", encoding="utf-8")
+    with connect(own_target) as first, connect(own_target, [tmp_path / "other"], threads=1) as second:
+        assert one(second, f"SELECT a FROM '{tmp_path}/other/x.csv'") == 1
+        with pytest.raises(duckdb.PermissionException):
+            first.execute(f"FROM '{tmp_path}/other/x.csv'")
+        assert one(second, "SELECT current_setting('threads')") == 1
+
+
+def test_an_open_connection_keeps_its_build(own_target: Path, tmp_path: Path) -> None:
+    before = connect(own_target)
+    make_target(own_target, tmp_path / "data", build="0000000000000002")
+    after = connect(own_target)
+    kept = connect(own_target, build=BUILD)
+    builds = [one(connection, "SELECT build_id FROM meta.build") for connection in (before, after, kept)]
+    assert builds == [BUILD, "0000000000000002", BUILD]
+    for connection in (before, after, kept):
+        connection.close()
+
+
+def test_limits_are_set(target: Path) -> None:
+    with connect(target, memory="1GB", threads=1) as connection:
+        assert one(connection, "SELECT current_setting('threads')") == 1
+        assert one(connection, "SELECT current_setting('memory_limit')") == "953.6 MiB"
+    with pytest.raises(QueryError, match="the engine does not start"):
+        connect(target, memory="4 parsecs")
+
+
+def test_large_sorts_spill_outside_the_target(own_target: Path) -> None:
+    sql = "SELECT count(*) FROM (SELECT i, hash(i) h, repeat('x', 40) FROM range(600000) t(i) ORDER BY h)"
+    with connect(own_target, memory="40MB", threads=1) as connection:
+        assert one(connection, sql) == 600000
+        folder = Path(str(one(connection, "SELECT current_setting('temp_directory')")))
+        assert not folder.is_relative_to(own_target)
+    assert not folder.exists()
+    assert not list(own_target.glob("*.tmp"))
+
+
+def test_the_package_opens_a_warehouse(target: Path) -> None:
+    with warehouse.open(str(target)) as connection:
+        assert one(connection, "SELECT count(*) FROM metrics.leaf_hour") == 2
+
+
+def damaged(target: Path, change: str) -> None:
+    path = target / "warehouse.duckdb"
+    content = bytearray(path.read_bytes())
+    path.unlink()
+    if change == "missing":
+        return
+    if change == "torn":
+        content = content[:20_000]
+    elif change == "text":
+        content = bytearray(b"not a database " * 1000)
+    elif change == "noise":
+        content[12288:] = os.urandom(len(content) - 12288)
+    elif change.startswith("version"):
+        content[12:20] = struct.pack("<Q", int(change.split()[1]))
+        checksum = 5381
+        for at in range(8, 4096, 8):
+            checksum ^= struct.unpack_from("<Q", content, at)[0] * 0xBF58476D1CE4E5B9 & (2**64 - 1)
+        content[:8] = struct.pack("<Q", checksum)
+    elif change == "other":
+        with duckdb.connect(path) as connection:
+            connection.execute("CREATE TABLE x AS SELECT 1")
+        return
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("missing", "no warehouse in .*: it holds no warehouse.duckdb"),
+        ("torn", "is damaged"),
+        ("text", "is not a warehouse: it is no DuckDB file"),
+        ("noise", "is damaged"),
+        ("version 63", f"is of another version of DuckDB than this one \\({duckdb.__version__}\\)"),
+        ("version 999", "is of another version of DuckDB"),
+        ("other", "not a warehouse: it has no meta.build"),
+    ],
+)
+def test_what_is_no_warehouse_is_told_in_a_sentence(own_target: Path, change: str, message: str) -> None:
+    damaged(own_target, change)
+    with pytest.raises(QueryError, match=message) as error:
+        connect(own_target)
+    assert "\n" not in error.value.message
+    if change != "other":
+        assert f"warehouse build -d DIR -t {own_target}" in (error.value.hint or "")
+
+
+def test_no_target_and_no_build(target: Path, tmp_path: Path) -> None:
+    with pytest.raises(QueryError, match="there is no such folder") as error:
+        connect(tmp_path / "nowhere")
+    assert error.value.hint == f"warehouse build -d DIR -t {tmp_path / 'nowhere'}"
+    with pytest.raises(QueryError, match="keeps no build 123"):
+        connect(target, build="123")
+
+
+def test_a_moved_target_is_not_read_at_its_old_place(own_target: Path, tmp_path: Path) -> None:
+    moved = tmp_path / "moved"
+    shutil.copytree(own_target, moved)
+    with connect(moved) as connection:
+        assert one(connection, "SELECT count(*) FROM topology.ports") == 5
+        with pytest.raises(duckdb.PermissionException):
+            connection.execute("FROM metrics.port_hour")
+
+
+def test_modules_load_without_the_engine_and_without_rich() -> None:
+    modules = [
+        "connect",
+        "guard",
+        "mistakes",
+        "values",
+        "result",
+        "output",
+        "table",
+        "queries",
+        "sql",
+        "export",
+    ]
+    imports = ", ".join(f"warehouse.serve.{name}" for name in [*modules, "catalogue", "parquet"])
+    code = f"import sys, {imports}; sys.exit(bool({{'duckdb', 'rich'}} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from tests.serve.conftest import BUILD, make_target
+from warehouse.errors import QueryError
+from warehouse.serve.export import export
+from warehouse.serve.sql import run_query
+
+Snapshot = Callable[[Path], dict[str, bytes]]
+
+
+def test_an_export_holds_tables_a_manifest_and_checksums(target: Path, tmp_path: Path) -> None:
+    folder = export(target, tmp_path / "out")
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["build"] == BUILD
+    tables = sorted({file["table"] for file in manifest["files"]})
+    assert tables == [
+        "metrics.leaf_hour",
+        "metrics.port_hour",
+        "metrics.port_minute",
+        "metrics.server_hour",
+        "metrics.suspect_links",
+        "reference.clusters",
+        "topology.nic_ports",
+        "topology.ports",
+        "topology.servers",
+        "topology.switches",
+    ]
+    assert len(manifest["files"]) == 2 * len(tables)
+    for file in manifest["files"]:
+        content = (folder / file["path"]).read_bytes()
+        assert file["bytes"] == len(content)
+        assert file["sha256"] == hashlib.sha256(content).hexdigest()
+    [ports] = [file for file in manifest["files"] if file["path"] == "metrics.port_hour.csv"]
+    assert ports["rows"] == 5
+    assert ports["grain"] == ["cluster", "switch", "port", "hour_utc"]
+    assert ports["columns"][6] == {
+        "name": "in_bytes",
+        "type": "BIGINT",
+        "unit": "B",
+        "about": "meaning of in_bytes",
+    }
+    for line in (folder / "SHA256SUMS").read_text(encoding="utf-8").splitlines():
+        digest, name = line.split("  ")
+        assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
+    names = {line.split("  ")[1] for line in (folder / "SHA256SUMS").read_text(encoding="utf-8").splitlines()}
+    assert names == {path.name for path in folder.iterdir()} - {"SHA256SUMS"}
+
+
+def test_csv_is_that_of_a_query(target: Path, tmp_path: Path) -> None:
+    folder = export(target, tmp_path / "out", formats=["csv"])
+    for table in ("metrics.port_hour", "metrics.port_minute", "topology.ports", "topology.nic_ports"):
+        stream = io.StringIO()
+        run_query(target, f"FROM {table} ORDER BY ALL", format="csv", stream=stream)
+        assert (folder / f"{table}.csv").read_text(encoding="utf-8") == stream.getvalue()
+
+
+def test_rows_come_in_the_order_of_the_grain(target: Path, tmp_path: Path) -> None:
+    folder = export(target, tmp_path / "out", tables=["metrics.port_minute"], formats=["parquet"])
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "SHA256SUMS",
+        "manifest.json",
+        "metrics.port_minute.parquet",
+    ]
+    path = folder / "metrics.port_minute.parquet"
+    rows = duckdb.execute(f"SELECT cluster, switch, port, minute_utc FROM '{path}'").fetchall()
+    assert rows == sorted(rows)
+    assert len(rows) == 300
+
+
+def test_staging_is_taken_when_asked(target: Path, tmp_path: Path) -> None:
+    folder = export(target, tmp_path / "out", everything=True, formats=["csv"])
+    assert (folder / "staging.port_counters.csv").is_file()
+    assert not list(folder.glob("raw.*"))
+
+
+def test_the_same_build_gives_the_same_bytes(tmp_path: Path, snapshot: Snapshot) -> None:
+    first = export(make_target(tmp_path / "a", tmp_path / "data"), tmp_path / "one", threads=1)
+    second = export(
+        make_target(tmp_path / "deep" / "b", tmp_path / "data2"), tmp_path / "x" / "two", threads=4
+    )
+    assert snapshot(first) == snapshot(second)
+
+
+def test_many_rows_are_the_same_at_any_number_of_threads(own_target: Path, tmp_path: Path) -> None:
+    catalogue = own_target / "warehouse.duckdb"
+    catalogue.chmod(0o644)
+    with duckdb.connect(catalogue) as connection:
+        connection.execute(
+            "CREATE OR REPLACE TABLE topology.ports AS SELECT 'demo' AS cluster, 'Leaf-' || i % 24 AS switch, "
+            "'port-' || hash(i) AS port, i AS n, i / 7 AS ratio, [i, i + 1] AS flags FROM range(400000) t(i)"
+        )
+    digests = {
+        hashlib.sha256(
+            (export(own_target, tmp_path / "out", tables=["topology.ports"], threads=threads) / "SHA256SUMS").read_bytes()
+        ).hexdigest()
+        for threads in (1, 2, 4)
+    }  # fmt: skip
+    assert len(digests) == 1
+
+
+def test_an_export_is_replaced_as_a_whole(target: Path, tmp_path: Path) -> None:
+    export(target, tmp_path / "out")
+    folder = export(target, tmp_path / "out", tables=["topology.ports"], formats=["csv"])
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "SHA256SUMS",
+        "manifest.json",
+        "topology.ports.csv",
+    ]
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_nothing_else_is_replaced(target: Path, tmp_path: Path, snapshot: Snapshot) -> None:
+    def refused(folder: Path) -> str:
+        before = snapshot(tmp_path)
+        with pytest.raises(QueryError) as error:
+            export(target, folder)
+        assert snapshot(tmp_path) == before
+        return error.value.message
+
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").write_text("mine", encoding="utf-8")
+    assert "holds files that no export wrote: notes.txt" in refused(tmp_path / "mine")
+    (tmp_path / "mine" / "manifest.json").write_text("{}", encoding="utf-8")
+    assert "holds files that no export wrote: manifest.json" in refused(tmp_path / "mine")
+    out = export(target, tmp_path / "out", tables=["topology.ports"])
+    (out / "notes.txt").write_text("mine", encoding="utf-8")
+    assert "holds files that no export wrote: notes.txt" in refused(out)
+    assert "is a file" in refused(out / "notes.txt")
+    assert "lies in the target" in refused(target / "out")
+    assert "lies in the target" in refused(target)
+    assert "lies in the target" in refused(target / "builds" / BUILD)
+    (tmp_path / "empty").mkdir()
+    export(target, tmp_path / "empty", tables=["topology.ports"])
+
+
+def test_what_fails_leaves_the_old_export(own_target: Path, tmp_path: Path, snapshot: Snapshot) -> None:
+    folder = export(own_target, tmp_path / "out")
+    before = snapshot(folder)
+    shutil.rmtree(own_target / "parts")
+    with pytest.raises(QueryError, match=r"metrics\.port_hour cannot be exported"):
+        export(own_target, folder)
+    assert snapshot(folder) == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "out", "warehouse"]
+
+
+def test_unknown_tables_and_formats(target: Path, tmp_path: Path) -> None:
+    with pytest.raises(QueryError) as error:
+        export(target, tmp_path / "out", tables=["metrics.prot_hour"])
+    assert str(error.value) == "no table metrics.prot_hour to export\nnearest: metrics.port_hour"
+    with pytest.raises(QueryError, match="no export format xlsx"):
+        export(target, tmp_path / "out", formats=["xlsx"])
+    assert not list(tmp_path.iterdir())

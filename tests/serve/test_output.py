@@ -1,0 +1,328 @@
+from __future__ import annotations
+
+import io
+import json
+import math
+from datetime import datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from warehouse.errors import QueryError
+from warehouse.serve.guard import check_read_only
+from warehouse.serve.output import JSON_FORMATS, check_format, write_result
+from warehouse.serve.result import open_result
+from warehouse.serve.table import escape, fit
+from warehouse.serve.values import Column
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+VALUES = """
+    SELECT * FROM (VALUES
+        (1, 'plain', 1.5::DOUBLE, TIMESTAMP '2024-05-23 16:00:00', ['gap', 'wrapped'], true,
+            0.10::DECIMAL(5, 2)),
+        (-170141183460469231731687303715884105727, 'a,"b"', 'nan', '2024-05-23 16:00:00.914', [], false,
+            12.00),
+        (9007199254740993, '', 'inf', '2024-05-23 16:00:00.000001', [NULL, 'a, b'], NULL, -0.01),
+        (NULL, NULL, 1e-7, NULL, NULL, NULL, NULL),
+        (0, E'two\\nlines | pipe', 1e22, 'infinity', ['é'], true, 0)
+    ) t(n, text, x, seen, flags, yes, price)"""
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect() as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        yield connection
+
+
+def written(
+    engine: duckdb.DuckDBPyConnection,
+    sql: str,
+    form: str,
+    parameters: dict[str, object] | None = None,
+    **options: Any,
+) -> str:
+    [statement] = check_read_only(engine, sql)
+    stream = io.StringIO(newline="")
+    result = open_result(engine, statement, parameters, nested_as_json=form in JSON_FORMATS)
+    write_result(result, form, stream, **options)
+    return stream.getvalue()
+
+
+def test_csv(engine: duckdb.DuckDBPyConnection) -> None:
+    assert written(engine, VALUES, "csv") == (
+        "n,text,x,seen,flags,yes,price\n"
+        '1,plain,1.5,2024-05-23 16:00:00,"[gap, wrapped]",true,0.10\n'
+        '-170141183460469231731687303715884105727,"a,""b""",nan,2024-05-23 16:00:00.914000,[],false,12.00\n'
+        '9007199254740993,"",inf,2024-05-23 16:00:00.000001,"[NULL, \'a, b\']",,-0.01\n'
+        ",,1e-07,,,,\n"
+        '0,"two\nlines | pipe",1e+22,infinity,[é],true,0.00\n'
+    )
+
+
+def test_json(engine: duckdb.DuckDBPyConnection) -> None:
+    assert written(engine, VALUES, "json") == (
+        "[\n"
+        '{"n": 1, "text": "plain", "x": 1.5, "seen": "2024-05-23 16:00:00", "flags": ["gap","wrapped"], '
+        '"yes": true, "price": 0.10},\n'
+        '{"n": -170141183460469231731687303715884105727, "text": "a,\\"b\\"", "x": null, '
+        '"seen": "2024-05-23 16:00:00.914000", "flags": [], "yes": false, "price": 12.00},\n'
+        '{"n": 9007199254740993, "text": "", "x": null, "seen": "2024-05-23 16:00:00.000001", '
+        '"flags": [null,"a, b"], "yes": null, "price": -0.01},\n'
+        '{"n": null, "text": null, "x": 1e-07, "seen": null, "flags": null, "yes": null, "price": null},\n'
+        '{"n": 0, "text": "two\\nlines | pipe", "x": 1e+22, "seen": "infinity", "flags": ["é"], "yes": true, '
+        '"price": 0.00}\n'
+        "]\n"
+    )
+
+
+def test_jsonl(engine: duckdb.DuckDBPyConnection) -> None:
+    assert written(engine, "SELECT 1 AS a, [1, 2] AS b UNION ALL SELECT 2, NULL ORDER BY 1", "jsonl") == (
+        '{"a": 1, "b": [1,2]}\n{"a": 2, "b": null}\n'
+    )
+
+
+def test_markdown(engine: duckdb.DuckDBPyConnection) -> None:
+    assert written(engine, f"SELECT n, text, x FROM ({VALUES})", "markdown") == (
+        "| n | text | x |\n"
+        "| ---: | --- | ---: |\n"
+        "| 1 | plain | 1.5 |\n"
+        '| -170141183460469231731687303715884105727 | a,"b" | nan |\n'
+        "| 9007199254740993 |  | inf |\n"
+        "|  |  | 1e-07 |\n"
+        "| 0 | two<br>lines \\| pipe | 1e+22 |\n"
+    )
+
+
+def test_table(engine: duckdb.DuckDBPyConnection) -> None:
+    assert written(engine, f"SELECT text, n, x FROM ({VALUES}) WHERE n > -1 OR n IS NULL", "table") == (
+        "text                              n      x\n"
+        "──────────────────────────────────────────\n"
+        "plain                             1    1.5\n"
+        "                   9007199254740993    inf\n"
+        "NULL                           NULL  1e-07\n"
+        "two\\nlines | pipe                 0  1e+22\n"
+    )
+
+
+def test_a_table_says_what_it_leaves_out(engine: duckdb.DuckDBPyConnection) -> None:
+    sql = "SELECT i, 'x' AS a, repeat('long ', 20) AS b, 2 AS c, 3 AS d FROM range(1245) t(i) ORDER BY i"
+    assert written(engine, sql, "table", width=32, limit=2) == (
+        "i  a  b                         \n"
+        "────────────────────────────────\n"
+        "0  x  long long long long long …\n"
+        "1  x  long long long long long …\n"
+        "… 2 more columns: c, d\n"
+        "1,245 rows, 2 shown\n"
+    ).replace("b                         \n", "b\n")
+    assert written(engine, "SELECT 1 AS a LIMIT 0", "table") == "a\n─\nno rows\n"
+    assert written(engine, "SELECT 1 AS a UNION ALL SELECT 2 ORDER BY 1", "table", limit=2) == "a\n─\n1\n2\n"
+
+
+def test_no_rows_and_limits(engine: duckdb.DuckDBPyConnection) -> None:
+    none = "SELECT 1 AS a WHERE false"
+    assert written(engine, none, "csv") == "a\n"
+    assert written(engine, none, "json") == "[]\n"
+    assert written(engine, none, "jsonl") == ""
+    assert written(engine, none, "markdown") == "| a |\n| ---: |\n"
+    assert written(engine, "FROM range(10)", "csv", limit=2) == "range\n0\n1\n"
+    assert json.loads(written(engine, "FROM range(10)", "json", limit=2)) == [{"range": 0}, {"range": 1}]
+
+
+def test_columns_of_one_name_stay_apart(engine: duckdb.DuckDBPyConnection) -> None:
+    sql = 'SELECT 1 AS a, 2 AS a, 3 AS "a ""b"""'
+    assert json.loads(written(engine, sql, "json")) == [{"a": 1, "a_1": 2, 'a "b"': 3}]
+    assert written(engine, sql, "csv") == 'a,a_1,"a ""b"""\n1,2,3\n'
+
+
+def test_plans_and_descriptions(engine: duckdb.DuckDBPyConnection) -> None:
+    assert "Dummy Scan" in written(engine, "EXPLAIN SELECT 1", "table")
+    assert "\\n" not in written(engine, "EXPLAIN SELECT 1", "table")
+    assert written(engine, "DESCRIBE SELECT 1 AS a", "csv").splitlines()[1] == "a,INTEGER,YES,,,"
+    assert (
+        json.loads(written(engine, "PRAGMA version", "json"))[0]["library_version"]
+        == f"v{duckdb.__version__}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "text", "as_json"),
+    [
+        (
+            "340282366920938463463374607431768211455::UHUGEINT",
+            "340282366920938463463374607431768211455",
+            None,
+        ),
+        ("12345678901234567890.123456789::DECIMAL(38, 9)", "12345678901234567890.123456789", None),
+        ("0.1::FLOAT", "0.1", None),
+        ("'nan'::FLOAT", "nan", "null"),
+        ("TIMESTAMP_NS '2024-01-01 00:00:00.123456789'", "2024-01-01 00:00:00.123456789", ""),
+        ("TIMESTAMP_MS '2024-01-01 00:00:00.5'", "2024-01-01 00:00:00.500000", ""),
+        ("TIMESTAMPTZ '2024-01-01 08:00:00+08'", "2024-01-01 00:00:00+00", ""),
+        ("DATE '0044-03-15 (BC)'", "0044-03-15 (BC)", ""),
+        ("TIME '24:00:00'", "24:00:00", ""),
+        ("INTERVAL '1 month 1.000001 second'", "1 month 00:00:01.000001", ""),
+        ("'a\\x00'::BLOB", "a\\x00", ""),
+        ("[[1, NULL], []]", "[[1, NULL], []]", "[[1,null],[]]"),
+        ("['nan'::DOUBLE, '-inf'::DOUBLE, -'nan'::DOUBLE]", "[nan, -inf, -nan]", "[null,null,null]"),
+        ("['NaN', '\"Infinity']", "[NaN, '\"Infinity']", '["NaN","\\"Infinity"]'),
+        (
+            "{'a': 170141183460469231731687303715884105727}",
+            None,
+            '{"a":170141183460469231731687303715884105727}',
+        ),
+        ("MAP {'k': 1}", "{k=1}", '{"k":1}'),
+        ("'{\"a\":\n[1]}'::JSON", None, '{"a": [1]}'),
+        ("NULL", "", "null"),
+    ],
+)
+def test_no_type_loses_anything(
+    engine: duckdb.DuckDBPyConnection, value: str, text: str | None, as_json: str | None
+) -> None:
+    if text is not None:
+        written_csv = written(engine, f"SELECT {value} AS v, 1 AS w", "csv").split("\n", 1)[1]
+        assert written_csv.removesuffix(",1\n").strip('"').replace('""', '"') == text
+    line = written(engine, f"SELECT {value} AS v", "jsonl").strip()
+    expected = {None: text, "": json.dumps(text)}.get(as_json, as_json)
+    assert line == f'{{"v": {expected}}}'
+
+
+LETTERS = st.characters(codec="utf-8", exclude_characters="\0")
+ROW = st.fixed_dictionaries(
+    {
+        "whole": st.none() | st.integers(-(2**127) + 1, 2**127 - 1),
+        "real": st.none() | st.floats(),
+        "text": st.none() | st.text(LETTERS, max_size=20),
+        "exact": st.none() | st.decimals(-(10**20), 10**20, places=9),
+        "time": st.none() | st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 31)),  # noqa: DTZ001
+        "flags": st.lists(
+            st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=5), max_size=3
+        ),
+        "yes": st.none() | st.booleans(),
+    }
+)
+SELECT = """SELECT $whole::HUGEINT AS whole, $real::DOUBLE AS real, $text::VARCHAR AS text,
+    $exact::DECIMAL(38, 9) AS exact, $time::TIMESTAMP AS time, $flags::VARCHAR[] AS flags,
+    $yes::BOOLEAN AS yes"""
+MANY = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
+
+
+@MANY
+@given(ROW)
+def test_json_holds_every_value(engine: duckdb.DuckDBPyConnection, row: dict[str, Any]) -> None:
+    [said] = json.loads(written(engine, SELECT, "json", row), parse_float=Decimal)
+    assert said["whole"] == row["whole"]
+    if row["real"] is None or not math.isfinite(row["real"]):
+        assert said["real"] is None
+    else:
+        assert float(said["real"]) == row["real"]
+        assert math.copysign(1, float(said["real"])) == math.copysign(1, row["real"])
+    assert said["text"] == row["text"]
+    assert said["exact"] == row["exact"]
+    assert said["time"] == (row["time"].isoformat(" ") if row["time"] else None)
+    assert said["flags"] == row["flags"]
+    assert said["yes"] == row["yes"]
+
+
+@MANY
+@given(ROW)
+def test_csv_holds_every_value(engine: duckdb.DuckDBPyConnection, row: dict[str, Any]) -> None:
+    line = written(engine, SELECT, "csv", row).split("\n", 1)[1]
+    fields = split_csv(line)
+    assert fields[0] == (None if row["whole"] is None else str(row["whole"]))
+    if row["real"] is None:
+        assert fields[1] is None
+    else:
+        assert float(fields[1] or "") == row["real"] or math.isnan(row["real"])
+    assert fields[2] == row["text"]
+    assert fields[3] is None if row["exact"] is None else Decimal(fields[3] or "") == row["exact"]
+    assert fields[4] == (row["time"].isoformat(" ") if row["time"] else None)
+    assert fields[6] == (None if row["yes"] is None else str(row["yes"]).lower())
+    flags = engine.execute("SELECT $1::VARCHAR[]", [fields[5]]).fetchone()
+    assert flags == (row["flags"],)
+
+
+@MANY
+@given(text=st.none() | st.text(LETTERS))
+def test_csv_is_what_the_engine_writes(
+    engine: duckdb.DuckDBPyConnection, tmp_path_factory: pytest.TempPathFactory, text: str | None
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "engine.csv"
+    sql = "SELECT $text::VARCHAR AS text, 1 AS n"
+    engine.execute(f"COPY ({sql}) TO '{path}' (FORMAT csv, HEADER true, NULLSTR '')", {"text": text})
+    assert path.read_bytes().decode() == written(engine, sql, "csv", {"text": text})
+
+
+def split_csv(line: str) -> list[str | None]:
+    """RFC 4180, but an empty field is None and two quotes are an empty string."""
+    fields: list[str | None] = []
+    rest = line.removesuffix("\n")
+    while True:
+        if rest.startswith('"'):
+            end = 1
+            while rest[end] != '"' or rest[end : end + 2] == '""':
+                end += 2 if rest[end : end + 2] == '""' else 1
+            fields.append(rest[1:end].replace('""', '"'))
+            rest = rest[end + 1 :]
+        else:
+            field, _, _ = rest.partition(",")
+            fields.append(field or None)
+            rest = rest[len(field) :]
+        if not rest:
+            return fields
+        assert rest[0] == ","
+        rest = rest[1:]
+
+
+def test_nothing_steers_the_terminal(engine: duckdb.DuckDBPyConnection) -> None:
+    nasty = "\x1b[31mred\x1b]0;title\x07 \r\b \x9b2J \u202eright-to-left \u2028 tab\t[bold]x[/bold] :smile:"
+    shown = written(engine, "SELECT $a AS a", "table", {"a": nasty}, width=200)
+    assert all(letter.isprintable() or letter == "\n" for letter in shown)
+    assert "[bold]x[/bold] :smile:" in shown
+    assert "\\x1b[31mred" in shown
+    name = written(engine, 'SELECT 1 AS "\x1b[2J"', "table")
+    assert name == "\\x1b[2J\n───────\n      1\n"
+
+
+@given(st.text())
+def test_escaped_text_is_printable(text: str) -> None:
+    assert all(letter.isprintable() or (letter.isspace() and letter > "\x9f") for letter in escape(text))
+
+
+@given(
+    st.lists(st.tuples(st.booleans(), st.integers(1, 60)), min_size=1, max_size=8),
+    st.integers(10, 120),
+)
+def test_columns_fit(shape: list[tuple[bool, int]], width: int) -> None:
+    columns = [Column(f"c{i}", "number" if number else "text", "") for i, (number, _) in enumerate(shape)]
+    rows = [["x" * wide for _, wide in shape]]
+    widths = fit(columns, [column.name for column in columns], rows, width)
+    shown = [wide for wide in widths if wide]
+    assert shown
+    assert sum(shown) + 2 * (len(shown) - 1) <= width
+    for column, given_width, (_, wide) in zip(columns, widths, shape, strict=True):
+        assert given_width <= max(wide, 2)
+        if column.kind == "number" and given_width and len(shown) > 1:
+            assert given_width == max(wide, 2)
+    assert widths == sorted(widths, key=bool, reverse=True), "columns are left out from the right"
+
+
+def test_wide_letters_count_twice(engine: duckdb.DuckDBPyConnection) -> None:
+    assert written(engine, "SELECT '星期五' AS a, 1 AS b", "table") == "a       b\n─────────\n星期五  1\n"
+
+
+def test_rows_are_streamed(engine: duckdb.DuckDBPyConnection) -> None:
+    assert written(engine, "SELECT i FROM range(1000000000000) t(i)", "csv", limit=1) == "i\n0\n"
+
+
+def test_formats_have_near_names() -> None:
+    assert check_format("csv") == "csv"
+    with pytest.raises(QueryError) as error:
+        check_format("markdwn")
+    assert str(error.value) == "no format markdwn\nnearest: markdown"

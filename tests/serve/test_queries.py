@@ -1,0 +1,224 @@
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from warehouse.errors import ModelError, QueryError
+from warehouse.serve.guard import check_read_only
+from warehouse.serve.queries import Parameter, Query, bind, find_query, load_queries, parse_value
+from warehouse.serve.result import open_result
+
+if TYPE_CHECKING:
+    import duckdb
+
+SHIPPED = Path(__file__).parents[2] / "sql" / "queries"
+NAMES = [
+    "busiest-ports",
+    "busiest-servers",
+    "hottest-uplinks",
+    "hour-summary",
+    "leaf-balance",
+    "nic",
+    "ports-without-owner",
+    "suspect-links",
+    "unresolved-nics",
+]
+
+
+def rows(connection: duckdb.DuckDBPyConnection, query: Query, **given: str) -> list[dict[str, str | None]]:
+    [statement] = check_read_only(connection, query.sql)
+    result = open_result(connection, statement, bind(query, given))
+    names = [column.name for column in result.columns]
+    return [dict(zip(names, row, strict=True)) for row in result.rows]
+
+
+@pytest.fixture(scope="module")
+def queries() -> dict[str, Query]:
+    return load_queries([SHIPPED])
+
+
+def test_the_shipped_queries_are_there(queries: dict[str, Query]) -> None:
+    assert set(NAMES) <= set(queries)
+    for query in queries.values():
+        assert query.about.endswith(".")
+        assert "{" not in query.about
+
+
+def test_each_uses_the_parameters_that_it_declares(
+    queries: dict[str, Query], connection: duckdb.DuckDBPyConnection
+) -> None:
+    for query in queries.values():
+        [statement] = check_read_only(connection, query.sql, path=query.path)
+        assert statement.parameters == set(query.parameters), query.name
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_runs(queries: dict[str, Query], connection: duckdb.DuckDBPyConnection, name: str) -> None:
+    given = {"server": "GPU-1"} if name == "nic" else {}
+    assert rows(connection, queries[name], **given)
+
+
+def test_nic_tells_where_a_servers_nics_are(
+    queries: dict[str, Query], connection: duckdb.DuckDBPyConnection
+) -> None:
+    first, second = rows(connection, queries["nic"], server="gpu-1")
+    assert (first["hca"], first["switch"], first["port"]) == ("mlx5_0", "Leaf-1", "TwoHundredGigE1/0/1:1")
+    assert (first["rx_bytes"], first["tx_bytes"]) == ("3000", "2000")
+    assert first["spread_of_hour"] == "▁▁▂▂▃▃▄▄▅▅▆▆▇▇█"
+    assert second["status"] == "inferred"
+    [only] = rows(connection, queries["nic"], server="GPU-1", hca="mlx5_1")
+    assert only["nic"] == "ens11np0"
+    [lost] = rows(connection, queries["nic"], server="GPU-2")
+    assert (lost["status"], lost["reason"]) == ("unresolved", "no_topology_row")
+    assert lost["port"] is None
+    assert lost["spread_of_hour"] is None
+    [quiet] = rows(connection, queries["nic"], server="GPU-1", hca="mlx5_1", hour="2020-01-01")
+    assert quiet["port"] == "TwoHundredGigE1/0/1:1"
+    assert quiet["rx_bytes"] is quiet["spread_of_hour"] is None
+    assert rows(connection, queries["nic"], server="GPU-999") == []
+
+
+def test_the_others_filter_and_limit(
+    queries: dict[str, Query], connection: duckdb.DuckDBPyConnection
+) -> None:
+    busiest = rows(connection, queries["busiest-ports"], limit="2")
+    assert [(row["switch"], row["in_bytes"]) for row in busiest] == [("Leaf-2", "5000"), ("Leaf-2", "4000")]
+    assert len(rows(connection, queries["busiest-ports"], switch="Leaf-1")) == 3
+    assert [row["leaf"] for row in rows(connection, queries["hottest-uplinks"], leaf="Leaf-1")] == ["Leaf-1"]
+    assert [row["port"] for row in rows(connection, queries["ports-without-owner"])] == [
+        "TwoHundredGigE1/0/1:2"
+    ]
+    [hour] = rows(connection, queries["hour-summary"])
+    assert hour["busiest_port"] == "Leaf-2 TwoHundredGigE1/0/1:1"
+    assert rows(connection, queries["hour-summary"], hour="2020-01-01 00:00") == []
+    assert [row["switch"] for row in rows(connection, queries["leaf-balance"])] == ["Leaf-1", "Leaf-2"]
+    assert [row["hca"] for row in rows(connection, queries["unresolved-nics"], server="gpu-2")] == ["mlx5_0"]
+
+
+def test_values_are_bound_not_pasted(
+    queries: dict[str, Query], connection: duckdb.DuckDBPyConnection
+) -> None:
+    assert rows(connection, queries["nic"], server="GPU-1' OR true --") == []
+
+
+def write(folder: Path, text: str, name: str = "mine.sql") -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+HEADER = """/* ---
+about: A sentence, with a colon: here.
+params:
+  leaf: VARCHAR = null the leaf
+  gap: DOUBLE = 1.5 seconds: at least
+  deep: BOOLEAN = true all of it
+  name: VARCHAR = 'two words' the name
+  must: BIGINT how many
+--- */
+SELECT $leaf, $gap, $deep, $name, $must
+"""
+
+
+def test_a_header_is_read(tmp_path: Path) -> None:
+    query = load_queries([write(tmp_path, HEADER)])["mine"]
+    assert query.about == "A sentence, with a colon: here."
+    assert query.parameters["leaf"] == Parameter("leaf", "VARCHAR", "the leaf")
+    assert query.parameters["gap"] == Parameter("gap", "DOUBLE", "seconds: at least", default=1.5)
+    assert query.parameters["deep"].default is True
+    assert query.parameters["name"].default == "two words"
+    assert query.parameters["must"].required
+    assert query.sql.count("\n", 0, query.sql.index("SELECT")) == 9 - 1 + 1
+
+
+def test_a_later_folder_replaces_a_query(tmp_path: Path) -> None:
+    first = write(tmp_path / "a", "/* ---\nabout: One.\n--- */\nSELECT 1\n")
+    second = write(tmp_path / "b", "/* ---\nabout: Two.\n--- */\nSELECT 2\n")
+    assert load_queries([first, second])["mine"].about == "Two."
+    assert load_queries([tmp_path / "none"]) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("SELECT 1", "mine.sql:1:1: the file does not start with"),
+        ("/* ---\nabout: x\nparams:\n  a: VARCHAR\n--- */\nSELECT 1", "mine.sql:4:3: parameter `a` is not"),
+        (
+            "/* ---\nabout: x\nparams:\n  a: TEXT the a\n--- */\nSELECT 1",
+            "mine.sql:4:3: .* unknown type TEXT",
+        ),
+        ("/* ---\nabout: x\nparams:\n  A: VARCHAR the a\n--- */\nSELECT 1", "mine.sql:4:3: .* lower case"),
+        (
+            "/* ---\nabout: x\nparams:\n  a: INTEGER = x the a\n--- */\nSELECT 1",
+            "mine.sql:4:3: .* not a whole",
+        ),
+        ("/* ---\nabout: x\nparams: [a]\n--- */\nSELECT 1", "mine.sql:3:1: `params` lists"),
+        ("/* ---\nabout: x\nabout: y\n--- */\nSELECT 1", "mine.sql:3:1: `about` stands twice"),
+        ("/* ---\nabout: x\nparam: y\n--- */\nSELECT 1", "mine.sql:3:1: unknown key `param`"),
+        ("/* ---\nparams:\n--- */\nSELECT 1", "mine.sql:1: the header has no `about`"),
+    ],
+)
+def test_a_wrong_header_is_told_with_its_line(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        load_queries([write(tmp_path, text)])
+
+
+def test_values_are_typed(tmp_path: Path) -> None:
+    query = load_queries([write(tmp_path, HEADER)])["mine"]
+    assert bind(query, {"must": "7"}) == {
+        "leaf": None,
+        "gap": 1.5,
+        "deep": True,
+        "name": "two words",
+        "must": 7,
+    }
+    assert bind(query, {"must": "-1", "leaf": "", "deep": "no"})["leaf"] == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, "query mine needs must: how many\ngive --must VALUE"),
+        ({"must": "x"}, "must of query mine is not a whole number: x\nmust: how many"),
+        ({"must": "9223372036854775808"}, "must of query mine is too large: 9223372036854775808\nmust: how many"),
+        ({"must": "1", "gap": "1,5"}, "gap of query mine is not a number: 1,5\ngap: seconds: at least"),
+        ({"must": "1", "deep": "perhaps"}, "deep of query mine is neither true nor false: perhaps\n.*"),
+        ({"must": "1", "laef": "x"}, "query mine has no parameter laef\nnearest: leaf"),
+        ({"must": "1", "zzz": "x"}, "query mine has no parameter zzz\nits parameters: leaf, gap, deep, name, must"),
+    ],
+)  # fmt: skip
+def test_a_wrong_value_is_told_in_a_sentence(tmp_path: Path, given: dict[str, str], message: str) -> None:
+    query = load_queries([write(tmp_path, HEADER)])["mine"]
+    with pytest.raises(QueryError) as error:
+        bind(query, given)
+    assert str(error.value) == message or message.endswith(".*")
+    assert str(error.value).startswith(message.removesuffix(".*"))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("2024-05-23", datetime(2024, 5, 23)),  # noqa: DTZ001
+        ("2024-05-23 16", datetime(2024, 5, 23, 16)),  # noqa: DTZ001
+        ("2024-05-23T16:00:01.5", datetime(2024, 5, 23, 16, 0, 1, 500000)),  # noqa: DTZ001
+        ("2024-05-23 16:00Z", datetime(2024, 5, 23, 16)),  # noqa: DTZ001
+        ("2024-05-24 00:00+08:00", datetime(2024, 5, 23, 16)),  # noqa: DTZ001
+    ],
+)
+def test_times_are_utc(text: str, value: datetime) -> None:
+    assert parse_value(text, "TIMESTAMP") == value
+
+
+def test_a_time_that_is_none() -> None:
+    with pytest.raises(ValueError, match="not a time like 2024-05-23 16:00"):
+        parse_value("yesterday", "TIMESTAMP")
+
+
+def test_a_query_has_a_near_name(queries: dict[str, Query]) -> None:
+    assert find_query("nic", queries).name == "nic"
+    with pytest.raises(QueryError) as error:
+        find_query("busiest-port", queries)
+    assert str(error.value) == "no query busiest-port\nnearest: busiest-ports"

@@ -1,0 +1,197 @@
+"""`warehouse sql`, `ls`, `show`, `lineage`, `render`: look at tables, at models, and at where a number is from."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from warehouse.cli.options import Commands, add_data, add_engine, add_project, add_target, command, settings
+from warehouse.errors import SettingsError
+
+SQL_OPTIONS = frozenset(
+    "--file --query --list --param --format --json --output --limit --target --data --cluster --project --threads --memory --help".split()
+)
+FORMATS = ("table", "csv", "json", "jsonl", "markdown", "parquet")
+
+
+def add(commands: Commands) -> None:
+    """Add the commands of this module."""
+    one = command(
+        commands, "sql", "ask the warehouse: SQL, a file, or a named query; read-only",
+        "warehouse sql -q nic --server GPU-35\n  warehouse sql 'FROM metrics.leaf_hour' --format csv > leaves.csv",
+    )  # fmt: skip
+    one.add_argument("sql", metavar="QUERY", nargs="?", help="SQL; `-` reads it from stdin")
+    one.add_argument("-f", "--file", metavar="FILE", help="a file of SQL")
+    one.add_argument("-q", "--query", metavar="NAME", help="a named query; --list shows them")
+    one.add_argument("--list", action="store_true", help="list the named queries and their parameters")
+    one.add_argument("--param", metavar="NAME=VALUE", action="append", default=[], help="a parameter; also --NAME VALUE")
+    one.add_argument("--format", choices=FORMATS, help="default: table on a terminal, csv in a pipe")
+    one.add_argument("--json", action="store_true", help="the same as --format json")
+    one.add_argument("-o", "--output", metavar="FILE", help="write to a file; its suffix names the format")
+    one.add_argument("--limit", metavar="N", type=int, help="rows at most; default 40 on a terminal, else all")
+    add_target(one)
+    add_data(one)
+    add_project(one)
+    add_engine(one)
+    one.set_defaults(run=run_sql)
+
+    one = command(commands, "ls", "list the tables of the warehouse", "warehouse ls 'metrics.*'")
+    one.add_argument("pattern", metavar="PATTERN", nargs="?", help="only names that match, or hold this text")
+    add_target(one)
+    one.add_argument("--json", action="store_true")
+    one.set_defaults(run=run_ls)
+
+    one = command(commands, "show", "say what a table means: columns, units, grain, checks, first rows", "warehouse show metrics.port_hour")
+    one.add_argument("name", metavar="NAME")
+    add_target(one)
+    add_data(one)
+    one.add_argument("--json", action="store_true")
+    one.set_defaults(run=run_show)
+
+    one = command(commands, "lineage", "show what a table stands on and what stands on it", "warehouse lineage metrics.port_hour")
+    one.add_argument("name", metavar="NAME")
+    add_project(one)
+    one.add_argument("--json", action="store_true")
+    one.set_defaults(run=run_lineage)
+
+    one = command(commands, "render", "print a model's SELECT as it runs, macros written out", "warehouse render metrics.port_hour --dialect spark")
+    one.add_argument("name", metavar="NAME")
+    one.add_argument("--dialect", choices=("duckdb", "spark"), default="duckdb")
+    add_project(one)
+    one.set_defaults(run=run_render)
+
+
+def run_sql(given: argparse.Namespace) -> int:
+    """Run one query."""
+    from warehouse.project import Project
+    from warehouse.serve.queries import find_query, load_queries
+    from warehouse.serve.sql import run_query
+
+    settled = settings(given)
+    folders = Project.open(settled.project).query_folders
+    if given.list:
+        return _list_queries(folders)
+    asked = [value for value in (given.sql, given.file, given.query) if value]
+    if len(asked) != 1:
+        raise SettingsError(
+            "give one of QUERY, --file or --query" if asked else "no query given",
+            hint='warehouse sql "FROM metrics.leaf_hour", or warehouse sql --list for named queries',
+        )
+    parameters = _parameters(given.param)
+    text = sys.stdin.read() if given.sql == "-" else given.sql
+    return run_query(
+        settled.target,
+        text,
+        file=Path(given.file) if given.file else None,
+        query=find_query(given.query, load_queries(folders)) if given.query else None,
+        parameters=parameters,
+        data_folders=settled.data,
+        format="json" if given.json else given.format,
+        output=Path(given.output) if given.output else None,
+        limit=given.limit,
+        memory=given.memory,
+        threads=settled.threads if given.threads else None,
+    )
+
+
+def with_parameters(arguments: Sequence[str]) -> list[str]:
+    """Arguments in which `--leaf Leaf-10` of a named query has become `--param leaf=Leaf-10`.
+
+    argparse cannot know the parameters of a query, whose names are in a file.
+
+    >>> with_parameters(["sql", "-q", "nic", "--server", "GPU-3", "--json"])
+    ['sql', '-q', 'nic', '--param', 'server=GPU-3', '--json']
+    """
+    if arguments[:1] != ["sql"] or not {"-q", "--query"} & {argument.split("=")[0] for argument in arguments}:
+        return list(arguments)
+    changed: list[str] = []
+    waiting = list(arguments)
+    while waiting:
+        argument = waiting.pop(0)
+        name, equals, value = argument.partition("=")
+        if not argument.startswith("--") or name in SQL_OPTIONS:
+            changed.append(argument)
+            continue
+        if not equals:
+            if not waiting:
+                raise SystemExit(f"error: {argument} has no value")
+            value = waiting.pop(0)
+        changed += ["--param", f"{name.removeprefix('--')}={value}"]
+    return changed
+
+
+def _parameters(pairs: Sequence[str]) -> dict[str, str]:
+    """`leaf=Leaf-10`, ... as a dictionary."""
+    found = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise SettingsError(f"--param {pair!r} is not NAME=VALUE")
+        found[name] = value
+    return found
+
+
+def _list_queries(folders: Sequence[Path]) -> int:
+    from warehouse.serve.queries import load_queries
+
+    for name, query in load_queries(folders).items():
+        print(f"{name}\n    {query.about}")  # noqa: T201
+        for parameter in query.parameters.values():
+            default = "required" if parameter.required else f"default {parameter.default}"
+            if parameter.default is None and not parameter.required:
+                default = "optional"
+            print(f"    --{parameter.name.replace('_', '-')} {parameter.type}  {parameter.about} ({default})")  # noqa: T201
+    return 0
+
+
+def run_ls(given: argparse.Namespace) -> int:
+    """List tables."""
+    from warehouse.serve.catalogue import ls, print_tables, tables_as_json
+
+    tables = ls(settings(given).target, given.pattern)
+    if given.json:
+        print(json.dumps(tables_as_json(tables), indent=1))  # noqa: T201
+    else:
+        print_tables(tables, sys.stdout)
+    return 0
+
+
+def run_show(given: argparse.Namespace) -> int:
+    """Describe one table."""
+    from warehouse.serve.catalogue import print_shown, show, shown_as_json
+
+    settled = settings(given)
+    shown = show(settled.target, given.name, data_folders=settled.data)
+    if given.json:
+        print(json.dumps(shown_as_json(shown), indent=1))  # noqa: T201
+    else:
+        print_shown(shown, sys.stdout)
+    return 0
+
+
+def run_lineage(given: argparse.Namespace) -> int:
+    """The graph around one relation."""
+    from warehouse.lineage import as_json, as_text, table_lineage
+
+    lineage = table_lineage(settings(given), given.name)
+    print(json.dumps(as_json(lineage), indent=1) if given.json else as_text(lineage))  # noqa: T201
+    return 0
+
+
+def run_render(given: argparse.Namespace) -> int:
+    """A model's SELECT."""
+    from warehouse.lineage import find_model
+    from warehouse.project import Project
+
+    project = Project.open(settings(given).project)
+    model = find_model(project, given.name)
+    sql = project.render(model).strip()
+    if given.dialect == "spark":
+        from warehouse.spark_dialect import to_spark
+
+        sql = to_spark(sql)
+    print(sql)  # noqa: T201
+    return 0

@@ -1,0 +1,111 @@
+"""`warehouse doctor`: what was found in the data folders, what was not and why; the state of the target."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from collections.abc import Iterable
+from datetime import timedelta
+from pathlib import Path
+
+from warehouse.cli.options import Commands, add_data, add_target, command, settings
+from warehouse.formats.base import IGNORED, PARTIAL, SKIPPED, UNKNOWN, RawFile
+from warehouse.report import plural, size
+
+_SHOWN = 20
+
+
+def add(commands: Commands) -> None:
+    """Add the commands of this module."""
+    one = command(
+        commands, "doctor", "say what is in the data folders, what is not and why, and how the target is",
+        "warehouse doctor -d ~/downloads/release",
+    )  # fmt: skip
+    add_data(one)
+    add_target(one)
+    one.add_argument("--all", action="store_true", help="list every file that is not read, not the first 20")
+    one.add_argument("--json", action="store_true", help="the inventory as JSON, a file an object")
+    one.set_defaults(run=run_doctor)
+
+
+def run_doctor(given: argparse.Namespace) -> int:
+    """Scan and tell."""
+    from warehouse.doctor import examine
+
+    settled = settings(given)
+    found = examine(settled)
+    if given.json:
+        print(json.dumps([_as_json(file) for file in found.files], indent=1, default=str))  # noqa: T201
+        return 0
+    lines = [*_hours(found.files), *_whole(found.files), *_not_read(found.files, given.all)]
+    print("\n".join([*lines, *_target(settled.target)]))  # noqa: T201
+    return 0
+
+
+def _hours(files: Iterable[RawFile]) -> list[str]:
+    """A paragraph an hour, its UTC and local hour side by side."""
+    hours: dict[tuple[str, object], list[RawFile]] = {}
+    for file in files:
+        if file.hour_utc is not None:
+            hours.setdefault((file.cluster or "", file.hour_utc), []).append(file)
+    lines = []
+    for (cluster, _), inside in sorted(hours.items(), key=lambda item: str(item[0])):
+        hour = inside[0].hour_utc
+        assert hour is not None
+        local = hour + timedelta(hours=8)
+        lines.append(f"{cluster}  {hour:%Y-%m-%d %H:%M} UTC  ({local:%Y-%m-%d %H:%M} UTC+8)")
+        for name in sorted({file.format or "" for file in inside}):
+            mine = [file for file in inside if file.format == name]
+            read = sum(file.is_read for file in mine)
+            switches = {file.switch for file in mine if file.switch}
+            over = f" of {plural(len(switches), 'switch').replace('switchs', 'switches')}" if switches else ""
+            lines.append(f"  {name}: {read:,} of {plural(len(mine), 'file')} read{over}")
+    return lines
+
+
+def _whole(files: Iterable[RawFile]) -> list[str]:
+    counts = Counter((file.cluster, file.format) for file in files if file.is_read and file.hour_utc is None)
+    return [f"{cluster}  {name}: {plural(count, 'file')} read" for (cluster, name), count in sorted(counts.items())]
+
+
+def _not_read(files: Iterable[RawFile], everything: bool) -> list[str]:
+    lines = []
+    for status, word in (
+        (PARTIAL, "read in part"),
+        (SKIPPED, "skipped"),
+        (UNKNOWN, "not recognised"),
+        (IGNORED, "ignored"),
+    ):
+        those = [file for file in files if file.status == status]
+        if not those:
+            continue
+        lines.append(f"{plural(len(those), 'file')} {word}")
+        shown = those if everything else those[:_SHOWN]
+        for file in shown:
+            lines += [f"  {file.release_path}", f"    {file.reason}"]
+        if len(those) > len(shown):
+            lines.append(f"  … {len(those) - len(shown):,} more: --all lists them")
+    if any(file.cluster == "unknown" and file.is_read for file in files):
+        lines.append("cluster `unknown`: no folder above these files holds trafficinfo/, taskinfo/ or a workbook;")
+        lines.append("  --cluster NAME names it")
+    return lines
+
+
+def _target(target: Path) -> list[str]:
+    from warehouse.manifest import last_manifest
+
+    last = last_manifest(target) if target.is_dir() else None
+    if last is None:
+        return [f"target {target}: nothing built yet · warehouse build -d DIR"]
+    parts = sum(path.stat().st_size for path in (target / "parts").rglob("*.parquet"))
+    file = (target / "warehouse.duckdb").stat().st_size
+    return [
+        f"target {target}: build {last.build} of {last.published_utc} UTC, {last.engine}",
+        f"  {plural(len(last.parts), 'part')}, {size(parts)} in parts/, {size(file)} in warehouse.duckdb",
+    ]
+
+
+def _as_json(file: RawFile) -> dict[str, object]:
+    keep = ("release_path", "bytes", "format", "cluster", "hour_utc", "switch", "port", "status", "reason")
+    return {"path": str(file.path), **{name: getattr(file, name) for name in keep}}

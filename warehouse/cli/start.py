@@ -1,0 +1,96 @@
+"""`warehouse sample`, `demo`, `init`: ways to begin."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from warehouse.cli.options import Commands, add_target, command
+from warehouse.errors import SettingsError
+
+
+def add(commands: Commands) -> None:
+    """Add the commands of this module."""
+    one = command(commands, "sample", "write a synthetic release with planted truth", "warehouse sample data/sample")
+    one.add_argument("directory", metavar="DIR")
+    one.add_argument("--seed", type=int, default=7, metavar="N", help="another seed, other traffic (default 7)")
+    one.add_argument("--hours", type=int, metavar="N", help="hours of traffic")
+    one.add_argument("--leaves", type=int, metavar="N", help="GPU leaves, in groups of four")
+    one.add_argument("--servers", type=int, metavar="N", help="servers a group of leaves")
+    one.add_argument("--full", action="store_true", help="a full-size hour: 24 switches, 2,160 files, 1.5 GB")
+    one.set_defaults(run=run_sample)
+
+    one = command(commands, "demo", "write a sample, build it, show what it holds", "warehouse demo")
+    one.add_argument("directory", metavar="DIR", nargs="?", default="data/sample", help="default data/sample")
+    add_target(one)
+    one.set_defaults(run=run_demo)
+
+    one = command(commands, "init", "start a folder with models of your own on top of the shipped ones", "warehouse init study/")
+    one.add_argument("directory", metavar="DIR")
+    one.set_defaults(run=run_init)
+
+
+def run_sample(given: argparse.Namespace) -> int:
+    """Write the sample."""
+    from warehouse.sample import SampleOptions, write_sample
+
+    asked = {
+        "seed": given.seed,
+        "hours": given.hours,
+        "leaves": given.leaves,
+        "servers_per_group": given.servers,
+        "full": given.full or None,
+    }
+    try:
+        options = SampleOptions(**{name: value for name, value in asked.items() if value is not None})
+        truth = write_sample(Path(given.directory), options)
+    except (ValueError, FileExistsError) as error:
+        raise SettingsError(str(error)) from error
+    print(f"Sample {truth.parent}, its truth in {truth}")  # noqa: T201
+    print(f"Next   warehouse build -d {truth.parent}")  # noqa: T201
+    return 0
+
+
+def run_demo(given: argparse.Namespace) -> int:
+    """Sample, build, and a few questions answered."""
+    from warehouse.building import build
+    from warehouse.project import Project
+    from warehouse.report import Terminal
+    from warehouse.sample import write_sample
+    from warehouse.serve.queries import load_queries
+    from warehouse.serve.sql import run_query
+    from warehouse.settings import settle
+
+    folder = Path(given.directory)
+    try:
+        write_sample(folder)
+    except FileExistsError as error:
+        raise SettingsError(str(error)) from error
+    print(f"Sample {folder}: a small synthetic release, every trap of the real one planted", file=sys.stderr)  # noqa: T201
+    settled = settle({"data": [str(folder)], "target": given.target})
+    reporter = Terminal(sys.stderr)
+    reporter.ended(build(settled, reporter))
+    queries = load_queries(Project.open().query_folders)
+    for name, params in (("hour-summary", {}), ("nic", {"server": "GPU-1"}), ("busiest-servers", {"limit": "5"})):
+        said = " ".join(f"--{key} {value}" for key, value in params.items())
+        print(f"\n$ warehouse sql -q {name} {said}".rstrip(), flush=True)  # noqa: T201
+        run_query(settled.target, query=queries[name], parameters=params, format="table")
+    at = "" if given.target is None else f" -t {given.target}"
+    print(  # noqa: T201
+        f"\nTry next:  warehouse ls{at}                      what there is\n"
+        f"           warehouse show metrics.port_hour{at}  what a number means\n"
+        f"           warehouse sql{at} 'FROM metrics.leaf_hour'\n"
+        f"           warehouse build -d YOUR_RELEASE"
+    )
+    return 0
+
+
+def run_init(given: argparse.Namespace) -> int:
+    """Start a project folder."""
+    from warehouse.scaffold import start_project
+
+    for path in start_project(Path(given.directory)):
+        print(f"wrote  {path}")  # noqa: T201
+    print(f"Next   cd {given.directory} && warehouse build -d DIR")  # noqa: T201
+    return 0

@@ -1,0 +1,1 @@
+"""Everything that reads a published warehouse: queries, listings, exports. Nothing here changes a target."""

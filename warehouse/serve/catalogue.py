@@ -1,0 +1,293 @@
+"""What a warehouse holds: its tables, and for each what it means, how it was checked, how it looks."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, TextIO
+
+from warehouse.errors import QueryError, nearest_hint
+from warehouse.serve import values
+from warehouse.serve.connect import connect
+from warehouse.serve.guard import check_read_only
+from warehouse.serve.mistakes import nearest_table
+from warehouse.serve.result import Row, open_result
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    import duckdb
+
+_UNITS = ("B", "kB", "MB", "GB", "TB")
+
+
+@dataclass(frozen=True)
+class Table:
+    """A relation of the warehouse."""
+
+    name: str
+    """`metrics.port_hour`"""
+    kind: str
+    """`table`, `partitioned`, `view`, `raw` or `reference`."""
+    rows: int | None
+    bytes: int | None
+    about: str
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column and what it means."""
+
+    name: str
+    type: str
+    unit: str | None
+    about: str
+
+
+@dataclass(frozen=True)
+class Check:
+    """A check of a table and what it last found."""
+
+    check: str
+    severity: str
+    status: str
+    failures: int
+
+
+@dataclass(frozen=True)
+class Relation:
+    """All that is known of one table."""
+
+    table: Table
+    grain: tuple[str, ...]
+    partition_column: str | None
+    file: str | None
+    sources: str | None
+    columns: tuple[Column, ...]
+    checks: tuple[Check, ...]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A table and its first rows."""
+
+    relation: Relation
+    head: tuple[values.Column, ...]
+    rows: tuple[Row, ...]
+
+
+def ls(target: Path, pattern: str | None = None) -> list[Table]:
+    """List the tables of a warehouse, by name.
+
+    Parameters
+    ----------
+    target
+        The folder of the warehouse.
+    pattern
+        Only names that match: `metrics.*`, or any part of a name (`port`).
+
+    Raises
+    ------
+    QueryError
+        When no name matches.
+    """
+    connection = connect(target)
+    try:
+        return list_tables(connection, pattern)
+    finally:
+        connection.close()
+
+
+def show(target: Path, name: str, *, rows: int = 5, data_folders: Sequence[Path] = ()) -> Shown:
+    """Describe one table, and read its first rows.
+
+    Parameters
+    ----------
+    target
+        The folder of the warehouse.
+    name
+        `metrics.port_hour`, or `port_hour` where that says which.
+    rows
+        How many rows to read; 0 for none.
+    data_folders
+        Where raw files have moved since the build.
+
+    Raises
+    ------
+    QueryError
+        With the nearest name, where there is no such table; or when its rows cannot be read.
+    """
+    import duckdb
+
+    connection = connect(target, data_folders)
+    try:
+        relation = describe(connection, name)
+        source = ".".join('"' + part.replace('"', '""') + '"' for part in relation.table.name.split("."))
+        try:
+            [statement] = check_read_only(connection, f"FROM {source} LIMIT {rows:d}")
+            result = open_result(connection, statement)
+            return Shown(relation, result.columns, tuple(result.rows))
+        except duckdb.Error as error:
+            raise QueryError(
+                f"the rows of {relation.table.name} cannot be read: {str(error).splitlines()[0]}",
+                hint="have its files moved? -d DIR names their new place",
+            ) from error
+    finally:
+        connection.close()
+
+
+def list_tables(connection: duckdb.DuckDBPyConnection, pattern: str | None = None) -> list[Table]:
+    """List the tables on an open connection; see `ls`."""
+    found = connection.execute(
+        "SELECT model, kind, rows, bytes, about FROM meta.models ORDER BY model"
+    ).fetchall()
+    tables = [_table(row) for row in found]
+    if not pattern:
+        return tables
+    wanted = pattern if any(mark in pattern for mark in "*?[") else f"*{pattern}*"
+    matching = [table for table in tables if fnmatch.fnmatchcase(table.name, wanted.lower())]
+    if not matching:
+        raise QueryError(
+            f"no table matches {pattern}", hint=nearest_hint(pattern, (table.name for table in tables))
+        )
+    return matching
+
+
+def describe(connection: duckdb.DuckDBPyConnection, name: str) -> Relation:
+    """Collect what `meta` says of one table on an open connection."""
+    full = _full_name(connection, name)
+    row = connection.execute(
+        "SELECT model, kind, rows, bytes, about, grain, partition_column, file, sources "
+        "FROM meta.models WHERE model = $1",
+        [full],
+    ).fetchall()[0]
+    columns = connection.execute(
+        'SELECT column_name, type, unit, about FROM meta.columns WHERE model = $1 ORDER BY position', [full]
+    ).fetchall()
+    checks = connection.execute(
+        # a partitioned table has a result for each partition: the worst stands for all
+        'SELECT check_text, severity, arg_max(status, failures), sum(failures)::BIGINT FROM meta.checks '
+        'WHERE model = $1 GROUP BY check_text, severity ORDER BY min(rowid)',
+        [full],
+    ).fetchall()
+    return Relation(
+        table=_table(row[:5]),
+        grain=tuple(row[5] or ()),
+        partition_column=row[6],
+        file=row[7],
+        sources=row[8],
+        columns=tuple(Column(name, kind, unit, about or "") for name, kind, unit, about in columns),
+        checks=tuple(Check(*check) for check in checks),
+    )
+
+
+def _table(row: tuple[Any, ...]) -> Table:
+    name, kind, rows, size, about = row
+    return Table(name, kind, rows, size, about or "")
+
+
+def _full_name(connection: duckdb.DuckDBPyConnection, name: str) -> str:
+    names = [row[0] for row in connection.execute("SELECT model FROM meta.models ORDER BY model").fetchall()]
+    wanted = name.lower()
+    if wanted in names:
+        return wanted
+    short = [full for full in names if full.partition(".")[2] == wanted]
+    if len(short) == 1:
+        return str(short[0])
+    if short:
+        raise QueryError(f"{name} may be {' or '.join(short)}", hint="give the full name")
+    raise QueryError(f"no table {name}", hint=nearest_table(wanted, names) or "warehouse ls lists the tables")
+
+
+def tables_as_json(tables: Iterable[Table]) -> list[dict[str, object]]:
+    """Turn a listing into what `--json` prints."""
+    return [asdict(table) for table in tables]
+
+
+def shown_as_json(shown: Shown) -> dict[str, object]:
+    """Turn a description into what `--json` prints."""
+    relation = asdict(shown.relation)
+    table = relation.pop("table")
+    head = [
+        {column.name: _value(column, text) for column, text in zip(shown.head, row, strict=True)}
+        for row in shown.rows
+    ]
+    return {**table, **relation, "head": head}
+
+
+def _value(column: values.Column, text: str | None) -> object:
+    if text is None or column.kind == "text":
+        return text
+    return None if text in values.NOT_JSON else json.loads(text)
+
+
+def print_tables(tables: Sequence[Table], stream: TextIO, *, width: int | None = None) -> None:
+    """Print a listing: name, kind, rows, size, meaning."""
+    from warehouse.serve.table import print_rows
+
+    rows = [
+        (
+            table.name,
+            table.kind,
+            "" if table.rows is None else f"{table.rows:,}",
+            size(table.bytes),
+            table.about,
+        )
+        for table in tables
+    ]
+    print_rows(_columns("table", "kind", "#rows", "#size", "about"), rows, stream, width=width)
+
+
+def print_shown(shown: Shown, stream: TextIO, *, width: int | None = None) -> None:
+    """Print a description: what the table is, its columns, its checks, its first rows."""
+    from warehouse.serve.table import WIDTH, escape, print_rows, wrapped
+
+    relation, table = shown.relation, shown.relation.table
+    facts = [table.kind]
+    if table.rows is not None:
+        facts.append(f"{table.rows:,} rows")
+    if table.bytes is not None:
+        facts.append(size(table.bytes))
+    stream.write(f"{table.name}  {', '.join(facts)}\n")
+    stream.writelines(wrapped(escape(table.about), width or WIDTH))
+    for label, text in (
+        ("grain", ", ".join(relation.grain)),
+        ("one part for each", relation.partition_column),
+        ("written in", relation.file),
+        ("sources", relation.sources),
+    ):
+        if text:
+            stream.writelines(wrapped(f"{label}: {escape(text)}", width or WIDTH))
+    stream.write("\n")
+    columns = [(column.name, column.type, column.unit or "", column.about) for column in relation.columns]
+    print_rows(_columns("column", "type", "unit", "meaning"), columns, stream, width=width)
+    if relation.checks:
+        stream.write("\n")
+        checks = [(check.status, f"{check.failures:,}", check.check) for check in relation.checks]
+        print_rows(_columns("status", "#failures", "check"), checks, stream, width=width)
+    if shown.rows:
+        stream.write("\n")
+        print_rows(shown.head, shown.rows, stream, width=width)
+
+
+def size(count: int | None) -> str:
+    """Write a number of bytes for people.
+
+    >>> size(12_345_678)
+    '12 MB'
+    """
+    if count is None:
+        return ""
+    number = float(count)
+    for unit in _UNITS[:-1]:
+        if number < 999.5:
+            return f"{number:.0f} {unit}"
+        number /= 1000
+    return f"{number:.1f} {_UNITS[-1]}"
+
+
+def _columns(*names: str) -> list[values.Column]:
+    """Make columns for printing; a name that begins with # holds numbers."""
+    return [values.Column(name.lstrip("#"), "number" if name[0] == "#" else "text", "") for name in names]

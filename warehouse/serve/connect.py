@@ -1,0 +1,191 @@
+"""Open a published warehouse: read-only, and shut in.
+
+Each connection is an engine of its own in memory, to which the catalogue is attached under the name
+`warehouse`. So connections of one process share no settings and no file: one that was opened before a new
+build was published goes on reading the old build, one opened after it reads the new one.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from warehouse.errors import QueryError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import duckdb
+
+FILE = "warehouse.duckdb"
+CATALOG = "warehouse"
+_SYMLINK_DEPTH = 3
+
+
+def connect(
+    target: Path,
+    data_folders: Sequence[Path] = (),
+    *,
+    build: str | None = None,
+    memory: str | None = None,
+    threads: int | None = None,
+    outputs: Sequence[Path] = (),
+    json_errors: bool = False,
+) -> duckdb.DuckDBPyConnection:
+    """Open the warehouse in `target` read-only; nothing outside it and its data folders can be reached.
+
+    The engine can still write below these folders (`COPY ... TO`): SQL that others wrote goes through
+    `warehouse.serve.guard` first.
+
+    Parameters
+    ----------
+    target
+        The folder that `warehouse build -t` wrote.
+    data_folders
+        Folders that may be read besides those that the build itself recorded.
+    build
+        A kept build to open instead of the published one.
+    memory, threads
+        Limits of the engine (`4GB`, 2); its own defaults where left out.
+    outputs
+        Files or folders that our own `COPY` statements may write.
+    json_errors
+        Have the engine state its errors as JSON, with position and candidates.
+
+    Raises
+    ------
+    QueryError
+        When there is no warehouse, or the file is damaged or of another version of DuckDB.
+    """
+    import duckdb
+
+    path = _catalogue(target, build)
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+        "allow_community_extensions": False,
+        "allow_persistent_secrets": False,
+        "python_enable_replacements": False,  # no table named as a variable of ours
+        "temp_directory": str(Path(tempfile.gettempdir()) / f"warehouse-{secrets.token_hex(8)}"),
+    }
+    if memory:
+        config["memory_limit"] = memory
+    if threads:
+        config["threads"] = threads
+    try:
+        connection = duckdb.connect(":memory:", config=config)
+    except duckdb.Error as error:
+        raise QueryError(f"the engine does not start: {_sentence(error)}") from error
+    try:
+        _attach(connection, path, target)
+        recorded = _recorded_folders(connection, path)
+        readable = [target, *outputs, *_with_symlinks([*map(Path, recorded), *data_folders])]
+        _shut_in(connection, readable, json_errors=json_errors)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _catalogue(target: Path, build: str | None) -> Path:
+    path = (
+        target.absolute()
+        / ("builds" if build else "")
+        / (build or "")
+        / ("catalogue.duckdb" if build else FILE)
+    )
+    if path.is_file():
+        return path
+    hint = f"warehouse build -d DIR -t {target}"
+    if not target.is_dir():
+        raise QueryError(f"no warehouse in {target}: there is no such folder", hint=hint)
+    if build:
+        raise QueryError(f"{target} keeps no build {build}", hint=f"see the folders of {target / 'builds'}")
+    raise QueryError(f"no warehouse in {target}: it holds no {FILE}", hint=hint)
+
+
+def _attach(connection: duckdb.DuckDBPyConnection, path: Path, target: Path) -> None:
+    import duckdb
+
+    try:
+        connection.execute(f"ATTACH {_literal(str(path))} AS {CATALOG} (READ_ONLY)")
+    except duckdb.Error as error:
+        raise _unreadable(error, path, target) from error
+    # without the database in memory, cursors start in the warehouse too, and nothing else can be written
+    connection.execute(f"USE {CATALOG}")
+    connection.execute("DETACH memory")
+
+
+def _unreadable(error: Exception, path: Path, target: Path) -> QueryError:
+    hint = f"warehouse build -d DIR -t {target} writes a new one"
+    said = str(error)
+    if "version number" in said or "Storage Version" in said:
+        import duckdb
+
+        return QueryError(
+            f"{path} is of another version of DuckDB than this one ({duckdb.__version__})",
+            details=[_sentence(error)],
+            hint=hint,
+        )
+    if "not a valid DuckDB database" in said:
+        return QueryError(f"{path} is not a warehouse: it is no DuckDB file", hint=hint)
+    if "orrupt" in said or "checksum" in said or "enough bytes" in said:
+        return QueryError(f"{path} is damaged", details=[_sentence(error)], hint=hint)
+    return QueryError(f"{path} cannot be read: {_sentence(error)}", hint=hint)
+
+
+def _recorded_folders(connection: duckdb.DuckDBPyConnection, path: Path) -> list[str]:
+    import duckdb
+
+    try:
+        row = connection.execute("SELECT data_folders FROM meta.build").fetchone()
+    except duckdb.CatalogException:
+        row = None
+    except duckdb.Error as error:
+        raise QueryError(f"{path} is damaged", details=[_sentence(error)]) from error
+    if row is None:
+        raise QueryError(f"{path} is a DuckDB file, but not a warehouse: it has no meta.build")
+    return list(row[0] or [])
+
+
+def _shut_in(connection: duckdb.DuckDBPyConnection, readable: Sequence[Path], *, json_errors: bool) -> None:
+    folders = ", ".join(_literal(str(path.absolute())) for path in readable if path.is_dir())
+    files = ", ".join(_literal(str(path.absolute())) for path in readable if not path.is_dir())
+    connection.execute("SET enable_progress_bar = true")  # lets a shell poll query_progress()
+    connection.execute("SET enable_progress_bar_print = false")
+    connection.execute("SET GLOBAL TimeZone = 'UTC'")
+    connection.execute(f"SET errors_as_json = {'true' if json_errors else 'false'}")
+    connection.execute(f"SET allowed_directories = [{folders}]")
+    connection.execute(f"SET allowed_paths = [{files}]")
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+
+
+def _with_symlinks(folders: Sequence[Path]) -> Iterator[Path]:
+    """Add where symbolic links in the upper levels of folders lead: the engine compares real paths."""
+    for folder in folders:
+        yield folder
+        yield from _links(folder, _SYMLINK_DEPTH)
+
+
+def _links(folder: Path, depth: int) -> Iterator[Path]:
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_symlink():
+                    yield Path(entry.path).resolve()
+                elif depth > 1 and entry.is_dir():
+                    yield from _links(Path(entry.path), depth - 1)
+    except OSError:  # not a folder, gone, or closed to us: then there is nothing to read in it either
+        return
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _sentence(error: Exception) -> str:
+    return str(error).splitlines()[0].removeprefix("IO Error: ")

@@ -1,0 +1,198 @@
+"""Tables as files for those who have no DuckDB: Parquet and CSV, with a manifest and checksums.
+
+The files of one build are the same bytes wherever and whenever they are written: rows in the order of the
+grain, no clock, no path of this machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from typing import TYPE_CHECKING
+
+from warehouse.errors import QueryError, nearest_hint
+from warehouse.serve.catalogue import Relation, Table, describe, list_tables
+from warehouse.serve.connect import connect
+from warehouse.serve.parquet import OPTIONS, exact, literal, quoted
+from warehouse.serve.values import text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    import duckdb
+
+KIND = "warehouse export"
+"""What `manifest.json` says of itself: only a folder with such a manifest is ever replaced."""
+MANIFEST, CHECKSUMS = "manifest.json", "SHA256SUMS"
+FORMATS = ("parquet", "csv")
+LAYERS = ("reference", "topology", "metrics")
+_CSV_OPTIONS = (
+    "FORMAT csv, HEADER true, DELIMITER ',', QUOTE '\"', ESCAPE '\"', NULLSTR '', USE_TMP_FILE false"
+)
+
+
+def export(
+    target: Path,
+    directory: Path,
+    *,
+    tables: Sequence[str] | None = None,
+    everything: bool = False,
+    formats: Sequence[str] = FORMATS,
+    memory: str | None = None,
+    threads: int | None = None,
+) -> Path:
+    """Write tables of a warehouse as files and return the directory.
+
+    Parameters
+    ----------
+    target
+        The folder of the warehouse.
+    directory
+        A new or empty folder, or an earlier export, which is replaced as a whole.
+    tables
+        Full names (`metrics.port_hour`); all of reference, topology and metrics where left out.
+    everything
+        Take the tables of staging too.
+    formats
+        Of `FORMATS`.
+    memory, threads
+        Limits of the engine.
+
+    Raises
+    ------
+    QueryError
+        When a table or format is unknown, or the directory holds files that no export wrote.
+    """
+    for name in formats:
+        if name not in FORMATS:
+            raise QueryError(f"no export format {name}", hint=f"known formats: {', '.join(FORMATS)}")
+    directory = directory.resolve()
+    _check_directory(directory, target)
+    aside = directory.with_name(f".{directory.name}.{os.getpid()}")
+    shutil.rmtree(aside, ignore_errors=True)
+    try:
+        aside.mkdir(parents=True)
+        connection = connect(target, outputs=[aside], memory=memory, threads=threads)
+        try:
+            _write(connection, aside, _chosen(connection, tables, everything=everything), formats)
+        finally:
+            connection.close()
+        _replace(directory, aside)
+    except OSError as error:
+        raise QueryError(f"{directory} cannot be written: {error.strerror}") from error
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+    return directory
+
+
+def _chosen(
+    connection: duckdb.DuckDBPyConnection, names: Sequence[str] | None, *, everything: bool
+) -> list[Table]:
+    layers = (*LAYERS, "staging") if everything else LAYERS
+    known = {table.name: table for table in list_tables(connection) if table.kind != "raw"}
+    if names is None:
+        return [table for name, table in known.items() if name.partition(".")[0] in layers]
+    for name in names:
+        if name not in known:
+            raise QueryError(
+                f"no table {name} to export", hint=nearest_hint(name, known) or "see warehouse ls"
+            )
+    return [known[name] for name in sorted(set(names))]
+
+
+def _write(
+    connection: duckdb.DuckDBPyConnection, folder: Path, tables: Sequence[Table], formats: Sequence[str]
+) -> None:
+    row = connection.execute("SELECT build_id FROM meta.build").fetchone()
+    build = row[0] if row else None
+    files = []
+    for table in tables:
+        relation = describe(connection, table.name)
+        for name in sorted(set(formats), key=FORMATS.index):
+            path = folder / f"{table.name}.{name}"
+            rows = _copy(connection, relation, path, name)
+            files.append(_entry(relation, path, name, rows))
+    manifest = {"kind": KIND, "build": build, "files": files}
+    text = json.dumps(manifest, indent=1, ensure_ascii=False) + "\n"
+    (folder / MANIFEST).write_text(text, encoding="utf-8", newline="\n")
+    names = sorted(path.name for path in folder.iterdir())
+    sums = "".join(f"{_sha256(folder / name)}  {name}\n" for name in names)
+    (folder / CHECKSUMS).write_text(sums, encoding="utf-8", newline="\n")
+
+
+def _copy(connection: duckdb.DuckDBPyConnection, relation: Relation, path: Path, form: str) -> int:
+    source = ".".join(map(quoted, relation.table.name.split(".")))
+    described = connection.execute(f"FROM {source} LIMIT 0").description
+    order = relation.grain or [name for name, *_ in described]
+    columns = ", ".join(
+        f"{(exact if form == 'parquet' else text_of)(f'rows.{quoted(name)}', kind)} AS {quoted(name)}"
+        for name, kind, *_ in described
+    )
+    by = ", ".join(f"rows.{quoted(name)} NULLS LAST" for name in order)
+    options = OPTIONS if form == "parquet" else _CSV_OPTIONS
+    cursor = connection.execute(
+        f"COPY (SELECT {columns} FROM {source} AS rows ORDER BY {by}) TO {literal(str(path))} ({options})"
+    )
+    return int(cursor.fetchall()[0][0])
+
+
+def _entry(relation: Relation, path: Path, form: str, rows: int) -> dict[str, object]:
+    return {
+        "path": path.name,
+        "table": relation.table.name,
+        "format": form,
+        "about": relation.table.about,
+        "rows": rows,
+        "bytes": path.stat().st_size,
+        "sha256": _sha256(path),
+        "grain": list(relation.grain),
+        "columns": [
+            {"name": column.name, "type": column.type, "unit": column.unit, "about": column.about}
+            for column in relation.columns
+        ],
+    }
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _check_directory(directory: Path, target: Path) -> None:
+    if directory.is_relative_to(target.resolve()):
+        raise QueryError(
+            f"{directory} lies in the target, which only `warehouse build` writes",
+            hint="choose another place",
+        )
+    if not directory.exists():
+        return
+    if not directory.is_dir():
+        raise QueryError(f"{directory} is a file", hint="name a folder")
+    found = {path.name for path in directory.iterdir()}
+    stray = sorted(found - _exported(directory))
+    if stray:
+        raise QueryError(
+            f"{directory} holds files that no export wrote: {stray[0]}", hint="name a new folder"
+        )
+
+
+def _exported(directory: Path) -> set[str]:
+    """Name the files that an earlier export wrote here."""
+    try:
+        said = json.loads((directory / MANIFEST).read_text(encoding="utf-8"))
+        if said["kind"] == KIND:
+            return {MANIFEST, CHECKSUMS, *(file["path"] for file in said["files"])}
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    return set()
+
+
+def _replace(directory: Path, aside: Path) -> None:
+    old = aside.with_name(f"{aside.name}.old")
+    if directory.exists():
+        directory.replace(old)
+    aside.replace(directory)
+    shutil.rmtree(old, ignore_errors=True)

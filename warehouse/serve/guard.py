@@ -1,0 +1,244 @@
+"""Let only statements through that read.
+
+A read-only connection is not enough: `COPY ... TO` overwrites any file below the folders that may be read,
+also from within `EXPLAIN ANALYZE` and from within `WITH name AS (COPY ...)`, whose statement is a SELECT.
+So each statement is parsed by the engine and its tree is looked through before anything runs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from warehouse.errors import QueryError
+from warehouse.serve.mistakes import from_engine, located
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    import duckdb
+
+QUERY_NODES = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"})
+"""The nodes of a query tree that only read; the others are COPY, INSERT, UPDATE, DELETE."""
+
+TABLE_FUNCTIONS = re.compile(
+    r"read_\w+|parquet_\w+|pragma_\w+|duckdb_(?!secrets$|logs)\w+|json_each|json_tree|range|generate_series|unnest"
+    r"|repeat|repeat_row|glob|sniff_csv|summary|histogram|histogram_values|icu_calendar_names|pg_timezone_names"
+)
+"""Table functions that only read. The rest may write a log, run hidden SQL or take a memory address."""
+
+REFUSED_FUNCTIONS = frozenset({"nextval", "setval", "currval", "write_log", "getenv"})
+"""Scalar functions that leave something behind or look outside."""
+
+PRAGMAS = frozenset(
+    {"table_info", "show_tables", "show_tables_expanded", "show_databases", "database_list", "database_size",
+     "storage_info", "version", "platform", "collations"}
+)  # fmt: skip
+
+_WORD = re.compile(rb"\w+|.")
+_LONGEST_EXPLAIN = 20
+_WITHOUT_FILES = "only the target and the data folders (-d) can be read"
+_HINTS = {
+    "COPY": "-o FILE writes the rows of a query to a file",
+    "EXPORT": "`warehouse export DIR` writes tables to files",
+    "CREATE": "WITH name AS (SELECT ...) names a step of a query; a file in models/ makes a table",
+    "SET": "settings are fixed for a query; --memory and --threads choose those two",
+    "USE": "write schema.table",
+    "CALL": "write SELECT * FROM function(...)",
+    "PRAGMA": f"known pragmas: {', '.join(sorted(PRAGMAS))}; else write SELECT * FROM duckdb_settings()",
+    "PREPARE": "write $name in the query and give --param name=value",
+    "EXECUTE": "write the query itself, with $name, and give --param name=value",
+    "PIVOT": "list the values: PIVOT table ON column IN ('a', 'b') USING sum(x)",
+    "ATTACH": _WITHOUT_FILES,
+    "DETACH": _WITHOUT_FILES,
+    "INSTALL": "the engine has all that it needs",
+    "LOAD": "the engine has all that it needs",
+}
+_READ = "write a SELECT"
+_PIVOTS = frozenset({"PIVOT", "PIVOT_WIDER", "FROM", "SELECT", "WITH", "EXPLAIN", "MULTI"})
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One statement that only reads."""
+
+    text: str
+    """Without the semicolon and what follows it."""
+    start: int
+    """Where `text` starts in the whole script, in bytes: the engine counts positions so."""
+    kind: str
+    """`SELECT`, `EXPLAIN` or `PRAGMA`."""
+    parameters: frozenset[str]
+    """The names of its `$name` parameters."""
+
+
+def check_read_only(
+    connection: duckdb.DuckDBPyConnection, sql: str, *, path: Path | None = None
+) -> list[Statement]:
+    """Return the statements of a script if each only reads; nothing has run yet.
+
+    Parameters
+    ----------
+    connection
+        Whose engine parses; any will do.
+    sql
+        One or more statements.
+    path
+        The file that they were read from, for error messages.
+
+    Raises
+    ------
+    QueryError
+        Naming the first statement or function that does more, where it stands, and what to use instead.
+    """
+    import duckdb
+
+    try:
+        found = connection.extract_statements(sql)
+    except duckdb.Error as error:
+        raise from_engine(error, sql, connection, path=path) from error
+    checker = _Checker(connection, sql, path)
+    statements = []
+    at = 0
+    for statement in found:
+        at = sql.index(statement.query, at)
+        start = len(sql[:at].encode())
+        names = frozenset(map(str, statement.named_parameters))
+        checked = Statement(_body(statement.query), start, _type(statement), names)
+        checker.check(checked)
+        statements.append(checked)
+        at += len(statement.query)
+    return statements
+
+
+@dataclass(frozen=True)
+class _Checker:
+    connection: duckdb.DuckDBPyConnection
+    sql: str
+    path: Path | None
+
+    def check(self, statement: Statement) -> None:
+        match statement.kind:
+            case "SELECT":
+                self.check_tree(statement)
+            case "EXPLAIN":
+                self.check(self.explained(statement))
+            case "PRAGMA" if _is_known_pragma(statement.text):
+                pass
+            case _:
+                raise self.refused(statement)
+
+    def check_tree(self, statement: Statement) -> None:
+        row = self.connection.execute("SELECT json_serialize_sql($1)", [statement.text]).fetchone()
+        try:
+            tree = json.loads(row[0]) if row else {"error": True}
+        except RecursionError as error:
+            raise QueryError("the query is nested too deeply to be checked") from error
+        if tree["error"]:  # a SELECT that the engine cannot describe: none may pass unseen
+            raise QueryError(f"this query cannot be checked: {tree.get('error_message')}", hint=_READ)
+        for node in _nodes(tree["statements"]):
+            if "cte_map" in node and node.get("type") not in QUERY_NODES:
+                word = str(node.get("type")).partition("_")[0]
+                raise QueryError(
+                    f"{word} inside WITH is refused: a warehouse is only read", hint=_HINTS.get(word, _READ)
+                )
+            if _lower(node.get("function_name")) in REFUSED_FUNCTIONS:
+                raise self.refused_function(node, node, statement)
+            function = node.get("function")
+            if node.get("type") != "TABLE_FUNCTION" or not isinstance(function, dict):
+                continue
+            if not TABLE_FUNCTIONS.fullmatch(_lower(function.get("function_name"))):
+                raise self.refused_function(function, node, statement)
+
+    def explained(self, statement: Statement) -> Statement:
+        """Find what stands behind EXPLAIN: the longest rest of its text that is a statement of its own.
+
+        Options before it (`ANALYZE`, `(FORMAT json)`) never parse together with what follows them.
+        """
+        import duckdb
+
+        text = statement.text.encode()
+        for offset in _words(statement.text)[1:_LONGEST_EXPLAIN]:
+            rest = text[offset:].decode()
+            try:
+                found = self.connection.extract_statements(rest)
+            except duckdb.Error:
+                continue
+            inner = Statement(rest, statement.start + offset, _type(found[0]), statement.parameters)
+            if len(found) == 1 and inner.kind == "SELECT":
+                return inner
+            raise self.refused(inner, within="EXPLAIN ")
+        raise self.refused(statement)
+
+    def refused(self, statement: Statement, within: str = "") -> QueryError:
+        offset = next(iter(_words(statement.text)), 0)
+        first = _WORD.match(statement.text.encode(), offset)
+        name = first.group().decode(errors="replace").upper() if first else statement.kind
+        if statement.kind == "MULTI" and name in _PIVOTS:
+            message, hint = (
+                "PIVOT without a list of values is refused: it makes a type first",
+                _HINTS["PIVOT"],
+            )
+        else:
+            message = f"{within}{name} is refused: a warehouse is only read"
+            hint = _HINTS.get(name) or _HINTS.get(statement.kind) or _READ
+        return located(message, self.sql, statement.start + offset, path=self.path, hint=hint)
+
+    def refused_function(
+        self, function: dict[str, object], node: dict[str, object], statement: Statement
+    ) -> QueryError:
+        name = _lower(function.get("function_name"))
+        message = f"the function {name} is refused: it does more than read"
+        hint = "write its query or table into the query itself" if name.startswith("query") else None
+        offset = node.get("query_location")
+        if not isinstance(offset, int) or offset >= len(statement.text.encode()):
+            return QueryError(message, hint=hint)
+        return located(message, self.sql, statement.start + offset, path=self.path, hint=hint)
+
+
+def _nodes(tree: object) -> Iterator[dict[str, object]]:
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, dict):
+            yield node
+            waiting += node.values()
+        elif isinstance(node, list):
+            waiting += node
+
+
+def _is_known_pragma(text: str) -> bool:
+    source = text.encode()
+    words = [_WORD.match(source, offset) for offset in _words(text)]
+    names = [word.group().decode().lower() for word in words if word]
+    return names[0] == "pragma" and names[1] in PRAGMAS and names.count("(") <= 1
+
+
+def _words(text: str) -> list[int]:
+    """Where the tokens of a text start, in bytes, comments left out."""
+    import duckdb
+
+    return [offset for offset, kind in duckdb.tokenize(text) if kind != duckdb.token_type.comment]
+
+
+def _body(query: str) -> str:
+    """Cut off the semicolon and the comments after it: inside brackets it would end the query."""
+    text = query.encode()
+    for offset in _words(query):
+        if text[offset : offset + 1] == b";":
+            return text[:offset].decode()
+    return query
+
+
+def _type(statement: duckdb.Statement) -> str:
+    try:
+        return statement.type.name
+    except ValueError:  # a kind that the Python module has no name for
+        return "OTHER"
+
+
+def _lower(name: object) -> str:
+    return str(name or "").lower()

@@ -1,0 +1,159 @@
+"""What the engine said of a query, in one sentence, with the place and the name that was meant."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+from warehouse.errors import Place, QueryError, nearest, nearest_hint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    import duckdb
+
+_NO_COLUMN = re.compile(r'^[A-Z][\w ]* "(?P<table>.+?)" does not have a column named "(?P<name>.+?)"')
+_NO_FILE_ACCESS = re.compile(r'Cannot access (?:file|directory) "(?P<path>.+?)"')
+_NO_FILES = re.compile(r'No files found that match the pattern "(?P<path>.+?)"')
+_POSITIONED = frozenset({"Parser", "Binder", "Catalog"})
+"""Other errors may come from inside a view: then their position is one of the view's text."""
+_MOVED = "was the target moved? `warehouse build` writes its paths anew"
+
+
+def line_column(text: str, offset: int) -> tuple[int, int]:
+    r"""Return line and column, both from 1, of a byte offset.
+
+    >>> line_column("SELECT 'é',\n  x", 15)
+    (2, 3)
+    """
+    before = text.encode()[:offset].decode(errors="ignore")
+    return before.count("\n") + 1, len(before) - before.rfind("\n")
+
+
+def located(
+    message: str, sql: str, offset: int, *, path: Path | None = None, hint: str | None = None
+) -> QueryError:
+    """Make an error that stands at a byte offset of `sql`: `file:line:col`, or told in the sentence."""
+    line, column = line_column(sql, offset)
+    if path:
+        return QueryError(message, hint=hint, place=Place(path, line, column))
+    return QueryError(f"{message}, at {line}:{column}", hint=hint)
+
+
+def from_engine(
+    error: Exception,
+    sql: str,
+    connection: duckdb.DuckDBPyConnection,
+    *,
+    offset: int = 0,
+    path: Path | None = None,
+) -> QueryError:
+    """Tell the engine's error as a `QueryError`.
+
+    Parameters
+    ----------
+    error
+        As raised; as JSON where the connection was opened with `json_errors`.
+    sql
+        The text that the user wrote.
+    connection
+        Where names are looked up.
+    offset
+        What to add to the engine's position to have one in `sql`, where something else ran around it.
+    path
+        The file that `sql` was read from, if any.
+    """
+    said = _parse(error)
+    text = sql.encode()
+    at = _number(said.get("position"), -1) + offset
+    known = said.get("exception_type") in _POSITIONED and 0 <= at <= len(text) and "position" in said
+    length = _number(said.get("location", "").strip("[]").rpartition(",")[2], 0)
+    word = text[at : at + length].decode(errors="replace") if known else ""
+    message, hint = _sentence(said, word, sql, connection)
+    if not known:
+        return QueryError(message, hint=hint, place=Place(path) if path else None)
+    return located(message, sql, at, path=path, hint=hint)
+
+
+def _parse(error: Exception) -> Mapping[str, str]:
+    text = str(error)
+    try:
+        said = json.loads(text[text.index("{") :])
+        return {"exception_message": text, **said}
+    except ValueError:
+        return {"exception_message": (text.partition(": ")[2] or text).partition("\n\nLINE ")[0]}
+
+
+def _sentence(
+    said: Mapping[str, str], word: str, sql: str, connection: duckdb.DuckDBPyConnection
+) -> tuple[str, str | None]:
+    message = said["exception_message"]
+    if said.get("error_subtype") == "COLUMN_NOT_FOUND":
+        return _no_column(said["name"], None, said.get("candidates", ""), sql, connection)
+    if match := _NO_COLUMN.search(message):
+        return _no_column(match["name"], match["table"], "", sql, connection)
+    if said.get("type") in ("Table", "View") or "because schema" in message:
+        name = word or said.get("name", "")
+        tables = _rows(connection, "SELECT schema || '.' || name FROM (SHOW ALL TABLES)")
+        return f"no table {name}", nearest_table(name, (row[0] for row in tables))
+    if said.get("type", "").endswith("Function"):
+        functions = {row[0] for row in _rows(connection, "SELECT function_name FROM duckdb_functions()")}
+        return f"no function {said['name']}", nearest_hint(said["name"], functions)
+    if said.get("type") == "Type":
+        return f"no type {said['name']}", nearest_hint(said["name"], said.get("candidates", "").split(","))
+    if match := _NO_FILE_ACCESS.search(message):
+        hint = _MOVED if "/parts/" in match["path"] else "-d DIR lets files below DIR be read"
+        return f"{match['path']} is outside the target and the data folders", hint
+    if match := _NO_FILES.search(message):
+        return f"no such file: {match['path']}", _MOVED
+    if "Values were not provided" in message:
+        names = ", ".join(f"${name.strip()}" for name in message.rpartition(":")[2].split(","))
+        return f"no value is given for {names}", "give --param name=value"
+    first, *others = [line.strip() for line in message.splitlines() if line.strip()]
+    return first.rstrip(".!"), " ".join(others) or None
+
+
+def _no_column(
+    name: str, table: str | None, candidates: str, sql: str, connection: duckdb.DuckDBPyConnection
+) -> tuple[str, str | None]:
+    columns = _columns(sql, connection)
+    where = table or (next(iter(columns)) if len(columns) == 1 else None)
+    names = {*candidates.split(","), *(column for of in columns.values() for column in of)}
+    return f"no column {name}" + (f" in {where}" if where else ""), nearest_hint(name, names)
+
+
+def nearest_table(name: str, tables: Iterable[str]) -> str | None:
+    """Guess which table was meant, as a hint: by its full name, or by its own where no schema is given.
+
+    >>> nearest_table("port_hours", ["metrics.port_hour", "raw.port_counters"])
+    'nearest: metrics.port_hour'
+    """
+    known = sorted(tables)
+    by_end = {table.partition(".")[2]: table for table in known}
+    full = nearest(name, known) if "." in name else None
+    found = full or by_end.get(nearest(name.rpartition(".")[2], by_end) or "")
+    return f"nearest: {found}" if found else None
+
+
+def _columns(sql: str, connection: duckdb.DuckDBPyConnection) -> dict[str, list[str]]:
+    """Look up the tables that a query names, and their columns."""
+    found: dict[str, list[str]] = {}
+    rows = _rows(
+        connection,
+        "SELECT schema_name || '.' || table_name, column_name FROM duckdb_columns() WHERE NOT internal",
+    )
+    mentioned = {word.replace('"', "") for word in re.findall(r'["\w]+\."?\w+"?', sql)}
+    for table, column in rows:
+        if table in mentioned:
+            found.setdefault(table, []).append(column)
+    return found
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[str, ...]]:
+    return connection.execute(sql).fetchall()
+
+
+def _number(text: str | None, otherwise: int) -> int:
+    return int(text) if text and text.isdigit() else otherwise

@@ -1,0 +1,182 @@
+"""Write a result: for people a table, for programs csv, json, jsonl or markdown.
+
+What comes here is exact text already; nothing is parsed or rounded again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, TextIO
+
+from warehouse.errors import QueryError, nearest_hint
+from warehouse.serve.result import Result, Row
+from warehouse.serve.values import NOT_JSON
+
+if TYPE_CHECKING:
+    from warehouse.serve.values import Column
+
+FORMATS = ("table", "csv", "json", "jsonl", "markdown", "parquet")
+SUFFIXES = {
+    ".csv": "csv",
+    ".json": "json",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".md": "markdown",
+    ".parquet": "parquet",
+    ".txt": "table",
+}
+JSON_FORMATS = frozenset({"json", "jsonl"})
+_CSV_QUOTED = re.compile(r'[",\r\n#]')
+_NOT_JSON_INSIDE = re.compile(r'"(?:[^"\\]|\\.)*"|-?(?:Infinity|NaN)')
+_MARKDOWN = str.maketrans(
+    {"\\": "\\\\", "|": "\\|", "`": "\\`", "*": "\\*", "<": "&lt;", "&": "&amp;", "\r": None, "\n": "<br>"}
+)
+
+
+def check_format(name: str) -> str:
+    """Return the name if it is that of a format.
+
+    Raises
+    ------
+    QueryError
+        With the nearest name, where there is no such format.
+    """
+    if name in FORMATS:
+        return name
+    raise QueryError(
+        f"no format {name}", hint=nearest_hint(name, FORMATS) or f"known formats: {', '.join(FORMATS)}"
+    )
+
+
+def write_result(
+    result: Result,
+    format: str,  # noqa: A002
+    stream: TextIO,
+    *,
+    width: int | None = None,
+    limit: int | None = None,
+) -> int:
+    """Write a result to a text stream, and say how many rows were written.
+
+    Parameters
+    ----------
+    result
+        From `open_result`; for json and jsonl opened with `nested_as_json`.
+    format
+        `table`, `csv`, `json`, `jsonl` or `markdown`; Parquet is written by the engine.
+    stream
+        Opened with `newline=""` where it is a file, so that lines end in LF everywhere.
+    width
+        How many characters a line of a table may have; the terminal's own number where left out.
+    limit
+        Rows at most; a table says below how many there are in all.
+    """
+    rows = result.rows if limit is None else islice(result.rows, limit)
+    if format == "table":
+        from warehouse.serve.table import write_table
+
+        return write_table(result, stream, width=width, limit=limit)
+    writers: dict[str, Callable[[tuple[Column, ...], Iterator[Row]], Iterator[str]]] = {
+        "csv": csv_lines,
+        "json": json_lines,
+        "jsonl": jsonl_lines,
+        "markdown": markdown_lines,
+    }
+    counted = _Counted(rows)
+    stream.writelines(writers[check_format(format)](result.columns, counted))
+    return counted.rows
+
+
+class _Counted(Iterator[Row]):
+    def __init__(self, rows: Iterator[Row]) -> None:
+        self._source = rows
+        self.rows = 0
+
+    def __next__(self) -> Row:
+        row = next(self._source)
+        self.rows += 1
+        return row
+
+
+def csv_lines(columns: tuple[Column, ...], rows: Iterator[Row]) -> Iterator[str]:
+    """Write RFC 4180 with LF: NULL is nothing, an empty string is two quotes."""
+    yield ",".join(csv_field(column.name) for column in columns) + "\n"
+    for row in rows:
+        yield ",".join(map(csv_field, row)) + "\n"
+
+
+def csv_field(value: str | None) -> str:
+    """Quote a field byte for byte as the engine does in `COPY ... TO (FORMAT csv)`.
+
+    >>> csv_field("a,b"), csv_field(""), csv_field(None)
+    ('"a,b"', '""', '')
+    """
+    if value is None:
+        return ""
+    if not value or _CSV_QUOTED.search(value):
+        return '"' + value.replace('"', '""') + '"'
+    return value
+
+
+def json_lines(columns: tuple[Column, ...], rows: Iterator[Row]) -> Iterator[str]:
+    """Write one array of objects, an object a line."""
+    before = "[\n"
+    for line in _objects(columns, rows):
+        yield before + line
+        before = ",\n"
+    yield "[]\n" if before == "[\n" else "\n]\n"
+
+
+def jsonl_lines(columns: tuple[Column, ...], rows: Iterator[Row]) -> Iterator[str]:
+    """Write an object a line."""
+    for line in _objects(columns, rows):
+        yield line + "\n"
+
+
+def _objects(columns: tuple[Column, ...], rows: Iterator[Row]) -> Iterator[str]:
+    keys = [json.dumps(column.name, ensure_ascii=False) + ": " for column in columns]
+    encode = [_ENCODERS[column.kind] for column in columns]
+    for row in rows:
+        fields = (
+            key + ("null" if value is None else code(value))
+            for key, code, value in zip(keys, encode, row, strict=True)
+        )
+        yield "{" + ", ".join(fields) + "}"
+
+
+def _number(text: str) -> str:
+    return "null" if text in NOT_JSON else text
+
+
+def _string(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _json(text: str) -> str:
+    """Put null for NaN and Infinity, which JSON does not know, and the rest on one line."""
+    return _NOT_JSON_INSIDE.sub(lambda match: match[0] if match[0][0] == '"' else "null", text).replace(
+        "\n", " "
+    )
+
+
+_ENCODERS: dict[str, Callable[[str], str]] = {
+    "number": _number,
+    "boolean": str,
+    "json": _json,
+    "text": _string,
+}
+
+
+def markdown_lines(columns: tuple[Column, ...], rows: Iterator[Row]) -> Iterator[str]:
+    """Write a table of GitHub's Markdown, numbers to the right."""
+    yield _markdown_line(column.name for column in columns)
+    yield "|" + "|".join(" ---: " if column.kind == "number" else " --- " for column in columns) + "|\n"
+    for row in rows:
+        yield _markdown_line(row)
+
+
+def _markdown_line(values: Iterator[str] | Row) -> str:
+    return "| " + " | ".join((value or "").translate(_MARKDOWN) for value in values) + " |\n"

@@ -1,0 +1,75 @@
+"""Write rows as Parquet by the engine, without losing what Parquet cannot hold."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from warehouse.errors import QueryError
+from warehouse.serve.result import execute, wrap
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    import duckdb
+    from duckdb.sqltypes import DuckDBPyType
+
+    from warehouse.serve.guard import Statement
+
+OPTIONS = "FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 122880, USE_TMP_FILE false"
+_EXACT = {
+    "hugeint": "DECIMAL(38, 0)",
+    "uhugeint": "DECIMAL(38, 0)",
+    "interval": "VARCHAR",
+    "time with time zone": "VARCHAR",
+    "bignum": "VARCHAR",
+    "bit": "VARCHAR",
+    "union": "VARCHAR",
+}
+"""Types that the Parquet writer would round or reshape in silence; numbers too long for DECIMAL fail."""
+
+
+def copy_to_parquet(
+    connection: duckdb.DuckDBPyConnection,
+    statement: Statement,
+    parameters: Mapping[str, object],
+    path: Path,
+    *,
+    limit: int | None = None,
+) -> int:
+    """Write the rows of a checked SELECT to a new file, and return their number."""
+    if statement.kind != "SELECT":
+        raise QueryError(f"what {statement.kind} says is no table for Parquet", hint="--format csv")
+    used = {name: value for name, value in parameters.items() if name in statement.parameters}
+    cursor = execute(connection, wrap(statement, "LIMIT 0"), used)
+    columns = ", ".join(
+        f"{exact(f'#{position}', kind)} AS {quoted(name)}"
+        for position, (name, kind, *_) in enumerate(cursor.description, start=1)
+    )
+    source = wrap(statement, f"SELECT {columns}" + (f" LIMIT {limit:d}" if limit is not None else ""))
+    cursor = execute(connection, f"COPY ({source}) TO {literal(str(path))} ({OPTIONS})", used)
+    return int(cursor.fetchall()[0][0])
+
+
+def exact(reference: str, declared: DuckDBPyType) -> str:
+    """Cast a column to what Parquet can hold."""
+    target = _exact_type(declared)
+    return f"CAST({reference} AS {target})" if target != str(declared) else reference
+
+
+def _exact_type(declared: DuckDBPyType) -> str:
+    if declared.id in _EXACT:
+        return _EXACT[declared.id]
+    if declared.id == "list":
+        return f"{_exact_type(declared.children[0][1])}[]"  # type: ignore[arg-type]
+    return str(declared)
+
+
+def quoted(name: str) -> str:
+    """Quote a name for SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """Quote a text for SQL."""
+    return "'" + text.replace("'", "''") + "'"

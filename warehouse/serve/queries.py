@@ -1,0 +1,221 @@
+"""Named queries: `sql/queries/*.sql`, each with a sentence, typed parameters and one SELECT.
+
+The header has the form of a model's front matter. A parameter is `name: TYPE [= default] meaning`; without a
+default it must be given. Values are bound, never pasted into the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from warehouse.errors import ModelError, Place, QueryError, nearest_hint
+from warehouse.model import Value, read_header, split_header
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+KEYS = ("about", "params")
+TYPES = ("VARCHAR", "INTEGER", "BIGINT", "DOUBLE", "TIMESTAMP", "BOOLEAN")
+_BITS = {"INTEGER": 31, "BIGINT": 63}
+_PARAMETER = re.compile(r"^(?P<type>[A-Z]+)(?:\s*=\s*(?P<default>'[^']*'|\S+))?\s+(?P<about>\S.*)$")
+_NAME = re.compile(r"^[a-z][a-z0-9_]*$")
+_TRUE, _FALSE = frozenset({"true", "yes", "1"}), frozenset({"false", "no", "0"})
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a named query."""
+
+    name: str
+    type: str
+    about: str
+    required: bool = False
+    default: object = None
+    """The value where none is given; None is SQL's NULL."""
+
+
+@dataclass(frozen=True)
+class Query:
+    """A named query, as its file says."""
+
+    name: str
+    about: str
+    parameters: Mapping[str, Parameter]
+    sql: str
+    """The SELECT, after as many newlines as the header has lines."""
+    path: Path
+
+
+def load_queries(folders: Iterable[Path]) -> dict[str, Query]:
+    """Read the queries of these folders, by name; a later folder's replaces an earlier one's.
+
+    Raises
+    ------
+    ModelError
+        With file and line, when a header is wrong.
+    """
+    found = {path.stem: path for folder in folders for path in sorted(folder.glob("*.sql"))}
+    return {name: read_query(path) for name, path in sorted(found.items())}
+
+
+def find_query(name: str, queries: Mapping[str, Query]) -> Query:
+    """Return the query of that name.
+
+    Raises
+    ------
+    QueryError
+        With the nearest name, where there is none.
+    """
+    if name in queries:
+        return queries[name]
+    raise QueryError(
+        f"no query {name}",
+        hint=nearest_hint(name, queries) or f"known queries: {', '.join(queries) or 'none'}",
+    )
+
+
+def read_query(path: Path) -> Query:
+    """Read one file; see the module's docstring for its form."""
+    shown = path.name
+    try:
+        content = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ModelError("the file is not UTF-8 text", place=Place(shown)) from error
+    header, sql = split_header(content, shown)
+    values = read_header(header, shown, KEYS)
+    about = values.get("about")
+    if about is None or not isinstance(about.content, str) or not about.content.strip():
+        raise ModelError("the header has no `about`: one sentence", place=Place(shown, 1))
+    parameters = {
+        name: _parameter(name, value, shown) for name, value in _entries(values.get("params"), shown)
+    }
+    return Query(path.stem, " ".join(about.content.split()), parameters, sql, path)
+
+
+def bind(query: Query, given: Mapping[str, str]) -> dict[str, object]:
+    """Give each parameter of the query its typed value.
+
+    Parameters
+    ----------
+    query
+        From `load_queries`.
+    given
+        Text by parameter, as typed by the user; `-` and `_` in names are the same.
+
+    Raises
+    ------
+    QueryError
+        When a value is missing, of another type, or given for a parameter that the query does not have.
+    """
+    named = {name.replace("-", "_"): text for name, text in given.items()}
+    for name in named:
+        if name not in query.parameters:
+            known = ", ".join(query.parameters) or "none"
+            raise QueryError(
+                f"query {query.name} has no parameter {name}",
+                hint=nearest_hint(name, query.parameters) or f"its parameters: {known}",
+            )
+    missing = [p for p in query.parameters.values() if p.required and p.name not in named]
+    if missing:
+        first = missing[0]
+        raise QueryError(
+            f"query {query.name} needs {first.name}: {first.about}",
+            hint=f"give --{first.name.replace('_', '-')} VALUE",
+        )
+    return {
+        name: _typed(parameter, named[name], query) if name in named else parameter.default
+        for name, parameter in query.parameters.items()
+    }
+
+
+def _entries(value: Value | None, shown: str) -> Iterable[tuple[str, Value]]:
+    if value is None or value.content == "":
+        return []
+    if not isinstance(value.content, Mapping):
+        raise ModelError(
+            "`params` lists each one as `name: TYPE = default meaning`", place=value.place(shown)
+        )
+    return value.content.items()
+
+
+def _parameter(name: str, value: Value, shown: str) -> Parameter:
+    place = value.place(shown)
+    if not _NAME.match(name):
+        raise ModelError(f"parameter `{name}` is not lower case letters, digits and _", place=place)
+    match = _PARAMETER.match(" ".join(value.content.split())) if isinstance(value.content, str) else None
+    if match is None:
+        raise ModelError(f"parameter `{name}` is not `TYPE = default meaning`", place=place)
+    kind, default = match["type"], match["default"]
+    if kind not in TYPES:
+        raise ModelError(
+            f"parameter `{name}` has the unknown type {kind}",
+            place=place,
+            hint=nearest_hint(kind, TYPES) or f"known types: {', '.join(TYPES)}",
+        )
+    if default is None or default.lower() == "null":
+        return Parameter(name, kind, match["about"], required=default is None)
+    try:
+        return Parameter(name, kind, match["about"], default=parse_value(default.strip("'"), kind))
+    except ValueError as error:
+        raise ModelError(f"the default of `{name}` is {error}", place=place) from error
+
+
+def _typed(parameter: Parameter, text: str, query: Query) -> object:
+    try:
+        return parse_value(text, parameter.type)
+    except ValueError as error:
+        raise QueryError(
+            f"{parameter.name} of query {query.name} is {error}", hint=f"{parameter.name}: {parameter.about}"
+        ) from error
+
+
+def parse_value(text: str, kind: str) -> object:
+    """Return the value that a text stands for.
+
+    Raises
+    ------
+    ValueError
+        Saying what the text is not: `not a number: 1O`.
+
+    >>> parse_value("2024-05-23 16:00", "TIMESTAMP")
+    datetime.datetime(2024, 5, 23, 16, 0)
+    """
+    match kind:
+        case "INTEGER" | "BIGINT":
+            return _whole_number(text, _BITS[kind])
+        case "DOUBLE":
+            try:
+                return float(text)
+            except ValueError:
+                raise ValueError(f"not a number: {text}") from None
+        case "TIMESTAMP":
+            return _timestamp(text)
+        case "BOOLEAN":
+            if text.lower() not in _TRUE | _FALSE:
+                raise ValueError(f"neither true nor false: {text}")
+            return text.lower() in _TRUE
+        case _:
+            return text
+
+
+def _whole_number(text: str, bits: int) -> int:
+    digits = text.replace("_", "")
+    if not re.fullmatch(r"[+-]?[0-9]+", digits):
+        raise ValueError(f"not a whole number: {text}")
+    number = int(digits)
+    if not -(2**bits) <= number < 2**bits:
+        raise ValueError(f"too large: {text}")
+    return number
+
+
+def _timestamp(text: str) -> datetime:
+    """Take another zone's offset off: the tables hold UTC without a zone."""
+    try:
+        time = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise ValueError(f"not a time like 2024-05-23 16:00 (UTC): {text}") from None
+    return time.astimezone(UTC).replace(tzinfo=None) if time.tzinfo else time

@@ -1,0 +1,104 @@
+"""The rows of a statement as exact text, streamed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from warehouse.serve.values import Column, column, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import duckdb
+
+    from warehouse.serve.guard import Statement
+
+Row = tuple[str | None, ...]
+
+OPENING = "FROM (\n"
+"""What stands before a query that is wrapped; positions in errors are that much too high."""
+_BATCH = 2048
+
+
+@dataclass(frozen=True)
+class Result:
+    """Columns and rows of a statement; the rows can be read once, while the connection does nothing else."""
+
+    columns: tuple[Column, ...]
+    rows: Iterator[Row]
+    connection: duckdb.DuckDBPyConnection
+    statement: Statement
+    parameters: Mapping[str, object]
+
+    def count(self) -> int:
+        """Count the rows of the statement; it runs once more for this, without fetching."""
+        if self.statement.kind != "SELECT":
+            return len(execute(self.connection, self.statement.text, self.parameters).fetchall())
+        cursor = execute(self.connection, wrap(self.statement, "SELECT count(*)"), self.parameters)
+        return int(cursor.fetchall()[0][0])
+
+    @property
+    def is_plan(self) -> bool:
+        """Whether it is what EXPLAIN says: text of many lines, not a table."""
+        return self.statement.kind == "EXPLAIN"
+
+
+def open_result(
+    connection: duckdb.DuckDBPyConnection,
+    statement: Statement,
+    parameters: Mapping[str, object] | None = None,
+    *,
+    nested_as_json: bool = False,
+) -> Result:
+    """Start a checked statement.
+
+    Parameters
+    ----------
+    connection
+        Nothing else may run on it until the rows are read.
+    statement
+        From `warehouse.serve.guard.check_read_only`.
+    parameters
+        Values of its `$name` parameters; more than it names do no harm.
+    nested_as_json
+        Whether lists and structs come as JSON, or as the engine shows them.
+    """
+    used = {name: value for name, value in (parameters or {}).items() if name in statement.parameters}
+    if statement.kind != "SELECT":
+        cursor = execute(connection, statement.text, used)
+        columns = tuple(column(name, kind, nested_as_json=False) for name, kind, *_ in cursor.description)
+        return Result(columns, map(_shown, _batches(cursor)), connection, statement, used)
+    cursor = execute(connection, wrap(statement, "LIMIT 0"), used)
+    types = [(name, kind) for name, kind, *_ in cursor.description]
+    texts = [
+        text_of(f"#{position}", kind, nested_as_json=nested_as_json)
+        for position, (_, kind) in enumerate(types, start=1)
+    ]
+    cursor = execute(connection, wrap(statement, f"SELECT {', '.join(texts)}"), used)
+    columns = tuple(column(name, kind, nested_as_json=nested_as_json) for name, kind in types)
+    return Result(columns, _batches(cursor), connection, statement, used)
+
+
+def wrap(statement: Statement, around: str) -> str:
+    """Make the statement the source of another: `FROM (...) SELECT count(*)`."""
+    return f"{OPENING}{statement.text}\n) {around}"
+
+
+def execute(
+    connection: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, object]
+) -> duckdb.DuckDBPyConnection:
+    """Start a statement, with values for its parameters where it has any."""
+    return connection.execute(sql, dict(parameters)) if parameters else connection.execute(sql)
+
+
+def _batches(cursor: duckdb.DuckDBPyConnection) -> Iterator[Row]:
+    while batch := cursor.fetchmany(_BATCH):
+        yield from batch
+
+
+def _shown(row: tuple[object, ...]) -> Row:
+    return tuple(
+        None if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+        for value in row
+    )

@@ -1,0 +1,71 @@
+"""Values as text, made by the engine, so that none loses a digit on its way through Python."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from duckdb.sqltypes import DuckDBPyType
+
+INTEGERS = frozenset(
+    {"tinyint", "smallint", "integer", "bigint", "hugeint", "utinyint", "usmallint", "uinteger", "ubigint",
+     "uhugeint", "bignum"}
+)  # fmt: skip
+NUMBERS = INTEGERS | {"decimal", "float", "double"}
+NESTED = frozenset({"list", "array", "struct", "map", "union", "variant"})
+NOT_JSON = frozenset({"nan", "-nan", "inf", "-inf"})
+"""Numbers, as the engine writes them, that JSON does not know."""
+_SECONDS_ONLY = "%Y-%m-%d %H:%M:%S.%f"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a result."""
+
+    name: str
+    kind: str
+    """`number`, `boolean`, `json` (its text is JSON already) or `text`."""
+    type: str
+    """As the engine writes it: `DECIMAL(10,2)`."""
+
+
+def column(name: str, declared: DuckDBPyType, *, nested_as_json: bool) -> Column:
+    """Say what a result's column holds, from its type in the engine."""
+    return Column(name, _kind(declared, nested_as_json=nested_as_json), str(declared))
+
+
+def text_of(reference: str, declared: DuckDBPyType, *, nested_as_json: bool = False) -> str:
+    """Return a SQL expression for the exact text of a column.
+
+    Timestamps are `YYYY-MM-DD HH:MM:SS[.ffffff]`, doubles their shortest form, all else as the engine casts.
+
+    Parameters
+    ----------
+    reference
+        The column in SQL: `#1`, or a quoted name.
+    declared
+        Its type.
+    nested_as_json
+        Whether lists and structs are written as JSON, or as the engine shows them.
+    """
+    kind = declared.id
+    plain = f"CAST({reference} AS VARCHAR)"
+    if kind in NESTED and nested_as_json:
+        return f"CAST(to_json({reference}) AS VARCHAR)"
+    if kind in ("timestamp", "timestamp_ms"):
+        return (
+            f"CASE WHEN {reference} = date_trunc('second', {reference}) THEN {plain} "
+            f"ELSE strftime({reference}, '{_SECONDS_ONLY}') END"
+        )
+    return plain
+
+
+def _kind(declared: DuckDBPyType, *, nested_as_json: bool) -> str:
+    if declared.id in NUMBERS:
+        return "number"
+    if declared.id == "boolean":
+        return "boolean"
+    if str(declared) == "JSON" or (declared.id in NESTED and nested_as_json):
+        return "json"
+    return "text"
