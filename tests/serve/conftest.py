@@ -87,8 +87,8 @@ META = """
         data_folders VARCHAR[]);
     CREATE TABLE meta.models (model VARCHAR, about VARCHAR, grain VARCHAR[], partition_column VARCHAR,
         kind VARCHAR, rows BIGINT, bytes BIGINT, file VARCHAR, sources VARCHAR);
-    CREATE TABLE meta.columns (model VARCHAR, position INTEGER, column_name VARCHAR, type VARCHAR, unit VARCHAR,
-        about VARCHAR);
+    CREATE TABLE meta.columns (model VARCHAR, position INTEGER, column_name VARCHAR, type VARCHAR,
+        unit VARCHAR, about VARCHAR);
     CREATE TABLE meta.checks (model VARCHAR, check_text VARCHAR, severity VARCHAR, status VARCHAR,
         failures BIGINT);
 """
@@ -177,6 +177,12 @@ def make_target(target: Path, data: Path, build: str = BUILD) -> Path:
     (kept / "catalogue.duckdb").write_bytes((target / "warehouse.duckdb").read_bytes())
     (kept / "manifest.json").write_text(json.dumps({"build": build, "parts": []}), encoding="utf-8")
     return target
+
+
+@pytest.fixture(scope="session")
+def publish() -> Callable[..., Path]:
+    """`make_target`, for tests that publish more than once."""
+    return make_target
 
 
 @pytest.fixture(scope="session")

@@ -5,15 +5,18 @@ import shutil
 import struct
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
 import pytest
 
 import warehouse
-from tests.serve.conftest import BUILD, make_target
 from warehouse.errors import QueryError
 from warehouse.serve.connect import connect
+
+Publish = Callable[..., Path]
+BUILD = "7f3a91c2d0e1f2a3"
 
 
 def one(connection: duckdb.DuckDBPyConnection, sql: str) -> object:
@@ -69,9 +72,9 @@ def test_a_link_out_of_the_target_is_refused(own_target: Path, tmp_path: Path) -
         connection.execute(f"FROM '{own_target}/link.csv'")
 
 
-def test_data_behind_links_is_read(tmp_path: Path) -> None:
+def test_data_behind_links_is_read(tmp_path: Path, publish: Publish) -> None:
     real = tmp_path / "elsewhere" / "release"
-    make_target(tmp_path / "warehouse", tmp_path / "data")
+    publish(tmp_path / "warehouse", tmp_path / "data")
     real.mkdir(parents=True)
     (real / "more.csv").write_text("switch,bytes\nLeaf-3,5\n", encoding="utf-8")
     (tmp_path / "data" / "linked").symlink_to(real)
@@ -129,9 +132,9 @@ def test_two_connections_share_nothing(own_target: Path, tmp_path: Path) -> None
         assert one(second, "SELECT current_setting('threads')") == 1
 
 
-def test_an_open_connection_keeps_its_build(own_target: Path, tmp_path: Path) -> None:
+def test_an_open_connection_keeps_its_build(own_target: Path, tmp_path: Path, publish: Publish) -> None:
     before = connect(own_target)
-    make_target(own_target, tmp_path / "data", build="0000000000000002")
+    publish(own_target, tmp_path / "data", build="0000000000000002")
     after = connect(own_target)
     kept = connect(own_target, build=BUILD)
     builds = [one(connection, "SELECT build_id FROM meta.build") for connection in (before, after, kept)]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -131,7 +132,7 @@ def test_a_header_is_read(tmp_path: Path) -> None:
     assert query.parameters["deep"].default is True
     assert query.parameters["name"].default == "two words"
     assert query.parameters["must"].required
-    assert query.sql.count("\n", 0, query.sql.index("SELECT")) == 9 - 1 + 1
+    assert query.sql.index("SELECT") == HEADER.count("\n") - 1
 
 
 def test_a_later_folder_replaces_a_query(tmp_path: Path) -> None:
@@ -183,19 +184,18 @@ def test_values_are_typed(tmp_path: Path) -> None:
     [
         ({}, "query mine needs must: how many\ngive --must VALUE"),
         ({"must": "x"}, "must of query mine is not a whole number: x\nmust: how many"),
-        ({"must": "9223372036854775808"}, "must of query mine is too large: 9223372036854775808\nmust: how many"),
+        ({"must": str(2**63)}, f"must of query mine is too large: {2**63}\nmust: how many"),
         ({"must": "1", "gap": "1,5"}, "gap of query mine is not a number: 1,5\ngap: seconds: at least"),
-        ({"must": "1", "deep": "perhaps"}, "deep of query mine is neither true nor false: perhaps\n.*"),
+        ({"must": "1", "deep": "perhaps"}, "deep of query mine is neither true nor false: perhaps\n*"),
         ({"must": "1", "laef": "x"}, "query mine has no parameter laef\nnearest: leaf"),
-        ({"must": "1", "zzz": "x"}, "query mine has no parameter zzz\nits parameters: leaf, gap, deep, name, must"),
+        ({"must": "1", "zzz": "x"}, "query mine has no parameter zzz\nits parameters: leaf, gap, deep, *"),
     ],
 )  # fmt: skip
 def test_a_wrong_value_is_told_in_a_sentence(tmp_path: Path, given: dict[str, str], message: str) -> None:
     query = load_queries([write(tmp_path, HEADER)])["mine"]
     with pytest.raises(QueryError) as error:
         bind(query, given)
-    assert str(error.value) == message or message.endswith(".*")
-    assert str(error.value).startswith(message.removesuffix(".*"))
+    assert fnmatchcase(str(error.value), message)
 
 
 @pytest.mark.parametrize(

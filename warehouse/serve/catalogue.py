@@ -11,7 +11,7 @@ from warehouse.errors import QueryError, nearest_hint
 from warehouse.serve import values
 from warehouse.serve.connect import connect
 from warehouse.serve.guard import check_read_only
-from warehouse.serve.mistakes import nearest_table
+from warehouse.serve.mistakes import MOVED, nearest_table
 from warehouse.serve.result import Row, open_result
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def show(target: Path, name: str, *, rows: int = 5, data_folders: Sequence[Path]
         except duckdb.Error as error:
             raise QueryError(
                 f"the rows of {relation.table.name} cannot be read: {str(error).splitlines()[0]}",
-                hint="have its files moved? -d DIR names their new place",
+                hint=MOVED,
             ) from error
     finally:
         connection.close()
@@ -164,12 +164,12 @@ def describe(connection: duckdb.DuckDBPyConnection, name: str) -> Relation:
         [full],
     ).fetchall()[0]
     columns = connection.execute(
-        'SELECT column_name, type, unit, about FROM meta.columns WHERE model = $1 ORDER BY position', [full]
+        "SELECT column_name, type, unit, about FROM meta.columns WHERE model = $1 ORDER BY position", [full]
     ).fetchall()
     checks = connection.execute(
         # a partitioned table has a result for each partition: the worst stands for all
-        'SELECT check_text, severity, arg_max(status, failures), sum(failures)::BIGINT FROM meta.checks '
-        'WHERE model = $1 GROUP BY check_text, severity ORDER BY min(rowid)',
+        "SELECT check_text, severity, arg_max(status, failures), sum(failures)::BIGINT FROM meta.checks "
+        "WHERE model = $1 GROUP BY check_text, severity ORDER BY min(rowid)",
         [full],
     ).fetchall()
     return Relation(

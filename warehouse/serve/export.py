@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 from warehouse.errors import QueryError, nearest_hint
 from warehouse.serve.catalogue import Relation, Table, describe, list_tables
 from warehouse.serve.connect import connect
+from warehouse.serve.interrupt import interruptible
+from warehouse.serve.mistakes import MOVED
 from warehouse.serve.parquet import OPTIONS, exact, literal, quoted
 from warehouse.serve.values import text_of
 
@@ -77,7 +79,8 @@ def export(
         aside.mkdir(parents=True)
         connection = connect(target, outputs=[aside], memory=memory, threads=threads)
         try:
-            _write(connection, aside, _chosen(connection, tables, everything=everything), formats)
+            chosen = _chosen(connection, tables, everything=everything)
+            interruptible(connection, lambda: _write(connection, aside, chosen, formats))
         finally:
             connection.close()
         _replace(directory, aside)
@@ -106,6 +109,8 @@ def _chosen(
 def _write(
     connection: duckdb.DuckDBPyConnection, folder: Path, tables: Sequence[Table], formats: Sequence[str]
 ) -> None:
+    import duckdb
+
     row = connection.execute("SELECT build_id FROM meta.build").fetchone()
     build = row[0] if row else None
     files = []
@@ -113,7 +118,13 @@ def _write(
         relation = describe(connection, table.name)
         for name in sorted(set(formats), key=FORMATS.index):
             path = folder / f"{table.name}.{name}"
-            rows = _copy(connection, relation, path, name)
+            try:
+                rows = _copy(connection, relation, path, name)
+            except duckdb.InterruptException:
+                raise
+            except duckdb.Error as error:
+                first = str(error).splitlines()[0]
+                raise QueryError(f"{table.name} cannot be exported: {first}", hint=MOVED) from error
             files.append(_entry(relation, path, name, rows))
     manifest = {"kind": KIND, "build": build, "files": files}
     text = json.dumps(manifest, indent=1, ensure_ascii=False) + "\n"

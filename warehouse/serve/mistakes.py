@@ -19,7 +19,7 @@ _NO_FILE_ACCESS = re.compile(r'Cannot access (?:file|directory) "(?P<path>.+?)"'
 _NO_FILES = re.compile(r'No files found that match the pattern "(?P<path>.+?)"')
 _POSITIONED = frozenset({"Parser", "Binder", "Catalog"})
 """Other errors may come from inside a view: then their position is one of the view's text."""
-_MOVED = "was the target moved? `warehouse build` writes its paths anew"
+MOVED = "was the target moved? `warehouse build` writes its paths anew"
 
 
 def line_column(text: str, offset: int) -> tuple[int, int]:
@@ -104,10 +104,10 @@ def _sentence(
     if said.get("type") == "Type":
         return f"no type {said['name']}", nearest_hint(said["name"], said.get("candidates", "").split(","))
     if match := _NO_FILE_ACCESS.search(message):
-        hint = _MOVED if "/parts/" in match["path"] else "-d DIR lets files below DIR be read"
+        hint = MOVED if "/parts/" in match["path"] else "-d DIR lets files below DIR be read"
         return f"{match['path']} is outside the target and the data folders", hint
     if match := _NO_FILES.search(message):
-        return f"no such file: {match['path']}", _MOVED
+        return f"no such file: {match['path']}", MOVED
     if "Values were not provided" in message:
         names = ", ".join(f"${name.strip()}" for name in message.rpartition(":")[2].split(","))
         return f"no value is given for {names}", "give --param name=value"

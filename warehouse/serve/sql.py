@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
 from warehouse.errors import QueryError, nearest_hint
 from warehouse.serve.connect import connect
 from warehouse.serve.guard import Statement, check_read_only
+from warehouse.serve.interrupt import interruptible
 from warehouse.serve.mistakes import from_engine
 from warehouse.serve.output import FORMATS, JSON_FORMATS, SUFFIXES, check_format, write_result
 from warehouse.serve.queries import Query, bind
@@ -70,6 +70,8 @@ def run_query(
     QueryError
         When the query is refused, is wrong or fails, or the output cannot be written.
     """
+    if output:
+        _check_output(output, target)
     text, path = _text(sql, file, query)
     given = dict(parameters or {})
     if query and limit and "limit" in query.parameters:
@@ -84,8 +86,6 @@ def run_query(
         if chosen == "table" and _tty(sink)
         else None
     )
-    if output:
-        _check_output(output, target)
     aside = _aside(output) if output and chosen == "parquet" else None
     connection = connect(
         target,
@@ -120,29 +120,15 @@ def run_query(
                         write_result(result, chosen, to, width=width, limit=rows)
                     to.flush()
 
-        return interruptible(connection, work)
+        interruptible(connection, work)
+    except KeyboardInterrupt:
+        return INTERRUPTED
     except BrokenPipeError:
         _leave_pipe(sink)
-        return 0
     finally:
         connection.close()
         if aside:
             aside.unlink(missing_ok=True)
-
-
-def interruptible(connection: duckdb.DuckDBPyConnection, work: Callable[[], None]) -> int:
-    """Do the work in a thread, so that Ctrl-C reaches the engine at once; return 0, or 130 after Ctrl-C."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(1) as pool:
-        future = pool.submit(work)
-        try:
-            future.result()
-        except KeyboardInterrupt:
-            while not future.done():  # again and again: the work may stand between two queries
-                connection.interrupt()
-                time.sleep(0.02)
-            return INTERRUPTED
     return 0
 
 
