@@ -1,8 +1,8 @@
 """Spark SQL from the models' DuckDB SQL.
 
-sqlglot's own Spark dialect writes SQL that runs and gives other rows in some eighty cases. `SparkW` corrects those
-that models may use; the others `warehouse.lint` refuses. What can be said of one node of the tree is a line in a
-table; what needs more is a function whose docstring says why.
+sqlglot's own Spark dialect writes SQL that runs and gives other rows in some eighty cases. `SparkW` corrects
+those that models may use; the others `warehouse.lint` refuses. A correction is a line in a table of nodes, or a
+function there, whose docstring says why.
 
 The session has `spark.sql.session.timeZone=UTC` and `spark.sql.ansi.enabled=true`; Spark 4.3 or later.
 """
@@ -86,7 +86,8 @@ def _extreme(name: str) -> _Translate:
         if isinstance(node.parent, exp.Window):
             self.unsupported("arg_max over a window")
         call = self.func(name, node.this, node.expression)
-        return call if isinstance(node.parent, exp.Filter) else f"{call} FILTER(WHERE {self.sql(_given(node.this))})"
+        filtered = isinstance(node.parent, exp.Filter)
+        return call if filtered else f"{call} FILTER(WHERE {self.sql(_given(node.this))})"
 
     return translate
 
@@ -106,11 +107,13 @@ def _quantile_disc(self: SparkGenerator, node: exp.PercentileDisc) -> str:
 
 def _quantile_cont(self: SparkGenerator, node: exp.PercentileCont) -> str:
     """PERCENTILE(x, q) interpolates; percentile_cont(q) WITHIN GROUP stays as it is."""
-    return self.func("PERCENTILE", node.this, node.expression) if node.expression else self.function_fallback_sql(node)
+    if not node.expression:
+        return self.function_fallback_sql(node)
+    return self.func("PERCENTILE", node.this, node.expression)
 
 
 def _filter(self: SparkGenerator, node: exp.Filter) -> str:
-    """A FILTER belongs inside of what an ordered list becomes, and joins the one of arg_max."""
+    """Move a FILTER inside of what an ordered list becomes; join it with the one of arg_max."""
     inner, where = node.this, node.expression
     if isinstance(inner, exp.ArrayAgg):
         return _ordered_list(self, inner, where)
@@ -120,7 +123,7 @@ def _filter(self: SparkGenerator, node: exp.Filter) -> str:
 
 
 def _ordered_list(self: SparkGenerator, node: exp.ArrayAgg, where: exp.Expr | None = None) -> str:
-    """COLLECT_LIST has no order, drops NULLs and gives [] for no rows: collect structs, sort them, take them apart."""
+    """COLLECT_LIST has no order, drops NULLs and gives [] for no rows: structs are collected and sorted."""
     order = node.this
     if not isinstance(order, exp.Order) or isinstance(order.this, exp.Distinct):
         self.unsupported("list() without ORDER BY, or of DISTINCT values")
@@ -143,14 +146,16 @@ def _series(self: SparkGenerator, node: exp.GenerateSeries) -> str:
     """SEQUENCE(1, 0) counts down where range(1, 1) is empty, and its elements are INT."""
     if node.args.get("step"):
         self.unsupported("range() with a step")
-    first, last = (f"CAST({self.sql(node, bound)} AS BIGINT)" for bound in ("start", "end"))
+    first, last = node.args["start"], node.args["end"]
+    some = first <= last
     if node.args.get("is_end_exclusive"):
-        last += " - 1"
-    return f"IF({first} > {last}, ARRAY(), SEQUENCE({first}, {last}))"
+        some, last = first < last, last - 1
+    sequence = self.func("SEQUENCE", exp.cast(first, exp.DType.BIGINT), last)
+    return self.func("IF", some, sequence, exp.Array())
 
 
 def _exploded(self: SparkGenerator, node: exp.Expr, rows: exp.Expr) -> str:
-    """A list as a relation: EXPLODE(..) AS r(x), LATERAL after a join, which keeps a LEFT JOIN's rows."""
+    """Write a list as a relation: EXPLODE(..) AS r(x), LATERAL in a join, which keeps a LEFT JOIN's rows."""
     alias = node.args.get("alias")
     lateral = "LATERAL " if isinstance(node.parent, exp.Join) else ""
     if not alias or not alias.columns:
@@ -160,7 +165,9 @@ def _exploded(self: SparkGenerator, node: exp.Expr, rows: exp.Expr) -> str:
 
 def _table(self: SparkGenerator, node: exp.Table) -> str:
     """range(n) r(x) in FROM: sqlglot loses its alias."""
-    return _exploded(self, node, node.this) if isinstance(node.this, exp.GenerateSeries) else self.table_sql(node)
+    if isinstance(node.this, exp.GenerateSeries):
+        return _exploded(self, node, node.this)
+    return self.table_sql(node)
 
 
 def _unnest(self: SparkGenerator, node: exp.Unnest) -> str:
@@ -180,7 +187,7 @@ def _element(self: SparkGenerator, node: exp.Bracket) -> str:
 
 
 def _regexp_replace(self: SparkGenerator, node: exp.RegexpReplace) -> str:
-    """DuckDB replaces the first match unless told 'g' and refers back by backslash, Spark replaces all, by $1."""
+    """DuckDB replaces one match unless told 'g' and refers back by a backslash, Spark replaces all, by $1."""
     if node.text("modifiers") != "g":
         self.unsupported("regexp_replace() other than with 'g'")
     replacement = node.args["replacement"]

@@ -20,10 +20,10 @@ sources: docs/formats/workbook.md
 SELECT
     f.cluster,
     t.sheet_row,
-    regexp_extract(t.switchname, '-((ST-leaf|Leaf|spine)-[0-9]+)', 1) AS switch,
+    {{ switch_name('t.switchname') }} AS switch,
     t.accessport AS port,
-    regexp_extract(t.sysname, '(GPU-[0-9]+)$', 1) AS server,
-    CAST(regexp_extract(t.sysname, 'GPU-([0-9]+)$', 1) AS INTEGER) AS server_number,
+    {{ server_name('t.sysname') }} AS server,
+    {{ number_of('t.sysname') }} AS server_number,
     t.nicname AS nic,
     t.serverip AS nic_ip,
     t.switchip AS switch_ip,

@@ -29,7 +29,7 @@ ports AS (
         port,
         min(device_name) AS device_name,
         CASE WHEN starts_with(switch, 'ST-') THEN 'storage_leaf' ELSE 'leaf' END AS role,
-        CAST(regexp_extract(switch, '([0-9]+)$', 1) AS INTEGER) AS leaf_number,
+        {{ number_of('switch') }} AS leaf_number,
         CAST(regexp_extract(port, '/([0-9]+)(:[0-9]+)?$', 1) AS INTEGER) AS port_number,
         bool_or(has_counters) AS has_counters
     FROM named

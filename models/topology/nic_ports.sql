@@ -25,7 +25,7 @@ WITH leaves AS (               -- position of a leaf in its group, 1..4
         switch,
         leaf_group,
         row_number() OVER (
-            PARTITION BY cluster, leaf_group ORDER BY CAST(regexp_extract(switch, '([0-9]+)$', 1) AS INTEGER)
+            PARTITION BY cluster, leaf_group ORDER BY {{ number_of('switch') }}
         ) AS rail
     FROM topology.switches
     WHERE role = 'leaf'

@@ -26,27 +26,25 @@ leaves AS (
         min(p.device_name) AS device_name,
         min(a.switch_ip) AS switch_ip,
         p.role,
-        CASE p.role
-            WHEN 'leaf'
-                THEN 'Leaf-' || ((p.leaf_number - 1) // 4 * 4 + 1) || '..' || ((p.leaf_number - 1) // 4 * 4 + 4)
-            ELSE 'ST-leaf-' || ((p.leaf_number - 1) // 4 * 4 + 1) || '..' || ((p.leaf_number - 1) // 4 * 4 + 4)
-        END AS leaf_group,
+        {{ leaf_group('p.switch') }} AS leaf_group,
         bool_or(p.has_counters) AS has_counters
     FROM staging.switch_ports AS p
     LEFT JOIN addresses AS a ON a.cluster = p.cluster AND a.switch = p.switch
-    GROUP BY p.cluster, p.switch, p.role, p.leaf_number
+    GROUP BY p.cluster, p.switch, p.role
 ),
 
 spines AS (
-    SELECT DISTINCT
-        cluster,
-        spine AS switch,
-        CAST(NULL AS VARCHAR) AS device_name,
+    SELECT
+        u.cluster,
+        u.spine AS switch,
+        min(l.device_name) AS device_name,
         CAST(NULL AS VARCHAR) AS switch_ip,
         'spine' AS role,
         CAST(NULL AS VARCHAR) AS leaf_group,
         false AS has_counters
-    FROM topology.uplinks
+    FROM topology.uplinks AS u
+    LEFT JOIN staging.hour_link AS l ON l.cluster = u.cluster AND l.switch = u.spine
+    GROUP BY u.cluster, u.spine
 )
 
 SELECT cluster, switch, device_name, switch_ip, role, leaf_group, has_counters

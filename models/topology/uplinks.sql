@@ -6,7 +6,7 @@ columns:
   leaf: VARCHAR leaf or storage leaf
   leaf_port: VARCHAR the uplink, a port of the leaf
   spine: VARCHAR the spine at its other end
-  spine_port: VARCHAR the spine's port; NULL where it is unknown, as for all storage leaves
+  spine_port: VARCHAR the spine's port; NULL where it is unknown, as for storage leaves without a link table
   source: VARCHAR link_table where a table states it, else inferred:uplink_formula
 checks:
   - source in ('link_table', 'inferred:uplink_formula')
@@ -14,17 +14,45 @@ sources: docs/metrics/topology.md
 --- */
 -- Ports 33..62 of Leaf-L are ten bundles of three, a bundle a spine; a spine has three ports a leaf, in order of
 -- leaves. Ports 55..64 of a storage leaf go to one spine each. No sheet states it: bytes per spine agree with it.
+WITH inferred AS (
+    SELECT
+        cluster,
+        switch AS leaf,
+        port AS leaf_port,
+        CASE port_class
+            WHEN 'uplink' THEN 'spine-' || ((port_number - 33) // 3 + 1)
+            ELSE 'spine-' || (port_number - 54)
+        END AS spine,
+        CASE port_class
+            WHEN 'uplink' THEN 'FourHundredGigE1/0/' || (3 * (leaf_number - 1) + (port_number - 33) % 3 + 1)
+        END AS spine_port
+    FROM staging.switch_ports
+    WHERE port_class IN ('uplink', 'storage_uplink')
+),
+
+either_end AS (                -- what the link tables of all hours say, seen from the leaf
+    SELECT cluster, switch AS leaf, port AS leaf_port, peer_switch AS spine, peer_port AS spine_port
+    FROM staging.hour_link
+    WHERE starts_with(peer_switch, 'spine-') AND peer_port IS NOT NULL
+    UNION ALL
+    SELECT cluster, peer_switch AS leaf, peer_port AS leaf_port, switch AS spine, port AS spine_port
+    FROM staging.hour_link
+    WHERE starts_with(switch, 'spine-') AND peer_port IS NOT NULL
+),
+
+stated AS (                    -- only where every row of an uplink says the same
+    SELECT cluster, leaf, leaf_port, min(spine) AS spine, min(spine_port) AS spine_port
+    FROM either_end
+    GROUP BY cluster, leaf, leaf_port
+    HAVING min(spine) = max(spine) AND min(spine_port) = max(spine_port)
+)
+
 SELECT
-    cluster,
-    switch AS leaf,
-    port AS leaf_port,
-    CASE port_class
-        WHEN 'uplink' THEN 'spine-' || ((port_number - 33) // 3 + 1)
-        ELSE 'spine-' || (port_number - 54)
-    END AS spine,
-    CASE port_class
-        WHEN 'uplink' THEN 'FourHundredGigE1/0/' || (3 * (leaf_number - 1) + (port_number - 33) % 3 + 1)
-    END AS spine_port,
-    'inferred:uplink_formula' AS source
-FROM staging.switch_ports
-WHERE port_class IN ('uplink', 'storage_uplink')
+    i.cluster,
+    i.leaf,
+    i.leaf_port,
+    coalesce(s.spine, i.spine) AS spine,
+    CASE WHEN s.spine IS NULL THEN i.spine_port ELSE s.spine_port END AS spine_port,
+    CASE WHEN s.spine IS NULL THEN 'inferred:uplink_formula' ELSE 'link_table' END AS source
+FROM inferred AS i
+LEFT JOIN stated AS s ON s.cluster = i.cluster AND s.leaf = i.leaf AND s.leaf_port = i.leaf_port

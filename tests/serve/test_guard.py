@@ -57,6 +57,9 @@ READING = [
     "SELECT 1; ",
     "SELECT 1; SELECT 2 -- two\n;",
     "SELECT ';' AS a, $$ ; COPY x TO 'y' $$ AS b /* ; */; ",
+    "SELECT\u00a01 AS\u3000a; SELECT '\u00a0' ;\u2003SELECT 3",
+    "\ufeffSELECT 1",
+    "SELECT 'a\r\nb';\r\nSELECT 2",
     "-- only a comment",
     "",
 ]
@@ -169,6 +172,10 @@ HOSTILE = [
     "SELECT write_log('x')",
     "SELECT getenv('HOME')",
     "SELECT 'HOME'.getenv()",
+    f"SELECT 1\0; COPY (SELECT 1) TO '{PART}'",
+    f"SELECT\u00a01;\u00a0COPY (SELECT 1) TO '{PART}'",
+    f"SELECT '\u00a0';WITH\u00a0a AS (COPY (SELECT 1) TO '{PART}') FROM a",
+    "SELECT '\udcff'",
 ]  # fmt: skip
 
 

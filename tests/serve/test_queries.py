@@ -68,17 +68,17 @@ def test_nic_tells_where_a_servers_nics_are(
     first, second = rows(connection, queries["nic"], server="gpu-1")
     assert (first["hca"], first["switch"], first["port"]) == ("mlx5_0", "Leaf-1", "TwoHundredGigE1/0/1:1")
     assert (first["rx_bytes"], first["tx_bytes"]) == ("3000", "2000")
-    assert first["spread_of_hour"] == "▁▁▂▂▃▃▄▄▅▅▆▆▇▇█"
+    assert first["spread"] == "▁▁▂▃▃▄▄▅▆▆▇█"
     assert second["status"] == "inferred"
     [only] = rows(connection, queries["nic"], server="GPU-1", hca="mlx5_1")
     assert only["nic"] == "ens11np0"
     [lost] = rows(connection, queries["nic"], server="GPU-2")
     assert (lost["status"], lost["reason"]) == ("unresolved", "no_topology_row")
     assert lost["port"] is None
-    assert lost["spread_of_hour"] is None
+    assert lost["spread"] is None
     [quiet] = rows(connection, queries["nic"], server="GPU-1", hca="mlx5_1", hour="2020-01-01")
     assert quiet["port"] == "TwoHundredGigE1/0/1:1"
-    assert quiet["rx_bytes"] is quiet["spread_of_hour"] is None
+    assert quiet["rx_bytes"] is quiet["spread"] is None
     assert rows(connection, queries["nic"], server="GPU-999") == []
 
 

@@ -84,6 +84,11 @@ def test_parameters_of_free_sql_are_text(target: Path) -> None:
     assert said(target, sql, parameters={"laef": "x"}) == "the query has no $laef\nnearest: leaf"
 
 
+def test_bytes_that_are_no_text_are_told(target: Path) -> None:
+    assert said(target, "SELECT '\udcff'") == "the query is not UTF-8 text"
+    assert said(target, "SELECT $a", parameters={"a": "\udcff"}) == "the value of a is not UTF-8 text"
+
+
 def test_statements_follow_each_other_in_a_table(target: Path) -> None:
     assert run(target, "SELECT 1 AS a; SELECT 2 AS b", format="table") == "a\n─\n1\n\nb\n─\n2\n"
     assert said(target, "SELECT 1; SELECT 2").startswith(

@@ -262,11 +262,11 @@ def print_shown(shown: Shown, stream: TextIO, *, width: int | None = None) -> No
             stream.writelines(wrapped(f"{label}: {escape(text)}", width or WIDTH))
     stream.write("\n")
     columns = [(column.name, column.type, column.unit or "", column.about) for column in relation.columns]
-    print_rows(_columns("column", "type", "unit", "meaning"), columns, stream, width=width)
+    print_rows(_columns("column", "type", "unit", "meaning"), columns, stream, width=width, wrap_last=True)
     if relation.checks:
         stream.write("\n")
         checks = [(check.status, f"{check.failures:,}", check.check) for check in relation.checks]
-        print_rows(_columns("status", "#failures", "check"), checks, stream, width=width)
+        print_rows(_columns("status", "#failures", "check"), checks, stream, width=width, wrap_last=True)
     if shown.rows:
         stream.write("\n")
         print_rows(shown.head, shown.rows, stream, width=width)

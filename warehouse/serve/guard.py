@@ -96,6 +96,7 @@ def check_read_only(
     """
     import duckdb
 
+    check_text(sql, "the query")
     try:
         found = connection.extract_statements(sql)
     except duckdb.Error as error:
@@ -104,7 +105,8 @@ def check_read_only(
     statements = []
     at = 0
     for statement in found:
-        at = sql.index(statement.query, at)
+        # the engine may have put plain spaces for others: then the text is not found, and starts where the last ended
+        at = max(at, sql.find(statement.query, at))
         start = len(sql[:at].encode())
         names = frozenset(map(str, statement.named_parameters))
         checked = Statement(_body(statement.query), start, _type(statement), names)
@@ -112,6 +114,20 @@ def check_read_only(
         statements.append(checked)
         at += len(statement.query)
     return statements
+
+
+def check_text(text: str, what: str) -> None:
+    """Refuse what a terminal or a shell passed on that is no text.
+
+    Raises
+    ------
+    QueryError
+        Where there are bytes in it that are not UTF-8.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise QueryError(f"{what} is not UTF-8 text") from error
 
 
 @dataclass(frozen=True)
@@ -140,15 +156,16 @@ class _Checker:
         if tree["error"]:  # a SELECT that the engine cannot describe: none may pass unseen
             raise QueryError(f"this query cannot be checked: {tree.get('error_message')}", hint=_READ)
         for node in _nodes(tree["statements"]):
-            if "cte_map" in node and node.get("type") not in QUERY_NODES:
-                word = str(node.get("type")).partition("_")[0]
+            kind = str(node.get("type"))
+            if ("cte_map" in node or kind.endswith("_NODE")) and kind not in QUERY_NODES:
+                word = kind.partition("_")[0]
                 raise QueryError(
                     f"{word} inside WITH is refused: a warehouse is only read", hint=_HINTS.get(word, _READ)
                 )
             if _lower(node.get("function_name")) in REFUSED_FUNCTIONS:
                 raise self.refused_function(node, node, statement)
             function = node.get("function")
-            if node.get("type") != "TABLE_FUNCTION" or not isinstance(function, dict):
+            if kind != "TABLE_FUNCTION" or not isinstance(function, dict):
                 continue
             if not TABLE_FUNCTIONS.fullmatch(_lower(function.get("function_name"))):
                 raise self.refused_function(function, node, statement)

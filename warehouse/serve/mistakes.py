@@ -125,15 +125,15 @@ def _no_column(
 
 
 def nearest_table(name: str, tables: Iterable[str]) -> str | None:
-    """Guess which table was meant, as a hint: by its full name, or by its own where no schema is given.
+    """Guess which table was meant, as a hint: by its own name, first in the schema that was named.
 
     >>> nearest_table("port_hours", ["metrics.port_hour", "raw.port_counters"])
     'nearest: metrics.port_hour'
     """
-    known = sorted(tables)
-    by_end = {table.partition(".")[2]: table for table in known}
-    full = nearest(name, known) if "." in name else None
-    found = full or by_end.get(nearest(name.rpartition(".")[2], by_end) or "")
+    schema, _, end = name.rpartition(".")
+    by_end = {table.partition(".")[2]: table for table in sorted(tables)}
+    beside = {short: full for short, full in by_end.items() if full.startswith(f"{schema}.")}
+    found = beside.get(nearest(end, beside) or "") or by_end.get(nearest(end, by_end) or "")
     return f"nearest: {found}" if found else None
 
 

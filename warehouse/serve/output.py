@@ -5,10 +5,10 @@ What comes here is exact text already; nothing is parsed or rounded again.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator
 from itertools import islice
+from json.encoder import encode_basestring
 from typing import TYPE_CHECKING, TextIO
 
 from warehouse.errors import QueryError, nearest_hint
@@ -137,7 +137,7 @@ def jsonl_lines(columns: tuple[Column, ...], rows: Iterator[Row]) -> Iterator[st
 
 
 def _objects(columns: tuple[Column, ...], rows: Iterator[Row]) -> Iterator[str]:
-    keys = [json.dumps(column.name, ensure_ascii=False) + ": " for column in columns]
+    keys = [encode_basestring(column.name) + ": " for column in columns]
     encode = [_ENCODERS[column.kind] for column in columns]
     for row in rows:
         fields = (
@@ -151,10 +151,6 @@ def _number(text: str) -> str:
     return "null" if text in NOT_JSON else text
 
 
-def _string(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
-
-
 def _json(text: str) -> str:
     """Put null for NaN and Infinity, which JSON does not know, and the rest on one line."""
     return _NOT_JSON_INSIDE.sub(lambda match: match[0] if match[0][0] == '"' else "null", text).replace(
@@ -166,7 +162,7 @@ _ENCODERS: dict[str, Callable[[str], str]] = {
     "number": _number,
     "boolean": str,
     "json": _json,
-    "text": _string,
+    "text": encode_basestring,
 }
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from warehouse.errors import QueryError, nearest_hint
 from warehouse.serve.connect import connect
-from warehouse.serve.guard import Statement, check_read_only
+from warehouse.serve.guard import Statement, check_read_only, check_text
 from warehouse.serve.interrupt import interruptible
 from warehouse.serve.mistakes import from_engine
 from warehouse.serve.output import FORMATS, JSON_FORMATS, SUFFIXES, check_format, write_result
@@ -74,6 +74,8 @@ def run_query(
         _check_output(output, target)
     text, path = _text(sql, file, query)
     given = dict(parameters or {})
+    for name, value in given.items():
+        check_text(value, f"the value of {name}")
     if query and limit and "limit" in query.parameters:
         given.setdefault("limit", str(limit))
     values: Mapping[str, object] = bind(query, given) if query else given

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 WIDTH = 80
 _GAP = 2
 """Between columns: the box's divider and one column of padding."""
-_TEXT_AT_LEAST = 24
+_TEXT_AT_LEAST, _LAST_AT_LEAST = 24, 12
 _MISSING = "NULL"
 
 
@@ -47,9 +47,12 @@ def print_rows(
     stream: TextIO,
     *,
     width: int | None = None,
-    indent: int = 0,
+    wrap_last: bool = False,
 ) -> None:
-    """Lay the rows out and print them; `indent` spaces before each line."""
+    """Lay the rows out and print them; what does not fit is named below.
+
+    With `wrap_last` the last column goes on in further lines where others are cut.
+    """
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
@@ -65,7 +68,7 @@ def print_rows(
             Text(names[position]),
             justify="right" if columns[position].kind == "number" else "left",
             width=widths[position],
-            no_wrap=True,
+            no_wrap=not (wrap_last and position == shown[-1]),
             overflow="ellipsis",
         )
     for row, line in zip(rows, texts, strict=True):
@@ -87,8 +90,8 @@ def fit(
 ) -> list[int]:
     """Give each column its width, 0 where it is left out.
 
-    Numbers are never cut. Text is cut where that lets more columns in, but not below 24 characters; what is
-    then left of the line is given back to it.
+    Numbers are never cut. Text is cut where that lets more columns in, but not below 24 characters, or 12 in
+    the last column that is shown; what is then left of the line is given back to the columns that were cut.
     """
     from rich.cells import cell_len
 
@@ -105,10 +108,11 @@ def fit(
     widths = [0] * len(natural)
     left = width
     for position, wide in enumerate(least):
-        if wide > left and any(widths):
+        long_text = columns[position].kind != "number" and natural[position] > _TEXT_AT_LEAST
+        if wide > left and any(widths) and not (long_text and left >= _LAST_AT_LEAST):
             break
         widths[position] = min(wide, left)
-        left -= wide + _GAP
+        left -= widths[position] + _GAP
     left += _GAP
     for position, wide in enumerate(widths):
         if wide and left > 0:

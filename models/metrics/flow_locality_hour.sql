@@ -1,0 +1,56 @@
+/* ---
+about: How far flows go, per hour, by the hour's flow table: within a leaf, within its group, or across groups.
+partition: hour_utc
+grain: [cluster, hour_utc, locality]
+columns:
+  cluster: VARCHAR the cluster's folder
+  hour_utc: TIMESTAMP the hour
+  locality: VARCHAR same_leaf, same_group or across_groups
+  flows: BIGINT [1] pairs of queue pairs
+  packets: BIGINT [1] packets of reads, writes and sends
+  packet_share: DOUBLE [1] of the packets of all localities
+  rtt_p50_ns: DOUBLE [ns] median round-trip time over the samples
+  rtt_p99_ns: DOUBLE [ns] 99th percentile of the round-trip time
+  nak_ratio: DOUBLE [1] negative acknowledgements over packets
+checks:
+  - locality in ('same_leaf', 'same_group', 'across_groups')
+  - total(packets) = total(staging.hour_flow.packets)
+sources: docs/metrics/flows.md
+--- */
+WITH samples AS (
+    SELECT
+        *,
+        CASE
+            WHEN source_switch = dest_switch THEN 'same_leaf'
+            WHEN {{ leaf_group('source_switch') }} = {{ leaf_group('dest_switch') }} THEN 'same_group'
+            ELSE 'across_groups'
+        END AS locality,
+        concat_ws(' ', source_ip, source_qp, dest_ip, dest_qp) AS flow
+    FROM staging.hour_flow
+),
+
+totals AS (
+    SELECT
+        cluster,
+        hour_utc,
+        locality,
+        count(DISTINCT flow) AS flows,
+        sum(packets) AS packets,
+        quantile_cont(rtt_ns, 0.5) AS rtt_p50_ns,
+        quantile_cont(rtt_ns, 0.99) AS rtt_p99_ns,
+        sum(nak_packets) AS nak_packets
+    FROM samples
+    GROUP BY cluster, hour_utc, locality
+)
+
+SELECT
+    cluster,
+    hour_utc,
+    locality,
+    flows,
+    packets,
+    packets / nullif(sum(packets) OVER (PARTITION BY cluster, hour_utc), 0) AS packet_share,
+    rtt_p50_ns,
+    rtt_p99_ns,
+    nak_packets / nullif(packets, 0) AS nak_ratio
+FROM totals

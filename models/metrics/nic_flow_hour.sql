@@ -1,0 +1,50 @@
+/* ---
+about: How many queue pairs each NIC uses and with how many others, by the hour's flow table.
+partition: hour_utc
+grain: [cluster, server, hca, hour_utc]
+columns:
+  cluster: VARCHAR the cluster's folder
+  server: VARCHAR GPU-n
+  hca: VARCHAR the adapter, mlx5_n; the NIC's address where the workbook maps no adapter to its leaf
+  hour_utc: TIMESTAMP the hour
+  queue_pairs: BIGINT [1] its own queue pairs, of flows that it sends or receives
+  peers: BIGINT [1] addresses at the other ends
+sources: docs/metrics/flows.md
+--- */
+WITH ends AS (                 -- a flow seen from either end
+    SELECT
+        cluster,
+        hour_utc,
+        source_server AS server,
+        source_switch AS switch,
+        source_ip AS ip,
+        source_qp AS qp,
+        dest_ip AS peer
+    FROM staging.hour_flow
+    UNION ALL
+    SELECT
+        cluster,
+        hour_utc,
+        dest_server AS server,
+        dest_switch AS switch,
+        dest_ip AS ip,
+        dest_qp AS qp,
+        source_ip AS peer
+    FROM staging.hour_flow
+),
+
+named AS (                     -- a server has one NIC on each leaf of its group
+    SELECT e.cluster, e.hour_utc, e.server, coalesce(n.hca, e.ip) AS hca, e.qp, e.peer
+    FROM ends AS e
+    LEFT JOIN topology.nic_ports AS n ON n.cluster = e.cluster AND n.server = e.server AND n.switch = e.switch
+)
+
+SELECT
+    cluster,
+    server,
+    hca,
+    hour_utc,
+    count(DISTINCT qp) AS queue_pairs,
+    count(DISTINCT peer) AS peers
+FROM named
+GROUP BY cluster, server, hca, hour_utc

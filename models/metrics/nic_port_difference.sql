@@ -1,0 +1,57 @@
+/* ---
+about: What a NIC says it received between its first and last reading of the hour, against what its leaf port sent it in the same seconds.
+partition: hour_utc
+grain: [cluster, server, hca, hour_utc]
+columns:
+  cluster: VARCHAR the cluster's folder
+  server: VARCHAR GPU-n
+  hca: VARCHAR the adapter, mlx5_n
+  hour_utc: TIMESTAMP the hour
+  first_utc: TIMESTAMP the NIC's first reading
+  last_utc: TIMESTAMP the NIC's last reading
+  rx_bytes: BIGINT [B] last counter less first
+  port_bytes: BIGINT [B] out of its port from the first reading's second on, up to the last's; NULL where the NIC has no port with counters
+  difference_ratio: DOUBLE [1] rx_bytes / port_bytes - 1
+checks:
+  - first_utc <= last_utc
+sources: docs/metrics/flows.md
+--- */
+WITH readings AS (
+    SELECT
+        cluster,
+        server,
+        hca,
+        hour_utc,
+        min(time_utc) AS first_utc,
+        max(time_utc) AS last_utc,
+        arg_max(received_bytes, time_utc) - arg_min(received_bytes, time_utc) AS rx_bytes
+    FROM staging.hour_nic
+    GROUP BY cluster, server, hca, hour_utc
+),
+
+sent AS (
+    SELECT r.cluster, r.server, r.hca, r.hour_utc, sum(s.rx_bytes) AS port_bytes
+    FROM readings AS r
+    JOIN metrics.nic_second AS s
+        ON
+            s.cluster = r.cluster
+            AND s.server = r.server
+            AND s.hca = r.hca
+            AND s.hour_utc = r.hour_utc
+            AND s.second_utc >= date_trunc('second', r.first_utc)
+            AND s.second_utc < date_trunc('second', r.last_utc)
+    GROUP BY r.cluster, r.server, r.hca, r.hour_utc
+)
+
+SELECT
+    r.cluster,
+    r.server,
+    r.hca,
+    r.hour_utc,
+    r.first_utc,
+    r.last_utc,
+    r.rx_bytes,
+    s.port_bytes,
+    r.rx_bytes / nullif(s.port_bytes, 0) - 1 AS difference_ratio
+FROM readings AS r
+LEFT JOIN sent AS s ON s.cluster = r.cluster AND s.server = r.server AND s.hca = r.hca AND s.hour_utc = r.hour_utc

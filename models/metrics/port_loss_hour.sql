@@ -1,0 +1,46 @@
+/* ---
+about: Packets that a port marked for congestion or lost in one hour, by the hour's link and port tables.
+partition: hour_utc
+grain: [cluster, switch, port, hour_utc]
+columns:
+  cluster: VARCHAR the cluster's folder
+  switch: VARCHAR short name of the switch, spines too
+  port: VARCHAR full name of the port
+  hour_utc: TIMESTAMP the hour
+  ecn_marked: BIGINT [1] packets marked; NULL where the link table has no row of the port
+  in_loss_packets: BIGINT [1] packets lost on the way in; NULL where the port table has no row of the port
+  out_loss_packets: BIGINT [1] packets lost on the way out; NULL likewise
+checks:
+  - total(ecn_marked) = total(staging.hour_link.ecn_marked)
+  - total(in_loss_packets) = total(staging.hour_port.in_loss_packets)
+sources: docs/metrics/flows.md
+--- */
+WITH marked AS (
+    SELECT cluster, switch, port, hour_utc, sum(ecn_marked) AS ecn_marked
+    FROM staging.hour_link
+    GROUP BY cluster, switch, port, hour_utc
+),
+
+lost AS (
+    SELECT
+        cluster,
+        switch,
+        port,
+        hour_utc,
+        sum(in_loss_packets) AS in_loss_packets,
+        sum(out_loss_packets) AS out_loss_packets
+    FROM staging.hour_port
+    GROUP BY cluster, switch, port, hour_utc
+)
+
+SELECT
+    coalesce(m.cluster, l.cluster) AS cluster,
+    coalesce(m.switch, l.switch) AS switch,
+    coalesce(m.port, l.port) AS port,
+    coalesce(m.hour_utc, l.hour_utc) AS hour_utc,
+    m.ecn_marked,
+    l.in_loss_packets,
+    l.out_loss_packets
+FROM marked AS m
+FULL JOIN lost AS l
+    ON l.cluster = m.cluster AND l.switch = m.switch AND l.port = m.port AND l.hour_utc = m.hour_utc

@@ -1,0 +1,151 @@
+/* ---
+about: Links where the workbook and the traffic contradict each other, or that carry traffic one way only. The mapping is not changed by it.
+grain: [cluster, switch, port, kind]
+columns:
+  cluster: VARCHAR the cluster's folder
+  switch: VARCHAR leaf or storage leaf
+  port: VARCHAR its port
+  kind: VARCHAR access_on_idle_400g, uplink_dead_in, uplink_dead_out or server_in_other_group
+  server: VARCHAR the server that the workbook has there; NULL on uplinks
+  nic: VARCHAR that server's NIC; NULL on uplinks
+  evidence: VARCHAR what speaks against it
+  candidate_port: VARCHAR the port of the same switch that fits instead, where exactly one does
+  hours: BIGINT [1] loaded hours of the switch; it holds in every one of them
+checks:
+  - kind in ('access_on_idle_400g', 'uplink_dead_in', 'uplink_dead_out', 'server_in_other_group')
+sources: docs/metrics/suspects.md
+--- */
+WITH loads AS (                -- what a port moved over all loaded hours, and in its most and least busy one
+    SELECT
+        cluster,
+        switch,
+        port,
+        count(*) AS hours,
+        sum(in_bytes) AS in_bytes,
+        sum(out_bytes) AS out_bytes,
+        bool_and(in_bytes >= 1000000000 AND out_bytes < in_bytes / 1000000) AS dead_out,
+        bool_and(out_bytes >= 1000000000 AND in_bytes < out_bytes / 1000000) AS dead_in
+    FROM metrics.port_hour
+    GROUP BY cluster, switch, port
+),
+
+switch_hours AS (
+    SELECT cluster, switch, count(DISTINCT hour_utc) AS hours
+    FROM metrics.port_hour
+    GROUP BY cluster, switch
+),
+
+one_way AS (
+    SELECT
+        l.cluster,
+        l.switch,
+        l.port,
+        CASE WHEN l.dead_out THEN 'uplink_dead_out' ELSE 'uplink_dead_in' END AS kind,
+        'in ' || l.in_bytes || ' B, out ' || l.out_bytes || ' B: one way is under a millionth of the other' AS evidence
+    FROM loads AS l
+    JOIN topology.ports AS p ON p.cluster = l.cluster AND p.switch = l.switch AND p.port = l.port
+    JOIN switch_hours AS h ON h.cluster = l.cluster AND h.switch = l.switch AND h.hours = l.hours
+    WHERE p.port_class IN ('uplink', 'storage_uplink') AND (l.dead_out OR l.dead_in)
+),
+
+sheet AS (                     -- rows of the topology sheet with the group that the server's number belongs to
+    SELECT
+        t.cluster,
+        t.switch,
+        t.port,
+        t.server,
+        t.nic,
+        t.server_number,
+        s.leaf_group,
+        max(g.base) AS home_base
+    FROM staging.cluster_topology AS t
+    JOIN topology.switches AS s ON s.cluster = t.cluster AND s.switch = t.switch
+    LEFT JOIN topology.leaf_groups AS g ON g.cluster = t.cluster AND g.base < t.server_number
+    GROUP BY ALL
+),
+
+misplaced AS (
+    SELECT
+        t.cluster,
+        t.switch,
+        t.port,
+        'server_in_other_group' AS kind,
+        t.server,
+        t.nic,
+        t.server || ' by its number belongs to ' || g.leaf_group || ', the sheet has it on ' || t.leaf_group AS evidence
+    FROM sheet AS t
+    JOIN topology.leaf_groups AS g ON g.cluster = t.cluster AND g.base = t.home_base
+    WHERE g.leaf_group <> t.leaf_group
+),
+
+idle_400g AS (                 -- a server's row on a port that is no access port and moves nothing
+    SELECT
+        t.cluster,
+        t.switch,
+        t.port,
+        t.server,
+        t.nic,
+        (t.server_number - g.base + 1) // 2 AS port_number
+    FROM sheet AS t
+    JOIN topology.ports AS p ON p.cluster = t.cluster AND p.switch = t.switch AND p.port = t.port
+    JOIN topology.leaf_groups AS g ON g.cluster = t.cluster AND g.leaf_group = t.leaf_group
+    JOIN loads AS l ON l.cluster = t.cluster AND l.switch = t.switch AND l.port = t.port
+    WHERE p.port_class <> 'access' AND l.in_bytes = 0 AND l.out_bytes = 0
+),
+
+unlisted AS (                  -- access ports with traffic that no row has
+    SELECT p.cluster, p.switch, p.port, w.port_number
+    FROM topology.ports AS p
+    JOIN staging.switch_ports AS w ON w.cluster = p.cluster AND w.switch = p.switch AND w.port = p.port
+    JOIN loads AS l ON l.cluster = p.cluster AND l.switch = p.switch AND l.port = p.port
+    WHERE p.port_class = 'access' AND p.server IS NULL AND l.in_bytes + l.out_bytes >= 1000000000
+),
+
+candidates AS (                -- at the physical port of the server's slot, where exactly one half is unlisted and busy
+    SELECT i.cluster, i.switch, i.port, min(u.port) AS candidate_port
+    FROM idle_400g AS i
+    JOIN unlisted AS u ON u.cluster = i.cluster AND u.switch = i.switch AND u.port_number = i.port_number
+    GROUP BY i.cluster, i.switch, i.port
+    HAVING count(*) = 1
+),
+
+found AS (
+    SELECT
+        i.cluster,
+        i.switch,
+        i.port,
+        'access_on_idle_400g' AS kind,
+        i.server,
+        i.nic,
+        'no byte either way in any hour, on a port that is no 200G access port' AS evidence,
+        c.candidate_port
+    FROM idle_400g AS i
+    LEFT JOIN candidates AS c ON c.cluster = i.cluster AND c.switch = i.switch AND c.port = i.port
+    UNION ALL
+    SELECT cluster, switch, port, kind, server, nic, evidence, CAST(NULL AS VARCHAR) AS candidate_port
+    FROM misplaced
+    UNION ALL
+    SELECT
+        cluster,
+        switch,
+        port,
+        kind,
+        CAST(NULL AS VARCHAR) AS server,
+        CAST(NULL AS VARCHAR) AS nic,
+        evidence,
+        CAST(NULL AS VARCHAR) AS candidate_port
+    FROM one_way
+)
+
+SELECT
+    f.cluster,
+    f.switch,
+    f.port,
+    f.kind,
+    f.server,
+    f.nic,
+    f.evidence,
+    f.candidate_port,
+    coalesce(h.hours, 0) AS hours
+FROM found AS f
+LEFT JOIN switch_hours AS h ON h.cluster = f.cluster AND h.switch = f.switch

@@ -1,0 +1,99 @@
+/* ---
+about: How evenly a leaf spreads its traffic over its uplinks, per hour and direction.
+partition: hour_utc
+grain: [cluster, switch, hour_utc, direction]
+columns:
+  cluster: VARCHAR the cluster's folder
+  switch: VARCHAR leaf or storage leaf
+  hour_utc: TIMESTAMP the hour
+  direction: VARCHAR in (from the spines) or out (to the spines)
+  uplinks: BIGINT [1] uplinks with counters
+  mean_bytes: DOUBLE [B] mean of the uplinks' bytes
+  cov: DOUBLE [1] population standard deviation over mean; NULL under 1e9 B mean
+  max_over_mean: DOUBLE [1] the fullest uplink over the mean; NULL under 1e9 B mean
+  jain_index: DOUBLE [1] Jain's fairness index, 1/uplinks to 1; NULL under 1e9 B mean
+  flows: BIGINT [1] flows that cross the uplinks by the hour's flow table; NULL without one
+  flow_imbalance: DOUBLE [1] FlowTracer's mean deviation from an even spread, flows shared out by bytes; NULL without flows
+checks:
+  - direction in ('in', 'out')
+  - jain_index between 0 and 1.000000001 or jain_index is null
+  - "warn: cov < 0.1 or cov is null or starts_with(switch, 'ST-')"
+sources: docs/metrics/balance.md
+--- */
+WITH uplink_bytes AS (         -- one row an uplink and direction
+    SELECT
+        h.cluster,
+        h.switch,
+        h.hour_utc,
+        d.direction,
+        CASE d.direction WHEN 'in' THEN h.in_bytes ELSE h.out_bytes END AS bytes
+    FROM metrics.port_hour AS h
+    JOIN topology.ports AS p ON p.cluster = h.cluster AND p.switch = h.switch AND p.port = h.port
+    CROSS JOIN (VALUES ('in'), ('out')) AS d (direction)
+    WHERE p.port_class IN ('uplink', 'storage_uplink')
+),
+
+sums AS (                      -- exact: sums of integers and of their squares
+    SELECT
+        cluster,
+        switch,
+        hour_utc,
+        direction,
+        count(*) AS n,
+        sum(CAST(bytes AS DECIMAL(38, 0))) AS total,
+        sum(CAST(bytes AS DECIMAL(38, 0)) * CAST(bytes AS DECIMAL(38, 0))) AS squares,
+        max(bytes) AS largest
+    FROM uplink_bytes
+    GROUP BY cluster, switch, hour_utc, direction
+),
+
+deviations AS (                -- n times the sum of distances from the mean, still in integers
+    SELECT
+        u.cluster,
+        u.switch,
+        u.hour_utc,
+        u.direction,
+        sum(abs(CAST(u.bytes AS DECIMAL(38, 0)) * s.n - s.total)) AS deviation
+    FROM uplink_bytes AS u
+    JOIN sums AS s
+        ON s.cluster = u.cluster AND s.switch = u.switch AND s.hour_utc = u.hour_utc AND s.direction = u.direction
+    GROUP BY u.cluster, u.switch, u.hour_utc, u.direction
+),
+
+crossing AS (                  -- flows whose ends are on different leaves, seen from either leaf
+    SELECT
+        f.cluster,
+        CASE d.direction WHEN 'out' THEN f.source_switch ELSE f.dest_switch END AS switch,
+        f.hour_utc,
+        d.direction,
+        count(DISTINCT concat_ws(' ', f.source_ip, f.source_qp, f.dest_ip, f.dest_qp)) AS flows
+    FROM staging.hour_flow AS f
+    CROSS JOIN (VALUES ('in'), ('out')) AS d (direction)
+    WHERE f.source_switch <> f.dest_switch
+    GROUP BY ALL
+)
+
+SELECT
+    s.cluster,
+    s.switch,
+    s.hour_utc,
+    s.direction,
+    s.n AS uplinks,
+    CAST(s.total AS DOUBLE) / s.n AS mean_bytes,
+    CASE
+        WHEN s.total >= 1000000000 * s.n
+            THEN sqrt(CAST(s.n * s.squares - s.total * s.total AS DOUBLE)) / CAST(s.total AS DOUBLE)
+    END AS cov,
+    CASE WHEN s.total >= 1000000000 * s.n THEN s.largest * s.n / CAST(s.total AS DOUBLE) END AS max_over_mean,
+    CASE
+        WHEN s.total >= 1000000000 * s.n
+            THEN CAST(s.total AS DOUBLE) * CAST(s.total AS DOUBLE) / CAST(s.n * s.squares AS DOUBLE)
+    END AS jain_index,
+    c.flows,
+    CASE WHEN c.flows > 0 AND s.total > 0 THEN CAST(v.deviation AS DOUBLE) / s.n / CAST(s.total AS DOUBLE) END
+        AS flow_imbalance
+FROM sums AS s
+JOIN deviations AS v
+    ON v.cluster = s.cluster AND v.switch = s.switch AND v.hour_utc = s.hour_utc AND v.direction = s.direction
+LEFT JOIN crossing AS c
+    ON c.cluster = s.cluster AND c.switch = s.switch AND c.hour_utc = s.hour_utc AND c.direction = s.direction

@@ -1,0 +1,39 @@
+/* ---
+about: The hour's table of links: both ends of each, with counters and ECN marks.
+partition: hour_utc
+grain: [cluster, hour_utc, file, line]
+columns:
+  cluster: VARCHAR the cluster's folder
+  hour_utc: TIMESTAMP the hour
+  file: VARCHAR the file's path in its release
+  line: INTEGER [1] line of the file, or row of the sheet
+  time_utc: TIMESTAMP start of the time that the row covers
+  device_name: VARCHAR the switch's name for itself
+  switch: VARCHAR its short name
+  port: VARCHAR its port, full name
+  peer_switch: VARCHAR the switch at the other end; NULL where a server is
+  peer_port: VARCHAR that switch's port, full name; NULL where a server's NIC is
+  oper_status: VARCHAR up or down
+  in_octets: BIGINT [B] bytes that entered
+  out_octets: BIGINT [B] bytes that left
+  ecn_marked: BIGINT [1] packets marked for congestion
+sources: docs/formats/hour_tables.md
+--- */
+SELECT
+    f.cluster,
+    f.hour_utc,
+    r.filename AS file,
+    r.line,
+    r.time_utc,
+    r.DeviceName AS device_name,
+    {{ switch_name('r.DeviceName') }} AS switch,
+    {{ port_name('r.IfAbbreviatedName') }} AS port,
+    nullif({{ switch_name('r.DstDevice') }}, '') AS peer_switch,
+    {{ port_name('r.DstPort') }} AS peer_port,
+    r.IfOperStatus AS oper_status,
+    r.in_octets,
+    r.out_octets,
+    r.ecn_marked
+FROM raw.link AS r
+JOIN raw.files AS f ON f.release_path = r.filename
+WHERE f.status IN ('read', 'partial')

@@ -1,0 +1,31 @@
+/* ---
+about: The hour's table of NIC counters: what each adapter has received and sent since it was started, about once a minute.
+partition: hour_utc
+grain: [cluster, hour_utc, file, line]
+columns:
+  cluster: VARCHAR the cluster's folder
+  hour_utc: TIMESTAMP the hour
+  file: VARCHAR the file's path in its release
+  line: INTEGER [1] line of the file, or row of the sheet
+  time_utc: TIMESTAMP when the counters were read
+  server: VARCHAR GPU-n
+  hca: VARCHAR the adapter, mlx5_n
+  host_ip: VARCHAR address of the server
+  received_bytes: BIGINT [B] bytes received so far
+  transmitted_bytes: BIGINT [B] bytes sent so far
+sources: docs/formats/hour_tables.md
+--- */
+SELECT
+    f.cluster,
+    f.hour_utc,
+    r.filename AS file,
+    r.line,
+    r.time_utc,
+    {{ server_name('r.DeviceName') }} AS server,
+    r.PortName AS hca,
+    r.Ip AS host_ip,
+    r.received_bytes,
+    r.transmitted_bytes
+FROM raw.nic AS r
+JOIN raw.files AS f ON f.release_path = r.filename
+WHERE f.status IN ('read', 'partial')

@@ -1,0 +1,33 @@
+/* ---
+about: The hour's table of switch ports by the minute, with lost packets.
+partition: hour_utc
+grain: [cluster, hour_utc, file, line]
+columns:
+  cluster: VARCHAR the cluster's folder
+  hour_utc: TIMESTAMP the hour
+  file: VARCHAR the file's path in its release
+  line: INTEGER [1] line of the file, or row of the sheet
+  time_utc: TIMESTAMP end of the minute
+  switch: VARCHAR short name of the switch
+  port: VARCHAR full name of the port
+  in_bytes: BIGINT [B] bytes that entered in the past minute
+  out_bytes: BIGINT [B] bytes that left in the past minute
+  in_loss_packets: BIGINT [1] packets lost on the way in
+  out_loss_packets: BIGINT [1] packets lost on the way out
+sources: docs/formats/hour_tables.md
+--- */
+SELECT
+    f.cluster,
+    f.hour_utc,
+    r.filename AS file,
+    r.line,
+    r.time_utc,
+    {{ switch_name('r.DeviceName') }} AS switch,
+    {{ port_name('r.PortName') }} AS port,
+    r.in_bytes,
+    r.out_bytes,
+    r.in_loss_packets,
+    r.out_loss_packets
+FROM raw.port AS r
+JOIN raw.files AS f ON f.release_path = r.filename
+WHERE f.status IN ('read', 'partial')
