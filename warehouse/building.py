@@ -80,6 +80,7 @@ def build(
     select: Sequence[str] = (),
     keep: int = KEEP,
     wait: bool = False,
+    kernels: bool = True,
 ) -> Result:
     """Build and publish.
 
@@ -95,10 +96,10 @@ def build(
             raise SettingsError(f"no such data folder: {root}", hint="give an existing folder with --data")
     _no_overlap(settings)
     with hold(settings.target, wait=wait):
-        return _build(settings, reporter, select, keep)
+        return _build(settings, reporter, select, keep, kernels=kernels)
 
 
-def _build(settings: Settings, reporter: Silent, select: Sequence[str], keep: int) -> Result:
+def _build(settings: Settings, reporter: Silent, select: Sequence[str], keep: int, *, kernels: bool) -> Result:
     project = Project.open(settings.project)
     store = Store(settings.target)
     engine: Engine = DuckDBEngine(
@@ -122,6 +123,7 @@ def _build(settings: Settings, reporter: Silent, select: Sequence[str], keep: in
             workers=max(1, min(settings.threads, settings.memory_bytes // _WORKER_MEMORY)),
             reporter=reporter,
             selected=selected,
+            kernels=kernels,
             last=_last_parts(last, store),
         )
         outcome = run.run()

@@ -28,7 +28,10 @@ def examine(settings: Settings) -> Inventory:
         if not root.exists():
             raise SettingsError(f"no such data folder: {root}", hint="give an existing folder with --data")
     with tempfile.TemporaryDirectory(prefix="warehouse-doctor-") as folder:
-        return Intake(data, known_formats(), Store(Path(folder)), cluster=settings.cluster).inventory
+        intake = Intake(
+            data, known_formats(), Store(Path(folder)), cluster=settings.cluster, leave_out=[settings.target]
+        )
+        return intake.inventory
 
 
 def _built_from(target: Path) -> tuple[Path, ...]:

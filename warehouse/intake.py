@@ -27,6 +27,7 @@ from warehouse.formats.base import (
 )
 from warehouse.formats.scan import scan, settle_duplicates
 from warehouse.model import Column
+from warehouse.report import plural
 from warehouse.store import ALL, Part, Store
 
 FILES = "raw.files"
@@ -80,6 +81,7 @@ class Intake:
         store: Store,
         *,
         cluster: str | None = None,
+        leave_out: Sequence[Path] = (),
         progress: Callable[[int], None] | None = None,
     ) -> None:
         self.formats = {one.name: one for one in formats}
@@ -87,7 +89,7 @@ class Intake:
         self._cache = store.target / "cache"
         self._cache.mkdir(parents=True, exist_ok=True)
         folders = [unpack(root, self._cache / "unpacked") if is_archive(root) else root for root in roots]
-        listed = scan(folders, formats, cluster=cluster, progress=progress)
+        listed = scan(folders, formats, cluster=cluster, leave_out=[store.target, *leave_out], progress=progress)
         hashed = Inventory(listed.roots, tuple(self._with_digests(listed.files)))
         settled = settle_duplicates(hashed)
         self.inventory = settled
@@ -101,9 +103,9 @@ class Intake:
         """Content hashes, remembered by path, size and mtime."""
         cache_file = self._cache / "digests.json"
         try:
-            known = json.loads(cache_file.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            known = {}
+            known = dict(json.loads(cache_file.read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            known = {}  # none yet, or damaged: all are hashed again
         now: dict[str, list[object]] = {}
         for file in files:
             if not file.is_read:
@@ -121,9 +123,7 @@ class Intake:
                     continue
             now[str(file.path)] = [*stamp, digest]
             yield file.but(digest=digest)
-        aside = cache_file.with_name(f".digests.{os.getpid()}")
-        aside.write_text(json.dumps(now), encoding="utf-8")
-        aside.replace(cache_file)
+        _write_aside(cache_file, now)
 
     def mend(self, files: Sequence[RawFile]) -> bool:
         """Look through CSV files line by line; those with bad lines are read from a mended copy.
@@ -134,7 +134,7 @@ class Intake:
         rejected: list[Rejected] = []
         for file in files:
             found, lines = self._mend_one(file)
-            if lines or found.status != file.status:
+            if found is not file:
                 mended[file.path] = found
                 rejected += lines
         if mended:
@@ -147,20 +147,40 @@ class Intake:
         return bool(mended)
 
     def _mend_one(self, file: RawFile) -> tuple[RawFile, list[Rejected]]:
+        """The file to read instead, and the lines that are not in it; the file itself where nothing is wrong."""
+        clean, lines, changed = self._look_through(file)
+        if not changed:
+            return file, []
+        if not lines:
+            return file.but(reason="its lines do not all end alike: read from a mended copy", clean_path=clean), []
+        first = lines[0]
+        more = f" and {plural(len(lines) - 1, 'more line')}" if len(lines) > 1 else ""
+        return file.but(status=PARTIAL, reason=f"line {first.line}: {first.reason}{more}", clean_path=clean), lines
+
+    def _look_through(self, file: RawFile) -> tuple[Path, list[Rejected], bool]:
+        """(mended copy, bad lines, whether the copy differs); remembered, since it takes seconds for a large hour."""
         one = self.formats[file.format or ""]
         assert isinstance(one, CsvFormat)
         folder = self._cache / "clean" / f"{file.digest}-{one.version}"
-        folder.mkdir(parents=True, exist_ok=True)
         name = file.path.name.removesuffix(file.path.suffix) if file.path.suffix != ".csv" else file.path.name
-        clean, aside = folder / name, folder / f".{name}.{os.getpid()}"
+        clean, noted = folder / name, folder / "lines.json"
+        try:
+            said = json.loads(noted.read_text(encoding="utf-8"))
+            lines = [Rejected(file.release_path, *line) for line in said["lines"]]
+            if clean.is_file() or not said["changed"]:
+                return clean, lines, said["changed"]
+        except (OSError, ValueError, KeyError, TypeError):
+            pass  # not looked through yet
+        folder.mkdir(parents=True, exist_ok=True)
+        aside = folder / f".{name}.{os.getpid()}"
         lines = list(one.mend(file, aside))
-        if not lines:
+        changed = bool(lines) or fingerprint.of_file(aside) != file.digest
+        if changed:
+            aside.replace(clean)
+        else:
             aside.unlink()
-            return file, []
-        aside.replace(clean)
-        first = lines[0]
-        more = f" and {len(lines) - 1:,} more lines" if len(lines) > 1 else ""
-        return file.but(status=PARTIAL, reason=f"line {first.line}: {first.reason}{more}", clean_path=clean), lines
+        _write_aside(noted, {"changed": changed, "lines": [(line.line, line.reason, line.text) for line in lines]})
+        return clean, lines, changed
 
     def formats_of(self, relation: str) -> list[Format]:
         """The formats that feed a relation of `raw`."""
@@ -320,12 +340,18 @@ def _write_lines(rows: Iterable[Mapping[str, object]], path: Path) -> None:
             stream.write(json.dumps(row, ensure_ascii=False, default=str) + "\n")
 
 
+def _write_aside(path: Path, value: object) -> None:
+    """Write a JSON file of the cache, whole or not at all."""
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    aside.write_text(json.dumps(value), encoding="utf-8")
+    aside.replace(path)
+
+
 def nothing_to_read(inventory: Inventory) -> DataError:
     """The error of data folders without a single readable file."""
-    seen = len(inventory.files)
+    where = ", ".join(str(root) for root in inventory.roots)
+    seen = plural(len(inventory.files), "file")
     return DataError(
-        f"nothing readable in {', '.join(str(root) for root in inventory.roots)}: {seen:,} files, none recognised"
-        if seen
-        else f"no files in {', '.join(str(root) for root in inventory.roots)}",
+        f"nothing readable in {where}: {seen}, none recognised" if inventory.files else f"no files in {where}",
         hint="see what was found: warehouse doctor -d DIR",
     )

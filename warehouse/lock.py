@@ -10,7 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from warehouse.errors import LockedError, WarehouseError
+from warehouse.errors import LockedError, SettingsError, WarehouseError
+
+_MISREAD = "\\?*"
+"""What the engine takes for something else in the path of a file that it writes."""
 
 
 @contextmanager
@@ -21,7 +24,13 @@ def hold(target: Path, *, wait: bool = False) -> Iterator[None]:
     ------
     LockedError
         When another process holds it and `wait` is false; names its pid.
+    WarehouseError
+        When no warehouse can be written there.
     """
+    path = str(target.absolute())
+    misread = next((mark for mark in _MISREAD if mark in path), None)
+    if misread:
+        raise SettingsError(f"a target's path cannot hold `{misread}`: {path}", hint="give another folder with --target")
     try:
         target.mkdir(parents=True, exist_ok=True)
         handle = os.open(target / "lock", os.O_RDWR | os.O_CREAT, 0o644)
@@ -38,6 +47,8 @@ def hold(target: Path, *, wait: bool = False) -> Iterator[None]:
                         f"another build holds {target}{_holder(target)}", hint="--wait waits until it ends"
                     ) from None
                 time.sleep(0.2)
+            except OSError as error:
+                raise WarehouseError(f"the target {target} cannot be locked: {error.strerror}") from error
         os.ftruncate(handle, 0)
         os.pwrite(handle, json.dumps({"pid": os.getpid()}).encode(), 0)
         yield

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import yaml
 
+from warehouse import kernels
 from warehouse.errors import ModelError, Place, nearest_hint
 
 LAYERS = ("staging", "topology", "metrics")
-KEYS = ("about", "partition", "grain", "columns", "checks", "sources", "materialize", "presorted")
+KEYS = ("about", "partition", "grain", "columns", "checks", "sources", "materialize", "kernel")
 TYPES = frozenset(
     {"BIGINT", "INTEGER", "SMALLINT", "DOUBLE", "VARCHAR", "BOOLEAN", "TIMESTAMP", "DATE", "VARCHAR[]"}
 )
@@ -66,8 +67,8 @@ class Model:
     partition: str | None = None
     materialize: str = "table"
     """`table` (parts) or `view`."""
-    presorted: bool = False
-    """The SELECT comes in the order of the grain already: it is written as it comes, and the order is verified."""
+    kernel: str | None = None
+    """A kernel of `warehouse.kernels` that gives the same rows as the SELECT."""
     checks: tuple[Check, ...] = ()
     sources: str = ""
     shown_path: str = field(default="", compare=False)
@@ -125,7 +126,7 @@ def read_model(path: Path, project: Path) -> Model:
         sql=sql,
         partition=_text(values, "partition", shown) or None,
         materialize=_text(values, "materialize", shown) or "table",
-        presorted=_flag(values.get("presorted"), shown),
+        kernel=_text(values, "kernel", shown) or None,
         checks=tuple(_check(item, shown) for item in _items(values.get("checks"), shown)),
         sources=_text(values, "sources", shown),
         shown_path=shown,
@@ -236,14 +237,6 @@ def _text(values: Mapping[str, Value], key: str, shown: str, *, required: bool =
     return " ".join(value.content.split())
 
 
-def _flag(value: Value | None, shown: str) -> bool:
-    if value is None:
-        return False
-    if value.content not in ("true", "false"):
-        raise ModelError("`presorted` is true or false", place=value.place(shown))
-    return value.content == "true"
-
-
 def _items(value: Value | None, shown: str) -> Sequence[Value]:
     if value is None or value.content == "":
         return []
@@ -313,5 +306,8 @@ def _validate(model: Model, values: Mapping[str, Value]) -> None:
                 place=place("grain" if column in model.grain else "partition"),
                 hint=nearest_hint(column, names),
             )
+    if model.kernel is not None and model.kernel not in kernels.NAMES:
+        hint = nearest_hint(model.kernel, kernels.NAMES) or f"there are: {', '.join(kernels.NAMES)}"
+        raise ModelError(f"no kernel {model.kernel}", place=place("kernel"), hint=hint)
     if model.materialize not in ("table", "view"):
         raise ModelError("`materialize` is table or view", place=place("materialize"))

@@ -21,6 +21,7 @@ from warehouse.engines.base import CsvFiles, Engine, EngineError, Parts, Scratch
 from warehouse.errors import CheckError, ModelError
 from warehouse.graph import Graph, Node, model_error
 from warehouse.intake import Intake
+from warehouse.kernels import kernel
 from warehouse.model import Check, Model
 from warehouse.plan import Key, Plan
 from warehouse.project import Project, Reference
@@ -86,6 +87,7 @@ class Run:
         workers: int,
         reporter: Reporter,
         selected: set[str] | None = None,
+        kernels: bool = True,
         last: Mapping[tuple[str, str], Part] | None = None,
     ) -> None:
         self._project = project
@@ -95,6 +97,7 @@ class Run:
         self._engine = engine
         self._workers = workers
         self._reporter = reporter
+        self._kernels = kernels
         self._wanted = _with_ancestors(graph, selected)
         self._last = last or {}
         self._plan = Plan(graph, intake)
@@ -165,15 +168,19 @@ class Run:
                 self._outcome.stale.add(key.model)
                 self._outcome.checks[key] = []
                 return part
-        sources = self._sources(key)
         try:
-            with self._engine.scratch(sources) as scratch:
-                if part is None:
-                    notes: dict[str, object] = {}
-                    part = self._store.write(
-                        key.model, key.partition, mark, lambda path: self._write(scratch, node, path, notes), notes
-                    )
-            self._outcome.checks[key] = self._check(key, node, part, sources)
+            if part is None or self._unchecked(key, node, part):
+                with self._engine.scratch(self._sources(key)) as scratch:
+                    if part is None:
+                        part = self._store.write(
+                            key.model,
+                            key.partition,
+                            mark,
+                            lambda path: self._write(scratch, node.model, node.sql, path),
+                        )
+                    scratch.add(node.name, Parts(node.model.columns, (part.path,)))
+                    self._check(scratch, key, node, part)
+            self._outcome.checks[key] = self._noted(key, node, part)
         except EngineError as error:
             raise self._blame(key, node, model_error(node.model, node.sql, error)) from error
         except CheckError as error:
@@ -185,17 +192,11 @@ class Run:
         self._reporter.finished(part, seconds, reused)
         return part
 
-    def _write(self, scratch: Scratch, node: Node, path: Path, notes: dict[str, object]) -> int:
-        """Write a part in the order of its grain: sorted, or as it comes where that is the order already."""
-        model = node.model
-        select = Select(node.sql, model.columns)
-        if model.presorted:
-            rows = scratch.write(select, path, ())
-            with self._engine.scratch({model.name: Parts(model.columns, (path,))}) as written:
-                if not written.rows(grain_check(model), 1):
-                    notes["ascends"] = True
-                    return rows
-        return scratch.write(select, path, model.grain)
+    def _write(self, scratch: Scratch, model: Model, sql: str, path: Path) -> int:
+        """Write a part in the order of its grain, from the model's kernel where it has one, else its SELECT."""
+        if model.kernel and self._kernels:
+            return scratch.write_arrays(kernel(model.kernel).rows(scratch.arrays), model.columns, path, model.grain)
+        return scratch.write(Select(sql, model.columns), path, model.grain)
 
     def _blame(self, key: Key, node: Node, error: ModelError) -> Exception:
         """A failure of a model that reads CSV files directly may be the files' fault."""
@@ -216,6 +217,7 @@ class Run:
                 "select": node.canonical,
                 "columns": [(column.name, column.type) for column in node.model.columns],
                 "grain": node.model.grain,
+                "kernel": [node.model.kernel, kernel(node.model.kernel).VERSION] if node.model.kernel else None,
                 "inputs": {read: self._digest(read, key.partition) for read in node.reads},
             }
         )
@@ -281,28 +283,31 @@ class Run:
 
     # checks ---------------------------------------------------------------------------------
 
-    def _check(self, key: Key, node: Node, part: Part, sources: Mapping[str, Source]) -> list[CheckResult]:
-        """Run the checks of a part whose results are not noted with it already."""
+    def _noted(self, key: Key, node: Node, part: Part) -> list[CheckResult]:
+        """The results that are noted with a part, of the checks that its model has now."""
         noted = part.notes.get("checks", [])
         assert isinstance(noted, list)
         known = {str(one["key"]): CheckResult(**one) for one in noted}
-        wanted = [(check, self._check_key(check, part.digest, key.partition)) for check in _all_checks(node.model)]
-        new = [check for check, mark in wanted if mark not in known]
-        if new:
-            bound = {**sources, node.name: Parts(node.model.columns, (part.path,))}
-            with self._engine.scratch(bound) as scratch:
-                found = run_checks(scratch, node.model, new, ascends=bool(part.notes.get("ascends")))
-            for check, failures in zip(new, found, strict=True):
-                mark = self._check_key(check, part.digest, key.partition)
-                known[mark] = CheckResult(check.text, check.warn, failures, mark)
-        results = [known[mark] for _, mark in wanted]
-        if new:
-            self._store.annotate(part, checks=results_to_notes(results))
-        failed = [result for result in results if result.failures and not result.warn]
+        marks = (self._check_key(check, part.digest, key.partition) for check in _all_checks(node.model))
+        return [known[mark] for mark in marks if mark in known]
+
+    def _unchecked(self, key: Key, node: Node, part: Part) -> bool:
+        """Whether a part was not checked yet, or failed."""
+        noted = self._noted(key, node, part)
+        return len(noted) < len(_all_checks(node.model)) or any(one.failures and not one.warn for one in noted)
+
+    def _check(self, scratch: Scratch, key: Key, node: Node, part: Part) -> None:
+        """Run the checks of a part and note their results with it."""
+        checks = _all_checks(node.model)
+        found = run_checks(scratch, node.model, checks)
+        results = [
+            CheckResult(check.text, check.warn, failures, self._check_key(check, part.digest, key.partition))
+            for check, failures in zip(checks, found, strict=True)
+        ]
+        self._store.annotate(part, checks=results_to_notes(results))
+        failed = next((result for result in results if result.failures and not result.warn), None)
         if failed:
-            with self._engine.scratch({**sources, node.name: Parts(node.model.columns, (part.path,))}) as scratch:
-                raise _check_error(scratch, node.model, key, failed[0])
-        return results
+            raise _check_error(scratch, node.model, key, failed)
 
     def _check_key(self, check: Check, digest: str, partition: str) -> str:
         others = [self._digest(read, partition) for read in relations_of(check)]
@@ -335,10 +340,8 @@ def _all_checks(model: Model) -> list[Check]:
     return [Check(f"{GRAIN}({', '.join(model.grain)})", model.place(1)), *model.checks]
 
 
-def run_checks(scratch: Scratch, model: Model, checks: Sequence[Check], *, ascends: bool = False) -> list[int]:
+def run_checks(scratch: Scratch, model: Model, checks: Sequence[Check]) -> list[int]:
     """The number of failing rows of each check; conditions on single rows share one scan.
-
-    `ascends` says that the rows are known to ascend by the grain, which then holds.
 
     Raises
     ------
@@ -351,7 +354,7 @@ def run_checks(scratch: Scratch, model: Model, checks: Sequence[Check], *, ascen
     for position, check in enumerate(checks):
         if check.text.startswith(f"{GRAIN}("):
             sql = f"SELECT count(*) FROM ({grain_check(model)})"
-            counts[position] = 0 if ascends else _count(scratch, sql, check)[0]
+            counts[position] = _count(scratch, sql, check)[0]
             continue
         compiled = compile_check(check, model)
         if compiled.predicate is not None:

@@ -1,8 +1,8 @@
 """Spark SQL from the models' DuckDB SQL.
 
 sqlglot's own Spark dialect writes SQL that runs and gives other rows in some eighty cases. `SparkW` corrects
-those that models may use; the others `warehouse.lint` refuses. A correction is a line in a table of nodes, or a
-function there, whose docstring says why.
+those that models may use; the others `warehouse.lint` refuses. A correction is a line in a table of nodes, or
+a function there, whose docstring says why.
 
 The session has `spark.sql.session.timeZone=UTC` and `spark.sql.ansi.enabled=true`; Spark 4.3 or later.
 """
@@ -85,7 +85,7 @@ def _extreme(name: str) -> _Translate:
             self.unsupported("arg_max(x, y, n)")
         if isinstance(node.parent, exp.Window):
             self.unsupported("arg_max over a window")
-        call = self.func(name, node.this, node.expression)
+        call = self.func(name, node.this, _nulls_largest(node.expression))
         filtered = isinstance(node.parent, exp.Filter)
         return call if filtered else f"{call} FILTER(WHERE {self.sql(_given(node.this))})"
 
@@ -94,6 +94,15 @@ def _extreme(name: str) -> _Translate:
 
 def _given(value: exp.Expr) -> exp.Expr:
     return exp.Not(this=exp.Is(this=value.copy(), expression=exp.Null()))
+
+
+def _nulls_largest(key: exp.Expr) -> exp.Expr:
+    """Put a NULL in a struct above all else, as DuckDB does; Spark has it below."""
+    if not isinstance(key, (exp.Struct, exp.Tuple)):
+        return key
+    values = [item.expression if isinstance(item, exp.PropertyEQ) else item for item in key.expressions]
+    tests = [exp.Is(this=value.copy(), expression=exp.Null()) for value in values]
+    return exp.Struct(expressions=[item for pair in zip(tests, values, strict=True) for item in pair])
 
 
 def _quantile_disc(self: SparkGenerator, node: exp.PercentileDisc) -> str:
@@ -181,8 +190,8 @@ def _unnest(self: SparkGenerator, node: exp.Unnest) -> str:
 
 def _element(self: SparkGenerator, node: exp.Bracket) -> str:
     """list[k] counts from 1, from the end where negative, and is NULL where there is none."""
-    named = [key for key in node.expressions if isinstance(key, exp.Slice) or key.is_string]
-    node.set("safe", not named)
+    if not any(isinstance(key, exp.Slice) or key.is_string for key in node.expressions):
+        node.set("safe", True)
     return self.bracket_sql(node)
 
 
@@ -220,16 +229,11 @@ def _cte(self: SparkGenerator, node: exp.CTE) -> str:
 class SparkWGenerator(SparkGenerator):
     """What differs from sqlglot's Spark, node by node."""
 
-    TYPE_MAPPING = {
-        **SparkGenerator.TYPE_MAPPING,
+    TYPE_MAPPING = SparkGenerator.TYPE_MAPPING | {
         exp.DType.TIMESTAMP: "TIMESTAMP_NTZ",  # without zone in DuckDB
         exp.DType.TIMESTAMPTZ: "TIMESTAMP_LTZ",
-        exp.DType.INT128: "DECIMAL(38, 0)",
-        exp.DType.UBIGINT: "DECIMAL(20, 0)",
-        exp.DType.UINT: "BIGINT",
     }
-    TRANSFORMS = {
-        **SparkGenerator.TRANSFORMS,
+    TRANSFORMS = SparkGenerator.TRANSFORMS | {
         exp.TimestampTrunc: _date_trunc,
         exp.DateTrunc: _date_trunc,
         exp.UnixToTime: _from_epoch,
@@ -259,5 +263,5 @@ class SparkWGenerator(SparkGenerator):
 class SparkW(Spark):
     """The dialect to write models in for Spark; it is not for reading."""
 
-    TIME_MAPPING = {**Spark.TIME_MAPPING, "SSS": "%g"}  # DuckDB's %g is milliseconds
+    TIME_MAPPING = Spark.TIME_MAPPING | {"SSS": "%g"}  # DuckDB's %g is milliseconds
     Generator = SparkWGenerator

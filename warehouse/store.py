@@ -64,7 +64,7 @@ class Store:
             if path.stat().st_size != said["bytes"]:
                 return None
             return Part(relation, partition, mark, said["digest"], said["rows"], said["bytes"], path, said["notes"])
-        except (OSError, ValueError, KeyError):
+        except (OSError, ValueError, KeyError, TypeError):
             return None
 
     def write(

@@ -37,67 +37,32 @@ checks:
 sources: docs/metrics/rates.md
 --- */
 WITH switch_polls AS (
-    SELECT p.hour_utc, p.cluster, p.switch, count(DISTINCT r.offset_ms) AS polls
-    FROM staging.port_readings AS r
-    JOIN staging.port_files AS p ON p.file_key = r.file_key
-    GROUP BY p.hour_utc, p.cluster, p.switch
-),
-
-rows_of_port AS (
-    SELECT
-        file_key,
-        count(*) AS polls,
-        sum(in_packets) AS in_packets,
-        sum(out_packets) AS out_packets,
-        count(*) FILTER (WHERE in_bytes_raw < 0 OR out_bytes_raw < 0) AS negatives
-    FROM staging.port_readings
-    GROUP BY file_key
-),
-
-ports AS (
-    SELECT
-        p.hour_utc,
-        p.cluster,
-        p.switch,
-        p.port,
-        r.polls,
-        s.polls - r.polls AS missing_polls,
-        r.in_packets,
-        r.out_packets,
-        CASE WHEN p.is_management THEN r.negatives ELSE 0 END AS wraps,
-        CASE WHEN p.is_management THEN 0 ELSE r.negatives END AS resets,
-        t.line_rate_bps
-    FROM staging.port_files AS p
-    JOIN rows_of_port AS r ON r.file_key = p.file_key
-    JOIN switch_polls AS s ON s.hour_utc = p.hour_utc AND s.cluster = p.cluster AND s.switch = p.switch
-    JOIN topology.ports AS t ON t.cluster = p.cluster AND t.switch = p.switch AND t.port = p.port
+    SELECT cluster, switch, hour_utc, count(*) AS polls
+    FROM staging.switch_polls
+    GROUP BY cluster, switch, hour_utc
 ),
 
 seen AS (                      -- how many of the hour's 3,600 seconds a port has rows for
-    SELECT cluster, switch, port, hour_utc, count(*) AS seconds, bool_or(quality = 'gap') AS has_gap
-    FROM metrics.port_second
-    GROUP BY cluster, switch, port, hour_utc
+    SELECT file_key, count(*) AS seconds, max(longest_ms) > 10000 AS has_gap
+    FROM staging.port_seconds
+    GROUP BY file_key
 ),
 
 whole_hour AS (                -- all 3,600: those that are there, and a zero for each that is not
-    SELECT cluster, switch, port, hour_utc, in_bytes, out_bytes
-    FROM metrics.port_second
+    SELECT file_key, in_bytes, out_bytes
+    FROM staging.port_seconds
     UNION ALL
-    SELECT p.cluster, p.switch, p.port, p.hour_utc, 0 AS in_bytes, 0 AS out_bytes
+    SELECT file_key, 0 AS in_bytes, 0 AS out_bytes
     FROM (
-        SELECT p.cluster, p.switch, p.port, p.hour_utc, unnest(range(3600 - coalesce(s.seconds, 0))) AS absent
-        FROM ports AS p
-        LEFT JOIN seen AS s
-            ON s.cluster = p.cluster AND s.switch = p.switch AND s.port = p.port AND s.hour_utc = p.hour_utc
-    ) AS p
+        SELECT p.file_key, unnest(range(3600 - coalesce(s.seconds, 0))) AS absent
+        FROM staging.port_files AS p
+        LEFT JOIN seen AS s ON s.file_key = p.file_key
+    ) AS zeros
 ),
 
 moved AS (
     SELECT
-        cluster,
-        switch,
-        port,
-        hour_utc,
+        file_key,
         sum(in_bytes) AS in_bytes,
         sum(out_bytes) AS out_bytes,
         quantile_cont(in_bytes, 0.5) AS in_p50,
@@ -108,7 +73,7 @@ moved AS (
         max(out_bytes) AS out_max,
         count(*) FILTER (WHERE in_bytes + out_bytes > 0) AS busy_seconds
     FROM whole_hour
-    GROUP BY cluster, switch, port, hour_utc
+    GROUP BY file_key
 )
 
 SELECT
@@ -116,37 +81,38 @@ SELECT
     p.switch,
     p.port,
     p.hour_utc,
-    p.polls,
-    p.missing_polls,
+    r.polls,
+    q.polls - r.polls AS missing_polls,
     m.in_bytes,
     m.out_bytes,
-    p.in_packets,
-    p.out_packets,
+    r.in_packets,
+    r.out_packets,
     m.in_bytes * 8 / 3600 AS in_mean_bps,
-    m.in_bytes * 8 / 3600 / p.line_rate_bps AS in_utilization,
+    m.in_bytes * 8 / 3600 / t.line_rate_bps AS in_utilization,
     m.in_p50 * 8 AS in_p50_bps,
     m.in_p99 * 8 AS in_p99_bps,
     m.in_max * 8 AS in_max_bps,
     m.out_bytes * 8 / 3600 AS out_mean_bps,
-    m.out_bytes * 8 / 3600 / p.line_rate_bps AS out_utilization,
+    m.out_bytes * 8 / 3600 / t.line_rate_bps AS out_utilization,
     m.out_p50 * 8 AS out_p50_bps,
     m.out_p99 * 8 AS out_p99_bps,
     m.out_max * 8 AS out_max_bps,
     m.busy_seconds,
-    p.wraps,
-    p.resets,
+    r.wraps,
+    r.resets,
     list_filter(
         [
             CASE WHEN s.has_gap THEN 'gap' END,
-            CASE WHEN p.missing_polls > 0 THEN 'missing_polls' END,
-            CASE WHEN s.seconds IS NULL THEN 'no_refresh' END,
-            CASE WHEN p.resets > 0 THEN 'reset' END,
-            CASE WHEN p.wraps > 0 THEN 'wrapped' END
+            CASE WHEN q.polls > r.polls THEN 'missing_polls' END,
+            CASE WHEN s.file_key IS NULL THEN 'no_refresh' END,
+            CASE WHEN r.resets > 0 THEN 'reset' END,
+            CASE WHEN r.wraps > 0 THEN 'wrapped' END
         ],
         lambda flag: flag IS NOT NULL
     ) AS flags
-FROM ports AS p
-JOIN moved AS m
-    ON m.cluster = p.cluster AND m.switch = p.switch AND m.port = p.port AND m.hour_utc = p.hour_utc
-LEFT JOIN seen AS s
-    ON s.cluster = p.cluster AND s.switch = p.switch AND s.port = p.port AND s.hour_utc = p.hour_utc
+FROM staging.port_files AS p
+JOIN staging.port_totals AS r ON r.file_key = p.file_key
+JOIN switch_polls AS q ON q.hour_utc = p.hour_utc AND q.cluster = p.cluster AND q.switch = p.switch
+JOIN topology.ports AS t ON t.cluster = p.cluster AND t.switch = p.switch AND t.port = p.port
+JOIN moved AS m ON m.file_key = p.file_key
+LEFT JOIN seen AS s ON s.file_key = p.file_key

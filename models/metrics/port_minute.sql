@@ -17,19 +17,27 @@ checks:
   - total(out_bytes) = total(metrics.port_second.out_bytes)
 sources: docs/metrics/rates.md
 --- */
+WITH minutes AS (
+    SELECT
+        file_key,
+        second // 60 AS minute,
+        sum(in_bytes) AS in_bytes,
+        sum(out_bytes) AS out_bytes,
+        sum(covered_ms) AS covered_ms,
+        max(longest_ms) AS longest_ms
+    FROM staging.port_seconds
+    GROUP BY file_key, minute
+)
+
 SELECT
-    cluster,
-    switch,
-    port,
-    date_trunc('minute', second_utc) AS minute_utc,
-    hour_utc,
-    sum(in_bytes) AS in_bytes,
-    sum(out_bytes) AS out_bytes,
-    sum(covered_ms) AS covered_ms,
-    CASE
-        WHEN bool_or(quality = 'gap') THEN 'gap'
-        WHEN bool_or(quality = 'coarse') THEN 'coarse'
-        ELSE 'fine'
-    END AS quality
-FROM metrics.port_second
-GROUP BY cluster, switch, port, minute_utc, hour_utc
+    p.cluster,
+    p.switch,
+    p.port,
+    make_timestamp(epoch_us(p.hour_utc) + CAST(m.minute AS BIGINT) * 60000000) AS minute_utc,
+    p.hour_utc,
+    m.in_bytes,
+    m.out_bytes,
+    m.covered_ms,
+    CASE WHEN m.longest_ms <= 2000 THEN 'fine' WHEN m.longest_ms <= 10000 THEN 'coarse' ELSE 'gap' END AS quality
+FROM minutes AS m
+JOIN staging.port_files AS p ON p.file_key = m.file_key

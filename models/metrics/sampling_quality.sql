@@ -18,65 +18,55 @@ checks:
   - "warn: missing_port_polls >= 0 and seconds_over_line_rate <= 10"
 sources: docs/metrics/rates.md
 --- */
-WITH poll_times AS (
-    SELECT DISTINCT p.cluster, p.switch, p.hour_utc, r.offset_ms
-    FROM staging.port_readings AS r
-    JOIN staging.port_files AS p ON p.file_key = r.file_key
-),
-
-intervals AS (
-    SELECT
-        *,
-        lead(offset_ms) OVER (PARTITION BY cluster, switch, hour_utc ORDER BY offset_ms) AS next_ms
-    FROM poll_times
+WITH intervals AS (
+    SELECT cluster, switch, hour_utc, previous_ms AS start_ms, offset_ms AS end_ms, offset_ms - previous_ms AS length_ms
+    FROM staging.switch_polls
 ),
 
 polls AS (
-    SELECT cluster, switch, hour_utc, count(*) AS polls, median(next_ms - offset_ms) AS median_poll_ms
+    SELECT cluster, switch, hour_utc, count(*) AS polls, median(length_ms) AS median_poll_ms
     FROM intervals
     GROUP BY cluster, switch, hour_utc
 ),
 
 opening_gap AS (               -- the longest of the intervals that begin in the first 300 s, the first of equals
-    SELECT cluster, switch, hour_utc, next_ms AS end_ms, next_ms - offset_ms AS length_ms
+    SELECT cluster, switch, hour_utc, end_ms, length_ms
     FROM intervals
-    WHERE offset_ms < 300000 AND next_ms IS NOT NULL
-    QUALIFY row_number() OVER (
-        PARTITION BY cluster, switch, hour_utc ORDER BY next_ms - offset_ms DESC, offset_ms
-    ) = 1
+    WHERE start_ms < 300000
+    QUALIFY row_number() OVER (PARTITION BY cluster, switch, hour_utc ORDER BY length_ms DESC, end_ms) = 1
 ),
 
-readings AS (
-    SELECT
-        p.cluster,
-        p.switch,
-        p.hour_utc,
-        count(*) FILTER (WHERE r.in_bytes_raw = 0 AND r.out_bytes_raw = 0) AS zero_rows,
-        sum(r.in_bytes_raw) FILTER (WHERE r.offset_ms = g.end_ms AND r.in_bytes_raw > 0) AS gap_bytes
-    FROM staging.port_readings AS r
-    JOIN staging.port_files AS p ON p.file_key = r.file_key
-    LEFT JOIN opening_gap AS g ON g.cluster = p.cluster AND g.switch = p.switch AND g.hour_utc = p.hour_utc
+gap_rows AS (                  -- a row after the gap carries what moved in all of it
+    SELECT p.cluster, p.switch, p.hour_utc, sum(greatest(r.in_bytes_raw, 0)) AS in_bytes
+    FROM staging.port_files AS p
+    JOIN opening_gap AS g ON g.cluster = p.cluster AND g.switch = p.switch AND g.hour_utc = p.hour_utc
+    JOIN staging.port_readings AS r ON r.file_key = p.file_key AND r.offset_ms = g.end_ms
     GROUP BY p.cluster, p.switch, p.hour_utc
 ),
 
 ports AS (
     SELECT
-        cluster,
-        switch,
-        hour_utc,
-        sum(in_bytes) AS in_bytes,
-        sum(missing_polls) AS missing_port_polls,
-        sum(wraps) AS wraps
-    FROM metrics.port_hour
-    GROUP BY cluster, switch, hour_utc
+        h.cluster,
+        h.switch,
+        h.hour_utc,
+        sum(h.in_bytes) AS in_bytes,
+        sum(h.missing_polls) AS missing_port_polls,
+        sum(h.wraps) AS wraps,
+        sum(t.zero_rows) AS zero_rows
+    FROM metrics.port_hour AS h
+    JOIN staging.port_files AS p
+        ON p.cluster = h.cluster AND p.switch = h.switch AND p.port = h.port AND p.hour_utc = h.hour_utc
+    JOIN staging.port_totals AS t ON t.file_key = p.file_key
+    GROUP BY h.cluster, h.switch, h.hour_utc
 ),
 
 over_line_rate AS (
-    SELECT s.cluster, s.switch, s.hour_utc, count(*) AS port_seconds
-    FROM metrics.port_second AS s
-    JOIN topology.ports AS p ON p.cluster = s.cluster AND p.switch = s.switch AND p.port = s.port
-    WHERE greatest(s.in_bytes, s.out_bytes) * 8 > p.line_rate_bps
-    GROUP BY s.cluster, s.switch, s.hour_utc
+    SELECT p.cluster, p.switch, p.hour_utc, count(*) AS port_seconds
+    FROM staging.port_seconds AS s
+    JOIN staging.port_files AS p ON p.file_key = s.file_key
+    JOIN topology.ports AS t ON t.cluster = p.cluster AND t.switch = p.switch AND t.port = p.port
+    WHERE greatest(s.in_bytes, s.out_bytes) * 8 > t.line_rate_bps
+    GROUP BY p.cluster, p.switch, p.hour_utc
 )
 
 SELECT
@@ -86,13 +76,13 @@ SELECT
     q.polls,
     q.median_poll_ms,
     g.length_ms / 1000 AS opening_gap_seconds,
-    coalesce(r.gap_bytes, 0) / nullif(p.in_bytes, 0) AS gap_bytes_share,
+    coalesce(r.in_bytes, 0) / nullif(p.in_bytes, 0) AS gap_bytes_share,
     p.missing_port_polls,
-    r.zero_rows,
+    p.zero_rows,
     p.wraps,
     coalesce(o.port_seconds, 0) AS seconds_over_line_rate
 FROM polls AS q
 JOIN ports AS p ON p.cluster = q.cluster AND p.switch = q.switch AND p.hour_utc = q.hour_utc
-JOIN readings AS r ON r.cluster = q.cluster AND r.switch = q.switch AND r.hour_utc = q.hour_utc
+LEFT JOIN gap_rows AS r ON r.cluster = q.cluster AND r.switch = q.switch AND r.hour_utc = q.hour_utc
 LEFT JOIN opening_gap AS g ON g.cluster = q.cluster AND g.switch = q.switch AND g.hour_utc = q.hour_utc
 LEFT JOIN over_line_rate AS o ON o.cluster = q.cluster AND o.switch = q.switch AND o.hour_utc = q.hour_utc

@@ -21,21 +21,7 @@ columns:
   flags: VARCHAR[] first, gap, missing_polls, no_refresh, reset, wrapped; see docs/glossary.md
 sources: docs/metrics/rates.md
 --- */
-WITH switch_polls AS (         -- all ports of a switch are polled together: its poll times, and the one before each
-    SELECT
-        cluster,
-        switch,
-        hour_utc,
-        offset_ms,
-        lag(offset_ms) OVER (PARTITION BY cluster, switch, hour_utc ORDER BY offset_ms) AS previous_poll_ms
-    FROM (
-        SELECT DISTINCT p.cluster, p.switch, p.hour_utc, r.offset_ms
-        FROM staging.port_readings AS r
-        JOIN staging.port_files AS p ON p.file_key = r.file_key
-    )
-),
-
-readings AS (
+WITH readings AS (
     SELECT
         *,
         lag(offset_ms) OVER (PARTITION BY file_key ORDER BY offset_ms) AS previous_ms
@@ -61,12 +47,12 @@ described AS (
         w.offset_ms - w.window_start_ms > 10000 AS is_gap,
         w.offset_ms IS NULL AS is_unrefreshed,
         r.previous_ms IS NULL AS is_first,
-        r.previous_ms < s.previous_poll_ms AS is_after_missing,
+        r.previous_ms < s.previous_ms AS is_after_missing,
         (r.in_bytes_raw < 0 OR r.out_bytes_raw < 0) AND p.is_management AS is_wrapped,
         (r.in_bytes_raw < 0 OR r.out_bytes_raw < 0) AND NOT p.is_management AS is_reset
     FROM readings AS r
     JOIN staging.port_files AS p ON p.file_key = r.file_key
-    JOIN switch_polls AS s
+    JOIN staging.switch_polls AS s
         ON
             s.cluster = p.cluster
             AND s.switch = p.switch

@@ -76,23 +76,35 @@ homes AS (                     -- the group that a server's number belongs to, a
     GROUP BY n.cluster, n.server
 ),
 
-listed_halves AS (             -- how many of a physical port's two halves the sheet gives to a server, per leaf
-    SELECT
-        cluster,
-        switch,
-        CAST(regexp_extract(port, '/([0-9]+):[0-9]+$', 1) AS INTEGER) AS port_number,
-        count(*) AS halves
-    FROM staging.cluster_topology
-    WHERE starts_with(port, 'TwoHundredGigE')
-    GROUP BY cluster, switch, port_number
+halves AS (                    -- the two halves of each physical access port: how many the sheet gives to a server,
+    SELECT                     -- and how many counter files know that it does not
+        p.cluster,
+        p.switch,
+        p.port_number,
+        count(t.port) AS listed,
+        count(*) - count(t.port) AS unlisted
+    FROM staging.switch_ports AS p
+    LEFT JOIN staging.cluster_topology AS t ON t.cluster = p.cluster AND t.switch = p.switch AND t.port = p.port
+    WHERE p.port_class = 'access'
+    GROUP BY p.cluster, p.switch, p.port_number
 ),
 
-free_halves AS (               -- halves of the slot's physical port that no row has, on the leaf with most of them
-    SELECT h.cluster, h.server, max(2 - coalesce(u.halves, 0)) AS candidates
+candidates AS (                -- ports that would fit an unresolved NIC, on the leaf of its home group with most of them
+    SELECT
+        h.cluster,
+        h.server,
+        max(
+            CASE
+                WHEN s.has_counters THEN coalesce(u.unlisted, 0)
+                WHEN h.slot <= 60 THEN 2 - coalesce(u.listed, 0)
+                ELSE 0
+            END
+        ) AS ports
     FROM homes AS h
     JOIN topology.leaf_groups AS g ON g.cluster = h.cluster AND g.base = h.base
     JOIN leaves AS l ON l.cluster = h.cluster AND l.leaf_group = g.leaf_group
-    LEFT JOIN listed_halves AS u
+    JOIN topology.switches AS s ON s.cluster = l.cluster AND s.switch = l.switch
+    LEFT JOIN halves AS u
         ON u.cluster = h.cluster AND u.switch = l.switch AND u.port_number = (h.slot + 1) // 2
     GROUP BY h.cluster, h.server
 )
@@ -112,10 +124,10 @@ SELECT
     END AS status,
     CASE
         WHEN t.port IS NOT NULL THEN NULL
-        WHEN f.candidates > 1 THEN 'ambiguous'
+        WHEN f.ports > 1 THEN 'ambiguous'
         ELSE 'no_topology_row'
     END AS reason,
     t.evidence
 FROM staging.gpu_nics AS n
 LEFT JOIN named AS t ON t.cluster = n.cluster AND t.server = n.server AND t.nic = n.nic
-LEFT JOIN free_halves AS f ON f.cluster = n.cluster AND f.server = n.server
+LEFT JOIN candidates AS f ON f.cluster = n.cluster AND f.server = n.server

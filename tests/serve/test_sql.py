@@ -210,9 +210,19 @@ def test_outputs_that_are_refused(
     assert "its folder does not exist" in said(own_target, "SELECT 1", output=tmp_path / "no" / "x.csv")
     assert "no format is known for x.foo" in said(own_target, "SELECT 1", output=tmp_path / "x.foo")
     assert said(own_target, "SELECT 1", format="parquet") == "Parquet is written to a file\n-o FILE.parquet"
+    assert said(own_target, "SELECT 1", limit=-1).startswith("the limit is -1\n")
     assert said(own_target, "SELECT 1", format="cvs") == "no format cvs\nnearest: csv"
     assert "no table for Parquet" in said(own_target, "EXPLAIN SELECT 1", output=tmp_path / "x.parquet")
     assert snapshot(own_target) == before
+
+
+def test_a_device_is_written_as_it_is(target: Path, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE) as reader:
+        run(target, "SELECT 1 AS a", output=pipe, format="csv")
+        assert reader.communicate(timeout=20)[0] == b"a\n1\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
 
 
 def test_json_is_one_array(target: Path) -> None:

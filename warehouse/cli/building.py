@@ -22,6 +22,7 @@ def add(commands: Commands) -> None:
     add_engine(one)
     one.add_argument("--keep", metavar="N", type=int, default=3, help="builds to keep (default 3)")
     one.add_argument("--wait", action="store_true", help="wait for another build of this target to end")
+    one.add_argument("--plain-sql", action="store_true", help="every model by its SELECT, none by its kernel")
     one.add_argument("--json", action="store_true", help="the result as JSON on stdout")
     one.add_argument("--quiet", action="store_true", help="say nothing but errors")
     one.set_defaults(run=run_build)
@@ -35,7 +36,7 @@ def run_build(given: argparse.Namespace) -> int:
     settled = settings(given)
     reporter = Silent() if given.quiet or given.json else Terminal(sys.stderr)
     try:
-        result = build(settled, reporter, select=given.select, keep=max(1, given.keep), wait=given.wait)
+        result = build(settled, reporter, select=given.select, keep=max(1, given.keep), wait=given.wait, kernels=not given.plain_sql)
     except Exception:
         reporter.failed(settled.target)
         raise

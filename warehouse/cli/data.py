@@ -39,8 +39,20 @@ def run_doctor(given: argparse.Namespace) -> int:
         print(json.dumps([_as_json(file) for file in found.files], indent=1, default=str))  # noqa: T201
         return 0
     lines = [*_hours(found.files), *_whole(found.files), *_not_read(found.files, given.all)]
-    print("\n".join([*lines, *_target(settled.target)]))  # noqa: T201
+    if not found.files:
+        lines.append(f"no files in {', '.join(str(root) for root in found.roots)}")
+    for line in [*lines, *_target(settled.target)]:
+        print(_on_one_line(line))  # noqa: T201
     return 0
+
+
+def _on_one_line(text: str) -> str:
+    """A line whose names cannot break it or move the cursor: control characters are written out.
+
+    >>> _on_one_line("a\\nb \\x1b[31m")
+    'a\\\\nb \\\\x1b[31m'
+    """
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 def _hours(files: Iterable[RawFile]) -> list[str]:
@@ -99,11 +111,16 @@ def _target(target: Path) -> list[str]:
     if last is None:
         return [f"target {target}: nothing built yet · warehouse build -d DIR"]
     parts = sum(path.stat().st_size for path in (target / "parts").rglob("*.parquet"))
-    file = (target / "warehouse.duckdb").stat().st_size
-    return [
+    file = target / "warehouse.duckdb"
+    there = f"{size(file.stat().st_size)} in {file.name}" if file.is_file() else f"{file.name} is missing: build again"
+    lines = [
         f"target {target}: build {last.build} of {last.published_utc} UTC, {last.engine}",
-        f"  {plural(len(last.parts), 'part')}, {size(parts)} in parts/, {size(file)} in warehouse.duckdb",
+        f"  {plural(len(last.parts), 'part')}, {size(parts)} in parts/, {there}",
     ]
+    rejected = sum(int(str(part["rows"])) for part in last.parts if part["model"] == "staging.rejected_rows")
+    if rejected:
+        lines.append(f"  {plural(rejected, 'line')} could not be read · warehouse sql 'FROM staging.rejected_rows'")
+    return lines
 
 
 def _as_json(file: RawFile) -> dict[str, object]:

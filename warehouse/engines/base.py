@@ -6,9 +6,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from warehouse.model import Column
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from warehouse.kernels import Arrays
 
 
 class EngineError(Exception):
@@ -79,7 +84,24 @@ class Scratch(Protocol):
         ...
 
     def write(self, select: Select, path: Path, order: Sequence[str]) -> int:
-        """Write the rows, cast to their contract, in this order (as they come if empty); their number."""
+        """Write the rows, cast to their contract, in this order; their number.
+
+        The bytes depend on the rows alone: not on threads, and not on how the rows came about.
+        """
+        ...
+
+    def arrays(self, sql: str) -> Arrays:
+        """The columns of a SELECT of a kernel's own, as numpy arrays."""
+        ...
+
+    def write_arrays(
+        self, chunks: Iterable[Arrays], columns: Sequence[Column], path: Path, order: Sequence[str]
+    ) -> int:
+        """Write what a kernel hands over, in this order; the number of rows."""
+        ...
+
+    def add(self, relation: str, source: Source) -> None:
+        """Bind one more relation."""
         ...
 
     def rows(self, sql: str, limit: int | None = None) -> list[tuple[object, ...]]:

@@ -13,11 +13,17 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import duckdb
 
 from warehouse.engines.base import CsvFiles, Empty, EngineError, Parsed, Parts, Select, Source
 from warehouse.model import Column
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from warehouse.kernels import Arrays
 
 _POSITIONS = ("query_location", "query_location_length")
 
@@ -92,7 +98,10 @@ def csv_scan(source: CsvFiles, *, globs: bool = False) -> str:
 
 
 def patterns(paths: Sequence[Path]) -> list[str]:
-    """The paths as few globs: one a folder and suffix where it names exactly these files, else the paths."""
+    """The paths as few globs: one a folder and suffix where it names exactly these files, else the paths.
+
+    DuckDB takes a backslash in a glob for a slash: below such a folder, too, it is the paths.
+    """
     wanted: dict[tuple[Path, str], set[str]] = {}
     for path in paths:
         suffix = path.name[path.name.index(".") :] if "." in path.name else ""
@@ -100,7 +109,7 @@ def patterns(paths: Sequence[Path]) -> list[str]:
     found = []
     for (folder, suffix), names in wanted.items():
         there = {path.name for path in folder.iterdir() if path.name.endswith(suffix)} if suffix else set()
-        if there == names:
+        if there == names and "\\" not in str(folder):
             found.append(f"{escape_glob(str(folder))}/*{suffix}")
         else:
             found += [escape_glob(str(folder / name)) for name in sorted(names)]
@@ -162,15 +171,11 @@ class DuckDBEngine:
         with self._open:  # DuckDB refuses two catalogue changes at once
             cursor.execute(f"ATTACH ':memory:' AS {catalogue}")
             cursor.execute(f"USE {catalogue}")
-            for schema in sorted({relation.partition(".")[0] for relation in sources}):
-                cursor.execute(f"CREATE SCHEMA IF NOT EXISTS {identifier(schema)}")
-            for relation, source in _views_last(sources):
-                try:
-                    cursor.execute(f"CREATE VIEW {qualified(relation)} AS {source_sql(source)}")
-                except duckdb.Error as error:
-                    raise _engine_error(error, "", 0) from error
+        scratch = DuckDBScratch(cursor)
         try:
-            yield DuckDBScratch(cursor)
+            for relation, source in _views_last(sources):
+                scratch.add(relation, source)
+            yield scratch
         finally:
             with self._open:
                 cursor.execute("USE memory")
@@ -196,6 +201,18 @@ class DuckDBScratch:
 
     def __init__(self, cursor: duckdb.DuckDBPyConnection) -> None:
         self._cursor = cursor
+        self._schemas: set[str] = set()
+
+    def add(self, relation: str, source: Source) -> None:
+        """Bind a relation as a view."""
+        schema = relation.partition(".")[0]
+        try:
+            if schema not in self._schemas:
+                self._cursor.execute(f"CREATE SCHEMA {identifier(schema)}")
+                self._schemas.add(schema)
+            self._cursor.execute(f"CREATE VIEW {qualified(relation)} AS {source_sql(source)}")
+        except duckdb.Error as error:
+            raise _engine_error(error, "", 0) from error
 
     def describe(self, sql: str) -> list[tuple[str, str]]:
         """Bind the SELECT and name its columns, without running it."""
@@ -207,10 +224,34 @@ class DuckDBScratch:
         return [(str(column[0]), str(column[1])) for column in self._cursor.description or []]
 
     def write(self, select: Select, path: Path, order: Sequence[str]) -> int:
-        """COPY the SELECT to Parquet: zstd, rows in the given order."""
+        """COPY the SELECT to Parquet: zstd, rows in the given order.
+
+        The sort also cuts the rows into equal chunks, which the bytes depend on: that makes them the same at any
+        number of threads, so that rows in order are sorted all the same.
+        """
         prefix = f"SELECT {casts(select.columns)} FROM ("
-        by = f" ORDER BY {', '.join(identifier(name) for name in order)}" if order else ""
+        by = f" ORDER BY {', '.join(identifier(name) for name in order)}"
         return _copy(self._cursor, f"{prefix}{select.sql}\n){by}", path, len(prefix), select.sql)
+
+    def arrays(self, sql: str) -> Arrays:
+        """Fetch the columns as numpy arrays."""
+        try:
+            return self._cursor.execute(sql).fetchnumpy()
+        except duckdb.Error as error:
+            raise _engine_error(error, sql, 0) from error
+
+    def write_arrays(
+        self, chunks: Iterable[Arrays], columns: Sequence[Column], path: Path, order: Sequence[str]
+    ) -> int:
+        """Gather the chunks in a table of the scratch, whose storage is compressed, and COPY it."""
+        declared = ", ".join(f"{identifier(column.name)} {column.type}" for column in columns)
+        self._cursor.execute(f"CREATE TABLE kernel_rows ({declared})")
+        for chunk in chunks:
+            self._cursor.register("kernel_chunk", {column.name: chunk[column.name] for column in columns})
+            self._cursor.execute(f"INSERT INTO kernel_rows SELECT {casts(columns)} FROM kernel_chunk")
+            self._cursor.unregister("kernel_chunk")
+        by = ", ".join(identifier(name) for name in order)
+        return _copy(self._cursor, f"SELECT * FROM kernel_rows ORDER BY {by}", path, 0, "")
 
     def rows(self, sql: str, limit: int | None = None) -> list[tuple[object, ...]]:
         """Run a SELECT and fetch."""

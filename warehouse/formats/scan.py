@@ -26,6 +26,7 @@ def scan(
     formats: Sequence[Format],
     *,
     cluster: str | None = None,
+    leave_out: Sequence[Path] = (),
     progress: Callable[[int], None] | None = None,
 ) -> Inventory:
     """List and recognise every file below `roots`.
@@ -38,6 +39,8 @@ def scan(
         In order of precedence; the first that claims a file's name and accepts its header has it.
     cluster
         The name for files that lie below no folder that looks like a cluster's.
+    leave_out
+        Folders that are no data, such as a target that lies among them.
     progress
         Called with the number of files seen, now and then.
 
@@ -52,7 +55,7 @@ def scan(
         start = root.absolute()
         if not start.exists():
             raise DataError(f"no such data folder: {root}", hint="give an existing folder with --data")
-        for path, entry in walk(start):
+        for path, entry in walk(start, leave_out):
             if path in found:
                 continue
             found[path] = _recognise(path, entry, start, formats, named)
@@ -62,12 +65,12 @@ def scan(
     return Inventory(tuple(root.absolute() for root in roots), tuple(files))
 
 
-def walk(start: Path) -> Iterator[tuple[Path, os.stat_result | OSError]]:
+def walk(start: Path, leave_out: Sequence[Path] = ()) -> Iterator[tuple[Path, os.stat_result | OSError]]:
     """Every file below `start`, sorted by folder and name, with its stat or the error of asking for it.
 
     Symlinks are followed; a folder reached twice (by device and inode) is listed once, so that a loop ends.
     """
-    visited: set[tuple[int, int]] = set()
+    visited = {(about.st_dev, about.st_ino) for about in map(Path.stat, filter(Path.exists, leave_out))}
     waiting = [start]
     while waiting:
         folder = waiting.pop()
@@ -146,6 +149,12 @@ def _recognise(
     named: _ClusterNames,
 ) -> RawFile:
     cluster, release_path = named.place(path, root)
+    if not _is_text(str(path)):
+        shown = _printable(str(path))
+        return RawFile(
+            Path(shown), _printable(release_path), 0, 0, cluster=_printable(cluster), status=SKIPPED,
+            reason="its path is not UTF-8 text",
+        )  # fmt: skip
     if isinstance(about, OSError):
         return RawFile(
             path, release_path, 0, 0, cluster=cluster, status=SKIPPED, reason=f"cannot be read: {about.strerror}"
@@ -169,6 +178,15 @@ def _recognise(
     if _PAPERS.match(path.name):
         return file.but(status=IGNORED, reason="a text for people")
     return file.but(status=UNKNOWN, reason="no known format has such a name")
+
+
+def _is_text(name: str) -> bool:
+    """Whether a name of the file system is text; one that is not holds bytes that nothing can display."""
+    return name == _printable(name)
+
+
+def _printable(name: str) -> str:
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 def settle_duplicates(inventory: Inventory) -> Inventory:

@@ -152,7 +152,11 @@ def _recorded_folders(connection: duckdb.DuckDBPyConnection, path: Path) -> list
 
 
 def _shut_in(connection: duckdb.DuckDBPyConnection, readable: Sequence[Path], *, json_errors: bool) -> None:
-    folders = ", ".join(_literal(str(path.absolute())) for path in readable if path.is_dir())
+    from warehouse.engines.duckdb import escape_glob
+
+    names = [str(path.absolute()) for path in readable if path.is_dir()]
+    # a view's glob is compared as it is written, with `[` as `[[]`
+    folders = ", ".join(_literal(name) for name in {*names, *map(escape_glob, names)})
     files = ", ".join(_literal(str(path.absolute())) for path in readable if not path.is_dir())
     connection.execute("SET enable_progress_bar = true")  # lets a shell poll query_progress()
     connection.execute("SET enable_progress_bar_print = false")

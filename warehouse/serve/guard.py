@@ -105,7 +105,7 @@ def check_read_only(
     statements = []
     at = 0
     for statement in found:
-        # the engine may have put plain spaces for others: then the text is not found, and starts where the last ended
+        # not found where the engine has put plain spaces for others: then it starts where the last one ended
         at = max(at, sql.find(statement.query, at))
         start = len(sql[:at].encode())
         names = frozenset(map(str, statement.named_parameters))

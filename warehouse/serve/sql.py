@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
@@ -12,12 +11,14 @@ from warehouse.serve.connect import connect
 from warehouse.serve.guard import Statement, check_read_only, check_text
 from warehouse.serve.interrupt import interruptible
 from warehouse.serve.mistakes import from_engine
-from warehouse.serve.output import FORMATS, JSON_FORMATS, SUFFIXES, check_format, write_result
+from warehouse.serve.output import JSON_FORMATS, write_result
+from warehouse.serve.parquet import copy_to_parquet
 from warehouse.serve.queries import Query, bind
 from warehouse.serve.result import OPENING, open_result
+from warehouse.serve.sink import aside_of, check_output, choose_format, leave_pipe, open_sink
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     import duckdb
@@ -71,24 +72,13 @@ def run_query(
         When the query is refused, is wrong or fails, or the output cannot be written.
     """
     if output:
-        _check_output(output, target)
+        check_output(output, target)
     text, path = _text(sql, file, query)
-    given = dict(parameters or {})
-    for name, value in given.items():
-        check_text(value, f"the value of {name}")
-    if query and limit and "limit" in query.parameters:
-        given.setdefault("limit", str(limit))
-    values: Mapping[str, object] = bind(query, given) if query else given
+    values = _values(query, dict(parameters or {}), limit)
     sink = stream or sys.stdout
-    chosen = _format(format, output, sink)
-    rows = (
-        (limit or None)
-        if limit is not None
-        else ROWS_ON_TERMINAL
-        if chosen == "table" and _tty(sink)
-        else None
-    )
-    aside = _aside(output) if output and chosen == "parquet" else None
+    chosen = choose_format(format, output, sink)
+    rows = _rows(limit, chosen, sink)
+    aside = aside_of(output) if output and chosen == "parquet" else None
     connection = connect(
         target,
         data_folders,
@@ -100,25 +90,21 @@ def run_query(
     try:
         statements = _statements(connection, text, path, one=chosen != "table")
         if query is None:
-            _check_names(given, statements)
+            _check_names(values, statements)
 
         def work() -> None:
             with _as_query_errors(connection, text, path) as at:
                 if aside and output:
-                    from warehouse.serve.parquet import copy_to_parquet
-
                     at(statements[0])
                     copy_to_parquet(connection, statements[0], values, aside, limit=rows)
                     aside.replace(output)
                     return
-                with _sink(output, sink) as to:
+                with open_sink(output, sink) as to:
                     for number, statement in enumerate(statements):
                         at(statement)
-                        if number:
-                            to.write("\n")
-                        result = open_result(
-                            connection, statement, values, nested_as_json=chosen in JSON_FORMATS
-                        )
+                        to.write("\n" if number else "")
+                        as_json = chosen in JSON_FORMATS
+                        result = open_result(connection, statement, values, nested_as_json=as_json)
                         write_result(result, chosen, to, width=width, limit=rows)
                     to.flush()
 
@@ -126,12 +112,31 @@ def run_query(
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        _leave_pipe(sink)
+        leave_pipe(sink)
     finally:
         connection.close()
         if aside:
             aside.unlink(missing_ok=True)
     return 0
+
+
+def _values(query: Query | None, given: dict[str, str], limit: int | None) -> Mapping[str, object]:
+    for name, value in given.items():
+        check_text(value, f"the value of {name}")
+    if query is None:
+        return given
+    if limit and "limit" in query.parameters:
+        given.setdefault("limit", str(limit))
+    return bind(query, given)
+
+
+def _rows(limit: int | None, form: str, sink: TextIO) -> int | None:
+    """Turn the limit that was given, where 0 is all, into the one that holds."""
+    if limit is None:
+        return ROWS_ON_TERMINAL if form == "table" and sink.isatty() else None
+    if limit < 0:
+        raise QueryError(f"the limit is {limit}", hint="--limit N with N above 0, or 0 for all rows")
+    return limit or None
 
 
 def _text(sql: str | None, file: Path | None, query: Query | None) -> tuple[str, Path | None]:
@@ -161,7 +166,7 @@ def _statements(
     return statements
 
 
-def _check_names(given: Mapping[str, str], statements: Sequence[Statement]) -> None:
+def _check_names(given: Iterable[str], statements: Sequence[Statement]) -> None:
     known = {name for statement in statements for name in statement.parameters}
     for name in given:
         if name not in known:
@@ -187,71 +192,3 @@ def _as_query_errors(
         raise
     except duckdb.Error as error:
         raise from_engine(error, text, connection, offset=offset, path=path) from error
-
-
-def _format(name: str | None, output: Path | None, sink: TextIO) -> str:
-    if name is not None:
-        chosen = check_format(name)
-    elif output is not None:
-        found = SUFFIXES.get(output.suffix.lower())
-        if found is None:
-            raise QueryError(f"no format is known for {output.name}", hint=f"--format {'|'.join(FORMATS)}")
-        chosen = found
-    else:
-        chosen = "table" if _tty(sink) else "csv"
-    if chosen == "parquet" and output is None:
-        raise QueryError("Parquet is written to a file", hint="-o FILE.parquet")
-    return chosen
-
-
-def _tty(stream: TextIO) -> bool:
-    return stream.isatty()
-
-
-def _check_output(output: Path, target: Path) -> None:
-    if output.is_dir():
-        raise QueryError(f"{output} is a folder", hint="-o FILE")
-    if not output.absolute().parent.is_dir():
-        raise QueryError(f"{output} cannot be written: its folder does not exist")
-    if output.resolve().is_relative_to(target.resolve()):
-        raise QueryError(
-            f"{output} lies in the target, which only `warehouse build` writes", hint="choose another place"
-        )
-
-
-def _aside(output: Path) -> Path:
-    return output.absolute().with_name(f".{output.name}.{os.getpid()}")
-
-
-@contextmanager
-def _sink(output: Path | None, sink: TextIO) -> Iterator[TextIO]:
-    """Open where text goes; a file appears whole or not at all, a pipe or device is written as it is."""
-    if output is None:
-        yield sink
-        return
-    if output.exists() and not output.is_file():
-        with output.open("w", encoding="utf-8", newline="") as stream:
-            yield stream
-        return
-    aside = _aside(output)
-    try:
-        with aside.open("w", encoding="utf-8", newline="") as stream:
-            yield stream
-        aside.replace(output)
-    except OSError as error:
-        if isinstance(error, BrokenPipeError):
-            raise
-        raise QueryError(f"{output} cannot be written: {error.strerror}") from error
-    finally:
-        aside.unlink(missing_ok=True)
-
-
-def _leave_pipe(stream: TextIO) -> None:
-    """Send what is still buffered nowhere: the reader has gone, and no one needs to be told."""
-    try:
-        descriptor = stream.fileno()
-    except (OSError, ValueError):
-        return
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, descriptor)
-    os.close(nowhere)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,16 +34,24 @@ UTC_OFFSET = timedelta(hours=8)
 """Folder names and SaveTime are China Standard Time."""
 
 _FILE_NAME = re.compile(r"^[Ll]eaf-\d+_\d+(_\d+)?\.csv(\.gz|\.zst)?$")
-_HOUR_FOLDER = re.compile(r"^\d{10}$")
-_SWITCH = re.compile(r"-((?:ST-leaf|Leaf|spine)-\d+)(?:\.|$)")
-_DEVICE = re.compile(r"^[A-Za-z0-9._-]{1,100}$")
-_PORT = re.compile(r"^[A-Za-z-]{1,40}\d+/\d+/\d+(:\d+)?$")
-_INTEGER = re.compile(r"^-?\d{1,18}$")
-_RATIO = re.compile(r"^-?\d{1,12}(\.\d{1,6})?$")
-_CLOCK = re.compile(r"^(\d{4}/\d\d/\d\d) \S+ (\d\d:\d\d:\d\d\.\d{3})$")
+_HOUR_FOLDER = re.compile(r"^\d{10}$", re.ASCII)
+_SWITCH = re.compile(r"-((?:ST-leaf|Leaf|spine)-\d+)(?:\.|$)", re.ASCII)
+_DEVICE = re.compile(r"[A-Za-z0-9._-]{1,100}")
+_PORT = re.compile(r"[A-Za-z-]{1,40}\d+/\d+/\d+(:\d+)?", re.ASCII)
+_INTEGER = r"-?\d{1,18}"
+_RATIO = r"-?\d{1,12}(?:\.\d{1,6})?"
+_KINDS = {"BIGINT": re.compile(_INTEGER, re.ASCII), "DOUBLE": re.compile(_RATIO, re.ASCII)}
+_ROW = re.compile(
+    r"(?P<date>\d{4}/\d\d/\d\d) [^\s,]+ (?P<h>[01]\d|2[0-3]):(?P<m>[0-5]\d):(?P<s>[0-5]\d)\.(?P<ms>\d{3}),"
+    rf"(?P<utc>{_INTEGER}),(?P<device>[^,]+),(?P<port>[^,]+)(?:,{_INTEGER}){{4}}(?:,{_RATIO}){{2}}\r?",
+    re.ASCII,
+)
+"""A line as published; one that differs is looked at field by field, to say how."""
 _LOOKED_AT = 30
 """Lines that are looked at for the first good row."""
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - every time of the warehouse is UTC without zone
+_HOUR_MS = 3_600_000
+_BOM = b"\xef\xbb\xbf"
 
 
 class _Row(NamedTuple):
@@ -67,7 +76,7 @@ class PortCounters:
         return _FILE_NAME.match(path.name) is not None
 
     def inspect(self, file: RawFile) -> RawFile:
-        """Compare the header; read switch, port and hour off the first good row."""
+        """Compare the header; read switch, port and hour off the first rows that agree."""
         try:
             lines = text.head(file.path).split(b"\n", _LOOKED_AT)
         except text.STREAM_ERRORS as error:
@@ -82,13 +91,13 @@ class PortCounters:
             return file.but(
                 status=SKIPPED, reason=f"no readable row below the header: {problem or 'the file ends there'}"
             )
-        hour = _EPOCH + timedelta(hours=first.time_ms // 3_600_000)
+        hour = _EPOCH + timedelta(hours=first.time_ms // _HOUR_MS)
         switch = _SWITCH.search(first.device)
-        if not _DEVICE.match(first.device) or switch is None:
+        if not _DEVICE.fullmatch(first.device) or switch is None:
             return file.but(
                 status=SKIPPED, reason=f"DeviceName {first.device[:100]!r} does not name a leaf or a spine"
             )
-        if not _PORT.match(first.port):
+        if not _PORT.fullmatch(first.port):
             return file.but(
                 status=SKIPPED,
                 reason=f"PortName {first.port[:100]!r} is not of the form TwoHundredGigE1/0/1:1",
@@ -111,23 +120,29 @@ class PortCounters:
         return found.but(status=READ, reason=None)
 
     def mend(self, file: RawFile, clean: Path) -> Iterator[Rejected]:
-        """Write the good lines to `clean`; yield the lines that are not a row of this port and hour."""
+        """Write the good lines to `clean`, all ending as the header does; yield the lines that do not belong."""
+        assert file.hour_utc is not None
+        hour = (file.hour_utc - _EPOCH) // timedelta(hours=1)
         seen: set[int] = set()
+        ending = b"\n"
         with clean.open("wb") as out:
-            out.write(HEADER.encode() + b"\n")
             for number, line, damage in text.numbered_lines(file.path):
                 if number == 1 and damage is None:
+                    ending = b"\r\n" if line.endswith(b"\r") else b"\n"
+                    out.write(HEADER.encode() + ending)
                     continue
                 row = damage or _parse(line) or "blank line"
-                problem = row if isinstance(row, str) else _misfit(row, file, seen)
+                problem = row if isinstance(row, str) else _misfit(row, file, hour, seen)
                 if problem:
                     yield Rejected(file.release_path, number, problem, line.decode("utf-8", "replace")[:500])
                 else:
-                    out.write(line.rstrip(b"\r") + b"\n")
+                    out.write(line.rstrip(b"\r") + ending)
 
 
 def _header_problem(line: bytes) -> str | None:
     """What is wrong with the header line, or None."""
+    if line.startswith(_BOM):
+        return "the header starts with a byte order mark: save the file as plain UTF-8"
     try:
         names = line.decode("utf-8").rstrip("\r").split(",")
     except UnicodeDecodeError:
@@ -148,39 +163,54 @@ def _header_problem(line: bytes) -> str | None:
 def _parse(line: bytes) -> _Row | str | None:
     """The row, what is wrong with it, or None for a blank line."""
     try:
-        fields = line.decode("utf-8").rstrip("\r").split(",")
+        decoded = line.decode("utf-8")
     except UnicodeDecodeError:
         return "not UTF-8 text"
+    found = _ROW.fullmatch(decoded)
+    if found is None:
+        return _what_is_wrong(decoded.rstrip("\r"))
+    midnight = _midnight_ms(found["date"])
+    time_ms = int(found["utc"])
+    clock_ms = (int(found["h"]) * 3600 + int(found["m"]) * 60 + int(found["s"])) * 1000 + int(found["ms"])
+    if midnight is None or midnight + clock_ms != time_ms:
+        return _CLOCKS_DISAGREE
+    return _Row(time_ms, found["device"], found["port"])
+
+
+_CLOCKS_DISAGREE = "SaveTime is not SaveTimeUTC + 8 h"
+
+
+@lru_cache(maxsize=100)
+def _midnight_ms(date: str) -> int | None:
+    """The UTC milliseconds at which a local day begins; None for a day that no calendar has."""
+    try:
+        local = datetime.strptime(date, "%Y/%m/%d")  # noqa: DTZ007
+    except ValueError:
+        return None
+    return (local - _EPOCH - UTC_OFFSET) // timedelta(milliseconds=1)
+
+
+def _what_is_wrong(line: str) -> str | None:
+    """Why a line is no row, or None for a blank one."""
+    fields = line.split(",")
     if fields == [""]:
         return None
     if len(fields) != len(COLUMNS):
         return f"{len(fields)} fields instead of {len(COLUMNS)}"
-    for name, value in zip(COLUMNS, fields, strict=True):
-        kind = COLUMNS[name]
-        if (kind == "BIGINT" and not _INTEGER.match(value)) or (
-            kind == "DOUBLE" and not _RATIO.match(value)
-        ):
+    for (name, kind), value in zip(COLUMNS.items(), fields, strict=True):
+        if kind in _KINDS and not _KINDS[kind].fullmatch(value):
             return f"{name} is not a number: {value[:40]!r}"
-    return _Row(int(fields[1]), fields[2], fields[3]) if _clocks_agree(fields) else "SaveTime is not SaveTimeUTC + 8 h"
+        if not value:
+            return f"{name} is blank"
+    return _CLOCKS_DISAGREE
 
 
-def _clocks_agree(fields: list[str]) -> bool:
-    clock = _CLOCK.match(fields[0])
-    if clock is None:
-        return False
-    try:
-        local = datetime.strptime(" ".join(clock.groups()), "%Y/%m/%d %H:%M:%S.%f")  # noqa: DTZ007
-    except ValueError:
-        return False
-    return local - UTC_OFFSET == _EPOCH + timedelta(milliseconds=int(fields[1]))
-
-
-def _misfit(row: _Row, file: RawFile, seen: set[int]) -> str | None:
+def _misfit(row: _Row, file: RawFile, hour: int, seen: set[int]) -> str | None:
     """Why a well-formed row does not belong in this file, or None; remembers its time."""
     if (row.device, row.port) != (file.device, file.port):
-        return f"a row of {row.device} {row.port} in the file of {file.device} {file.port}"
-    if _EPOCH + timedelta(hours=row.time_ms // 3_600_000) != file.hour_utc:
-        at = datetime.fromtimestamp(row.time_ms / 1000, UTC)
+        return f"a row of {row.device[:100]} {row.port[:100]} in the file of {file.device} {file.port}"
+    if row.time_ms // _HOUR_MS != hour:
+        at = _EPOCH + timedelta(milliseconds=row.time_ms)
         return f"its time, {at:%Y-%m-%d %H:%M:%S} UTC, is outside the file's hour"
     if row.time_ms in seen:
         return "a second row of the same time"
@@ -200,14 +230,24 @@ def _stated_hour(path: Path) -> datetime | None:
 
 
 def _first_row(lines: list[bytes]) -> tuple[_Row | None, str | None]:
-    """The first good row, and what is wrong with the line above it, if one is."""
+    """The first row that a second one confirms in port and hour, and the first line that is wrong above that.
+
+    One row alone could be a stray of another file. Where no two agree, the first one counts.
+    """
+    seen: dict[tuple[str, str, int], _Row] = {}
     problem = None
     for number, line in enumerate(lines, start=2):
         row = _parse(line)
-        if isinstance(row, _Row):
-            return row, problem
-        problem = problem or f"line {number}: {row or 'blank line'}"
-    return None, problem
+        if not isinstance(row, _Row):
+            problem = problem or f"line {number}: {row or 'blank line'}"
+            continue
+        holds = (row.device, row.port, row.time_ms // _HOUR_MS)
+        if seen and holds not in seen:
+            problem = problem or f"line {number}: a row of another port or hour"
+        if holds in seen:
+            return seen[holds], problem
+        seen[holds] = row
+    return next(iter(seen.values()), None), problem
 
 
 PORT_COUNTERS = PortCounters()

@@ -7,12 +7,13 @@ in or repaired here; gaps and contradictions are for the models to say.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
 
 from warehouse.errors import DataError, Place
 from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, RawRelation, Rejected
 from warehouse.formats.zhejiang import xlsx
-from warehouse.formats.zhejiang.headers import Columns, ignored_columns
+from warehouse.formats.zhejiang.headers import Columns, Row, ignored_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -83,17 +84,16 @@ class TopologyWorkbook:
         One good sheet makes the file `partial`; with none it is no topology workbook.
         """
         try:
-            with xlsx.opened(file.path) as book:
-                tables = [book.table(sheet.titles, sheet.columns) for sheet in _SHEETS.values()]
+            tables = list(_tables(file.path, file.bytes, file.mtime_ns).values())
         except DataError as error:
             return file.but(status=SKIPPED, reason=error.message)
         problems = [table.problem for table in tables if table.problem]
         if len(problems) == len(tables):
             return file.but(status=SKIPPED, reason=f"not a topology workbook: {', '.join(problems)}")
         read = [
-            f"only sheet {table.titles[0]!r} is read" for table in tables if problems and not table.problem
+            f"only sheet {table.title!r} is read" for table in tables if problems and not table.problem
         ]
-        extra = [name for table in tables if not table.problem for name in table.header.ignored]
+        extra = [name for table in tables if not table.problem for name in table.ignored]
         reason = "; ".join([*read, *problems, *ignored_columns(extra)])
         return file.but(status=PARTIAL if problems else READ, reason=reason or None)
 
@@ -109,20 +109,52 @@ class TopologyWorkbook:
         """
         sheet = _SHEETS[relation]
         for file in files:
-            with xlsx.opened(file.read_path) as book:
-                table = book.table(sheet.titles, sheet.columns)
-                if table.problem:
-                    if file.status == READ:
-                        raise DataError(f"changed while it was read: {table.problem}", place=Place(file.path))
-                    continue
-                for row in table.rows():
-                    problem = row.problem
-                    if problem is None and not any(row.values[name] for name in sheet.identifying):
-                        problem = sheet.anonymous
-                    if problem:
-                        reject.append(Rejected(file.release_path, row.number, problem, row.text))
-                    else:
-                        yield {**row.values, "sheet_row": row.number, "filename": str(file.read_path)}
+            try:
+                now = file.path.stat()
+            except OSError as error:
+                raise DataError(f"cannot be read: {error.strerror}", place=Place(file.path)) from error
+            table = _tables(file.path, now.st_size, now.st_mtime_ns)[relation]
+            if table.problem:
+                if file.status == READ:
+                    raise DataError(f"changed while it was read: {table.problem}", place=Place(file.path))
+                continue
+            for row in table.rows:
+                problem = row.problem
+                if problem is None and not any(row.values[name] for name in sheet.identifying):
+                    problem = sheet.anonymous
+                if problem:
+                    reject.append(Rejected(file.release_path, row.number, problem, row.text))
+                else:
+                    yield {**row.values, "sheet_row": row.number, "filename": str(file.read_path)}
+
+
+class _Table(NamedTuple):
+    """A sheet that was read."""
+
+    title: str
+    problem: str | None
+    ignored: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+
+@lru_cache(maxsize=2)
+def _tables(path: Path, size: int, mtime_ns: int) -> Mapping[str, _Table]:
+    """Read both sheets at once: opening a workbook costs more than its few thousand rows.
+
+    Size and time are only there to tell a changed file from the one that was read before.
+    """
+    found = {}
+    with xlsx.opened(path) as book:
+        for name, sheet in _SHEETS.items():
+            table = book.table(sheet.titles, sheet.columns)
+            good = table.problem is None
+            found[name] = _Table(
+                table.titles[0] if table.titles else "",
+                table.problem,
+                tuple(table.header.ignored) if good else (),
+                tuple(table.rows()) if good else (),
+            )
+    return found
 
 
 WORKBOOK = TopologyWorkbook()

@@ -1,0 +1,70 @@
+/* ---
+about: What every port moved in each second that one of its windows touches, as narrow as it can be kept. A window's bytes are spread evenly over it, in whole bytes that add up to the window's exactly. Read metrics.port_second for names and times.
+partition: hour_utc
+grain: [file_key, second]
+kernel: port_seconds       # the same rows in numpy; this SELECT is the definition
+columns:
+  file_key: BIGINT [1] the port and hour, see staging.port_files
+  hour_utc: TIMESTAMP the hour
+  second: INTEGER [s] second of the hour
+  in_bytes: BIGINT [B] bytes that entered the switch in this second
+  out_bytes: BIGINT [B] bytes that left the switch in this second
+  covered_ms: INTEGER [ms] how much of the second windows cover
+  longest_ms: INTEGER [ms] the longest window that touches the second
+checks:
+  # what was stored and what the seconds add up to, port by port
+  - none: WITH spread AS (SELECT file_key, sum(in_bytes) AS in_bytes, sum(out_bytes) AS out_bytes FROM this GROUP BY file_key)
+      SELECT * FROM staging.port_totals AS t LEFT JOIN spread AS s USING (file_key)
+      WHERE t.in_bytes <> coalesce(s.in_bytes, 0) OR t.out_bytes <> coalesce(s.out_bytes, 0)
+  - covered_ms between 1 and 1000 and in_bytes >= 0 and out_bytes >= 0 and second between 0 and 3599
+sources: docs/metrics/rates.md
+--- */
+WITH windows AS (              -- a poll in the very first millisecond still has a window of one
+    SELECT
+        file_key,
+        hour_utc,
+        window_start_ms AS start_ms,
+        greatest(offset_ms, window_start_ms + 1) AS end_ms,
+        in_bytes,
+        out_bytes
+    FROM staging.port_windows
+),
+
+touched AS (                   -- a row a window and second that it touches
+    SELECT
+        file_key,
+        hour_utc,
+        start_ms,
+        end_ms,
+        end_ms - start_ms AS length_ms,
+        in_bytes,
+        out_bytes,
+        unnest(range(start_ms // 1000, (end_ms - 1) // 1000 + 1)) AS second
+    FROM windows
+),
+
+pieces AS (                    -- the piece of the window inside the second, as offsets from the window's start
+    SELECT
+        file_key,
+        hour_utc,
+        second,
+        length_ms,
+        greatest(second * 1000, start_ms) - start_ms AS a,
+        least(second * 1000 + 1000, end_ms) - start_ms AS b,
+        in_bytes // length_ms AS in_whole,
+        in_bytes % length_ms AS in_rest,
+        out_bytes // length_ms AS out_whole,
+        out_bytes % length_ms AS out_rest
+    FROM touched
+)
+
+SELECT                         -- floor(bytes * b / length) - floor(bytes * a / length), without overflow
+    file_key,
+    hour_utc,
+    second,
+    sum(in_whole * (b - a) + in_rest * b // length_ms - in_rest * a // length_ms) AS in_bytes,
+    sum(out_whole * (b - a) + out_rest * b // length_ms - out_rest * a // length_ms) AS out_bytes,
+    sum(b - a) AS covered_ms,
+    max(length_ms) AS longest_ms
+FROM pieces
+GROUP BY file_key, hour_utc, second

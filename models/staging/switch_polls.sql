@@ -1,0 +1,27 @@
+/* ---
+about: The poll times of each switch. All its ports are polled together; a port without a row at a poll was above line rate.
+partition: hour_utc
+grain: [cluster, switch, hour_utc, offset_ms]
+columns:
+  cluster: VARCHAR the cluster's folder
+  switch: VARCHAR short name of the switch
+  hour_utc: TIMESTAMP the hour
+  offset_ms: INTEGER [ms] time of the poll since the start of the hour
+  previous_ms: INTEGER [ms] time of the poll before; NULL for the first
+checks:
+  - previous_ms < offset_ms or previous_ms is null
+sources: docs/metrics/rates.md
+--- */
+WITH polls AS (
+    SELECT DISTINCT p.cluster, p.switch, p.hour_utc, r.offset_ms
+    FROM staging.port_readings AS r
+    JOIN staging.port_files AS p ON p.file_key = r.file_key
+)
+
+SELECT
+    cluster,
+    switch,
+    hour_utc,
+    offset_ms,
+    lag(offset_ms) OVER (PARTITION BY cluster, switch, hour_utc ORDER BY offset_ms) AS previous_ms
+FROM polls

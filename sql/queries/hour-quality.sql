@@ -1,0 +1,10 @@
+/* ---
+about: How well each switch was observed in an hour: polls, opening gap, missing polls, wraps.
+params:
+  hour: TIMESTAMP = null the hour (UTC); the latest where left out
+--- */
+SELECT switch, polls, median_poll_ms, opening_gap_seconds AS gap_seconds, round(gap_bytes_share, 4) AS gap_share,
+    missing_port_polls AS missing, wraps, seconds_over_line_rate AS over_rate, zero_rows, hour_utc, cluster
+FROM metrics.sampling_quality
+WHERE hour_utc = coalesce($hour::TIMESTAMP, (SELECT max(hour_utc) FROM metrics.sampling_quality))
+ORDER BY cluster, regexp_extract(switch, '^(.*?)[0-9]*$', 1), length(switch), switch

@@ -1,0 +1,106 @@
+"""What tests share: a sample release, one build of it, the real files, and the command line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import pytest
+
+import warehouse
+from warehouse.cli import main
+from warehouse.sample import SampleOptions, write_sample
+from warehouse.settings import KEYS
+
+SETTINGS = tuple(f"WAREHOUSE_{key.upper()}" for key in KEYS)
+
+
+class Said(NamedTuple):
+    """How a command ended."""
+
+    status: int
+    out: str
+    err: str
+
+
+class Command(Protocol):
+    """`command("build", "-d", folder)`, in a working folder of the test's own."""
+
+    def __call__(self, *arguments: str | Path, cwd: Path | None = None) -> Said: ...
+
+
+@pytest.fixture(autouse=True)
+def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests see no settings of the person who runs them."""
+    for variable in SETTINGS:
+        monkeypatch.delenv(variable, raising=False)
+
+
+@pytest.fixture(scope="session")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The root of a small release: two hours of which seven minutes are recorded, all traps planted."""
+    root = tmp_path_factory.mktemp("sample")
+    write_sample(root, SampleOptions(hours=2, seconds=420))
+    return root
+
+
+@pytest.fixture(scope="session")
+def built(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The target of the sample's build; tests that change it copy nothing from it, they build their own."""
+    target = tmp_path_factory.mktemp("built") / "warehouse"
+    warehouse.build(sample, target)
+    return target
+
+
+@pytest.fixture(scope="session")
+def real() -> Path:
+    """The folder of the real releases; tests that ask for it are skipped where there is none."""
+    given = os.environ.get("WAREHOUSE_REAL")
+    folder = Path(given) if given else Path(__file__).parents[1] / "data" / "real"
+    if not (folder / "zhejiang").is_dir():
+        pytest.skip("no real files at hand: set WAREHOUSE_REAL, or lay them out in data/real")
+    return folder
+
+
+@pytest.fixture
+def run_cli(tmp_path: Path) -> Command:
+    """Runs `python -m warehouse` as a process of its own, where warnings are errors."""
+
+    def run(*arguments: str | Path, cwd: Path | None = None) -> Said:
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-m", "warehouse", *map(str, arguments)],
+            cwd=cwd or tmp_path,
+            env={name: value for name, value in os.environ.items() if name not in SETTINGS},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=120,
+            check=False,
+        )
+        assert "Traceback" not in done.stderr, done.stderr
+        return Said(done.returncode, done.stdout, done.stderr)
+
+    return run
+
+
+@pytest.fixture
+def command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Command:
+    """The same within this process, for tests that run many commands; an error that is no sentence is raised."""
+
+    def run(*arguments: str | Path, cwd: Path | None = None) -> Said:
+        monkeypatch.chdir(cwd or tmp_path)
+        capsys.readouterr()
+        try:
+            status = main([str(argument) for argument in arguments])
+        except SystemExit as end:  # argparse
+            status = end.code if isinstance(end.code, int) else 1
+        said = capsys.readouterr()
+        return Said(status, said.out, said.err)
+
+    return run

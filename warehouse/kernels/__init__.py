@@ -1,0 +1,40 @@
+"""Kernels: the rows of a model in numpy, for the few models where that costs a fraction of the SELECT.
+
+The SELECT stays the definition. A model names its kernel in the front matter; a test proves that both give
+the same rows, to the bit, and `warehouse build --plain-sql` builds without any. A kernel reads through the
+engine, chunk by chunk, and hands over arrays in the order of the model's grain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import numpy
+
+Arrays = Mapping[str, "numpy.ndarray"]
+Read = Callable[[str], Arrays]
+"""Runs a SELECT of the kernel's own; the columns as arrays."""
+
+
+class Kernel(Protocol):
+    """What a module of this package offers."""
+
+    VERSION: int
+    """Raised when its rows change: it is part of the fingerprint."""
+
+    def rows(self, read: Read) -> Iterator[Arrays]:
+        """The model's columns, chunk by chunk, ascending by its grain."""
+        ...
+
+
+NAMES = ("port_seconds",)
+
+
+def kernel(name: str) -> Kernel:
+    """The kernel of that name; KeyError where there is none."""
+    if name not in NAMES:
+        raise KeyError(name)
+    return import_module(f"warehouse.kernels.{name}")  # type: ignore[return-value]

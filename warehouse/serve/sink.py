@@ -1,0 +1,80 @@
+"""Where a result goes: a terminal, a pipe, or a file that appears whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TextIO
+
+from warehouse.errors import QueryError
+from warehouse.serve.output import FORMATS, SUFFIXES, check_format
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+def choose_format(name: str | None, output: Path | None, stream: TextIO) -> str:
+    """Take the format that is named, else the file's by its suffix, else what suits the stream."""
+    if name is not None:
+        chosen = check_format(name)
+    elif output is not None:
+        found = SUFFIXES.get(output.suffix.lower())
+        if found is None:
+            raise QueryError(f"no format is known for {output.name}", hint=f"--format {'|'.join(FORMATS)}")
+        chosen = found
+    else:
+        chosen = "table" if stream.isatty() else "csv"
+    if chosen == "parquet" and output is None:
+        raise QueryError("Parquet is written to a file", hint="-o FILE.parquet")
+    return chosen
+
+
+def check_output(output: Path, target: Path) -> None:
+    """Refuse a file that cannot be written, or that lies in the target."""
+    if output.is_dir():
+        raise QueryError(f"{output} is a folder", hint="-o FILE")
+    if not output.absolute().parent.is_dir():
+        raise QueryError(f"{output} cannot be written: its folder does not exist")
+    if output.resolve().is_relative_to(target.resolve()):
+        raise QueryError(
+            f"{output} lies in the target, which only `warehouse build` writes", hint="choose another place"
+        )
+
+
+def aside_of(output: Path) -> Path:
+    """Name the file that is written first and then renamed to `output`."""
+    return output.absolute().with_name(f".{output.name}.{os.getpid()}")
+
+
+@contextmanager
+def open_sink(output: Path | None, stream: TextIO) -> Iterator[TextIO]:
+    """Open the output for text; a pipe or device among files is written as it is."""
+    if output is None:
+        yield stream
+        return
+    regular = output.is_file() or not output.exists()
+    path = aside_of(output) if regular else output
+    try:
+        with path.open("w", encoding="utf-8", newline="") as file:
+            yield file
+        if regular:
+            path.replace(output)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise QueryError(f"{output} cannot be written: {error.strerror}") from error
+    finally:
+        if regular:
+            path.unlink(missing_ok=True)
+
+
+def leave_pipe(stream: TextIO) -> None:
+    """Send what is still buffered nowhere: the reader has gone, and no one needs to be told."""
+    try:
+        descriptor = stream.fileno()
+    except (OSError, ValueError):
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, descriptor)
+    os.close(nowhere)
