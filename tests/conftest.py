@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import subprocess
 import sys
@@ -87,20 +89,22 @@ def run_cli(tmp_path: Path) -> Command:
     return run
 
 
-@pytest.fixture
-def command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Command:
-    """The same within this process, for tests that run many commands; an error that is no sentence is raised."""
-
-    def run(*arguments: str | Path, cwd: Path | None = None) -> Said:
-        monkeypatch.chdir(cwd or tmp_path)
-        capsys.readouterr()
+def call(*arguments: str | Path, cwd: Path) -> Said:
+    """The same within this process, where that is enough; an error that is no sentence is raised."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), contextlib.chdir(cwd):
         try:
             status = main([str(argument) for argument in arguments])
         except SystemExit as end:  # argparse
             status = end.code if isinstance(end.code, int) else 1
-        said = capsys.readouterr()
-        return Said(status, said.out, said.err)
+    return Said(status, *(stream.buffer.getvalue().decode() for stream in (out, err)))  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> Command:
+    """Runs a command within this process."""
+
+    def run(*arguments: str | Path, cwd: Path | None = None) -> Said:
+        return call(*arguments, cwd=cwd or tmp_path)
 
     return run

@@ -216,14 +216,14 @@ _EQUAL = """
     abs and arg_max arg_min array array_agg array_length avg bit_and bit_count bit_or bit_xor bool_and
     bool_or case cast ceil ceiling coalesce concat concat_ws contains count count_if cume_dist date_diff
     date_trunc day degrees dense_rank ends_with epoch epoch_ms epoch_us exists extract first_value floor
-    generate_series greatest hex hour if ifnull isnan lag last_day last_value lead least left len length
-    list list_contains list_filter list_transform list_value lower lpad ltrim make_date make_timestamp
-    max max_by md5 median min min_by minute month nth_value ntile nullif or percent_rank percentile_cont
-    percentile_disc quantile_cont quantile_disc quarter radians range rank regexp_extract
-    regexp_extract_all regexp_like regexp_matches regexp_replace repeat replace reverse right round
-    row_number rpad rtrim sha1 sha256 sign split_part sqrt starts_with str_position strftime string_agg
-    string_split strpos strptime struct struct_pack substr substring sum translate trim try_cast unnest
-    upper year
+    generate_series greatest group_concat hex hour if ifnull isnan lag last_day last_value lead least
+    left len length list list_contains list_filter list_transform list_value lower lpad ltrim make_date
+    make_timestamp max max_by md5 median min min_by minute month nth_value ntile nullif or percent_rank
+    percentile_cont percentile_disc quantile_cont quantile_disc quarter radians range rank
+    regexp_extract regexp_extract_all regexp_like regexp_matches regexp_replace repeat replace reverse
+    right round row_number rpad rtrim sha1 sha256 sign split_part sqrt starts_with str_position strftime
+    string_agg string_split strpos strptime struct struct_pack substr substring sum translate trim
+    try_cast unnest upper year
 """
 EQUAL = frozenset(_EQUAL.split())
 
@@ -263,7 +263,7 @@ class Rule:
 
 _T = exp.DType
 _INTEGERS, _FLOATS, _LISTS = (_T.BIGINT, _T.INT, _T.SMALLINT), (_T.DOUBLE, _T.FLOAT), (_T.ARRAY, _T.LIST)
-_TEXTS, _TIMES = (_T.VARCHAR, _T.TEXT), (_T.TIMESTAMP, _T.DATE)
+_TEXTS, _TIMES = (_T.VARCHAR, _T.TEXT), (_T.TIMESTAMP, _T.TIMESTAMPNTZ, _T.DATE)
 _TYPES = (*_INTEGERS, *_LISTS, *_TEXTS, *_TIMES, _T.DOUBLE, _T.DECIMAL, _T.BOOLEAN)
 _PARTS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "DOY", "HOUR", "MINUTE")
 _RANKS = (exp.RowNumber, exp.Rank, exp.DenseRank, exp.Ntile, exp.PercentRank, exp.CumeDist, exp.Lag, exp.Lead)

@@ -91,12 +91,13 @@ def _create(connection: duckdb.DuckDBPyConnection, entry: Entry) -> None:
     else:
         connection.execute(f"CREATE VIEW {qualified(entry.name)} AS {source_sql(entry.source, globs=True)}")
         what = "VIEW"
-    connection.execute(f"COMMENT ON {what} {qualified(entry.name)} IS {literal(entry.about)}")
-    for column in entry.columns:
-        if column.comment:
-            connection.execute(
-                f"COMMENT ON COLUMN {qualified(entry.name)}.{identifier(column.name)} IS {literal(column.comment)}"
-            )
+    comments = [f"COMMENT ON {what} {qualified(entry.name)} IS {literal(entry.about)}"]
+    comments += [
+        f"COMMENT ON COLUMN {qualified(entry.name)}.{identifier(column.name)} IS {literal(column.comment)}"
+        for column in entry.columns
+        if column.comment
+    ]
+    connection.execute(";".join(comments))
 
 
 def _write_meta(connection: duckdb.DuckDBPyConnection, entries: Sequence[Entry], build: Mapping[str, object]) -> None:

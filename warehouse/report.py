@@ -173,3 +173,12 @@ def size(count: int) -> str:
             return f"{amount:.1f} {unit}" if amount < 9.95 and unit != "B" else f"{amount:.0f} {unit}"
         amount /= 1000
     return f"{amount:,.1f} TB"
+
+
+def on_one_line(text: str) -> str:
+    """A line whose names cannot break it or move the cursor: control characters are written out.
+
+    >>> on_one_line("a\\nb \\x1b[31m")
+    'a\\\\nb \\\\x1b[31m'
+    """
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

@@ -217,10 +217,14 @@ class Run:
                 "select": node.canonical,
                 "columns": [(column.name, column.type) for column in node.model.columns],
                 "grain": node.model.grain,
-                "kernel": [node.model.kernel, kernel(node.model.kernel).VERSION] if node.model.kernel else None,
+                "kernel": self._kernel_mark(node.model),
                 "inputs": {read: self._digest(read, key.partition) for read in node.reads},
             }
         )
+
+    def _kernel_mark(self, model: Model) -> list[object] | None:
+        """A kernel gives the same rows as its SELECT, but not the same Parquet bytes."""
+        return [model.kernel, kernel(model.kernel).VERSION] if model.kernel and self._kernels else None
 
     def _digest(self, read: str, partition: str) -> str:
         """What an input counts as: content of raw files and reference tables, bytes of models' parts."""

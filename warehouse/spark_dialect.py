@@ -190,9 +190,10 @@ def _unnest(self: SparkGenerator, node: exp.Unnest) -> str:
 
 def _element(self: SparkGenerator, node: exp.Bracket) -> str:
     """list[k] counts from 1, from the end where negative, and is NULL where there is none."""
-    if not any(isinstance(key, exp.Slice) or key.is_string for key in node.expressions):
-        node.set("safe", True)
-    return self.bracket_sql(node)
+    if any(isinstance(key, exp.Slice) or key.is_string for key in node.expressions):
+        return self.bracket_sql(node)
+    (place,) = self.bracket_offset_expressions(node, index_offset=1)
+    return self.func("TRY_ELEMENT_AT", node.this, place if place.is_int else exp.cast(place, exp.DType.INT))
 
 
 def _regexp_replace(self: SparkGenerator, node: exp.RegexpReplace) -> str:
@@ -214,10 +215,11 @@ def _regexp_matches(self: SparkGenerator, node: exp.RegexpLike) -> str:
 
 
 def _log(self: SparkGenerator, node: exp.Log) -> str:
-    """Log to base 10 in DuckDB, natural in Spark."""
+    """Without a base DuckDB takes 10, Spark e."""
     if not node.expression:
         return self.func("LOG10", node.this)
-    return self.func("LOG", node.this, node.expression)
+    name = {"2": "LOG2", "10": "LOG10"}.get(node.name)
+    return self.func(name, node.expression) if name else self.func("LOG", node.this, node.expression)
 
 
 def _cte(self: SparkGenerator, node: exp.CTE) -> str:
@@ -229,10 +231,8 @@ def _cte(self: SparkGenerator, node: exp.CTE) -> str:
 class SparkWGenerator(SparkGenerator):
     """What differs from sqlglot's Spark, node by node."""
 
-    TYPE_MAPPING = SparkGenerator.TYPE_MAPPING | {
-        exp.DType.TIMESTAMP: "TIMESTAMP_NTZ",  # without zone in DuckDB
-        exp.DType.TIMESTAMPTZ: "TIMESTAMP_LTZ",
-    }
+    # TIMESTAMP alone is what the session makes of it
+    TYPE_MAPPING = SparkGenerator.TYPE_MAPPING | {exp.DType.TIMESTAMPTZ: "TIMESTAMP_LTZ"}
     TRANSFORMS = SparkGenerator.TRANSFORMS | {
         exp.TimestampTrunc: _date_trunc,
         exp.DateTrunc: _date_trunc,

@@ -15,6 +15,7 @@ columns:
   fits: BOOLEAN whether the row is of its file's device, port and hour, and both clocks of the row agree
 checks:
   - fits
+  - not null(in_bytes_raw, out_bytes_raw, in_packets, out_packets, published_in_ratio, published_out_ratio)
 sources: docs/formats/port_counters.md
 --- */
 WITH keyed_files AS (          -- the path that is read, and what every row in it must say

@@ -62,7 +62,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def say_error(error: WarehouseError) -> None:
     """The error on stderr: what and where, then details and what to do, indented."""
+    from warehouse.report import on_one_line
+
     head = f"{error.place}: {error.message}" if error.place else error.message
-    print(f"error: {head}", file=sys.stderr)  # noqa: T201
+    print(f"error: {on_one_line(head)}", file=sys.stderr)  # noqa: T201
     for line in (*error.details, *([error.hint] if error.hint else [])):
-        print(f"       {line.strip()}", file=sys.stderr)  # noqa: T201
+        print(f"       {on_one_line(line.strip())}", file=sys.stderr)  # noqa: T201

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from warehouse.cli.options import Commands, add_data, add_target, command, settings
 from warehouse.formats.base import IGNORED, PARTIAL, SKIPPED, UNKNOWN, RawFile
-from warehouse.report import plural, size
+from warehouse.report import on_one_line, plural, size
 
 _SHOWN = 20
 
@@ -42,17 +42,8 @@ def run_doctor(given: argparse.Namespace) -> int:
     if not found.files:
         lines.append(f"no files in {', '.join(str(root) for root in found.roots)}")
     for line in [*lines, *_target(settled.target)]:
-        print(_on_one_line(line))  # noqa: T201
+        print(on_one_line(line))  # noqa: T201
     return 0
-
-
-def _on_one_line(text: str) -> str:
-    """A line whose names cannot break it or move the cursor: control characters are written out.
-
-    >>> _on_one_line("a\\nb \\x1b[31m")
-    'a\\\\nb \\\\x1b[31m'
-    """
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 def _hours(files: Iterable[RawFile]) -> list[str]:

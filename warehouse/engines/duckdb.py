@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
 
     from warehouse.kernels import Arrays
 
-_POSITIONS = ("query_location", "query_location_length")
+_POSITION = re.compile(r',?"query_location(?:_length)?":\d+')
+"""Where in the text a node stood: the one thing in a serialized tree that formatting changes."""
+_BASE_TABLE = re.compile(r'"schema_name":"(\w+)","table_name":"(\w+)"')
 
 
 def literal(value: object) -> str:
@@ -158,10 +161,8 @@ class DuckDBEngine:
             raise EngineError(str(tree["error_message"]), offset=int(position) if position else None)
         if len(tree["statements"]) != 1:
             raise EngineError("a model is one SELECT, not several statements")
-        return Parsed(
-            reads=tuple(sorted(set(_relations(tree["statements"])))),
-            canonical=json.dumps(_without_positions(tree["statements"]), sort_keys=True, separators=(",", ":")),
-        )
+        said = _POSITION.sub("", row[0])
+        return Parsed(reads=tuple(sorted(set(_relations(said)))), canonical=said)
 
     @contextmanager
     def scratch(self, sources: Mapping[str, Source]) -> Iterator[DuckDBScratch]:
@@ -243,15 +244,25 @@ class DuckDBScratch:
     def write_arrays(
         self, chunks: Iterable[Arrays], columns: Sequence[Column], path: Path, order: Sequence[str]
     ) -> int:
-        """Gather the chunks in a table of the scratch, whose storage is compressed, and COPY it."""
-        declared = ", ".join(f"{identifier(column.name)} {column.type}" for column in columns)
-        self._cursor.execute(f"CREATE TABLE kernel_rows ({declared})")
-        for chunk in chunks:
-            self._cursor.register("kernel_chunk", {column.name: chunk[column.name] for column in columns})
-            self._cursor.execute(f"INSERT INTO kernel_rows SELECT {casts(columns)} FROM kernel_chunk")
-            self._cursor.unregister("kernel_chunk")
+        """Lay the chunks end to end and COPY them, cast to their contract and sorted."""
+        import numpy
+
+        gathered = list(chunks)
+        arrays = {
+            column.name: numpy.concatenate([chunk[column.name] for chunk in gathered])
+            for column in columns
+            if gathered
+        }
+        gathered.clear()
+        select = f"SELECT {casts(columns)} FROM kernel_rows" if arrays else source_sql(Empty(tuple(columns)))
+        if arrays:
+            self._cursor.register("kernel_rows", arrays)
         by = ", ".join(identifier(name) for name in order)
-        return _copy(self._cursor, f"SELECT * FROM kernel_rows ORDER BY {by}", path, 0, "")
+        try:
+            return _copy(self._cursor, f"{select} ORDER BY {by}", path, 0, "")
+        finally:
+            if arrays:
+                self._cursor.unregister("kernel_rows")
 
     def rows(self, sql: str, limit: int | None = None) -> list[tuple[object, ...]]:
         """Run a SELECT and fetch."""
@@ -278,24 +289,10 @@ def _views_last(sources: Mapping[str, Source]) -> list[tuple[str, Source]]:
     return sorted(sources.items(), key=lambda item: isinstance(item[1], Select))
 
 
-def _relations(node: object) -> Iterator[str]:
-    """Every relation of the tree that stands in a schema; names without one are CTEs."""
-    if isinstance(node, dict):
-        if node.get("type") == "BASE_TABLE" and node.get("schema_name"):
-            yield f"{node['schema_name']}.{node['table_name']}"
-        for value in node.values():
-            yield from _relations(value)
-    elif isinstance(node, list):
-        for item in node:
-            yield from _relations(item)
-
-
-def _without_positions(node: object) -> object:
-    if isinstance(node, dict):
-        return {key: _without_positions(value) for key, value in node.items() if key not in _POSITIONS}
-    if isinstance(node, list):
-        return [_without_positions(item) for item in node]
-    return node
+def _relations(tree: str) -> Iterator[str]:
+    """Every relation of the serialized tree that stands in a schema; names without one are CTEs."""
+    for match in _BASE_TABLE.finditer(tree):
+        yield f"{match[1]}.{match[2]}"
 
 
 def _engine_error(error: duckdb.Error, sql: str, prefix: int) -> EngineError:

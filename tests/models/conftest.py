@@ -1,0 +1,52 @@
+"""A build of a sample with its truth, and a build of the real files, each made once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+import warehouse
+from warehouse.sample import SampleOptions, write_sample
+
+Rows = list[tuple[Any, ...]]
+
+
+class Planted:
+    """A built sample beside what was planted in it."""
+
+    def __init__(self, root: Path, target: Path) -> None:
+        self.root = root
+        self.target = target
+        self.truth: dict[str, Any] = json.loads((root / "truth.json").read_text(encoding="utf-8"))
+        self.connection = warehouse.open(target)
+
+    def rows(self, sql: str) -> Rows:
+        """The rows of a query, sorted as text so that NULLs do not matter."""
+        return sorted(self.connection.execute(sql).fetchall(), key=str)
+
+
+@pytest.fixture(scope="session")
+def planted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Planted]:
+    """Two hours of a whole 15 minutes each: enough for every trap, small enough for every test run."""
+    root = tmp_path_factory.mktemp("planted")
+    write_sample(root, SampleOptions(seconds=900))
+    target = tmp_path_factory.mktemp("planted-built") / "warehouse"
+    warehouse.build(root, target, threads=2)
+    found = Planted(root, target)
+    yield found
+    found.connection.close()
+
+
+@pytest.fixture(scope="session")
+def real_built(real: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection to a build of the real Zhejiang files."""
+    target = tmp_path_factory.mktemp("real-built") / "warehouse"
+    warehouse.build(real / "zhejiang", target, threads=2)
+    connection = warehouse.open(target)
+    yield connection
+    connection.close()

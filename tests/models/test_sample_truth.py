@@ -1,0 +1,199 @@
+"""Every planted truth of the sample is found, nothing more and nothing less."""
+
+from __future__ import annotations
+
+from tests.models.conftest import Planted
+
+HOUR = "strftime(hour_utc, '%Y-%m-%d %H:%M:%S')"
+
+
+def _sorted(rows: object) -> list[tuple[object, ...]]:
+    assert isinstance(rows, list)
+    return sorted((tuple(row) for row in rows), key=str)
+
+
+def test_port_hour_has_the_planted_bytes_rows_and_polls(planted: Planted) -> None:
+    expected = _sorted(
+        [
+            (p["switch"], p["port"], p["hour_utc"], p["rows"], p["missing_polls"], p["in_bytes"], p["out_bytes"],
+             p["in_packets"], p["out_packets"], p["wraps"], 0)
+            for p in planted.truth["ports"]
+        ]
+    )  # fmt: skip
+    found = planted.rows(
+        f"SELECT switch, port, {HOUR}, polls, missing_polls, in_bytes, out_bytes, in_packets, out_packets, "
+        "wraps, resets FROM metrics.port_hour"
+    )
+    assert expected == found
+
+
+def test_raw_bytes_are_kept_beside_the_corrected_ones(planted: Planted) -> None:
+    expected = _sorted(
+        [(p["switch"], p["port"], p["hour_utc"], p["in_bytes_raw"], p["out_bytes_raw"]) for p in planted.truth["ports"]]
+    )
+    found = planted.rows(
+        f"SELECT switch, port, {HOUR}, sum(in_bytes_raw)::BIGINT, sum(out_bytes_raw)::BIGINT "
+        "FROM staging.port_counters GROUP BY ALL"
+    )
+    assert expected == found
+
+
+def test_every_nic_has_its_port_or_its_reason(planted: Planted) -> None:
+    names = ("server", "hca", "nic", "switch", "port", "status", "reason", "evidence")
+    expected = _sorted([tuple(nic[name] for name in names) for nic in planted.truth["nic_ports"]])
+    assert expected == planted.rows(f"SELECT {', '.join(names)} FROM topology.nic_ports")
+
+
+def test_uplinks_are_the_planted_ones_and_the_link_table_wins(planted: Planted) -> None:
+    names = ("leaf", "leaf_port", "spine", "spine_port", "source")
+    expected = _sorted([tuple(link[name] for name in names) for link in planted.truth["uplinks"]])
+    assert expected == planted.rows(f"SELECT {', '.join(names)} FROM topology.uplinks")
+
+
+def test_suspects_are_the_planted_ones_and_no_others(planted: Planted) -> None:
+    names = ("kind", "switch", "port", "server", "nic", "candidate_port")
+    expected = _sorted([tuple(link[name] for name in names) for link in planted.truth["suspects"]])
+    assert expected == planted.rows(f"SELECT {', '.join(names)} FROM metrics.suspect_links")
+    assert {(2,)} == set(planted.rows("SELECT hours FROM metrics.suspect_links"))
+
+
+def test_access_ports_with_traffic_that_no_sheet_knows(planted: Planted) -> None:
+    expected = {(port["switch"], port["port"]) for port in planted.truth["unlisted_ports"] if port["busy"]}
+    found = planted.rows(
+        "SELECT switch, port FROM metrics.port_hour JOIN topology.ports USING (cluster, switch, port) "
+        "WHERE port_class = 'access' AND server IS NULL GROUP BY ALL HAVING sum(in_bytes + out_bytes) >= 1e9"
+    )
+    assert expected == set(found)
+
+
+def test_seconds_stay_near_the_planted_physical_bytes(planted: Planted) -> None:
+    """A second is off by what a window smears, a window is about a second: sums over half a minute agree."""
+    truth = planted.root / "truth" / "second.parquet"
+    off = planted.rows(
+        f"""
+        WITH truth AS (
+            SELECT switch, port, time_bucket(INTERVAL '30 seconds', second_utc) AS bucket, sum(in_bytes) AS planted
+            FROM '{truth}' GROUP BY ALL),
+        found AS (
+            SELECT switch, port, time_bucket(INTERVAL '30 seconds', second_utc) AS bucket, sum(in_bytes) AS spread,
+                bool_and(quality = 'fine') AS fine
+            FROM metrics.port_second GROUP BY ALL)
+        SELECT count(*) FILTER (WHERE abs(spread - planted) > 0.12 * planted), count(*)
+        FROM truth JOIN found USING (switch, port, bucket) WHERE fine AND planted > 1e10
+        """
+    )
+    outside, compared = off[0]
+    assert compared > 500
+    assert outside < compared / 100
+
+
+def test_no_port_second_is_above_line_rate(planted: Planted) -> None:
+    assert [(0,)] == planted.rows("SELECT sum(seconds_over_line_rate)::BIGINT FROM metrics.sampling_quality")
+
+
+def test_bytes_are_the_same_in_seconds_minutes_and_hours(planted: Planted) -> None:
+    sums = {
+        planted.rows(f"SELECT sum(in_bytes)::BIGINT, sum(out_bytes)::BIGINT FROM metrics.{table}")[0]
+        for table in ("port_second", "port_minute", "port_hour", "leaf_hour")
+    }
+    assert 1 == len(sums)
+
+
+def test_leaves_and_spines_pass_on_what_they_get(planted: Planted) -> None:
+    leaves = planted.rows("SELECT max(abs(in_out_imbalance)) FROM metrics.leaf_hour WHERE switch LIKE 'Leaf-%'")
+    spines = planted.rows("SELECT bool_and(checkable), max(abs(imbalance)) FROM metrics.spine_hour")
+    assert leaves[0][0] < 1e-4
+    assert spines[0][0] is True
+    assert spines[0][1] < 1e-4
+
+
+def test_dead_uplinks_unbalance_their_leaf_and_no_other(planted: Planted) -> None:
+    dead = {
+        (suspect["switch"], suspect["kind"].removeprefix("uplink_dead_"))
+        for suspect in planted.truth["suspects"]
+        if suspect["kind"].startswith("uplink_dead")
+    }
+    hot = {("Leaf-4", "in"), ("Leaf-4", "out")}  # the uplink that is hotter from the second hour on
+    found = set(planted.rows("SELECT switch, direction FROM metrics.uplink_balance WHERE cov > 0.1"))
+    assert dead <= found <= dead | hot | {("ST-leaf-1", "in"), ("ST-leaf-1", "out")}
+
+
+def test_flow_locality_counts_flows_and_packets(planted: Planted) -> None:
+    expected = _sorted(
+        [
+            (hour["hour_utc"], locality, told["flows"], told["packets"], told["nak_packets"])
+            for hour, tables in zip(planted.truth["hours"], planted.truth["hour_tables"], strict=True)
+            for locality, told in tables["flow"]["localities"].items()
+            if told["rows"]
+        ]
+    )
+    found = planted.rows(
+        f"SELECT {HOUR}, locality, flows, packets, round(nak_ratio * packets)::BIGINT FROM metrics.flow_locality_hour"
+    )
+    assert expected == found
+
+
+def test_queue_pairs_and_peers_of_each_nic(planted: Planted) -> None:
+    """A NIC that the workbook maps to no port stands under its address."""
+    mapped = {
+        (nic["server"], nic["hca"]) for nic in planted.truth["nic_ports"] if nic["status"] != "unresolved"
+    }
+    expected = _sorted(
+        [
+            (hour["hour_utc"], nic["server"], nic["hca"] if (nic["server"], nic["hca"]) in mapped else nic["ip"],
+             nic["queue_pairs"], nic["peers"])
+            for hour, tables in zip(planted.truth["hours"], planted.truth["hour_tables"], strict=True)
+            for nic in tables["flow"]["nics"]
+        ]
+    )  # fmt: skip
+    assert expected == planted.rows(f"SELECT {HOUR}, server, hca, queue_pairs, peers FROM metrics.nic_flow_hour")
+
+
+def test_marks_and_losses_of_each_port(planted: Planted) -> None:
+    marked, lost = [], []
+    for hour, tables in zip(planted.truth["hours"], planted.truth["hour_tables"], strict=True):
+        marked += [(hour["hour_utc"], p["switch"], p["port"], p["ecn_marked"]) for p in tables["link"]["ports"]]
+        lost += [
+            (hour["hour_utc"], p["switch"], p["port"], p["in_loss_packets"], p["out_loss_packets"])
+            for p in tables["port"]["ports"]
+        ]
+    loss = "FROM metrics.port_loss_hour"
+    assert _sorted(marked) == planted.rows(f"SELECT {HOUR}, switch, port, ecn_marked {loss} WHERE ecn_marked IS NOT NULL")
+    assert _sorted(lost) == planted.rows(
+        f"SELECT {HOUR}, switch, port, in_loss_packets, out_loss_packets {loss} WHERE in_loss_packets IS NOT NULL"
+    )
+
+
+def test_nic_counters_agree_with_their_ports(planted: Planted) -> None:
+    expected = _sorted(
+        [
+            (hour["hour_utc"], nic["server"], nic["hca"], nic["rx_bytes"])
+            for hour, tables in zip(planted.truth["hours"], planted.truth["hour_tables"], strict=True)
+            for nic in tables["nic"]["nics"]
+        ]
+    )
+    assert expected == planted.rows(f"SELECT {HOUR}, server, hca, rx_bytes FROM metrics.nic_port_difference")
+    worst = planted.rows("SELECT max(abs(difference_ratio)) FROM metrics.nic_port_difference WHERE rx_bytes > 1e11")
+    # the recording ends with the last poll, up to a second before the last reading of the NICs
+    assert worst[0][0] < 0.01
+
+
+def test_each_hour_equals_a_build_of_that_hour_alone(planted: Planted, tmp_path_factory: object) -> None:
+    import shutil
+    from pathlib import Path
+
+    import pytest
+
+    import warehouse
+
+    assert isinstance(tmp_path_factory, pytest.TempPathFactory)
+    root = tmp_path_factory.mktemp("alone")
+    cluster = "zhejiang/cluster_sample"
+    shutil.copytree(planted.root / cluster, root / cluster)
+    gone = next(Path(root / cluster / "trafficinfo").glob("*01"))
+    shutil.rmtree(gone)
+    warehouse.build(root, root / "target")
+    with warehouse.open(root / "target") as alone:
+        for table in ("port_hour", "port_second", "server_hour", "leaf_hour", "sampling_quality", "spine_hour"):
+            query = f"SELECT * FROM metrics.{table} WHERE hour_utc = TIMESTAMP '2024-05-23 16:00:00' ORDER BY ALL"
+            assert planted.connection.execute(query).fetchall() == alone.execute(query).fetchall(), table

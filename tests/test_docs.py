@@ -1,0 +1,180 @@
+"""Documents say what is there: commands, links, pages, words, and the named queries with their output.
+
+`WRITE_DOCS=1 pytest tests/test_docs.py` writes docs/queries.md anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import yaml
+
+import warehouse
+from warehouse.cli import parser
+from warehouse.cli.ask import with_parameters
+from warehouse.errors import QueryError
+from warehouse.formats import base
+from warehouse.project import Project
+from warehouse.serve.queries import Query, load_queries
+from warehouse.serve.sql import run_query
+
+ROOT = Path(__file__).parents[1]
+QUERIES = ROOT / "docs" / "queries.md"
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+RENDERED_LATER = {"bench/RESULTS.md"}
+"""Written by a run of the bench on a quiet machine; linked from the first day."""
+
+EXAMPLES = {"nic": {"server": "GPU-1"}, "server-peers": {"server": "GPU-1"}}
+"""Parameters of the queries that need some."""
+SHOWN = ("busiest-ports", "hottest-uplinks", "ports-without-owner")
+"""Long answers, of which five rows are enough."""
+INTRO = """\
+# Named queries
+
+`warehouse sql -q NAME` runs one, `warehouse sql --list` lists them with their parameters, and each
+is a file in `sql/queries/`. Without `--hour` a query answers for the latest hour.
+
+The answers below are those of the tests' sample, which is `warehouse sample` with seven minutes of traffic in
+each hour, 80 characters wide: columns further right are only named. Yours has other figures.
+"""
+
+
+def _text(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+def _name(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def _commands() -> dict[str, argparse.ArgumentParser]:
+    groups = [one for one in parser()._actions if isinstance(one, argparse._SubParsersAction)]
+    return dict(groups[0].choices)
+
+
+def _blocks(page: Path) -> list[str]:
+    return re.findall(r"^```\w*\n(.*?)^```", _text(page), re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("command", _commands())
+def test_every_command_is_in_the_documents(command: str) -> None:
+    assert any(re.search(rf"\bwarehouse {command}\b", _text(page)) for page in PAGES)
+
+
+def _examples() -> list[str]:
+    """Command lines in blocks, their continuation lines joined; what follows a pipe is left out."""
+    found = []
+    for page in PAGES:
+        for block in _blocks(page):
+            lines = re.findall(r'^(?:\$ )?(warehouse (?:[^"\n]|"[^"]*")*)$', block, re.MULTILINE)
+            found += [f"{_name(page)}: {' '.join(line.split())}" for line in lines]
+    return found
+
+
+@pytest.mark.parametrize("example", _examples())
+def test_every_command_line_is_one_that_the_program_takes(example: str) -> None:
+    words = shlex.split(example.partition(": ")[2], comments=True)[1:]
+    end = next((at for at, word in enumerate(words) if word in ("|", ">")), len(words))
+
+    given = parser().parse_args(with_parameters(words[:end]))
+
+    assert callable(given.run)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_every_relative_link_resolves(page: Path) -> None:
+    prose = re.sub(r"^```.*?^```|`[^`\n]*`", "", _text(page), flags=re.MULTILINE | re.DOTALL)
+    for link in re.findall(r"\]\(([^)\s]+)\)", prose):
+        path, _, place = link.partition("#")
+        if re.match(r"[a-z]+:", path):
+            continue
+        target = (page.parent / path).resolve() if path else page
+        assert target.is_relative_to(ROOT), link
+        assert target.exists() or _name(target) in RENDERED_LATER, link
+        if place:
+            headings = re.findall(r"^#+ (.+)$", _text(target), re.MULTILINE)
+            slugs = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+            assert place in slugs, link
+
+
+def test_every_page_that_a_model_names_is_there() -> None:
+    for model in Project.open().models.values():
+        for page in re.findall(r"\bdocs/[\w/.-]+\.md\b", model.sources):
+            assert (ROOT / page).is_file(), f"{model.shown_path} names {page}"
+
+
+def test_every_word_that_a_model_writes_is_in_the_glossary() -> None:
+    glossary = set(re.findall(r"`([^`\n]+)`", _text(ROOT / "docs" / "glossary.md")))
+    word = r"'([a-z][a-z0-9_]*(?::[a-z_]+)?)'"
+    for model in Project.open().models.values():
+        written = re.findall(rf"\b(?:THEN|ELSE)\s+{word}|{word}\s+AS\s+\w", model.sql)
+        for check in model.checks:
+            for listed in re.findall(r"\w+ in \(([^)]*)\)", check.text, re.IGNORECASE):
+                written += [(one, "") for one in re.findall(word, listed)]
+        missing = {first or second for first, second in written} - glossary
+        assert not missing, f"{model.shown_path} writes {', '.join(sorted(missing))}"
+    statuses = {base.READ, base.PARTIAL, base.SKIPPED, base.IGNORED, base.UNKNOWN}
+    assert statuses | {"passed", "warned", "failed"} <= glossary
+
+
+def test_the_citation_is_valid_and_of_this_version() -> None:
+    said = yaml.safe_load(_text(ROOT / "CITATION.cff"))
+
+    assert said["cff-version"] == "1.2.0"
+    assert all(isinstance(said[key], str) and said[key] for key in ("title", "message", "license", "type"))
+    assert all(set(author) <= {"name"} or "family-names" in author for author in said["authors"])
+    assert said["version"] == warehouse.__version__
+    assert f"## [{warehouse.__version__}]" in _text(ROOT / "CHANGELOG.md")
+
+
+def test_documents_name_no_machine() -> None:
+    for page in PAGES:
+        assert not re.search(r"/(?:home|work|root|tmp|Users)/", _text(page)), _name(page)
+
+
+NAMED = load_queries([ROOT / "sql" / "queries"])
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_every_named_query_answers(name: str, built: Path) -> None:
+    assert _answer(NAMED[name], built)
+
+
+def test_the_page_of_queries_is_up_to_date(built: Path) -> None:
+    page = "\n".join([INTRO, *(_described(query, built) for query in NAMED.values())])
+    if os.environ.get("WRITE_DOCS"):
+        QUERIES.write_text(page, encoding="utf-8")
+
+    assert _text(QUERIES) == page, "WRITE_DOCS=1 pytest tests/test_docs.py writes it anew"
+
+
+def _given(query: Query) -> dict[str, str]:
+    return EXAMPLES.get(query.name, {}) | ({"limit": "5"} if query.name in SHOWN else {})
+
+
+def _answer(query: Query, target: Path) -> str:
+    stream = io.StringIO()
+    run_query(target, query=query, parameters=_given(query), format="table", width=80, stream=stream)
+    return "\n".join(line.rstrip() for line in stream.getvalue().splitlines())
+
+
+def _described(query: Query, target: Path) -> str:
+    """What a query says, its parameters, and its answer on the sample."""
+    lines = [f"## {query.name}", "", query.about, ""]
+    for one in query.parameters.values():
+        default = "" if one.default is None else f", {one.default} where left out"
+        needed = " (required)" if one.required else default
+        lines.append(f"- `--{one.name.replace('_', '-')}` {one.type}: {one.about}{needed}")
+    lines += [""] if query.parameters else []
+    try:
+        answer = _answer(query, target)
+    except QueryError as error:  # which fails the test above
+        answer = f"error: {error.message}"
+    flags = "".join(f" --{name} {value}" for name, value in _given(query).items())
+    return "\n".join([*lines, "```", f"$ warehouse sql -q {query.name}{flags}", answer, "```", ""])
