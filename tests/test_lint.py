@@ -225,6 +225,11 @@ def test_types_are_traced_through_queries() -> None:
     assert rules(sql) == {"double-sum"}
 
 
+def test_what_is_allowed_must_still_be_translated() -> None:
+    sql = "\n\nSELECT list(i) AS x FROM staging.t -- lint: allow order because it is counted only"
+    assert [(one.line, one.rule) for one in lint(sql, shown_path="m.sql")] == [(3, "spark")]
+
+
 def test_an_exception_needs_its_rule_and_a_reason() -> None:
     line = "SELECT ln(d) AS x, round(d, 2) AS y FROM staging.t"
 

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from warehouse import fingerprint
-from warehouse.engines.base import CsvFiles, Engine, Parts, Source
-from warehouse.errors import DataError
+from warehouse.engines.base import CsvFiles, Engine, EngineError, Parts, Source
+from warehouse.errors import DataError, WarehouseError
 from warehouse.formats.archive import is_archive, unpack
 from warehouse.formats.base import (
     PARTIAL,
@@ -252,7 +252,7 @@ class Intake:
             def make(path: Path) -> int:
                 _write_lines(rows, lines)
                 notes["rejected"] = [vars(one) for one in rejects]
-                return engine.write_rows({c.name: c.type for c in columns}, lines, path)
+                return _write_rows(engine, columns, lines, path)
 
             try:
                 part = self._store.write(relation, where, mark, make, notes)
@@ -295,7 +295,7 @@ class Intake:
             mark = f"{os.getpid()}.{id(items)}"
             lines, aside = path.with_suffix(f".{mark}.jsonl"), path.with_suffix(f".{mark}.tmp")
             _write_lines(items, lines)
-            engine.write_rows({column.name: column.type for column in columns}, lines, aside)
+            _write_rows(engine, columns, lines, aside)
             lines.unlink()
             aside.replace(path)
         return Parts(tuple(columns), (path,))
@@ -338,6 +338,15 @@ def _write_lines(rows: Iterable[Mapping[str, object]], path: Path) -> None:
     with path.open("w", encoding="utf-8", errors="surrogateescape") as stream:
         for row in rows:
             stream.write(json.dumps(row, ensure_ascii=False, default=str) + "\n")
+
+
+def _write_rows(engine: Engine, columns: Sequence[Column], lines: Path, path: Path) -> int:
+    try:
+        return engine.write_rows({column.name: column.type for column in columns}, lines, path)
+    except EngineError as error:
+        raise WarehouseError(
+            f"{path} cannot be written: {error.message}", hint="--memory gives the engine more, if that is what it lacks"
+        ) from error
 
 
 def _write_aside(path: Path, value: object) -> None:

@@ -84,8 +84,6 @@ def lint(
     refused = {*_by_name(tree, sql), *_by_node(tree, RULES)}
     if contracts:
         refused |= {*_by_node(_typed(tree, contracts), TYPED_RULES)}
-    if not refused:
-        refused = {*_by_translation(sql)}
     findings = set()
     for line, text in enumerate(sql.split("\n"), 1):
         comment = _COMMENT.search(text)
@@ -96,7 +94,7 @@ def lint(
         for start, rule, why in refused:
             if sql.count("\n", 0, start) + 1 == line and rule not in allowed:
                 findings.add(Finding(line, start - sql.rfind("\n", 0, start), rule, why, shown_path))
-    return sorted(findings)
+    return sorted(findings) or _by_translation(sql, shown_path)
 
 
 _Refusal = tuple[int, str, str]
@@ -128,12 +126,14 @@ def _by_node(tree: exp.Expr, rules: Sequence[Rule]) -> Iterator[_Refusal]:
                 yield _start(node), rule.name, WHY[rule.name]
 
 
-def _by_translation(sql: str) -> Iterator[_Refusal]:
-    """Give what only the translation finds out, at the SELECT's begin: it tells no place."""
+def _by_translation(sql: str, shown_path: str) -> list[Finding]:
+    """Give what only the translation finds out, at the begin of the SELECT: it tells no place."""
     try:
         to_spark(sql)
     except ModelError as error:
-        yield len(sql) - len(sql.lstrip()), "spark", error.message
+        line = sql[: len(sql) - len(sql.lstrip())].count("\n") + 1
+        return [Finding(line, 1, "spark", error.message, shown_path)]
+    return []
 
 
 def _typed(tree: exp.Expr, contracts: Mapping[str, Sequence[Column]]) -> exp.Expr:

@@ -112,9 +112,11 @@ def read_model(path: Path, project: Path) -> Model:
     if not _NAME.match(name):
         raise ModelError("a model's name is lower case letters, digits and _", place=Place(shown))
     try:
-        content = path.read_text(encoding="utf-8")
+        content = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise ModelError("the file is not UTF-8 text", place=Place(shown)) from error
+    except OSError as error:
+        raise ModelError(f"the file cannot be read: {error.strerror}", place=Place(shown)) from error
     header, sql = split_header(content, shown)
     values = read_header(header, shown, KEYS)
     model = Model(
@@ -175,10 +177,11 @@ def read_header(header: str, shown: str, keys: Sequence[str]) -> dict[str, Value
     loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
     try:
         node = yaml.compose("\n".join(map(_quote_plain, header.split("\n"))), Loader=loader)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         place = Place(shown, mark.line + 1, mark.column + 1) if mark else Place(shown, 1)
-        raise ModelError(f"the front matter is not valid YAML: {error.problem}", place=place) from error
+        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+        raise ModelError(f"the front matter is not valid YAML: {problem}", place=place) from error
     if not isinstance(node, yaml.MappingNode):
         raise ModelError("the front matter is not a list of `key: value` lines", place=Place(shown, 1))
     value = _value(node, shown)

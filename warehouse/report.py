@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from warehouse.errors import WarehouseError
 from warehouse.formats.base import IGNORED, PARTIAL, SKIPPED, UNKNOWN, Inventory
 from warehouse.store import Part
 
@@ -36,6 +39,15 @@ class Silent:
 
     def failed(self, target: Path) -> None:
         """The build ended with an error, which is told elsewhere."""
+
+    @contextmanager
+    def telling(self, target: Path) -> Iterator[None]:
+        """A build runs: if it fails or is interrupted, that is told."""
+        try:
+            yield
+        except BaseException:
+            self.failed(target)
+            raise
 
     def ended(self, result: Result) -> None:
         """The build is published."""
@@ -113,7 +125,10 @@ class Terminal(Silent):
         self._close()
         from warehouse.manifest import last_manifest
 
-        last = last_manifest(target) if target.is_dir() else None
+        try:
+            last = last_manifest(target) if target.is_dir() else None
+        except WarehouseError:  # damaged: then that is not what is wrong
+            last = None
         if last is not None:
             self._say("", f"Nothing was published; {target} still holds {last.build[:8]}.")
 

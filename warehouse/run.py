@@ -195,7 +195,7 @@ class Run:
     def _write(self, scratch: Scratch, model: Model, sql: str, path: Path) -> int:
         """Write a part in the order of its grain, from the model's kernel where it has one, else its SELECT."""
         if model.kernel and self._kernels:
-            return scratch.write_arrays(kernel(model.kernel).rows(scratch.arrays), model.columns, path, model.grain)
+            return scratch.write_arrays(kernel(model.kernel).rows(scratch.arrays), model.columns, path)
         return scratch.write(Select(sql, model.columns), path, model.grain)
 
     def _blame(self, key: Key, node: Node, error: ModelError) -> Exception:

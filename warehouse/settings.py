@@ -14,6 +14,7 @@ CONFIG = "warehouse.toml"
 DEFAULT_TARGET = Path("build/warehouse")
 DEFAULT_MEMORY = "2GB"
 KEYS = ("data", "target", "project", "threads", "memory", "cluster")
+_PATHS = ("data", "target", "project")
 _MEMORY = re.compile(r"^(\d+(?:\.\d+)?)\s*(KB|MB|GB|TB|KiB|MiB|GiB|TiB)$")
 _UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 
@@ -35,7 +36,7 @@ class Settings:
         return memory_bytes(self.memory)
 
 
-def memory_bytes(text: str) -> int:
+def memory_bytes(text: str, source: str = "--memory") -> int:
     """Bytes of `4GB`, `512MiB`.
 
     >>> memory_bytes("4GB")
@@ -43,7 +44,7 @@ def memory_bytes(text: str) -> int:
     """
     match = _MEMORY.match(text.strip())
     if match is None:
-        raise SettingsError(f"--memory {text!r} is not a size", hint="for instance 4GB or 512MiB")
+        raise SettingsError(f"{source} is {text!r}, not a size", hint="for instance 4GB or 512MiB")
     return int(float(match[1]) * _UNITS[match[2]])
 
 
@@ -66,37 +67,36 @@ def settle(flags: Mapping[str, object], *, folder: Path | None = None) -> Settin
     config = _read_config(folder / CONFIG)
 
     def value(key: str) -> tuple[object, str]:
+        """A setting as it was given, and by what."""
         if flags.get(key) not in (None, [], ()):
             return flags[key], f"--{key}"
         variable = f"WAREHOUSE_{key.upper()}"
         if os.environ.get(variable):
             given = os.environ[variable]
-            return (given.split(os.pathsep) if key == "data" else given), variable
-        if key in config:
-            found = config[key]
-            if key in ("target", "project") and isinstance(found, str):
-                return str(folder / found), CONFIG
-            if key == "data":
-                items = [found] if isinstance(found, str) else found
-                if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
-                    raise SettingsError("`data` is a folder or a list of folders", place=Place(CONFIG))
-                return [str(folder / item) for item in items], CONFIG
-            return found, CONFIG
-        return None, ""
+            return ([item for item in given.split(os.pathsep) if item] if key == "data" else given), variable
+        return config.get(key), f"`{key}` in {CONFIG}"
 
-    data, _ = value("data")
-    target, _ = value("target")
-    project, _ = value("project")
-    cluster, _ = value("cluster")
-    memory, _ = value("memory")
-    memory_bytes(str(memory or DEFAULT_MEMORY))
+    def text(key: str) -> str | None:
+        found, source = value(key)
+        if found is not None and (not isinstance(found, str) or not found.strip()):
+            raise SettingsError(f"{source} is {found!r}, where a text is expected")
+        return found
+
+    data, data_source = value("data")
+    items = [data] if isinstance(data, str) else data or []
+    if not isinstance(items, (list, tuple)) or not all(isinstance(item, str) and item.strip() for item in items):
+        raise SettingsError(f"{data_source} is {data!r}, where a folder or several are expected")
+    threads, threads_source = value("threads")
+    memory = text("memory") or DEFAULT_MEMORY
+    memory_bytes(memory, value("memory")[1])
+    target, project = text("target"), text("project")
     return Settings(
-        data=tuple(Path(str(item)) for item in (data if isinstance(data, (list, tuple)) else [data]) if item),
-        target=Path(str(target)) if target else DEFAULT_TARGET,
-        project=Path(str(project)) if project else (folder if _is_project(folder) else None),
-        threads=_threads(*value("threads")),
-        memory=str(memory or DEFAULT_MEMORY),
-        cluster=str(cluster) if cluster else None,
+        data=tuple(Path(item) for item in items),
+        target=Path(target) if target else DEFAULT_TARGET,
+        project=Path(project) if project else (folder if _is_project(folder) else None),
+        threads=_threads(threads, threads_source),
+        memory=memory,
+        cluster=text("cluster"),
     )
 
 
@@ -108,7 +108,7 @@ def _threads(value: object, source: str) -> int:
     except ValueError:
         threads = 0
     if not 1 <= threads <= 1024:
-        raise SettingsError(f"{source} {value!r} is not a number of threads between 1 and 1024")
+        raise SettingsError(f"{source} is {value!r}, not a number of threads between 1 and 1024")
     return threads
 
 
@@ -126,8 +126,17 @@ def _read_config(path: Path) -> dict[str, object]:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingsError(f"not valid TOML: {error}", place=Place(path)) from error
+    except OSError as error:
+        raise SettingsError(f"cannot be read: {error.strerror}", place=Place(path)) from error
     for key in values:
         if key not in KEYS:
             hint = nearest_hint(key, KEYS) or f"known keys: {', '.join(KEYS)}"
             raise SettingsError(f"unknown key `{key}`", place=Place(path), hint=hint)
-    return values
+    return {key: _from(path.parent, value) if key in _PATHS else value for key, value in values.items()}
+
+
+def _from(folder: Path, value: object) -> object:
+    """A path of warehouse.toml, which is relative to the file; what is no path stays, to be refused."""
+    if isinstance(value, list):
+        return [_from(folder, item) for item in value]
+    return str(folder / value) if isinstance(value, str) and value else value

@@ -214,6 +214,12 @@ def _regexp_matches(self: SparkGenerator, node: exp.RegexpLike) -> str:
     return self.binary(node, "RLIKE")
 
 
+def _concat(self: SparkGenerator, node: exp.Concat) -> str:
+    """NULLs are left out; sqlglot's COALESCE(number, '') would make a number of ''."""
+    texts = (self.sql(exp.cast(part, exp.DType.TEXT)) for part in node.expressions)
+    return self.func("CONCAT", *(f"COALESCE({text}, '')" for text in texts))
+
+
 def _log(self: SparkGenerator, node: exp.Log) -> str:
     """Without a base DuckDB takes 10, Spark e."""
     if not node.expression:
@@ -253,6 +259,7 @@ class SparkWGenerator(SparkGenerator):
         exp.Bracket: _element,
         exp.RegexpReplace: _regexp_replace,
         exp.RegexpLike: _regexp_matches,
+        exp.Concat: _concat,
         exp.Log: _log,
         exp.CTE: _cte,
         # Spark has QUALIFY and EXPLODE in FROM of its own: the rewritings add columns and lose rows

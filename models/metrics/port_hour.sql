@@ -108,7 +108,7 @@ SELECT
             CASE WHEN r.resets > 0 THEN 'reset' END,
             CASE WHEN r.wraps > 0 THEN 'wrapped' END
         ],
-        lambda flag: flag IS NOT NULL
+        LAMBDA flag: flag IS NOT NULL
     ) AS flags
 FROM staging.port_files AS p
 JOIN staging.port_totals AS r ON r.file_key = p.file_key

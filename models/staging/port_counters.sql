@@ -86,6 +86,6 @@ SELECT
             CASE WHEN is_reset THEN 'reset' END,
             CASE WHEN is_wrapped THEN 'wrapped' END
         ],
-        lambda flag: flag IS NOT NULL
+        LAMBDA flag: flag IS NOT NULL
     ) AS flags
 FROM described

@@ -46,9 +46,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit status. Errors are one sentence on stderr, never a traceback."""
     from warehouse.cli.ask import with_parameters
 
-    given = parser().parse_args(with_parameters(sys.argv[1:] if arguments is None else arguments))
     try:
-        return int(given.run(given))
+        given = parser().parse_args(with_parameters(sys.argv[1:] if arguments is None else arguments))
+        status = int(given.run(given))
+        sys.stdout.flush()  # a reader that is gone is noticed here, not when Python ends
+        return status
     except WarehouseError as error:
         say_error(error)
         return error.exit_status
@@ -58,6 +60,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:  # a disk that is full, a file that went away
+        where = f"{error.filename}: " if error.filename else ""
+        say_error(WarehouseError(f"{where}{error.strerror or error}"))
+        return WarehouseError.exit_status
 
 
 def say_error(error: WarehouseError) -> None:

@@ -117,7 +117,7 @@ def with_parameters(arguments: Sequence[str]) -> list[str]:
             continue
         if not equals:
             if not waiting:
-                raise SystemExit(f"error: {argument} has no value")
+                raise SettingsError(f"{argument} has no value", hint=f"give {argument} VALUE")
             value = waiting.pop(0)
         changed += ["--param", f"{name.removeprefix('--')}={value}"]
     return changed

@@ -35,11 +35,15 @@ def run_build(given: argparse.Namespace) -> int:
 
     settled = settings(given)
     reporter = Silent() if given.quiet or given.json else Terminal(sys.stderr)
-    try:
-        result = build(settled, reporter, select=given.select, keep=max(1, given.keep), wait=given.wait, kernels=not given.plain_sql)
-    except Exception:
-        reporter.failed(settled.target)
-        raise
+    with reporter.telling(settled.target):
+        result = build(
+            settled,
+            reporter,
+            select=given.select,
+            keep=max(1, given.keep),
+            wait=given.wait,
+            kernels=not given.plain_sql,
+        )
     if given.json:
         print(json.dumps(result.summary(), indent=1))  # noqa: T201
     reporter.ended(result)

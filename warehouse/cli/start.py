@@ -70,7 +70,9 @@ def run_demo(given: argparse.Namespace) -> int:
     print(f"Sample {folder}: a small synthetic release, every trap of the real one planted", file=sys.stderr)  # noqa: T201
     settled = settle({"data": [str(folder)], "target": given.target})
     reporter = Terminal(sys.stderr)
-    reporter.ended(build(settled, reporter))
+    with reporter.telling(settled.target):
+        result = build(settled, reporter)
+    reporter.ended(result)
     queries = load_queries(Project.open().query_folders)
     for name, params in (("hour-summary", {}), ("nic", {"server": "GPU-1"}), ("busiest-servers", {"limit": "5"})):
         said = " ".join(f"--{key} {value}" for key, value in params.items())

@@ -94,10 +94,8 @@ class Scratch(Protocol):
         """The columns of a SELECT of a kernel's own, as numpy arrays."""
         ...
 
-    def write_arrays(
-        self, chunks: Iterable[Arrays], columns: Sequence[Column], path: Path, order: Sequence[str]
-    ) -> int:
-        """Write what a kernel hands over, in this order; the number of rows."""
+    def write_arrays(self, chunks: Iterable[Arrays], columns: Sequence[Column], path: Path) -> int:
+        """Write what a kernel hands over, as it comes; the number of rows."""
         ...
 
     def add(self, relation: str, source: Source) -> None:

@@ -241,28 +241,19 @@ class DuckDBScratch:
         except duckdb.Error as error:
             raise _engine_error(error, sql, 0) from error
 
-    def write_arrays(
-        self, chunks: Iterable[Arrays], columns: Sequence[Column], path: Path, order: Sequence[str]
-    ) -> int:
-        """Lay the chunks end to end and COPY them, cast to their contract and sorted."""
+    def write_arrays(self, chunks: Iterable[Arrays], columns: Sequence[Column], path: Path) -> int:
+        """Lay the chunks end to end and COPY them as they come."""
         import numpy
 
         gathered = list(chunks)
-        arrays = {
-            column.name: numpy.concatenate([chunk[column.name] for chunk in gathered])
-            for column in columns
-            if gathered
-        }
-        gathered.clear()
-        select = f"SELECT {casts(columns)} FROM kernel_rows" if arrays else source_sql(Empty(tuple(columns)))
-        if arrays:
-            self._cursor.register("kernel_rows", arrays)
-        by = ", ".join(identifier(name) for name in order)
+        if not gathered:
+            return _copy(self._cursor, source_sql(Empty(tuple(columns))), path, 0, "")
+        arrays = {column.name: numpy.concatenate([chunk.pop(column.name) for chunk in gathered]) for column in columns}
+        self._cursor.register("kernel_rows", arrays)
         try:
-            return _copy(self._cursor, f"{select} ORDER BY {by}", path, 0, "")
+            return _copy(self._cursor, f"SELECT {casts(columns)} FROM kernel_rows", path, 0, "")
         finally:
-            if arrays:
-                self._cursor.unregister("kernel_rows")
+            self._cursor.unregister("kernel_rows")
 
     def rows(self, sql: str, limit: int | None = None) -> list[tuple[object, ...]]:
         """Run a SELECT and fetch."""

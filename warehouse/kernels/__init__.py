@@ -2,19 +2,20 @@
 
 The SELECT stays the definition. A model names its kernel in the front matter; a test proves that both give
 the same rows, to the bit, and `warehouse build --plain-sql` builds without any. A kernel reads through the
-engine, chunk by chunk, and hands over arrays in the order of the model's grain.
+engine, chunk by chunk, and hands over arrays in the order of the model's grain, which the check of the grain
+proves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     import numpy
 
-Arrays = Mapping[str, "numpy.ndarray"]
+Arrays = dict[str, "numpy.ndarray"]
 Read = Callable[[str], Arrays]
 """Runs a SELECT of the kernel's own; the columns as arrays."""
 
