@@ -36,8 +36,10 @@ kinds = {"SaveTime": polars.String, "DeviceName": polars.String, "PortName": pol
 names = "SaveTime,SaveTimeUTC,DeviceName,PortName,InPkts,InOctets,OutPkts,OutOctets,InRatio,OutRatio".split(",")
 rows = polars.scan_csv(files, schema={name: kinds.get(name, polars.Int64) for name in names})
 wrap = polars.col("PortName").str.starts_with("M-GigabitEthernet")
-fixed = [polars.when(polars.col(n) >= 0).then(polars.col(n)).when(wrap).then(polars.col(n) + 2**32).otherwise(0).alias(n)
-         for n in ("InOctets", "OutOctets")]
+def corrected(name):
+    stored = polars.col(name)
+    return polars.when(stored >= 0).then(stored).when(wrap).then(stored + 2**32).otherwise(0).alias(name)
+fixed = [corrected("InOctets"), corrected("OutOctets")]
 hour = (rows.with_columns(fixed).group_by("DeviceName", "PortName")
         .agg(polars.len().alias("polls"), polars.col("InPkts", "InOctets", "OutPkts", "OutOctets").sum())
         .with_columns((polars.col("InOctets") * 8 / 3600).alias("in_mean_bps")).sort("DeviceName", "PortName"))
@@ -82,7 +84,13 @@ def _compare(data: Path, rounds: int, scratch: Path, *, polars: bool) -> None:
         ],
     }  # fmt: skip
     if polars:
-        cases["polars port_hour"] = [sys.executable, "-c", POLARS, str(listing), str(scratch / "polars.parquet")]
+        cases["polars port_hour"] = [
+            sys.executable,
+            "-c",
+            POLARS,
+            str(listing),
+            str(scratch / "polars.parquet"),
+        ]
     costs: dict[str, list[Cost]] = {name: [] for name in cases}
     for _ in range(rounds):
         for name, command in cases.items():

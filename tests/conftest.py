@@ -8,14 +8,18 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import pytest
 
 import warehouse
 from warehouse.cli import main
+from warehouse.project import Project
 from warehouse.sample import SampleOptions, write_sample
 from warehouse.settings import KEYS
+
+if TYPE_CHECKING:
+    from tests.tiny import Tiny
 
 SETTINGS = tuple(f"WAREHOUSE_{key.upper()}" for key in KEYS)
 
@@ -97,7 +101,7 @@ def call(*arguments: str | Path, cwd: Path) -> Said:
             status = main([str(argument) for argument in arguments])
         except SystemExit as end:  # argparse
             status = end.code if isinstance(end.code, int) else 1
-    return Said(status, *(stream.buffer.getvalue().decode() for stream in (out, err)))  # type: ignore[attr-defined]
+    return Said(status, *(stream.buffer.getvalue().decode() for stream in (out, err)))
 
 
 @pytest.fixture
@@ -108,3 +112,13 @@ def command(tmp_path: Path) -> Command:
         return call(*arguments, cwd=cwd or tmp_path)
 
     return run
+
+
+@pytest.fixture
+def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tiny:
+    """A project of two small models that stands for the shipped ones in this test."""
+    from tests.tiny import Tiny
+
+    found = Tiny(tmp_path)
+    monkeypatch.setattr(Project, "open", lambda _=None: found.project)
+    return found

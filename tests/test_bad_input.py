@@ -18,9 +18,9 @@ from typing import Any
 import openpyxl
 import pytest
 import zstandard
-from conftest import Said, call
 
 import warehouse
+from tests.conftest import Said, call
 
 LEAF = "NH-DC-NM129-B03-ROCE-Leaf-1_GPU_S9825"
 STORAGE = "NH-DC-NM224-J05-ROCE-ST-leaf-1_GPU_S9825"
@@ -159,11 +159,14 @@ LOST: dict[str, tuple[Spoil, str]] = {
     ),
     "a column missing": (with_header(HEADER.removesuffix(b",OutRatio")), "without OutRatio"),
     "a column more": (with_header(HEADER + b",Errors"), "with Errors"),
-    "a column renamed": (with_header(HEADER.replace(b"InOctets", b"InBytes")), "without InOctets and with InBytes"),
+    "a column renamed": (
+        with_header(HEADER.replace(b"InOctets", b"InBytes")),
+        "without InOctets and with InBytes",
+    ),
     "a column twice": (with_header(HEADER.replace(b"InPkts", b"InOctets")), "without InPkts"),
     "SQL for a port": (
         in_every_row(b"TwoHundredGigE1/0/1:1", b"'; DROP TABLE x; --"),
-        "PortName \"'; DROP TABLE x; --\" is not of the form TwoHundredGigE1/0/1:1",
+        'PortName "\'; DROP TABLE x; --" is not of the form TwoHundredGigE1/0/1:1',
     ),
     "SQL for a device": (
         in_every_row(b"NH-DC-NM129-B03-ROCE-Leaf-1.GPU.S9825", b"x'); DROP SCHEMA metrics; ---Leaf-1"),
@@ -197,7 +200,8 @@ def littered(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Release:
     """A release with a file of each such kind, built."""
     release = lay_out(sample, tmp_path_factory.mktemp("littered"))
     for case, (change, _) in LOST.items():
-        spoil(shutil.copy(release.access, place_of(release, case)), change)
+        place_of(release, case).write_bytes(release.access.read_bytes())
+        spoil(place_of(release, case), change)
     said = done(release.build())
     assert f"{len(LOST)} skipped" in said.err
     return release
@@ -270,7 +274,11 @@ MENDED: dict[str, tuple[Spoil, int, str]] = {
         2,
         "is outside the file's hour",
     ),
-    "a torn last line": (lambda lines: [*lines[:-1], lines[-1][:-8]], -1, "torn: the file ends without a final newline"),
+    "a torn last line": (
+        lambda lines: [*lines[:-1], lines[-1][:-8]],
+        -1,
+        "torn: the file ends without a final newline",
+    ),
 }
 
 
@@ -377,9 +385,7 @@ def test_a_file_that_is_compressed_by_name_only_is_skipped(release: Release, suf
 
 
 @pytest.mark.parametrize("suffix", PACK)
-def test_a_plain_and_a_compressed_copy_of_a_port_are_read_once(
-    release: Release, expected: Rows, suffix: str
-) -> None:
+def test_a_plain_and_a_compressed_copy_of_a_port_are_read_once(release: Release, expected: Rows, suffix: str) -> None:
     copy = shutil.copy(release.access, release.base)
     path = pack(release.access, suffix)
     shutil.move(copy, release.access)
@@ -403,9 +409,7 @@ def test_the_same_release_given_twice_is_read_once(release: Release, expected: R
 
 
 @pytest.mark.parametrize("suffix", ["", *PACK])
-def test_two_different_files_of_one_port_and_hour_are_an_error_that_names_both(
-    published: Release, suffix: str
-) -> None:
+def test_two_different_files_of_one_port_and_hour_are_an_error_that_names_both(published: Release, suffix: str) -> None:
     before = published.state()
     other = published.cluster / "backup" / published.access.name
     other.parent.mkdir()
@@ -560,7 +564,11 @@ def test_a_folder_of_other_things_is_an_error_and_the_last_warehouse_stays(publi
     other = published.base / "other"
     other.mkdir()
     (other / "data.bin").write_bytes(bytes(100))
-    fails(published.build(data=other), f"nothing readable in {other}: 1 file, none recognised", "warehouse doctor")
+    fails(
+        published.build(data=other),
+        f"nothing readable in {other}: 1 file, none recognised",
+        "warehouse doctor",
+    )
     assert published.state() == before
     assert "1 file not recognised" in done(published.doctor(other)).out
 

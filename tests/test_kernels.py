@@ -42,5 +42,5 @@ def test_port_seconds_on_the_real_files(real: Path, tmp_path: Path) -> None:
         missing = fast.execute(f"SELECT count(*) FROM (FROM '{part}' EXCEPT ALL FROM staging.port_seconds)").fetchall()
         counts = fast.execute(f"SELECT (SELECT count(*) FROM '{part}'), (SELECT count(*) FROM staging.port_seconds)")
         rows = counts.fetchall()
-    assert [(0,)] == missing
+    assert missing == [(0,)]
     assert rows[0][0] == rows[0][1]

@@ -158,9 +158,7 @@ CASES = {
     ],
     "zone": [("ts AT TIME ZONE 'UTC'", "ts + INTERVAL '8 hours'"), ("to_timestamp(d)", "make_timestamp(n)")],
 }
-PAIRS = [
-    pytest.param(rule, *pair, id=f"{rule}: {pair[0]}") for rule, pairs in CASES.items() for pair in pairs
-]
+PAIRS = [pytest.param(rule, *pair, id=f"{rule}: {pair[0]}") for rule, pairs in CASES.items() for pair in pairs]
 
 
 def whole(sql: str) -> str:
@@ -177,9 +175,7 @@ def empty() -> duckdb.DuckDBPyConnection:
     """A database with the relation that the cases read, without rows."""
     connection = duckdb.connect()
     connection.execute("CREATE SCHEMA staging")
-    connection.execute(
-        f"CREATE TABLE staging.t ({', '.join(f'{name} {kind}' for name, kind in TYPES.items())})"
-    )
+    connection.execute(f"CREATE TABLE staging.t ({', '.join(f'{name} {kind}' for name, kind in TYPES.items())})")
     return connection
 
 

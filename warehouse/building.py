@@ -90,7 +90,9 @@ def build(
         Of a kind of `warehouse.errors`; whatever it is, the published warehouse is as it was.
     """
     if not settings.data:
-        raise SettingsError("no data folder given", hint="warehouse build -d DIR  (a release as downloaded, or a part of it)")
+        raise SettingsError(
+            "no data folder given", hint="warehouse build -d DIR  (a release as downloaded, or a part of it)"
+        )
     for root in settings.data:
         if not root.exists():
             raise SettingsError(f"no such data folder: {root}", hint="give an existing folder with --data")
@@ -186,7 +188,9 @@ def _entries(project: Project, graph: Graph, intake: Intake, engine: Engine, out
     """The catalogue: raw and reference relations, then models in order."""
     plan = Plan(graph, intake)
     about = abouts(list(intake.formats.values()))
-    entries = [_raw_entry(name, columns, about[name], intake, engine) for name, columns in graph.rim.items() if name in about]
+    entries = [
+        _raw_entry(name, columns, about[name], intake, engine) for name, columns in graph.rim.items() if name in about
+    ]
     entries += [
         Entry(one.name, one.about, "reference", reference_source(one), one.columns, file=f"data/{one.path.name}")
         for one in project.references.values()

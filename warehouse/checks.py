@@ -25,9 +25,7 @@ _NOT_NULL = re.compile(r"^not null\((?P<columns>[^)]+)\)$", re.IGNORECASE)
 _REFERENCES = re.compile(
     r"^references\((?P<columns>[^)]+)\)\s*->\s*(?P<relation>\w+\.\w+)\((?P<others>[^)]+)\)$", re.IGNORECASE
 )
-_TOTAL = re.compile(
-    r"^total\((?P<mine>.+?)\)\s*=\s*total\((?P<relation>\w+\.\w+)\.(?P<other>\w+)\)$", re.IGNORECASE
-)
+_TOTAL = re.compile(r"^total\((?P<mine>.+?)\)\s*=\s*total\((?P<relation>\w+\.\w+)\.(?P<other>\w+)\)$", re.IGNORECASE)
 _ROWS = re.compile(r"^rows\s+(?P<bound>(?:[<>]=?|=)\s*\d+|between\s+\d+\s+and\s+\d+)$", re.IGNORECASE)
 _NONE = re.compile(r"^none:\s*(?P<select>(?:select|with|from)\b.+)$", re.IGNORECASE)
 _RELATION = re.compile(r"\b((?:raw|reference|staging|topology|metrics)\.[a-z_][a-z0-9_]*)\b")

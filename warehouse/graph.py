@@ -16,6 +16,7 @@ from warehouse.model import LAYERS, Column, Model
 from warehouse.project import Project
 
 _INTEGERS = frozenset({"BIGINT", "INTEGER", "SMALLINT"})
+_NO_COLUMN = re.compile(r'"(\w+)" does not have a column named "(\w+)"')
 _FRACTIONS = ("DOUBLE", "FLOAT", "DECIMAL")
 
 
@@ -136,13 +137,14 @@ class Graph:
         if not selectors:
             return set(self.nodes)
         chosen: set[str] = set()
-        for selector in (part for given in selectors for part in given.split(",") if part):
-            core = selector.strip().strip("+")
+        for selector in (part.strip() for given in selectors for part in given.split(",") if part.strip()):
+            core = selector.strip("+")
             pattern = f"{core}.*" if core in LAYERS else core
             found = set(fnmatch.filter(self.nodes, pattern))
             if not found:
                 raise SettingsError(
-                    f"--select {selector}: no model has this name", hint=nearest_hint(core, [*self.nodes, *LAYERS])
+                    f"--select {selector}: no model has this name",
+                    hint=nearest_hint(core, [*self.nodes, *LAYERS]),
                 )
             chosen |= found
             if selector.startswith("+"):
@@ -207,6 +209,10 @@ def model_error(model: Model, sql: str, error: EngineError) -> ModelError:
     if error.candidates and error.name:
         message = f"no column {error.name}"
         hint = nearest_hint(error.name, error.candidates) or f"there are: {', '.join(error.candidates)}"
+    unknown = _NO_COLUMN.search(message)
+    if unknown:  # of a CTE or an alias: the engine offers no names, the text does
+        message = f"no column {unknown[2]} in {unknown[1]}"
+        hint = nearest_hint(unknown[2], set(re.findall(r"[a-z_][a-z0-9_]*", sql)) - {unknown[2]})
     if error.offset is None:
         return ModelError(message, place=model.place(), hint=hint)
     before = sql.encode()[: error.offset].decode("utf-8", "ignore")

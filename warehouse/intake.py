@@ -61,13 +61,19 @@ def rim(formats: Sequence[Format]) -> dict[str, tuple[Column, ...]]:
     for one in formats:
         for relation in one.relations:
             columns = [Column(name, kind) for name, kind in relation.columns.items()]
-            found[f"raw.{relation.name}"] = (*columns, Column("filename", "VARCHAR", None, "the file it was read from"))
+            found[f"raw.{relation.name}"] = (
+                *columns,
+                Column("filename", "VARCHAR", None, "the file it was read from"),
+            )
     return found
 
 
 def abouts(formats: Sequence[Format]) -> dict[str, str]:
     """A sentence a relation of `raw`."""
-    found = {FILES: "Every file of the data folders and what it was taken for.", REJECTED: "Lines that could not be read."}
+    found = {
+        FILES: "Every file of the data folders and what it was taken for.",
+        REJECTED: "Lines that could not be read.",
+    }
     return found | {f"raw.{relation.name}": relation.about for one in formats for relation in one.relations}
 
 
@@ -184,9 +190,7 @@ class Intake:
 
     def formats_of(self, relation: str) -> list[Format]:
         """The formats that feed a relation of `raw`."""
-        return [
-            one for one in self.formats.values() if any(f"raw.{fed.name}" == relation for fed in one.relations)
-        ]
+        return [one for one in self.formats.values() if any(f"raw.{fed.name}" == relation for fed in one.relations)]
 
     def files_of(self, relation: str, partition: str | None) -> tuple[RawFile, ...]:
         """The files that feed a relation, all or those of one partition."""
@@ -203,7 +207,18 @@ class Intake:
         if relation == REJECTED:
             return fingerprint.of([vars(one) for one in self.rejected()])
         said = [
-            (f.release_path, f.format, f.cluster, f.hour_utc, f.switch, f.device, f.port, f.status, f.reason, f.digest)
+            (
+                f.release_path,
+                f.format,
+                f.cluster,
+                f.hour_utc,
+                f.switch,
+                f.device,
+                f.port,
+                f.status,
+                f.reason,
+                f.digest,
+            )
             if relation == FILES
             else (f.release_path, f.format, self.formats[f.format or ""].version, f.reason, f.digest)
             for f in self.files_of(relation, partition)
@@ -213,7 +228,9 @@ class Intake:
     def source(self, relation: str, partition: str | None, engine: Engine) -> Source:
         """Where an engine reads a relation of `raw`."""
         if relation == FILES:
-            return self._written(relation, FILES_COLUMNS, (_file_row(f) for f in self.files_of(relation, partition)), engine)
+            return self._written(
+                relation, FILES_COLUMNS, (_file_row(f) for f in self.files_of(relation, partition)), engine
+            )
         if relation == REJECTED:
             return self._written(relation, REJECTED_COLUMNS, (vars(one) for one in self.rejected()), engine)
         files = self.files_of(relation, partition)
@@ -308,7 +325,13 @@ def partition_of(file: RawFile) -> str | None:
 
 def _in_order(file: RawFile) -> tuple[str, ...]:
     """Files in the order of what they hold, so that rows read one file after another need no sorting."""
-    return (file.cluster or "", str(file.hour_utc or ""), file.switch or "", file.port or "", file.release_path)
+    return (
+        file.cluster or "",
+        str(file.hour_utc or ""),
+        file.switch or "",
+        file.port or "",
+        file.release_path,
+    )
 
 
 def _table_columns(one: Format, relation: str) -> tuple[Column, ...]:
@@ -345,7 +368,8 @@ def _write_rows(engine: Engine, columns: Sequence[Column], lines: Path, path: Pa
         return engine.write_rows({column.name: column.type for column in columns}, lines, path)
     except EngineError as error:
         raise WarehouseError(
-            f"{path} cannot be written: {error.message}", hint="--memory gives the engine more, if that is what it lacks"
+            f"{path} cannot be written: {error.message}",
+            hint="--memory gives the engine more, if that is what it lacks",
         ) from error
 
 

@@ -61,9 +61,7 @@ def lint_project(project: Project) -> list[Finding]:
     return findings
 
 
-def lint(
-    sql: str, *, shown_path: str, contracts: Mapping[str, Sequence[Column]] | None = None
-) -> list[Finding]:
+def lint(sql: str, *, shown_path: str, contracts: Mapping[str, Sequence[Column]] | None = None) -> list[Finding]:
     """Find what is refused in a model's SELECT, in order of place.
 
     Parameters
@@ -339,9 +337,7 @@ RULES = (
     Rule("absent", exp.Limit, lambda e: e.args.get("limit_options")),
     Rule("absent", (exp.Slice, exp.Comprehension, exp.SimilarTo, exp.Glob)),
     Rule("absent", (exp.Max, exp.Min, exp.ArgMax, exp.ArgMin), lambda e: e.args.get("count")),
-    Rule(
-        "date-diff", exp.DateDiff, lambda e: e.text("unit").upper() not in ("SECOND", "MINUTE", "HOUR", "DAY")
-    ),
+    Rule("date-diff", exp.DateDiff, lambda e: e.text("unit").upper() not in ("SECOND", "MINUTE", "HOUR", "DAY")),
     Rule("decimal-literal", exp.Literal, _decimal),
     Rule("extract", exp.Extract, lambda e: e.name.upper() not in _PARTS),
     Rule("floor", (exp.Floor, exp.Ceil, exp.Sign), lambda e: not _inside(e, exp.Cast, exp.If, exp.Case)),
@@ -408,9 +404,7 @@ TYPED_RULES = (
     Rule("double-sum", (exp.Sum, exp.Avg), lambda e: e.this.is_type(*_FLOATS)),
     Rule("double-text", exp.Cast, lambda e: e.to.is_type(*_TEXTS) and e.this.is_type(*_FLOATS, *_LISTS)),
     Rule("double-text", exp.DPipe, lambda e: e.this.is_type(*_FLOATS) or e.expression.is_type(*_FLOATS)),
-    Rule(
-        "double-text", (exp.Concat, exp.ConcatWs), lambda e: any(x.is_type(*_FLOATS) for x in e.expressions)
-    ),
+    Rule("double-text", (exp.Concat, exp.ConcatWs), lambda e: any(x.is_type(*_FLOATS) for x in e.expressions)),
     Rule("epoch-ms", exp.UnixToTime, lambda e: e.this.is_type(*_TIMES)),
     Rule("integer-cast", exp.Cast, _cut),
     Rule("list-length", exp.Length, lambda e: e.this.is_type(*_LISTS)),

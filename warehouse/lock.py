@@ -30,7 +30,9 @@ def hold(target: Path, *, wait: bool = False) -> Iterator[None]:
     path = str(target.absolute())
     misread = next((mark for mark in _MISREAD if mark in path), None)
     if misread:
-        raise SettingsError(f"a target's path cannot hold `{misread}`: {path}", hint="give another folder with --target")
+        raise SettingsError(
+            f"a target's path cannot hold `{misread}`: {path}", hint="give another folder with --target"
+        )
     try:
         target.mkdir(parents=True, exist_ok=True)
         handle = os.open(target / "lock", os.O_RDWR | os.O_CREAT, 0o644)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from jinja2 import StrictUndefined, TemplateError, TemplateSyntaxError
+from jinja2 import StrictUndefined, TemplateSyntaxError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from warehouse.errors import ModelError, Place
@@ -26,14 +26,17 @@ def render(model: Model, folders: Sequence[Path]) -> str:
             shown = f"sql/macros/{path.name}"
             try:
                 module = environment.from_string(path.read_text(encoding="utf-8")).module
-            except TemplateError as error:
-                raise ModelError(f"the macro file does not parse: {error}", place=Place(shown)) from error
+            except TemplateSyntaxError as error:
+                place = Place(shown, error.lineno)
+                raise ModelError(f"the macro file does not parse: {error.message}", place=place) from error
+            except Exception as error:  # a template raises whatever its expressions raise
+                raise ModelError(f"the macro file fails: {error}", place=Place(shown)) from error
             known |= {name: one for name, one in vars(module).items() if not name.startswith("_")}
     try:
         rendered = environment.from_string(model.sql).render(known)
     except TemplateSyntaxError as error:
-        raise ModelError(f"the macro call does not parse: {error}", place=model.place(error.lineno)) from error
-    except TemplateError as error:
+        raise ModelError(f"the macro call does not parse: {error.message}", place=model.place(error.lineno)) from error
+    except Exception as error:  # such as a TypeError, for an argument too many
         raise ModelError(
             f"a macro fails: {error}",
             place=model.place(_first_call(model.sql)),
@@ -48,4 +51,4 @@ def render(model: Model, folders: Sequence[Path]) -> str:
 
 
 def _first_call(sql: str) -> int:
-    return sql[: sql.find("{{")].count("\n") + 1
+    return sql[: max(0, sql.find("{{"))].count("\n") + 1

@@ -69,7 +69,9 @@ def read_manifest(path: Path) -> Manifest:
             published_utc=said["published_utc"],
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise WarehouseError(f"the manifest {path} cannot be read: {error}", hint="warehouse build makes a new one") from error
+        raise WarehouseError(
+            f"the manifest {path} cannot be read: {error}", hint="warehouse build makes a new one"
+        ) from error
 
 
 def last_manifest(target: Path) -> Manifest | None:

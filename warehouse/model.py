@@ -18,13 +18,11 @@ from warehouse.errors import ModelError, Place, nearest_hint
 
 LAYERS = ("staging", "topology", "metrics")
 KEYS = ("about", "partition", "grain", "columns", "checks", "sources", "materialize", "kernel")
-TYPES = frozenset(
-    {"BIGINT", "INTEGER", "SMALLINT", "DOUBLE", "VARCHAR", "BOOLEAN", "TIMESTAMP", "DATE", "VARCHAR[]"}
-)
+TYPES = frozenset({"BIGINT", "INTEGER", "SMALLINT", "DOUBLE", "VARCHAR", "BOOLEAN", "TIMESTAMP", "DATE", "VARCHAR[]"})
 _COLUMN = re.compile(r"^(?P<type>[A-Z]+(?:\(\d+, ?\d+\))?(?:\[\])?)(?:\s+\[(?P<unit>[^\]]+)\])?(?:\s+(?P<about>.+))?$")
 _DECIMAL = re.compile(r"^DECIMAL\(\d+, ?\d+\)$")
 _NAME = re.compile(r"^[a-z][a-z0-9_]*$")
-_PLAIN_LINE = re.compile(r"^(\s*[a-z][a-z0-9_]*: +)([^\s'\"\[{|>&*!%@`#-].*?: .*?)(\s+#.*)?$")
+_PLAIN_LINE = re.compile(r"^(\s*(?:- +)?[a-z][a-z0-9_]*: +)([^\s'\"\[{|>&*!%@`#-].*?: .*?)(\s+#.*)?$")
 _OPEN, _CLOSE = "/* ---", "--- */"
 
 
@@ -106,9 +104,7 @@ def read_model(path: Path, project: Path) -> Model:
     shown = path.relative_to(project).as_posix() if path.is_relative_to(project) else str(path)
     layer, name = path.parent.name, path.stem
     if layer not in LAYERS:
-        raise ModelError(
-            f"models stand in models/{'/, models/'.join(LAYERS)}/, not in {layer}/", place=Place(shown)
-        )
+        raise ModelError(f"models stand in models/{'/, models/'.join(LAYERS)}/, not in {layer}/", place=Place(shown))
     if not _NAME.match(name):
         raise ModelError("a model's name is lower case letters, digits and _", place=Place(shown))
     try:
@@ -184,7 +180,10 @@ def read_header(header: str, shown: str, keys: Sequence[str]) -> dict[str, Value
         raise ModelError(f"the front matter is not valid YAML: {problem}", place=place) from error
     if not isinstance(node, yaml.MappingNode):
         raise ModelError("the front matter is not a list of `key: value` lines", place=Place(shown, 1))
-    value = _value(node, shown)
+    try:
+        value = _value(node, shown)
+    except RecursionError as error:  # an alias to what it stands in
+        raise ModelError("the front matter contains itself", place=Place(shown, 1)) from error
     assert isinstance(value.content, Mapping)
     for key, below in value.content.items():
         if key not in keys:

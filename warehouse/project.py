@@ -51,9 +51,13 @@ class Project:
         """All models by name, in order of name."""
         found: dict[str, Model] = {}
         for folder in self.folders:
+            mine: dict[str, Model] = {}
             for path in sorted((folder / "models").rglob("*.sql")):
                 model = read_model(path, folder)
-                found[model.name] = model
+                if model.name in mine:
+                    raise ModelError(f"{mine[model.name].shown_path} is {model.name}, too", place=model.place())
+                mine[model.name] = model
+            found |= mine
         return dict(sorted(found.items()))
 
     @cached_property
@@ -76,7 +80,12 @@ class Project:
         """Every file that decides what a build does, the package's own modules apart."""
         files: list[Path] = []
         for folder in self.folders:
-            for below, pattern in (("models", "*.sql"), ("sql/macros", "*.sql"), ("data", "*.csv"), ("data", "*.yaml")):
+            for below, pattern in (
+                ("models", "*.sql"),
+                ("sql/macros", "*.sql"),
+                ("data", "*.csv"),
+                ("data", "*.yaml"),
+            ):
                 globbed = (folder / below).rglob(pattern) if below == "models" else (folder / below).glob(pattern)
                 files += sorted(globbed)
         return files
@@ -98,7 +107,7 @@ class Project:
 
 def _read_references(listing: Path, folder: Path) -> list[Reference]:
     shown = listing.relative_to(folder).as_posix()
-    text = listing.read_text(encoding="utf-8")
+    text = _read_text(listing, shown)
     names = re.findall(r"^([a-z][a-z0-9_]*):", text, re.MULTILINE)
     references = []
     for name, value in read_header(text, shown, names).items():
@@ -128,9 +137,16 @@ def _same_header(path: Path, names: list[str], folder: Path) -> None:
     shown = path.relative_to(folder).as_posix()
     if not path.is_file():
         raise ModelError("the reference table is listed in data/tables.yaml but not there", place=Place(shown))
-    with path.open(encoding="utf-8") as stream:
-        header = stream.readline().rstrip("\n").split(",")
+    header = _read_text(path, shown).partition("\n")[0].split(",")
     if header != names:
         raise ModelError(
-            f"the header is {','.join(header)}, data/tables.yaml says {','.join(names)}", place=Place(shown, 1)
+            f"the header is {','.join(header)}, data/tables.yaml says {','.join(names)}",
+            place=Place(shown, 1),
         )
+
+
+def _read_text(path: Path, shown: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ModelError(f"the file cannot be read as UTF-8 text: {error}", place=Place(shown)) from error

@@ -67,7 +67,7 @@ class Terminal(Silent):
         if self._progress is not None:
             self._progress.console.print(f"{label:<6} {text}", markup=False, highlight=False)
         else:
-            print(f"{label:<6} {text}".rstrip(), file=self._stream, flush=True)  # noqa: T201
+            print(f"{label:<6} {text}".rstrip(), file=self._stream, flush=True)
 
     def found(self, inventory: Inventory) -> None:
         """One line of what is read, one of what is not."""
@@ -147,7 +147,8 @@ class Terminal(Silent):
             part = outcome.parts[key]
             where = "" if key.partition == "all" else f" {key.partition}"
             self._say(
-                "", f"{key.model + where:<40} {part.rows:>12,} rows {outcome.seconds[key]:>6.1f} s {size(part.bytes):>8}"
+                "",
+                f"{key.model + where:<40} {part.rows:>12,} rows {outcome.seconds[key]:>6.1f} s {size(part.bytes):>8}",
             )
         self._checks(result)
         same = "" if result.changed else " (as before)"

@@ -63,7 +63,7 @@ class Outcome:
         return [part for key, part in sorted(self.parts.items()) if key.model == model]
 
 
-class _RawDamage(Exception):
+class _RawDamageError(Exception):
     """A part failed that reads raw CSV files directly: they may be damaged."""
 
     def __init__(self, key: Key, relations: list[str], cause: ModelError) -> None:
@@ -123,11 +123,13 @@ class Run:
                 self._make_all()
                 self._check_views()
                 return self._outcome
-            except _RawDamage as damage:
+            except _RawDamageError as damage:
                 files = [
                     file
                     for relation in damage.relations
-                    for file in self._intake.files_of(relation, None if damage.key.partition == ALL else damage.key.partition)
+                    for file in self._intake.files_of(
+                        relation, None if damage.key.partition == ALL else damage.key.partition
+                    )
                     if file.clean_path is None
                 ]
                 self._reporter.note(f"looking for bad lines in {len(files):,} files of {damage.key.partition}")
@@ -200,10 +202,8 @@ class Run:
 
     def _blame(self, key: Key, node: Node, error: ModelError) -> Exception:
         """A failure of a model that reads CSV files directly may be the files' fault."""
-        direct = [
-            read for read in node.reads if isinstance(self._raw_source(read, key.partition), CsvFiles)
-        ]
-        return _RawDamage(key, direct, error) if direct else error
+        direct = [read for read in node.reads if isinstance(self._raw_source(read, key.partition), CsvFiles)]
+        return _RawDamageError(key, direct, error) if direct else error
 
     # what a part stands on ------------------------------------------------------------------
 
@@ -370,7 +370,9 @@ def run_checks(scratch: Scratch, model: Model, checks: Sequence[Check]) -> list[
             counts[position] = _count(scratch, f"SELECT count(*) FROM ({compiled.failing})", check)[0]
     if conditions:
         counted = ", ".join(f"count(*) FILTER (WHERE ({text}) IS NOT TRUE)" for _, text in conditions)
-        found = _count(scratch, f"SELECT {counted} FROM {model.name}", *(checks[position] for position, _ in conditions))
+        found = _count(
+            scratch, f"SELECT {counted} FROM {model.name}", *(checks[position] for position, _ in conditions)
+        )
         counts |= {position: failures for (position, _), failures in zip(conditions, found, strict=True)}
     for relation, sums in totals.items():
         here = ", ".join(f"coalesce(sum({mine}), 0) AS a{position}" for position, mine, _ in sums)
@@ -397,8 +399,9 @@ def _count(scratch: Scratch, sql: str, *checks: Check) -> list[int]:
 def _check_error(scratch: Scratch, model: Model, key: Key, result: CheckResult) -> CheckError:
     if result.check.startswith(f"{GRAIN}("):
         names = ", ".join(model.grain)
-        failing = f"SELECT {names}, count(*) AS rows FROM {model.name} GROUP BY ALL HAVING count(*) > 1 OR " + " OR ".join(
-            f"{name} IS NULL" for name in model.grain
+        failing = (
+            f"SELECT {names}, count(*) AS rows FROM {model.name} GROUP BY ALL HAVING count(*) > 1 OR "
+            + " OR ".join(f"{name} IS NULL" for name in model.grain)
         )
         what, place = f"grain ({names}) is not unique", model.place(1)
     else:
@@ -431,9 +434,14 @@ def contracts(graph: Graph) -> list[object]:
     return json.loads(  # type: ignore[no-any-return]
         json.dumps(
             [
-                (node.name, node.model.about, node.model.grain, node.model.materialize, [vars(c) for c in node.model.columns])
+                (
+                    node.name,
+                    node.model.about,
+                    node.model.grain,
+                    node.model.materialize,
+                    [vars(c) for c in node.model.columns],
+                )
                 for node in (graph.nodes[name] for name in sorted(graph.nodes))
             ]
         )
     )
-

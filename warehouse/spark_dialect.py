@@ -4,7 +4,7 @@ sqlglot's own Spark dialect writes SQL that runs and gives other rows in some ei
 those that models may use; the others `warehouse.lint` refuses. A correction is a line in a table of nodes, or
 a function there, whose docstring says why.
 
-The session has `spark.sql.session.timeZone=UTC` and `spark.sql.ansi.enabled=true`; Spark 4.3 or later.
+It is for Spark 4.3 or later, with `spark.sql.session.timeZone=UTC` and `spark.sql.ansi.enabled=true`.
 """
 
 from __future__ import annotations
@@ -237,7 +237,7 @@ def _cte(self: SparkGenerator, node: exp.CTE) -> str:
 class SparkWGenerator(SparkGenerator):
     """What differs from sqlglot's Spark, node by node."""
 
-    # TIMESTAMP alone is what the session makes of it
+    # a bare TIMESTAMP has a zone or none, as Spark is configured
     TYPE_MAPPING = SparkGenerator.TYPE_MAPPING | {exp.DType.TIMESTAMPTZ: "TIMESTAMP_LTZ"}
     TRANSFORMS = SparkGenerator.TRANSFORMS | {
         exp.TimestampTrunc: _date_trunc,

@@ -24,7 +24,8 @@ WITH readings AS (
         hour_utc,
         min(time_utc) AS first_utc,
         max(time_utc) AS last_utc,
-        arg_max(received_bytes, time_utc) - arg_min(received_bytes, time_utc) AS rx_bytes
+        arg_max(received_bytes, struct_pack(at := time_utc, bytes := received_bytes))
+        - arg_min(received_bytes, struct_pack(at := time_utc, bytes := received_bytes)) AS rx_bytes
     FROM staging.hour_nic
     GROUP BY cluster, server, hca, hour_utc
 ),

@@ -1,27 +1,34 @@
 /* ---
-about: The lines that `warehouse build` ends with: what to look at first.
+about: The lines that `warehouse build` ends with, what to look at first.
 --- */
 WITH facts AS (
     SELECT
         (SELECT count(*) FROM metrics.suspect_links) AS suspects,
-        (SELECT coalesce(sum(missing_port_polls), 0) FROM metrics.sampling_quality) AS missing,
+        -- a row that a damaged file lost is no poll above line rate
+        (SELECT coalesce(sum(h.missing_polls), 0)::BIGINT
+            FROM metrics.port_hour AS h
+            JOIN staging.port_files AS p USING (cluster, switch, port, hour_utc)
+            ANTI JOIN staging.rejected_rows AS r ON r.file = p.file) AS missing,
         (SELECT sum(gap_bytes_share * in_bytes) / nullif(sum(in_bytes), 0)
-         FROM metrics.sampling_quality JOIN metrics.leaf_hour USING (cluster, switch, hour_utc)) AS gap_share,
+            FROM metrics.sampling_quality JOIN metrics.leaf_hour USING (cluster, switch, hour_utc)) AS gap_share,
         (SELECT count(*) FROM staging.rejected_rows) AS rejected,
         (SELECT max(checkable_note) FROM metrics.spine_hour) AS note
 )
 SELECT line
 FROM (
     SELECT 1 AS place, concat_ws(' · ',
-        CASE WHEN suspects > 0 THEN suspects || ' suspect links' END,
-        CASE WHEN missing > 0 THEN format('{:,} polls above line rate merged', missing::BIGINT) END,
-        CASE WHEN gap_share > 0 THEN format('{:.1f} % of bytes in the opening gap', 100 * gap_share) END,
-        CASE WHEN rejected > 0 THEN rejected || ' lines rejected' END) AS line
+        CASE WHEN suspects > 0 THEN suspects || ' suspect link' || CASE WHEN suspects > 1 THEN 's' ELSE '' END END,
+        CASE WHEN missing > 0 THEN format('{:,} polls above line rate merged', missing) END,
+        CASE WHEN gap_share > 0 THEN format('{:.1f} % of bytes in the opening gap', 100 * gap_share) END) AS line
     FROM facts
     UNION ALL
-    SELECT 2, 'sums per spine are ' || note FROM facts WHERE note IS NOT NULL
+    SELECT 2, rejected || CASE WHEN rejected > 1 THEN ' lines' ELSE ' line' END || ' rejected: warehouse sql "FROM staging.rejected_rows"'
+    FROM facts
+    WHERE rejected > 0
     UNION ALL
-    SELECT 3, 'Look first:  warehouse sql -q suspect-links' FROM facts WHERE suspects > 0
+    SELECT 3, 'sums per spine are ' || note FROM facts WHERE note IS NOT NULL
+    UNION ALL
+    SELECT 4, 'Look first:  warehouse sql -q suspect-links' FROM facts WHERE suspects > 0
 )
 WHERE line <> ''
 ORDER BY place

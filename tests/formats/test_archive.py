@@ -75,15 +75,11 @@ def release(folder: Path, suffix: str) -> Path:
         plain("cluster/", b"", tarfile.DIRTYPE),
         plain("empty", b"", tarfile.DIRTYPE),
     ]
-    return write_tar(
-        path, [*folders, *(plain(f"./{name}", content) for name, content in FILES.items())], suffix
-    )
+    return write_tar(path, [*folders, *(plain(f"./{name}", content) for name, content in FILES.items())], suffix)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()
-    }
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def refused(archive: Path, into: Path, **limits: int) -> str:
@@ -120,9 +116,7 @@ def test_what_counts_is_the_content(tmp_path: Path) -> None:
     assert contents(second) == {"other": b"1"}
 
 
-def test_a_killed_run_is_not_mistaken_for_a_complete_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_run_is_not_mistaken_for_a_complete_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archive, into = release(tmp_path, ".tar.gz"), tmp_path / "unpacked"
 
     def killed(*_: object) -> None:
@@ -280,9 +274,7 @@ def test_padding_without_end_is_stopped(tmp_path: Path) -> None:
     archive = tmp_path / "a.tar.zst"
     write_tar(archive, [plain("a")])
     archive.write_bytes(zstandard.ZstdCompressor().compress(archive.read_bytes() + bytes(50 * 2**20)))
-    assert "unpacks to more than is allowed" in refused(
-        archive, tmp_path / "unpacked", max_bytes=1_000, max_members=10
-    )
+    assert "unpacks to more than is allowed" in refused(archive, tmp_path / "unpacked", max_bytes=1_000, max_members=10)
 
 
 @pytest.mark.parametrize("suffix", [".zip", *TARS])

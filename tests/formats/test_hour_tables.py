@@ -244,9 +244,7 @@ def test_columns_are_found_by_name(write_csv: WriteCsv) -> None:
 @pytest.mark.parametrize("spelling", ["OutBrdcastPkts", "OutBrdcastPkts_2", "OutBrdcastPkts.1"])
 def test_link_may_repeat_a_column(write_csv: WriteCsv, spelling: str) -> None:
     link = EXAMPLES["link"]
-    file = write_csv(
-        f"{','.join(link)},{spelling}", f"{','.join(link.values())},7", name="2024052400_link.csv"
-    )
+    file = write_csv(f"{','.join(link)},{spelling}", f"{','.join(link.values())},7", name="2024052400_link.csv")
     assert (file.status, file.reason) == (READ, None)
     (row,), _ = rows_of(file)
     assert (row["OutBrdcastPkts"], row["OutBrdcastPkts_2"]) == ("21701613", "7")
@@ -288,9 +286,7 @@ def test_bom_carriage_returns_quotes_and_blank_lines_do_no_harm(write_csv: Write
         (PORT_HEADER, "'Time' is not a time"),
     ],
 )  # fmt: skip
-def test_a_bad_row_is_rejected_and_the_rest_goes_on(
-    write_csv: WriteCsv, line: str | bytes, reason: str
-) -> None:
+def test_a_bad_row_is_rejected_and_the_rest_goes_on(write_csv: WriteCsv, line: str | bytes, reason: str) -> None:
     file = write_csv(PORT_HEADER, port_line(), line, port_line(InPktsLoss="39"))
     rows, rejected = rows_of(file)
     assert file.status == READ
@@ -469,9 +465,7 @@ def test_a_spoilt_sheet_leaves_the_others(write_book: WriteBook, raw_file: MakeF
         rows_of(file.but(status=READ), "flow")
 
 
-def test_a_table_is_never_counted_twice(
-    write_book: WriteBook, raw_file: MakeFile, write_csv: WriteCsv
-) -> None:
+def test_a_table_is_never_counted_twice(write_book: WriteBook, raw_file: MakeFile, write_csv: WriteCsv) -> None:
     write_csv(PORT_HEADER, port_line(), name="2024052400_port.csv.gz")
     file = HOUR_WORKBOOK.inspect(raw_file(write_book(sheets(), "2024052400.xlsx")))
     assert (file.status, file.reason) == (SKIPPED, "the same rows lie beside it: 2024052400_port.csv.gz")
@@ -497,9 +491,7 @@ def test_each_workbook_is_taken_for_what_it_holds(write_book: WriteBook, raw_fil
         ("2024052401/2024052400.xlsx", "its name says hour 2024052400, its folder 2024052401"),
     ],
 )
-def test_a_workbook_that_cannot_be_read_is_skipped(
-    tmp_path: Path, raw_file: MakeFile, name: str, reason: str
-) -> None:
+def test_a_workbook_that_cannot_be_read_is_skipped(tmp_path: Path, raw_file: MakeFile, name: str, reason: str) -> None:
     path = tmp_path / name
     path.parent.mkdir(exist_ok=True)
     path.write_text("hello")

@@ -213,20 +213,14 @@ def test_a_workbook_of_something_else_is_skipped(write_book: WriteBook, raw_file
     assert file.reason == "not a topology workbook: no sheet 'cluster topology', no sheet 'GPU NIC info'"
 
 
-def test_missing_and_repeated_columns_spoil_their_sheet_only(
-    write_book: WriteBook, raw_file: MakeFile
-) -> None:
+def test_missing_and_repeated_columns_spoil_their_sheet_only(write_book: WriteBook, raw_file: MakeFile) -> None:
     short = [row[:5] for row in TOPOLOGY]
     file = WORKBOOK.inspect(raw_file(write_book({"cluster topology": short, "GPU NIC info": NICS})))
     assert file.status == PARTIAL
-    assert file.reason == (
-        "only sheet 'GPU NIC info' is read; sheet 'cluster topology': no column switchname, sysname"
-    )
+    assert file.reason == ("only sheet 'GPU NIC info' is read; sheet 'cluster topology': no column switchname, sysname")
     twice = [[*row, row[0]] for row in NICS]
     file = WORKBOOK.inspect(raw_file(write_book({"cluster topology": TOPOLOGY, "GPU NIC info": twice})))
-    assert file.reason == (
-        "only sheet 'cluster topology' is read; sheet 'GPU NIC info': column GPU IP stands twice"
-    )
+    assert file.reason == ("only sheet 'cluster topology' is read; sheet 'GPU NIC info': column GPU IP stands twice")
 
 
 def test_two_sheets_of_one_name_are_not_chosen_from(write_book: WriteBook, raw_file: MakeFile) -> None:
@@ -274,9 +268,7 @@ def test_rows_that_identify_nothing_are_rejected(write_book: WriteBook, raw_file
     rows, rejected = rows_of(file, "cluster_topology")
     assert [row["sheet_row"] for row in rows] == [2, 3, 5]
     assert rejected == [
-        Rejected(
-            "cluster/cluster.xlsx", 4, "names neither a port nor a server", ",,ens10np0,,10.1.0.1,Leaf-1"
-        )
+        Rejected("cluster/cluster.xlsx", 4, "names neither a port nor a server", ",,ens10np0,,10.1.0.1,Leaf-1")
     ]
     assert [one.reason for one in rows_of(file, "gpu_nics")[1]] == ["names no server"]
 
@@ -380,9 +372,7 @@ def test_encrypted_parts_are_skipped(write_book: WriteBook, raw_file: MakeFile) 
     assert skipped(path, raw_file) == "encrypted"
 
 
-def test_a_zip_bomb_is_refused_by_ratio(
-    write_book: WriteBook, raw_file: MakeFile, swap_part: SwapPart
-) -> None:
+def test_a_zip_bomb_is_refused_by_ratio(write_book: WriteBook, raw_file: MakeFile, swap_part: SwapPart) -> None:
     path = write_book(BOOK)
     swap_part(path, "xl/media/image1.png", bytes(4 * 2**20))
     assert skipped(path, raw_file) == "part 'xl/media/image1.png' unpacks to more than 200 times its size"
@@ -424,9 +414,7 @@ def test_a_part_longer_than_the_directory_says_is_refused(write_book: WriteBook,
 LAUGHS = '<!DOCTYPE x [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;">]>'
 
 
-@pytest.mark.parametrize(
-    "part", ["xl/sharedStrings.xml", SHEET1, "xl/styles.xml", "[Content_Types].xml", "xl/x.bin"]
-)
+@pytest.mark.parametrize("part", ["xl/sharedStrings.xml", SHEET1, "xl/styles.xml", "[Content_Types].xml", "xl/x.bin"])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 @pytest.mark.parametrize("before", ["", f"<!-- {'x' * 100_000} -->"])
 def test_entities_are_refused(
@@ -450,9 +438,7 @@ def test_a_sheet_that_breaks_keeps_the_rows_before(
     assert "cannot be read from here on" in rejected[0].reason
 
 
-def test_a_forged_row_number_ends_the_sheet(
-    write_book: WriteBook, raw_file: MakeFile, swap_part: SwapPart
-) -> None:
+def test_a_forged_row_number_ends_the_sheet(write_book: WriteBook, raw_file: MakeFile, swap_part: SwapPart) -> None:
     path = write_book(BOOK)
     swap_part(path, SHEET1, lambda part: part.replace(b'<row r="3"', b'<row r="99999999999"'))
     rows, rejected = rows_of(WORKBOOK.inspect(raw_file(path)), "cluster_topology")
@@ -460,9 +446,7 @@ def test_a_forged_row_number_ends_the_sheet(
     assert [one.line for one in rejected] == [xlsx.LAST_ROW + 1]
 
 
-def test_a_workbook_that_changed_since_it_was_inspected_is_an_error(
-    write_book: WriteBook, raw_file: MakeFile
-) -> None:
+def test_a_workbook_that_changed_since_it_was_inspected_is_an_error(write_book: WriteBook, raw_file: MakeFile) -> None:
     file = WORKBOOK.inspect(raw_file(write_book(BOOK)))
     write_book({"cluster topology": TOPOLOGY})
     with pytest.raises(DataError, match=r"cluster\.xlsx: changed while it was read: no sheet"):

@@ -88,7 +88,7 @@ def test_seconds_stay_near_the_planted_physical_bytes(planted: Planted) -> None:
 
 
 def test_no_port_second_is_above_line_rate(planted: Planted) -> None:
-    assert [(0,)] == planted.rows("SELECT sum(seconds_over_line_rate)::BIGINT FROM metrics.sampling_quality")
+    assert planted.rows("SELECT sum(seconds_over_line_rate)::BIGINT FROM metrics.sampling_quality") == [(0,)]
 
 
 def test_bytes_are_the_same_in_seconds_minutes_and_hours(planted: Planted) -> None:
@@ -96,7 +96,7 @@ def test_bytes_are_the_same_in_seconds_minutes_and_hours(planted: Planted) -> No
         planted.rows(f"SELECT sum(in_bytes)::BIGINT, sum(out_bytes)::BIGINT FROM metrics.{table}")[0]
         for table in ("port_second", "port_minute", "port_hour", "leaf_hour")
     }
-    assert 1 == len(sums)
+    assert len(sums) == 1
 
 
 def test_leaves_and_spines_pass_on_what_they_get(planted: Planted) -> None:
@@ -135,9 +135,7 @@ def test_flow_locality_counts_flows_and_packets(planted: Planted) -> None:
 
 def test_queue_pairs_and_peers_of_each_nic(planted: Planted) -> None:
     """A NIC that the workbook maps to no port stands under its address."""
-    mapped = {
-        (nic["server"], nic["hca"]) for nic in planted.truth["nic_ports"] if nic["status"] != "unresolved"
-    }
+    mapped = {(nic["server"], nic["hca"]) for nic in planted.truth["nic_ports"] if nic["status"] != "unresolved"}
     expected = _sorted(
         [
             (hour["hour_utc"], nic["server"], nic["hca"] if (nic["server"], nic["hca"]) in mapped else nic["ip"],
@@ -158,7 +156,9 @@ def test_marks_and_losses_of_each_port(planted: Planted) -> None:
             for p in tables["port"]["ports"]
         ]
     loss = "FROM metrics.port_loss_hour"
-    assert _sorted(marked) == planted.rows(f"SELECT {HOUR}, switch, port, ecn_marked {loss} WHERE ecn_marked IS NOT NULL")
+    assert _sorted(marked) == planted.rows(
+        f"SELECT {HOUR}, switch, port, ecn_marked {loss} WHERE ecn_marked IS NOT NULL"
+    )
     assert _sorted(lost) == planted.rows(
         f"SELECT {HOUR}, switch, port, in_loss_packets, out_loss_packets {loss} WHERE in_loss_packets IS NOT NULL"
     )
@@ -194,6 +194,13 @@ def test_each_hour_equals_a_build_of_that_hour_alone(planted: Planted, tmp_path_
     shutil.rmtree(gone)
     warehouse.build(root, root / "target")
     with warehouse.open(root / "target") as alone:
-        for table in ("port_hour", "port_second", "server_hour", "leaf_hour", "sampling_quality", "spine_hour"):
+        for table in (
+            "port_hour",
+            "port_second",
+            "server_hour",
+            "leaf_hour",
+            "sampling_quality",
+            "spine_hour",
+        ):
             query = f"SELECT * FROM metrics.{table} WHERE hour_utc = TIMESTAMP '2024-05-23 16:00:00' ORDER BY ALL"
             assert planted.connection.execute(query).fetchall() == alone.execute(query).fetchall(), table

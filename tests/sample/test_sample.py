@@ -129,9 +129,7 @@ def test_port_files_have_the_published_form(
         assert all(len(text.partition(".")[2]) <= 2 for row in rows for text in row[8:])
 
 
-def test_totals_equal_the_sums_of_the_files(
-    series: dict[Key, list[list[str]]], truth: dict[str, Any]
-) -> None:
+def test_totals_equal_the_sums_of_the_files(series: dict[Key, list[list[str]]], truth: dict[str, Any]) -> None:
     polls: dict[tuple[str, str], set[str]] = defaultdict(set)
     for (switch, _, hour), rows in series.items():
         polls[switch, hour] |= {row[1] for row in rows}
@@ -186,8 +184,7 @@ def test_physical_bytes_in_equal_bytes_out_of_every_switch_and_spine(
         "SELECT switch, second_utc FROM second GROUP BY ALL HAVING sum(in_bytes) <> sum(out_bytes)"
     ).fetchall()
     over = seconds.execute(
-        "SELECT * FROM second WHERE greatest(in_bytes, out_bytes)"
-        " > CASE WHEN port LIKE 'Two%' THEN 25e9 ELSE 50e9 END"
+        "SELECT * FROM second WHERE greatest(in_bytes, out_bytes) > CASE WHEN port LIKE 'Two%' THEN 25e9 ELSE 50e9 END"
     ).fetchall()
 
     assert count == (truth["second_rows"],)
@@ -279,9 +276,7 @@ def test_nic_ports_by_status(truth: dict[str, Any]) -> None:
     assert "GPU-64" not in by_server
 
 
-def test_every_suspect_can_be_seen_in_the_files(
-    series: dict[Key, list[list[str]]], truth: dict[str, Any]
-) -> None:
+def test_every_suspect_can_be_seen_in_the_files(series: dict[Key, list[list[str]]], truth: dict[str, Any]) -> None:
     hours = [hour["hour_utc"] for hour in truth["hours"]]
     kinds = [row["kind"] for row in truth["suspects"]]
     assert kinds.count("server_in_other_group") == 4
@@ -298,9 +293,7 @@ def test_every_suspect_can_be_seen_in_the_files(
                 side = 0 if kind == "uplink_dead_in" else 1
                 bundle = _traps(truth, kind)[0]["neighbours"]
                 others = [_bytes(series, row["switch"], port, hour)[side] for port in bundle]
-                usual = [
-                    _bytes(series, row["switch"], f"FourHundredGigE1/0/{p}", hour)[side] for p in (39, 40, 41)
-                ]
+                usual = [_bytes(series, row["switch"], f"FourHundredGigE1/0/{p}", hour)[side] for p in (39, 40, 41)]
                 assert all(1.35 < other / (sum(usual) / 3) < 1.65 for other in others)
 
 
@@ -314,9 +307,7 @@ def test_only_the_planted_uplinks_are_one_way(truth: dict[str, Any]) -> None:
         and min(row["in_bytes"], row["out_bytes"]) < 1e-6 * max(row["in_bytes"], row["out_bytes"])
     }
 
-    assert found == {
-        (row["switch"], row["port"]) for row in truth["suspects"] if row["kind"].startswith("uplink_dead")
-    }
+    assert found == {(row["switch"], row["port"]) for row in truth["suspects"] if row["kind"].startswith("uplink_dead")}
 
 
 def test_unlisted_ports_are_those_without_a_row(
@@ -331,16 +322,12 @@ def test_unlisted_ports_are_those_without_a_row(
     assert all(row["busy"] for row in truth["unlisted_ports"])
 
 
-def test_the_decoy_is_wired_as_the_sheet_says(
-    seconds: duckdb.DuckDBPyConnection, truth: dict[str, Any]
-) -> None:
+def test_the_decoy_is_wired_as_the_sheet_says(seconds: duckdb.DuckDBPyConnection, truth: dict[str, Any]) -> None:
     decoys = {trap["server"]: trap for trap in _traps(truth, "decoy_exchanged_slots")}
     assert set(decoys) == {"GPU-62", "GPU-63"}
     assert {trap["switch"] for trap in decoys.values()} == {"Leaf-6"}
     for server, trap in decoys.items():
-        sibling = next(
-            row for row in truth["nic_ports"] if row["server"] == server and row["switch"] == "Leaf-7"
-        )
+        sibling = next(row for row in truth["nic_ports"] if row["server"] == server and row["switch"] == "Leaf-7")
         correlations = {
             port: seconds.execute(
                 "SELECT corr(a.in_bytes, b.in_bytes) FROM second a JOIN second b USING (second_utc)"
@@ -352,9 +339,7 @@ def test_the_decoy_is_wired_as_the_sheet_says(
         assert max(correlations, key=lambda port: float(correlations[port])) == trap["port"]
 
 
-def test_counters_behave_like_the_real_ones(
-    series: dict[Key, list[list[str]]], truth: dict[str, Any]
-) -> None:
+def test_counters_behave_like_the_real_ones(series: dict[Key, list[list[str]]], truth: dict[str, Any]) -> None:
     wrap = _traps(truth, "counter_wrap")
     assert len(wrap) == 1
     negative = [(key, row) for key, rows in series.items() for row in rows if int(row[7]) < 0]
@@ -376,9 +361,7 @@ def test_counters_behave_like_the_real_ones(
 
 
 def test_idle_and_unconnected_ports(truth: dict[str, Any]) -> None:
-    unconnected = {
-        (trap["switch"], port) for trap in _traps(truth, "never_connected") for port in trap["ports"]
-    }
+    unconnected = {(trap["switch"], port) for trap in _traps(truth, "never_connected") for port in trap["ports"]}
     zero = {(row["switch"], row["port"]) for row in truth["ports"] if row["rows"] == row["zero_rows"]}
     idle = {server for trap in _traps(truth, "idle_servers") for server in trap["servers"]}
 
@@ -414,13 +397,10 @@ def test_the_second_hour_differs(truth: dict[str, Any]) -> None:
     assert active == {tuple(hours), (hours[0],), (hours[1],)}
     hot = _traps(truth, "uplink_hot_out")[0]
     sent = {
-        (row["port"], row["hour_utc"]): row["out_bytes"]
-        for row in truth["ports"]
-        if row["switch"] == hot["switch"]
+        (row["port"], row["hour_utc"]): row["out_bytes"] for row in truth["ports"] if row["switch"] == hot["switch"]
     }
     shares = [
-        sent[hot["port"], hour] / sum(sent[port, hour] for port in [hot["port"], *hot["neighbours"]])
-        for hour in hours
+        sent[hot["port"], hour] / sum(sent[port, hour] for port in [hot["port"], *hot["neighbours"]]) for hour in hours
     ]
     assert 0.31 < shares[0] < 0.36
     assert 0.47 < shares[1] < 0.53

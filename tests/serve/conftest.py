@@ -123,9 +123,7 @@ def make_target(target: Path, data: Path, build: str = BUILD) -> Path:
     for name, sql in PARTITIONED.items():
         part = parts / f"{name}.parquet"
         connection.execute(f"COPY ({sql}) TO '{part}' (FORMAT parquet)")
-        connection.execute(
-            f"CREATE VIEW {name} AS SELECT * FROM read_parquet(['{part}'], hive_partitioning = false)"
-        )
+        connection.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet(['{part}'], hive_partitioning = false)")
     connection.execute("CREATE TABLE staging.port_counters AS SELECT 'demo' AS cluster, 1.5::DOUBLE AS ratio")
     connection.execute(
         f"CREATE VIEW raw.port_counters AS SELECT * FROM read_csv('{data}/*.csv', filename = true, "
@@ -212,9 +210,7 @@ def snapshot() -> Callable[[Path], dict[str, bytes]]:
 
     def files(folder: Path) -> dict[str, bytes]:
         return {
-            str(path.relative_to(folder)): path.read_bytes()
-            for path in sorted(folder.rglob("*"))
-            if path.is_file()
+            str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()
         }
 
     return files

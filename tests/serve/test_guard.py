@@ -245,10 +245,7 @@ def test_a_refusal_says_what_where_and_what_instead(connection: duckdb.DuckDBPyC
     assert said("CREATE TEMP TABLE x AS SELECT 1").endswith(
         "WITH name AS (SELECT ...) names a step of a query; a file in models/ makes a table"
     )
-    assert (
-        said("SELECT 'é',\n  nextval('s')")
-        == "the function nextval is refused: it does more than read, at 2:3"
-    )
+    assert said("SELECT 'é',\n  nextval('s')") == "the function nextval is refused: it does more than read, at 2:3"
     assert said("EXPLAIN SELECT nextval('s')").endswith("at 1:16")
     assert said("WITH a AS (COPY (SELECT 1) TO 'x') FROM a").startswith("COPY inside WITH is refused")
     assert said("USE metrics") == "USE is refused: a warehouse is only read, at 1:1\nwrite schema.table"

@@ -145,10 +145,7 @@ def test_plans_and_descriptions(engine: duckdb.DuckDBPyConnection) -> None:
     assert "Dummy Scan" in written(engine, "EXPLAIN SELECT 1", "table")
     assert "\\n" not in written(engine, "EXPLAIN SELECT 1", "table")
     assert written(engine, "DESCRIBE SELECT 1 AS a", "csv").splitlines()[1] == "a,INTEGER,YES,,,"
-    assert (
-        json.loads(written(engine, "PRAGMA version", "json"))[0]["library_version"]
-        == f"v{duckdb.__version__}"
-    )
+    assert json.loads(written(engine, "PRAGMA version", "json"))[0]["library_version"] == f"v{duckdb.__version__}"
 
 
 @pytest.mark.parametrize(
@@ -201,9 +198,7 @@ ROW = st.fixed_dictionaries(
         "text": st.none() | st.text(LETTERS, max_size=20),
         "exact": st.none() | st.decimals(-(10**20), 10**20, places=9),
         "time": st.none() | st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 31)),  # noqa: DTZ001
-        "flags": st.lists(
-            st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=5), max_size=3
-        ),
+        "flags": st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=5), max_size=3),
         "yes": st.none() | st.booleans(),
     }
 )

@@ -62,9 +62,7 @@ def test_each_runs(queries: dict[str, Query], connection: duckdb.DuckDBPyConnect
     assert rows(connection, queries[name], **given)
 
 
-def test_nic_tells_where_a_servers_nics_are(
-    queries: dict[str, Query], connection: duckdb.DuckDBPyConnection
-) -> None:
+def test_nic_tells_where_a_servers_nics_are(queries: dict[str, Query], connection: duckdb.DuckDBPyConnection) -> None:
     first, second = rows(connection, queries["nic"], server="gpu-1")
     assert (first["hca"], first["switch"], first["port"]) == ("mlx5_0", "Leaf-1", "TwoHundredGigE1/0/1:1")
     assert (first["rx_bytes"], first["tx_bytes"]) == ("3000", "2000")
@@ -82,16 +80,12 @@ def test_nic_tells_where_a_servers_nics_are(
     assert rows(connection, queries["nic"], server="GPU-999") == []
 
 
-def test_the_others_filter_and_limit(
-    queries: dict[str, Query], connection: duckdb.DuckDBPyConnection
-) -> None:
+def test_the_others_filter_and_limit(queries: dict[str, Query], connection: duckdb.DuckDBPyConnection) -> None:
     busiest = rows(connection, queries["busiest-ports"], limit="2")
     assert [(row["switch"], row["in_bytes"]) for row in busiest] == [("Leaf-2", "5000"), ("Leaf-2", "4000")]
     assert len(rows(connection, queries["busiest-ports"], switch="Leaf-1")) == 3
     assert [row["leaf"] for row in rows(connection, queries["hottest-uplinks"], leaf="Leaf-1")] == ["Leaf-1"]
-    assert [row["port"] for row in rows(connection, queries["ports-without-owner"])] == [
-        "TwoHundredGigE1/0/1:2"
-    ]
+    assert [row["port"] for row in rows(connection, queries["ports-without-owner"])] == ["TwoHundredGigE1/0/1:2"]
     [hour] = rows(connection, queries["hour-summary"])
     assert hour["busiest_port"] == "Leaf-2 TwoHundredGigE1/0/1:1"
     assert rows(connection, queries["hour-summary"], hour="2020-01-01 00:00") == []
@@ -99,9 +93,7 @@ def test_the_others_filter_and_limit(
     assert [row["hca"] for row in rows(connection, queries["unresolved-nics"], server="gpu-2")] == ["mlx5_0"]
 
 
-def test_values_are_bound_not_pasted(
-    queries: dict[str, Query], connection: duckdb.DuckDBPyConnection
-) -> None:
+def test_values_are_bound_not_pasted(queries: dict[str, Query], connection: duckdb.DuckDBPyConnection) -> None:
     assert rows(connection, queries["nic"], server="GPU-1' OR true --") == []
 
 

@@ -78,9 +78,7 @@ def test_parameters_of_free_sql_are_text(target: Path) -> None:
     assert run(target, sql, parameters={"leaf": "Leaf-1", "least": "2000"}).splitlines()[1:] == [
         "TwoHundredGigE1/0/1:2"
     ]
-    assert (
-        said(target, sql, parameters={"leaf": "x"}) == "no value is given for $least\ngive --param name=value"
-    )
+    assert said(target, sql, parameters={"leaf": "x"}) == "no value is given for $least\ngive --param name=value"
     assert said(target, sql, parameters={"laef": "x"}) == "the query has no $laef\nnearest: leaf"
 
 
@@ -91,9 +89,7 @@ def test_bytes_that_are_no_text_are_told(target: Path) -> None:
 
 def test_statements_follow_each_other_in_a_table(target: Path) -> None:
     assert run(target, "SELECT 1 AS a; SELECT 2 AS b", format="table") == "a\n─\n1\n\nb\n─\n2\n"
-    assert said(target, "SELECT 1; SELECT 2").startswith(
-        "2 statements, but a file or pipe takes the rows of one"
-    )
+    assert said(target, "SELECT 1; SELECT 2").startswith("2 statements, but a file or pipe takes the rows of one")
     assert said(target, " -- nothing\n").startswith("there is no query to run")
 
 
@@ -190,16 +186,12 @@ def test_what_fails_leaves_the_old_file(target: Path, tmp_path: Path) -> None:
     for name in ("out.csv", "out.parquet"):
         path = tmp_path / name
         path.write_text("old", encoding="utf-8")
-        said(
-            target, "SELECT CASE WHEN i = 5000 THEN error('no') ELSE i END FROM range(9000) t(i)", output=path
-        )
+        said(target, "SELECT CASE WHEN i = 5000 THEN error('no') ELSE i END FROM range(9000) t(i)", output=path)
         assert path.read_text(encoding="utf-8") == "old"
     assert sorted(file.name for file in tmp_path.iterdir()) == ["out.csv", "out.parquet"]
 
 
-def test_outputs_that_are_refused(
-    own_target: Path, tmp_path: Path, snapshot: Callable[[Path], object]
-) -> None:
+def test_outputs_that_are_refused(own_target: Path, tmp_path: Path, snapshot: Callable[[Path], object]) -> None:
     before = snapshot(own_target)
     inside = own_target / "parts" / "metrics.port_hour.parquet"
     (tmp_path / "link").symlink_to(own_target)
@@ -239,9 +231,7 @@ def start(target: Path, sql: str, **options: Any) -> subprocess.Popen[bytes]:
 
 
 def test_a_reader_that_leaves_is_no_error(target: Path) -> None:
-    with start(
-        target, "SELECT i, repeat('x', 100) FROM range(1000000) t(i)", stdout=subprocess.PIPE
-    ) as process:
+    with start(target, "SELECT i, repeat('x', 100) FROM range(1000000) t(i)", stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.readline()

@@ -12,7 +12,23 @@ from warehouse.cli.options import Commands, add_data, add_engine, add_project, a
 from warehouse.errors import SettingsError
 
 SQL_OPTIONS = frozenset(
-    "--file --query --list --param --format --json --output --limit --target --data --cluster --project --threads --memory --help".split()
+    [
+        "--file",
+        "--query",
+        "--list",
+        "--param",
+        "--format",
+        "--json",
+        "--output",
+        "--limit",
+        "--target",
+        "--data",
+        "--cluster",
+        "--project",
+        "--threads",
+        "--memory",
+        "--help",
+    ]
 )
 FORMATS = ("table", "csv", "json", "jsonl", "markdown", "parquet")
 
@@ -27,7 +43,9 @@ def add(commands: Commands) -> None:
     one.add_argument("-f", "--file", metavar="FILE", help="a file of SQL")
     one.add_argument("-q", "--query", metavar="NAME", help="a named query; --list shows them")
     one.add_argument("--list", action="store_true", help="list the named queries and their parameters")
-    one.add_argument("--param", metavar="NAME=VALUE", action="append", default=[], help="a parameter; also --NAME VALUE")
+    one.add_argument(
+        "--param", metavar="NAME=VALUE", action="append", default=[], help="a parameter; also --NAME VALUE"
+    )
     one.add_argument("--format", choices=FORMATS, help="default: table on a terminal, csv in a pipe")
     one.add_argument("--json", action="store_true", help="the same as --format json")
     one.add_argument("-o", "--output", metavar="FILE", help="write to a file; its suffix names the format")
@@ -44,20 +62,35 @@ def add(commands: Commands) -> None:
     one.add_argument("--json", action="store_true")
     one.set_defaults(run=run_ls)
 
-    one = command(commands, "show", "say what a table means: columns, units, grain, checks, first rows", "warehouse show metrics.port_hour")
+    one = command(
+        commands,
+        "show",
+        "say what a table means: columns, units, grain, checks, first rows",
+        "warehouse show metrics.port_hour",
+    )
     one.add_argument("name", metavar="NAME")
     add_target(one)
     add_data(one)
     one.add_argument("--json", action="store_true")
     one.set_defaults(run=run_show)
 
-    one = command(commands, "lineage", "show what a table stands on and what stands on it", "warehouse lineage metrics.port_hour")
+    one = command(
+        commands,
+        "lineage",
+        "show what a table stands on and what stands on it",
+        "warehouse lineage metrics.port_hour",
+    )
     one.add_argument("name", metavar="NAME")
     add_project(one)
     one.add_argument("--json", action="store_true")
     one.set_defaults(run=run_lineage)
 
-    one = command(commands, "render", "print a model's SELECT as it runs, macros written out", "warehouse render metrics.port_hour --dialect spark")
+    one = command(
+        commands,
+        "render",
+        "print a model's SELECT as it runs, macros written out",
+        "warehouse render metrics.port_hour --dialect spark",
+    )
     one.add_argument("name", metavar="NAME")
     one.add_argument("--dialect", choices=("duckdb", "spark"), default="duckdb")
     add_project(one)

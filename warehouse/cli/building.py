@@ -11,7 +11,12 @@ from warehouse.cli.options import Commands, add_data, add_engine, add_project, a
 
 def add(commands: Commands) -> None:
     """Add the commands of this module."""
-    one = command(commands, "build", "read the data folders, build all models, check them, publish", "warehouse build -d data/")
+    one = command(
+        commands,
+        "build",
+        "read the data folders, build all models, check them, publish",
+        "warehouse build -d data/",
+    )
     add_data(one)
     add_target(one)
     add_project(one)

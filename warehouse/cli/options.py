@@ -30,7 +30,11 @@ def add_target(one: argparse.ArgumentParser) -> None:
 def add_data(one: argparse.ArgumentParser) -> None:
     """`--data`, `--cluster`."""
     one.add_argument(
-        "-d", "--data", metavar="DIR", action="append", help="a release, a part of it, or its archive; may be repeated"
+        "-d",
+        "--data",
+        metavar="DIR",
+        action="append",
+        help="a release, a part of it, or its archive; may be repeated",
     )
     one.add_argument("--cluster", metavar="NAME", help="name for files below no cluster's folder")
 
@@ -48,4 +52,6 @@ def add_engine(one: argparse.ArgumentParser) -> None:
 
 def settings(given: argparse.Namespace) -> Settings:
     """The settled settings of a command."""
-    return settle({key: getattr(given, key, None) for key in ("data", "target", "project", "threads", "memory", "cluster")})
+    return settle(
+        {key: getattr(given, key, None) for key in ("data", "target", "project", "threads", "memory", "cluster")}
+    )

@@ -10,7 +10,12 @@ from warehouse.cli.options import Commands, add_engine, add_target, command, set
 
 def add(commands: Commands) -> None:
     """Add the commands of this module."""
-    one = command(commands, "export", "write tables as Parquet and CSV with a manifest and checksums", "warehouse export tables/")
+    one = command(
+        commands,
+        "export",
+        "write tables as Parquet and CSV with a manifest and checksums",
+        "warehouse export tables/",
+    )
     one.add_argument("directory", metavar="DIR", help="a new folder, or an earlier export, which is replaced")
     one.add_argument("-s", "--select", metavar="TABLE", action="append", help="only this table; may be repeated")
     one.add_argument("--all", action="store_true", help="the staging layer too")

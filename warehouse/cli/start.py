@@ -26,7 +26,12 @@ def add(commands: Commands) -> None:
     add_target(one)
     one.set_defaults(run=run_demo)
 
-    one = command(commands, "init", "start a folder with models of your own on top of the shipped ones", "warehouse init study/")
+    one = command(
+        commands,
+        "init",
+        "start a folder with models of your own on top of the shipped ones",
+        "warehouse init study/",
+    )
     one.add_argument("directory", metavar="DIR")
     one.set_defaults(run=run_init)
 
@@ -74,7 +79,11 @@ def run_demo(given: argparse.Namespace) -> int:
         result = build(settled, reporter)
     reporter.ended(result)
     queries = load_queries(Project.open().query_folders)
-    for name, params in (("hour-summary", {}), ("nic", {"server": "GPU-1"}), ("busiest-servers", {"limit": "5"})):
+    for name, params in (
+        ("hour-summary", {}),
+        ("nic", {"server": "GPU-1"}),
+        ("busiest-servers", {"limit": "5"}),
+    ):
         said = " ".join(f"--{key} {value}" for key, value in params.items())
         print(f"\n$ warehouse sql -q {name} {said}".rstrip(), flush=True)  # noqa: T201
         run_query(settled.target, query=queries[name], parameters=params, format="table")

@@ -20,7 +20,12 @@ class EngineError(Exception):
     """The engine refused or failed: its sentence, and the byte in the author's SELECT where it points."""
 
     def __init__(
-        self, message: str, *, offset: int | None = None, name: str | None = None, candidates: Sequence[str] = ()
+        self,
+        message: str,
+        *,
+        offset: int | None = None,
+        name: str | None = None,
+        candidates: Sequence[str] = (),
     ) -> None:
         super().__init__(message)
         self.message = message

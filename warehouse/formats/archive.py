@@ -207,9 +207,7 @@ def _zip_members(stream: IO[bytes], guard: _Guard) -> Iterator[_Member]:
     with guard.reading(), zipfile.ZipFile(stream) as package:
         for info in package.infolist():
             kind = stat.S_IFMT(info.external_attr >> 16)
-            refusal = (
-                None if kind in (0, stat.S_IFREG, stat.S_IFDIR) else "a device, pipe or unknown kind of file"
-            )
+            refusal = None if kind in (0, stat.S_IFREG, stat.S_IFDIR) else "a device, pipe or unknown kind of file"
             if kind == stat.S_IFLNK:
                 refusal = "a link"
             elif info.flag_bits & 0x1:
@@ -240,9 +238,7 @@ def _decompressed(stream: IO[bytes], suffix: str) -> IO[bytes]:
 def _suffix(path: Path) -> str | None:
     """Find the archive's suffix, as long as it was written."""
     name = path.name.lower()
-    return next(
-        (suffix for suffix in sorted(_SUFFIXES, key=len, reverse=True) if name.endswith(suffix)), None
-    )
+    return next((suffix for suffix in sorted(_SUFFIXES, key=len, reverse=True) if name.endswith(suffix)), None)
 
 
 def _digest(stream: IO[bytes]) -> str:

@@ -91,7 +91,7 @@ class RawRelation:
     about: str
     columns: Mapping[str, str]
     """Published column name -> DuckDB type, in file order. Every relation also has `filename` VARCHAR, last:
-    the path that was read (equal to `raw.files.read_path`)."""
+    for CSV files the path that was read (`raw.files.read_path`), for rows that Python read the release path."""
 
 
 class Format(Protocol):
@@ -129,9 +129,7 @@ class CsvFormat(Format, Protocol):
 class TableFormat(Format, Protocol):
     """Files that Python reads."""
 
-    def read(
-        self, files: Sequence[RawFile], relation: str, reject: list[Rejected]
-    ) -> Iterator[Mapping[str, object]]:
+    def read(self, files: Sequence[RawFile], relation: str, reject: list[Rejected]) -> Iterator[Mapping[str, object]]:
         """Rows of `relation` (a name from `relations`) from these files, in order, as dictionaries.
 
         Each row has every declared column and `filename`. A row that cannot be read is appended to

@@ -136,9 +136,7 @@ def _holds_cluster(folder: Path) -> bool:
         names = os.listdir(folder)
     except OSError:
         return False
-    return any(
-        name in _CLUSTER_CHILDREN or (name.endswith(".xlsx") and name[:-5] == folder.name) for name in names
-    )
+    return any(name in _CLUSTER_CHILDREN or (name.endswith(".xlsx") and name[:-5] == folder.name) for name in names)
 
 
 def _recognise(
@@ -157,7 +155,13 @@ def _recognise(
         )  # fmt: skip
     if isinstance(about, OSError):
         return RawFile(
-            path, release_path, 0, 0, cluster=cluster, status=SKIPPED, reason=f"cannot be read: {about.strerror}"
+            path,
+            release_path,
+            0,
+            0,
+            cluster=cluster,
+            status=SKIPPED,
+            reason=f"cannot be read: {about.strerror}",
         )
     file = RawFile(path, release_path, about.st_size, about.st_mtime_ns, cluster=cluster)
     if _STRAYS.match(path.name):

@@ -38,4 +38,4 @@ def kernel(name: str) -> Kernel:
     """The kernel of that name; KeyError where there is none."""
     if name not in NAMES:
         raise KeyError(name)
-    return import_module(f"warehouse.kernels.{name}")  # type: ignore[return-value]
+    return import_module(f"warehouse.kernels.{name}")

@@ -45,7 +45,7 @@ def rows(read: Read) -> Iterator[Arrays]:
 
 
 def _in_order(readings: Arrays) -> Arrays:
-    """Rows by port and time: a part lies in that order, so that there is only something to do if one day it does not."""
+    """Rows by port and time; a part lies in that order, so that there is nothing to do while it does."""
     file, times = readings["file_key"], readings["offset_ms"]
     if np.all((file[1:] > file[:-1]) | ((file[1:] == file[:-1]) & (times[1:] > times[:-1]))):
         return readings

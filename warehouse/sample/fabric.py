@@ -165,9 +165,7 @@ def _leaf(number: int, nics: dict[int, tuple[Nic, ...]], options: SampleOptions)
         for p in range(33, 33 + 3 * options.spines)
     ]
     group, rail = divmod(number - 1, RAILS)
-    return Switch(
-        name, names.leaf_device(number), names.leaf_ip(number), name, tuple(ports), group, rail, number
-    )
+    return Switch(name, names.leaf_device(number), names.leaf_ip(number), name, tuple(ports), group, rail, number)
 
 
 def _access_order(port: str) -> tuple[int, ...]:
@@ -185,12 +183,9 @@ def storage_access(number: int, options: SampleOptions) -> tuple[int, int, int]:
 def _storage_leaf(number: int, options: SampleOptions) -> Switch:
     _, connected, there = storage_access(number, options)
     ports = [Port("M-GigabitEthernet0/0/0", "0", "management")]
+    ports += [Port(f"FourHundredGigE1/0/{p}", str(p), "storage_access", p <= connected) for p in range(1, there + 1)]
     ports += [
-        Port(f"FourHundredGigE1/0/{p}", str(p), "storage_access", p <= connected) for p in range(1, there + 1)
-    ]
-    ports += [
-        Port(f"FourHundredGigE1/0/{p}", str(p), "storage_uplink", spine=p - 54)
-        for p in range(55, 55 + options.spines)
+        Port(f"FourHundredGigE1/0/{p}", str(p), "storage_uplink", spine=p - 54) for p in range(55, 55 + options.spines)
     ]
     device = names.storage_device(number)
     return Switch(

@@ -128,9 +128,7 @@ def _truth(plan: Plan, samples: list[Sample]) -> dict[str, Any]:
             (sample.target, sample.target_qp, sample.source),
         )
         for position, (nic, queue_pair, peer) in enumerate(ends):
-            seen = nics.setdefault(
-                (nic.server, nic.rail), {"qp": set(), "peer": set(), "out": set(), "to": set()}
-            )
+            seen = nics.setdefault((nic.server, nic.rail), {"qp": set(), "peer": set(), "out": set(), "to": set()})
             seen["qp"].add(queue_pair)
             seen["peer"].add(peer.ip)
             if position == 0:

@@ -47,10 +47,7 @@ def link_table(plan: Plan, hour: int) -> tuple[list[tuple[Cell, ...]], dict[str,
             if port.spine:
                 key = (f"spine-{port.spine}", spine_port(switch, port, plan.options))
                 marked[key] = marked.get(key, 0) + ecn // 3
-    truth = [
-        {"switch": switch, "port": port, "ecn_marked": count}
-        for (switch, port), count in sorted(marked.items())
-    ]
+    truth = [{"switch": switch, "port": port, "ecn_marked": count} for (switch, port), count in sorted(marked.items())]
     return rows, {"ports": truth}
 
 
@@ -81,8 +78,7 @@ def _both_ends(
     """Make the switch's row, and the spine's own row for the same cable."""
     position = switch.index[port.name]
     into, out = (
-        int(side[switch.name][position, begin : begin + length].sum())
-        for side in (plan.traffic.into, plan.traffic.out)
+        int(side[switch.name][position, begin : begin + length].sum()) for side in (plan.traffic.into, plan.traffic.out)
     )
     time = export_time(begin + 4, plan.options, zero_hour=begin % 1800 == 0)
     rate = port.line_rate

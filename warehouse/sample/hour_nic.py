@@ -33,9 +33,7 @@ def nic_table(plan: Plan, hour: int) -> tuple[list[tuple[Cell, ...]], dict[str, 
     """
     options = plan.options
     known = {place.number for place in plan.fabric.places if place.in_nic_sheet}
-    nics = sorted(
-        (nic for nic in plan.fabric.all_nics() if nic.server in known), key=lambda n: (n.server, n.hca)
-    )
+    nics = sorted((nic for nic in plan.fabric.all_nics() if nic.server in known), key=lambda n: (n.server, n.hca))
     offsets = [*range(0, options.seconds - 1, 60), options.seconds - 1]
     at = np.array([hour * HOUR + offset for offset in offsets])
     received = [_counter(plan, nic, at, "out") for nic in nics]
@@ -78,7 +76,5 @@ def _counter(plan: Plan, nic: Nic, at: Ints, direction: str) -> Ints:
     per_second = (plan.traffic.into if direction == "in" else plan.traffic.out)[nic.switch]
     line = per_second[plan.fabric.switch(nic.switch).index[nic.port]]
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum(line)])
-    base = 10**16 + 10**11 * draw_one(
-        plan.options.seed, f"base/{nic.server}/{nic.rail}/{direction}", 1, 85_000
-    )
+    base = 10**16 + 10**11 * draw_one(plan.options.seed, f"base/{nic.server}/{nic.rail}/{direction}", 1, 85_000)
     return np.asarray(base + before[at], dtype=np.int64)

@@ -32,9 +32,7 @@ def port_table(plan: Plan, hour: int) -> tuple[list[tuple[Cell, ...]], dict[str,
     minutes = range(-(-options.seconds // MINUTE))
     lost = {
         (switch.name, port.name): [
-            draw(options.seed, f"loss/{switch.name}/{port.name}/{hour}/{side}", len(minutes), -400, 20)
-            .clip(0)
-            .tolist()
+            draw(options.seed, f"loss/{switch.name}/{port.name}/{hour}/{side}", len(minutes), -400, 20).clip(0).tolist()
             for side in ("in", "out")
         ]
         for switch, port in ports

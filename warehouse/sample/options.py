@@ -34,9 +34,7 @@ class SampleOptions:
         _between("hours", self.hours, 1, 24)
         _between("leaves", self.leaves, 8, 20)
         if self.leaves % 4:
-            raise ValueError(
-                f"leaves must be a multiple of 4, as they come in groups of four: {self.leaves}."
-            )
+            raise ValueError(f"leaves must be a multiple of 4, as they come in groups of four: {self.leaves}.")
         _between("storage_leaves", self.storage_leaves, 1, 4)
         _between("spines", self.spines, 1, 10)
         _between("servers_per_group", self.servers_per_group, 4, 50)

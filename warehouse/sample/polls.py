@@ -36,11 +36,7 @@ def gap_end_ms(switch: Switch, hour: int, options: SampleOptions) -> int:
     """Milliseconds of the hour at which the opening gap ends: one of two cohorts of switches."""
     label = f"gap/{switch.name}/{hour}"
     late = draw_one(options.seed, f"cohort/{switch.name}", 0, 9) < 4
-    end = (
-        draw_one(options.seed, label, 254_339, 254_378)
-        if late
-        else draw_one(options.seed, label, 248_592, 248_613)
-    )
+    end = draw_one(options.seed, label, 254_339, 254_378) if late else draw_one(options.seed, label, 248_592, 248_613)
     return end if options.seconds >= 300 else end * options.seconds // (5 * 250)
 
 

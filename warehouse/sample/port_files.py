@@ -49,9 +49,7 @@ def write_port_file(path: Path, port: Port, rows: Rows, part: slice, starts: lis
     )  # fmt: skip
     name = port.name
     zero = name + _ZERO
-    for poll, moved, in_p, in_b, out_p, out_b, in_r, out_r in zip(
-        *map(np.ndarray.tolist, columns), strict=True
-    ):
+    for poll, moved, in_p, in_b, out_p, out_b, in_r, out_r in zip(*map(np.ndarray.tolist, columns), strict=True):
         if moved:
             in_text = _RATIOS[in_r] if in_r >= 0 else ratio_text(in_r)
             out_text = _RATIOS[out_r] if out_r >= 0 else ratio_text(out_r)

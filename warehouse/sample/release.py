@@ -54,9 +54,7 @@ def write_release(directory: Path, options: SampleOptions) -> Path:
     root = directory / "zhejiang" / CLUSTER
     root.mkdir(parents=True)
     write_workbook(root / f"{CLUSTER}.xlsx", plan.fabric)
-    ports = [
-        row for switch in plan.fabric.switches for row in write_switch(root / "trafficinfo", switch, plan)
-    ]
+    ports = [row for switch in plan.fabric.switches for row in write_switch(root / "trafficinfo", switch, plan)]
     hour_tables = write_hour_tables(root / "trafficinfo", plan) if options.hour_tables else []
     strays = write_extras(directory / "zhejiang", CLUSTER, options)
     (directory / "truth").mkdir()

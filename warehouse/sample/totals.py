@@ -44,9 +44,7 @@ def write_switch(root: Path, switch: Switch, plan: Plan) -> list[dict[str, Any]]
     return totals
 
 
-def _total(
-    switch: Switch, port: Port, hour_utc: str, polls_asked: int, rows: Rows, part: slice
-) -> dict[str, Any]:
+def _total(switch: Switch, port: Port, hour_utc: str, polls_asked: int, rows: Rows, part: slice) -> dict[str, Any]:
     into, out = rows.in_bytes[part], rows.out_bytes[part]
     wraps = int((out < 0).sum())
     return {

@@ -71,9 +71,7 @@ def _workbook(plan: Plan) -> Iterator[Trap]:
 
 
 def _candidates(plan: Plan, place: Place) -> dict[str, list[str]]:
-    return {
-        nic.switch: unlisted_at(plan.fabric, nic, place) for nic in plan.fabric.nics.get(place.number, ())
-    }
+    return {nic.switch: unlisted_at(plan.fabric, nic, place) for nic in plan.fabric.nics.get(place.number, ())}
 
 
 def _end(nic: Nic) -> Trap:

@@ -77,9 +77,7 @@ def spread(fabric: Fabric, traffic: Traffic, faults: Faults) -> None:
         received[target] += parts
     for switch in fabric.switches:
         for spine in range(options.spines):
-            _bundle(
-                switch, spine + 1, "out", sent[switch.name][spine], traffic.out[switch.name], options, faults
-            )
+            _bundle(switch, spine + 1, "out", sent[switch.name][spine], traffic.out[switch.name], options, faults)
             _bundle(
                 switch,
                 spine + 1,

@@ -84,9 +84,7 @@ def _strings(shared: dict[str, int]) -> str:
 
 
 def _workbook(names: list[str]) -> str:
-    sheets = "".join(
-        f'<sheet name="{escape(name)}" sheetId="{n}" r:id="rId{n}"/>' for n, name in enumerate(names, 1)
-    )
+    sheets = "".join(f'<sheet name="{escape(name)}" sheetId="{n}" r:id="rId{n}"/>' for n, name in enumerate(names, 1))
     return f'<workbook xmlns="{_MAIN}" xmlns:r="{_OFFICE}"><sheets>{sheets}</sheets></workbook>'
 
 

@@ -140,18 +140,14 @@ def show(target: Path, name: str, *, rows: int = 5, data_folders: Sequence[Path]
 
 def list_tables(connection: duckdb.DuckDBPyConnection, pattern: str | None = None) -> list[Table]:
     """List the tables on an open connection; see `ls`."""
-    found = connection.execute(
-        "SELECT model, kind, rows, bytes, about FROM meta.models ORDER BY model"
-    ).fetchall()
+    found = connection.execute("SELECT model, kind, rows, bytes, about FROM meta.models ORDER BY model").fetchall()
     tables = [_table(row) for row in found]
     if not pattern:
         return tables
     wanted = pattern if any(mark in pattern for mark in "*?[") else f"*{pattern}*"
     matching = [table for table in tables if fnmatch.fnmatchcase(table.name, wanted.lower())]
     if not matching:
-        raise QueryError(
-            f"no table matches {pattern}", hint=nearest_hint(pattern, (table.name for table in tables))
-        )
+        raise QueryError(f"no table matches {pattern}", hint=nearest_hint(pattern, (table.name for table in tables)))
     return matching
 
 
@@ -211,8 +207,7 @@ def shown_as_json(shown: Shown) -> dict[str, object]:
     relation = asdict(shown.relation)
     table = relation.pop("table")
     head = [
-        {column.name: _value(column, text) for column, text in zip(shown.head, row, strict=True)}
-        for row in shown.rows
+        {column.name: _value(column, text) for column, text in zip(shown.head, row, strict=True)} for row in shown.rows
     ]
     return {**table, **relation, "head": head}
 

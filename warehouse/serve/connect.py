@@ -91,12 +91,7 @@ def connect(
 
 
 def _catalogue(target: Path, build: str | None) -> Path:
-    path = (
-        target.absolute()
-        / ("builds" if build else "")
-        / (build or "")
-        / ("catalogue.duckdb" if build else FILE)
-    )
+    path = target.absolute() / ("builds" if build else "") / (build or "") / ("catalogue.duckdb" if build else FILE)
     if path.is_file():
         return path
     hint = f"warehouse build -d DIR -t {target}"

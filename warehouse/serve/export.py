@@ -31,9 +31,7 @@ KIND = "warehouse export"
 MANIFEST, CHECKSUMS = "manifest.json", "SHA256SUMS"
 FORMATS = ("parquet", "csv")
 LAYERS = ("reference", "topology", "metrics")
-_CSV_OPTIONS = (
-    "FORMAT csv, HEADER true, DELIMITER ',', QUOTE '\"', ESCAPE '\"', NULLSTR '', USE_TMP_FILE false"
-)
+_CSV_OPTIONS = "FORMAT csv, HEADER true, DELIMITER ',', QUOTE '\"', ESCAPE '\"', NULLSTR '', USE_TMP_FILE false"
 
 
 def export(
@@ -91,18 +89,14 @@ def export(
     return directory
 
 
-def _chosen(
-    connection: duckdb.DuckDBPyConnection, names: Sequence[str] | None, *, everything: bool
-) -> list[Table]:
+def _chosen(connection: duckdb.DuckDBPyConnection, names: Sequence[str] | None, *, everything: bool) -> list[Table]:
     layers = (*LAYERS, "staging") if everything else LAYERS
     known = {table.name: table for table in list_tables(connection) if table.kind != "raw"}
     if names is None:
         return [table for name, table in known.items() if name.partition(".")[0] in layers]
     for name in names:
         if name not in known:
-            raise QueryError(
-                f"no table {name} to export", hint=nearest_hint(name, known) or "see warehouse ls"
-            )
+            raise QueryError(f"no table {name} to export", hint=nearest_hint(name, known) or "see warehouse ls")
     return [known[name] for name in sorted(set(names))]
 
 
@@ -185,9 +179,7 @@ def _check_directory(directory: Path, target: Path) -> None:
     found = {path.name for path in directory.iterdir()}
     stray = sorted(found - _exported(directory))
     if stray:
-        raise QueryError(
-            f"{directory} holds files that no export wrote: {stray[0]}", hint="name a new folder"
-        )
+        raise QueryError(f"{directory} holds files that no export wrote: {stray[0]}", hint="name a new folder")
 
 
 def _exported(directory: Path) -> set[str]:

@@ -75,9 +75,7 @@ class Statement:
     """The names of its `$name` parameters."""
 
 
-def check_read_only(
-    connection: duckdb.DuckDBPyConnection, sql: str, *, path: Path | None = None
-) -> list[Statement]:
+def check_read_only(connection: duckdb.DuckDBPyConnection, sql: str, *, path: Path | None = None) -> list[Statement]:
     """Return the statements of a script if each only reads; nothing has run yet.
 
     Parameters

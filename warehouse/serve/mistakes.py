@@ -32,9 +32,7 @@ def line_column(text: str, offset: int) -> tuple[int, int]:
     return before.count("\n") + 1, len(before) - before.rfind("\n")
 
 
-def located(
-    message: str, sql: str, offset: int, *, path: Path | None = None, hint: str | None = None
-) -> QueryError:
+def located(message: str, sql: str, offset: int, *, path: Path | None = None, hint: str | None = None) -> QueryError:
     """Make an error that stands at a byte offset of `sql`: `file:line:col`, or told in the sentence."""
     line, column = line_column(sql, offset)
     if path:

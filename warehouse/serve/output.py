@@ -46,9 +46,7 @@ def check_format(name: str) -> str:
     """
     if name in FORMATS:
         return name
-    raise QueryError(
-        f"no format {name}", hint=nearest_hint(name, FORMATS) or f"known formats: {', '.join(FORMATS)}"
-    )
+    raise QueryError(f"no format {name}", hint=nearest_hint(name, FORMATS) or f"known formats: {', '.join(FORMATS)}")
 
 
 def write_result(
@@ -141,8 +139,7 @@ def _objects(columns: tuple[Column, ...], rows: Iterator[Row]) -> Iterator[str]:
     encode = [_ENCODERS[column.kind] for column in columns]
     for row in rows:
         fields = (
-            key + ("null" if value is None else code(value))
-            for key, code, value in zip(keys, encode, row, strict=True)
+            key + ("null" if value is None else code(value)) for key, code, value in zip(keys, encode, row, strict=True)
         )
         yield "{" + ", ".join(fields) + "}"
 
@@ -153,9 +150,7 @@ def _number(text: str) -> str:
 
 def _json(text: str) -> str:
     """Put null for NaN and Infinity, which JSON does not know, and the rest on one line."""
-    return _NOT_JSON_INSIDE.sub(lambda match: match[0] if match[0][0] == '"' else "null", text).replace(
-        "\n", " "
-    )
+    return _NOT_JSON_INSIDE.sub(lambda match: match[0] if match[0][0] == '"' else "null", text).replace("\n", " ")
 
 
 _ENCODERS: dict[str, Callable[[str], str]] = {

@@ -90,9 +90,7 @@ def read_query(path: Path) -> Query:
     about = values.get("about")
     if about is None or not isinstance(about.content, str) or not about.content.strip():
         raise ModelError("the header has no `about`: one sentence", place=Place(shown, 1))
-    parameters = {
-        name: _parameter(name, value, shown) for name, value in _entries(values.get("params"), shown)
-    }
+    parameters = {name: _parameter(name, value, shown) for name, value in _entries(values.get("params"), shown)}
     return Query(path.stem, " ".join(about.content.split()), parameters, sql, path)
 
 
@@ -136,9 +134,7 @@ def _entries(value: Value | None, shown: str) -> Iterable[tuple[str, Value]]:
     if value is None or value.content == "":
         return []
     if not isinstance(value.content, Mapping):
-        raise ModelError(
-            "`params` lists each one as `name: TYPE = default meaning`", place=value.place(shown)
-        )
+        raise ModelError("`params` lists each one as `name: TYPE = default meaning`", place=value.place(shown))
     return value.content.items()
 
 

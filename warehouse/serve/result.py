@@ -99,6 +99,5 @@ def _batches(cursor: duckdb.DuckDBPyConnection) -> Iterator[Row]:
 
 def _shown(row: tuple[object, ...]) -> Row:
     return tuple(
-        None if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-        for value in row
+        None if value is None else str(value).lower() if isinstance(value, bool) else str(value) for value in row
     )

@@ -155,9 +155,7 @@ def _statements(
 ) -> Sequence[Statement]:
     statements = check_read_only(connection, text, path=path)
     if not statements:
-        raise QueryError(
-            "there is no query to run", hint='warehouse sql "SELECT ..."; warehouse ls lists the tables'
-        )
+        raise QueryError("there is no query to run", hint='warehouse sql "SELECT ..."; warehouse ls lists the tables')
     if one and len(statements) > 1:
         raise QueryError(
             f"{len(statements)} statements, but a file or pipe takes the rows of one",

@@ -80,14 +80,10 @@ def print_rows(
     if hidden:
         noun = "column" if len(hidden) == 1 else "columns"
         said = f"… {len(hidden)} more {noun}: {', '.join(hidden)}"
-        stream.write(
-            textwrap.fill(said, console.width, subsequent_indent="  ", break_on_hyphens=False) + "\n"
-        )
+        stream.write(textwrap.fill(said, console.width, subsequent_indent="  ", break_on_hyphens=False) + "\n")
 
 
-def fit(
-    columns: Sequence[Column], names: Sequence[str], rows: Sequence[Sequence[str]], width: int
-) -> list[int]:
+def fit(columns: Sequence[Column], names: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[int]:
     """Give each column its width, 0 where it is left out.
 
     Numbers are never cut. Text is cut where that lets more columns in, but not below 24 characters, or 12 in
@@ -96,8 +92,7 @@ def fit(
     from rich.cells import cell_len
 
     natural = [
-        max([cell_len(name), *(cell_len(row[position]) for row in rows), 1])
-        for position, name in enumerate(names)
+        max([cell_len(name), *(cell_len(row[position]) for row in rows), 1]) for position, name in enumerate(names)
     ]
     if sum(natural) + _GAP * (len(natural) - 1) <= width:
         return natural

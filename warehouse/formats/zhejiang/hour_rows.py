@@ -134,8 +134,7 @@ LINK_TABLE = _table(
 PORT_TABLE = _table(
     "port",
     "Minutes of switch ports, with bytes and lost packets, as published.",
-    "DeviceName PortName Time InBytes InUseRatio InSpeed InPktsLoss"
-    " OutBytes OutUseRatio OutSpeed OutPktsLoss",
+    "DeviceName PortName Time InBytes InUseRatio InSpeed InPktsLoss OutBytes OutUseRatio OutSpeed OutPktsLoss",
     time="Time",
     counters={
         "in_bytes": "InBytes",

@@ -65,9 +65,7 @@ class HourCsv:
         reason = _reason(torn, *ignored_columns(header.ignored))
         return found.but(status=PARTIAL if torn else READ, reason=reason)
 
-    def read(
-        self, files: Sequence[RawFile], relation: str, reject: list[Rejected]
-    ) -> Iterator[Mapping[str, object]]:
+    def read(self, files: Sequence[RawFile], relation: str, reject: list[Rejected]) -> Iterator[Mapping[str, object]]:
         """Give the rows of the files, line by line.
 
         Raises
@@ -154,9 +152,7 @@ class HourWorkbook:
         spoilt = any(sheet.is_spoilt for sheet in sheets.values())
         return found.but(status=PARTIAL if spoilt else READ, reason=reason)
 
-    def read(
-        self, files: Sequence[RawFile], relation: str, reject: list[Rejected]
-    ) -> Iterator[Mapping[str, object]]:
+    def read(self, files: Sequence[RawFile], relation: str, reject: list[Rejected]) -> Iterator[Mapping[str, object]]:
         """Give the rows of one sheet of each workbook; a workbook without that sheet gives none.
 
         Raises

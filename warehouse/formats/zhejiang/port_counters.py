@@ -8,7 +8,7 @@ leaves share names but for the case of one letter).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
@@ -43,7 +43,7 @@ _RATIO = r"-?\d{1,12}(?:\.\d{1,6})?"
 _KINDS = {"BIGINT": re.compile(_INTEGER, re.ASCII), "DOUBLE": re.compile(_RATIO, re.ASCII)}
 _ROW = re.compile(
     r"(?P<date>\d{4}/\d\d/\d\d) [^\s,]+ (?P<h>[01]\d|2[0-3]):(?P<m>[0-5]\d):(?P<s>[0-5]\d)\.(?P<ms>\d{3}),"
-    rf"(?P<utc>{_INTEGER}),(?P<device>[^,]+),(?P<port>[^,]+)(?:,{_INTEGER}){{4}}(?:,{_RATIO}){{2}}\r?",
+    rf"(?P<utc>{_INTEGER}),(?P<device>[^,]+),(?P<port>[^,]+)(?:,{_INTEGER}){{4}}(?:,{_RATIO}){{2}}",
     re.ASCII,
 )
 """A line as published; one that differs is looked at field by field, to say how."""
@@ -65,10 +65,8 @@ class PortCounters:
 
     name = "zhejiang.port_counters"
     version = 1
-    relations = (
-        RawRelation(
-            "port_counters", "Switch-port counters as published, a row a poll that was stored.", COLUMNS
-        ),
+    relations: Sequence[RawRelation] = (
+        RawRelation("port_counters", "Switch-port counters as published, a row a poll that was stored.", COLUMNS),
     )
 
     def claims(self, path: Path) -> bool:
@@ -94,9 +92,7 @@ class PortCounters:
         hour = _EPOCH + timedelta(hours=first.time_ms // _HOUR_MS)
         switch = _SWITCH.search(first.device)
         if not _DEVICE.fullmatch(first.device) or switch is None:
-            return file.but(
-                status=SKIPPED, reason=f"DeviceName {first.device[:100]!r} does not name a leaf or a spine"
-            )
+            return file.but(status=SKIPPED, reason=f"DeviceName {first.device[:100]!r} does not name a leaf or a spine")
         if not _PORT.fullmatch(first.port):
             return file.but(
                 status=SKIPPED,
@@ -163,12 +159,12 @@ def _header_problem(line: bytes) -> str | None:
 def _parse(line: bytes) -> _Row | str | None:
     """The row, what is wrong with it, or None for a blank line."""
     try:
-        decoded = line.decode("utf-8")
+        decoded = line.decode("utf-8").rstrip("\r")
     except UnicodeDecodeError:
         return "not UTF-8 text"
     found = _ROW.fullmatch(decoded)
     if found is None:
-        return _what_is_wrong(decoded.rstrip("\r"))
+        return _what_is_wrong(decoded)
     midnight = _midnight_ms(found["date"])
     time_ms = int(found["utc"])
     clock_ms = (int(found["h"]) * 3600 + int(found["m"]) * 60 + int(found["s"])) * 1000 + int(found["ms"])

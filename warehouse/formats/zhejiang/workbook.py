@@ -90,16 +90,12 @@ class TopologyWorkbook:
         problems = [table.problem for table in tables if table.problem]
         if len(problems) == len(tables):
             return file.but(status=SKIPPED, reason=f"not a topology workbook: {', '.join(problems)}")
-        read = [
-            f"only sheet {table.title!r} is read" for table in tables if problems and not table.problem
-        ]
+        read = [f"only sheet {table.title!r} is read" for table in tables if problems and not table.problem]
         extra = [name for table in tables if not table.problem for name in table.ignored]
         reason = "; ".join([*read, *problems, *ignored_columns(extra)])
         return file.but(status=PARTIAL if problems else READ, reason=reason or None)
 
-    def read(
-        self, files: Sequence[RawFile], relation: str, reject: list[Rejected]
-    ) -> Iterator[Mapping[str, object]]:
+    def read(self, files: Sequence[RawFile], relation: str, reject: list[Rejected]) -> Iterator[Mapping[str, object]]:
         """Give the rows of one sheet of each file; a file that lacks only this sheet gives none.
 
         Raises

@@ -1,0 +1,101 @@
+"""Raw text, plain or compressed: the same bytes, the same lines, and an error where it ends too soon."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from warehouse.formats.text import (
+    HEAD_BYTES,
+    LINE_BYTES,
+    STREAM_ERRORS,
+    ends_with_newline,
+    head,
+    numbered_lines,
+    open_bytes,
+)
+
+PACK: dict[str, Callable[[bytes], bytes]] = {"": bytes, ".gz": gzip.compress, ".zst": zstandard.compress}
+COMPRESSED = [suffix for suffix in PACK if suffix]
+LINES = b"".join(b"line %d\n" % number for number in range(1, 20_001))
+
+
+@pytest.mark.parametrize("suffix", PACK)
+def test_content_is_the_same_however_it_is_packed(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"a.csv{suffix}"
+    path.write_bytes(PACK[suffix](LINES))
+    with open_bytes(path) as stream:
+        assert stream.read() == LINES
+    assert head(path) == LINES[:HEAD_BYTES]
+    assert ends_with_newline(path)
+
+
+@pytest.mark.parametrize("suffix", COMPRESSED)
+def test_a_stream_goes_on_in_its_next_frame(tmp_path: Path, suffix: str) -> None:
+    """As `pigz`, `pzstd` and `cat a.gz b.gz` write them; an empty frame is no end."""
+    path = tmp_path / f"a.csv{suffix}"
+    path.write_bytes(b"".join(PACK[suffix](piece) for piece in (LINES[:7], b"", LINES[7:])))
+    with open_bytes(path) as stream:
+        assert stream.read() == LINES
+
+
+@pytest.mark.parametrize("suffix", COMPRESSED)
+@pytest.mark.parametrize("cut", [1, 100])
+def test_a_compressed_stream_that_ends_too_soon_is_an_error(tmp_path: Path, suffix: str, cut: int) -> None:
+    """Even where what is left would end with a newline: DuckDB reads such a .zst as a shorter file."""
+    path = tmp_path / f"a.csv{suffix}"
+    path.write_bytes(PACK[suffix](LINES)[:-cut])
+    with pytest.raises(STREAM_ERRORS):
+        ends_with_newline(path)
+
+
+@pytest.mark.parametrize("suffix", COMPRESSED)
+def test_a_file_that_is_not_compressed_is_an_error(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"a.csv{suffix}"
+    path.write_bytes(LINES)
+    with pytest.raises(STREAM_ERRORS):
+        head(path)
+
+
+@pytest.mark.parametrize("suffix", PACK)
+@pytest.mark.parametrize("content", [b"", b"a\nb", b"a\nb\r"])
+def test_content_without_a_final_newline_is_torn(tmp_path: Path, suffix: str, content: bytes) -> None:
+    path = tmp_path / f"a.csv{suffix}"
+    path.write_bytes(PACK[suffix](content))
+    assert not ends_with_newline(path)
+
+
+@pytest.mark.parametrize("suffix", PACK)
+def test_lines_come_with_their_number_and_a_torn_one_with_its_reason(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"a.csv{suffix}"
+    path.write_bytes(PACK[suffix](b"a\n\nb\r\nc"))
+    assert list(numbered_lines(path)) == [
+        (1, b"a", None),
+        (2, b"", None),
+        (3, b"b\r", None),
+        (4, b"c", "torn: the file ends without a final newline"),
+    ]
+
+
+@pytest.mark.parametrize("suffix", COMPRESSED)
+def test_lines_before_the_break_of_a_stream_are_there(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"a.csv{suffix}"
+    path.write_bytes(PACK[suffix](LINES) + PACK[suffix](LINES)[:-1])
+    *good, broken = numbered_lines(path)
+    assert len(good) >= 20_000
+    assert all(reason is None for _, _, reason in good)
+    assert broken[:2] == (len(good) + 1, b"")
+    assert broken[2] is not None
+    assert broken[2].startswith("the compressed stream is damaged here: ")
+
+
+def test_a_line_that_never_ends_is_not_held_in_memory(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"a\n" + b"x" * (3 * LINE_BYTES) + b"\nb\n")
+    first, long, last = numbered_lines(path)
+    assert (first, last) == ((1, b"a", None), (3, b"b", None))
+    assert (long[0], len(long[1]), long[2]) == (2, LINE_BYTES, f"longer than {LINE_BYTES:,} bytes")

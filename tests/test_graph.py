@@ -1,0 +1,218 @@
+"""The graph: who reads whom, what a selector means, and mistakes in SQL that show before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.tiny import Tiny
+from warehouse.building import load_graph
+from warehouse.engines.duckdb import DuckDBEngine
+from warehouse.errors import ModelError, SettingsError
+from warehouse.graph import Graph
+from warehouse.project import Project
+
+PORT, NAME = {"port": "VARCHAR"}, {"name": "VARCHAR"}
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DuckDBEngine]:
+    with closing(DuckDBEngine(threads=1, memory_bytes=2**29, spill=tmp_path_factory.mktemp("spill"))) as engine:
+        yield engine
+
+
+def graph_of(tiny: Tiny, engine: DuckDBEngine) -> Graph:
+    return load_graph(tiny.project, engine)
+
+
+def mistake(tiny: Tiny, engine: DuckDBEngine) -> str:
+    with pytest.raises(ModelError) as raised:
+        load_graph(tiny.project, engine)
+    assert raised.value.exit_status == 1
+    return str(raised.value)
+
+
+@pytest.fixture
+def chain(tiny: Tiny) -> Tiny:
+    """`staging.ports` -> `topology.a` -> `metrics.b` -> `metrics.total`, and `metrics.alone` beside them."""
+    tiny.model("topology.a", "SELECT port FROM staging.ports", PORT)
+    tiny.model("metrics.b", "SELECT a.port FROM topology.a AS a", PORT)
+    tiny.model("metrics.total", "WITH a AS (FROM metrics.b) SELECT max(port) AS name FROM a", NAME)
+    tiny.model("metrics.alone", "SELECT 'x' AS name", NAME)
+    return tiny
+
+
+def test_what_a_model_reads_is_read_off_its_sql(chain: Tiny, engine: DuckDBEngine) -> None:
+    graph = graph_of(chain, engine)
+    assert {name: node.reads for name, node in graph.nodes.items()} == {
+        "staging.ports": ("reference.speeds",),
+        "topology.a": ("staging.ports",),
+        "metrics.b": ("topology.a",),
+        "metrics.total": ("metrics.b",),
+        "metrics.alone": (),
+    }
+
+
+def test_models_come_after_what_they_read_and_by_name_where_free(chain: Tiny, engine: DuckDBEngine) -> None:
+    order = graph_of(chain, engine).order
+    assert order == ("metrics.alone", "staging.ports", "topology.a", "metrics.b", "metrics.total")
+
+
+def test_a_model_comes_after_what_its_checks_read(tiny: Tiny, engine: DuckDBEngine) -> None:
+    tiny.model("metrics.a", "SELECT 'x' AS name", NAME, "checks:", "  - references(name) -> staging.ports(port)")
+    order = graph_of(tiny, engine).order
+    assert order.index("metrics.a") > order.index("staging.ports")
+
+
+@pytest.mark.parametrize(
+    ("selectors", "models"),
+    [
+        ((), "metrics.alone metrics.b metrics.total staging.ports topology.a"),
+        (("metrics.b",), "metrics.b"),
+        (("metrics",), "metrics.alone metrics.b metrics.total"),
+        (("*.a*",), "metrics.alone topology.a"),
+        (("+metrics.b",), "metrics.b staging.ports topology.a"),
+        (("topology.a+",), "metrics.b metrics.total topology.a"),
+        (("+metrics.b+",), "metrics.b metrics.total staging.ports topology.a"),
+        (("metrics.alone,topology.a",), "metrics.alone topology.a"),
+        (("metrics.alone", "topology"), "metrics.alone topology.a"),
+        (("metrics.alone, +topology.a",), "metrics.alone staging.ports topology.a"),
+    ],
+)
+def test_a_selector_names_models(chain: Tiny, engine: DuckDBEngine, selectors: tuple[str, ...], models: str) -> None:
+    assert graph_of(chain, engine).select(selectors) == set(models.split())
+
+
+def test_a_selector_that_names_nothing_is_an_error_with_the_nearest_name(chain: Tiny, engine: DuckDBEngine) -> None:
+    with pytest.raises(SettingsError) as raised:
+        graph_of(chain, engine).select(["metrics.totl"])
+    assert str(raised.value) == "--select metrics.totl: no model has this name\nnearest: metrics.total"
+
+
+MISTAKES = {
+    # the SELECT of models/metrics/total.sql, which begins in line 8: where the error is, and what it says
+    "SELECT name,\n  spede FROM (SELECT 'a' AS name, 1 AS speed)": ":9:3: no column spede\nnearest: speed",
+    "SELECT 'ü' AS name, sped FROM staging.ports": ":8:21: no column sped\nnearest: speed",
+    "SELECT p.nme, p.speed FROM staging.ports AS p": ":8:8: ",
+    "SELECT 'a' AS name, speed FROM staging.ports WHERE\n\n  AND true": ':10:3: syntax error at or near "AND"',
+    "SELECT 'a' AS name, sum(speed FROM staging.ports": ":8:",
+    "SELECT 'a' AS name, smu(speed) AS speed FROM staging.ports": ":8:21: Scalar Function with name smu does not exist!",
+    "SELECT 'a' AS name, port + 1 AS speed FROM staging.ports": ":8:",
+    "SELECT 'a' AS name, speed\nFROM staging.prts": ":9:6: no relation staging.prts\nnearest: staging.ports",
+    "SELECT 'a' AS name, speed FROM topology.ports": ":8:32: no relation topology.ports\nnearest: staging.ports",
+    "SELECT 'a' AS name, speed FROM zzz.zzz": ":8:32: no relation zzz.zzz\nsee `warehouse ls`",
+    "SELECT 'a' AS name, speed FROM ports": ":8:",
+    "SELECT name, speed FROM metrics.total": ":8:25: the model reads itself",
+    "SELECT 'a' AS name, 1 AS speed; SELECT 2": ": a model is one SELECT, not several statements",
+    "DROP TABLE staging.ports": ":",
+    "SELECT 'a' AS name": ":1: the SELECT does not give speed",
+    "SELECT 'a' AS name, 1 AS speed, 2 AS more": ":1: more is not in the contract",
+    "SELECT 'a' AS name, 1 AS sped": ":1: the SELECT does not give speed; sped is not in the contract\nnearest: speed",
+    "SELECT 1 AS speed, 'a' AS name": ":1: the SELECT gives its columns in another order than the contract: speed, name",
+    "SELECT 'a' AS name, 1.5 AS speed": ":1: the contract has speed as BIGINT, the SELECT gives DECIMAL(2,1), whose fraction",
+    "SELECT 'a' AS name, avg(speed) AS speed FROM staging.ports": ":1: the contract has speed as BIGINT, the SELECT gives DOUBLE",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("select", MISTAKES, ids=range(len(MISTAKES)))
+def test_a_mistake_in_sql_is_told_with_its_place_before_anything_runs(
+    tiny: Tiny, engine: DuckDBEngine, select: str
+) -> None:
+    shown = tiny.model("metrics.total", select, {"name": "VARCHAR", "speed": "BIGINT"})
+    assert mistake(tiny, engine).startswith(shown + MISTAKES[select])
+
+
+def test_models_that_read_each_other_in_a_circle_are_an_error_that_names_them(tiny: Tiny, engine: DuckDBEngine) -> None:
+    shown = tiny.model("metrics.a", "SELECT name FROM metrics.b", NAME)
+    tiny.model("metrics.b", "SELECT name FROM metrics.c", NAME)
+    tiny.model("metrics.c", "SELECT name FROM metrics.a", NAME)
+    said = mistake(tiny, engine)
+    assert "the models read each other in a circle: " in said
+    assert said.startswith(
+        ("models/metrics/a.sql:7:18: ", "models/metrics/b.sql:7:18: ", "models/metrics/c.sql:7:18: ")
+    )
+    circle = said.split(": ")[-1].split(" -> ")
+    assert len(circle) == 4
+    assert "metrics.a -> metrics.b" in " -> ".join([*circle, circle[1]])
+    assert shown.endswith("a.sql")
+
+
+@pytest.mark.parametrize(
+    ("check", "message"),
+    [
+        (
+            "references(name) -> staging.prts(port)",
+            "the check reads staging.prts, which is no relation\nnearest: staging.ports",
+        ),
+        ("total(speed) = total(staging.prts.speed)", "the check reads staging.prts, which is no relation"),
+        ("none: SELECT * FROM staging.prts", "the check reads staging.prts, which is no relation"),
+    ],
+)
+def test_a_check_that_reads_no_relation_is_an_error_at_its_line(
+    tiny: Tiny, engine: DuckDBEngine, check: str, message: str
+) -> None:
+    columns = {"name": "VARCHAR", "speed": "BIGINT"}
+    shown = tiny.model("metrics.total", "SELECT 'a' AS name, 1 AS speed", columns, "checks:", f"  - {check}")
+    assert mistake(tiny, engine).startswith(f"{shown}:5:5: {message}")
+
+
+def test_a_macro_is_written_out_and_a_mistake_beside_it_keeps_its_line(tiny: Tiny, engine: DuckDBEngine) -> None:
+    tiny.write("sql/macros/text.sql", "{% macro both(a, b) %}{{ a }} || {{ b }}{% endmacro %}")
+    tiny.model("metrics.total", "SELECT\n{{ both('port', 'port') }} AS name\nFROM staging.ports", NAME)
+    assert "port || port AS name" in graph_of(tiny, engine).nodes["metrics.total"].sql
+    shown = tiny.model("metrics.total", "SELECT\n{{ both('port', 'prt') }} AS name\nFROM staging.ports", NAME)
+    assert mistake(tiny, engine).startswith(f"{shown}:8: no column prt\nnearest: port")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("{{ bth('a') }}", ":8: a macro fails: 'bth' is undefined\nknown macros: both, lines"),
+        ("{{ both('a') }}", ":8: a macro fails: parameter 'b' was not provided"),
+        ("{{ both('a', 'b', 'c') }}", ":8: a macro fails: macro 'both' takes not more than 2 argument(s)"),
+        ("{{ both( }}", ":8: the macro call does not parse: "),
+        ("{{ 1 // 0 }}", ":8: a macro fails: "),
+        ("{{ lines() }}", ":8: a macro call renders to several lines; it must stay within its own"),
+        ("{{ ''.__class__.__mro__ }}", ":8: a macro fails: "),
+    ],
+)
+def test_a_macro_call_that_fails_is_an_error_at_its_line(
+    tiny: Tiny, engine: DuckDBEngine, call: str, message: str
+) -> None:
+    tiny.write(
+        "sql/macros/text.sql",
+        "{% macro both(a, b) %}{{ a }} || {{ b }}{% endmacro %}{% macro lines() %}1\n{% endmacro %}",
+    )
+    shown = tiny.model("metrics.total", f"SELECT\n{call} AS name", NAME)
+    assert mistake(tiny, engine).startswith(shown + message)
+
+
+def test_a_macro_file_that_does_not_parse_is_an_error_that_names_it(tiny: Tiny, engine: DuckDBEngine) -> None:
+    tiny.write("sql/macros/text.sql", "\n{% macro both(a %}")
+    tiny.model("metrics.total", "SELECT {{ both(1) }} AS name", NAME)
+    assert mistake(tiny, engine).startswith("sql/macros/text.sql:2: the macro file does not parse: ")
+
+
+def test_the_shipped_models_have_no_mistake(engine: DuckDBEngine) -> None:
+    graph = load_graph(Project.open(), engine)
+    assert "metrics.port_hour" in graph.order
+    assert {name.split(".")[0] for name in graph.order} == {"staging", "topology", "metrics"}
+    assert graph.ancestors("metrics.port_hour") >= {"raw.port_counters", "raw.files", "staging.port_files"}
+
+
+def test_comments_and_formatting_do_not_count(tiny: Tiny, engine: DuckDBEngine) -> None:
+    def canonical(select: str) -> str:
+        tiny.model("metrics.total", select, NAME)
+        return graph_of(tiny, engine).nodes["metrics.total"].canonical
+
+    plain = canonical("SELECT max(port) AS name FROM staging.ports")
+    assert canonical("-- why\nselect  MAX( port )\n as name\nfrom staging.ports /* all */") == plain
+    assert canonical("SELECT min(port) AS name FROM staging.ports") != plain
+
+
+def test_a_project_may_stand_anywhere(tmp_path: Path, engine: DuckDBEngine) -> None:
+    tiny = Tiny(tmp_path / "it's [1] {{ x }} 100%")
+    assert graph_of(tiny, engine).order == ("staging.ports", "metrics.total")

@@ -1,0 +1,155 @@
+"""A model's file: what its front matter says, and an error with file, line and column where it says it wrongly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from warehouse.errors import ModelError
+from warehouse.model import Column, Model, read_model
+
+GOOD = """\
+/* ---
+about: What a port moved: in one hour.
+partition: hour_utc
+grain: [port, hour_utc]
+columns:
+  port: VARCHAR the port
+  hour_utc: TIMESTAMP
+  in_bytes: BIGINT [B] bytes that entered
+  share: DECIMAL(9, 6) [1] of all
+  tags: VARCHAR[] in order
+checks:
+  - in_bytes >= 0
+  - warn: share between 0 and 1
+  - none: SELECT * FROM this WHERE port = 'a: b'
+  # a comment
+sources: a book
+--- */
+SELECT 1
+"""
+
+
+def read(tmp_path: Path, text: str, name: str = "models/metrics/port_hour.sql") -> Model:
+    path = tmp_path / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode())
+    return read_model(path, tmp_path)
+
+
+def test_a_model_is_what_its_file_says(tmp_path: Path) -> None:
+    model = read(tmp_path, GOOD)
+    assert (model.name, model.layer, model.shown_path) == (
+        "metrics.port_hour",
+        "metrics",
+        "models/metrics/port_hour.sql",
+    )
+    assert model.about == "What a port moved: in one hour."
+    assert (model.partition, model.grain, model.materialize) == ("hour_utc", ("port", "hour_utc"), "table")
+    assert model.columns == (
+        Column("port", "VARCHAR", None, "the port"),
+        Column("hour_utc", "TIMESTAMP"),
+        Column("in_bytes", "BIGINT", "B", "bytes that entered"),
+        Column("share", "DECIMAL(9, 6)", "1", "of all"),
+        Column("tags", "VARCHAR[]", None, "in order"),
+    )
+    assert model.column("in_bytes").comment == "[B] bytes that entered"
+    assert [(check.text, check.warn, str(check.place)) for check in model.checks] == [
+        ("in_bytes >= 0", False, "models/metrics/port_hour.sql:12:5"),
+        ("share between 0 and 1", True, "models/metrics/port_hour.sql:13:11"),
+        ("none: SELECT * FROM this WHERE port = 'a: b'", False, "models/metrics/port_hour.sql:14:5"),
+    ]
+
+
+def test_every_line_of_the_select_keeps_its_number(tmp_path: Path) -> None:
+    sql = read(tmp_path, GOOD).sql
+    assert sql.split("\n")[17] == GOOD.split("\n")[17] == "SELECT 1"
+
+
+@pytest.mark.parametrize(
+    "change", [lambda text: text.replace("\n", "\r\n"), lambda text: "\ufeff" + text], ids=["CRLF", "BOM"]
+)
+def test_files_of_other_editors_read_the_same(tmp_path: Path, change: object) -> None:
+    assert callable(change)
+    assert read(tmp_path, change(GOOD)) == read(tmp_path, GOOD)
+
+
+MINIMAL = """\
+/* ---
+about: A model.
+grain: [a]
+columns:
+  a: BIGINT
+--- */
+SELECT 1 AS a
+"""
+WRONG = {
+    # what is changed in the minimal model, to what: where the error is, and what it says
+    ("/* ---", "-- ---"): ":1:1: the file does not start with `/* ---`",
+    ("--- */", "-- */"): ":1:1: the front matter has no end: `--- */` is missing",
+    ("about: A model.", "about: A /* model"): ":2: `/*` cannot stand inside the front matter",
+    ("SELECT 1 AS a\n", "\n"): ":6: no SELECT follows the front matter",
+    ("about: A model.\n", ""): ":1: the front matter has no `about`",
+    ("about: A model.", "about:"): ":1: the front matter has no `about`",
+    ("about: A model.", "about: [a]"): ":2:1: `about` is one line of text",
+    ("about: A model.", "abuot: A model."): ":2:1: unknown key `abuot` in the front matter\nnearest: about",
+    ("about: A model.", "zzzzzz: 1"): ":2:1: unknown key `zzzzzz` in the front matter\nknown keys: about, partition",
+    ("about: A model.", "about: x\nabout: y"): ":3:1: `about` stands twice in the front matter",
+    ("  a: BIGINT", "  a: BIGINT\n  a: BIGINT"): ":6:3: `a` stands twice in the front matter",
+    ("grain: [a]", "grain: [a"): ":4:8: the front matter is not valid YAML",
+    ("grain: [a]", "\tgrain: [a]"): ":3:1: the front matter is not valid YAML",
+    ("grain: [a]", "grain: *a"): ":3:8: the front matter is not valid YAML: found undefined alias",
+    ("about: A model.", "about: A\x07model"): ":1: the front matter is not valid YAML: unacceptable character",
+    ("grain: [a]", "grain: &g [*g]"): ":1: the front matter contains itself",
+    ("about: A model.\ngrain: [a]\ncolumns:\n  a: BIGINT\n", "- a\n"): ":1: the front matter is not a list of `key: value` lines",
+    ("grain: [a]\n", ""): ":1: the front matter has no `grain`: the columns that name a row",
+    ("grain: [a]", "grain: []"): ":3:1: the front matter has no `grain`",
+    ("grain: [a]", "grain: a"): ":3:1: a list is expected here",
+    ("grain: [a]", "grain: [[a]]"): ":3:9: a list of names is expected here",
+    ("grain: [a]", "grain: [b]"): ":3:1: `b` of the grain or partition is not among the columns",
+    ("grain: [a]", "grain: [a]\npartition: b"): ":4:1: `b` of the grain or partition is not among the columns",
+    ("grain: [a]", "grain: [a]\nmaterialize: never"): ":4:1: `materialize` is table or view",
+    ("grain: [a]", "grain: [a]\nkernel: none"): ":4:1: no kernel none",
+    ("grain: [a]", "grain: [a]\nchecks: a > 0"): ":4:1: a list is expected here: lines that start with `- `",
+    ("grain: [a]", "grain: [a]\nchecks:\n  - {x: y, z: 1}"): ":5:5: a check is one line: a condition, or `warn: condition`",
+    ("columns:\n  a: BIGINT\n", ""): ":1: `columns` lists each column as `name: TYPE [unit] meaning`",
+    ("columns:\n  a: BIGINT", "columns: [a]"): ":4:1: `columns` lists each column",
+    ("  a: BIGINT", "  a: bigint"): ":5:3: column `a` is not `TYPE [unit] meaning`",
+    ("  a: BIGINT", "  a:"): ":5:3: column `a` is not `TYPE [unit] meaning`",
+    ("  a: BIGINT", "  a: BIGNT"): ":5:3: column `a` has the type BIGNT, which models do not use\nnearest: BIGINT",
+    ("  a: BIGINT", "  a: HUGEINT"): ":5:3: column `a` has the type HUGEINT, which models do not use",
+    ("  a: BIGINT", '  "a b": BIGINT'): ":5:3: column `a b` is not lower case letters, digits and _",
+    ("  a: BIGINT", "  A: BIGINT"): ":5:3: column `A` is not lower case letters, digits and _",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("change", WRONG, ids=range(len(WRONG)))
+def test_a_wrong_front_matter_is_an_error_with_its_place(tmp_path: Path, change: tuple[str, str]) -> None:
+    text = MINIMAL.replace(*change)
+    assert text != MINIMAL
+    with pytest.raises(ModelError) as raised:
+        read(tmp_path, text)
+    assert str(raised.value).startswith("models/metrics/port_hour.sql" + WRONG[change])
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("models/marts/x.sql", "models stand in models/staging/, models/topology/, models/metrics/, not in marts/"),
+        ("models/x.sql", "models stand in models/staging/"),
+        ("models/metrics/Port-Hour.sql", "a model's name is lower case letters, digits and _"),
+    ],
+)
+def test_a_model_has_a_layer_and_a_plain_name(tmp_path: Path, name: str, message: str) -> None:
+    with pytest.raises(ModelError) as raised:
+        read(tmp_path, MINIMAL, name)
+    assert str(raised.value).startswith(f"{name}: {message}")
+
+
+def test_a_file_that_is_no_text_is_an_error_that_names_it(tmp_path: Path) -> None:
+    path = tmp_path / "models" / "metrics" / "x.sql"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"/* ---\nabout: caf\xe9\n--- */ SELECT 1")
+    with pytest.raises(ModelError, match=r"models/metrics/x\.sql: the file is not UTF-8 text"):
+        read_model(path, tmp_path)

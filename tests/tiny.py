@@ -1,0 +1,97 @@
+"""A project of two small models over a reference table, to try the runner alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import warehouse
+from tests.conftest import Said, call
+from warehouse.project import Project
+
+HEADER = "SaveTime,SaveTimeUTC,DeviceName,PortName,InPkts,InOctets,OutPkts,OutOctets,InRatio,OutRatio"
+HOURS = ("2024-05-23T16", "2024-05-23T17")
+"""The partitions of what the data folder holds."""
+
+
+class Tiny:
+    """`reference.speeds` -> `staging.ports` -> `metrics.total`, and a data folder with a file for each of two hours."""
+
+    def __init__(self, base: Path) -> None:
+        self.base = base
+        self.folder, self.data, self.target = base / "project", base / "data", base / "target"
+        self.reference("speeds", {"port": "VARCHAR", "speed": "BIGINT"}, "eth0,10", "eth1,40")
+        self.model(
+            "staging.ports",
+            "SELECT port, speed FROM reference.speeds",
+            {"port": "VARCHAR", "speed": "BIGINT"},
+        )
+        self.model(
+            "metrics.total",
+            "SELECT 'all' AS name, sum(speed) AS speed FROM staging.ports",
+            {"name": "VARCHAR", "speed": "BIGINT"},
+        )
+        for hour in (0, 1):
+            self.file(hour, "1,100,2,200,0,0.5")
+
+    @property
+    def project(self) -> Project:
+        """The project, read anew."""
+        return Project((self.folder,))
+
+    def write(self, name: str, text: str) -> Path:
+        """Write a file of the project."""
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def reference(self, name: str, columns: dict[str, str], *rows: str) -> None:
+        """The project's reference table."""
+        lines = [f"    {column}: {kind}" for column, kind in columns.items()]
+        self.write("data/tables.yaml", "\n".join([f"{name}:", "  about: A table.", "  columns:", *lines, ""]))
+        self.write(f"data/{name}.csv", "\n".join([",".join(columns), *rows, ""]))
+
+    def model(self, name: str, select: str, columns: dict[str, str], *more: str) -> str:
+        """Write a model; its grain is its first column, unless a line of `more` says otherwise.
+
+        Returns the path as messages show it.
+        """
+        shown = f"models/{name.replace('.', '/')}.sql"
+        grain = [] if any(line.startswith("grain:") for line in more) else [f"grain: [{next(iter(columns))}]"]
+        lines = [
+            "about: A model.",
+            *grain,
+            *more,
+            "columns:",
+            *(f"  {column}: {kind}" for column, kind in columns.items()),
+        ]
+        self.write(shown, "\n".join(["/* ---", *lines, "--- */", select, ""]))
+        return shown
+
+    def file(self, hour: int, *tails: str) -> Path:
+        """Write a port's file for this local hour, with a row a tail."""
+        path = self.data / "c" / "trafficinfo" / f"20240524{hour:02}" / "x" / "Leaf-1_1_1.csv"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        rows = [
+            f"2024/05/24 星期五 {hour:02}:00:{second:02}.000,{1716480000000 + hour * 3_600_000 + second * 1000},"
+            f"NH-Leaf-1.GPU,TwoHundredGigE1/0/1:1,{tail}"
+            for second, tail in enumerate(tails, start=1)
+        ]
+        path.write_text("\n".join([HEADER, *rows, ""]), encoding="utf-8")
+        return path
+
+    def build(self, *options: str | Path) -> Said:
+        """Run `warehouse build`."""
+        return call("build", "-d", self.data, "-t", self.target, *options, cwd=self.base)
+
+    def made(self, *options: str | Path) -> set[str]:
+        """Build, and say which parts were made: `model` or `model partition`."""
+        said = self.build("--json", *options)
+        assert said.status == 0, said
+        return {f"{one['model']} {one['partition']}".removesuffix(" all") for one in json.loads(said.out)["made"]}
+
+    def ask(self, sql: str) -> list[tuple[object, ...]]:
+        """What the published warehouse answers."""
+        with warehouse.open(self.target) as connection:
+            return connection.execute(sql).fetchall()
