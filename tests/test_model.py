@@ -57,7 +57,7 @@ def test_a_model_is_what_its_file_says(tmp_path: Path) -> None:
     assert model.column("in_bytes").comment == "[B] bytes that entered"
     assert [(check.text, check.warn, str(check.place)) for check in model.checks] == [
         ("in_bytes >= 0", False, "models/metrics/port_hour.sql:12:5"),
-        ("share between 0 and 1", True, "models/metrics/port_hour.sql:13:11"),
+        ("share between 0 and 1", True, "models/metrics/port_hour.sql:13:5"),
         ("none: SELECT * FROM this WHERE port = 'a: b'", False, "models/metrics/port_hour.sql:14:5"),
     ]
 

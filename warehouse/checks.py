@@ -73,6 +73,8 @@ def compile_check(check: Check, model: Model) -> Compiled:
     if match := _REFERENCES.match(text):
         mine = _known(match["columns"], names, check)
         others = [name.strip() for name in match["others"].split(",")]
+        if len(mine) != len(others):
+            raise ModelError(f"the check refers {len(mine)} columns to {len(others)}", place=check.place)
         present = " AND ".join(f"a.{name} IS NOT NULL" for name in mine)
         same = " AND ".join(f"a.{name} = b.{other}" for name, other in zip(mine, others, strict=True))
         return Compiled(f"SELECT a.* FROM {this} AS a ANTI JOIN {match['relation']} AS b ON {same} WHERE {present}")

@@ -358,7 +358,7 @@ def run_checks(scratch: Scratch, model: Model, checks: Sequence[Check]) -> list[
     for position, check in enumerate(checks):
         if check.text.startswith(f"{GRAIN}("):
             sql = f"SELECT count(*) FROM ({grain_check(model)})"
-            counts[position] = _count(scratch, sql, check)[0]
+            counts[position] = _count(scratch, model, sql, check)[0]
             continue
         compiled = compile_check(check, model)
         if compiled.predicate is not None:
@@ -367,11 +367,11 @@ def run_checks(scratch: Scratch, model: Model, checks: Sequence[Check]) -> list[
             mine, relation, other = compiled.total
             totals.setdefault(relation, []).append((position, mine, other))
         else:
-            counts[position] = _count(scratch, f"SELECT count(*) FROM ({compiled.failing})", check)[0]
+            counts[position] = _count(scratch, model, f"SELECT count(*) FROM ({compiled.failing})", check)[0]
     if conditions:
         counted = ", ".join(f"count(*) FILTER (WHERE ({text}) IS NOT TRUE)" for _, text in conditions)
         found = _count(
-            scratch, f"SELECT {counted} FROM {model.name}", *(checks[position] for position, _ in conditions)
+            scratch, model, f"SELECT {counted} FROM {model.name}", *(checks[position] for position, _ in conditions)
         )
         counts |= {position: failures for (position, _), failures in zip(conditions, found, strict=True)}
     for relation, sums in totals.items():
@@ -380,6 +380,7 @@ def run_checks(scratch: Scratch, model: Model, checks: Sequence[Check]) -> list[
         same = ", ".join(f"CAST(a{position} <> b{position} AS INTEGER)" for position, _, _ in sums)
         found = _count(
             scratch,
+            model,
             f"SELECT {same} FROM (SELECT {here} FROM {model.name}), (SELECT {there} FROM {relation})",
             *(checks[position] for position, _, _ in sums),
         )
@@ -387,12 +388,14 @@ def run_checks(scratch: Scratch, model: Model, checks: Sequence[Check]) -> list[
     return [counts[position] for position in range(len(checks))]
 
 
-def _count(scratch: Scratch, sql: str, *checks: Check) -> list[int]:
-    """One row of counts; where the SQL is wrong, the check that it is about."""
+def _count(scratch: Scratch, model: Model, sql: str, *checks: Check) -> list[int]:
+    """One row of counts; where the SQL is wrong, an error at the check that is: of several, each is tried alone."""
     try:
         return [int(str(value)) for value in scratch.rows(sql)[0]]
     except EngineError as error:
-        wrong = next((one for one in checks if error.name and error.name in one.text), checks[0])
+        for check in checks if len(checks) > 1 else ():
+            _count(scratch, model, f"SELECT count(*) FROM ({compile_check(check, model).failing})", check)
+        wrong = checks[0]
         raise ModelError(f"the check `{wrong.text}` is not valid: {error.message}", place=wrong.place) from error
 
 
