@@ -92,17 +92,26 @@ def compile_check(check: Check, model: Model) -> Compiled:
     return _of_rows(text, model)
 
 
-def grain_check(model: Model) -> str:
-    """Failing rows of the grain on a sorted part: neighbours that do not ascend, or a NULL.
+@dataclass(frozen=True)
+class Ascent:
+    """The check of the grain on a part, whose rows are written in its order.
 
-    One pass without a hash table, since parts are written in the order of their grain.
+    Neighbours that do not ascend are doubled or out of order: one pass without a hash table, which the
+    conditions on single rows can share.
     """
+
+    rows: str
+    """The relation with the grain of each row's predecessor beside it, as a FROM item."""
+    fails: str
+    """The condition that a row does not ascend, or has a NULL in its grain."""
+
+
+def ascent(model: Model) -> Ascent:
+    """The check of a model's grain."""
     names = model.grain
     lags = ", ".join(f"lag({name}) OVER () AS previous_{position}" for position, name in enumerate(names))
-    return (
-        f"SELECT {', '.join(names)} FROM (SELECT {', '.join(names)}, {lags} FROM {model.name}) "
-        f"WHERE {_not_ascending(names)} OR {' OR '.join(f'{name} IS NULL' for name in names)}"
-    )
+    nulls = " OR ".join(f"{name} IS NULL" for name in names)
+    return Ascent(f"(SELECT *, {lags} FROM {model.name})", f"({_not_ascending(names)} OR {nulls}) IS TRUE")
 
 
 def _not_ascending(names: Sequence[str]) -> str:

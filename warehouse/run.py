@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Protocol
 
 from warehouse import fingerprint
-from warehouse.checks import compile_check, grain_check, relations_of
+from warehouse.checks import ascent, compile_check, relations_of
 from warehouse.engines.base import CsvFiles, Engine, EngineError, Parts, Scratch, Select, Source
 from warehouse.errors import CheckError, ModelError
 from warehouse.graph import Graph, Node, model_error
@@ -355,23 +355,25 @@ def run_checks(scratch: Scratch, model: Model, checks: Sequence[Check]) -> list[
     counts: dict[int, int] = {}
     conditions: list[tuple[int, str]] = []
     totals: dict[str, list[tuple[int, str, str]]] = {}
+    rows = model.name
     for position, check in enumerate(checks):
         if check.text.startswith(f"{GRAIN}("):
-            sql = f"SELECT count(*) FROM ({grain_check(model)})"
-            counts[position] = _count(scratch, model, sql, check)[0]
+            grain = ascent(model)
+            rows = grain.rows
+            conditions.append((position, grain.fails))
             continue
         compiled = compile_check(check, model)
         if compiled.predicate is not None:
-            conditions.append((position, compiled.predicate))
+            conditions.append((position, f"({compiled.predicate}) IS NOT TRUE"))
         elif compiled.total is not None:
             mine, relation, other = compiled.total
             totals.setdefault(relation, []).append((position, mine, other))
         else:
             counts[position] = _count(scratch, model, f"SELECT count(*) FROM ({compiled.failing})", check)[0]
     if conditions:
-        counted = ", ".join(f"count(*) FILTER (WHERE ({text}) IS NOT TRUE)" for _, text in conditions)
+        counted = ", ".join(f"count(*) FILTER (WHERE {fails})" for _, fails in conditions)
         found = _count(
-            scratch, model, f"SELECT {counted} FROM {model.name}", *(checks[position] for position, _ in conditions)
+            scratch, model, f"SELECT {counted} FROM {rows}", *(checks[position] for position, _ in conditions)
         )
         counts |= {position: failures for (position, _), failures in zip(conditions, found, strict=True)}
     for relation, sums in totals.items():
@@ -393,9 +395,10 @@ def _count(scratch: Scratch, model: Model, sql: str, *checks: Check) -> list[int
     try:
         return [int(str(value)) for value in scratch.rows(sql)[0]]
     except EngineError as error:
-        for check in checks if len(checks) > 1 else ():
+        written = [check for check in checks if not check.text.startswith(f"{GRAIN}(")]
+        for check in written if len(written) > 1 else ():
             _count(scratch, model, f"SELECT count(*) FROM ({compile_check(check, model).failing})", check)
-        wrong = checks[0]
+        wrong = (written or list(checks))[0]
         raise ModelError(f"the check `{wrong.text}` is not valid: {error.message}", place=wrong.place) from error
 
 

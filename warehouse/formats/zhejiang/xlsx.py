@@ -8,6 +8,7 @@ are never evaluated: a cell counts with the value that was stored with it.
 
 from __future__ import annotations
 
+import re
 import warnings
 import zipfile
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ MAX_ENTRIES = 2_000
 MAX_BYTES = 256 * 2**20
 MAX_RATIO = 200
 RATIO_COUNTS_FROM = 2**20
+_FORMULA = re.compile(rb"<(?:\w+:)?f[ />]")
 LAST_ROW = 1_048_576
 """No sheet has more rows; a file that says so is forged."""
 
@@ -144,6 +146,8 @@ class Book:
     def _formula_cells(self, place: int) -> set[tuple[int, int]]:
         """Find the formulas of a sheet; asked for only when a cell is there but has no value."""
         if self._formulas is None:
+            if not _has_formulas(self._stream):
+                return set()
             self._formulas = _load(self._stream, stored_values=False)
         sheet = self._formulas.worksheets[place]
         sheet.reset_dimensions()
@@ -192,6 +196,13 @@ def _load(stream: IO[bytes], *, stored_values: bool) -> Any:
     # It warns of styles and extensions that it drops; none of them is data.
     warnings.filterwarnings("ignore", module=r"openpyxl\.")
     return load_workbook(stream, read_only=True, data_only=stored_values, keep_links=False)
+
+
+def _has_formulas(stream: IO[bytes]) -> bool:
+    """Tell whether any sheet holds a formula: looking for one costs less than a second parse."""
+    with zipfile.ZipFile(stream) as package:
+        sheets = (name for name in package.namelist() if "worksheets/" in name and name.endswith(".xml"))
+        return any(_FORMULA.search(package.read(name)) for name in sheets)
 
 
 def _package_problem(stream: IO[bytes]) -> str | None:

@@ -1,0 +1,110 @@
+"""The shipped folders and a user's own on top of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.tiny import Tiny
+from warehouse.errors import ModelError, SettingsError
+from warehouse.project import Project, shipped_root
+
+COLUMNS = {"port": "VARCHAR", "speed": "BIGINT"}
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Tiny:
+    """A project of two models and a table, which stands for none."""
+    return Tiny(tmp_path)
+
+
+def test_without_a_folder_the_project_is_the_shipped_one() -> None:
+    project = Project.open()
+    assert project.folders == (shipped_root(),)
+    assert "metrics.port_hour" in project.models
+    assert "reference.clusters" in project.references
+    assert Project.open(shipped_root()) == project
+
+
+def test_a_folder_adds_to_the_shipped_models_tables_and_queries(mine: Tiny) -> None:
+    project = Project.open(mine.folder)
+    assert {"metrics.port_hour", "staging.ports", "metrics.total"} <= set(project.models)
+    assert {"reference.clusters", "reference.speeds"} <= set(project.references)
+    assert project.query_folders == [shipped_root() / "sql" / "queries", mine.folder / "sql" / "queries"]
+
+
+def test_a_model_of_the_folder_stands_for_the_shipped_one_of_its_name(mine: Tiny) -> None:
+    mine.model("metrics.port_hour", "SELECT 1 AS port", {"port": "BIGINT"})
+    model = Project.open(mine.folder).models["metrics.port_hour"]
+    assert model.path == mine.folder / "models" / "metrics" / "port_hour.sql"
+
+
+def test_models_come_by_name(mine: Tiny) -> None:
+    assert list(mine.project.models) == ["metrics.total", "staging.ports"]
+
+
+def test_one_name_for_two_models_of_a_folder_is_an_error_that_names_both(mine: Tiny) -> None:
+    mine.write("models/other/metrics/total.sql", (mine.folder / "models/metrics/total.sql").read_text(encoding="utf-8"))
+    with pytest.raises(ModelError) as raised:
+        _ = mine.project.models
+    assert str(raised.value) == "models/other/metrics/total.sql: models/metrics/total.sql is metrics.total, too"
+
+
+def test_what_decides_a_build_is_listed(mine: Tiny) -> None:
+    mine.write("sql/macros/text.sql", "")
+    mine.write("notes.txt", "no part of it")
+    assert sorted(path.relative_to(mine.folder).as_posix() for path in mine.project.source_files()) == [
+        "data/speeds.csv",
+        "data/tables.yaml",
+        "models/metrics/total.sql",
+        "models/staging/ports.sql",
+        "sql/macros/text.sql",
+    ]
+
+
+def test_a_missing_folder_is_an_error_with_a_way_out(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError) as raised:
+        Project.open(tmp_path / "none")
+    assert str(raised.value) == f"no such project folder: {tmp_path / 'none'}\nwarehouse init DIR starts one"
+
+
+TABLES = "speeds:\n  about: A table.\n  columns:\n    port: VARCHAR\n    speed: BIGINT\n"
+WRONG = {
+    # what is written for data/tables.yaml: where the error is, and what it says
+    "speeds:\n  about: [": "data/tables.yaml:3:1: the front matter is not valid YAML",
+    "speeds:\n  about: x\n": "data/tables.yaml:1:1: `speeds` needs `about` and `columns`",
+    "speeds: x\n": "data/tables.yaml:1:1: `speeds` needs `about` and `columns`",
+    "speeds:\n  about: x\n  columns: [a]\n": "data/tables.yaml:3:3: `columns` lists each column as",
+    "speeds:\n  about: x\n  columns:\n    port: TEXT\n": "data/tables.yaml:4:5: column `port` has the unknown type TEXT",
+    TABLES.replace("speed:", "rate:"): "data/speeds.csv:1: the header is port,speed, data/tables.yaml says port,rate",
+    TABLES.replace("speeds:", "rates:"): "data/rates.csv: the reference table is listed in data/tables.yaml but not there",
+    "Speeds:\n  about: x\n": "data/tables.yaml:1:1: unknown key `Speeds`",
+}
+
+
+@pytest.mark.parametrize("text", WRONG, ids=range(len(WRONG)))
+def test_a_mistake_in_the_list_of_tables_is_an_error_with_its_place(mine: Tiny, text: str) -> None:
+    mine.write("data/tables.yaml", text)
+    with pytest.raises(ModelError) as raised:
+        _ = mine.project.references
+    assert str(raised.value).startswith(WRONG[text])
+
+
+def test_a_table_that_is_no_text_is_an_error_that_names_it(mine: Tiny) -> None:
+    (mine.folder / "data" / "speeds.csv").write_bytes(b"port,speed\ncaf\xe9,1\n")
+    with pytest.raises(ModelError, match=r"^data/speeds.csv: the file cannot be read as UTF-8 text"):
+        _ = mine.project.references
+
+
+@pytest.mark.parametrize("row", ["eth0,fast", "eth0", "eth0,1,2"])
+def test_a_row_that_does_not_fit_its_table_is_an_error(tiny: Tiny, row: str) -> None:
+    """Whether a model reads the table, or only the catalogue does."""
+    tiny.reference("speeds", COLUMNS, row)
+    said = tiny.build()
+    assert said.status in (1, 2)
+    assert "error: " in said.err
+    tiny.model("staging.ports", "SELECT 'x' AS port, 1 AS speed", COLUMNS)
+    said = tiny.build()
+    assert said.status in (1, 2)
+    assert "data/speeds.csv" in said.err

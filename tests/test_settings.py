@@ -1,0 +1,120 @@
+"""What a command was told: flags win over variables, these over warehouse.toml, that over defaults."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from warehouse.errors import SettingsError
+from warehouse.settings import DEFAULT_MEMORY, DEFAULT_TARGET, Settings, memory_bytes, settle
+
+
+def config(folder: Path, text: str) -> Path:
+    (folder / "warehouse.toml").write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_defaults(tmp_path: Path) -> None:
+    found = settle({}, folder=tmp_path)
+    assert found == Settings((), DEFAULT_TARGET, None, found.threads, DEFAULT_MEMORY, None)
+    assert 1 <= found.threads <= (os.cpu_count() or 1)
+    assert found.memory_bytes == 2_000_000_000
+
+
+def test_a_flag_wins_over_a_variable_and_that_over_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config(tmp_path, 'data = "of file"\ntarget = "of file"\nthreads = 3\nmemory = "3GB"\ncluster = "of file"\n')
+    monkeypatch.setenv("WAREHOUSE_TARGET", "of variable")
+    monkeypatch.setenv("WAREHOUSE_THREADS", "2")
+    monkeypatch.setenv("WAREHOUSE_CLUSTER", "")  # set to nothing is not set
+    found = settle({"target": "of flag", "memory": None, "data": []}, folder=tmp_path)
+    assert found == Settings((tmp_path / "of file",), Path("of flag"), None, 2, "3GB", "of file")
+
+
+def test_paths_of_the_file_are_relative_to_it_those_of_flags_and_variables_to_the_working_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config(tmp_path, 'data = ["a", "/b"]\ntarget = "t"\nproject = "p"\n')
+    found = settle({}, folder=tmp_path)
+    assert (found.data, found.target, found.project) == ((tmp_path / "a", Path("/b")), tmp_path / "t", tmp_path / "p")
+    monkeypatch.setenv("WAREHOUSE_DATA", os.pathsep.join(["x", "", "y"]))
+    found = settle({"target": "u", "project": "q"}, folder=tmp_path)
+    assert (found.data, found.target, found.project) == ((Path("x"), Path("y")), Path("u"), Path("q"))
+
+
+def test_a_folder_with_a_file_and_models_is_a_project(tmp_path: Path) -> None:
+    config(tmp_path, "")
+    assert settle({}, folder=tmp_path).project is None
+    (tmp_path / "models").mkdir()
+    assert settle({}, folder=tmp_path).project == tmp_path
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("4GB", 4_000_000_000), ("512MiB", 2**29), (" 1.5 GiB ", 3 * 2**29), ("1TB", 10**12), ("100KB", 100_000)],
+)
+def test_sizes(text: str, size: int) -> None:
+    assert memory_bytes(text) == size
+
+
+@pytest.mark.parametrize("text", ["4", "GB", "4gb", "4G", "-4GB", "4GB4", "4 000MB"])
+def test_what_is_no_size_is_an_error_with_an_example(text: str) -> None:
+    with pytest.raises(SettingsError) as raised:
+        settle({"memory": text})
+    assert str(raised.value) == f"--memory is {text!r}, not a size\nfor instance 4GB or 512MiB"
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "many", "1.5", "1025"])
+@pytest.mark.parametrize("source", ["--threads", "WAREHOUSE_THREADS", "`threads` in warehouse.toml"])
+def test_what_is_no_number_of_threads_is_an_error_that_names_its_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str, source: str
+) -> None:
+    flags = {"threads": value} if source == "--threads" else {}
+    if source == "WAREHOUSE_THREADS":
+        monkeypatch.setenv(source, value)
+    config(tmp_path, f"threads = '{value}'")
+    with pytest.raises(SettingsError) as raised:
+        settle(flags, folder=tmp_path)
+    assert str(raised.value) == f"{source} is {value!r}, not a number of threads between 1 and 1024"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("target = ", "{file}: not valid TOML: "),
+        ("targt = 'x'", "{file}: unknown key `targt`\nnearest: target"),
+        ("[zzz]", "{file}: unknown key `zzz`\nknown keys: data, target, project, threads, memory, cluster"),
+        ("target = 5", "`target` in warehouse.toml is 5, where a text is expected"),
+        ("target = ''", "`target` in warehouse.toml is '', where a text is expected"),
+        ("memory = 4", "`memory` in warehouse.toml is 4, where a text is expected"),
+        ("memory = '4'", "`memory` in warehouse.toml is '4', not a size"),
+        ("cluster = ['a']", "`cluster` in warehouse.toml is ['a'], where a text is expected"),
+        ("threads = true", "`threads` in warehouse.toml is True, not a number of threads"),
+        ("data = 5", "`data` in warehouse.toml is 5, where a folder or several are expected"),
+        ("data = ''", "`data` in warehouse.toml is '', where a folder or several are expected"),
+        ("data = ['a', 5]", "`data` in warehouse.toml is [{file.parent}"),
+    ],
+)
+def test_a_mistake_in_the_file_is_an_error_that_names_it(tmp_path: Path, text: str, message: str) -> None:
+    config(tmp_path, text)
+    with pytest.raises(SettingsError) as raised:
+        settle({}, folder=tmp_path)
+    expected = message.format(file=tmp_path / "warehouse.toml").replace("[/", "['/")
+    assert str(raised.value).startswith(expected)
+    assert raised.value.exit_status == 2
+
+
+def test_a_file_that_is_no_text_is_an_error_that_names_it(tmp_path: Path) -> None:
+    (tmp_path / "warehouse.toml").write_bytes(b"target = 'caf\xe9'")
+    with pytest.raises(SettingsError, match="warehouse.toml: not valid TOML"):
+        settle({}, folder=tmp_path)
+
+
+@pytest.mark.parametrize("key", ["target", "project", "cluster", "memory"])
+def test_an_empty_flag_is_an_error_and_not_the_default(tmp_path: Path, key: str) -> None:
+    """As of `-t "$TARGET"` where the variable is not set."""
+    with pytest.raises(SettingsError, match=f"--{key} is ''"):
+        settle({key: ""}, folder=tmp_path)
+    with pytest.raises(SettingsError, match="--data is "):
+        settle({"data": ["a", ""]}, folder=tmp_path)

@@ -1,0 +1,83 @@
+"""Parts: there and whole, or not there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from warehouse import fingerprint
+from warehouse.store import ALL, Store
+
+
+def make(content: bytes, rows: int = 3):  # type: ignore[no-untyped-def]
+    """What writes a part: these bytes, said to be so many rows."""
+
+    def write(path: Path) -> int:
+        path.write_bytes(content)
+        return rows
+
+    return write
+
+
+def test_a_part_that_was_written_is_found_with_all_that_is_known_of_it(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    written = store.write("staging.a", ALL, "f1", make(b"abc"), {"note": [1, "ü"]})
+    assert written.path == tmp_path / "parts" / "staging.a" / "all" / "f1.parquet"
+    assert (written.rows, written.bytes, written.digest) == (3, 3, fingerprint.of_file(written.path))
+    found = Store(tmp_path).find("staging.a", ALL, "f1")
+    assert found == written
+    assert found is not None
+    assert found.notes == {"note": [1, "ü"]}
+
+
+def test_a_part_of_another_name_is_not_found(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.write("staging.a", "2024-05-23T16", "f1", make(b"abc"))
+    assert store.find("staging.a", "2024-05-23T16", "f2") is None
+    assert store.find("staging.a", "2024-05-23T17", "f1") is None
+    assert store.find("staging.b", "2024-05-23T16", "f1") is None
+
+
+@pytest.mark.parametrize(
+    ("suffix", "content"),
+    [
+        (".parquet", None),
+        (".json", None),
+        (".parquet", "ab"),
+        (".json", "{"),
+        (".json", "[]"),
+        (".json", "null"),
+        (".json", '{"bytes": 3}'),
+        (".json", ""),
+    ],
+)
+def test_a_part_that_is_damaged_is_not_found(tmp_path: Path, suffix: str, content: str | None) -> None:
+    store = Store(tmp_path)
+    path = store.write("staging.a", ALL, "f1", make(b"abc")).path.with_suffix(suffix)
+    path.unlink()
+    if content is not None:
+        path.write_text(content, encoding="utf-8")
+    assert store.find("staging.a", ALL, "f1") is None
+    store.write("staging.a", ALL, "f1", make(b"abc"))
+    assert store.find("staging.a", ALL, "f1") is not None
+
+
+def test_a_part_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+
+    def fail(path: Path) -> int:
+        path.write_bytes(b"half of it")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        store.write("staging.a", ALL, "f1", fail)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_what_is_remembered_later_is_found_with_the_part(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.annotate(store.write("staging.a", ALL, "f1", make(b"abc"), {"first": 1}), second=2)
+    found = store.find("staging.a", ALL, "f1")
+    assert found is not None
+    assert found.notes == {"first": 1, "second": 2}
