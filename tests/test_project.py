@@ -97,14 +97,21 @@ def test_a_table_that_is_no_text_is_an_error_that_names_it(mine: Tiny) -> None:
         _ = mine.project.references
 
 
-@pytest.mark.parametrize("row", ["eth0,fast", "eth0", "eth0,1,2"])
-def test_a_row_that_does_not_fit_its_table_is_an_error(tiny: Tiny, row: str) -> None:
-    """Whether a model reads the table, or only the catalogue does."""
-    tiny.reference("speeds", COLUMNS, row)
+@pytest.mark.parametrize(
+    ("row", "what"),
+    [
+        ("eth0,fast", 'Error when converting column "speed"'),
+        ("eth0", "Expected Number of Columns: 2 Found: 1"),
+        ("eth0,1,2", "Expected Number of Columns: 2 Found: 3"),
+    ],
+)
+@pytest.mark.parametrize("who", ["a model reads it", "only the catalogue reads it"])
+def test_a_row_that_does_not_fit_its_table_is_an_error_that_names_file_and_line(
+    tiny: Tiny, row: str, what: str, who: str
+) -> None:
+    tiny.reference("speeds", COLUMNS, "eth9,9", row)
+    if who != "a model reads it":
+        tiny.model("staging.ports", "SELECT 'x' AS port, 1 AS speed", COLUMNS)
     said = tiny.build()
-    assert said.status in (1, 2)
-    assert "error: " in said.err
-    tiny.model("staging.ports", "SELECT 'x' AS port, 1 AS speed", COLUMNS)
-    said = tiny.build()
-    assert said.status in (1, 2)
-    assert "data/speeds.csv" in said.err
+    assert said.status == 1
+    assert f"{tiny.folder / 'data' / 'speeds.csv'}:3: {what}" in said.err

@@ -115,7 +115,10 @@ def _build(settings: Settings, reporter: Silent, select: Sequence[str], keep: in
         if not any(file.is_read for file in intake.inventory.files):
             raise nothing_to_read(intake.inventory)
         reporter.found(intake.inventory)
-        last = last_manifest(store.target)
+        try:
+            last = last_manifest(store.target)
+        except WarehouseError:  # damaged: this build writes a new one
+            last = None
         run = Run(
             project,
             graph,

@@ -17,7 +17,8 @@ from pathlib import Path
 import duckdb
 
 from warehouse.engines.base import CsvFiles, Parts, Select, Source
-from warehouse.engines.duckdb import identifier, literal, qualified, source_sql
+from warehouse.engines.duckdb import identifier, literal, qualified, sentence, source_sql
+from warehouse.errors import ModelError, Place
 from warehouse.manifest import Manifest
 from warehouse.model import Column
 from warehouse.store import CheckResult
@@ -71,7 +72,11 @@ def write_catalogue(path: Path, entries: Sequence[Entry], build: Mapping[str, ob
         for schema in sorted({entry.name.partition(".")[0] for entry in entries} | {"meta"}):
             connection.execute(f"CREATE SCHEMA {identifier(schema)}")
         for entry in entries:
-            _create(connection, entry)
+            try:
+                _create(connection, entry)
+            except duckdb.Error as error:
+                place = Place(entry.file) if entry.file else None
+                raise ModelError(f"{entry.name} cannot be published: {sentence(str(error))}", place=place) from error
         _write_meta(connection, entries, build)
         connection.execute("COMMIT")
         connection.execute("CHECKPOINT published")

@@ -10,7 +10,7 @@ _CONFIG = """\
 # Read by every command that runs in this folder. Flags and WAREHOUSE_* variables win over it.
 # data = ["releases/zhejiang"]
 target = "build/warehouse"
-memory = "2GB"
+memory = "3GB"
 """
 _MODEL = """\
 /* ---

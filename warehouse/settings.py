@@ -12,7 +12,8 @@ from warehouse.errors import Place, SettingsError, nearest_hint
 
 CONFIG = "warehouse.toml"
 DEFAULT_TARGET = Path("build/warehouse")
-DEFAULT_MEMORY = "2GB"
+DEFAULT_MEMORY = "3GB"
+"""An hour of 24 switches is sorted within it; with less, it is sorted through files in the target."""
 KEYS = ("data", "target", "project", "threads", "memory", "cluster")
 _PATHS = ("data", "target", "project")
 _MEMORY = re.compile(r"^(\d+(?:\.\d+)?)\s*(KB|MB|GB|TB|KiB|MiB|GiB|TiB)$")

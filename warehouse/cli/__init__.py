@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import _thread
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from warehouse import __version__
 from warehouse.errors import WarehouseError
@@ -47,8 +50,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from warehouse.cli.ask import with_parameters
 
     try:
-        given = parser().parse_args(with_parameters(sys.argv[1:] if arguments is None else arguments))
-        status = int(given.run(given))
+        with _no_interrupt_lost():
+            given = parser().parse_args(with_parameters(sys.argv[1:] if arguments is None else arguments))
+            status = int(given.run(given))
         sys.stdout.flush()  # a reader that is gone is noticed here, not when Python ends
         return status
     except WarehouseError as error:
@@ -64,6 +68,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
         where = f"{error.filename}: " if error.filename else ""
         say_error(WarehouseError(f"{where}{error.strerror or error}"))
         return WarehouseError.exit_status
+
+
+@contextmanager
+def _no_interrupt_lost() -> Iterator[None]:
+    """Make a KeyboardInterrupt of what is not one yet: Ctrl-C meets us in odd places.
+
+    DuckDB has an error of its own for it, and Python drops it where an object is being deleted.
+    """
+    usual = sys.unraisablehook
+
+    def again(lost: sys.UnraisableHookArgs) -> None:
+        if lost.exc_type is KeyboardInterrupt:
+            threading.Timer(0.05, _thread.interrupt_main).start()
+        else:
+            usual(lost)
+
+    sys.unraisablehook = again
+    try:
+        yield
+    except RuntimeError as error:
+        if str(error) != "Query interrupted":
+            raise
+        raise KeyboardInterrupt from error
+    finally:
+        sys.unraisablehook = usual
 
 
 def say_error(error: WarehouseError) -> None:

@@ -47,7 +47,7 @@ def add_project(one: argparse.ArgumentParser) -> None:
 def add_engine(one: argparse.ArgumentParser) -> None:
     """`--threads`, `--memory`."""
     one.add_argument("--threads", metavar="N", help="cores to use (default all)")
-    one.add_argument("--memory", metavar="SIZE", help="memory that the engine may use (default 2GB)")
+    one.add_argument("--memory", metavar="SIZE", help="memory that the engine may use (default 3GB)")
 
 
 def settings(given: argparse.Namespace) -> Settings:

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 _POSITION = re.compile(r',?"query_location(?:_length)?":\d+')
 """Where in the text a node stood: the one thing in a serialized tree that formatting changes."""
+_CSV_ERROR = re.compile(
+    r"CSV Error on Line: (?P<line>\d+)\n(?:Original Line: .*\n)?(?P<what>.+)\n(?s:.*)^ *file = (?P<file>.+)$", re.MULTILINE
+)
 _BASE_TABLE = re.compile(r'"schema_name":"(\w+)","table_name":"(\w+)"')
 
 
@@ -286,17 +289,25 @@ def _relations(tree: str) -> Iterator[str]:
         yield f"{match[1]}.{match[2]}"
 
 
+def sentence(text: str) -> str:
+    """What an error of DuckDB says, without its advice; of a line of a CSV file, which.
+
+    >>> sentence("CSV Error on Line: 2\\nOriginal Line: x\\nExpected: 2 Found: 1\\n\\n  file = /a.csv\\n")
+    '/a.csv:2: Expected: 2 Found: 1'
+    """
+    found = _CSV_ERROR.search(text)
+    return f"{found['file']}:{found['line']}: {found['what']}" if found else text.strip().partition("\n")[0]
+
+
 def _engine_error(error: duckdb.Error, sql: str, prefix: int) -> EngineError:
     """DuckDB's error as ours; its JSON form holds the position as a byte of the statement."""
     text = str(error)
     start = text.find("{")
-    if start < 0:
-        return EngineError(text.strip().splitlines()[0])
     try:
-        said = json.loads(text[start:])
+        said = json.loads(text[start:]) if start >= 0 else {}
     except json.JSONDecodeError:
-        return EngineError(text.strip().splitlines()[0])
-    message = str(said.get("exception_message", text)).strip().splitlines()[0]
+        said = {}
+    message = sentence(str(said.get("exception_message", text)))
     offset = int(said["position"]) - prefix if said.get("position", "").isdigit() else None
     if offset is not None and not 0 <= offset <= len(sql.encode()):
         offset = None

@@ -1,0 +1,349 @@
+"""The command line: light to start, with help that shows how, and a sentence for whatever goes wrong."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import warehouse
+from tests.conftest import SETTINGS, Command
+from tests.tiny import Tiny
+from warehouse.cli import parser
+
+HEAVY = {"duckdb", "sqlglot", "jinja2", "rich", "numpy", "openpyxl", "yaml", "zstandard"}
+COMMANDS = sorted(
+    next(action for action in parser()._actions if action.dest == "command").choices or ()  # all that are added
+)
+
+
+def python(code: str, *arguments: str) -> str:
+    """What a new Python prints that runs this code."""
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+# starting up --------------------------------------------------------------------------------------
+
+LOADED = "import sys\ntry:\n    {}\nexcept SystemExit:\n    pass\nprint('\\n', *sorted(sys.modules))"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import warehouse",
+        "from warehouse.cli import main; main(['--version'])",
+        "from warehouse.cli import main; main(['--help'])",
+        "from warehouse.cli import main; main(['build', '--help'])",
+        "from warehouse.cli import main; main(['sql', '--help'])",
+    ],
+)
+def test_nothing_heavy_is_imported_before_it_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    loaded = {name.partition(".")[0] for name in python(LOADED.format(code)).splitlines()[-1].split()}
+    assert loaded & HEAVY == set()
+
+
+def test_build_and_open_are_functions_even_after_modules_of_similar_names_were_imported() -> None:
+    code = "import warehouse, warehouse.building, warehouse.serve.connect, warehouse.cli.building\n"
+    assert python(code + "print(warehouse.build.__name__, warehouse.open.__name__)") == "build open\n"
+    assert set(warehouse.__all__) == {"__version__", "build", "open"}
+    assert inspect.isfunction(warehouse.build)
+    assert inspect.isfunction(warehouse.open)
+
+
+def test_build_and_open_do_what_they_say(tiny: Tiny, capfd: pytest.CaptureFixture[str]) -> None:
+    result = warehouse.build(tiny.data, tiny.target, threads=1, memory="1GB")
+    assert result.changed
+    with warehouse.open(str(tiny.target)) as connection:
+        assert connection.sql("SELECT build_id FROM meta.build").fetchall() == [(result.build,)]
+    assert not warehouse.build([str(tiny.data)], str(tiny.target), select=["metrics"]).changed
+    assert capfd.readouterr() == ("", "")
+
+
+def test_the_version_is_told(run_cli: Command) -> None:
+    assert run_cli("--version") == (0, f"warehouse {warehouse.__version__}\n", "")
+
+
+# help ---------------------------------------------------------------------------------------------
+
+
+def test_help_names_every_command_and_shows_examples(command: Command) -> None:
+    said = command("--help")
+    assert said.status == 0
+    for name in COMMANDS:
+        assert f"    {name} " in said.out
+    assert "examples:\n  warehouse demo" in said.out
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_an_example(command: Command, name: str) -> None:
+    said = command(name, "--help")
+    assert said.status == 0
+    assert f"example:\n  warehouse {name}" in said.out
+    assert said.out.split("\n\n")[1].rstrip().endswith(".")  # it says in a sentence what it does
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["biuld"],
+        ["build", "--no-such-option"],
+        ["build", "--keep", "many"],
+        ["sql", "--format", "xml", "SELECT 1"],
+        ["show"],
+        ["export"],
+        ["sample"],
+    ],
+)
+def test_a_wrong_command_line_is_a_usage_error(command: Command, arguments: list[str]) -> None:
+    said = command(*arguments)
+    assert said.status == 2
+    assert said.out == ""
+    assert "error: " in said.err
+
+
+MISTAKES = {
+    # what is asked without any warehouse: what is said
+    ("build",): "error: no data folder given\n       warehouse build -d DIR",
+    ("build", "-d", "none"): "error: no such data folder: none",
+    ("build", "-d", ".", "-t", ""): "error: --target is ''",
+    ("build", "-d", ".", "--threads", "x"): "error: --threads is 'x', not a number of threads",
+    ("build", "-d", ".", "--memory", "x"): "error: --memory is 'x', not a size",
+    ("build", "-d", ".", "--project", "none"): "error: no such project folder: none\n       warehouse init DIR",
+    ("doctor",): "error: no data folder given\n       warehouse doctor -d DIR",
+    ("sql", "SELECT 1"): "error: no warehouse in build/warehouse",
+    ("sql",): "error: no query given",
+    ("sql", "SELECT 1", "-q", "nic"): "error: give one of QUERY, --file or --query",
+    ("sql", "-q", "nic", "--server"): "error: --server has no value",
+    ("sql", "-q", "nci"): "nearest: nic",
+    ("sql", "-f", "none.sql"): "none.sql",
+    ("sql", "SELECT 1", "--param", "x"): "error: --param 'x' is not NAME=VALUE",
+    ("ls",): "error: no warehouse in build/warehouse",
+    ("show", "metrics.port_hour"): "error: no warehouse in build/warehouse",
+    ("lineage", "metrics.port_hours"): "error: no model metrics.port_hours\n       nearest: metrics.port_hour",
+    ("render", "port_hours"): "error: no model port_hours",
+    ("export", "out"): "error: no warehouse in build/warehouse",
+    ("sample", "s", "--hours", "99"): "error: hours must be between 1 and 24: 99.",
+    ("sample", "file"): "error: ",
+    ("init", "file"): "error: ",
+    ("demo", "file"): "error: ",
+}
+
+
+@pytest.mark.parametrize("arguments", MISTAKES, ids=" ".join)
+def test_a_mistake_is_told_in_a_sentence_and_ends_with_status_2(
+    command: Command, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
+    said = command(*arguments)
+    assert said.status == 2, said
+    assert said.out == ""
+    assert said.err.count("error: ") == 1
+    assert MISTAKES[arguments] in said.err
+    assert (tmp_path / "file").read_text(encoding="utf-8") == "in the way"
+
+
+# commands -----------------------------------------------------------------------------------------
+
+
+def test_settings_come_from_the_file_of_the_working_folder(tiny: Tiny, command: Command) -> None:
+    text = f"data = '{tiny.data}'\ntarget = 'here'\n"
+    (tiny.base / "warehouse.toml").write_text(text, encoding="utf-8")
+    assert command("build", "--quiet", cwd=tiny.base) == (0, "", "")
+    assert (tiny.base / "here" / "warehouse.duckdb").exists()
+    said = command("sql", "SELECT speed FROM metrics.total", "--format", "csv", cwd=tiny.base)
+    assert said == (0, "speed\n50\n", "")
+
+
+def test_the_result_of_a_build_can_be_had_as_json(tiny: Tiny) -> None:
+    said = tiny.build("--json")
+    assert said.err == ""
+    result = json.loads(said.out)
+    assert result["files"] == {"read": 2}
+    assert result["changed"] is True
+    assert result["made"] == [{"model": name, "partition": "all"} for name in ("metrics.total", "staging.ports")]
+    assert result["checks"] == {"passed": 2, "warned": []}
+
+
+def test_a_build_says_what_was_found_built_and_checked(tiny: Tiny) -> None:
+    found, built, checked, done = tiny.build().err.splitlines()
+    assert found == "Found  2 zhejiang.port_counters (2 hours)"
+    assert built.startswith("Build  2 models, 2 parts  ")
+    assert checked == "Check  2 passed"
+    assert done.startswith("Built  ")
+    assert str(tiny.target) in done
+
+
+def test_doctor_says_what_is_there_and_writes_nothing(tiny: Tiny, command: Command) -> None:
+    (tiny.data / "notes.bin").touch()
+    said = command("doctor", "-d", tiny.data, "-t", tiny.target)
+    assert said.status == 0
+    assert "c  2024-05-23 16:00 UTC  (2024-05-24 00:00 UTC+8)\n  zhejiang.port_counters: 1 of 1 file read" in said.out
+    assert "1 file not recognised\n  unknown/notes.bin\n    no known format has such a name" in said.out
+    assert f"target {tiny.target}: nothing built yet" in said.out
+    assert not tiny.target.exists()
+    tiny.build()
+    before = sorted(tiny.target.rglob("*"))
+    said = command("doctor", "-t", tiny.target)  # the data folders are those of the build
+    assert said.status == 0
+    assert f"target {tiny.target}: build " in said.out
+    assert sorted(tiny.target.rglob("*")) == before
+
+
+def test_doctor_can_be_had_as_json(tiny: Tiny, command: Command) -> None:
+    files = json.loads(command("doctor", "-d", tiny.data, "--json").out)
+    assert [(file["status"], file["switch"], file["hour_utc"]) for file in files] == [
+        ("read", "Leaf-1", "2024-05-23 16:00:00"),
+        ("read", "Leaf-1", "2024-05-23 17:00:00"),
+    ]
+
+
+def test_doctor_tells_of_a_target_that_is_not_whole(tiny: Tiny, command: Command) -> None:
+    tiny.build()
+    (tiny.target / "warehouse.duckdb").unlink()
+    said = command("doctor", "-d", tiny.data, "-t", tiny.target)
+    assert said.status == 0
+    assert "warehouse.duckdb is missing: build again" in said.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["ls"], ["metrics.port_hour", "staging.port_counters"]),
+        (["ls", "metrics.*", "--json"], ["metrics.port_hour"]),
+        (["show", "metrics.port_hour"], ["in_bytes", "bytes that entered"]),
+        (["show", "metrics.port_hour", "--json"], ['"in_bytes"']),
+        (["sql", "SELECT count(*) AS n FROM metrics.port_hour", "--json"], ['"n"']),
+        (["sql", "-q", "busiest-ports", "--limit", "3"], ["Leaf-"]),
+        (["sql", "-q", "nic", "--server", "GPU-1", "--format", "csv"], ["GPU-1"]),
+        (["sql", "--list"], ["nic\n", "--server VARCHAR"]),
+    ],
+    ids=" ".join,
+)
+def test_a_warehouse_can_be_looked_at(
+    command: Command, built: Path, arguments: list[str], words: list[str]
+) -> None:
+    said = command(*arguments, *([] if "--list" in arguments else ["-t", str(built)]))
+    assert said.status == 0, said
+    for word in words:
+        assert word in said.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["lineage", "metrics.port_hour"], ["metrics.port_hour  (models/metrics/port_hour.sql)", "raw.port_counters"]),
+        (["lineage", "port_hour", "--json"], ['"name": "metrics.port_hour"']),
+        (["lineage", "raw.files"], ["read by "]),
+        (["render", "port_hour"], ["SELECT"]),
+        (["render", "port_hour", "--dialect", "spark"], ["SELECT"]),
+    ],
+    ids=" ".join,
+)
+def test_models_can_be_looked_at_without_any_warehouse(
+    command: Command, tmp_path: Path, arguments: list[str], words: list[str]
+) -> None:
+    said = command(*arguments)
+    assert said.status == 0, said
+    for word in words:
+        assert word in said.out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_query_can_come_from_a_file_or_from_stdin(run_cli: Command, built: Path, tmp_path: Path) -> None:
+    (tmp_path / "q.sql").write_text("SELECT 1 AS one", encoding="utf-8")
+    assert run_cli("sql", "-f", "q.sql", "-t", built, "--format", "csv").out == "one\n1\n"
+    assert run_cli("sql", "-", "-t", built).status == 2  # stdin is empty
+
+
+def test_tables_can_be_exported(command: Command, built: Path, tmp_path: Path) -> None:
+    said = command("export", "out", "-s", "metrics.leaf_hour", "-t", built)
+    assert said.status == 0, said
+    written = {path.suffix for path in (tmp_path / "out").rglob("*leaf_hour*")}
+    assert written == {".csv", ".parquet"}
+
+
+def test_a_project_that_was_begun_builds_with_its_own_model(command: Command, sample: Path, tmp_path: Path) -> None:
+    said = command("init", "study")
+    assert said.status == 0
+    assert sorted(path.relative_to(tmp_path).as_posix() for path in (tmp_path / "study").rglob("*") if path.is_file()) == [
+        "study/.gitignore",
+        "study/models/metrics/top_servers.sql",
+        "study/warehouse.toml",
+    ]
+    said = command("build", "-d", sample, cwd=tmp_path / "study")
+    assert said.status == 0, said
+    rows = command("sql", "SELECT max(place) AS n FROM metrics.top_servers", "--format", "csv", cwd=tmp_path / "study").out
+    assert rows.startswith("n\n")
+    assert int(rows.split()[1]) > 1
+    again = command("init", "study")
+    assert again.status == 2
+    assert "study/warehouse.toml is there already" in again.err
+
+
+def test_a_sample_can_be_written_and_says_what_to_do_next(command: Command, tmp_path: Path) -> None:
+    said = command("sample", "s", "--hours", "1")
+    assert said.status == 0, said
+    assert said.out.endswith("Next   warehouse build -d s\n")
+    assert (tmp_path / "s" / "truth.json").is_file()
+
+
+def test_the_demo_shows_what_a_warehouse_is_for(command: Command, tmp_path: Path) -> None:
+    said = command("demo")
+    assert said.status == 0, said
+    assert "$ warehouse sql -q nic --server GPU-1\n" in said.out
+    assert "Try next:" in said.out
+    assert (tmp_path / "build" / "warehouse" / "warehouse.duckdb").is_file()
+
+
+def test_a_reader_that_stops_early_is_no_error(built: Path) -> None:
+    """As of `warehouse ls | head -1`."""
+    environment = {name: value for name, value in os.environ.items() if name not in SETTINGS}
+    command = [sys.executable, "-m", "warehouse", "ls", "-t", str(built)]
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(command, env=environment, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("Query interrupted")], ids=["Python", "DuckDB"])
+def test_an_interrupt_ends_with_status_130_wherever_it_is_met(
+    tiny: Tiny, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr("warehouse.intake.scan", interrupted)
+    assert tiny.build() == (130, "", "interrupted\n")
+
+
+def test_an_interrupt_is_not_lost_where_python_would_drop_it() -> None:
+    """It is, where it meets the main thread in the `__del__` of an object."""
+    code = (
+        "import time\n"
+        "from warehouse.cli import main, data\n"
+        "class Dying:\n"
+        "    def __del__(self): raise KeyboardInterrupt\n"
+        "data.run_doctor = lambda given: (Dying(), time.sleep(10))\n"
+        "print(main(['doctor']))"
+    )
+    assert python(code) == "130\n"
+
+
+def test_a_disk_that_is_full_is_told_in_a_sentence(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device", "some/file")
+
+    monkeypatch.setattr("warehouse.intake.scan", full)
+    said = tiny.build()
+    assert said.status == 2
+    assert said.err == "error: some/file: No space left on device\n"

@@ -1,0 +1,266 @@
+"""A build makes what is not there yet, in order, and stops at the first mistake."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import SETTINGS
+from tests.tiny import HOURS, Tiny
+
+COLUMNS = {"port": "VARCHAR", "speed": "BIGINT"}
+HOUR_COLUMNS = {"hour_utc": "TIMESTAMP", "bytes": "BIGINT"}
+
+
+@pytest.fixture
+def hours(tiny: Tiny) -> Tiny:
+    """With `staging.hour`, a part for each hour of the raw files, and `metrics.hours` over all of them."""
+    tiny.model(
+        "staging.hour",
+        "SELECT make_timestamp(SaveTimeUTC // 3600000 * 3600000000) AS hour_utc, sum(InOctets) AS bytes\n"
+        "FROM raw.port_counters GROUP BY ALL",
+        HOUR_COLUMNS,
+        "partition: hour_utc",
+    )
+    tiny.model(
+        "metrics.hours",
+        "SELECT max(hour_utc) AS hour_utc, sum(bytes) AS bytes FROM staging.hour",
+        HOUR_COLUMNS,
+    )
+    return tiny
+
+
+# what is made, and what is there already ----------------------------------------------------------
+
+
+def test_nothing_is_made_twice(hours: Tiny) -> None:
+    first = {"staging.ports", "metrics.total", "metrics.hours", *(f"staging.hour {hour}" for hour in HOURS)}
+    assert hours.made() == first
+    assert hours.made() == set()
+
+
+def test_a_model_is_made_anew_when_its_sql_changes_and_so_is_what_reads_other_rows(tiny: Tiny) -> None:
+    tiny.made()
+    tiny.model("staging.ports", "SELECT port, speed * 2 AS speed FROM reference.speeds", COLUMNS)
+    assert tiny.made() == {"staging.ports", "metrics.total"}
+    assert tiny.ask("SELECT speed FROM metrics.total") == [(100,)]
+
+
+def test_what_reads_equal_rows_is_not_made_anew(tiny: Tiny) -> None:
+    tiny.made()
+    tiny.model("staging.ports", "SELECT port, speed + 0 AS speed FROM reference.speeds", COLUMNS)
+    assert tiny.made() == {"staging.ports"}
+
+
+@pytest.mark.parametrize(
+    "select",
+    ["-- why\nselect port,\n  speed from reference.speeds -- all", "SELECT port, /* speed */ speed FROM reference.speeds;"],
+)
+def test_comments_and_formatting_make_nothing_anew(tiny: Tiny, select: str) -> None:
+    tiny.made()
+    tiny.model("staging.ports", select, COLUMNS)
+    assert tiny.made() == set()
+
+
+def test_a_promise_that_changes_no_byte_makes_nothing_anew_but_another_build(tiny: Tiny) -> None:
+    tiny.made()
+    before = tiny.ask("SELECT build_id FROM meta.build")
+    tiny.model("staging.ports", "SELECT port, speed FROM reference.speeds", {"port": "VARCHAR its name", "speed": "BIGINT"})
+    assert tiny.made() == set()
+    assert tiny.ask("SELECT build_id FROM meta.build") != before
+    assert tiny.ask("SELECT about FROM meta.columns WHERE column_name = 'port' AND model = 'staging.ports'") == [("its name",)]
+
+
+def test_another_type_or_grain_makes_the_model_anew(tiny: Tiny) -> None:
+    tiny.made()
+    tiny.model("staging.ports", "SELECT port, speed FROM reference.speeds", {**COLUMNS, "speed": "INTEGER"})
+    assert "staging.ports" in tiny.made()
+    tiny.model("staging.ports", "SELECT port, speed FROM reference.speeds", {**COLUMNS, "speed": "INTEGER"}, "grain: [speed]")
+    assert "staging.ports" in tiny.made()
+
+
+def test_a_new_row_of_a_reference_table_makes_anew_what_stands_on_it(tiny: Tiny) -> None:
+    tiny.made()
+    tiny.reference("speeds", COLUMNS, "eth0,10")
+    assert tiny.made() == {"staging.ports", "metrics.total"}
+
+
+def test_a_new_hour_makes_its_own_part_and_what_is_over_all_hours(hours: Tiny) -> None:
+    hours.made()
+    hours.file(2, "1,700,2,200,0,0.5")
+    assert hours.made() == {"staging.hour 2024-05-23T18", "metrics.hours"}
+    assert hours.ask("SELECT bytes FROM staging.hour ORDER BY hour_utc") == [(100,), (100,), (700,)]
+
+
+def test_an_hour_that_is_gone_is_gone_from_the_tables(hours: Tiny) -> None:
+    hours.made()
+    hours.file(1).unlink()
+    assert hours.made() == {"metrics.hours"}
+    assert hours.ask("SELECT count(*) FROM staging.hour") == [(1,)]
+
+
+def test_a_file_that_changed_makes_its_hour_anew(hours: Tiny) -> None:
+    hours.made()
+    hours.file(1, "1,999,2,200,0,0.5")
+    assert hours.made() == {f"staging.hour {HOURS[1]}", "metrics.hours"}
+
+
+def test_a_file_that_was_touched_or_moved_makes_nothing_anew(hours: Tiny) -> None:
+    hours.made()
+    os.utime(hours.file(1, "1,100,2,200,0,0.5"), (1, 1))
+    assert hours.made() == set()
+    hours.data = hours.data.rename(hours.base / "moved")
+    assert hours.made() == set()
+    assert hours.ask("SELECT count(*) FROM raw.port_counters") == [(2,)]
+
+
+@pytest.mark.parametrize("damage", ["gone", "cut"])
+def test_a_part_that_is_damaged_is_made_anew(tiny: Tiny, damage: str) -> None:
+    tiny.made()
+    before = tiny.ask("SELECT build_id FROM meta.build")
+    (part,) = (tiny.target / "parts" / "staging.ports").rglob("*.parquet")
+    if damage == "gone":
+        part.unlink()
+    else:
+        part.write_bytes(part.read_bytes()[:-1])
+    assert tiny.made() == {"staging.ports"}
+    assert tiny.ask("SELECT build_id FROM meta.build") == before
+
+
+def test_a_damaged_cache_or_manifest_does_not_stop_a_build(hours: Tiny) -> None:
+    hours.made()
+    (hours.target / "cache" / "digests.json").write_text("[1", encoding="utf-8")
+    for manifest in hours.target.glob("builds/*/manifest.json"):
+        manifest.write_text("{", encoding="utf-8")
+    assert hours.made() == set()
+    assert hours.ask("SELECT count(*) FROM staging.hour") == [(2,)]
+
+
+def test_rows_are_written_in_the_order_of_the_grain_whatever_the_select_gives(tiny: Tiny) -> None:
+    tiny.reference("speeds", COLUMNS, "eth2,5", "eth0,10", "eth1,40")
+    tiny.made()
+    (part,) = (tiny.target / "parts" / "staging.ports").rglob("*.parquet")
+    assert tiny.ask(f"SELECT port FROM read_parquet('{part}')") == [("eth0",), ("eth1",), ("eth2",)]
+
+
+def test_a_view_is_no_part_and_sees_new_rows_of_what_it_reads(tiny: Tiny) -> None:
+    tiny.model("topology.fast", "SELECT port, speed FROM staging.ports WHERE speed > 20", COLUMNS, "materialize: view")
+    tiny.model("metrics.total", "SELECT 'all' AS port, sum(speed) AS speed FROM topology.fast", COLUMNS)
+    assert tiny.made() == {"staging.ports", "metrics.total"}
+    assert tiny.ask("FROM metrics.total") == [("all", 40)]
+    tiny.model("topology.fast", "SELECT port, speed FROM staging.ports WHERE speed > 5", COLUMNS, "materialize: view")
+    assert tiny.made() == {"metrics.total"}
+    assert tiny.ask("FROM metrics.total") == [("all", 50)]
+    assert tiny.ask("SELECT kind, rows FROM meta.models WHERE model = 'topology.fast'") == [("view", None)]
+
+
+# a selection --------------------------------------------------------------------------------------
+
+
+def test_a_selection_makes_its_models_and_the_rest_keeps_its_rows_and_is_said_to_be_stale(tiny: Tiny) -> None:
+    tiny.model("metrics.count", "SELECT 'all' AS name, count(*) AS ports FROM staging.ports", {"name": "VARCHAR", "ports": "BIGINT"})
+    tiny.made()
+    tiny.reference("speeds", COLUMNS, "eth0,1")
+    said = tiny.build("-s", "metrics.count")
+    assert said.status == 0
+    assert "stale  metrics.total was not selected and keeps its last rows" in said.err
+    assert tiny.ask("SELECT ports FROM metrics.count") == [(1,)]
+    assert tiny.ask("SELECT speed FROM metrics.total") == [(50,)]
+    assert tiny.ask("SELECT model FROM meta.models WHERE stale") == [("metrics.total",)]
+    assert tiny.made() == {"metrics.total"}
+    assert tiny.ask("SELECT model FROM meta.models WHERE stale") == []
+
+
+def test_a_first_build_makes_all_that_is_not_there_whatever_was_selected(tiny: Tiny) -> None:
+    assert tiny.made("-s", "staging") == {"staging.ports", "metrics.total"}
+
+
+def test_a_selection_of_nothing_is_a_usage_error(tiny: Tiny) -> None:
+    said = tiny.build("-s", "metrics.totl")
+    assert said.status == 2
+    assert "error: --select metrics.totl: no model has this name\n       nearest: metrics.total" in said.err
+
+
+# what goes wrong ----------------------------------------------------------------------------------
+
+FAULTS = {
+    "SELECT port, spede AS speed FROM reference.speeds": "models/staging/ports.sql:8:14: no column spede",
+    "SELECT port, CAST(port AS BIGINT) AS speed\nFROM reference.speeds": "models/staging/ports.sql",  # when it runs
+    "SELECT port, speed": "models/staging/ports.sql:8:",
+}
+
+
+@pytest.mark.parametrize("select", FAULTS)
+def test_a_model_that_fails_is_told_with_its_file_and_publishes_nothing(tiny: Tiny, select: str) -> None:
+    tiny.made()
+    before = tiny.ask("FROM meta.build")
+    tiny.model("staging.ports", select, COLUMNS)
+    said = tiny.build()
+    assert said.status == 1
+    assert f"error: {FAULTS[select]}" in said.err
+    assert f"Nothing was published; {tiny.target} still holds {str(before[0][0])[:8]}." in said.err
+    assert tiny.ask("FROM meta.build") == before
+    assert tiny.ask("SELECT speed FROM metrics.total") == [(50,)]
+
+
+def test_a_value_that_its_type_does_not_hold_is_an_error_of_the_model(tiny: Tiny) -> None:
+    tiny.model("staging.ports", "SELECT port, speed * 1000000000 AS speed FROM reference.speeds", {**COLUMNS, "speed": "INTEGER"})
+    said = tiny.build()
+    assert said.status == 1
+    assert "error: models/staging/ports.sql" in said.err
+
+
+def test_a_bad_line_that_a_model_meets_is_left_out_and_the_rest_is_in(hours: Tiny) -> None:
+    rows = ["1,100,2,200,0,0.5"] * 50  # a bad line at the top would be seen before the engine meets it
+    rows[40] = "1,oops,2,200,0,0.5"
+    hours.file(1, *rows)
+    said = hours.build()
+    assert said.status == 0
+    assert f"looking for bad lines in 1 files of {HOURS[1]}" in said.err
+    assert hours.ask("SELECT bytes FROM staging.hour ORDER BY hour_utc") == [(100,), (4900,)]
+    assert hours.ask("SELECT line, reason FROM raw.rejected_rows") == [(42, "InOctets is not a number: 'oops'")]
+
+
+def test_a_mistake_of_a_model_that_reads_files_is_not_taken_for_a_bad_line(hours: Tiny) -> None:
+    columns = {"device": "VARCHAR", "bytes": "BIGINT"}
+    hours.model(
+        "staging.hour", "SELECT DeviceName AS device, CAST(PortName AS BIGINT) AS bytes FROM raw.port_counters", columns
+    )
+    hours.model("metrics.hours", "SELECT device, bytes FROM staging.hour", columns)
+    said = hours.build()
+    assert said.status == 1
+    assert "error: models/staging/hour.sql" in said.err
+    assert "TwoHundredGigE1/0/1:1" in said.err
+
+
+@pytest.mark.parametrize("asked", [["--threads", "1"], ["--threads", "2"]])
+def test_a_build_is_the_same_at_any_number_of_threads_place_and_time_zone(
+    sample: Path, built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: list[str]
+) -> None:
+    def identity(target: Path) -> str:
+        return (target / "builds" / "current").read_text(encoding="utf-8")
+
+    environment = {name: value for name, value in os.environ.items() if name not in SETTINGS} | {"TZ": "Asia/Shanghai"}
+    command = [sys.executable, "-m", "warehouse", "build", "--quiet", "-d", str(sample), "-t", "elsewhere", *asked]
+    subprocess.run(command, cwd=tmp_path, env=environment, check=True, timeout=120)
+    assert identity(tmp_path / "elsewhere") == identity(built)
+
+
+def test_an_interrupted_build_ends_with_status_130_and_publishes_nothing(sample: Path, tmp_path: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if name not in SETTINGS}
+    command = [sys.executable, "-m", "warehouse", "build", "-d", str(sample), "-t", str(tmp_path / "t")]
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith("Found")
+        process.send_signal(signal.SIGINT)
+        said = process.stderr.read()
+        assert process.wait(60) == 130
+    assert said.splitlines()[-1] == "interrupted"
+    assert "Traceback" not in said
+    assert not (tmp_path / "t" / "warehouse.duckdb").exists()
+    subprocess.run([*command, "--quiet"], env=environment, check=True, timeout=120)  # and nothing is in the way
