@@ -120,7 +120,14 @@ def test_a_check_of_a_partition_says_which(tiny: Tiny) -> None:
 
 
 def test_the_check_of_a_view_runs_in_every_build(tiny: Tiny) -> None:
-    tiny.model("metrics.view", "SELECT port FROM staging.ports", {"port": "VARCHAR"}, "materialize: view", "checks:", "  - rows = 2")
+    tiny.model(
+        "metrics.view",
+        "SELECT port FROM staging.ports",
+        {"port": "VARCHAR"},
+        "materialize: view",
+        "checks:",
+        "  - rows = 2",
+    )
     assert tiny.build().status == 0
     assert tiny.ask("SELECT status FROM meta.checks WHERE model = 'metrics.view'") == [("passed",)]
     tiny.reference("speeds", COLUMNS, "eth0,10")

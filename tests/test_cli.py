@@ -44,7 +44,9 @@ LOADED = "import sys\ntry:\n    {}\nexcept SystemExit:\n    pass\nprint('\\n', *
         "from warehouse.cli import main; main(['sql', '--help'])",
     ],
 )
-def test_nothing_heavy_is_imported_before_it_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str) -> None:
+def test_nothing_heavy_is_imported_before_it_is_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
     monkeypatch.chdir(tmp_path)
     loaded = {name.partition(".")[0] for name in python(LOADED.format(code)).splitlines()[-1].split()}
     assert loaded & HEAVY == set()
@@ -228,9 +230,7 @@ def test_doctor_tells_of_a_target_that_is_not_whole(tiny: Tiny, command: Command
     ],
     ids=" ".join,
 )
-def test_a_warehouse_can_be_looked_at(
-    command: Command, built: Path, arguments: list[str], words: list[str]
-) -> None:
+def test_a_warehouse_can_be_looked_at(command: Command, built: Path, arguments: list[str], words: list[str]) -> None:
     said = command(*arguments, *([] if "--list" in arguments else ["-t", str(built)]))
     assert said.status == 0, said
     for word in words:
@@ -274,14 +274,18 @@ def test_tables_can_be_exported(command: Command, built: Path, tmp_path: Path) -
 def test_a_project_that_was_begun_builds_with_its_own_model(command: Command, sample: Path, tmp_path: Path) -> None:
     said = command("init", "study")
     assert said.status == 0
-    assert sorted(path.relative_to(tmp_path).as_posix() for path in (tmp_path / "study").rglob("*") if path.is_file()) == [
+    assert sorted(
+        path.relative_to(tmp_path).as_posix() for path in (tmp_path / "study").rglob("*") if path.is_file()
+    ) == [
         "study/.gitignore",
         "study/models/metrics/top_servers.sql",
         "study/warehouse.toml",
     ]
     said = command("build", "-d", sample, cwd=tmp_path / "study")
     assert said.status == 0, said
-    rows = command("sql", "SELECT max(place) AS n FROM metrics.top_servers", "--format", "csv", cwd=tmp_path / "study").out
+    rows = command(
+        "sql", "SELECT max(place) AS n FROM metrics.top_servers", "--format", "csv", cwd=tmp_path / "study"
+    ).out
     assert rows.startswith("n\n")
     assert int(rows.split()[1]) > 1
     again = command("init", "study")
@@ -333,7 +337,11 @@ def test_an_interrupt_is_not_lost_where_python_would_drop_it() -> None:
         "from warehouse.cli import main, data\n"
         "class Dying:\n"
         "    def __del__(self): raise KeyboardInterrupt\n"
-        "data.run_doctor = lambda given: (Dying(), time.sleep(10))\n"
+        "def run(given):\n"
+        "    Dying()\n"
+        "    time.sleep(10)\n"
+        "    return 0\n"
+        "data.run_doctor = run\n"
         "print(main(['doctor']))"
     )
     assert python(code) == "130\n"

@@ -71,7 +71,10 @@ def test_a_process_that_was_killed_leaves_no_lock(tmp_path: Path) -> None:
 @pytest.mark.parametrize("below", ["", "target"])
 def test_a_target_that_cannot_be_written_is_an_error_that_names_it(tmp_path: Path, below: str) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(WarehouseError, match=r"the target .*/file.* cannot be written: "), hold(tmp_path / "file" / below):
+    with (
+        pytest.raises(WarehouseError, match=r"the target .*/file.* cannot be written: "),
+        hold(tmp_path / "file" / below),
+    ):
         pass
 
 

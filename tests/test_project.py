@@ -76,9 +76,11 @@ WRONG = {
     "speeds:\n  about: x\n": "data/tables.yaml:1:1: `speeds` needs `about` and `columns`",
     "speeds: x\n": "data/tables.yaml:1:1: `speeds` needs `about` and `columns`",
     "speeds:\n  about: x\n  columns: [a]\n": "data/tables.yaml:3:3: `columns` lists each column as",
-    "speeds:\n  about: x\n  columns:\n    port: TEXT\n": "data/tables.yaml:4:5: column `port` has the unknown type TEXT",
+    "speeds:\n  about: x\n  columns:\n    port: TEXT\n": "data/tables.yaml:4:5: column `port` has the unknown type",
     TABLES.replace("speed:", "rate:"): "data/speeds.csv:1: the header is port,speed, data/tables.yaml says port,rate",
-    TABLES.replace("speeds:", "rates:"): "data/rates.csv: the reference table is listed in data/tables.yaml but not there",
+    TABLES.replace(
+        "speeds:", "rates:"
+    ): "data/rates.csv: the reference table is listed in data/tables.yaml but not there",
     "Speeds:\n  about: x\n": "data/tables.yaml:1:1: unknown key `Speeds`",
 }
 

@@ -59,7 +59,10 @@ def test_what_reads_equal_rows_is_not_made_anew(tiny: Tiny) -> None:
 
 @pytest.mark.parametrize(
     "select",
-    ["-- why\nselect port,\n  speed from reference.speeds -- all", "SELECT port, /* speed */ speed FROM reference.speeds;"],
+    [
+        "-- why\nselect port,\n  speed from reference.speeds -- all",
+        "SELECT port, /* speed */ speed FROM reference.speeds;",
+    ],
 )
 def test_comments_and_formatting_make_nothing_anew(tiny: Tiny, select: str) -> None:
     tiny.made()
@@ -70,17 +73,23 @@ def test_comments_and_formatting_make_nothing_anew(tiny: Tiny, select: str) -> N
 def test_a_promise_that_changes_no_byte_makes_nothing_anew_but_another_build(tiny: Tiny) -> None:
     tiny.made()
     before = tiny.ask("SELECT build_id FROM meta.build")
-    tiny.model("staging.ports", "SELECT port, speed FROM reference.speeds", {"port": "VARCHAR its name", "speed": "BIGINT"})
+    tiny.model(
+        "staging.ports", "SELECT port, speed FROM reference.speeds", {"port": "VARCHAR its name", "speed": "BIGINT"}
+    )
     assert tiny.made() == set()
     assert tiny.ask("SELECT build_id FROM meta.build") != before
-    assert tiny.ask("SELECT about FROM meta.columns WHERE column_name = 'port' AND model = 'staging.ports'") == [("its name",)]
+    assert tiny.ask("SELECT about FROM meta.columns WHERE column_name = 'port' AND model = 'staging.ports'") == [
+        ("its name",)
+    ]
 
 
 def test_another_type_or_grain_makes_the_model_anew(tiny: Tiny) -> None:
     tiny.made()
     tiny.model("staging.ports", "SELECT port, speed FROM reference.speeds", {**COLUMNS, "speed": "INTEGER"})
     assert "staging.ports" in tiny.made()
-    tiny.model("staging.ports", "SELECT port, speed FROM reference.speeds", {**COLUMNS, "speed": "INTEGER"}, "grain: [speed]")
+    tiny.model(
+        "staging.ports", "SELECT port, speed FROM reference.speeds", {**COLUMNS, "speed": "INTEGER"}, "grain: [speed]"
+    )
     assert "staging.ports" in tiny.made()
 
 
@@ -163,7 +172,11 @@ def test_a_view_is_no_part_and_sees_new_rows_of_what_it_reads(tiny: Tiny) -> Non
 
 
 def test_a_selection_makes_its_models_and_the_rest_keeps_its_rows_and_is_said_to_be_stale(tiny: Tiny) -> None:
-    tiny.model("metrics.count", "SELECT 'all' AS name, count(*) AS ports FROM staging.ports", {"name": "VARCHAR", "ports": "BIGINT"})
+    tiny.model(
+        "metrics.count",
+        "SELECT 'all' AS name, count(*) AS ports FROM staging.ports",
+        {"name": "VARCHAR", "ports": "BIGINT"},
+    )
     tiny.made()
     tiny.reference("speeds", COLUMNS, "eth0,1")
     said = tiny.build("-s", "metrics.count")
@@ -209,7 +222,11 @@ def test_a_model_that_fails_is_told_with_its_file_and_publishes_nothing(tiny: Ti
 
 
 def test_a_value_that_its_type_does_not_hold_is_an_error_of_the_model(tiny: Tiny) -> None:
-    tiny.model("staging.ports", "SELECT port, speed * 1000000000 AS speed FROM reference.speeds", {**COLUMNS, "speed": "INTEGER"})
+    tiny.model(
+        "staging.ports",
+        "SELECT port, speed * 1000000000 AS speed FROM reference.speeds",
+        {**COLUMNS, "speed": "INTEGER"},
+    )
     said = tiny.build()
     assert said.status == 1
     assert "error: models/staging/ports.sql" in said.err

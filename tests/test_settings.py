@@ -107,7 +107,7 @@ def test_a_mistake_in_the_file_is_an_error_that_names_it(tmp_path: Path, text: s
 
 def test_a_file_that_is_no_text_is_an_error_that_names_it(tmp_path: Path) -> None:
     (tmp_path / "warehouse.toml").write_bytes(b"target = 'caf\xe9'")
-    with pytest.raises(SettingsError, match="warehouse.toml: not valid TOML"):
+    with pytest.raises(SettingsError, match=r"warehouse\.toml: not valid TOML"):
         settle({}, folder=tmp_path)
 
 

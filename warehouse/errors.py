@@ -13,14 +13,12 @@ Each holds one sentence (what), a place (`file:line:col`) where there is one, an
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """A position in a file that a person wrote; line and column start at 1."""
 
     path: Path | str
@@ -95,6 +93,8 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     >>> nearest("swtch", ["switch", "port"])
     'switch'
     """
+    import difflib
+
     by_folded = {candidate.lower(): candidate for candidate in known}
     found = difflib.get_close_matches(name.lower(), by_folded, n=1, cutoff=0.6)
     return by_folded[found[0]] if found else None

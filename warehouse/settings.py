@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from warehouse.errors import Place, SettingsError, nearest_hint
 
@@ -29,8 +29,7 @@ _UNITS = {
 }
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(NamedTuple):
     """The settled values."""
 
     data: tuple[Path, ...] = ()

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import _thread
 import argparse
 import os
 import sys
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -14,6 +12,14 @@ from warehouse import __version__
 from warehouse.errors import WarehouseError
 
 INTERRUPTED = 130
+GROUPS = {
+    "building": ("build",),
+    "ask": ("sql", "ls", "show", "lineage", "render"),
+    "data": ("doctor",),
+    "share": ("export",),
+    "start": ("sample", "demo", "init"),
+}
+"""The modules of this package and their commands: a command's start-up imports its own module alone."""
 EXAMPLES = """\
 examples:
   warehouse demo                                a planted sample, built and shown
@@ -28,30 +34,35 @@ Exit status: 0 done, 1 a model or check failed, 2 usage or SQL, 3 target is held
 """
 
 
-def parser() -> argparse.ArgumentParser:
-    """The whole command line."""
-    from warehouse.cli import ask, building, data, share, start
+def parser(command: str = "") -> argparse.ArgumentParser:
+    """The whole command line, or, where a command is given, as much of it as that one needs."""
+    from importlib import import_module
+
+    from warehouse.cli.options import Help
 
     top = argparse.ArgumentParser(
         prog="warehouse",
         description="A SQL warehouse for the public traces of GPU clusters that train large language models.",
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Help,
     )
     top.add_argument("--version", action="version", version=f"warehouse {__version__}")
-    commands = top.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True)
-    for group in (building, ask, data, share, start):
-        group.add(commands)
+    commands = top.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True, prog="warehouse")
+    for group in [group for group, names in GROUPS.items() if command in names] or GROUPS:
+        import_module(f"warehouse.cli.{group}").add(commands)
     return top
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit status. Errors are one sentence on stderr, never a traceback."""
-    from warehouse.cli.ask import with_parameters
-
     try:
         with _no_interrupt_lost():
-            given = parser().parse_args(with_parameters(sys.argv[1:] if arguments is None else arguments))
+            said = list(sys.argv[1:] if arguments is None else arguments)
+            if said[:1] == ["sql"]:
+                from warehouse.cli.ask import with_parameters
+
+                said = with_parameters(said)
+            given = parser(said[0] if said else "").parse_args(said)
             status = int(given.run(given))
         sys.stdout.flush()  # a reader that is gone is noticed here, not when Python ends
         return status
@@ -80,7 +91,12 @@ def _no_interrupt_lost() -> Iterator[None]:
 
     def again(lost: sys.UnraisableHookArgs) -> None:
         if lost.exc_type is KeyboardInterrupt:
-            threading.Timer(0.05, _thread.interrupt_main).start()
+            import signal
+            import threading
+
+            later = threading.Timer(0.05, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
+            later.daemon = True
+            later.start()
         else:
             usual(lost)
 

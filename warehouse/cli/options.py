@@ -10,6 +10,13 @@ from warehouse.settings import Settings, settle
 Commands = Any  # argparse._SubParsersAction has no public name
 
 
+class Help(argparse.RawDescriptionHelpFormatter):
+    """Help at one width: argparse would load half of what a start costs to ask the terminal for its own."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=100)
+
+
 def command(commands: Commands, name: str, about: str, example: str, **more: object) -> argparse.ArgumentParser:
     """Add a command: its sentence, its example, its options in `more`."""
     return commands.add_parser(  # type: ignore[no-any-return]
@@ -17,7 +24,7 @@ def command(commands: Commands, name: str, about: str, example: str, **more: obj
         help=about,
         description=about[0].upper() + about[1:] + ".",
         epilog=f"example:\n  {example}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Help,
         **more,
     )
 

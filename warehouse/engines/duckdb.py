@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 _POSITION = re.compile(r',?"query_location(?:_length)?":\d+')
 """Where in the text a node stood: the one thing in a serialized tree that formatting changes."""
 _CSV_ERROR = re.compile(
-    r"CSV Error on Line: (?P<line>\d+)\n(?:Original Line: .*\n)?(?P<what>.+)\n(?s:.*)^ *file = (?P<file>.+)$", re.MULTILINE
+    r"CSV Error on Line: (?P<line>\d+)\n(?:Original Line: .*\n)?(?P<what>.+)\n(?s:.*)^ *file = (?P<file>.+)$",
+    re.MULTILINE,
 )
 _BASE_TABLE = re.compile(r'"schema_name":"(\w+)","table_name":"(\w+)"')
 
@@ -193,7 +194,7 @@ class DuckDBEngine:
             f"read_json({literal(escape_glob(str(json_lines)))}, format='newline_delimited', columns={{{declared}}},"
             " maximum_object_size=67108864)"
         )
-        return _copy(self._instance.cursor(), f"SELECT * FROM {scan}", path, 0, "")
+        return _copy(self._instance.cursor(), f"SELECT * FROM {scan}", path, 0, "", columns.values())
 
     def close(self) -> None:
         """Close the instance."""
@@ -235,7 +236,9 @@ class DuckDBScratch:
         """
         prefix = f"SELECT {casts(select.columns)} FROM ("
         by = f" ORDER BY {', '.join(identifier(name) for name in order)}"
-        return _copy(self._cursor, f"{prefix}{select.sql}\n){by}", path, len(prefix), select.sql)
+        return _copy(
+            self._cursor, f"{prefix}{select.sql}\n){by}", path, len(prefix), select.sql, _types(select.columns)
+        )
 
     def arrays(self, sql: str) -> Arrays:
         """Fetch the columns as numpy arrays."""
@@ -250,11 +253,11 @@ class DuckDBScratch:
 
         gathered = list(chunks)
         if not gathered:
-            return _copy(self._cursor, source_sql(Empty(tuple(columns))), path, 0, "")
+            return _copy(self._cursor, source_sql(Empty(tuple(columns))), path, 0, "", _types(columns))
         arrays = {column.name: numpy.concatenate([chunk.pop(column.name) for chunk in gathered]) for column in columns}
         self._cursor.register("kernel_rows", arrays)
         try:
-            return _copy(self._cursor, f"SELECT {casts(columns)} FROM kernel_rows", path, 0, "")
+            return _copy(self._cursor, f"SELECT {casts(columns)} FROM kernel_rows", path, 0, "", _types(columns))
         finally:
             self._cursor.unregister("kernel_rows")
 
@@ -267,10 +270,19 @@ class DuckDBScratch:
             raise _engine_error(error, sql, 0) from error
 
 
-def _copy(cursor: duckdb.DuckDBPyConnection, select: str, path: Path, prefix: int, sql: str) -> int:
+def _types(columns: Iterable[Column]) -> list[str]:
+    return [column.type for column in columns]
+
+
+def _copy(
+    cursor: duckdb.DuckDBPyConnection, select: str, path: Path, prefix: int, sql: str, types: Iterable[str]
+) -> int:
+    """COPY to Parquet, zstd; without dictionaries where no column is text: of numbers they save nothing."""
+    has_text = any(kind.startswith("VARCHAR") for kind in types)
+    options = "FORMAT parquet, COMPRESSION zstd" + ("" if has_text else ", DICTIONARY_SIZE_LIMIT 1")
     copy = "COPY ("
     try:
-        cursor.execute(f"{copy}{select}) TO {literal(str(path))} (FORMAT parquet, COMPRESSION zstd)")
+        cursor.execute(f"{copy}{select}) TO {literal(str(path))} ({options})")
         row = cursor.fetchone()
     except duckdb.Error as error:
         raise _engine_error(error, sql, len(copy) + prefix) from error
