@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ import warehouse
 from tests.conftest import SETTINGS, Command
 from tests.tiny import Tiny
 from warehouse.cli import parser
+from warehouse.sample import SampleOptions, write_sample
 
 HEAVY = {"duckdb", "sqlglot", "jinja2", "rich", "numpy", "openpyxl", "yaml", "zstandard"}
 COMMANDS = sorted(
@@ -293,6 +295,17 @@ def test_a_project_that_was_begun_builds_with_its_own_model(command: Command, sa
     assert "study/warehouse.toml is there already" in again.err
 
 
+@pytest.fixture
+def short_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Samples of a few minutes."""
+
+    def write_short(folder: Path, options: SampleOptions | None = None) -> Path:
+        return write_sample(folder, replace(options or SampleOptions(), seconds=300))
+
+    monkeypatch.setattr("warehouse.sample.write_sample", write_short)
+
+
+@pytest.mark.usefixtures("short_samples")
 def test_a_sample_can_be_written_and_says_what_to_do_next(command: Command, tmp_path: Path) -> None:
     said = command("sample", "s", "--hours", "1")
     assert said.status == 0, said
@@ -300,6 +313,7 @@ def test_a_sample_can_be_written_and_says_what_to_do_next(command: Command, tmp_
     assert (tmp_path / "s" / "truth.json").is_file()
 
 
+@pytest.mark.usefixtures("short_samples")
 def test_the_demo_shows_what_a_warehouse_is_for(command: Command, tmp_path: Path) -> None:
     said = command("demo")
     assert said.status == 0, said

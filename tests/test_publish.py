@@ -121,7 +121,7 @@ def test_another_process_can_read_while_builds_run(published: Tiny) -> None:
         "import sys, warehouse\n"
         "for _ in range(5):\n"
         "    with warehouse.open(sys.argv[1]) as connection:\n"
-        "        print(connection.sql('SELECT speed FROM metrics.total').fetchone()[0])"
+        "        print(connection.sql('SELECT speed FROM metrics.total').fetchall()[0][0])"
     )
     command = [sys.executable, "-c", script, str(published.target)]
     extra = 0
@@ -131,7 +131,9 @@ def test_another_process_can_read_while_builds_run(published: Tiny) -> None:
             published.model("staging.ports", f"SELECT port, speed + {extra} AS speed FROM reference.speeds", COLUMNS)
             assert published.build().status == 0
         assert reader.stdout is not None
-        answers = [int(line) for line in reader.stdout]
+        said = reader.stdout.read()
+    assert reader.returncode == 0, said
+    answers = [int(line) for line in said.split()]
     assert len(answers) == 5
     assert answers == sorted(answers)  # each sees the build before or after, and none goes back
     assert set(answers) <= {50 + 2 * step for step in range(extra + 1)}

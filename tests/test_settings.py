@@ -20,7 +20,7 @@ def test_defaults(tmp_path: Path) -> None:
     found = settle({}, folder=tmp_path)
     assert found == Settings((), DEFAULT_TARGET, None, found.threads, DEFAULT_MEMORY, None)
     assert 1 <= found.threads <= (os.cpu_count() or 1)
-    assert found.memory_bytes == 2_000_000_000
+    assert found.memory_bytes == memory_bytes(DEFAULT_MEMORY) >= 10**9
 
 
 def test_a_flag_wins_over_a_variable_and_that_over_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,6 +28,7 @@ class Node:
     sql: str
     reads: tuple[str, ...]
     canonical: str
+    volatile: tuple[tuple[str, int | None], ...] = ()
 
     @property
     def name(self) -> str:
@@ -58,7 +59,7 @@ class Graph:
                 parsed = engine.parse(sql)
             except EngineError as error:
                 raise model_error(model, sql, error) from error
-            nodes[name] = Node(model, sql, parsed.reads, parsed.canonical)
+            nodes[name] = Node(model, sql, parsed.reads, parsed.canonical, parsed.volatile)
         known = [*nodes, *rim]
         for node in nodes.values():
             for read in node.reads:

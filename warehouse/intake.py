@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from warehouse import fingerprint
+from warehouse.digests import Digests
 from warehouse.engines.base import CsvFiles, Engine, EngineError, Parts, Source
 from warehouse.errors import DataError, WarehouseError
 from warehouse.formats.archive import is_archive, unpack
@@ -89,9 +90,11 @@ class Intake:
         cluster: str | None = None,
         leave_out: Sequence[Path] = (),
         progress: Callable[[int], None] | None = None,
+        paranoid: bool = False,
     ) -> None:
         self.formats = {one.name: one for one in formats}
         self._store = store
+        self._paranoid = paranoid
         self._cache = store.target / "cache"
         self._cache.mkdir(parents=True, exist_ok=True)
         folders = [unpack(root, self._cache / "unpacked") if is_archive(root) else root for root in roots]
@@ -106,30 +109,19 @@ class Intake:
         return file.format is not None and isinstance(self.formats[file.format], CsvFormat)
 
     def _with_digests(self, files: Iterable[RawFile]) -> Iterator[RawFile]:
-        """Content hashes, remembered by path, size and mtime."""
-        cache_file = self._cache / "digests.json"
-        try:
-            known = dict(json.loads(cache_file.read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError):
-            known = {}  # none yet, or damaged: all are hashed again
-        now: dict[str, list[object]] = {}
+        """Content hashes of the files that are read."""
+        digests = Digests(self._cache / "digests.json", paranoid=self._paranoid)
         for file in files:
             if not file.is_read:
                 yield file
                 continue
-            stamp = [file.bytes, file.mtime_ns]
-            remembered = known.get(str(file.path))
-            if remembered and remembered[:2] == stamp:
-                digest = remembered[2]
-            else:
-                try:
-                    digest = fingerprint.of_content(file.path)
-                except OSError as error:
-                    yield file.but(status=SKIPPED, reason=f"cannot be read: {error.strerror}")
-                    continue
-            now[str(file.path)] = [*stamp, digest]
+            try:
+                digest = digests.of(file.path)
+            except OSError as error:
+                yield file.but(status=SKIPPED, reason=f"cannot be read: {error.strerror}")
+                continue
             yield file.but(digest=digest)
-        _write_aside(cache_file, now)
+        digests.save()
 
     def mend(self, files: Sequence[RawFile]) -> bool:
         """Look through CSV files line by line; those with bad lines are read from a mended copy.

@@ -42,6 +42,8 @@ class Parsed:
     """`schema.name` of every relation, sorted."""
     canonical: str
     """The same for two texts that differ only in comments and formatting."""
+    volatile: tuple[tuple[str, int | None], ...] = ()
+    """What gives other rows from the same inputs (`random()`), and the byte where it stands."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from warehouse.errors import DataError
-from warehouse.formats.base import IGNORED, READ, SKIPPED, UNKNOWN, Format, Inventory, RawFile
+from warehouse.formats.base import IGNORED, SKIPPED, UNKNOWN, Format, Inventory, RawFile
 
 _STRAYS = re.compile(r"^(\.DS_Store|\._.*|Thumbs\.db|desktop\.ini|~\$.*|\.complete|__MACOSX)$", re.IGNORECASE)
 _PAPERS = re.compile(r"^(readme.*|licen[cs]e.*|.*\.md|.*\.txt|.*\.pdf|truth\.json)$", re.IGNORECASE)
@@ -139,6 +139,12 @@ def _holds_cluster(folder: Path) -> bool:
     return any(name in _CLUSTER_CHILDREN or (name.endswith(".xlsx") and name[:-5] == folder.name) for name in names)
 
 
+def signs_above(root: Path) -> list[Path]:
+    """What lies above a data folder and would change, by coming or going, which cluster its files belong to."""
+    names = (*_CLUSTER_CHILDREN, "{}.xlsx")
+    return [folder / name.format(folder.name) for folder in root.absolute().parents for name in names]
+
+
 def _recognise(
     path: Path,
     about: os.stat_result | OSError,
@@ -226,8 +232,3 @@ def settle_duplicates(inventory: Inventory) -> Inventory:
                 hint="Keep one of them: move the other out of the data folders.",
             )
     return Inventory(inventory.roots, tuple(settled), inventory.rejected)
-
-
-def read_count(inventory: Inventory) -> int:
-    """How many files are read at all."""
-    return sum(file.status == READ or file.is_read for file in inventory.files)

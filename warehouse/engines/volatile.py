@@ -1,0 +1,73 @@
+"""What in a SELECT can give other rows from the same inputs: the clock, chance, files of its own, a LIMIT at will.
+
+A model that has any of it is made anew by every build. Read off DuckDB's serialized tree; one search of its text
+tells the many SELECTs that have none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+FUNCTIONS = frozenset(
+    """
+    age ago current_connection_id current_localtime current_localtimestamp current_query current_query_id
+    current_setting current_transaction_id currval gen_random_uuid get_current_time get_current_timestamp
+    getvariable nextval now pg_conf_load_time pg_postmaster_start_time random setseed setval sleep_ms today
+    transaction_timestamp txid_current uuid uuidv4 uuidv7 write_log
+    """.split()
+)
+"""What DuckDB calls volatile or constant within a query, and some it forgot; a test compares."""
+KEYWORDS = frozenset({"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"})
+"""Functions without parentheses, which the tree holds as columns."""
+TABLES = re.compile(r"^(read_\w+|\w+_scan|glob|sniff_csv|parquet_\w+|duckdb_\w+|pragma_\w+|query|query_table|which_secret)$")
+"""Table functions that read what no fingerprint knows of."""
+_SUSPECT = re.compile(
+    rf'"function_name":"(?:{"|".join(sorted(FUNCTIONS))}|{TABLES.pattern[2:-2]})"'
+    rf'|"column_names":\["(?:{"|".join(sorted(KEYWORDS))})"\]|"sample":{{|"type":"LIMIT|"schema_name":"","table_name":"[^"]*\W[^"]*"',
+    re.IGNORECASE,
+)
+_LIMITS = ("LIMIT_MODIFIER", "LIMIT_PERCENT_MODIFIER")
+
+
+def volatile(serialized: str, tree: Any) -> tuple[tuple[str, int | None], ...]:
+    """What makes a SELECT volatile, as people write it, and the byte where each stands."""
+    return tuple(dict.fromkeys(_found(tree, None))) if _SUSPECT.search(serialized) else ()
+
+
+def _found(node: Any, at: int | None) -> Iterator[tuple[str, int | None]]:
+    if isinstance(node, list):
+        for item in node:
+            yield from _found(item, at)
+    if not isinstance(node, dict):
+        return
+    at = node["query_location"] if node.get("query_location", 2**64) < 2**63 else at
+    name = str(node.get("function_name") or "").lower()
+    if name in FUNCTIONS or (name and TABLES.match(name)):
+        yield f"{name}()", at
+    columns = [str(column).lower() for column in node.get("column_names") or ()]
+    if len(columns) == 1 and columns[0] in KEYWORDS:
+        yield columns[0], at
+    if node.get("sample"):
+        yield "sample", at
+    if re.search(r"\W", node.get("table_name") or "") and not node.get("schema_name"):
+        yield f"'{node['table_name']}'", at
+    kinds = [one.get("type") for one in node.get("modifiers") or []]
+    if any(kind in kinds for kind in _LIMITS) and "ORDER_MODIFIER" not in kinds:
+        limit = next(one for one in node["modifiers"] if one.get("type") in _LIMITS).get("limit") or {}
+        yield "LIMIT without ORDER BY", limit.get("query_location", at)
+    for below in node.values():
+        yield from _found(below, at)
+
+
+_WORD = re.compile(rf"\b(?:(?:{'|'.join(sorted(FUNCTIONS))})\(|(?:{'|'.join(sorted(KEYWORDS))})\b)", re.IGNORECASE)
+
+
+def looks_volatile(condition: str) -> bool:
+    """Whether the text of a check names a function of the kind.
+
+    >>> looks_volatile("published < now()"), looks_volatile("bytes > 0")
+    (True, False)
+    """
+    return _WORD.search(condition) is not None

@@ -1,0 +1,295 @@
+"""Whether anything has changed since the last build, seen from outside: no engine, no model, no raw file is opened.
+
+A build leaves `cache/snapshot.json`: what it was asked for, the environment it ran in, and size and times of
+all that it looked at (raw folders, project, this package) and of all that it left behind. While all of that is
+as it was, there is nothing to do. In doubt there is: whatever is new, gone, moved or unreadable means a build.
+
+A file whose times have moved may still hold what it held; then its content is compared. So is that of a file
+that changed so shortly before it was looked at that one more change need not show in its times.
+
+This module is what a build with nothing to do costs, hence plain values, `os`, `json`, and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import Any
+
+    from warehouse.settings import Settings
+
+    Said = dict[str, Any]
+    Stamp = list[int]
+
+FORMAT = 1
+FILE = "cache/snapshot.json"
+RACY_NS = 2 * 10**9
+"""A time this close to the look says nothing: the coarsest file system counts in steps of two seconds."""
+
+
+def stamp(about: os.stat_result) -> Stamp:
+    """What tells a file from its successor: size, time of the content, time of the entry, inode."""
+    return [about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino]
+
+
+def is_racy(seen: Sequence[int], looked_ns: int) -> bool:
+    """Whether a file could have changed again after the look without its stamp showing it."""
+    return max(seen[1], seen[2]) > looked_ns - RACY_NS
+
+
+class Look:
+    """All files of some places, as a moment found them.
+
+    Parameters
+    ----------
+    places
+        (path, deep): a folder with all that is below it, or only its own files; or a single file.
+    leave_out
+        A folder that is none of them, such as a target among data folders.
+    times_count
+        Whether another time of the content is a change in itself, as it is where the warehouse lists it.
+    """
+
+    def __init__(
+        self, places: Iterable[Sequence[Any]], *, leave_out: str | None = None, times_count: bool = False
+    ) -> None:
+        self.places = [(str(path), bool(deep)) for path, deep in places]
+        self.leave_out = leave_out
+        self.times_count = times_count
+        self.looked_ns = time.time_ns()
+        self.files = _files(self.places, leave_out)
+
+    def again(self) -> Look:
+        """The same places, now."""
+        return Look(self.places, leave_out=self.leave_out, times_count=self.times_count)
+
+    def changes(self, later: Look, same: Callable[[str], bool]) -> tuple[list[str], list[str], list[str]]:
+        """Files that are new, gone, and changed; `same` says of a file whose stamp proves nothing what its content does."""
+        new = [path for path in later.files if path not in self.files]
+        gone = [path for path in self.files if path not in later.files]
+        changed = []
+        for path, seen in self.files.items():
+            now = later.files.get(path)
+            if now is None or (now == seen and not (seen and is_racy(seen, self.looked_ns))):
+                continue
+            telling = 2 if self.times_count else 1
+            if now[:telling] != seen[:telling] or not same(path):
+                changed.append(path)
+        return new, gone, changed
+
+
+def _files(places: Iterable[tuple[str, bool]], leave_out: str | None) -> dict[str, Stamp]:
+    """Symbolic links are followed; a folder is listed once, so that a loop ends. What cannot be seen has no stamp."""
+    found: dict[str, Stamp] = {}
+    listed = {_identity(leave_out)} if leave_out and os.path.isdir(leave_out) else set()
+    for root, deep in places:
+        waiting = [root]
+        while waiting:
+            folder = waiting.pop()
+            try:
+                identity = _identity(folder)
+                if identity in listed:
+                    continue
+                listed.add(identity)
+                with os.scandir(folder) as entries:
+                    for entry in entries:
+                        try:
+                            about = entry.stat()
+                        except OSError:
+                            found[entry.path] = []
+                            continue
+                        if not stat.S_ISDIR(about.st_mode):
+                            found[entry.path] = stamp(about)
+                        elif deep and entry.name != "__pycache__":
+                            found[entry.path] = []  # the name of an empty folder can mean something, its times cannot
+                            waiting.append(entry.path)
+            except NotADirectoryError:
+                found[folder] = stamp(os.stat(folder))
+            except OSError:
+                found[folder] = []
+    return found
+
+
+def _identity(folder: str) -> tuple[int, int]:
+    about = os.stat(folder)
+    return about.st_dev, about.st_ino
+
+
+def look_at_data(data: Iterable[object], target: object) -> Look:
+    """The raw files."""
+    return Look(((root, True) for root in data), leave_out=str(target), times_count=True)
+
+
+def look_at_sources(folders: Iterable[object]) -> Look:
+    """The modules of this package, and the files of the project's folders."""
+    places = [(os.path.dirname(os.path.abspath(__file__)), True)]
+    for folder in folders:
+        places += [(f"{folder}/models", True), (f"{folder}/sql", True), (f"{folder}/data", False)]
+    return Look(places)
+
+
+def asked(settings: Settings, *, keep: int, kernels: bool) -> Said:
+    """What a build is asked for, as far as what it leaves depends on it."""
+    return {
+        "data": [str(root.absolute()) for root in settings.data],
+        "target": str(settings.target.absolute()),
+        "project": str(settings.project.absolute()) if settings.project else None,
+        "cluster": settings.cluster,
+        "keep": keep,
+        "kernels": kernels,
+    }
+
+
+def environment(site: str) -> Said:
+    """The Python that runs, where it looks for modules, and what is installed in the folder `site`."""
+    with os.scandir(site) as entries:
+        installed = {entry.name: entry.stat().st_mtime_ns for entry in entries if entry.name.endswith(".dist-info")}
+    return {"python": sys.version, "path": sys.path[1:], "site": site, "installed": installed}
+
+
+def take(
+    asked: Said,
+    site: str,
+    looks: Iterable[Look],
+    digests: Mapping[str, str],
+    signs: Iterable[object],
+    left: Iterable[object],
+    said: Said,
+) -> None:
+    """Write the snapshot of a build.
+
+    Parameters
+    ----------
+    asked
+        See `asked`.
+    site
+        The folder that the engine is installed in.
+    looks
+        Taken before the build read anything.
+    digests
+        The content of files, by path; one without is a change as soon as its stamp says nothing.
+    signs
+        Paths whose coming or going changes what files are taken for.
+    left
+        The files that the build left for readers and for the next build.
+    said
+        What to say of it while nothing changes.
+    """
+    _write(
+        {
+            "format": FORMAT,
+            "asked": asked,
+            "environment": environment(site),
+            "looks": [
+                {
+                    "places": look.places,
+                    "leave_out": look.leave_out,
+                    "times_count": look.times_count,
+                    "looked_ns": look.looked_ns,
+                    "files": look.files,
+                    "digests": {path: digests[path] for path in look.files if path in digests},
+                }
+                for look in looks
+            ],
+            "signs": {str(path): os.path.exists(str(path)) for path in signs},
+            "left": {str(path): _brief(str(path)) for path in left},
+            "said": said,
+        }
+    )
+
+
+def drop(target: object) -> None:
+    """Forget: the next build looks at everything."""
+    try:
+        os.unlink(f"{target}/{FILE}")
+    except FileNotFoundError:
+        pass
+
+
+def unchanged(asked: Said) -> tuple[Said | None, str]:
+    """What the last build says of itself while nothing has changed; else None, and what has."""
+    try:
+        with open(f"{asked['target']}/{FILE}", encoding="utf-8") as stream:
+            taken = json.load(stream)
+        why = _difference(taken, asked)
+        return (None, why) if why else (taken["said"], "")
+    except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError):
+        return None, "the last build left no snapshot"
+
+
+def _difference(taken: Said, asked: Said) -> str:
+    """The first difference that is found, cheapest first."""
+    if taken["format"] != FORMAT:
+        return "the last build left no snapshot"
+    if taken["asked"] != asked:
+        others = [name for name in asked if taken["asked"].get(name) != asked[name]]
+        return f"the last build was asked for another {' and '.join(others)}"
+    if taken["environment"] != environment(taken["environment"]["site"]):
+        return "Python or what is installed beside it has changed"
+    for path, seen in taken["left"].items():
+        if not os.path.exists(path):
+            return f"{path} is gone"
+        if _brief(path) != seen:
+            return f"{path} has changed"
+    if os.path.exists(f"{asked['target']}/warehouse.duckdb.wal"):
+        return "a reader left a log behind"
+    for path, there in taken["signs"].items():
+        if os.path.exists(path) != there:
+            return f"{path} has {'gone' if there else 'come'}"
+    stale = False
+    for one in taken["looks"]:
+        before = _restored(one)
+        now = before.again()
+        new, gone, changed = before.changes(now, lambda path, one=one: _same(path, one["digests"].get(path)))
+        if new or gone or changed:
+            counts = [f"{len(those):,} {word}" for those, word in ((new, "new"), (gone, "gone"), (changed, "changed")) if those]
+            return f"files {', '.join(counts)}: {min([*new, *gone, *changed])}"
+        stale = stale or now.files != before.files or any(is_racy(s, before.looked_ns) for s in before.files.values() if s)
+        one["files"], one["looked_ns"] = now.files, now.looked_ns
+    if stale:
+        _write(taken)
+    return ""
+
+
+def _restored(said: Said) -> Look:
+    """A look that was taken earlier."""
+    look = Look((), leave_out=said["leave_out"], times_count=said["times_count"])
+    look.places = [(path, deep) for path, deep in said["places"]]
+    look.files, look.looked_ns = said["files"], said["looked_ns"]
+    return look
+
+
+def _same(path: str, digest: str | None) -> bool:
+    if digest is None:
+        return False
+    from pathlib import Path
+
+    from warehouse import fingerprint
+
+    try:
+        return fingerprint.of_content(Path(path)) == digest
+    except OSError:
+        return False
+
+
+def _brief(path: str) -> Stamp:
+    """Size and time: what of a target's own files survives that builds share them by links."""
+    return stamp(os.stat(path))[:2]
+
+
+def _write(taken: Said) -> None:
+    path = f"{taken['asked']['target']}/{FILE}"
+    aside = f"{path}.{os.getpid()}"
+    try:
+        with open(aside, "w", encoding="utf-8") as stream:
+            json.dump(taken, stream, separators=(",", ":"))
+        os.replace(aside, path)
+    except OSError:  # it only saves time
+        drop(taken["asked"]["target"])
