@@ -179,7 +179,7 @@ def test_the_result_of_a_build_can_be_had_as_json(tiny: Tiny) -> None:
 
 def test_a_build_says_what_was_found_built_and_checked(tiny: Tiny) -> None:
     found, built, checked, done = tiny.build().err.splitlines()
-    assert found == "Found  2 zhejiang.port_counters (2 hours)"
+    assert found == "Found  2 port counters (2 hours)"
     assert built.startswith("Build  2 models, 2 parts  ")
     assert checked == "Check  2 passed"
     assert done.startswith("Built  ")

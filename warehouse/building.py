@@ -15,6 +15,7 @@ from warehouse.errors import SettingsError, WarehouseError
 from warehouse.formats import known_formats
 from warehouse.formats.base import Inventory
 from warehouse.graph import Graph
+from warehouse.inputs import reference_source
 from warehouse.intake import FILES, Intake, abouts, nothing_to_read, rim
 from warehouse.lock import hold
 from warehouse.manifest import Manifest, build_id, entry, last_manifest
@@ -22,7 +23,7 @@ from warehouse.plan import Key, Plan
 from warehouse.project import Project
 from warehouse.publish import Entry, keep_last, now_utc, publish
 from warehouse.report import Silent
-from warehouse.run import Outcome, Run, contracts, reference_source
+from warehouse.run import Outcome, Run, contracts
 from warehouse.settings import Settings
 from warehouse.store import CheckResult, Part, Store
 

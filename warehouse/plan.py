@@ -68,19 +68,20 @@ class Plan:
         """The parts that must be there before this one is made, or before its checks can run."""
         node = self.graph.nodes[key.model]
         reads = {*node.reads, *self._checked(node)} - {key.model}
-        return {need for read in reads for need in self._parts_of(read, key.partition)}
+        return {need for read in reads for need in self.parts_of(read, key.partition)}
 
     def _checked(self, node: Node) -> set[str]:
         from warehouse.checks import relations_of
 
         return {read for check in node.model.checks for read in relations_of(check)}
 
-    def _parts_of(self, read: str, partition: str) -> set[Key]:
+    def parts_of(self, read: str, partition: str) -> set[Key]:
+        """The parts that show through a relation to a part of this partition, a view's own inputs included."""
         node = self.graph.nodes.get(read)
         if node is None:
             return set()
         if node.model.materialize == "view":
-            return {key for below in node.reads for key in self._parts_of(below, partition)}
+            return {key for below in node.reads for key in self.parts_of(below, partition)}
         return {Key(read, one) for one in self.visible(read, partition)}
 
     def visible(self, read: str, partition: str) -> list[str]:

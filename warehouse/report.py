@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from warehouse.building import Result
 
+_WIDTH = 80
 _SHOWN = 5
 _SLOW_SECONDS = 0.3
 
@@ -63,11 +65,18 @@ class Terminal(Silent):
         self._task: TaskID | None = None
         self._started = time.perf_counter()
 
-    def _say(self, label: str, text: str) -> None:
-        if self._progress is not None:
-            self._progress.console.print(f"{label:<6} {text}", markup=False, highlight=False)
-        else:
-            print(f"{label:<6} {text}".rstrip(), file=self._stream, flush=True)
+    def _say(self, label: str, text: str, *, wrap: bool = True) -> None:
+        """Print a line under its label; a long one goes on below its own beginning, but for one that holds a path."""
+        lines = [f"{label:<6} {text}".rstrip()]
+        if wrap:
+            lines = textwrap.wrap(
+                text, _WIDTH, initial_indent=f"{label:<7}", subsequent_indent=" " * 7, break_long_words=False
+            )
+        for line in lines:
+            if self._progress is not None:
+                self._progress.console.print(line, markup=False, highlight=False, soft_wrap=True)
+            else:
+                print(line, file=self._stream, flush=True)
 
     def found(self, inventory: Inventory) -> None:
         """One line of what is read, one of what is not."""
@@ -79,8 +88,9 @@ class Terminal(Silent):
         said = []
         for name, count in sorted(read.items()):
             when = f" ({plural(len(hours[name]), 'hour')})" if name in hours else ""
-            said.append(f"{count:,} {name}{when}")
-        self._say("Found", " · ".join(said))
+            kind = name.partition(".")[2].replace("_", " ")
+            said.append(f"{count:,} {kind}{when}")
+        self._say("Found", ", ".join(said))
         others = Counter(file.status for file in inventory.files)
         words = {PARTIAL: "read in part", SKIPPED: "skipped", UNKNOWN: "not recognised", IGNORED: "ignored"}
         left = [f"{others[status]:,} {word}" for status, word in words.items() if others[status]]
@@ -130,7 +140,7 @@ class Terminal(Silent):
         except WarehouseError:  # damaged: then that is not what is wrong
             last = None
         if last is not None:
-            self._say("", f"Nothing was published; {target} still holds {last.build[:8]}.")
+            self._say("", f"Nothing was published; {target} still holds {last.build[:8]}.", wrap=False)
 
     def ended(self, result: Result) -> None:
         """What was built, what checks found, where it is."""
@@ -148,11 +158,11 @@ class Terminal(Silent):
             where = "" if key.partition == "all" else f" {key.partition}"
             self._say(
                 "",
-                f"{key.model + where:<40} {part.rows:>12,} rows {outcome.seconds[key]:>6.1f} s {size(part.bytes):>8}",
+                f"{key.model + where:<38} {part.rows:>11,} rows {outcome.seconds[key]:>6.1f} s {size(part.bytes):>8}",
             )
         self._checks(result)
         same = "" if result.changed else " (as before)"
-        self._say("Built", f"{result.build[:8]}{same} → {result.target} ({size(result.bytes)})")
+        self._say("Built", f"{result.build[:8]}{same} → {result.target} ({size(result.bytes)})", wrap=False)
         for name in sorted(outcome.stale):
             self._say("stale", f"{name} was not selected and keeps its last rows")
         for line in result.remarks:

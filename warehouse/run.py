@@ -17,18 +17,17 @@ from typing import Protocol
 
 from warehouse import fingerprint
 from warehouse.checks import ascent, compile_check, relations_of
-from warehouse.engines.base import CsvFiles, Engine, EngineError, Parts, Scratch, Select, Source
+from warehouse.engines.base import CsvFiles, Engine, EngineError, Parts, Scratch, Select
 from warehouse.errors import CheckError, ModelError
 from warehouse.graph import Graph, Node, model_error
+from warehouse.inputs import Inputs
 from warehouse.intake import Intake
 from warehouse.kernels import kernel
 from warehouse.model import Check, Model
 from warehouse.plan import Key, Plan
-from warehouse.project import Project, Reference
+from warehouse.project import Project
 from warehouse.store import ALL, CheckResult, Part, Store, results_to_notes
 
-RECIPE = 2
-"""Raised when the same SELECT would be written as other bytes: it is part of every fingerprint."""
 SHOWN_ROWS = 5
 
 
@@ -100,9 +99,12 @@ class Run:
         self._kernels = kernels
         self._wanted = _with_ancestors(graph, selected)
         self._last = last or {}
-        self._plan = Plan(graph, intake)
+        self._begin()
+
+    def _begin(self) -> None:
+        self.plan = Plan(self._graph, self._intake)
         self._outcome = Outcome()
-        self._digests: dict[tuple[str, str], str] = {}
+        self.inputs = Inputs(self._project, self.plan, self._engine, self._outcome.parts, kernels=self._kernels)
 
     def run(self) -> Outcome:
         """Make or find every part.
@@ -117,7 +119,7 @@ class Run:
         """
         read = {name for node in self._graph.nodes.values() for name in node.reads}
         self._intake.read_tables((name for name in read if name.startswith("raw.")), self._engine)
-        self._reporter.started(len(self._plan.keys))
+        self._reporter.started(len(self.plan.keys))
         while True:
             try:
                 self._make_all()
@@ -135,12 +137,10 @@ class Run:
                 self._reporter.note(f"looking for bad lines in {len(files):,} files of {damage.key.partition}")
                 if not self._intake.mend(files):
                     raise damage.cause from damage.cause.__cause__
-                self._plan = Plan(self._graph, self._intake)
-                self._outcome = Outcome()
-                self._digests.clear()
+                self._begin()
 
     def _make_all(self) -> None:
-        waiting = {key: self._plan.needs(key) for key in self._plan.keys}
+        waiting = {key: self.plan.needs(key) for key in self.plan.keys}
         running: dict[Future[Part], Key] = {}
         with ThreadPoolExecutor(self._workers) as pool:
             try:
@@ -161,7 +161,8 @@ class Run:
     def _make(self, key: Key) -> Part:
         started = time.perf_counter()
         node = self._graph.nodes[key.model]
-        mark = self.fingerprint(key)
+        made_of = self.inputs.made_of(key)
+        mark = fingerprint.of(made_of)
         part = self._store.find(key.model, key.partition, mark)
         reused = part is not None
         if part is None and key.model not in self._wanted:
@@ -172,13 +173,14 @@ class Run:
                 return part
         try:
             if part is None or self._unchecked(key, node, part):
-                with self._engine.scratch(self._sources(key)) as scratch:
+                with self._engine.scratch(self.inputs.sources(key)) as scratch:
                     if part is None:
                         part = self._store.write(
                             key.model,
                             key.partition,
                             mark,
                             lambda path: self._write(scratch, node.model, node.sql, path),
+                            {"made_of": {**made_of, "select": node.sql.strip()}},
                         )
                     scratch.add(node.name, Parts(node.model.columns, (part.path,)))
                     self._check(scratch, key, node, part)
@@ -202,88 +204,8 @@ class Run:
 
     def _blame(self, key: Key, node: Node, error: ModelError) -> Exception:
         """A failure of a model that reads CSV files directly may be the files' fault."""
-        direct = [read for read in node.reads if isinstance(self._raw_source(read, key.partition), CsvFiles)]
+        direct = [read for read in node.reads if isinstance(self.inputs.raw_source(read, key.partition), CsvFiles)]
         return _RawDamageError(key, direct, error) if direct else error
-
-    # what a part stands on ------------------------------------------------------------------
-
-    def fingerprint(self, key: Key) -> str:
-        """What a part is named by: the SELECT without formatting, the contract's types, engine, inputs."""
-        node = self._graph.nodes[key.model]
-        return fingerprint.of(
-            {
-                "recipe": RECIPE,
-                "engine": [self._engine.name, self._engine.version],
-                "select": node.canonical,
-                "columns": [(column.name, column.type) for column in node.model.columns],
-                "grain": node.model.grain,
-                "kernel": self._kernel_mark(node.model),
-                "inputs": {read: self._digest(read, key.partition) for read in node.reads},
-            }
-        )
-
-    def _kernel_mark(self, model: Model) -> list[object] | None:
-        """A kernel gives the same rows as its SELECT, but not the same Parquet bytes."""
-        return [model.kernel, kernel(model.kernel).VERSION] if model.kernel and self._kernels else None
-
-    def _digest(self, read: str, partition: str) -> str:
-        """What an input counts as: content of raw files and reference tables, bytes of models' parts."""
-        where = partition if read.startswith("raw.") or self._is_split(read) else ALL
-        known = self._digests.get((read, where))
-        if known is None:
-            known = self._digests[read, where] = self._new_digest(read, where)
-        return known
-
-    def _is_split(self, read: str) -> bool:
-        """Whether a relation shows a part of a partition only that partition."""
-        node = self._graph.nodes.get(read)
-        if node is None:
-            return False
-        return self._plan.is_partitioned(read)
-
-    def _new_digest(self, read: str, partition: str) -> str:
-        if read.startswith("raw."):
-            return self._intake.digest(read, None if partition == ALL else partition)
-        if read in self._project.references:
-            return fingerprint.of_file(self._project.references[read].path)
-        node = self._graph.nodes[read]
-        if node.model.materialize == "view":
-            below = {other: self._digest(other, partition) for other in node.reads}
-            columns = [(column.name, column.type) for column in node.model.columns]
-            return fingerprint.of([node.canonical, columns, below])
-        visible = self._plan.visible(read, partition)
-        return fingerprint.of([[one, self._outcome.parts[Key(read, one)].digest] for one in visible])
-
-    def _sources(self, key: Key) -> dict[str, Source]:
-        """The relations that a part's SELECT and checks can see, in an order in which views can be made."""
-        node = self._graph.nodes[key.model]
-        wanted = {*node.reads, *(read for check in node.model.checks for read in relations_of(check))}
-        sources: dict[str, Source] = {}
-        for read in sorted(wanted - {key.model}):
-            self._add_source(sources, read, key.partition)
-        return sources
-
-    def _add_source(self, sources: dict[str, Source], read: str, partition: str) -> None:
-        if read in sources:
-            return
-        node = self._graph.nodes.get(read)
-        if node is None:
-            sources[read] = self._raw_source(read, partition)
-        elif node.model.materialize == "view":
-            for below in node.reads:
-                self._add_source(sources, below, partition)
-            sources[read] = Select(node.sql, node.model.columns)
-        else:
-            visible = self._plan.visible(read, partition)
-            paths = tuple(self._outcome.parts[Key(read, one)].path for one in visible)
-            sources[read] = Parts(node.model.columns, paths)
-
-    def _raw_source(self, read: str, partition: str) -> Source:
-        if read in self._project.references:
-            return reference_source(self._project.references[read])
-        if read.startswith("raw."):
-            return self._intake.source(read, None if partition == ALL else partition, self._engine)
-        return Parts((), ())
 
     # checks ---------------------------------------------------------------------------------
 
@@ -314,7 +236,7 @@ class Run:
             raise _check_error(scratch, node.model, key, failed)
 
     def _check_key(self, check: Check, digest: str, partition: str) -> str:
-        others = [self._digest(read, partition) for read in relations_of(check)]
+        others = [self.inputs.digest(read, partition) for read in relations_of(check)]
         return fingerprint.of([check.text, check.warn, digest, others])
 
     def _check_views(self) -> None:
@@ -323,9 +245,9 @@ class Run:
             node = self._graph.nodes[name]
             if node.model.materialize != "view" or not node.model.checks:
                 continue
-            for partition in self._plan.partitions(name):
+            for partition in self.plan.partitions(name):
                 key = Key(name, partition)
-                sources = self._sources(key)
+                sources = self.inputs.sources(key)
                 sources[name] = Select(node.sql, node.model.columns)
                 checks = list(node.model.checks)
                 with self._engine.scratch(sources) as scratch:
@@ -421,12 +343,6 @@ def _check_error(scratch: Scratch, model: Model, key: Key, result: CheckResult) 
         place=place,
         details=[f"  {line}" for line in shown],
     )
-
-
-def reference_source(reference: Reference) -> CsvFiles:
-    """A reviewed table of data/, as an engine reads it."""
-    columns = {column.name: column.type for column in reference.columns}
-    return CsvFiles(columns, (reference.path,), quote='"', filename=False)
 
 
 def _with_ancestors(graph: Graph, selected: set[str] | None) -> set[str]:

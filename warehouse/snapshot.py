@@ -12,6 +12,7 @@ This module is what a build with nothing to do costs, hence plain values, `os`, 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import stat
@@ -71,7 +72,10 @@ class Look:
         return Look(self.places, leave_out=self.leave_out, times_count=self.times_count)
 
     def changes(self, later: Look, same: Callable[[str], bool]) -> tuple[list[str], list[str], list[str]]:
-        """Files that are new, gone, and changed; `same` says of a file whose stamp proves nothing what its content does."""
+        """Files that are new, gone, and changed.
+
+        Where a stamp proves nothing, `same` says whether the content of the path is what it was.
+        """
         new = [path for path in later.files if path not in self.files]
         gone = [path for path in self.files if path not in later.files]
         changed = []
@@ -207,10 +211,8 @@ def take(
 
 def drop(target: object) -> None:
     """Forget: the next build looks at everything."""
-    try:
+    with contextlib.suppress(FileNotFoundError):
         os.unlink(f"{target}/{FILE}")
-    except FileNotFoundError:
-        pass
 
 
 def unchanged(asked: Said) -> tuple[Said | None, str]:
@@ -243,19 +245,30 @@ def _difference(taken: Said, asked: Said) -> str:
     for path, there in taken["signs"].items():
         if os.path.exists(path) != there:
             return f"{path} has {'gone' if there else 'come'}"
-    stale = False
-    for one in taken["looks"]:
-        before = _restored(one)
-        now = before.again()
-        new, gone, changed = before.changes(now, lambda path, one=one: _same(path, one["digests"].get(path)))
+    moved = False
+    for said in taken["looks"]:
+        before = _restored(said)
+        digests, now = said["digests"], before.again()
+        asked_for: list[str] = []
+
+        def same(path: str, digests: Said = digests, asked_for: list[str] = asked_for) -> bool:
+            asked_for.append(path)
+            return _same(path, digests.get(path))
+
+        new, gone, changed = before.changes(now, same)
         if new or gone or changed:
-            counts = [f"{len(those):,} {word}" for those, word in ((new, "new"), (gone, "gone"), (changed, "changed")) if those]
-            return f"files {', '.join(counts)}: {min([*new, *gone, *changed])}"
-        stale = stale or now.files != before.files or any(is_racy(s, before.looked_ns) for s in before.files.values() if s)
-        one["files"], one["looked_ns"] = now.files, now.looked_ns
-    if stale:
+            return _counted(new, gone, changed)
+        said["files"], said["looked_ns"] = now.files, now.looked_ns
+        moved = moved or bool(asked_for)
+    if moved:  # equal all the same: the next time stamps alone will tell
         _write(taken)
     return ""
+
+
+def _counted(*files: Sequence[str]) -> str:
+    """`2 files new, 1 changed: <the first of them>`."""
+    words = [f"{len(those):,} {word}" for those, word in zip(files, ("new", "gone", "changed"), strict=True) if those]
+    return f"files {', '.join(words)}: {min(path for those in files for path in those)}"
 
 
 def _restored(said: Said) -> Look:

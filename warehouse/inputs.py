@@ -1,0 +1,130 @@
+"""What a part stands on: what it is made of, which names it, and the sources that its SELECT and checks see."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+
+from warehouse import fingerprint
+from warehouse.checks import relations_of
+from warehouse.engines.base import CsvFiles, Engine, Parts, Select, Source
+from warehouse.kernels import kernel
+from warehouse.model import Model
+from warehouse.plan import Key, Plan
+from warehouse.project import Project, Reference
+from warehouse.store import ALL, Part
+
+RECIPE = 2
+"""Raised when the same SELECT would be written as other bytes: it is part of every fingerprint."""
+
+
+class Inputs:
+    """The inputs of all parts of a build.
+
+    Parameters
+    ----------
+    parts
+        The parts that are known so far; a part can be named when all that it reads is among them.
+    """
+
+    def __init__(
+        self, project: Project, plan: Plan, engine: Engine, parts: Mapping[Key, Part], *, kernels: bool = True
+    ) -> None:
+        self._project = project
+        self._plan = plan
+        self._nodes = plan.graph.nodes
+        self._intake = plan.intake
+        self._engine = engine
+        self._parts = parts
+        self._kernels = kernels
+        self._digests: dict[tuple[str, str], str] = {}
+
+    def made_of(self, key: Key) -> dict[str, object]:
+        """What a part is made of, whose hash is its name: SELECT without formatting, types, engine, inputs.
+
+        An input that is not known yet is None. A volatile SELECT is made of something that never was before.
+        """
+        node = self._nodes[key.model]
+        reads = {
+            read: self.digest(read, key.partition) if self.is_known(read, key.partition) else None
+            for read in node.reads
+        }
+        said: dict[str, object] = {
+            "recipe": RECIPE,
+            "engine": [self._engine.name, self._engine.version],
+            "select": node.canonical,
+            "columns": [[column.name, column.type] for column in node.model.columns],
+            "grain": list(node.model.grain),
+            "kernel": self._kernel_mark(node.model),
+            "inputs": reads,
+        }
+        return said | ({"once": uuid.uuid4().hex} if node.volatile else {})
+
+    def _kernel_mark(self, model: Model) -> list[object] | None:
+        """A kernel gives the same rows as its SELECT, but not the same Parquet bytes."""
+        return [model.kernel, kernel(model.kernel).VERSION] if model.kernel and self._kernels else None
+
+    def is_known(self, read: str, partition: str) -> bool:
+        """Whether all parts that show through a relation are there."""
+        return self._plan.parts_of(read, partition) <= self._parts.keys()
+
+    def digest(self, read: str, partition: str) -> str:
+        """What an input counts as: content of raw files and reference tables, bytes of models' parts."""
+        where = partition if read.startswith("raw.") or self._plan.is_partitioned(read) else ALL
+        known = self._digests.get((read, where))
+        if known is None:
+            known = self._digests[read, where] = self._new_digest(read, where)
+        return known
+
+    def _new_digest(self, read: str, partition: str) -> str:
+        if read.startswith("raw."):
+            return self._intake.digest(read, None if partition == ALL else partition)
+        if read in self._project.references:
+            reference = self._project.references[read]
+            types = [(column.name, column.type) for column in reference.columns]
+            return fingerprint.of([fingerprint.of_file(reference.path), types])
+        node = self._nodes[read]
+        if node.model.materialize == "view":
+            below = {other: self.digest(other, partition) for other in node.reads}
+            columns = [(column.name, column.type) for column in node.model.columns]
+            return fingerprint.of([node.canonical, columns, below, uuid.uuid4().hex if node.volatile else None])
+        visible = self._plan.visible(read, partition)
+        return fingerprint.of([[one, self._parts[Key(read, one)].digest] for one in visible])
+
+    def sources(self, key: Key) -> dict[str, Source]:
+        """The relations that a part's SELECT and checks can see, in an order in which views can be made."""
+        node = self._nodes[key.model]
+        wanted = {*node.reads, *(read for check in node.model.checks for read in relations_of(check))}
+        sources: dict[str, Source] = {}
+        for read in sorted(wanted - {key.model}):
+            self._add_source(sources, read, key.partition)
+        return sources
+
+    def _add_source(self, sources: dict[str, Source], read: str, partition: str) -> None:
+        if read in sources:
+            return
+        node = self._nodes.get(read)
+        if node is None:
+            sources[read] = self.raw_source(read, partition)
+        elif node.model.materialize == "view":
+            for below in node.reads:
+                self._add_source(sources, below, partition)
+            sources[read] = Select(node.sql, node.model.columns)
+        else:
+            visible = self._plan.visible(read, partition)
+            paths = tuple(self._parts[Key(read, one)].path for one in visible)
+            sources[read] = Parts(node.model.columns, paths)
+
+    def raw_source(self, read: str, partition: str) -> Source:
+        """Where a relation of `raw` or a reference table is read; nothing for a model."""
+        if read in self._project.references:
+            return reference_source(self._project.references[read])
+        if read.startswith("raw."):
+            return self._intake.source(read, None if partition == ALL else partition, self._engine)
+        return Parts((), ())
+
+
+def reference_source(reference: Reference) -> CsvFiles:
+    """A reviewed table of data/, as an engine reads it."""
+    columns = {column.name: column.type for column in reference.columns}
+    return CsvFiles(columns, (reference.path,), quote='"', filename=False)
