@@ -31,6 +31,11 @@ class Said(NamedTuple):
     out: str
     err: str
 
+    @property
+    def told(self) -> str:
+        """What was said on stderr, however it was broken into lines."""
+        return " ".join(self.err.split())
+
 
 class Command(Protocol):
     """`command("build", "-d", folder)`, in a working folder of the test's own."""

@@ -170,7 +170,7 @@ LOST: dict[str, tuple[Spoil, str]] = {
     ),
     "SQL for a device": (
         in_every_row(b"NH-DC-NM129-B03-ROCE-Leaf-1.GPU.S9825", b"x'); DROP SCHEMA metrics; ---Leaf-1"),
-        "does not name a leaf or a spine",
+        "does not name a leaf",
     ),
     "a time beyond all calendars": (
         in_every_row(b",17164", b",9999917164"),

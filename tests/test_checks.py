@@ -82,7 +82,7 @@ def test_a_warning_is_told_and_published(ports: Tiny, text: str) -> None:
     said = ports.build()
     assert said.status == 0, said
     count, _ = FAILS[text]
-    assert f"warn   staging.ports: {text}: {count} row" in said.err
+    assert f"warn staging.ports: {text}: {count} row" in said.told
     assert ports.ask("SELECT check_text, severity, failures FROM meta.checks WHERE status = 'warned'") == [
         (text, "warn", count)
     ]

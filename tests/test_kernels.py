@@ -44,3 +44,15 @@ def test_port_seconds_on_the_real_files(real: Path, tmp_path: Path) -> None:
         rows = counts.fetchall()
     assert missing == [(0,)]
     assert rows[0][0] == rows[0][1]
+
+
+def test_an_hour_without_port_files_has_no_seconds(sample: Path, tmp_path: Path) -> None:
+    """Hour-level tables may come alone: a kernel then has nothing to read."""
+    hour = "zhejiang/cluster_sample/trafficinfo/2024052400"
+    table = tmp_path / "data" / hour / "2024052400_flow.csv"
+    table.parent.mkdir(parents=True)
+    table.write_bytes((sample / hour / table.name).read_bytes())
+    warehouse.build(tmp_path / "data", tmp_path / "target")
+    with warehouse.open(tmp_path / "target") as built:
+        assert built.execute("SELECT count(*) FROM staging.port_seconds").fetchall() == [(0,)]
+        assert built.execute("SELECT count(*) > 0 FROM metrics.flow_locality_hour").fetchall() == [(True,)]

@@ -70,7 +70,12 @@ class Terminal(Silent):
         lines = [f"{label:<6} {text}".rstrip()]
         if wrap:
             lines = textwrap.wrap(
-                text, _WIDTH, initial_indent=f"{label:<7}", subsequent_indent=" " * 7, break_long_words=False
+                text,
+                _WIDTH,
+                initial_indent=f"{label:<7}",
+                subsequent_indent=" " * 7,
+                break_long_words=False,
+                break_on_hyphens=False,
             )
         for line in lines:
             if self._progress is not None:

@@ -7,7 +7,6 @@ of threads and memory among them. A part whose fingerprint is in the store alrea
 from __future__ import annotations
 
 import itertools
-import json
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -352,18 +351,16 @@ def _with_ancestors(graph: Graph, selected: set[str] | None) -> set[str]:
 
 
 def contracts(graph: Graph) -> list[object]:
-    """What is promised of every model, for the build id."""
-    return json.loads(  # type: ignore[no-any-return]
-        json.dumps(
-            [
-                (
-                    node.name,
-                    node.model.about,
-                    node.model.grain,
-                    node.model.materialize,
-                    [vars(c) for c in node.model.columns],
-                )
-                for node in (graph.nodes[name] for name in sorted(graph.nodes))
-            ]
-        )
-    )
+    """What is promised of every model, and the SELECT of every view, whose rows are in no part: for the build id."""
+    nodes = (graph.nodes[name] for name in sorted(graph.nodes))
+    return [
+        [
+            node.name,
+            node.model.about,
+            node.model.grain,
+            node.model.materialize,
+            [vars(column) for column in node.model.columns],
+            node.canonical if node.model.materialize == "view" else None,
+        ]
+        for node in nodes
+    ]

@@ -9,7 +9,7 @@ columns:
   hour_utc: TIMESTAMP the hour
   first_utc: TIMESTAMP the NIC's first reading
   last_utc: TIMESTAMP the NIC's last reading
-  rx_bytes: BIGINT [B] last counter less first
+  rx_bytes: BIGINT [B] last counter less first; NULL where the counter began anew in between
   port_bytes: BIGINT [B] out of its port from the first reading's second on, up to the last's; NULL where the NIC has no port with counters
   difference_ratio: DOUBLE [1] rx_bytes / port_bytes - 1
 checks:
@@ -24,8 +24,8 @@ WITH readings AS (
         hour_utc,
         min(time_utc) AS first_utc,
         max(time_utc) AS last_utc,
-        arg_max(received_bytes, struct_pack(at := time_utc, bytes := received_bytes))
-        - arg_min(received_bytes, struct_pack(at := time_utc, bytes := received_bytes)) AS rx_bytes
+        arg_max(received_bytes, struct_pack(at := time_utc, bytes := received_bytes)) AS last_bytes,
+        arg_min(received_bytes, struct_pack(at := time_utc, bytes := received_bytes)) AS first_bytes
     FROM staging.hour_nic
     GROUP BY cluster, server, hca, hour_utc
 ),
@@ -51,8 +51,9 @@ SELECT
     r.hour_utc,
     r.first_utc,
     r.last_utc,
-    r.rx_bytes,
+    CASE WHEN r.last_bytes >= r.first_bytes THEN r.last_bytes - r.first_bytes END AS rx_bytes,
     s.port_bytes,
-    r.rx_bytes / nullif(s.port_bytes, 0) - 1 AS difference_ratio
+    CASE WHEN r.last_bytes >= r.first_bytes THEN (r.last_bytes - r.first_bytes) / nullif(s.port_bytes, 0) - 1 END
+        AS difference_ratio
 FROM readings AS r
 LEFT JOIN sent AS s ON s.cluster = r.cluster AND s.server = r.server AND s.hca = r.hca AND s.hour_utc = r.hour_utc

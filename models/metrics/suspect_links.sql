@@ -64,6 +64,13 @@ sheet AS (                     -- rows of the topology sheet with the group that
     GROUP BY ALL
 ),
 
+numbered AS (                  -- clusters of which every group's numbers are known: without, a number could be any group's
+    SELECT s.cluster
+    FROM (SELECT cluster, count(DISTINCT leaf_group) AS leaf_groups FROM sheet GROUP BY cluster) AS s
+    JOIN (SELECT cluster, count(*) AS leaf_groups FROM topology.leaf_groups GROUP BY cluster) AS g
+        ON g.cluster = s.cluster AND g.leaf_groups = s.leaf_groups
+),
+
 misplaced AS (
     SELECT
         t.cluster,
@@ -75,6 +82,7 @@ misplaced AS (
         t.server || ' by its number belongs to ' || g.leaf_group || ', the sheet has it on ' || t.leaf_group AS evidence
     FROM sheet AS t
     JOIN topology.leaf_groups AS g ON g.cluster = t.cluster AND g.base = t.home_base
+    JOIN numbered AS n ON n.cluster = t.cluster
     WHERE g.leaf_group <> t.leaf_group
 ),
 
@@ -88,7 +96,7 @@ idle_400g AS (                 -- a server's row on a port that is no access por
         (t.server_number - g.base + 1) // 2 AS port_number
     FROM sheet AS t
     JOIN topology.ports AS p ON p.cluster = t.cluster AND p.switch = t.switch AND p.port = t.port
-    JOIN topology.leaf_groups AS g ON g.cluster = t.cluster AND g.leaf_group = t.leaf_group
+    LEFT JOIN topology.leaf_groups AS g ON g.cluster = t.cluster AND g.leaf_group = t.leaf_group
     JOIN loads AS l ON l.cluster = t.cluster AND l.switch = t.switch AND l.port = t.port
     WHERE p.port_class <> 'access' AND l.in_bytes = 0 AND l.out_bytes = 0
 ),

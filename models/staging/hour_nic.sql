@@ -22,7 +22,7 @@ SELECT
     r.line,
     r.time_utc,
     {{ server_name('r.DeviceName') }} AS server,
-    r.PortName AS hca,
+    trim(r.PortName) AS hca,
     r.Ip AS host_ip,
     r.received_bytes,
     r.transmitted_bytes

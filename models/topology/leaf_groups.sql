@@ -14,7 +14,7 @@ WITH placed AS (
         t.cluster,
         s.leaf_group,
         t.server,
-        t.server_number - CAST(split_part(t.nic_ip, '.', 4) AS INTEGER) AS base
+        t.server_number - CAST(nullif(regexp_extract(t.nic_ip, '^[0-9]+[.][0-9]+[.][0-9]+[.]([0-9]{1,3})$', 1), '') AS INTEGER) AS base
     FROM staging.cluster_topology AS t
     JOIN topology.switches AS s ON s.cluster = t.cluster AND s.switch = t.switch
 ),

@@ -4,10 +4,11 @@ about: The lines that `warehouse build` ends with, what to look at first.
 WITH facts AS (
     SELECT
         (SELECT count(*) FROM metrics.suspect_links) AS suspects,
-        -- a row that a damaged file lost is no poll above line rate
+        -- only access ports are missing from polls for that; a row that a damaged file lost is none of them
         (SELECT coalesce(sum(h.missing_polls), 0)::BIGINT
             FROM metrics.port_hour AS h
             JOIN staging.port_files AS p USING (cluster, switch, port, hour_utc)
+            SEMI JOIN (FROM topology.ports WHERE port_class = 'access') AS a USING (cluster, switch, port)
             ANTI JOIN staging.rejected_rows AS r ON r.file = p.file) AS missing,
         (SELECT sum(gap_bytes_share * in_bytes) / nullif(sum(in_bytes), 0)
             FROM metrics.sampling_quality JOIN metrics.leaf_hour USING (cluster, switch, hour_utc)) AS gap_share,

@@ -29,7 +29,9 @@ def rows(read: Read) -> Iterator[Arrays]:
     """Second rows of all ports, a switch at a time."""
     files = read("SELECT file_key, hour_utc, switch, is_management FROM staging.port_files ORDER BY file_key")
     keys, switches = files["file_key"], files["switch"]
-    starts = [0, *(np.flatnonzero(switches[1:] != switches[:-1]) + 1).tolist()] if len(keys) else []
+    if not len(keys):
+        return
+    starts = [0, *(np.flatnonzero(switches[1:] != switches[:-1]) + 1).tolist()]
     for start, end in zip(starts, [*starts[1:], len(keys)], strict=True):
         readings = _in_order(
             read(

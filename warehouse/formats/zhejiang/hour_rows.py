@@ -6,6 +6,7 @@ lost to a wrong idea of its type; the typed columns beside them are what the rea
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
     from warehouse.formats.zhejiang.headers import Columns, Row
 
+_SERVER = r".*GPU-\d{1,6}"
+_SWITCH = r".*(ST-leaf|Leaf|spine)-\d{1,4}(\..*)?"
 HOUR = timedelta(hours=1)
 TOLERANCE = timedelta(seconds=60)
 """How far a row's time may lie outside its file's hour: the pollers' clocks are not the folder's."""
@@ -40,6 +43,8 @@ class HourTable:
     """The column that says when the row was taken."""
     counters: Mapping[str, str]
     """Typed column -> published column."""
+    forms: Mapping[str, str]
+    """What a column must look like, where it decides what the row is about; the whole value must match."""
 
     @property
     def name(self) -> str:
@@ -66,13 +71,19 @@ class HourTable:
         taken = _time_of(row.values[self.time] or "")
         if not hour - TOLERANCE <= taken <= hour + HOUR + TOLERANCE:
             raise ValueError(f"{self.time} is {taken} UTC, not in the hour from {hour} UTC")
+        for column, form in self.forms.items():
+            value = (row.values[column] or "").strip()
+            if not re.fullmatch(form, value, re.ASCII):
+                raise ValueError(f"{column} is {value!r}" if value else f"{column} is blank")
         typed: dict[str, object] = {"time_utc": taken}
         for column, published in self.counters.items():
             written = row.values[published]
             try:
-                typed[column] = None if written is None else parse_counter(written)
+                typed[column] = None if written is None else parse_counter(written.strip())
             except ValueError as error:
                 raise ValueError(f"{published}: {error}") from None
+            if (typed[column] or 0) < 0:  # type: ignore[operator]
+                raise ValueError(f"{published}: {written} is negative")
         return typed
 
 
@@ -83,6 +94,7 @@ def _table(
     *,
     time: str,
     counters: Mapping[str, str],
+    forms: Mapping[str, str],
     spellings: Columns | None = None,
     optional: tuple[str, ...] = (),
 ) -> HourTable:
@@ -94,7 +106,7 @@ def _table(
         "line": "INTEGER",
     }
     columns = {column: (column, *(spellings or {}).get(column, ())) for column in names}
-    return HourTable(RawRelation(name, about, types), columns, optional, time, counters)
+    return HourTable(RawRelation(name, about, types), columns, optional, time, counters, forms)
 
 
 FLOW_TABLE = _table(
@@ -110,6 +122,7 @@ FLOW_TABLE = _table(
         "send_packets": "SendPkts",
         "nak_packets": "NakPkts",
     },
+    forms={"SourceServer": _SERVER, "DestServer": _SERVER, "SourceSwitch": _SWITCH, "DestSwitch": _SWITCH},
     spellings={"Rtt": ("Rtt (ns)",)},
 )
 NIC_TABLE = _table(
@@ -119,6 +132,7 @@ NIC_TABLE = _table(
     " ReceiveddPacketsByUnicast TransmittedPacketsByPort TransmitteddPacketsByUnicast",
     time="SaveTime",
     counters={"received_bytes": "ReceivedBytes", "transmitted_bytes": "TransmittedBytes"},
+    forms={"DeviceName": _SERVER, "PortName": r"\S+"},
 )
 LINK_TABLE = _table(
     "link",
@@ -128,6 +142,7 @@ LINK_TABLE = _table(
     " OutMuticastPkts OutBrdcastPkts OutSpeed OutPktSpeed OutUseRatio EcnMarkedCount OutBrdcastPkts_2",
     time="StartTime",
     counters={"ecn_marked": "EcnMarkedCount", "in_octets": "InOctets", "out_octets": "OutOctets"},
+    forms={"DeviceName": _SWITCH, "IfAbbreviatedName": r"\S+"},
     spellings={"OutBrdcastPkts_2": ("OutBrdcastPkts.1",)},
     optional=("OutBrdcastPkts_2",),
 )
@@ -142,5 +157,6 @@ PORT_TABLE = _table(
         "in_loss_packets": "InPktsLoss",
         "out_loss_packets": "OutPktsLoss",
     },
+    forms={"DeviceName": _SWITCH, "PortName": r"\S+"},
 )
 TABLES = {table.name: table for table in (FLOW_TABLE, NIC_TABLE, LINK_TABLE, PORT_TABLE)}

@@ -35,9 +35,9 @@ UTC_OFFSET = timedelta(hours=8)
 
 _FILE_NAME = re.compile(r"^[Ll]eaf-\d+_\d+(_\d+)?\.csv(\.gz|\.zst)?$")
 _HOUR_FOLDER = re.compile(r"^\d{10}$", re.ASCII)
-_SWITCH = re.compile(r"-((?:ST-leaf|Leaf|spine)-\d+)(?:\.|$)", re.ASCII)
+_SWITCH = re.compile(r"-((?:ST-leaf|Leaf)-\d+)(?:\.|$)", re.ASCII)
 _DEVICE = re.compile(r"[A-Za-z0-9._-]{1,100}")
-_PORT = re.compile(r"[A-Za-z-]{1,40}\d+/\d+/\d+(:\d+)?", re.ASCII)
+_PORT = re.compile(r"(?:TwoHundredGigE|FourHundredGigE|M-GigabitEthernet)\d{1,3}/\d{1,3}/\d{1,3}(:\d{1,3})?", re.ASCII)
 _INTEGER = r"-?\d{1,18}"
 _RATIO = r"-?\d{1,12}(?:\.\d{1,6})?"
 _KINDS = {"BIGINT": re.compile(_INTEGER, re.ASCII), "DOUBLE": re.compile(_RATIO, re.ASCII)}
@@ -92,7 +92,7 @@ class PortCounters:
         hour = _EPOCH + timedelta(hours=first.time_ms // _HOUR_MS)
         switch = _SWITCH.search(first.device)
         if not _DEVICE.fullmatch(first.device) or switch is None:
-            return file.but(status=SKIPPED, reason=f"DeviceName {first.device[:100]!r} does not name a leaf or a spine")
+            return file.but(status=SKIPPED, reason=f"DeviceName {first.device[:100]!r} does not name a leaf")
         if not _PORT.fullmatch(first.port):
             return file.but(
                 status=SKIPPED,
