@@ -18,7 +18,7 @@ from tests.tiny import Tiny
 from warehouse.cli import parser
 from warehouse.sample import SampleOptions, write_sample
 
-HEAVY = {"duckdb", "sqlglot", "jinja2", "rich", "numpy", "openpyxl", "yaml", "zstandard"}
+HEAVY = {"duckdb", "sqlglot", "jinja2", "rich", "numpy", "openpyxl", "pyarrow", "scipy", "yaml", "zstandard"}
 COMMANDS = sorted(
     next(action for action in parser()._actions if action.dest == "command").choices or ()  # all that are added
 )

@@ -1,4 +1,4 @@
-"""The graph of relations, read off the models' SQL: who reads whom, in which order, and what a selector means."""
+"""The graph of relations, read off the models: who reads whom, in which order, and what a selector means."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from warehouse import python_model
 from warehouse.checks import relations_of
 from warehouse.engines.base import Empty, Engine, EngineError, Source
 from warehouse.errors import ModelError, Place, SettingsError, nearest, nearest_hint
@@ -22,7 +23,7 @@ _FRACTIONS = ("DOUBLE", "FLOAT", "DECIMAL")
 
 @dataclass(frozen=True)
 class Node:
-    """A model, its SELECT with macros written out, and what that reads."""
+    """A model, its SELECT with macros written out or its Python, and what that reads."""
 
     model: Model
     sql: str
@@ -56,7 +57,7 @@ class Graph:
         for name, model in project.models.items():
             sql = project.render(model).rstrip().rstrip(";")
             try:
-                parsed = engine.parse(sql)
+                parsed = python_model.parse(model) if model.is_python else engine.parse(sql)
             except EngineError as error:
                 raise model_error(model, sql, error) from error
             nodes[name] = Node(model, sql, parsed.reads, parsed.canonical, parsed.volatile)
@@ -168,35 +169,41 @@ class Graph:
         with engine.scratch(contracts) as scratch:
             for name in self.order:
                 node = self.nodes[name]
+                if node.model.is_python:
+                    continue  # its columns are compared when it has run
                 try:
                     given = scratch.describe(node.sql)
                 except EngineError as error:
                     raise model_error(node.model, node.sql, error) from error
-                _same_columns(node.model, given)
+                same_columns(node.model, given)
 
 
 def _checked(node: Node) -> set[str]:
     return {read for check in node.model.checks for read in relations_of(check)}
 
 
-def _same_columns(model: Model, given: Sequence[tuple[str, str]]) -> None:
+def same_columns(model: Model, given: Sequence[tuple[str, str]]) -> None:
+    """Compare (name, type) of each column that a model gives with its contract. Raises ModelError."""
+    says = f"the {'function' if model.is_python else 'SELECT'}"
     promised = [column.name for column in model.columns]
     names = [name for name, _ in given]
     if names != promised:
         missing = [name for name in promised if name not in names]
         extra = [name for name in names if name not in promised]
-        said = [f"the SELECT does not give {', '.join(missing)}"] if missing else []
+        said = [f"{says} does not give {', '.join(missing)}"] if missing else []
         said += [f"{', '.join(extra)} is not in the contract"] if extra else []
         if not said:
-            said = [f"the SELECT gives its columns in another order than the contract: {', '.join(names)}"]
+            said = [f"{says} gives its columns in another order than the contract: {', '.join(names)}"]
         hint = nearest_hint(extra[0], missing) if extra and missing else None
         raise ModelError("; ".join(said), place=model.place(1), hint=hint)
     for column, (name, kind) in zip(model.columns, given, strict=True):
         if column.type in _INTEGERS and kind.startswith(_FRACTIONS):
             raise ModelError(
-                f"the contract has {name} as {column.type}, the SELECT gives {kind}, whose fraction would be lost",
+                f"the contract has {name} as {column.type}, {says} gives {kind}, whose fraction would be lost",
                 place=model.place(1),
-                hint=f"write CAST(round({name}) AS {column.type}), or // for division",
+                hint="round it, and cast it to int64"
+                if model.is_python
+                else f"write CAST(round({name}) AS {column.type}), or // for division",
             )
 
 
@@ -225,6 +232,8 @@ def model_error(model: Model, sql: str, error: EngineError) -> ModelError:
 
 def _place_of(node: Node, relation: str) -> Place:
     """Where a model's text first names a relation."""
+    if relation in node.model.reads:
+        return node.model.reads[relation]
     found = re.search(rf"\b{re.escape(relation)}\b", node.sql)
     if found is None:
         return node.model.place()

@@ -57,6 +57,8 @@ def lint_project(project: Project) -> list[Finding]:
     contracts |= {name: model.columns for name, model in project.models.items()}
     findings = []
     for model in project.models.values():
+        if model.is_python:
+            continue
         findings += lint(project.render(model), shown_path=model.shown_path, contracts=contracts)
     return findings
 

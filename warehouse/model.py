@@ -1,4 +1,4 @@
-"""A model file: front matter and one SELECT.
+"""A model file: front matter and one SELECT; or, as an exception, a function in Python.
 
 The front matter is YAML between `/* ---` and `--- */` at the top of the file, read as plain text. It is cut
 off and replaced by as many newlines, so that every line of the SELECT keeps the number it has in the file.
@@ -18,6 +18,7 @@ from warehouse.errors import ModelError, Place, nearest_hint
 
 LAYERS = ("staging", "topology", "metrics")
 KEYS = ("about", "partition", "grain", "columns", "checks", "sources", "materialize", "kernel")
+PYTHON_KEYS = ("about", "partition", "reads", "grain", "columns", "checks", "sources")
 TYPES = frozenset({"BIGINT", "INTEGER", "SMALLINT", "DOUBLE", "VARCHAR", "BOOLEAN", "TIMESTAMP", "DATE", "VARCHAR[]"})
 _COLUMN = re.compile(r"^(?P<type>[A-Z]+(?:\(\d+, ?\d+\))?(?:\[\])?)(?:\s+\[(?P<unit>[^\]]+)\])?(?:\s+(?P<about>.+))?$")
 _DECIMAL = re.compile(r"^DECIMAL\(\d+, ?\d+\)$")
@@ -61,12 +62,14 @@ class Model:
     columns: tuple[Column, ...]
     grain: tuple[str, ...]
     sql: str
-    """The SELECT, before macros; starts with as many newlines as the front matter has lines."""
+    """The SELECT, before macros, or the source of a Python model; with the lines that it has in the file."""
     partition: str | None = None
     materialize: str = "table"
     """`table` (parts) or `view`."""
     kernel: str | None = None
     """A kernel of `warehouse.kernels` that gives the same rows as the SELECT."""
+    reads: Mapping[str, Place] = field(default_factory=dict)
+    """What a Python model is given, and where it says so; a SELECT says it itself."""
     checks: tuple[Check, ...] = ()
     sources: str = ""
     shown_path: str = field(default="", compare=False)
@@ -76,6 +79,11 @@ class Model:
     def layer(self) -> str:
         """`staging`, `topology` or `metrics`."""
         return self.name.split(".")[0]
+
+    @property
+    def is_python(self) -> bool:
+        """Whether its rows come from a function, not from a SELECT."""
+        return self.path.suffix == ".py"
 
     def place(self, line: int | None = None, column: int | None = None) -> Place:
         """A place in this file."""
@@ -92,7 +100,7 @@ def read_model(path: Path, project: Path) -> Model:
     Parameters
     ----------
     path
-        `models/<layer>/<name>.sql` below `project`.
+        `models/<layer>/<name>.sql` or `.py` below `project`.
     project
         The folder that error messages are relative to.
 
@@ -113,8 +121,14 @@ def read_model(path: Path, project: Path) -> Model:
         raise ModelError("the file is not UTF-8 text", place=Place(shown)) from error
     except OSError as error:
         raise ModelError(f"the file cannot be read: {error.strerror}", place=Place(shown)) from error
-    header, sql = split_header(content, shown)
-    values = read_header(header, shown, KEYS)
+    if path.suffix == ".py":
+        from warehouse import python_model
+
+        header, sql = python_model.split(content, shown)
+        values = read_header(header, shown, PYTHON_KEYS)
+    else:
+        header, sql = split_header(content, shown)
+        values = read_header(header, shown, KEYS)
     model = Model(
         name=f"{layer}.{name}",
         path=path,
@@ -125,6 +139,7 @@ def read_model(path: Path, project: Path) -> Model:
         partition=_text(values, "partition", shown) or None,
         materialize=_text(values, "materialize", shown) or "table",
         kernel=_text(values, "kernel", shown) or None,
+        reads=_reads(values.get("reads"), shown),
         checks=tuple(_check(item, shown) for item in _items(values.get("checks"), shown)),
         sources=_text(values, "sources", shown),
         shown_path=shown,
@@ -256,6 +271,10 @@ def _list(value: Value | None, shown: str) -> list[str]:
     return names
 
 
+def _reads(value: Value | None, shown: str) -> dict[str, Place]:
+    return dict(zip(_list(value, shown), (item.place(shown) for item in _items(value, shown)), strict=True))
+
+
 def _columns(value: Value | None, shown: str) -> tuple[Column, ...]:
     if value is None or not isinstance(value.content, Mapping) or not value.content:
         place = value.place(shown) if value else Place(shown, 1)
@@ -299,6 +318,10 @@ def _validate(model: Model, values: Mapping[str, Value]) -> None:
     def place(key: str) -> Place:
         return values[key].place(model.shown_path) if key in values else model.place(1)
 
+    if model.is_python and not model.reads:
+        raise ModelError(
+            "the front matter has no `reads`: the relations that the function is given", place=place("reads")
+        )
     if not model.grain:
         raise ModelError("the front matter has no `grain`: the columns that name a row", place=place("grain"))
     for column in (*model.grain, *([model.partition] if model.partition else [])):

@@ -10,6 +10,7 @@ from pathlib import Path
 from warehouse.errors import ModelError, Place, SettingsError
 from warehouse.model import TYPES, Column, Model, Value, read_header, read_model
 
+MODEL_FILES = ("*.sql", "*.py")
 _MACRO_USE = re.compile(r"\{[{%]")
 
 
@@ -52,7 +53,7 @@ class Project:
         found: dict[str, Model] = {}
         for folder in self.folders:
             mine: dict[str, Model] = {}
-            for path in sorted((folder / "models").rglob("*.sql")):
+            for path in sorted(path for kind in MODEL_FILES for path in (folder / "models").rglob(kind)):
                 model = read_model(path, folder)
                 if model.name in mine:
                     raise ModelError(f"{mine[model.name].shown_path} is {model.name}, too", place=model.place())
@@ -81,7 +82,7 @@ class Project:
         files: list[Path] = []
         for folder in self.folders:
             for below, pattern in (
-                ("models", "*.sql"),
+                *(("models", kind) for kind in MODEL_FILES),
                 ("sql/macros", "*.sql"),
                 ("data", "*.csv"),
                 ("data", "*.yaml"),
@@ -91,14 +92,14 @@ class Project:
         return files
 
     def render(self, model: Model) -> str:
-        """The model's SELECT with its macros written out, line for line.
+        """The model's SELECT with its macros written out, line for line; a Python model has none.
 
         Raises
         ------
         ModelError
             When a macro fails, is unknown, or would change the number of lines.
         """
-        if not _MACRO_USE.search(model.sql):
+        if model.is_python or not _MACRO_USE.search(model.sql):
             return model.sql
         from warehouse.macros import render
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from warehouse import fingerprint
+from warehouse import fingerprint, python_model
 from warehouse.checks import ascent, compile_check, relations_of
 from warehouse.engines.base import CsvFiles, Engine, EngineError, Parts, Scratch, Select
 from warehouse.errors import CheckError, ModelError
@@ -196,7 +196,11 @@ class Run:
         return part
 
     def _write(self, scratch: Scratch, model: Model, sql: str, path: Path) -> int:
-        """Write a part in the order of its grain, from the model's kernel where it has one, else its SELECT."""
+        """Write a part in the order of its grain, from the model's function or kernel where it has one."""
+        if model.is_python:
+            nodes = self._graph.nodes
+            orders = [nodes[read].model.grain if read in nodes else () for read in model.reads]
+            return python_model.write(scratch, model, orders, path)
         if model.kernel and self._kernels:
             return scratch.write_arrays(kernel(model.kernel).rows(scratch.arrays), model.columns, path)
         return scratch.write(Select(sql, model.columns), path, model.grain)

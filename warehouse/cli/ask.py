@@ -88,7 +88,7 @@ def add(commands: Commands) -> None:
     one = command(
         commands,
         "render",
-        "print a model's SELECT as it runs, macros written out",
+        "print a model's SELECT as it runs, macros written out; of a Python model its code",
         "warehouse render metrics.port_hour --dialect spark",
     )
     one.add_argument("name", metavar="NAME")
@@ -215,13 +215,15 @@ def run_lineage(given: argparse.Namespace) -> int:
 
 
 def run_render(given: argparse.Namespace) -> int:
-    """A model's SELECT."""
+    """A model's SELECT, or its code."""
     from warehouse.lineage import find_model
     from warehouse.project import Project
 
     project = Project.open(settings(given).project)
     model = find_model(project, given.name)
     sql = project.render(model).strip()
+    if given.dialect == "spark" and model.is_python:
+        raise SettingsError(f"{model.name} is a Python model: it has no SELECT to translate")
     if given.dialect == "spark":
         from warehouse.spark_dialect import to_spark
 

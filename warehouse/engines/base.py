@@ -13,6 +13,8 @@ from warehouse.model import Column
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    import pyarrow
+
     from warehouse.kernels import Arrays
 
 
@@ -103,6 +105,14 @@ class Scratch(Protocol):
 
     def write_arrays(self, chunks: Iterable[Arrays], columns: Sequence[Column], path: Path) -> int:
         """Write what a kernel hands over, as it comes; the number of rows."""
+        ...
+
+    def arrow(self, sql: str) -> pyarrow.Table:
+        """The rows of a SELECT, for a Python model."""
+        ...
+
+    def write_arrow(self, rows: pyarrow.Table, columns: Sequence[Column], path: Path, order: Sequence[str]) -> int:
+        """Write the rows of a Python model as `write` does those of a SELECT."""
         ...
 
     def add(self, relation: str, source: Source) -> None:

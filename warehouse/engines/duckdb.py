@@ -25,6 +25,8 @@ from warehouse.model import Column
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    import pyarrow
+
     from warehouse.kernels import Arrays
 
 _POSITION = re.compile(r',?"query_location(?:_length)?":\d+')
@@ -261,6 +263,23 @@ class DuckDBScratch:
             return _copy(self._cursor, f"SELECT {casts(columns)} FROM kernel_rows", path, 0, "", _types(columns))
         finally:
             self._cursor.unregister("kernel_rows")
+
+    def arrow(self, sql: str) -> pyarrow.Table:
+        """Run a SELECT of the runner's own, and hand its rows over as Arrow."""
+        try:
+            return self._cursor.sql(sql).to_arrow_table()
+        except duckdb.Error as error:
+            raise _engine_error(error, "", 0) from error
+
+    def write_arrow(self, rows: pyarrow.Table, columns: Sequence[Column], path: Path, order: Sequence[str]) -> int:
+        """COPY the rows, cast and sorted as those of a SELECT are."""
+        by = ", ".join(identifier(name) for name in order)
+        self._cursor.register("python_rows", rows)
+        try:
+            select = f"SELECT {casts(columns)} FROM python_rows ORDER BY {by}"
+            return _copy(self._cursor, select, path, 0, "", _types(columns))
+        finally:
+            self._cursor.unregister("python_rows")
 
     def rows(self, sql: str, limit: int | None = None) -> list[tuple[object, ...]]:
         """Run a SELECT and fetch."""

@@ -1,0 +1,180 @@
+"""A Python model: front matter, what it is given, what it may import, where its mistakes are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Command
+from tests.test_run import HOUR_COLUMNS, hours
+from tests.tiny import HOURS, Tiny
+from warehouse.errors import ModelError
+from warehouse.model import read_model
+
+__all__ = ["hours"]
+
+FILE = "models/metrics/doubled.py"
+HEAD = '''\
+"""---
+about: Twice the speed.
+reads: [staging.ports]
+grain: [port]
+columns:
+  port: VARCHAR the port
+  speed: BIGINT [1] twice its speed
+checks:
+  - speed > 0
+---"""
+'''
+BODY = """\
+import numpy as np
+import pyarrow as pa
+
+
+def model(ports: pa.Table) -> pa.Table:
+    # the last row first: the runner sorts by the grain
+    speed = ports["speed"].to_numpy() * 2
+    return pa.table({"port": ports["port"].to_pylist()[::-1], "speed": np.flip(speed)})
+"""
+SPEEDS = "FROM metrics.doubled ORDER BY ALL"
+
+
+def _doubled(tiny: Tiny, *changes: tuple[str, str]) -> None:
+    text = HEAD + BODY
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    tiny.write(FILE, text)
+
+
+def test_its_rows_are_made_cast_sorted_and_checked(tiny: Tiny) -> None:
+    _doubled(tiny)
+    tiny.model("metrics.half", "SELECT port, speed // 4 AS speed FROM metrics.doubled", HALF)
+    assert tiny.made() == {"staging.ports", "metrics.total", "metrics.doubled", "metrics.half"}
+    assert tiny.ask("FROM metrics.doubled") == [("eth0", 20), ("eth1", 80)]
+    assert tiny.ask("FROM metrics.half ORDER BY ALL") == [("eth0", 5), ("eth1", 20)]
+    meta = tiny.ask("SELECT kind, file, reads FROM meta.models WHERE model = 'metrics.doubled'")
+    assert meta == [("table", FILE, ["staging.ports"])]
+    assert tiny.ask("SELECT count(*) FROM meta.checks WHERE model = 'metrics.doubled'") == [(2,)]
+
+
+HALF = {"port": "VARCHAR", "speed": "BIGINT"}
+
+
+def test_it_is_made_anew_when_its_code_changes_but_not_for_a_comment(tiny: Tiny) -> None:
+    _doubled(tiny)
+    tiny.made()
+    _doubled(tiny, ("# the last row first", "# backwards"), ("* 2", "*  2"), ("Twice the speed", "The speed, twice"))
+    assert tiny.made() == set()
+    _doubled(tiny, ("* 2", "* 3"))
+    assert tiny.made() == {"metrics.doubled"}
+    assert tiny.ask(SPEEDS) == [("eth0", 30), ("eth1", 120)]
+
+
+def test_it_is_made_anew_with_another_version_of_what_it_imports(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    _doubled(tiny)
+    tiny.made()
+    monkeypatch.setattr("importlib.metadata.version", lambda name: "9.9" if name == "scipy" else "1.0")
+    assert tiny.made() == {"metrics.doubled"}
+    monkeypatch.setattr("importlib.metadata.version", lambda _: "1.0")  # scipy is not imported
+    assert tiny.made() == set()
+
+
+def test_a_part_sees_its_own_hour_and_all_of_what_has_none(hours: Tiny) -> None:
+    hours.write(
+        "models/metrics/spread.py",
+        '"""---\nabout: x\npartition: hour_utc\nreads: [staging.hour, staging.ports]\ngrain: [hour_utc]\ncolumns:\n'
+        '  hour_utc: TIMESTAMP\n  bytes: BIGINT\n---"""\n'
+        "def model(hour, ports):\n"
+        '    return hour.set_column(1, "bytes", [[hour.num_rows * 10 + ports.num_rows]])\n',
+    )
+    assert {f"metrics.spread {hour}" for hour in HOURS} <= hours.made()
+    assert hours.ask("SELECT bytes FROM metrics.spread") == [(12,), (12,)]
+    assert len(hours.ask("FROM metrics.spread")) == len(HOURS)
+    hours.file(1, "1,100,2,300,0,0.5", "1,100,2,300,0,0.5")
+    assert hours.made() >= {f"metrics.spread {HOURS[1]}"}
+    assert set(HOUR_COLUMNS) == {"hour_utc", "bytes"}
+
+
+def test_rows_come_in_order_of_the_grain_at_any_number_of_threads(tiny: Tiny) -> None:
+    tiny.reference("speeds", {"port": "VARCHAR", "speed": "BIGINT"}, *(f"p{n * 37 % 4001:04},{n}" for n in range(4000)))
+    _doubled(
+        tiny, ('ports["port"].to_pylist()[::-1]', 'ports["port"]'), ("np.flip(speed)", "np.arange(len(speed)) + 1")
+    )
+    parts = []
+    for threads in ("1", "2"):
+        target = tiny.base / threads
+        tiny.target = target
+        assert tiny.build("--threads", threads).status == 0
+        (part,) = (target / "parts" / "metrics.doubled").rglob("*.parquet")
+        parts.append(part.read_bytes())
+    assert parts[0] == parts[1]
+    ports = [str(port) for (port,) in tiny.ask("SELECT port FROM metrics.doubled ORDER BY speed")]
+    assert ports == sorted(ports)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (('"""---', '"""'), ':1:1: a Python model starts with its front matter: `"""---`'),
+        (('---"""', '"""'), ':10: the front matter has no end: `---"""` is missing'),
+        (("reads: [staging.ports]\n", ""), ":1: the front matter has no `reads`: the relations that the function is"),
+        (("reads: [", "kernel: x\nreads: ["), ":3:1: unknown key `kernel` in the front matter"),
+        (("staging.ports]", "staging.prots]"), ":3:9: no relation staging.prots nearest: staging.ports"),
+        (("staging.ports]", "raw.files]"), ":3:9: a Python model cannot read raw.files"),
+        (("staging.ports]", "staging.ports, metrics.total]"), ":15: `model(ports)` takes 1 tables, `reads` lists 2"),
+        (("def model", "def modell"), ":1: the file has no function `model`"),
+        (("import numpy as np", "import os"), ":11: a Python model cannot import os"),
+        (("import numpy as np", "from warehouse import run"), ":11: a Python model cannot import warehouse"),
+        ((".to_numpy() * 2", ".to_numpy() *"), ":17:40: it does not parse: invalid syntax"),
+        (('["speed"].to_numpy() * 2', '["sped"]'), ":17: KeyError: 'Field \"sped\" does not exist in schema'"),
+        (("return pa.table(", "return dict("), ":1: `model` gives a dict, not an Arrow table"),
+        (('"speed": np', '"sped": np'), ":1: the function does not give speed; sped is not in the contract"),
+        (("* 2", "* 2.5"), ":1: the contract has speed as BIGINT, the function gives DOUBLE, whose fraction would be"),
+        (("np.flip(speed)", 'np.array(["x", "y"])'), ": Could not convert string 'x' to INT64"),
+        (("* 2", "* -2"), ":9:5: metrics.doubled: speed > 0: 2 rows fail"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_a_sentence_with_its_place(tiny: Tiny, change: tuple[str, str], said: str) -> None:
+    _doubled(tiny, change)
+    ended = tiny.build()
+    assert ended.status == 1
+    assert f"error: {FILE}{said}" in ended.told
+    assert not (tiny.target / "warehouse.duckdb").exists()
+
+
+def test_a_circle_through_python_is_an_error_where_it_is_read(tiny: Tiny) -> None:
+    _doubled(tiny)
+    tiny.model("staging.ports", "SELECT port, speed FROM metrics.doubled", HALF)
+    assert "the models read each other in a circle" in tiny.build().told
+
+
+def test_a_select_and_a_function_of_one_name_are_an_error(tiny: Tiny) -> None:
+    _doubled(tiny)
+    tiny.model("metrics.doubled", "SELECT port, speed FROM staging.ports", HALF)
+    assert "is metrics.doubled, too" in tiny.build().told
+
+
+def test_a_select_says_itself_what_it_reads(tiny: Tiny) -> None:
+    tiny.model("metrics.half", "SELECT port, speed FROM staging.ports", HALF, "reads: [staging.ports]")
+    assert "unknown key `reads` in the front matter" in tiny.build().told
+
+
+def test_lineage_and_render_know_it(tiny: Tiny, command: Command) -> None:
+    _doubled(tiny)
+    assert "metrics.doubled  (models/metrics/doubled.py)\n└ staging.ports" in command("lineage", "doubled").out
+    assert command("render", "doubled").out == BODY
+    assert "is a Python model: it has no SELECT" in command("render", "doubled", "--dialect", "spark").told
+
+
+def test_lines_are_those_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / FILE
+    path.parent.mkdir(parents=True)
+    path.write_text("# first a comment\n" + HEAD + BODY, encoding="utf-8")
+    model = read_model(path, tmp_path)
+    assert model.sql.split("\n")[11] == "import numpy as np"
+    assert model.checks[0].place.line == 10
+    path.write_text("# first a comment\n" + HEAD.replace("BIGINT", "BIG") + BODY, encoding="utf-8")
+    with pytest.raises(ModelError, match=r"doubled.py:8:3: column `speed` has the type BIG"):
+        read_model(path, tmp_path)

@@ -1,0 +1,187 @@
+"""Models in Python: the exception, for what SQL does not say well.
+
+A file `models/<layer>/<name>.py` has the front matter of a SQL model as its docstring, between `---` and `---`,
+and a function `model`. The key `reads` lists the relations that the function is given, in this order, each as
+an Arrow table in the order of its grain; it returns an Arrow table with the columns of the contract.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import threading
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from warehouse.errors import ModelError, Place, nearest_hint
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pyarrow
+
+    from warehouse.engines.base import Parsed, Scratch
+    from warehouse.model import Model
+
+FUNCTION = "model"
+PACKAGES = ("numpy", "pyarrow", "scipy")
+"""What a model may import; the versions of those that it does are part of its fingerprint."""
+LIBRARY = (
+    "__future__", "bisect", "collections", "dataclasses", "datetime", "decimal", "fractions", "functools", "heapq",
+    "itertools", "math", "operator", "re", "statistics", "string", "typing",
+)  # fmt: skip
+"""Modules of the standard library that know neither files nor clocks: the same inputs give the same rows."""
+_MARK = "---"
+_ONE_AT_A_TIME = threading.Lock()
+"""Python runs one thread at a time anyhow, and so the inputs of one model only are in memory."""
+
+
+def split(content: str, shown: str) -> tuple[str, str]:
+    """(YAML text, source in which newlines stand for the docstring), both with the line numbers of the file.
+
+    Raises
+    ------
+    ModelError
+        When the file does not parse, or its docstring is no front matter.
+    """
+    tree = _parse(content, shown)
+    first = tree.body[0] if tree.body else None
+    docstring = first.value if isinstance(first, ast.Expr) else None
+    text = docstring.value if isinstance(docstring, ast.Constant) else None
+    if docstring is None or not isinstance(text, str) or not text.startswith(_MARK):
+        raise ModelError('a Python model starts with its front matter: `"""---`', place=Place(shown, 1, 1))
+    if not text.rstrip().endswith(f"\n{_MARK}"):
+        raise ModelError('the front matter has no end: `---"""` is missing', place=Place(shown, docstring.end_lineno))
+    header = "\n" * (docstring.lineno - 1) + text.rstrip()[len(_MARK) : -len(_MARK)]
+    lines = content.split("\n")
+    end = docstring.end_lineno or 1
+    return header, "\n".join([""] * end + lines[end:])
+
+
+def parse(model: Model) -> Parsed:
+    """What a Python model reads, and what counts of its source: not comments, not formatting.
+
+    Raises
+    ------
+    ModelError
+        When there is no function `model`, it does not take what the model reads, or something is imported
+        whose version no fingerprint holds.
+    """
+    from importlib.metadata import version
+
+    from warehouse.engines.base import Parsed
+
+    tree = _parse(model.sql, model.shown_path)
+    for read, place in model.reads.items():
+        if read.startswith("raw."):
+            raise ModelError(
+                f"a Python model cannot read {read}",
+                place=place,
+                hint="raw files are read by SQL: write a staging model and read that",
+            )
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == FUNCTION]
+    if not functions:
+        raise ModelError(f"the file has no function `{FUNCTION}`", place=model.place(1))
+    taken = functions[0].args
+    names = [one.arg for one in (*taken.posonlyargs, *taken.args)]
+    if len(names) != len(model.reads) or taken.vararg or taken.kwonlyargs or taken.kwarg:
+        raise ModelError(
+            f"`{FUNCTION}({', '.join(names)})` takes {len(names)} tables, `reads` lists {len(model.reads)}",
+            place=model.place(functions[0].lineno),
+        )
+    packages = sorted({_package(name, line, model) for name, line in _imports(tree)} & set(PACKAGES))
+    said = [ast.unparse(tree), list(model.reads), [[name, version(name)] for name in packages]]
+    return Parsed(tuple(sorted(model.reads)), json.dumps(said))
+
+
+def write(scratch: Scratch, model: Model, orders: Sequence[Sequence[str]], path: Path) -> int:
+    """Run a model on what it reads, and write its rows as a part.
+
+    Parameters
+    ----------
+    orders
+        The grain of each relation that the model reads; where it is empty, rows come in order of all columns.
+
+    Raises
+    ------
+    ModelError
+        At the line of the model where its code fails; or when its rows are not those of the contract.
+    EngineError
+        When a value cannot be cast to its contract.
+    """
+    with _ONE_AT_A_TIME:
+        given = [
+            scratch.arrow(f"SELECT * FROM {read} ORDER BY {', '.join(order) or 'ALL'}")
+            for read, order in zip(model.reads, orders, strict=True)
+        ]
+        rows = _call(model, given)
+        del given
+        _check_columns(model, rows)
+        return scratch.write_arrow(rows, model.columns, path, model.grain)
+
+
+def function_of(model: Model) -> Callable[..., pyarrow.Table]:
+    """The function `model` of the file. Its code runs here: it is trusted as the SQL of a project is."""
+    space: dict[str, Any] = {"__name__": model.name, "__file__": str(model.path)}
+    exec(compile(model.sql, str(model.path), "exec", dont_inherit=True), space)  # noqa: S102
+    found: Callable[..., pyarrow.Table] = space[FUNCTION]
+    return found
+
+
+def _call(model: Model, given: Sequence[pyarrow.Table]) -> pyarrow.Table:
+    import pyarrow
+
+    from warehouse.engines.base import EngineError
+
+    try:
+        rows = function_of(model)(*given)
+    except (EngineError, MemoryError):
+        raise
+    except Exception as error:
+        raise ModelError(f"{type(error).__name__}: {error}", place=model.place(_line(error, model))) from error
+    if not isinstance(rows, pyarrow.Table):
+        raise ModelError(f"`{FUNCTION}` gives a {type(rows).__name__}, not an Arrow table", place=model.place(1))
+    return rows
+
+
+def _line(error: Exception, model: Model) -> int | None:
+    """The line of the model's file that was running last."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(model.path)]
+    return lines[-1] if lines else None
+
+
+def _check_columns(model: Model, rows: pyarrow.Table) -> None:
+    from warehouse.graph import same_columns
+
+    same_columns(model, [(field.name, str(field.type).upper()) for field in rows.schema])
+
+
+def _parse(content: str, shown: str) -> ast.Module:
+    try:
+        return ast.parse(content)
+    except (SyntaxError, ValueError) as error:
+        line, column = getattr(error, "lineno", None), getattr(error, "offset", None)
+        message = getattr(error, "msg", None) or str(error)
+        raise ModelError(f"it does not parse: {message}", place=Place(shown, line, column)) from error
+
+
+def _imports(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, node.lineno
+        elif isinstance(node, ast.ImportFrom):
+            yield "." * node.level + (node.module or ""), node.lineno
+
+
+def _package(name: str, line: int, model: Model) -> str:
+    package = name.partition(".")[0]
+    if package not in (*PACKAGES, *LIBRARY):
+        raise ModelError(
+            f"a Python model cannot import {name}",
+            place=model.place(line),
+            hint=nearest_hint(package, (*PACKAGES, *LIBRARY))
+            or f"it is one file, and may import {', '.join(PACKAGES)} and what of the standard library only computes",
+        )
+    return package
