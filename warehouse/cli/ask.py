@@ -77,11 +77,12 @@ def add(commands: Commands) -> None:
     one = command(
         commands,
         "lineage",
-        "show what a table stands on and what stands on it",
-        "warehouse lineage metrics.port_hour",
+        "show what a table or a column stands on, down to raw files",
+        "warehouse lineage metrics.port_hour\n  warehouse lineage metrics.port_hour.in_utilization",
     )
-    one.add_argument("name", metavar="NAME")
+    one.add_argument("name", metavar="NAME", help="a table, or a column of it")
     add_project(one)
+    add_target(one)
     one.add_argument("--json", action="store_true")
     one.set_defaults(run=run_lineage)
 
@@ -206,17 +207,34 @@ def run_show(given: argparse.Namespace) -> int:
 
 
 def run_lineage(given: argparse.Namespace) -> int:
-    """The graph around one relation."""
-    from warehouse.lineage import as_json, as_text, table_lineage
+    """The graph around one relation, or the path of one column."""
+    from warehouse.lineage.tables import as_json, as_text, names_a_column, table_lineage
 
+    if names_a_column(given.name):
+        return _column_lineage(given)
     lineage = table_lineage(settings(given), given.name)
     print(json.dumps(as_json(lineage), indent=1) if given.json else as_text(lineage))  # noqa: T201
     return 0
 
 
+def _column_lineage(given: argparse.Namespace) -> int:
+    from warehouse.lineage import columns as column_lineage
+    from warehouse.project import Project
+
+    settled = settings(given)
+    project = Project.open(settled.project)
+    columns = column_lineage.load(project, settled.target)
+    trace = columns.trace(*column_lineage.column_named(columns, project, given.name))
+    if given.json:
+        print(json.dumps(column_lineage.as_json(trace), indent=1))  # noqa: T201
+    else:
+        print(column_lineage.as_text(trace, column_lineage.read_from(project)))  # noqa: T201
+    return 0
+
+
 def run_render(given: argparse.Namespace) -> int:
     """A model's SELECT, or its code."""
-    from warehouse.lineage import find_model
+    from warehouse.lineage.tables import find_model
     from warehouse.project import Project
 
     project = Project.open(settings(given).project)

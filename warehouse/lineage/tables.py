@@ -6,13 +6,15 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from warehouse.engines.duckdb import DuckDBEngine
 from warehouse.errors import SettingsError, nearest_hint
-from warehouse.graph import Graph
-from warehouse.model import Model
+from warehouse.model import LAYERS, Model
 from warehouse.project import Project
 from warehouse.settings import Settings
+
+if TYPE_CHECKING:
+    from warehouse.graph import Graph
 
 
 @dataclass(frozen=True)
@@ -43,9 +45,20 @@ def find_model(project: Project, name: str) -> Model:
     raise SettingsError(f"no model {name}", hint=nearest_hint(name, project.models) or "warehouse ls lists the tables")
 
 
+def names_a_column(name: str) -> bool:
+    """Whether a name is a column's: it has a table before its last dot.
+
+    >>> names_a_column("metrics.port_hour"), names_a_column("port_hour.in_bytes")
+    (False, True)
+    """
+    first, _, rest = name.partition(".")
+    return "." in rest or (bool(rest) and first not in (*LAYERS, "raw", "reference"))
+
+
 def table_lineage(settings: Settings, name: str) -> Lineage:
     """The lineage of a table, read off the models' SQL; nothing needs to be built."""
     from warehouse.building import load_graph
+    from warehouse.engines.duckdb import DuckDBEngine
 
     project = Project.open(settings.project)
     with closing(DuckDBEngine(threads=1, memory_bytes=2**28, spill=Path("spill"))) as engine:

@@ -1,0 +1,322 @@
+"""Column lineage: each form of SQL by hand, whole paths, every column of the shipped models, the cache, the command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import duckdb
+import pytest
+from sqlglot import exp, parse_one
+from sqlglot.lineage import lineage as slow_lineage
+
+from tests.conftest import Command
+from tests.tiny import Tiny
+from warehouse.errors import ModelError
+from warehouse.formats import known_formats
+from warehouse.intake import rim
+from warehouse.lineage import columns as column_lineage
+from warehouse.lineage import walk as column_walk
+from warehouse.lineage.columns import Columns, Node, columns_of, load
+from warehouse.lineage.steps import ROWS, Block
+from warehouse.lineage.walk import blocks_of
+from warehouse.lint import EQUAL
+from warehouse.project import Project
+
+RELATIONS = {"s.t": ["a", "b", "c", "l", "p"], "s.u": ["a", "d"]}
+
+# SELECT: {column: "kind inputs"}; the inputs in the order in which they are named
+COLUMNS = {
+    "SELECT a FROM s.t": {"a": "copied s.t.a"},
+    "SELECT t.a AS x, a AS y FROM s.t": {"x": "copied s.t.a", "y": "copied s.t.a"},
+    "SELECT A FROM S.T": {"A": "copied s.t.a"},
+    "SELECT s.t.a FROM s.t": {"a": "copied s.t.a"},
+    "SELECT a + b AS x, a + 1 AS y FROM s.t": {"x": "computed s.t.a s.t.b", "y": "computed s.t.a"},
+    "SELECT 1 AS x, NULL AS y FROM s.t": {"x": "literal", "y": "literal"},
+    "SELECT sum(a) AS x, sum(a) / b AS y FROM s.t GROUP BY b": {"x": "aggregated s.t.a", "y": "aggregated s.t.a s.t.b"},
+    "SELECT count(*) AS n FROM s.t": {"n": "aggregated s.t.*"},
+    "SELECT count(*) FILTER (WHERE a > 0) AS n FROM s.t": {"n": "aggregated s.t.* s.t.a"},
+    "SELECT CASE WHEN a THEN b ELSE c END AS x FROM s.t": {"x": "computed s.t.a s.t.b s.t.c"},
+    "SELECT * FROM s.u": {"a": "copied s.u.a", "d": "copied s.u.d"},
+    "SELECT * EXCLUDE (a) FROM s.u": {"d": "copied s.u.d"},
+    "SELECT * REPLACE (a + 1 AS a) FROM s.u": {"a": "computed s.u.a", "d": "copied s.u.d"},
+    "SELECT v.*, t.b FROM s.t JOIN s.u AS v ON true": {"a": "copied s.u.a", "d": "copied s.u.d", "b": "copied s.t.b"},
+    "FROM s.u": {"a": "copied s.u.a", "d": "copied s.u.d"},
+    "WITH q AS (SELECT a AS x FROM s.t) SELECT x FROM q": {"x": "copied q.x"},
+    "WITH q (y) AS (SELECT a FROM s.t) SELECT y FROM q": {"y": "copied q.y"},
+    "SELECT x FROM (SELECT a AS x FROM s.t) AS q": {"x": "copied q.x"},
+    "SELECT x FROM (SELECT a FROM s.t) AS q (x)": {"x": "copied q.a"},
+    "SELECT x FROM (VALUES (1), (2)) AS v (x)": {"x": "copied v.x"},
+    "SELECT a FROM s.t UNION ALL SELECT d + 1 FROM s.u": {"a": "copied s.t.a; computed s.u.d"},
+    "SELECT 1 AS a UNION ALL BY NAME SELECT d, a FROM s.u": {"a": "literal; copied s.u.a", "d": "copied s.u.d"},
+    "SELECT a + 1 AS x, x * b AS y FROM s.t": {"x": "computed s.t.a", "y": "computed s.t.a s.t.b"},
+    "SELECT lag(a) OVER (PARTITION BY b ORDER BY c) AS x FROM s.t": {"x": "computed s.t.a s.t.b s.t.c"},
+    "SELECT sum(a) OVER (PARTITION BY b) AS x FROM s.t": {"x": "aggregated s.t.a s.t.b"},
+    "SELECT list_filter(l, LAMBDA a: a > b) AS x FROM s.t": {"x": "computed s.t.l s.t.b"},
+    "SELECT p.f AS x FROM s.t": {"x": "copied s.t.p"},
+    "SELECT unnest(l) AS x FROM s.t": {"x": "computed s.t.l"},
+    "SELECT x FROM s.t, unnest(l) AS v (x)": {"x": "copied v.x"},
+    "SELECT r.n FROM s.t, range(t.a) AS r (n)": {"n": "copied r.n"},
+    "SELECT (SELECT max(d) FROM s.u) AS x FROM s.t": {"x": "aggregated subquery:1.column 1"},
+    "SELECT a IN (SELECT d FROM s.u) AS x FROM s.t": {"x": "computed s.t.a subquery:1.d"},
+    "SELECT count(t) AS n FROM s.t": {"n": "aggregated s.t.*"},
+    "SELECT a FROM s.t JOIN s.u USING (a)": {"a": "copied s.t.a"},
+    "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r) SELECT n FROM r": {"n": "copied r.n"},
+}  # fmt: skip
+
+
+def said(block: Block) -> dict[str, str]:
+    return {
+        name: "; ".join(" ".join([step.kind, *(f"{ref.source}.{ref.column}" for ref in step.inputs)]) for step in steps)
+        for name, steps in block.columns.items()
+    }
+
+
+@pytest.mark.parametrize("sql", COLUMNS)
+def test_the_columns_of_a_select(sql: str) -> None:
+    assert said(blocks_of(sql, RELATIONS, "m.sql")[""]) == COLUMNS[sql]
+
+
+# SELECT: what decides its rows
+DECIDERS = {
+    "SELECT a FROM s.t WHERE b > 1 AND c = 2": ["filter s.t.b s.t.c"],
+    "SELECT a FROM s.t GROUP BY a HAVING max(b) > 1": ["filter s.t.b", "group s.t.a"],
+    "SELECT a + b AS x, max(c) AS y FROM s.t GROUP BY ALL": ["group s.t.a s.t.b"],
+    "SELECT a + b AS x, max(c) AS y FROM s.t GROUP BY 1": ["group s.t.a s.t.b"],
+    "SELECT a + b AS x, max(c) AS y FROM s.t GROUP BY x": ["group s.t.a s.t.b"],
+    "SELECT t.a FROM s.t JOIN s.u ON u.a = t.a AND u.d > t.b": ["join s.u.a s.t.a s.u.d s.t.b"],
+    "SELECT t.b FROM s.t JOIN s.u USING (a)": ["join s.u.a s.t.a"],
+    "SELECT t.b FROM s.t NATURAL JOIN s.u": ["join s.u.a s.t.a"],
+    "SELECT a FROM s.t QUALIFY row_number() OVER (PARTITION BY b ORDER BY c) = 1": ["filter s.t.b s.t.c"],
+    "SELECT DISTINCT a, b FROM s.t": ["distinct s.t.a s.t.b"],
+    "SELECT DISTINCT ON (b) a FROM s.t": ["distinct s.t.b"],
+    "SELECT a FROM s.t ORDER BY b LIMIT 3": ["limit s.t.b"],
+    "SELECT a FROM s.t WHERE EXISTS (SELECT 1 FROM s.u WHERE u.d = t.c)": ["filter subquery:1.1"],
+    "SELECT a FROM s.t UNION SELECT d FROM s.u": ["union s.t.a s.u.d"],
+    "SELECT a FROM s.t EXCEPT SELECT d FROM s.u": ["except s.t.a s.u.d"],
+    "SELECT a FROM s.t ORDER BY b": [],
+}
+
+
+@pytest.mark.parametrize("sql", DECIDERS)
+def test_what_decides_the_rows_of_a_select(sql: str) -> None:
+    found = blocks_of(sql, RELATIONS, "m.sql")[""].deciders
+    told = [" ".join([one.how, *(f"{ref.source}.{ref.column}" for ref in one.inputs)]) for one in found]
+    assert told == DECIDERS[sql]
+
+
+def test_a_subquery_sees_the_query_around_it() -> None:
+    found = blocks_of("SELECT a,\n(SELECT max(d) FROM s.u WHERE u.a = t.b) AS x\nFROM s.t", RELATIONS, "m.sql")
+    assert [ref.column for ref in found["subquery:2"].deciders[0].inputs] == ["a", "b"]
+
+
+def test_one_name_for_two_ctes_means_the_nearer() -> None:
+    found = blocks_of(
+        "WITH q AS (SELECT a AS x FROM s.t), r AS (WITH q AS (SELECT d AS x FROM s.u) SELECT x FROM q)"
+        " SELECT q.x, r.x AS y FROM q, r",
+        RELATIONS,
+        "m.sql",
+    )
+    assert said(found[""]) == {"x": "copied q.x", "y": "copied r.x"}
+    assert said(found["r"]) == {"x": "copied q (2).x"}
+    assert said(found["q (2)"]) == {"x": "copied s.u.d"}
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("SELECT\n  nothing FROM s.t", "m.sql:2: no column nothing"),
+        ("SELECT u.zz FROM s.u", "m.sql:1: no column u.zz"),
+        ("SELECT a FROM s.nowhere", "m.sql:1: no relation s.nowhere"),
+        ("SELECT w.* FROM s.t", "m.sql:1: no relation w"),
+        ("SELECT a FROM", "m.sql:1"),
+        ("CREATE TABLE x AS SELECT 1", "m.sql:1: lineage does not know CREATE as a query"),
+    ],
+)
+def test_what_is_not_known_is_an_error_with_its_line(sql: str, message: str) -> None:
+    with pytest.raises(ModelError) as caught:
+        blocks_of(sql, RELATIONS, "m.sql")
+    assert str(caught.value).startswith(message)
+
+
+def test_every_aggregate_that_models_may_use_is_known_as_one() -> None:
+    functions = "SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type = 'aggregate'"
+    aggregates = {str(row[0]) for row in duckdb.execute(functions).fetchall()} & EQUAL
+    two = {"arg_max", "arg_min", "max_by", "min_by", "quantile_cont", "quantile_disc", "string_agg", "group_concat"}
+    wrong = []
+    for name in sorted(aggregates):
+        sql = f"SELECT {name}(a{', 0.5' if name in two else ''}) AS x FROM s.t"
+        [step] = blocks_of(sql, RELATIONS, "m.sql")[""].columns["x"]
+        wrong += [name] if step.kind != "aggregated" else []
+    assert len(aggregates) > 20
+    assert wrong == []
+
+
+# the shipped models -------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def shipped() -> Columns:
+    return load(Project.open(), Path("nowhere"))
+
+
+def test_every_column_of_every_model_ends_in_raw_columns_reference_data_or_literals(shipped: Columns) -> None:
+    project = Project.open()
+    assert shipped.blocks.keys() == project.models.keys()
+    for name, model in project.models.items():
+        assert list(shipped.blocks[name][""].columns) == [column.name for column in model.columns]
+        for column in model.columns:
+            trace = shipped.trace(name, column.name)
+            assert trace.ends or trace.literals, f"{name}.{column.name} ends nowhere"
+            for end in trace.ends:
+                assert end.column in (*shipped.rim[end.relation], ROWS), f"{name}.{column.name} ends in {end}"
+            for node, origins in trace.origins.items():
+                assert origins, f"{name}.{column.name} stops at {node.full}"
+
+
+def test_every_step_stands_on_the_line_that_names_it(shipped: Columns) -> None:
+    project = Project.open()
+    for name, blocks in shipped.blocks.items():
+        lines = project.models[name].path.read_text(encoding="utf-8").split("\n")
+        for block in blocks.values():
+            for column, steps in block.columns.items():
+                for step in steps:
+                    line = lines[step.line - 1]
+                    named = column in line or "*" in line or "VALUES" in line or len(steps) > 1
+                    assert named or column.startswith("column "), f"{name}:{step.line} does not name {column}"
+
+
+@pytest.mark.parametrize("name", ["metrics.uplink_balance", "topology.nic_ports", "metrics.sampling_quality"])
+def test_the_columns_are_those_that_sqlglot_finds_its_slow_way(shipped: Columns, name: str) -> None:
+    """An independent computation, for models that it understands whole."""
+    project = Project.open()
+    relations = {relation: list(columns) for relation, columns in shipped.rim.items()}
+    relations |= {one: [column.name for column in model.columns] for one, model in project.models.items()}
+    schema: dict[str, dict[str, dict[str, str]]] = {}
+    for relation, columns in relations.items():
+        folder, _, table = relation.partition(".")
+        schema.setdefault(folder, {})[table] = dict.fromkeys(columns, "BIGINT")
+    tree = parse_one(project.render(project.models[name]), read="duckdb")
+    for column in project.models[name].columns:
+        theirs = set()
+        for node in slow_lineage(column.name, tree.copy(), schema=schema, dialect="duckdb").walk():
+            if isinstance(node.expression, exp.Table) and node.expression.db:
+                theirs.add((f"{node.expression.db}.{node.expression.name}", node.name.rpartition(".")[2]))
+        inside = [given for origin in shipped.origins(Node(name, "", column.name)) for given in origin.inputs]
+        found = {(one.relation, one.column) for one in shipped._outside_of(inside) if one.column != ROWS}
+        assert found == theirs, column.name
+
+
+# a path from end to end ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def fleet(tiny: Tiny) -> Tiny:
+    tiny.model(
+        "metrics.total",
+        "WITH fast AS (\n  SELECT speed, port\n  FROM staging.ports\n  WHERE speed > 10\n)\n"
+        "SELECT 'all' AS name, sum(speed) AS speed, count(*) AS ports\nFROM fast",
+        {"name": "VARCHAR", "speed": "BIGINT", "ports": "BIGINT"},
+    )
+    return tiny
+
+
+def columns(tiny: Tiny, cache: Path | None = None) -> Columns:
+    project = tiny.project
+    at_rim = rim(known_formats()) | {name: one.columns for name, one in project.references.items()}
+    return columns_of(project, {name: [one.name for one in given] for name, given in at_rim.items()}, cache)
+
+
+def test_a_path_names_each_step_with_file_line_and_kind_and_what_decides_its_rows(
+    fleet: Tiny, command: Command
+) -> None:
+    done = command("lineage", "metrics.total.speed", "-t", fleet.target)
+    assert done.status == 0
+    assert done.out.split("\n") == [
+        "metrics.total.speed  aggregated models/metrics/total.sql:14",
+        "└ fast.speed  copied models/metrics/total.sql:10",
+        "  └ staging.ports.speed  copied models/staging/ports.sql:8",
+        "    └ reference.speeds.speed  data/speeds.csv",
+        "",
+        "ends in",
+        "  reference.speeds.speed",
+        "",
+        "rows decided by",
+        "  filter   models/metrics/total.sql:12  staging.ports.speed",
+        "",
+    ]
+
+
+def test_a_path_as_json(fleet: Tiny, command: Command) -> None:
+    done = command("lineage", "total.ports", "--json", "-t", fleet.target)
+    told = json.loads(done.out)
+    assert told["column"] == "metrics.total.ports"
+    assert told["steps"][0] == {
+        "column": "metrics.total.ports",
+        "kind": "aggregated",
+        "place": "models/metrics/total.sql:14",
+        "inputs": ["metrics.total/fast.*"],
+    }
+    assert told["ends"] == ["reference.speeds.*"]
+    assert told["rows"] == [
+        {"how": "filter", "place": "models/metrics/total.sql:12", "columns": ["staging.ports.speed"]}
+    ]
+    assert json.loads(command("lineage", "total.name", "--json").out)["literals"] == ["models/metrics/total.sql:14"]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("metrics.total.sped", "error: metrics.total has no column sped nearest: speed"),
+        ("metrics.totl.speed", "error: no model metrics.totl nearest: metrics.total"),
+        ("reference.speeds.zz", "error: reference.speeds has no column zz it has port, speed"),
+    ],
+)
+def test_a_column_that_is_not_there_is_a_sentence(fleet: Tiny, command: Command, name: str, message: str) -> None:
+    done = command("lineage", name)
+    assert (done.status, done.told) == (2, message)
+
+
+def test_a_column_of_a_raw_file_is_its_own_end(command: Command) -> None:
+    done = command("lineage", "raw.port_counters.inoctets")
+    assert done.out.startswith("raw.port_counters.InOctets  files of zhejiang.port_counters\n")
+
+
+def test_what_decides_the_rows_of_a_subquery_decides_those_around_it(tiny: Tiny) -> None:
+    where = "WHERE EXISTS (SELECT 1 FROM staging.ports AS p WHERE p.speed = s.speed)"
+    tiny.model("metrics.total", f"SELECT port FROM reference.speeds AS s {where}", {"port": "VARCHAR"})
+    [found] = columns(tiny).trace("metrics.total", "port").deciders
+    assert [str(one) for one in found.columns] == ["staging.ports.speed", "reference.speeds.speed"]
+
+
+# the cache ----------------------------------------------------------------------------------
+
+
+def test_what_is_known_is_not_parsed_again(fleet: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = tmp_path / "cache" / "lineage.json"
+    first = columns(fleet, cache)
+    parsed: list[str] = []
+    walk = column_walk.blocks_of
+
+    def counted(sql: str, relations: dict[str, list[str]], shown_path: str) -> dict[str, Block]:
+        parsed.append(shown_path)
+        return walk(sql, relations, shown_path)
+
+    monkeypatch.setattr(column_walk, "blocks_of", counted)
+    assert columns(fleet, cache) == first
+    assert parsed == []
+    # a model that changed is parsed, and one whose input has another column
+    fleet.model("staging.ports", "SELECT speed, port FROM reference.speeds", {"speed": "BIGINT", "port": "VARCHAR"})
+    columns(fleet, cache)
+    assert parsed == ["models/metrics/total.sql", "models/staging/ports.sql"]
+    cache.write_text("{", encoding="utf-8")
+    columns(fleet, cache)
+    assert len(parsed) == 4
+
+
+def test_lineage_leaves_no_folder_where_no_target_is(fleet: Tiny, command: Command) -> None:
+    command("lineage", "metrics.total.speed", "-t", fleet.target)
+    assert not fleet.target.exists()
+    fleet.target.mkdir()
+    command("lineage", "metrics.total.speed", "-t", fleet.target)
+    assert (fleet.target / "cache" / column_lineage.CACHE).is_file()

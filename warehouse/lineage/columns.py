@@ -1,0 +1,312 @@
+"""Where a column is from, step by step down to raw files, and what decides its rows.
+
+Read off the models' SQL by `warehouse.lineage.walk`, which is imported only for models that changed since they
+were last looked at: the rest is in the target's cache.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from warehouse import fingerprint
+from warehouse.errors import SettingsError, nearest_hint
+from warehouse.lineage.steps import LITERAL, ROWS, Block, Ref
+from warehouse.lineage.tables import find_model
+from warehouse.model import Model
+from warehouse.project import Project
+
+CACHE = "lineage.json"
+COUNTED = "counted"
+"""The kind of a step from rows to the rows that they are made of."""
+VERSION = 1
+"""Raised when the same SELECT would give other steps."""
+
+
+class Node(NamedTuple):
+    """A column of a relation, or of a block inside a model."""
+
+    relation: str
+    block: str
+    column: str
+
+    def __str__(self) -> str:
+        return f"{self.block or self.relation}.{self.column}"
+
+    @property
+    def full(self) -> str:
+        """A name that says all: `metrics.uplink_balance/sums.total`."""
+        return f"{self.relation}{'/' if self.block else ''}{self.block}.{self.column}"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """One step with its inputs."""
+
+    kind: str
+    place: str
+    """`models/metrics/uplink_balance.sql:42`"""
+    inputs: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Deciding:
+    """A clause that decides rows, and the columns of other relations that it stands on."""
+
+    how: str
+    place: str
+    columns: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A column's whole path."""
+
+    column: Node
+    origins: Mapping[Node, tuple[Origin, ...]]
+    """Of every column on the path that is made in a model, in the order of the path."""
+    ends: tuple[Node, ...]
+    """Columns of raw files and reference tables that it ends in."""
+    literals: tuple[str, ...]
+    """Places of the literals that it ends in."""
+    deciders: tuple[Deciding, ...]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of all models, and how each comes about."""
+
+    blocks: Mapping[str, Mapping[str, Block]]
+    """Of each model, its blocks by name; its own SELECT is ""."""
+    files: Mapping[str, str]
+    rim: Mapping[str, Sequence[str]]
+    """Columns of relations of raw files and of reference tables."""
+    _outside: dict[Node, tuple[Node, ...]] = field(default_factory=dict, compare=False, repr=False)
+
+    def origins(self, node: Node) -> tuple[Origin, ...]:
+        """How a column of a model comes about; nothing for one that is read as it is."""
+        if node.relation not in self.blocks:
+            return ()
+        block = self.blocks[node.relation][node.block]
+        file = self.files[node.relation]
+        if node.column == ROWS:
+            inputs = tuple(self.node(node.relation, Ref(read, ROWS)) for read in block.reads)
+            return (Origin(COUNTED, file, inputs),)
+        return tuple(
+            Origin(step.kind, f"{file}:{step.line}", tuple(self.node(node.relation, ref) for ref in step.inputs))
+            for step in block.columns[node.column]
+        )
+
+    def node(self, relation: str, ref: Ref) -> Node:
+        """What a reference inside a model means."""
+        return Node(ref.source, "", ref.column) if "." in ref.source else Node(relation, ref.source, ref.column)
+
+    def trace(self, relation: str, column: str) -> Trace:
+        """Follow a column down to raw files, reference tables and literals."""
+        start = Node(relation, "", column)
+        found: dict[Node, tuple[Origin, ...]] = {}
+        ends: dict[Node, None] = {}
+        literals: dict[str, None] = {}
+        waiting = [start]
+        while waiting:
+            node = waiting.pop()
+            if node in found or node in ends:
+                continue
+            if node.relation in self.rim:
+                ends[node] = None
+                continue
+            found[node] = self.origins(node)
+            for origin in found[node]:
+                if origin.kind == LITERAL:
+                    literals[origin.place] = None
+                waiting += reversed(origin.inputs)
+        return Trace(start, found, tuple(ends), tuple(literals), tuple(self._deciders(found)))
+
+    def _deciders(self, path: Iterable[Node]) -> Iterable[Deciding]:
+        """The clauses of all blocks on a path, and of what these read inside their model.
+
+        Rows that are only counted lead no further: they have a lineage of their own.
+        """
+        seen: dict[tuple[str, str], None] = {}
+        waiting = [(node.relation, node.block) for node in path if node.column != ROWS]
+        waiting.reverse()
+        while waiting:
+            relation, name = waiting.pop()
+            if (relation, name) not in seen:
+                seen[relation, name] = None
+                block = self.blocks[relation][name]
+                reads = (*block.reads, *(ref.source for one in block.deciders for ref in one.inputs))
+                waiting += [(relation, read) for read in reads if "." not in read]
+        for relation, name in seen:
+            for one in self.blocks[relation][name].deciders:
+                columns = self._outside_of(self.node(relation, ref) for ref in one.inputs)
+                if columns:
+                    yield Deciding(one.how, f"{self.files[relation]}:{one.line}", columns)
+
+    def _outside_of(self, nodes: Iterable[Node]) -> tuple[Node, ...]:
+        """The columns of other relations that columns inside a model stand on."""
+        found: dict[Node, None] = {}
+        for node in nodes:
+            if node not in self._outside:
+                self._outside[node] = (node,) if not node.block else ()  # a recursive CTE reads itself
+                if node.block:
+                    inputs = [one for origin in self.origins(node) for one in origin.inputs]
+                    self._outside[node] = self._outside_of(inputs)
+            found |= dict.fromkeys(self._outside[node])
+        return tuple(found)
+
+
+def load(project: Project, target: Path) -> Columns:
+    """The columns of all models of a project, parsed once: unchanged models come from the target's cache."""
+    from warehouse.formats import known_formats
+    from warehouse.intake import rim
+
+    at_rim = rim(known_formats()) | {name: one.columns for name, one in project.references.items()}
+    cache = target / "cache" / CACHE if target.is_dir() else None
+    return columns_of(project, {name: [one.name for one in columns] for name, columns in at_rim.items()}, cache)
+
+
+def columns_of(project: Project, rim: Mapping[str, Sequence[str]], cache: Path | None = None) -> Columns:
+    """The columns of all models of a project; what `cache` holds of them is not parsed again."""
+    relations = dict(rim) | {name: [one.name for one in model.columns] for name, model in project.models.items()}
+    known = _read(cache)
+    kept: dict[str, dict[str, Any]] = {}
+    blocks: dict[str, Mapping[str, Block]] = {}
+    for name, model in project.models.items():
+        sql = project.render(model)
+        said = known.get(name)
+        if said is None or said["mark"] != _mark(sql, said["reads"], relations):
+            blocks[name] = _walked(model, sql, relations)
+            reads = sorted({read for block in blocks[name].values() for read in block.reads if "." in read})
+            as_json = {one: block.as_json() for one, block in blocks[name].items()}
+            said = {"mark": _mark(sql, reads, relations), "reads": reads, "blocks": as_json}
+        else:
+            blocks[name] = {one: Block.from_json(block) for one, block in said["blocks"].items()}
+        kept[name] = said
+    if cache is not None and kept != known:
+        _write(cache, kept)
+    return Columns(blocks, {name: model.shown_path for name, model in project.models.items()}, rim)
+
+
+def _walked(model: Model, sql: str, relations: Mapping[str, Sequence[str]]) -> Mapping[str, Block]:
+    import gc
+
+    from warehouse.lineage.walk import blocks_of
+
+    was = gc.isenabled()
+    gc.disable()  # a tree is many objects, none of them garbage yet: to look through them takes a third of the time
+    try:
+        return blocks_of(sql, relations, model.shown_path)
+    finally:
+        if was:
+            gc.enable()
+
+
+def _mark(sql: str, reads: Sequence[str], relations: Mapping[str, Sequence[str]]) -> str:
+    return fingerprint.of([VERSION, sql, [[read, relations.get(read)] for read in reads]])
+
+
+def _read(cache: Path | None) -> dict[str, dict[str, Any]]:
+    try:
+        said = json.loads(cache.read_bytes()) if cache else {}
+    except (OSError, ValueError):
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def _write(cache: Path, kept: Mapping[str, object]) -> None:
+    aside = cache.with_name(f".{cache.name}.{os.getpid()}")
+    try:
+        cache.parent.mkdir(exist_ok=True)
+        aside.write_text(json.dumps(kept, ensure_ascii=False), encoding="utf-8")
+        aside.replace(cache)
+    except OSError:  # a target that is not ours to write: then it is parsed again next time
+        aside.unlink(missing_ok=True)
+
+
+def column_named(columns: Columns, project: Project, name: str) -> tuple[str, str]:
+    """(relation, column) of `metrics.port_hour.in_bytes` or `port_hour.in_bytes`.
+
+    Raises
+    ------
+    SettingsError
+        With the nearest name.
+    """
+    table, _, column = name.rpartition(".")
+    relation = table if table in columns.rim else find_model(project, table).name
+    there = columns.rim.get(relation) or list(columns.blocks[relation][""].columns)
+    for one in there:
+        if one.lower() == column.lower():
+            return relation, one
+    raise SettingsError(
+        f"{relation} has no column {column}", hint=nearest_hint(column, there) or f"it has {', '.join(there)}"
+    )
+
+
+def as_text(trace: Trace, ends: Mapping[str, str]) -> str:
+    """A tree for people, then what decides the rows; what was drawn above is not drawn again.
+
+    Parameters
+    ----------
+    ends
+        Of each relation at the rim, where it is read from.
+    """
+    lines: list[str] = []
+    seen: set[Node] = set()
+
+    def draw(node: Node, before: str, indent: str) -> None:
+        origins = trace.origins.get(node, ())
+        if node.column == ROWS:
+            lines.append(f"{before}{node}  the number of rows")
+            return
+        inputs = dict.fromkeys(one for origin in origins for one in origin.inputs)
+        if node in seen and inputs:
+            lines.append(f"{before}{node} …")
+            return
+        seen.add(node)
+        said = ", ".join(f"{origin.kind} {origin.place}" for origin in origins) or ends.get(node.relation, "")
+        lines.append(f"{before}{node}  {said}")
+        for position, one in enumerate(inputs):
+            last = position == len(inputs) - 1
+            draw(one, f"{indent}{'└' if last else '├'} ", f"{indent}{'  ' if last else '│ '}")
+
+    draw(trace.column, "", "")
+    lines += ["", "ends in"]
+    lines += [f"  {node if node.column != ROWS else f'the rows of {node.relation}'}" for node in sorted(trace.ends)]
+    lines += [f"  a literal, {place}" for place in trace.literals]
+    if trace.deciders:
+        lines += ["", "rows decided by"]
+        lines += [f"  {one.how:<8} {one.place}  {', '.join(map(str, one.columns))}" for one in trace.deciders]
+    return "\n".join(lines)
+
+
+def as_json(trace: Trace) -> dict[str, object]:
+    """The same for programs."""
+    return {
+        "column": trace.column.full,
+        "steps": [
+            {"column": node.full, "kind": one.kind, "place": one.place, "inputs": [given.full for given in one.inputs]}
+            for node, origins in trace.origins.items()
+            for one in origins
+        ],
+        "ends": [node.full for node in trace.ends],
+        "literals": list(trace.literals),
+        "rows": [
+            {"how": one.how, "place": one.place, "columns": [node.full for node in one.columns]}
+            for one in trace.deciders
+        ],
+    }
+
+
+def read_from(project: Project) -> dict[str, str]:
+    """Where each relation at the rim is read from: the kinds of files, or the file of data/."""
+    from warehouse.formats import known_formats
+
+    said = {"raw.files": "the list of files", "raw.rejected_rows": "the lines that could not be read"}
+    for one in known_formats():
+        said |= {f"raw.{relation.name}": f"files of {one.name}" for relation in one.relations}
+    return said | {name: f"data/{one.path.name}" for name, one in project.references.items()}

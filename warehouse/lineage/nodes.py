@@ -1,0 +1,72 @@
+"""What the walk over columns asks of single nodes of sqlglot's tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar
+
+from sqlglot import exp
+
+from warehouse.lineage.steps import LITERAL, Block, Step
+
+T = TypeVar("T")
+_NOT_SUMMED = (exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue)
+"""What sqlglot counts among aggregates although it takes the value of one row."""
+_AGGREGATES = frozenset({"bit_and", "bit_or", "bit_xor", "histogram", "product", "fsum", "string_agg"})
+"""Aggregates that sqlglot has no node for."""
+
+
+def values(node: exp.Values) -> Block:
+    """A list of rows: its columns are literals."""
+    alias = node.args.get("alias")
+    names = [column.name for column in alias.columns] if isinstance(alias, exp.TableAlias) else []
+    width = len(node.expressions[0].expressions) if node.expressions else 0
+    names += [f"col{position}" for position in range(len(names), width)]
+    step = Step(LITERAL, line(node), ())
+    return Block(dict.fromkeys(names, (step,)), (), ())
+
+
+def of_this_query(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The nodes of an expression, a query in it as a whole and not what is inside."""
+    waiting: list[Any] = [node]
+    while waiting:
+        one = waiting.pop()
+        yield one
+        if isinstance(one, (exp.Select, exp.SetOperation)):
+            continue
+        if isinstance(one, exp.Column) and not isinstance(one.this, exp.Star):
+            continue
+        waiting += reversed(list(one.iter_expressions()))
+
+
+def aggregates(node: exp.Expr) -> bool:
+    """Whether a node is an aggregate function: it makes one value of many rows."""
+    if isinstance(node, exp.Anonymous):
+        return node.name.lower() in _AGGREGATES
+    return isinstance(node, exp.AggFunc) and not isinstance(node, _NOT_SUMMED)
+
+
+def is_bound_by_lambda(node: exp.Column) -> bool:
+    """Whether a name is a lambda's parameter and no column."""
+    first = (node.table or node.name).lower()
+    around = node.find_ancestor(exp.Lambda)
+    while around is not None:
+        if first in (one.name.lower() for one in around.expressions):
+            return True
+        around = around.find_ancestor(exp.Lambda)
+    return False
+
+
+def line(node: exp.Expr | None) -> int:
+    """The first line that a node's text is known to stand on; of an alias, that of its name."""
+    if node is None:
+        return 0
+    if isinstance(node, exp.Alias) and "line" in node.args["alias"].meta:
+        return int(node.args["alias"].meta["line"])
+    lines = [int(below.meta["line"]) for below in node.walk() if "line" in below.meta]
+    return min(lines, default=0)
+
+
+def unique(several: Iterable[T]) -> tuple[T, ...]:
+    """Each value once, in the order in which it came."""
+    return tuple(dict.fromkeys(several))
