@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from warehouse import fingerprint
 from warehouse.errors import SettingsError, nearest_hint
-from warehouse.lineage.steps import LITERAL, ROWS, Block, Ref
+from warehouse.lineage.steps import COMPUTED, LITERAL, ROWS, Block, Ref, Step
 from warehouse.lineage.tables import find_model
 from warehouse.model import Model
 from warehouse.project import Project
@@ -177,7 +177,7 @@ def columns_of(project: Project, rim: Mapping[str, Sequence[str]], cache: Path |
     kept: dict[str, dict[str, Any]] = {}
     blocks: dict[str, Mapping[str, Block]] = {}
     for name, model in project.models.items():
-        sql = project.render(model)
+        sql = project.render(model) if not model.is_python else f"{relations[name]} {model.reads}"
         said = known.get(name)
         if said is None or said["mark"] != _mark(sql, said["reads"], relations):
             blocks[name] = _walked(model, sql, relations)
@@ -193,6 +193,8 @@ def columns_of(project: Project, rim: Mapping[str, Sequence[str]], cache: Path |
 
 
 def _walked(model: Model, sql: str, relations: Mapping[str, Sequence[str]]) -> Mapping[str, Block]:
+    if model.is_python:
+        return _declared(model, relations)
     import gc
 
     from warehouse.lineage.walk import blocks_of
@@ -204,6 +206,14 @@ def _walked(model: Model, sql: str, relations: Mapping[str, Sequence[str]]) -> M
     finally:
         if was:
             gc.enable()
+
+
+def _declared(model: Model, relations: Mapping[str, Sequence[str]]) -> Mapping[str, Block]:
+    """A function is not looked into: each of its columns may be made of all columns that it is given."""
+    line = min(place.line or 1 for place in model.reads.values())
+    given = tuple(Ref(read, column) for read in model.reads for column in relations.get(read, ()))
+    step = Step(COMPUTED, line, given)
+    return {"": Block({one.name: (step,) for one in model.columns}, (), tuple(model.reads))}
 
 
 def _mark(sql: str, reads: Sequence[str], relations: Mapping[str, Sequence[str]]) -> str:
