@@ -30,6 +30,7 @@ class Node:
     reads: tuple[str, ...]
     canonical: str
     volatile: tuple[tuple[str, int | None], ...] = ()
+    needs: frozenset[frozenset[str]] = frozenset()
 
     @property
     def name(self) -> str:
@@ -60,7 +61,7 @@ class Graph:
                 parsed = python_model.parse(model) if model.is_python else engine.parse(sql)
             except EngineError as error:
                 raise model_error(model, sql, error) from error
-            nodes[name] = Node(model, sql, parsed.reads, parsed.canonical, parsed.volatile)
+            nodes[name] = Node(model, sql, parsed.reads, parsed.canonical, parsed.volatile, parsed.needs)
         known = [*nodes, *rim]
         for node in nodes.values():
             for read in node.reads:

@@ -194,6 +194,10 @@ class Intake:
             files = self.inventory.of(one.name for one in self.formats_of(relation))
         return tuple(file for file in files if partition in (None, partition_of(file)))
 
+    def feeds(self, relation: str) -> bool:
+        """Whether any file, or the runner itself, gives rows of a relation."""
+        return relation in (FILES, REJECTED) or bool(self.files_of(relation, None))
+
     def digest(self, relation: str, partition: str | None) -> str:
         """What a relation of `raw` counts as in a fingerprint: content and release paths, never where it lies."""
         if relation == REJECTED:

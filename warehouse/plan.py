@@ -1,7 +1,7 @@
 """Which parts a build has, and what each one stands on.
 
 A model with `partition` has a part a value; the others have one part, `all`. A view has no part: whoever
-reads it reads what it reads.
+reads it reads what it reads. Nor has a model that must be empty, since no raw file is there of what it needs.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from warehouse.checks import relations_of
 from warehouse.graph import Graph, Node
 from warehouse.intake import Intake
 from warehouse.store import ALL
@@ -41,7 +42,9 @@ class Plan:
         )
 
     def partitions(self, name: str) -> list[str]:
-        """The partitions of a model or view, sorted; `[all]` for one that is not partitioned."""
+        """The partitions of a model or view, sorted; `[all]` for one that is not partitioned, `[]` for an empty one."""
+        if name in self._empty:
+            return []
         if not self.is_partitioned(name):
             return [ALL]
         return sorted(self._values[name])
@@ -50,6 +53,24 @@ class Plan:
         """Whether a model comes in partitions (a view does when its contract says so)."""
         node = self.graph.nodes.get(name)
         return node is not None and node.model.partition is not None
+
+    @cached_property
+    def _empty(self) -> frozenset[str]:
+        """The relations that no raw file is there for, and the models that can have no rows without them.
+
+        A check that looks elsewhere, or at the number of rows, is for the build to run: such a model is made.
+        """
+        empty = {name for name in self.graph.rim if name.startswith("raw.") and not self.intake.feeds(name)}
+        for name in self.graph.order:
+            node = self.graph.nodes[name]
+            without = all(
+                check.warn or (others and set(others) <= empty | {name})
+                for check in node.model.checks
+                if (others := relations_of(check)) or check.text.lower().startswith(("rows", "none"))
+            )
+            if without and any(group <= empty for group in node.needs):
+                empty.add(name)
+        return frozenset(empty)
 
     @cached_property
     def _values(self) -> Mapping[str, set[str]]:
@@ -71,8 +92,6 @@ class Plan:
         return {need for read in reads for need in self.parts_of(read, key.partition)}
 
     def _checked(self, node: Node) -> set[str]:
-        from warehouse.checks import relations_of
-
         return {read for check in node.model.checks for read in relations_of(check)}
 
     def parts_of(self, read: str, partition: str) -> set[Key]:

@@ -46,6 +46,8 @@ class Parsed:
     """The same for two texts that differ only in comments and formatting."""
     volatile: tuple[tuple[str, int | None], ...] = ()
     """What gives other rows from the same inputs (`random()`), and the byte where it stands."""
+    needs: frozenset[frozenset[str]] = frozenset()
+    """Groups of relations: while all of one group are empty, no row comes out."""
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from warehouse.engines.base import CsvFiles, Empty, EngineError, Parsed, Parts, Select, Source
+from warehouse.engines.needs import needs
 from warehouse.engines.volatile import volatile
 from warehouse.model import Column
 
@@ -169,7 +170,7 @@ class DuckDBEngine:
         if len(tree["statements"]) != 1:
             raise EngineError("a model is one SELECT, not several statements")
         said = _POSITION.sub("", row[0])
-        return Parsed(tuple(sorted(set(_relations(said)))), said, volatile(said, tree))
+        return Parsed(tuple(sorted(set(_relations(said)))), said, volatile(said, tree), needs(tree))
 
     @contextmanager
     def scratch(self, sources: Mapping[str, Source]) -> Iterator[DuckDBScratch]:

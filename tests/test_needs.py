@@ -1,0 +1,116 @@
+"""What a SELECT needs rows of: compared with what it gives while each of its relations is empty, or not."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+
+import duckdb
+import pytest
+
+from tests.tiny import Tiny
+from warehouse.engines.needs import AGGREGATES, needs
+
+TABLES = ("s.a", "s.b", "s.c")
+SELECTS = {
+    "SELECT x FROM s.a": "a",
+    "SELECT a.x FROM s.a AS a JOIN s.b AS b ON a.x = b.x": "a|b",
+    "SELECT a.x FROM s.a AS a, s.b AS b": "a|b",
+    "SELECT a.x FROM s.a AS a LEFT JOIN s.b AS b ON a.x = b.x": "a",
+    "SELECT b.x FROM s.a AS a RIGHT JOIN s.b AS b ON a.x = b.x": "b",
+    "SELECT a.x FROM s.a AS a FULL JOIN s.b AS b ON a.x = b.x": "a b",
+    "SELECT a.x FROM s.a AS a POSITIONAL JOIN s.b AS b": "a b",
+    "SELECT a.x FROM s.a AS a SEMI JOIN s.b AS b ON a.x = b.x": "a|b",
+    "SELECT a.x FROM s.a AS a ANTI JOIN s.b AS b ON a.x = b.x": "a",
+    "SELECT x FROM s.a UNION ALL SELECT x FROM s.b UNION ALL SELECT x FROM s.c": "a b c",
+    "SELECT x FROM s.a EXCEPT SELECT x FROM s.b": "a",
+    "SELECT x FROM s.a UNION ALL SELECT 1": "",
+    "SELECT count(*) AS n FROM s.a": "",
+    "SELECT x, count(*) AS n FROM s.a GROUP BY x": "a",
+    "SELECT x, count(*) AS n FROM s.a GROUP BY ALL": "a",
+    "SELECT count(*) AS n FROM s.a GROUP BY ALL": "",
+    "SELECT count(*) AS n FROM s.a GROUP BY ()": "",
+    "SELECT x, count(*) AS n FROM s.a GROUP BY ROLLUP (x)": "",
+    "SELECT x, count(*) OVER () AS n FROM s.a": "a",
+    "SELECT x FROM s.a WHERE x > (SELECT coalesce(max(x), 0) FROM s.b)": "a",
+    "WITH q AS (SELECT x FROM s.a), r AS (SELECT x FROM q JOIN s.b USING (x)) SELECT x FROM r": "a|b",
+    "WITH q AS (SELECT sum(x) AS x FROM s.a) SELECT x FROM q": "",
+    "SELECT x FROM (SELECT x FROM s.a UNION ALL SELECT x FROM s.b) AS u JOIN s.c AS c USING (x)": "a b|c",
+    "SELECT u.y FROM s.a AS a, unnest([1]) AS u(y)": "a",
+    "SELECT v.x FROM (VALUES (1)) AS v(x)": "",
+    "WITH RECURSIVE r AS (SELECT 1 AS x UNION ALL SELECT x + 1 FROM r WHERE x < 3) SELECT x FROM r": "",
+    "FROM s.a": "a",
+    "SELECT DISTINCT ON (x) x FROM s.a ORDER BY x LIMIT 1": "a",
+}
+
+
+@pytest.mark.parametrize("select", SELECTS)
+def test_no_rows_come_out_of_what_is_said_to_need_them(select: str) -> None:
+    connection = duckdb.connect()
+    found = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [select]).fetchone()
+    assert found is not None
+    groups = needs(json.loads(found[0]))
+
+    said = {frozenset(f"s.{name}" for name in group.split()) for group in SELECTS[select].split("|") if group}
+    assert groups == said
+    connection.execute("CREATE SCHEMA s")
+    for full in itertools.product((True, False), repeat=len(TABLES)):
+        for name, is_full in zip(TABLES, full, strict=True):
+            connection.execute(f"CREATE OR REPLACE TABLE {name} AS SELECT 7 AS x WHERE {is_full}")
+        empty = {name for name, is_full in zip(TABLES, full, strict=True) if not is_full}
+        if any(group <= empty for group in groups):
+            assert connection.execute(select).fetchall() == [], empty
+
+
+def test_all_aggregates_of_the_engine_are_known() -> None:
+    rows = duckdb.sql(
+        "SELECT DISTINCT function_name, function_type, macro_definition FROM duckdb_functions()"
+    ).fetchall()
+    known = {name for name, kind, _ in rows if kind == "aggregate"}
+    over = {name for name, _, text in rows if text and set(re.findall(r"(\w+)\(", text.lower())) & known}
+
+    assert known | over <= AGGREGATES
+
+
+def test_a_model_without_raw_files_has_no_part_and_is_there_empty(tiny: Tiny) -> None:
+    tiny.model(
+        "metrics.flows", "SELECT line, count(*) AS n FROM raw.flow GROUP BY ALL", {"line": "INTEGER", "n": "BIGINT"}
+    )
+    tiny.model("metrics.below", "SELECT line FROM metrics.flows", {"line": "INTEGER"}, "checks:", "  - line > 0")
+    tiny.model("metrics.totals", "SELECT count(*) AS n FROM metrics.flows", {"n": "BIGINT"})
+
+    made = tiny.made()
+
+    assert "metrics.totals" in made
+    assert not made & {"metrics.flows", "metrics.below"}
+    assert tiny.ask("FROM metrics.flows") == tiny.ask("FROM metrics.below") == []
+    assert tiny.ask("FROM metrics.totals") == [(0,)]
+    assert tiny.ask("SELECT kind FROM meta.models WHERE model = 'metrics.below'") == [("table",)]
+
+
+@pytest.mark.parametrize("check", ["rows >= 1", "total(n) = total(staging.ports.speed)"])
+def test_a_check_that_an_empty_model_can_fail_is_run(tiny: Tiny, check: str) -> None:
+    tiny.model(
+        "metrics.flows",
+        "SELECT line, count(*) AS n FROM raw.flow GROUP BY ALL",
+        {"line": "INTEGER", "n": "BIGINT"},
+        "checks:",
+        f"  - {check}",
+    )
+
+    said = tiny.build()
+
+    assert said.status == 1
+    assert "metrics.flows" in said.told
+
+
+def test_rows_appear_when_their_files_do(tiny: Tiny) -> None:
+    tiny.model("metrics.sheets", "SELECT DISTINCT filename FROM raw.flow", {"filename": "VARCHAR"})
+    tiny.made()
+    for path in tiny.data.rglob("2024052400"):
+        header = "SourceServer,DestServer,SourceSwitch,DestSwitch,Time,SourceIp,DestIp,SourceQp,DestQp,Rtt"
+        counters = "ReadPkts,WritePkts,SendPkts,NakPkts"
+        (path / "2024052400_flow.csv").write_text(f"{header},{counters}\n", encoding="utf-8")
+
+    assert tiny.made() == {"metrics.sheets"}
