@@ -64,9 +64,11 @@ def test_no_rows_come_out_of_what_is_said_to_need_them(select: str) -> None:
 
 
 def test_all_aggregates_of_the_engine_are_known() -> None:
-    rows = duckdb.sql(
-        "SELECT DISTINCT function_name, function_type, macro_definition FROM duckdb_functions()"
-    ).fetchall()
+    rows = (
+        duckdb.connect()
+        .execute("SELECT DISTINCT function_name, function_type, macro_definition FROM duckdb_functions()")
+        .fetchall()
+    )
     known = {name for name, kind, _ in rows if kind == "aggregate"}
     over = {name for name, _, text in rows if text and set(re.findall(r"(\w+)\(", text.lower())) & known}
 
