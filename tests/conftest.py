@@ -19,6 +19,7 @@ from warehouse.sample import SampleOptions, write_sample
 from warehouse.settings import KEYS
 
 if TYPE_CHECKING:
+    from tests.release import Release
     from tests.tiny import Tiny
 
 SETTINGS = tuple(f"WAREHOUSE_{key.upper()}" for key in KEYS)
@@ -127,3 +128,18 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tiny:
     found = Tiny(tmp_path)
     monkeypatch.setattr(Project, "open", lambda _=None: found.project)
     return found
+
+
+@pytest.fixture
+def release(sample: Path, tmp_path: Path) -> Release:
+    """Five ports of the sample for one hour, as they should be, not built."""
+    from tests.release import lay_out
+
+    return lay_out(sample, tmp_path)
+
+
+@pytest.fixture
+def published(release: Release) -> Release:
+    """The same, built: what a failing build must not touch."""
+    assert release.build().status == 0
+    return release

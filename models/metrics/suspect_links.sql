@@ -64,10 +64,10 @@ sheet AS (                     -- rows of the topology sheet with the group that
     GROUP BY ALL
 ),
 
-numbered AS (                  -- clusters of which every group's numbers are known: without, a number could be any group's
+numbered AS (                  -- clusters where each group's numbers are known, and its own: else a number could be any group's
     SELECT s.cluster
     FROM (SELECT cluster, count(DISTINCT leaf_group) AS leaf_groups FROM sheet GROUP BY cluster) AS s
-    JOIN (SELECT cluster, count(*) AS leaf_groups FROM topology.leaf_groups GROUP BY cluster) AS g
+    JOIN (SELECT cluster, count(DISTINCT base) AS leaf_groups FROM topology.leaf_groups GROUP BY cluster) AS g
         ON g.cluster = s.cluster AND g.leaf_groups = s.leaf_groups
 ),
 

@@ -65,6 +65,12 @@ named AS (                     -- rows of the topology sheet, nameless ones name
             AND r.rail = p.rail
 ),
 
+told_apart AS (                -- a name that the server has in another row, too, says nothing of a nameless one
+    SELECT cluster, server, nic, nic_ip, switch, port, evidence
+    FROM named
+    QUALIFY evidence = 'workbook' OR count(*) OVER (PARTITION BY cluster, server, nic) = 1
+),
+
 homes AS (                     -- the group that a server's number belongs to, and its slot there
     SELECT
         n.cluster,
@@ -129,5 +135,5 @@ SELECT
     END AS reason,
     t.evidence
 FROM staging.gpu_nics AS n
-LEFT JOIN named AS t ON t.cluster = n.cluster AND t.server = n.server AND t.nic = n.nic
+LEFT JOIN told_apart AS t ON t.cluster = n.cluster AND t.server = n.server AND t.nic = n.nic
 LEFT JOIN candidates AS f ON f.cluster = n.cluster AND f.server = n.server

@@ -25,12 +25,13 @@ Row = dict[str, object]
 MakeFile = Callable[[Path], RawFile]
 SwapPart = Callable[[Path, str, bytes | Callable[[bytes], bytes]], None]
 
+FIRST, SECOND, LEAF = "TwoHundredGigE1/0/1:1", "TwoHundredGigE1/0/1:2", "NH-DC-NM129-B03-ROCE-Leaf-1.GPU.S9825"
 TOPOLOGY: list[list[object]] = [
     ["accessport", "serverIP", "nicname", "portname", "switchIP", "switchname", "sysname"],
-    ["200GE1/0/1:1", "10.0.0.1", "ens10np0", "200GE1/0/1:1", "10.1.0.1", "Leaf-1", "GPU-1"],
-    ["200GE1/0/1:2", None, None, "200GE1/0/1:2", None, "Leaf-1", "GPU-2"],
+    [FIRST, "10.107.222.1", "ens10np0", FIRST, "10.107.208.111", LEAF, "NH-GPU-1"],
+    [SECOND, None, None, SECOND, None, LEAF, "NH-GPU-2"],
 ]
-NICS: list[list[object]] = [["GPU IP", "NIC name1", "NIC name 2"], ["10.2.0.1", "mlx5_2", "ens10np0"]]
+NICS: list[list[object]] = [["GPU IP", "NIC name1", "NIC name 2"], ["10.107.254.1", "mlx5_2", "ens10np0"]]
 BOOK: dict[str, list[list[object]]] = {"cluster topology": TOPOLOGY, "GPU NIC info": NICS}
 SHEET1 = "xl/worksheets/sheet1.xml"
 
@@ -154,18 +155,18 @@ def test_rows_come_as_declared(write_book: WriteBook, raw_file: MakeFile) -> Non
     assert not rejected
     assert list(rows[0]) == [*WORKBOOK.relations[0].columns, "filename"]
     assert rows[1] == {
-        "accessport": "200GE1/0/1:2",
+        "accessport": SECOND,
         "serverIP": None,
         "nicname": None,
-        "portname": "200GE1/0/1:2",
+        "portname": SECOND,
         "switchIP": None,
-        "switchname": "Leaf-1",
-        "sysname": "GPU-2",
+        "switchname": LEAF,
+        "sysname": "NH-GPU-2",
         "sheet_row": 3,
         "filename": str(path),
     }
     nics, _ = rows_of(file, "gpu_nics")
-    assert list(nics[0].values())[:4] == ["10.2.0.1", "mlx5_2", "ens10np0", 2]
+    assert list(nics[0].values())[:4] == ["10.107.254.1", "mlx5_2", "ens10np0", 2]
 
 
 def test_columns_are_found_by_name(write_book: WriteBook, raw_file: MakeFile) -> None:
@@ -181,7 +182,7 @@ def test_columns_are_found_by_name(write_book: WriteBook, raw_file: MakeFile) ->
         "switch IP",
         "SERVER_IP",
     ]
-    nics = [["nic_name 2", "server IP", "NIC NAME 1"], ["ens10np0", "10.2.0.1", "mlx5_2"]]
+    nics = [["nic_name 2", "server IP", "NIC NAME 1"], ["ens10np0", "10.107.254.1", "mlx5_2"]]
     path = write_book({"Cluster_Topology": shuffled, "server NIC info": nics})
     file = WORKBOOK.inspect(raw_file(path))
     assert (file.status, file.reason) == (READ, "columns ignored: note")
@@ -241,36 +242,136 @@ def test_an_empty_sheet_is_said_to_be(write_book: WriteBook, raw_file: MakeFile)
 # Cells
 
 
-def test_cells_become_text_and_blanks_null(write_book: WriteBook, raw_file: MakeFile) -> None:
-    nics = [
+def test_cells_become_text_without_the_blanks_around_it(write_book: WriteBook, raw_file: MakeFile) -> None:
+    topology = [
         [],
-        *NICS[:1],
-        [12.0, 7, 1.5],
-        ["x ", "  ", None],
+        TOPOLOGY[0],
+        [f" {FIRST} ", "\t", "ens10np0 ", None, " ", LEAF, "NH-GPU-1\n"],
         [],
         [" ", None, "\t"],
-        [True, 1.826184052268872e16, "y"],
+        TOPOLOGY[2],
     ]
-    file = WORKBOOK.inspect(raw_file(write_book({"GPU NIC info": nics, "cluster topology": TOPOLOGY})))
-    rows, rejected = rows_of(file, "gpu_nics")
+    file = WORKBOOK.inspect(raw_file(write_book({"cluster topology": topology, "GPU NIC info": NICS})))
+    rows, rejected = rows_of(file, "cluster_topology")
     assert not rejected
-    assert [list(row.values())[:4] for row in rows] == [
-        ["12", "7", "1.5", 3],
-        ["x ", None, None, 4],
-        ["TRUE", "18261840522688720", "y", 7],
+    assert [list(row.values())[:8] for row in rows] == [
+        [FIRST, None, "ens10np0", None, None, LEAF, "NH-GPU-1", 3],
+        [SECOND, None, None, SECOND, None, LEAF, "NH-GPU-2", 6],
     ]
 
 
-def test_rows_that_identify_nothing_are_rejected(write_book: WriteBook, raw_file: MakeFile) -> None:
-    topology = [*TOPOLOGY, [None, None, "ens10np0", None, "10.1.0.1", "Leaf-1", None], TOPOLOGY[1]]
-    nics = [*NICS, [None, "mlx5_3", "ens11np0"]]
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(12.0, "12"), (7, "7"), (1.5, "1.5"), (True, "TRUE"), (1.826184052268872e16, "18261840522688720"), ("\t", None)],
+)
+def test_numbers_are_written_as_they_would_be_typed(value: object, text: str | None) -> None:
+    assert xlsx.cell_text(value) == text
+
+
+ODD_TOPOLOGY: dict[str, tuple[int, object, str]] = {
+    "an address that is none": (1, "n/a", "serverIP is 'n/a', not like 10.107.222.1"),
+    "an octet too large": (1, "10.107.222.256", "serverIP is '10.107.222.256', not like"),
+    "a switch's address that is none": (4, "-", "switchIP is '-', not like 10.107.208.111"),
+    "a server without number": (6, "NH-DC-NM129-A01-28U", "sysname is 'NH-DC-NM129-A01-28U', not like"),
+    "a server with too large a number": (6, "GPU-1234567890", "sysname is 'GPU-1234567890', not like"),
+    "a server's number with a zero before it": (6, "NH-GPU-01", "sysname is 'NH-GPU-01', not like"),
+    "no server": (6, None, "sysname is blank"),
+    "a switch that is no leaf": (5, "core-router", "switchname is 'core-router', not like"),
+    "a spine": (5, "NH-ROCE-spine-1.GPU", "switchname is 'NH-ROCE-spine-1.GPU', not like"),
+    "no switch": (5, None, "switchname is blank"),
+    "a port of another kind": (0, "HundredGigE1/0/1", "accessport is 'HundredGigE1/0/1', not like"),
+    "a short name of a port": (0, "200GE1/0/1:1", "accessport is '200GE1/0/1:1', not like"),
+    "SQL for a port": (0, "'; DROP TABLE x; --", 'accessport is "\'; DROP TABLE x; --", not like'),
+    "a number for a port": (0, 7, "accessport is '7', not like"),
+    "no port": (0, " ", "accessport is blank"),
+    "another port beside it": (3, SECOND, f"accessport {FIRST} and portname {SECOND} differ"),
+    "a NIC that is none": (2, "n/a", "nicname is 'n/a', not like ens10np0"),
+}
+
+
+@pytest.mark.parametrize("case", ODD_TOPOLOGY)
+def test_a_row_with_an_odd_cell_is_rejected_and_the_others_are_read(
+    write_book: WriteBook, raw_file: MakeFile, case: str
+) -> None:
+    column, value, reason = ODD_TOPOLOGY[case]
+    odd = [*TOPOLOGY[1]]
+    odd[column] = value
+    topology = [TOPOLOGY[0], odd, TOPOLOGY[2]]
+    file = WORKBOOK.inspect(raw_file(write_book({"cluster topology": topology, "GPU NIC info": NICS})))
+    rows, (rejected,) = rows_of(file, "cluster_topology")
+    assert [row["sheet_row"] for row in rows] == [3]
+    assert (rejected.file, rejected.line) == ("cluster/cluster.xlsx", 2)
+    assert rejected.reason.startswith(reason)
+    assert LEAF in rejected.text or column == 5
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        (["n/a", "mlx5_2", "ens10np0"], "GPU IP is 'n/a', not like 10.107.254.1 to .240, or 10.107.255.1 to .255"),
+        (["10.107.253.1", "mlx5_2", "ens10np0"], "GPU IP is '10.107.253.1', not like"),
+        (["10.107.254.241", "mlx5_2", "ens10np0"], "GPU IP is '10.107.254.241', not like"),
+        (["10.107.255.0", "mlx5_2", "ens10np0"], "GPU IP is '10.107.255.0', not like"),
+        ([None, "mlx5_3", "ens11np0"], "GPU IP is blank"),
+        (["10.107.254.2", None, "ens10np0"], "NIC name1 is blank"),
+        (["10.107.254.2", "eth0", "ens10np0"], "NIC name1 is 'eth0', not like mlx5_2"),
+        (["10.107.254.2", "mlx5_2", None], "NIC name 2 is blank"),
+    ],
+)
+def test_an_odd_row_of_nics_is_rejected(
+    write_book: WriteBook, raw_file: MakeFile, row: list[object], reason: str
+) -> None:
+    file = WORKBOOK.inspect(raw_file(write_book({**BOOK, "GPU NIC info": [NICS[0], row, NICS[1]]})))
+    rows, rejected = rows_of(file, "gpu_nics")
+    assert [one["sheet_row"] for one in rows] == [3]
+    assert [(one.line, one.reason.startswith(reason)) for one in rejected] == [(2, True)], rejected
+
+
+@pytest.mark.parametrize(
+    "address", ["10.107.254.1", "10.107.254.99", "10.107.254.240", "10.107.255.1", "10.107.255.255"]
+)
+def test_addresses_of_servers_are_read(write_book: WriteBook, raw_file: MakeFile, address: str) -> None:
+    file = WORKBOOK.inspect(raw_file(write_book({**BOOK, "GPU NIC info": [NICS[0], [address, "mlx5_2", "ens10np0"]]})))
+    assert rows_of(file, "gpu_nics")[1] == []
+
+
+def test_of_doubled_rows_the_first_counts(write_book: WriteBook, raw_file: MakeFile) -> None:
+    topology = [
+        *TOPOLOGY,
+        TOPOLOGY[1],
+        [FIRST, None, None, FIRST, None, "elsewhere-Leaf-1", "NH-GPU-3"],
+        ["TwoHundredGigE1/0/2:1", None, "ens10np0", None, None, LEAF, "NH-GPU-1"],
+        ["TwoHundredGigE1/0/2:2", None, None, None, None, LEAF, "NH-GPU-2"],  # a second nameless NIC is no double
+    ]
+    nics = [*NICS, NICS[1], ["10.107.254.1", "mlx5_2", "ens11np0"], ["10.107.254.1", "mlx5_3", "ens10np0"]]
     file = WORKBOOK.inspect(raw_file(write_book({"cluster topology": topology, "GPU NIC info": nics})))
     rows, rejected = rows_of(file, "cluster_topology")
-    assert [row["sheet_row"] for row in rows] == [2, 3, 5]
-    assert rejected == [
-        Rejected("cluster/cluster.xlsx", 4, "names neither a port nor a server", ",,ens10np0,,10.1.0.1,Leaf-1")
+    assert [row["sheet_row"] for row in rows] == [2, 3, 7]
+    assert [(one.line, one.reason) for one in rejected] == [
+        (4, f"the port Leaf-1 {FIRST} stands in row 2 already"),
+        (5, f"the port Leaf-1 {FIRST} stands in row 2 already"),
+        (6, "the NIC GPU-1 ens10np0 stands in row 2 already"),
     ]
-    assert [one.reason for one in rows_of(file, "gpu_nics")[1]] == ["names no server"]
+    rows, rejected = rows_of(file, "gpu_nics")
+    assert [row["sheet_row"] for row in rows] == [2]
+    assert [(one.line, one.reason) for one in rejected] == [
+        (3, "the adapter 10.107.254.1 mlx5_2 stands in row 2 already"),
+        (4, "the adapter 10.107.254.1 mlx5_2 stands in row 2 already"),
+        (5, "the NIC 10.107.254.1 ens10np0 stands in row 2 already"),
+    ]
+
+
+def test_the_same_workbook_under_two_names_is_read_once(write_book: WriteBook, raw_file: MakeFile) -> None:
+    first = raw_file(write_book(BOOK)).but(status=READ, cluster="cluster", digest="d1")
+    copy = raw_file(write_book(BOOK, "cluster (1).xlsx")).but(status=READ, cluster="cluster", digest="d1")
+    rejected: list[Rejected] = []
+    assert len(list(WORKBOOK.read([first, copy], "gpu_nics", rejected))) == 1
+    assert rejected == [Rejected("cluster/cluster (1).xlsx", 1, "not read: the same file as cluster/cluster.xlsx", "")]
+    other = copy.but(digest="d2")
+    with pytest.raises(DataError, match="two different workbooks of cluster have the sheet 'GPU NIC info'"):
+        list(WORKBOOK.read([first, other], "gpu_nics", rejected))
+    elsewhere = copy.but(cluster="another")
+    assert len(list(WORKBOOK.read([first, elsewhere], "gpu_nics", rejected))) == 2
 
 
 def test_formulas_count_with_their_stored_value_or_not_at_all(
@@ -278,9 +379,9 @@ def test_formulas_count_with_their_stored_value_or_not_at_all(
 ) -> None:
     nics = [
         *NICS,
-        ["10.2.0.2", "=1+1", "ens11np0"],
-        ["10.2.0.3", '="mlx5_"&3', "ens18np0"],
-        ["10.2.0.4", "#N/A", None],
+        ["10.107.254.2", "=1+1", "ens11np0"],
+        ["10.107.254.3", '="mlx5_"&3', "ens18np0"],
+        ["10.107.254.4", "#N/A", None],
     ]
     path = write_book({"GPU NIC info": nics, "cluster topology": TOPOLOGY})
     swap_part(
@@ -292,8 +393,8 @@ def test_formulas_count_with_their_stored_value_or_not_at_all(
     rows, rejected = rows_of(file, "gpu_nics")
     assert file.status == READ
     assert [(row["gpu_ip"], row["nic_name1"]) for row in rows] == [
-        ("10.2.0.1", "mlx5_2"),
-        ("10.2.0.3", "mlx5_3"),
+        ("10.107.254.1", "mlx5_2"),
+        ("10.107.254.3", "mlx5_3"),
     ]
     assert [(one.line, one.reason) for one in rejected] == [
         (3, "cell B3 holds a formula without a stored value"),
@@ -313,7 +414,7 @@ def test_the_stated_size_of_a_sheet_is_not_believed(
     )
     file = WORKBOOK.inspect(raw_file(path))
     assert file.status == READ
-    assert [row["sysname"] for row in rows_of(file, "cluster_topology")[0]] == ["GPU-1", "GPU-2"]
+    assert [row["sysname"] for row in rows_of(file, "cluster_topology")[0]] == ["NH-GPU-1", "NH-GPU-2"]
 
 
 # Damage and malice
@@ -434,7 +535,7 @@ def test_a_sheet_that_breaks_keeps_the_rows_before(
     swap_part(path, SHEET1, lambda part: part.replace(b'<row r="3"', b'<row r="3" <'))
     file = WORKBOOK.inspect(raw_file(path))
     rows, rejected = rows_of(file, "cluster_topology")
-    assert [row["sysname"] for row in rows] == ["GPU-1"]
+    assert [row["sysname"] for row in rows] == ["NH-GPU-1"]
     assert [one.line for one in rejected] == [3]
     assert "cannot be read from here on" in rejected[0].reason
 
@@ -443,7 +544,7 @@ def test_a_forged_row_number_ends_the_sheet(write_book: WriteBook, raw_file: Mak
     path = write_book(BOOK)
     swap_part(path, SHEET1, lambda part: part.replace(b'<row r="3"', b'<row r="99999999999"'))
     rows, rejected = rows_of(WORKBOOK.inspect(raw_file(path)), "cluster_topology")
-    assert [row["sysname"] for row in rows] == ["GPU-1"]
+    assert [row["sysname"] for row in rows] == ["NH-GPU-1"]
     assert [one.line for one in rejected] == [xlsx.LAST_ROW + 1]
 
 

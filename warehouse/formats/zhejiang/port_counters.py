@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from warehouse.formats import text
 from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, RawRelation, Rejected
+from warehouse.formats.zhejiang.values import PORT_NAME
 
 COLUMNS = {
     "SaveTime": "VARCHAR",
@@ -37,7 +38,7 @@ _FILE_NAME = re.compile(r"^[Ll]eaf-\d+_\d+(_\d+)?\.csv(\.gz|\.zst)?$")
 _HOUR_FOLDER = re.compile(r"^\d{10}$", re.ASCII)
 _SWITCH = re.compile(r"-((?:ST-leaf|Leaf)-\d+)(?:\.|$)", re.ASCII)
 _DEVICE = re.compile(r"[A-Za-z0-9._-]{1,100}")
-_PORT = re.compile(r"(?:TwoHundredGigE|FourHundredGigE|M-GigabitEthernet)\d{1,3}/\d{1,3}/\d{1,3}(:\d{1,3})?", re.ASCII)
+_PORT = re.compile(PORT_NAME, re.ASCII)
 _INTEGER = r"-?\d{1,18}"
 _RATIO = r"-?\d{1,12}(?:\.\d{1,6})?"
 _KINDS = {"BIGINT": re.compile(_INTEGER, re.ASCII), "DOUBLE": re.compile(_RATIO, re.ASCII)}

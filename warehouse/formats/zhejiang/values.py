@@ -15,6 +15,9 @@ CHINA = timezone(timedelta(hours=8))
 
 BIGINT_MAX = 2**63 - 1
 
+PORT_NAME = r"(?:TwoHundredGigE|FourHundredGigE|M-GigabitEthernet)\d{1,3}/\d{1,3}/\d{1,3}(?::\d{1,3})?"
+"""The full names of ports whose class and line rate models know."""
+
 _TIME = re.compile(
     r"""
     (?P<year>[0-9]{4}) (?P<mark>[-/]) (?P<month>[0-9]{1,2}) (?P=mark) (?P<day>[0-9]{1,2})

@@ -1,11 +1,13 @@
 """The topology workbook `<cluster>.xlsx`: which NIC hangs on which leaf port, and what its NICs are called.
 
 Docs: docs/formats/workbook.md. Two sheets, two relations, no join: they share no address. Nothing is filled
-in or repaired here; gaps and contradictions are for the models to say.
+in or repaired here. A row whose cells do not have the published forms, or that says again what stands in a row
+above, is rejected with its number; other gaps and contradictions are for the models to say.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,10 +16,26 @@ from warehouse.errors import DataError, Place
 from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, RawRelation, Rejected
 from warehouse.formats.zhejiang import xlsx
 from warehouse.formats.zhejiang.headers import Columns, Row, ignored_columns
+from warehouse.formats.zhejiang.values import PORT_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
+
+
+class _Form(NamedTuple):
+    """What a cell must look like; the whole of it must match. A group `name` is what counts of it."""
+
+    pattern: re.Pattern[str]
+    like: str
+    may_be_blank: bool = False
+
+
+class _Once(NamedTuple):
+    """What no two rows of a sheet may share; a row where a part of it is blank shares it with none."""
+
+    what: str
+    columns: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -26,12 +44,48 @@ class _Sheet:
     titles: tuple[str, ...]
     """How the sheet may be called, the published name first."""
     columns: Columns
-    identifying: tuple[str, ...]
-    """A row that has none of these says nothing."""
-    anonymous: str
-    """Why such a row is rejected."""
+    forms: Mapping[str, _Form]
+    once: tuple[_Once, ...]
+    same: tuple[str, ...] = ()
+    """Columns that name one thing."""
+
+    def problem(self, row: Row, seen: dict[tuple[str, ...], int]) -> str | None:
+        """Say why a row cannot be used, or remember what it is about and give None."""
+        if row.problem:
+            return row.problem
+        names: dict[str, str] = {}
+        for column, form in self.forms.items():
+            value, header = row.values[column], self.columns[column][0]
+            if value is None:
+                if not form.may_be_blank:
+                    return f"{header} is blank"
+                continue
+            found = form.pattern.fullmatch(value)
+            if found is None:
+                return f"{header} is {value[:60]!r}, not like {form.like}"
+            names[column] = found.groupdict().get("name", value)
+        if len({names[column] for column in self.same if column in names}) > 1:
+            return " and ".join(f"{column} {names[column]}" for column in self.same) + " differ"
+        keys = [
+            (one.what, *(names[column] for column in one.columns))
+            for one in self.once
+            if names.keys() >= {*one.columns}
+        ]
+        for what, *parts in keys:
+            if (what, *parts) in seen:
+                return f"the {what} {' '.join(parts)} stands in row {seen[what, *parts]} already"
+        seen.update(dict.fromkeys(keys, row.number))
+        return None
 
 
+def _form(pattern: str, like: str, *, may_be_blank: bool = False) -> _Form:
+    return _Form(re.compile(pattern, re.ASCII), like, may_be_blank)
+
+
+_OCTET = r"(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+_ADDRESS = rf"(?:{_OCTET}[.]){{3}}{_OCTET}"
+_PORT = _form(PORT_NAME, "TwoHundredGigE1/0/1:1")
+_NIC = _form(r"[A-Za-z][A-Za-z0-9_.-]{0,14}", "ens10np0")
 _PUBLISHED = ("accessport", "serverIP", "nicname", "portname", "switchIP", "switchname", "sysname")
 
 _SHEETS = {
@@ -45,8 +99,20 @@ _SHEETS = {
             ),
             titles=("cluster topology",),
             columns={name: (name,) for name in _PUBLISHED},
-            identifying=("accessport", "portname", "serverIP", "sysname"),
-            anonymous="names neither a port nor a server",
+            forms={
+                "accessport": _PORT,
+                "portname": _PORT._replace(may_be_blank=True),
+                "serverIP": _form(_ADDRESS, "10.107.222.1", may_be_blank=True),
+                "nicname": _NIC._replace(may_be_blank=True),
+                "switchIP": _form(_ADDRESS, "10.107.208.111", may_be_blank=True),
+                "switchname": _form(
+                    r"(?:[A-Za-z0-9._-]*-)?(?P<name>(?:ST-leaf|Leaf)-[0-9]{1,4})(?:[.][A-Za-z0-9._-]*)?",
+                    "NH-DC-NM129-B03-ROCE-Leaf-1.GPU.S9825",
+                ),
+                "sysname": _form(r".*(?P<name>GPU-[1-9][0-9]{0,5})", "NH-DC-NM129-A01-28U-GPU-1"),
+            },
+            once=(_Once("port", ("switchname", "accessport")), _Once("NIC", ("sysname", "nicname"))),
+            same=("accessport", "portname"),
         ),
         _Sheet(
             RawRelation(
@@ -57,11 +123,19 @@ _SHEETS = {
             titles=("GPU NIC info", "server NIC info"),
             columns={
                 "gpu_ip": ("GPU IP", "server IP"),
-                "nic_name1": ("NIC name 1",),
+                "nic_name1": ("NIC name1",),
                 "nic_name2": ("NIC name 2",),
             },
-            identifying=("gpu_ip",),
-            anonymous="names no server",
+            forms={
+                # GPU-n is 10.107.254.n, GPU-(240 + n) is 10.107.255.n: no number has two addresses
+                "gpu_ip": _form(
+                    r"10[.]107[.](?:254[.](?:240|2[0-3][0-9]|1[0-9]{2}|[1-9][0-9]?)|255[.](?!0)" + _OCTET + ")",
+                    "10.107.254.1 to .240, or 10.107.255.1 to .255",
+                ),
+                "nic_name1": _form(r"mlx5_[0-9]{1,3}", "mlx5_2"),
+                "nic_name2": _NIC,
+            },
+            once=(_Once("adapter", ("gpu_ip", "nic_name1")), _Once("NIC", ("gpu_ip", "nic_name2"))),
         ),
     )
 }
@@ -71,7 +145,7 @@ class TopologyWorkbook:
     """The format `zhejiang.workbook`."""
 
     name = "zhejiang.workbook"
-    version = 1
+    version = 2
     relations: Sequence[RawRelation] = tuple(sheet.relation for sheet in _SHEETS.values())
 
     def claims(self, path: Path) -> bool:
@@ -101,27 +175,33 @@ class TopologyWorkbook:
         Raises
         ------
         DataError
-            When a file cannot be opened, or is no longer what it was when it was inspected.
+            When a file cannot be opened, is no longer what it was when it was inspected, or has a sheet that
+            another workbook of its cluster has, too.
         """
         sheet = _SHEETS[relation]
+        holders: dict[str | None, RawFile] = {}
         for file in files:
-            try:
-                now = file.path.stat()
-            except OSError as error:
-                raise DataError(f"cannot be read: {error.strerror}", place=Place(file.path)) from error
-            table = _tables(file.path, now.st_size, now.st_mtime_ns)[relation]
-            if table.problem:
-                if file.status == READ:
-                    raise DataError(f"changed while it was read: {table.problem}", place=Place(file.path))
+            table = _table(file, relation)
+            if table is None:
                 continue
+            first = holders.setdefault(file.cluster, file)
+            if first is not file and first.digest == file.digest:
+                reject.append(Rejected(file.release_path, 1, f"not read: the same file as {first.release_path}", ""))
+                continue
+            if first is not file:
+                raise DataError(
+                    f"two different workbooks of {file.cluster} have the sheet {table.title!r}",
+                    details=[f"  {first.path}", f"  {file.path}"],
+                    hint="Keep one of them: move the other out of the data folders.",
+                )
+            seen: dict[tuple[str, ...], int] = {}
             for row in table.rows:
-                problem = row.problem
-                if problem is None and not any(row.values[name] for name in sheet.identifying):
-                    problem = sheet.anonymous
+                stripped = {name: value and value.strip() for name, value in row.values.items()}
+                problem = sheet.problem(row._replace(values=stripped), seen)
                 if problem:
                     reject.append(Rejected(file.release_path, row.number, problem, row.text))
                 else:
-                    yield {**row.values, "sheet_row": row.number, "filename": str(file.read_path)}
+                    yield {**stripped, "sheet_row": row.number, "filename": str(file.read_path)}
 
 
 class _Table(NamedTuple):
@@ -131,6 +211,18 @@ class _Table(NamedTuple):
     problem: str | None
     ignored: tuple[str, ...]
     rows: tuple[Row, ...]
+
+
+def _table(file: RawFile, relation: str) -> _Table | None:
+    """Read a sheet of a file; None where the file has only the other one."""
+    try:
+        now = file.path.stat()
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror}", place=Place(file.path)) from error
+    table = _tables(file.path, now.st_size, now.st_mtime_ns)[relation]
+    if table.problem and file.status == READ:
+        raise DataError(f"changed while it was read: {table.problem}", place=Place(file.path))
+    return None if table.problem else table
 
 
 @lru_cache(maxsize=2)

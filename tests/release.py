@@ -1,0 +1,95 @@
+"""A release of five ports of its own, for tests that spoil it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import warehouse
+from tests.conftest import Said, call
+
+LEAF = "NH-DC-NM129-B03-ROCE-Leaf-1_GPU_S9825"
+STORAGE = "NH-DC-NM224-J05-ROCE-ST-leaf-1_GPU_S9825"
+HOUR = "2024052400"
+PORTS = {LEAF: ("Leaf-1_0", "Leaf-1_1_1", "Leaf-1_33"), STORAGE: ("leaf-1_0", "leaf-1_55")}
+HEADER = b"SaveTime,SaveTimeUTC,DeviceName,PortName,InPkts,InOctets,OutPkts,OutOctets,InRatio,OutRatio"
+Rows = list[tuple[object, ...]]
+Spoil = Callable[[list[bytes]], list[bytes]]
+"""Lines of a CSV, the header first and each with its newline, to the lines that are there instead."""
+
+
+class Release:
+    """A small release, its target, and the commands that are tried on them."""
+
+    def __init__(self, base: Path) -> None:
+        self.base = base
+        self.root = base / "release"
+        self.cluster = self.root / "cluster"
+        self.hour = self.cluster / "trafficinfo" / HOUR
+        self.access = self.hour / LEAF / "Leaf-1_1_1.csv"
+        self.uplink = self.hour / LEAF / "Leaf-1_33.csv"
+        self.workbook = self.cluster / "cluster.xlsx"
+        self.target = base / "target"
+
+    def build(self, *options: str | Path, data: Path | None = None) -> Said:
+        return call("build", "-d", data or self.root, "-t", self.target, *options, cwd=self.base)
+
+    def doctor(self, data: Path | None = None) -> Said:
+        return call("doctor", "--all", "-d", data or self.root, "-t", self.target, cwd=self.base)
+
+    def ask(self, sql: str) -> Rows:
+        with warehouse.open(self.target) as connection:
+            return connection.execute(sql).fetchall()
+
+    def listed(self, path: Path) -> tuple[object, ...]:
+        """(status, reason) of a file in `raw.files`."""
+        (row,) = self.ask(f"SELECT status, reason FROM raw.files WHERE path = '{path}'")
+        return row
+
+    def rows(self) -> Rows:
+        """What the warehouse says of the ports."""
+        return self.ask("SELECT switch, port, polls, in_bytes, out_bytes FROM metrics.port_hour ORDER BY ALL")
+
+    def access_rows(self) -> int:
+        """How many rows of the 200G port are in."""
+        ((count,),) = self.ask("SELECT count(*) FROM staging.port_counters WHERE port = 'TwoHundredGigE1/0/1:1'")
+        assert isinstance(count, int)
+        return count
+
+    def state(self) -> Rows:
+        """What a reader of the warehouse sees: which build it is, and what it says."""
+        return self.ask("SELECT build_id, published_utc::VARCHAR FROM meta.build") + self.rows()
+
+
+def lay_out(sample: Path, base: Path) -> Release:
+    found = Release(base)
+    cluster = sample / "zhejiang" / "cluster_sample"
+    for switch, ports in PORTS.items():
+        (found.hour / switch).mkdir(parents=True)
+        for port in ports:
+            shutil.copy(cluster / "trafficinfo" / HOUR / switch / f"{port}.csv", found.hour / switch)
+    shutil.copy(cluster / "cluster_sample.xlsx", found.workbook)
+    return found
+
+
+def spoil(path: Path, change: Spoil) -> int:
+    """Change the lines of a CSV; returns how many rows it had."""
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(change(list(lines))))
+    return len(lines) - 1
+
+
+def done(said: Said) -> Said:
+    assert said.status == 0, said
+    return said
+
+
+def fails(said: Said, *words: str, status: int = 2) -> None:
+    """The command ended with this status and one sentence that holds these words."""
+    assert said.status == status, said
+    assert said.out == ""
+    assert said.err.count("error: ") == 1
+    told = said.err[said.err.index("error: ") :]
+    for word in words:
+        assert word in told

@@ -1,0 +1,118 @@
+"""Odd rows of the topology workbook: each is rejected with its sheet row, and the build goes on without it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import openpyxl
+import pytest
+
+from tests.release import Release, done, fails
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TOPOLOGY, NICS = "cluster topology", "GPU NIC info"
+Change = tuple[str, int, int, object]
+"""Sheet, row, column from 1, and the value that stands there instead."""
+
+ODD: dict[str, tuple[Change, str]] = {
+    "an address that is none": ((TOPOLOGY, 5, 2, "n/a"), "serverIP is 'n/a', not like 10.107.222.1"),
+    "a server without number": ((TOPOLOGY, 5, 7, "storage-a"), "sysname is 'storage-a', not like"),
+    "a switch that is no leaf": ((TOPOLOGY, 5, 6, "core"), "switchname is 'core', not like"),
+    "a port of another kind": ((TOPOLOGY, 5, 1, "eth0"), "accessport is 'eth0', not like TwoHundredGigE1/0/1:1"),
+    "a server's address that is none": ((NICS, 5, 1, "10.107.254"), "GPU IP is '10.107.254', not like"),
+    "a NIC without adapter": ((NICS, 5, 2, None), "NIC name1 is blank"),
+}
+
+
+def change(path: Path, *changes: Change) -> None:
+    book = openpyxl.load_workbook(path)
+    for sheet, row, column, value in changes:
+        book[sheet].cell(row, column).value = value
+    book.save(path)
+    book.close()
+
+
+@pytest.mark.parametrize("case", ODD)
+def test_an_odd_row_is_left_out_with_its_number_and_the_others_are_in(published: Release, case: str) -> None:
+    (sheet, row, column, value), reason = ODD[case]
+    relation = "cluster_topology" if sheet == TOPOLOGY else "gpu_nics"
+    ((before,),) = published.ask(f"SELECT count(*) FROM staging.{relation}")
+    change(published.workbook, (sheet, row, column, value))
+    done(published.build())
+    ((file, line, why),) = published.ask("SELECT file, line, reason FROM staging.rejected_rows")
+    assert (file, line) == ("cluster/cluster.xlsx", row)
+    assert str(why).startswith(reason)
+    assert published.ask(f"SELECT count(*), count(*) FILTER (WHERE sheet_row = {row}) FROM staging.{relation}") == [
+        (int(str(before)) - 1, 0)
+    ]
+    assert "1 line could not be read" in published.doctor().out
+
+
+def test_doubled_rows_change_nothing(published: Release) -> None:
+    before = published.ask("SELECT * FROM topology.nic_ports ORDER BY ALL")
+    book = openpyxl.load_workbook(published.workbook)
+    for sheet in book.worksheets:
+        for row in list(sheet.iter_rows(min_row=2, max_row=4, values_only=True)):
+            sheet.append(row)
+    book.save(published.workbook)
+    done(published.build())
+    assert published.ask("SELECT * FROM topology.nic_ports ORDER BY ALL") == before
+    assert published.ask(
+        "SELECT count(*), bool_and(reason LIKE '% stands in row % already') FROM staging.rejected_rows"
+    ) == [(6, True)]
+
+
+def test_a_nameless_row_is_not_given_a_name_that_its_server_has_already(published: Release) -> None:
+    """A server's row on a second port of one leaf: the rail order would name both alike."""
+    book = openpyxl.load_workbook(published.workbook)
+    sheet = book[TOPOLOGY]
+    row = next(row for row in sheet.iter_rows(min_row=2, values_only=True) if row[2])
+    free = "TwoHundredGigE1/0/30:2"
+    sheet.append([free, None, None, free, None, row[5], row[6]])
+    book.save(published.workbook)
+    server = str(row[6]).rpartition("-GPU-")[2]
+    asked = f"SELECT * FROM topology.nic_ports WHERE server = 'GPU-{server}' ORDER BY ALL"
+    before = published.ask(asked)
+    done(published.build())
+    assert published.ask("SELECT count(*) FROM staging.rejected_rows") == [(0,)]
+    assert published.ask(asked) == before
+
+
+def test_a_copy_of_the_workbook_is_not_read_twice(published: Release) -> None:
+    before = published.ask("SELECT * FROM topology.nic_ports ORDER BY ALL")
+    copy = published.workbook.with_name("cluster (1).xlsx")
+    copy.write_bytes(published.workbook.read_bytes())
+    done(published.build())
+    assert published.ask("SELECT * FROM topology.nic_ports ORDER BY ALL") == before
+    assert published.ask("SELECT DISTINCT file, line, reason FROM staging.rejected_rows") == [
+        ("cluster/cluster.xlsx", 1, "not read: the same file as cluster/cluster (1).xlsx")
+    ]
+
+
+def test_two_workbooks_that_differ_are_an_error_that_names_both(published: Release) -> None:
+    before = published.state()
+    copy = published.workbook.with_name("newer.xlsx")
+    copy.write_bytes(published.workbook.read_bytes())
+    change(copy, (TOPOLOGY, 5, 2, "10.107.222.9"))
+    fails(
+        published.build(),
+        "two different workbooks of cluster have the sheet 'cluster topology'",
+        str(copy),
+        str(published.workbook),
+    )
+    assert published.state() == before
+
+
+def test_groups_of_one_base_make_no_suspects(published: Release) -> None:
+    """With the addresses of a second group wrong throughout, two groups claim the same numbers."""
+    book = openpyxl.load_workbook(published.workbook)
+    sheet = book[TOPOLOGY]
+    for row in sheet.iter_rows(min_row=2):
+        server, address = int(str(row[6].value).rpartition("-")[2]), str(row[1].value)
+        row[1].value = f"{address.rpartition('.')[0]}.{min(server, 255)}" if row[1].value else None
+    book.save(published.workbook)
+    done(published.build())
+    assert published.ask("SELECT count(DISTINCT base), count(*) > 1 FROM topology.leaf_groups") == [(1, True)]
+    assert published.ask("SELECT count(*) FROM metrics.suspect_links WHERE kind = 'server_in_other_group'") == [(0,)]
