@@ -111,6 +111,7 @@ WRONG = {
     ("grain: [a]", "grain: [a]\npartition: b"): ":4:1: `b` of the grain or partition is not among the columns",
     ("grain: [a]", "grain: [a]\nmaterialize: never"): ":4:1: `materialize` is table or view",
     ("grain: [a]", "grain: [a]\nkernel: none"): ":4:1: no kernel none",
+    ("grain: [a]", "grain: [a]\npresorted: no"): ":4:1: `presorted` is true or left out",
     ("grain: [a]", "grain: [a]\nchecks: a > 0"): ":4:1: a list is expected here: lines that start with `- `",
     ("grain: [a]", "grain: [a]\nchecks:\n  - {x: y, z: 1}"): ":5:5: a check is one line: a condition, or",
     ("columns:\n  a: BIGINT\n", ""): ":1: `columns` lists each column as `name: TYPE [unit] meaning`",

@@ -157,6 +157,24 @@ def test_rows_are_written_in_the_order_of_the_grain_whatever_the_select_gives(ti
     assert tiny.ask(f"SELECT port FROM read_parquet('{part}')") == [("eth0",), ("eth1",), ("eth2",)]
 
 
+@pytest.mark.parametrize("rows", [("eth0,10", "eth1,40", "eth2,5"), ("eth2,5", "eth0,10", "eth1,40")])
+def test_rows_that_are_said_to_come_in_order_are_sorted_if_they_do_not(tiny: Tiny, rows: tuple[str, ...]) -> None:
+    tiny.reference("speeds", COLUMNS, *rows)
+    tiny.model("staging.ports", "SELECT port, speed FROM reference.speeds", COLUMNS, "presorted: true")
+    tiny.made()
+    (part,) = (tiny.target / "parts" / "staging.ports").rglob("*.parquet")
+    assert tiny.ask(f"SELECT port, speed FROM read_parquet('{part}')") == [("eth0", 10), ("eth1", 40), ("eth2", 5)]
+    assert tiny.made() == set()
+
+
+def test_a_doubled_row_is_found_where_rows_are_said_to_come_in_order(tiny: Tiny) -> None:
+    tiny.reference("speeds", COLUMNS, "eth2,5", "eth0,10", "eth2,40")
+    tiny.model("staging.ports", "SELECT port, speed FROM reference.speeds", COLUMNS, "presorted: true")
+    said = tiny.build()
+    assert said.status == 1
+    assert "grain (port) is not unique" in said.err
+
+
 def test_a_view_is_no_part_and_sees_new_rows_of_what_it_reads(tiny: Tiny) -> None:
     tiny.model("topology.fast", "SELECT port, speed FROM staging.ports WHERE speed > 20", COLUMNS, "materialize: view")
     tiny.model("metrics.total", "SELECT 'all' AS port, sum(speed) AS speed FROM topology.fast", COLUMNS)

@@ -14,7 +14,7 @@ from warehouse.plan import Key, Plan
 from warehouse.project import Project, Reference
 from warehouse.store import ALL, Part
 
-RECIPE = 2
+RECIPE = 3
 """Raised when the same SELECT would be written as other bytes: it is part of every fingerprint."""
 
 
@@ -56,6 +56,7 @@ class Inputs:
             "columns": [[column.name, column.type] for column in node.model.columns],
             "grain": list(node.model.grain),
             "kernel": self._kernel_mark(node.model),
+            "presorted": node.model.presorted,
             "inputs": reads,
         }
         return said | ({"once": uuid.uuid4().hex} if node.volatile else {})

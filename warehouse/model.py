@@ -17,7 +17,7 @@ from warehouse import kernels
 from warehouse.errors import ModelError, Place, nearest_hint
 
 LAYERS = ("staging", "topology", "metrics")
-KEYS = ("about", "partition", "grain", "columns", "checks", "sources", "materialize", "kernel")
+KEYS = ("about", "partition", "grain", "columns", "checks", "sources", "materialize", "kernel", "presorted")
 PYTHON_KEYS = ("about", "partition", "reads", "grain", "columns", "checks", "sources")
 TYPES = frozenset({"BIGINT", "INTEGER", "SMALLINT", "DOUBLE", "VARCHAR", "BOOLEAN", "TIMESTAMP", "DATE", "VARCHAR[]"})
 _COLUMN = re.compile(r"^(?P<type>[A-Z]+(?:\(\d+, ?\d+\))?(?:\[\])?)(?:\s+\[(?P<unit>[^\]]+)\])?(?:\s+(?P<about>.+))?$")
@@ -70,6 +70,8 @@ class Model:
     """A kernel of `warehouse.kernels` that gives the same rows as the SELECT."""
     reads: Mapping[str, Place] = field(default_factory=dict)
     """What a Python model is given, and where it says so; a SELECT says it itself."""
+    presorted: bool = False
+    """Whether rows come in the order of the grain, so that they are sorted only if they did not after all."""
     checks: tuple[Check, ...] = ()
     sources: str = ""
     shown_path: str = field(default="", compare=False)
@@ -140,6 +142,7 @@ def read_model(path: Path, project: Path) -> Model:
         materialize=_text(values, "materialize", shown) or "table",
         kernel=_text(values, "kernel", shown) or None,
         reads=_reads(values.get("reads"), shown),
+        presorted=_text(values, "presorted", shown) == "true",
         checks=tuple(_check(item, shown) for item in _items(values.get("checks"), shown)),
         sources=_text(values, "sources", shown),
         shown_path=shown,
@@ -336,3 +339,5 @@ def _validate(model: Model, values: Mapping[str, Value]) -> None:
         raise ModelError(f"no kernel {model.kernel}", place=place("kernel"), hint=hint)
     if model.materialize not in ("table", "view"):
         raise ModelError("`materialize` is table or view", place=place("materialize"))
+    if "presorted" in values and _text(values, "presorted", model.shown_path) != "true":
+        raise ModelError("`presorted` is true or left out", place=place("presorted"))

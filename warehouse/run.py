@@ -172,17 +172,27 @@ class Run:
                 return part
         try:
             if part is None or self._unchecked(key, node, part):
-                with self._engine.scratch(self.inputs.sources(key)) as scratch:
-                    if part is None:
-                        part = self._store.write(
+                sources = self.inputs.sources(key)
+                presorted = node.model.presorted
+                with self._engine.scratch(sources, one_thread=presorted) as scratch:
+
+                    def make(*, sort: bool) -> Part:
+                        return self._store.write(
                             key.model,
                             key.partition,
                             mark,
-                            lambda path: self._write(scratch, node.model, node.sql, path),
+                            lambda path: self._write(scratch, node.model, node.sql, path, sort=sort),
                             {"made_of": {**made_of, "select": node.sql.strip()}},
                         )
+
+                    if part is None:
+                        part = make(sort=not presorted)
                     scratch.add(node.name, Parts(node.model.columns, (part.path,)))
-                    self._check(scratch, key, node, part)
+                    found = run_checks(scratch, node.model, _all_checks(node.model))
+                    if presorted and found[0]:  # of the grain, which ascends in a part
+                        part = make(sort=True)
+                        found = run_checks(scratch, node.model, _all_checks(node.model))
+                    self._note(scratch, key, node, part, found)
             self._outcome.checks[key] = self._noted(key, node, part)
         except EngineError as error:
             raise self._blame(key, node, model_error(node.model, node.sql, error)) from error
@@ -195,7 +205,7 @@ class Run:
         self._reporter.finished(part, seconds, reused)
         return part
 
-    def _write(self, scratch: Scratch, model: Model, sql: str, path: Path) -> int:
+    def _write(self, scratch: Scratch, model: Model, sql: str, path: Path, *, sort: bool) -> int:
         """Write a part in the order of its grain, from the model's function or kernel where it has one."""
         if model.is_python:
             nodes = self._graph.nodes
@@ -203,7 +213,7 @@ class Run:
             return python_model.write(scratch, model, orders, path)
         if model.kernel and self._kernels:
             return scratch.write_arrays(kernel(model.kernel).rows(scratch.arrays), model.columns, path)
-        return scratch.write(Select(sql, model.columns), path, model.grain)
+        return scratch.write(Select(sql, model.columns), path, model.grain if sort else ())
 
     def _blame(self, key: Key, node: Node, error: ModelError) -> Exception:
         """A failure of a model that reads CSV files directly may be the files' fault."""
@@ -225,13 +235,11 @@ class Run:
         noted = self._noted(key, node, part)
         return len(noted) < len(_all_checks(node.model)) or any(one.failures and not one.warn for one in noted)
 
-    def _check(self, scratch: Scratch, key: Key, node: Node, part: Part) -> None:
-        """Run the checks of a part and note their results with it."""
-        checks = _all_checks(node.model)
-        found = run_checks(scratch, node.model, checks)
+    def _note(self, scratch: Scratch, key: Key, node: Node, part: Part, found: Sequence[int]) -> None:
+        """Note the results of a part's checks with it; those that fail end the build."""
         results = [
             CheckResult(check.text, check.warn, failures, self._check_key(check, part.digest, key.partition))
-            for check, failures in zip(checks, found, strict=True)
+            for check, failures in zip(_all_checks(node.model), found, strict=True)
         ]
         self._store.annotate(part, checks=results_to_notes(results))
         failed = next((result for result in results if result.failures and not result.warn), None)

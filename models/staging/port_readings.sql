@@ -2,6 +2,7 @@
 about: Every stored poll of every port, as narrow as it can be kept. Read staging.port_counters for names, times and flags.
 partition: hour_utc
 grain: [file_key, offset_ms]
+presorted: true            # files are read in the order of their keys, and a file is in the order of its polls
 columns:
   file_key: BIGINT [1] the port and hour, see staging.port_files
   hour_utc: TIMESTAMP the hour

@@ -97,6 +97,8 @@ class Scratch(Protocol):
     def write(self, select: Select, path: Path, order: Sequence[str]) -> int:
         """Write the rows, cast to their contract, in this order; their number.
 
+        Without an order they are written as they come, which takes a scratch on one thread.
+
         The bytes depend on the rows alone: not on threads, and not on how the rows came about.
         """
         ...
@@ -136,8 +138,8 @@ class Engine(Protocol):
         """Read a SELECT without running it. Raises EngineError."""
         ...
 
-    def scratch(self, sources: Mapping[str, Source]) -> AbstractContextManager[Scratch]:
-        """A namespace with these relations (`schema.name` -> source)."""
+    def scratch(self, sources: Mapping[str, Source], *, one_thread: bool = False) -> AbstractContextManager[Scratch]:
+        """A namespace with these relations (`schema.name` -> source); on one thread, rows keep their order."""
         ...
 
     def write_rows(self, columns: Mapping[str, str], json_lines: Path, path: Path) -> int:
