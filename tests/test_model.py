@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from warehouse.errors import ModelError
-from warehouse.model import Column, Model, read_model
+from warehouse.intake import FILES_COLUMNS
+from warehouse.model import PARTITIONS, Column, Model, read_model
 
 GOOD = """\
 /* ---
@@ -108,6 +109,10 @@ WRONG = {
     ("grain: [a]", "grain: a"): ":3:1: a list is expected here",
     ("grain: [a]", "grain: [[a]]"): ":3:9: a list of names is expected here",
     ("grain: [a]", "grain: [b]"): ":3:1: `b` of the grain or partition is not among the columns",
+    ("grain: [a]", "grain: [a]\npartition: a"): (
+        ":4:1: `partition` is a column of raw.files that names what a file holds, not a\n"
+        "there are: format, cluster, hour_utc"
+    ),
     ("grain: [a]", "grain: [a]\npartition: b"): ":4:1: `b` of the grain or partition is not among the columns",
     ("grain: [a]", "grain: [a]\nmaterialize: never"): ":4:1: `materialize` is table or view",
     ("grain: [a]", "grain: [a]\nkernel: none"): ":4:1: no kernel none",
@@ -154,3 +159,7 @@ def test_a_file_that_is_no_text_is_an_error_that_names_it(tmp_path: Path) -> Non
     path.write_bytes(b"/* ---\nabout: caf\xe9\n--- */ SELECT 1")
     with pytest.raises(ModelError, match=r"models/metrics/x\.sql: the file is not UTF-8 text"):
         read_model(path, tmp_path)
+
+
+def test_what_a_model_can_be_split_by_is_a_column_of_raw_files() -> None:
+    assert set(PARTITIONS) <= {column.name for column in FILES_COLUMNS}

@@ -44,6 +44,30 @@ def test_nothing_is_made_twice(hours: Tiny) -> None:
     assert hours.made() == set()
 
 
+def test_a_model_can_be_split_by_another_column_of_the_files(hours: Tiny) -> None:
+    """By port: a part sees the files of its port alone, and hours, which another column splits, whole."""
+    hours.file(0, "1,100,2,200,0,0.5").rename(hours.data / "c" / "trafficinfo" / "2024052400" / "x" / "Leaf-1_1_2.csv")
+    hours.file(0, "1,300,2,200,0,0.5")
+    path = hours.data / "c" / "trafficinfo" / "2024052400" / "x" / "Leaf-1_1_2.csv"
+    path.write_text(path.read_text().replace("1/0/1:1", "1/0/1:2"))
+    hours.model(
+        "staging.by_port",
+        "SELECT PortName AS port, sum(InOctets) AS bytes, (SELECT count(*) FROM staging.hour) AS hours\n"
+        "FROM raw.port_counters GROUP BY ALL",
+        {"port": "VARCHAR", "bytes": "BIGINT", "hours": "BIGINT"},
+        "partition: port",
+    )
+    made = {one for one in hours.made() if one.startswith("staging.by_port")}
+    assert made == {f"staging.by_port port=TwoHundredGigE1%2F0%2F1%3A{half}" for half in (1, 2)}
+    assert hours.ask("FROM staging.by_port ORDER BY ALL") == [
+        ("TwoHundredGigE1/0/1:1", 400, 2),
+        ("TwoHundredGigE1/0/1:2", 100, 2),
+    ]
+    hours.file(0, "1,500,2,200,0,0.5")
+    assert "staging.by_port port=TwoHundredGigE1%2F0%2F1%3A1" in hours.made()
+    assert hours.ask("SELECT sum(bytes) FROM staging.by_port") == [(700,)]
+
+
 def test_a_model_is_made_anew_when_its_sql_changes_and_so_is_what_reads_other_rows(tiny: Tiny) -> None:
     tiny.made()
     tiny.model("staging.ports", "SELECT port, speed * 2 AS speed FROM reference.speeds", COLUMNS)

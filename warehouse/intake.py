@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import quote
 
 from warehouse import fingerprint
 from warehouse.digests import Digests
@@ -44,6 +45,7 @@ FILES_COLUMNS = (
     Column("switch", "VARCHAR", None, "the switch whose rows it holds"),
     Column("device", "VARCHAR", None, "that switch's DeviceName"),
     Column("port", "VARCHAR", None, "the port whose rows it holds"),
+    Column("file_group", "VARCHAR", None, "the files that are read together, where not those of an hour"),
     Column("status", "VARCHAR", None, "read, partial, skipped, ignored or unknown"),
     Column("reason", "VARCHAR", None, "why it is not simply read"),
     Column("read_path", "VARCHAR", None, "what is read: the file, or its mended copy"),
@@ -192,7 +194,7 @@ class Intake:
             return ()
         else:
             files = self.inventory.of(one.name for one in self.formats_of(relation))
-        return tuple(file for file in files if partition in (None, partition_of(file)))
+        return tuple(file for file in files if partition is None or in_partition(file, partition))
 
     def feeds(self, relation: str) -> bool:
         """Whether any file, or the runner itself, gives rows of a relation."""
@@ -211,6 +213,7 @@ class Intake:
                 f.switch,
                 f.device,
                 f.port,
+                f.file_group,
                 f.status,
                 f.reason,
                 f.digest,
@@ -292,10 +295,10 @@ class Intake:
         tables = [one for lines in self._table_rejects.values() for one in lines]
         return sorted({*self.inventory.rejected, *tables}, key=lambda one: (one.file, one.line, one.reason))
 
-    def partitions(self, relation: str) -> set[str]:
-        """The partitions that files of a relation belong to."""
+    def partitions(self, relation: str, column: str | None = None) -> set[str]:
+        """The partitions that files of a relation belong to, by a column of `raw.files`, else by their own."""
         files = (file for file in self.files_of(relation, None) if file.is_read)
-        return {value for file in files if (value := partition_of(file))}
+        return {value for file in files if (value := partition_of(file, column))}
 
     def _written(
         self, relation: str, columns: Sequence[Column], rows: Iterable[Mapping[str, object]], engine: Engine
@@ -314,16 +317,39 @@ class Intake:
         return Parts(tuple(columns), (path,))
 
 
-def partition_of(file: RawFile) -> str | None:
-    """The name of the partition that a file belongs to: its hour, `2024-05-23T16`."""
-    return f"{file.hour_utc:%Y-%m-%dT%H}" if file.hour_utc else None
+HOUR = "hour_utc"
+
+
+def partition_of(file: RawFile, column: str | None = None) -> str | None:
+    """The name of the partition that a file belongs to among those by a column of `raw.files`.
+
+    Hours are named as they are, `2024-05-23T16`, all others with their column, `file_group=seren.GPU_UTIL`.
+    Without a column it is the file's hour, or the group that it is read with.
+    """
+    if column is None:
+        return partition_of(file, HOUR) or partition_of(file, "file_group")
+    value = getattr(file, column)
+    if value is None:
+        return None
+    return f"{value:%Y-%m-%dT%H}" if column == HOUR else f"{column}={quote(str(value), safe=' ')}"
+
+
+def column_of(partition: str) -> str:
+    """The column of `raw.files` that a partition is one value of."""
+    column, equals, _ = partition.partition("=")
+    return column if equals else HOUR
+
+
+def in_partition(file: RawFile, partition: str) -> bool:
+    """Whether a file's rows belong to a partition."""
+    return partition_of(file, column_of(partition)) == partition
 
 
 def _in_order(file: RawFile) -> tuple[str, ...]:
     """Files in the order of what they hold, so that rows read one file after another need no sorting."""
     return (
         file.cluster or "",
-        str(file.hour_utc or ""),
+        str(file.hour_utc or file.file_group or ""),
         file.switch or "",
         file.port or "",
         file.release_path,
@@ -347,6 +373,7 @@ def _file_row(file: RawFile) -> dict[str, object]:
         "switch": file.switch,
         "device": file.device,
         "port": file.port,
+        "file_group": file.file_group,
         "status": file.status,
         "reason": file.reason,
         "read_path": str(file.read_path),

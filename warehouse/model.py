@@ -19,6 +19,8 @@ from warehouse.errors import ModelError, Place, nearest_hint
 LAYERS = ("staging", "topology", "metrics")
 KEYS = ("about", "partition", "grain", "columns", "checks", "sources", "materialize", "kernel", "presorted")
 PYTHON_KEYS = ("about", "partition", "reads", "grain", "columns", "checks", "sources")
+PARTITIONS = ("format", "cluster", "hour_utc", "switch", "device", "port", "file_group")
+"""Columns of `raw.files` that a model can be split by."""
 TYPES = frozenset({"BIGINT", "INTEGER", "SMALLINT", "DOUBLE", "VARCHAR", "BOOLEAN", "TIMESTAMP", "DATE", "VARCHAR[]"})
 _COLUMN = re.compile(r"^(?P<type>[A-Z]+(?:\(\d+, ?\d+\))?(?:\[\])?)(?:\s+\[(?P<unit>[^\]]+)\])?(?:\s+(?P<about>.+))?$")
 _DECIMAL = re.compile(r"^DECIMAL\(\d+, ?\d+\)$")
@@ -334,6 +336,12 @@ def _validate(model: Model, values: Mapping[str, Value]) -> None:
                 place=place("grain" if column in model.grain else "partition"),
                 hint=nearest_hint(column, names),
             )
+    if model.partition not in (None, *PARTITIONS):
+        raise ModelError(
+            f"`partition` is a column of raw.files that names what a file holds, not {model.partition}",
+            place=place("partition"),
+            hint=nearest_hint(model.partition or "", PARTITIONS) or f"there are: {', '.join(PARTITIONS)}",
+        )
     if model.kernel is not None and model.kernel not in kernels.NAMES:
         hint = nearest_hint(model.kernel, kernels.NAMES) or f"there are: {', '.join(kernels.NAMES)}"
         raise ModelError(f"no kernel {model.kernel}", place=place("kernel"), hint=hint)

@@ -1,7 +1,8 @@
 """Which parts a build has, and what each one stands on.
 
-A model with `partition` has a part a value; the others have one part, `all`. A view has no part: whoever
-reads it reads what it reads. Nor has a model that must be empty, since no raw file is there of what it needs.
+A model with `partition`, a column of `raw.files`, has a part a value; the others have one part, `all`. A view
+has no part: whoever reads it reads what it reads. Nor has a model that must be empty, since no raw file is there
+of what it needs.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from functools import cached_property
 
 from warehouse.checks import relations_of
 from warehouse.graph import Graph, Node
-from warehouse.intake import Intake
+from warehouse.intake import FILES, Intake, column_of
 from warehouse.store import ALL
 
 
@@ -51,8 +52,7 @@ class Plan:
 
     def is_partitioned(self, name: str) -> bool:
         """Whether a model comes in partitions (a view does when its contract says so)."""
-        node = self.graph.nodes.get(name)
-        return node is not None and node.model.partition is not None
+        return self._column(name) is not None
 
     @cached_property
     def _empty(self) -> frozenset[str]:
@@ -76,14 +76,20 @@ class Plan:
     def _values(self) -> Mapping[str, set[str]]:
         found: dict[str, set[str]] = {}
         for name in self.graph.order:
-            values: set[str] = set()
-            for read in self.graph.nodes[name].reads:
+            column = self.graph.nodes[name].model.partition
+            values: dict[str, set[str]] = {}
+            for read in self.graph.nodes[name].reads if column else ():
                 if read.startswith("raw."):
-                    values |= self.intake.partitions(read)
-                elif self.is_partitioned(read):
-                    values |= found[read]
-            found[name] = values
+                    values[read] = self.intake.partitions(read, column)
+                elif self._column(read) == column:
+                    values[read] = found[read]
+            listed = values.pop(FILES, set())  # lists the files of all relations: it splits what nothing else does
+            found[name] = set().union(*values.values()) if values else listed
         return found
+
+    def _column(self, name: str) -> str | None:
+        node = self.graph.nodes.get(name)
+        return node.model.partition if node else None
 
     def needs(self, key: Key) -> set[Key]:
         """The parts that must be there before this one is made, or before its checks can run."""
@@ -104,8 +110,8 @@ class Plan:
         return {Key(read, one) for one in self.visible(read, partition)}
 
     def visible(self, read: str, partition: str) -> list[str]:
-        """The partitions of `read` that a part of this partition sees: its own, or all."""
+        """The partitions of `read` that a part of this partition sees: its own, or all of another column."""
         there = self.partitions(read)
-        if partition == ALL or not self.is_partitioned(read):
+        if partition == ALL or self._column(read) != column_of(partition):
             return there
         return [partition] if partition in there else []

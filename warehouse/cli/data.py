@@ -115,5 +115,6 @@ def _target(target: Path) -> list[str]:
 
 
 def _as_json(file: RawFile) -> dict[str, object]:
-    keep = ("release_path", "bytes", "format", "cluster", "hour_utc", "switch", "port", "status", "reason")
+    said = ("release_path", "bytes", "format", "cluster", "hour_utc", "switch", "port", "file_group")
+    keep = (*said, "status", "reason")
     return {"path": str(file.path), **{name: getattr(file, name) for name in keep}}

@@ -46,6 +46,8 @@ class RawFile:
     """The switch's own DeviceName, as in the file's first row."""
     port: str | None = None
     """The port's full name where one file holds one port, as in the file's first row."""
+    file_group: str | None = None
+    """The files that are read together, for formats that come by neither hour nor switch: `seren.GPU_UTIL`."""
     status: str = UNKNOWN
     reason: str | None = None
     """Why it is not simply read: one clause, with the line where there is one."""
