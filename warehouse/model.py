@@ -190,28 +190,40 @@ def split_header(content: str, shown: str) -> tuple[str, str]:
 
 def read_header(header: str, shown: str, keys: Sequence[str]) -> dict[str, Value]:
     """The top-level keys of a front matter; unknown and doubled keys are errors with their place."""
-    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
-    try:
-        node = yaml.compose("\n".join(map(_quote_plain, header.split("\n"))), Loader=loader)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-        place = Place(shown, mark.line + 1, mark.column + 1) if mark else Place(shown, 1)
-        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
-        raise ModelError(f"the front matter is not valid YAML: {problem}", place=place) from error
-    if not isinstance(node, yaml.MappingNode):
-        raise ModelError("the front matter is not a list of `key: value` lines", place=Place(shown, 1))
-    try:
-        value = _value(node, shown)
-    except RecursionError as error:  # an alias to what it stands in
-        raise ModelError("the front matter contains itself", place=Place(shown, 1)) from error
-    assert isinstance(value.content, Mapping)
-    for key, below in value.content.items():
+    found = read_yaml(header, shown, "the front matter")
+    for key, below in found.items():
         if key not in keys:
             raise ModelError(
                 f"unknown key `{key}` in the front matter",
                 place=below.place(shown),
                 hint=nearest_hint(key, keys) or f"known keys: {', '.join(keys)}",
             )
+    return found
+
+
+def read_yaml(text: str, shown: str, what: str) -> dict[str, Value]:
+    """The top-level keys of a YAML text, everything in it read as plain text.
+
+    Raises
+    ------
+    ModelError
+        With its place, where it is not valid or a key stands twice; `what` names the text.
+    """
+    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+    try:
+        node = yaml.compose("\n".join(map(_quote_plain, text.split("\n"))), Loader=loader)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+        place = Place(shown, mark.line + 1, mark.column + 1) if mark else Place(shown, 1)
+        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+        raise ModelError(f"{what} is not valid YAML: {problem}", place=place) from error
+    if not isinstance(node, yaml.MappingNode):
+        raise ModelError(f"{what} is not a list of `key: value` lines", place=Place(shown, 1))
+    try:
+        value = _value(node, shown, what)
+    except RecursionError as error:  # an alias to what it stands in
+        raise ModelError(f"{what} contains itself", place=Place(shown, 1)) from error
+    assert isinstance(value.content, Mapping)
     return dict(value.content)
 
 
@@ -228,23 +240,23 @@ def _quote_plain(line: str) -> str:
     return f"{match[1]}'{text}'{match[3] or ''}"
 
 
-def _value(node: yaml.Node, shown: str, at: yaml.Mark | None = None) -> Value:
+def _value(node: yaml.Node, shown: str, what: str, at: yaml.Mark | None = None) -> Value:
     mark = at or node.start_mark
     line, column = mark.line + 1, mark.column + 1
     if isinstance(node, yaml.ScalarNode):
         return Value(node.value, line, column)
     if isinstance(node, yaml.SequenceNode):
-        return Value([_value(item, shown) for item in node.value], line, column)
+        return Value([_value(item, shown, what) for item in node.value], line, column)
     assert isinstance(node, yaml.MappingNode)
     content: dict[str, Value] = {}
     for key, below in node.value:
         name = str(key.value)
         if name in content:
             raise ModelError(
-                f"`{name}` stands twice in the front matter",
+                f"`{name}` stands twice in {what}",
                 place=Place(shown, key.start_mark.line + 1, key.start_mark.column + 1),
             )
-        content[name] = _value(below, shown, key.start_mark)
+        content[name] = _value(below, shown, what, key.start_mark)
     return Value(content, line, column)
 
 

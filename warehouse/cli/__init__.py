@@ -14,6 +14,7 @@ from warehouse.errors import WarehouseError
 INTERRUPTED = 130
 GROUPS = {
     "building": ("build",),
+    "testing": ("test",),
     "ask": ("sql", "ls", "show", "lineage", "render"),
     "data": ("doctor",),
     "share": ("export",),

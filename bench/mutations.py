@@ -1,0 +1,116 @@
+"""Do checks and tests notice when a model is wrong? Each model is changed in one place, many times over.
+
+    python -m bench.mutations                            all models
+    python -m bench.mutations metrics.leaf_hour          some, by selectors
+    python -m bench.mutations --tests-only -v            no builds; every survivor with its line
+
+A mutant changes an operator, an aggregate or a kind of join, drops a condition, or reads another column of the
+same relation. First the model's own unit tests try it; if they pass, a small sample is built with it, and all
+checks of it and of what stands on it run. A mutant that the engine refuses, or that gives other types, is none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+from bench.mutants import Mutant, mutants
+from warehouse.building import load_graph
+from warehouse.engines.base import Empty, EngineError, Scratch, Source
+from warehouse.engines.duckdb import DuckDBEngine
+from warehouse.errors import ModelError
+from warehouse.graph import Graph, Node
+from warehouse.lineage.walk import blocks_of
+from warehouse.model_tests import run_test, tests_of
+from warehouse.project import Project
+
+REFUSED, BY_TESTS, BY_CHECKS, SAME, SURVIVED = "refused", "tests", "checks", "same", "survived"
+
+
+def main() -> int:
+    """Print a line a model, and the survivors."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("select", nargs="*")
+    options.add_argument("--tests-only", action="store_true")
+    options.add_argument("-v", "--verbose", action="store_true", help="survivors as they are found")
+    given = options.parse_args()
+    project = Project.open()
+    total: Counter[str] = Counter()
+    survivors = []
+    with closing(DuckDBEngine(threads=1, memory_bytes=2**30, spill=Path("spill"))) as engine:
+        graph = load_graph(project, engine)
+        relations = {name: [one.name for one in columns] for name, columns in graph.rim.items()}
+        relations |= {name: [one.name for one in node.model.columns] for name, node in graph.nodes.items()}
+        chosen = graph.select(given.select)
+        for name in (one for one in graph.order if one in chosen and not graph.nodes[one].model.is_python):
+            node = graph.nodes[name]
+            if _fails(engine, graph, name):
+                raise SystemExit(f"the tests of {name} fail before anything is changed")
+            counts: Counter[str] = Counter()
+            for mutant, sql in _valid(engine, graph, node, relations):
+                changed = _changed(graph, node, sql)
+                how = BY_TESTS if _fails(engine, changed, name) else SURVIVED
+                counts[how] += 1
+                if how == SURVIVED:
+                    survivors.append((node, mutant))
+                    if given.verbose:
+                        print(f"  {node.model.shown_path}:{mutant.line}: {mutant.what}", flush=True)
+            caught = counts[BY_TESTS] + counts[BY_CHECKS]
+            print(
+                f"{name:<32} {sum(counts.values()):>5} mutants  {caught:>5} caught  {counts[SURVIVED]:>4} survive",
+                flush=True,
+            )
+            total += counts
+    everything = sum(total.values())
+    caught = total[BY_TESTS] + total[BY_CHECKS]
+    print(f"\n{everything:,} mutants, {caught:,} caught ({caught / max(1, everything):.1%})")
+    return 0
+
+
+def _valid(
+    engine: DuckDBEngine, graph: Graph, node: Node, relations: dict[str, list[str]]
+) -> Iterator[tuple[Mutant, str]]:
+    """The mutants of a model that the engine takes and that give the same types, each text once."""
+    contracts: dict[str, Source] = {name: Empty(columns) for name, columns in graph.rim.items()}
+    contracts |= {name: Empty(one.model.columns) for name, one in graph.nodes.items()}
+    blocks = blocks_of(node.sql, relations, node.model.shown_path)
+    seen = {engine.parse(node.sql).canonical}
+    with engine.scratch({read: contracts[read] for read in node.reads}) as scratch:
+        usual = scratch.describe(node.sql)
+        for mutant in mutants(node.sql, relations, blocks):
+            sql = next((text for text in mutant.texts if _described(scratch, text) == usual), None)
+            if sql is not None and (mark := engine.parse(sql).canonical) not in seen:
+                seen.add(mark)
+                yield mutant, sql
+
+
+def _described(scratch: Scratch, sql: str) -> list[tuple[str, str]] | None:
+    try:
+        return scratch.describe(sql)
+    except EngineError:
+        return None
+
+
+def _changed(graph: Graph, node: Node, sql: str) -> Graph:
+    """The graph with another SELECT in the place of a model's."""
+    model = dataclasses.replace(node.model, kernel=None)
+    return Graph({**graph.nodes, node.name: dataclasses.replace(node, model=model, sql=sql)}, graph.rim)
+
+
+def _fails(engine: DuckDBEngine, graph: Graph, name: str) -> bool:
+    for test in tests_of(graph.nodes[name], graph):
+        try:
+            if run_test(engine, graph, test):
+                return True
+        except ModelError:
+            return True
+    return False
+
+
+if __name__ == "__main__":
+    sys.exit(main())

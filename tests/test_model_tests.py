@@ -1,0 +1,155 @@
+"""Unit tests of models: they pass, they fail cell by cell, and a test that is wrong is a sentence with its line."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from tests.conftest import Command
+from tests.tiny import Tiny
+from warehouse.model import Column
+from warehouse.model_tests import SUFFIX, differences
+
+FILE = f"models/metrics/total{SUFFIX}"
+GOOD = """\
+# Speeds add up.
+everywhere: {port: eth9}
+
+two ports:
+  given:
+    staging.ports: |
+      port, speed
+      eth0, 1
+      eth1, 2
+  expect: |
+    name, speed
+    all,  3
+
+what is not given is empty, a sum of nothing NULL:
+  expect: |
+    name, speed
+    all,
+"""
+
+
+def run(tiny: Tiny, command: Command, text: str, *options: str) -> tuple[int, list[str]]:
+    tiny.write(FILE, text)
+    said = command("test", *options)
+    return said.status, [line.strip() for line in (said.err + said.out).splitlines()]
+
+
+def test_tests_that_pass_are_counted(tiny: Tiny, command: Command) -> None:
+    assert run(tiny, command, GOOD) == (0, ["Test   2 tests passed, of 1 model"])
+    assert run(tiny, command, GOOD, "--quiet") == (0, [])
+
+
+def test_a_test_that_fails_shows_each_cell(tiny: Tiny, command: Command) -> None:
+    status, lines = run(tiny, command, GOOD.replace("all,  3", "all,  4\n    some, 1"))
+    assert status == 1
+    assert lines == [
+        f"{FILE}:4:1: metrics.total: two ports",
+        "name all: speed is 3, expected 4",
+        "name some: is missing",
+        "Test   1 test passed, 1 failed, of 1 model",
+    ]
+
+
+def test_selectors_choose_models(tiny: Tiny, command: Command) -> None:
+    assert run(tiny, command, GOOD, "staging")[1] == ["Test   0 tests passed, of 0 models"]
+    assert run(tiny, command, GOOD, "+metrics.total")[1] == ["Test   2 tests passed, of 1 model"]
+    assert run(tiny, command, GOOD, "nowhere")[0] == 2
+
+
+# text that is changed: what is said
+WRONG = {
+    ("staging.ports: |", "staging.portz: |"): ":6:5: metrics.total does not read staging.portz nearest: staging.ports",
+    ("port, speed\n", "port, sped\n"): ":7: staging.ports has no column sped nearest: speed",
+    ("eth0, 1\n", "eth0, 1, 2\n"): ":8: 3 cells below 2 columns",
+    ("name, speed\n    all,  3", "nam, speed\n    all,  3"): ":11: metrics.total has no column nam nearest: name",
+    ("  given:", "  givn:"): ":5:3: a test has no `givn` it has `given` and `expect`",
+    ("expect: |\n    name, speed\n    all,  3", "given: x"): ":10:3: `given` stands twice in the file of tests",
+    ("eth0, 1\n", "eth0, one\n"): ":4:1: the test `two ports` fails to run: Could not convert",
+    ("staging.ports: |", "staging.ports: [1]"): ":7:7: the file of tests is not valid YAML",
+    ("{port: eth9}", "eth9"): ":2:1: `everywhere` is a list of `column: value`",
+    (GOOD, "everywhere: {port: eth9}"): ":1: the file holds no test",
+    (GOOD, "- a"): ":1: the file of tests is not a list of `key: value` lines",
+    (GOOD, "a test:\n  given:"): ":1:1: the test has no `expect`: the rows that the model must give",
+    (GOOD, "a test:\n  expect: |\n"): ":2:3: no line of column names",
+    (GOOD, "a test:\n  expect: [1]\n"): ":2:3: rows are a block of text: `|`, then a line of column names",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("change", WRONG, ids=list(WRONG.values()))
+def test_a_test_that_is_wrong_is_a_sentence_with_its_line(
+    tiny: Tiny, command: Command, change: tuple[str, str]
+) -> None:
+    assert change[0] in GOOD
+    tiny.write(FILE, GOOD.replace(*change, 1))
+    said = command("test")
+    assert said.status == 1
+    assert said.told.startswith(f"error: {FILE}"), said.told
+    assert WRONG[change] in said.told
+
+
+def test_a_model_that_fails_on_the_rows_is_told_at_the_test(tiny: Tiny, command: Command) -> None:
+    tiny.model("metrics.total", "SELECT port AS name, CAST(port AS BIGINT) AS speed FROM staging.ports",
+               {"name": "VARCHAR", "speed": "BIGINT"})  # fmt: skip
+    tiny.write(FILE, GOOD)
+    assert f"{FILE}:4:1: the test `two ports` fails to run: Could not convert" in command("test").told
+
+
+def test_null_empty_text_lists_and_commas_are_told_apart(tiny: Tiny, command: Command) -> None:
+    columns = {"name": "VARCHAR", "flags": "VARCHAR[]", "at": "TIMESTAMP", "share": "DOUBLE"}
+    tiny.model("staging.given", "SELECT 'x' AS name, ['a'] AS flags, NULL AS at, NULL AS share", columns)
+    tiny.model("metrics.total", "SELECT * FROM staging.given WHERE name IS NULL OR name <> 'z'", columns)
+    rows = """
+      name,      flags,    at,                  share
+      "a, it's", "[a, b]", 2024-05-23 16:00:00, 0.1
+      '',        [],       ,                    nan
+      ,          ,         ,
+      z,         ,         ,
+"""
+    kept = (
+        rows.replace("      z,         ,         ,\n", "").replace("      ", "    ").replace("0.1", "0.10000000000001")
+    )
+    text = f"a test:\n  given:\n    staging.given: |{rows}  expect: |{kept}"
+    assert run(tiny, command, text) == (0, ["Test   1 test passed, of 1 model"])
+    status, lines = run(tiny, command, text.replace("\n    '', ", "\n    , "))
+    assert status == 1
+    assert len(lines) > 2
+
+
+def test_a_view_that_is_not_given_is_made_of_what_it_reads(tiny: Tiny, command: Command) -> None:
+    tiny.model("staging.ports", "SELECT port, speed * 10 AS speed FROM reference.speeds",
+               {"port": "VARCHAR", "speed": "BIGINT"}, "materialize: view")  # fmt: skip
+    given = GOOD.replace("staging.ports", "reference.speeds").replace("all,  3", "all,  30")
+    assert run(tiny, command, given)[0] == 0
+
+
+def test_a_python_model_is_tested_by_its_function(tiny: Tiny, command: Command) -> None:
+    head = "about: A model.\nreads: [staging.ports]\ngrain: [port]\ncolumns:\n  port: VARCHAR\n  speed: BIGINT"
+    code = "def model(ports):\n    return ports.slice(1)\n"
+    tiny.write("models/metrics/tail.py", f'"""---\n{head}\n---"""\n{code}')
+    rows = "port, speed\n{indent}eth0, 1\n{indent}eth1, 2\n"
+    given = rows.format(indent="      ")
+    tiny.write(
+        f"models/metrics/tail{SUFFIX}",
+        f"without the first:\n  given:\n    staging.ports: |\n      {given}  expect: |\n    port, speed\n    eth1, 2\n",
+    )
+    assert command("test").status == 0
+    tiny.write("models/metrics/tail.py", f'"""---\n{head}\n---"""\n{code.replace("1", "0")}')
+    said = command("test")
+    assert (said.status, "port eth0: is not expected, eth0, 1" in said.err) == (1, True)
+
+
+def test_differences_pair_rows_by_grain_else_by_order() -> None:
+    columns = [Column("a", "VARCHAR"), Column("x", "DOUBLE")]
+    made = [("p", 1.0), ("q", math.nan), ("r", None)]
+    assert list(differences(made, [("q", math.nan), ("p", 1.0 + 1e-12), ("r", None)], columns, ["a"])) == []
+    assert list(differences(made, [("q", 2.0), ("r", 0.0)], columns, ["a"])) == [
+        "a p: is not expected, p, 1.0",
+        "a q: x is nan, expected 2.0",
+        "a r: x is NULL, expected 0.0",
+    ]
+    assert list(differences([(1,), (1,)], [(1,)], [Column("x", "BIGINT")], ["a"])) == ["row 000002: is not expected, 1"]

@@ -1,0 +1,55 @@
+"""`warehouse test`: the unit tests of models."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from contextlib import closing
+from pathlib import Path
+
+from warehouse.cli.options import Commands, add_project, command, settings
+
+
+def add(commands: Commands) -> None:
+    """Add the commands of this module."""
+    one = command(
+        commands,
+        "test",
+        "run the unit tests of models: rows given, rows expected; needs no data",
+        "warehouse test\n  warehouse test metrics.leaf_hour 'topology.*'",
+    )
+    one.add_argument(
+        "select", metavar="SEL", nargs="*", help="only these models: a name, a layer, a glob, +name, name+"
+    )
+    add_project(one)
+    one.add_argument("--quiet", action="store_true", help="say nothing but what fails")
+    one.set_defaults(run=run_tests)
+
+
+def run_tests(given: argparse.Namespace) -> int:
+    """Run tests, say which fail and how; 1 where one does."""
+    from warehouse.building import load_graph
+    from warehouse.engines.duckdb import DuckDBEngine
+    from warehouse.model_tests import run_test, tests_of
+    from warehouse.project import Project
+    from warehouse.report import on_one_line, plural
+
+    project = Project.open(settings(given).project)
+    passed, failed, models = 0, 0, 0
+    with closing(DuckDBEngine(threads=1, memory_bytes=2**29, spill=Path("spill"))) as engine:
+        graph = load_graph(project, engine)
+        chosen = graph.select(given.select)
+        for name in (one for one in graph.order if one in chosen):
+            tests = tests_of(graph.nodes[name], graph)
+            models += bool(tests)
+            for test in tests:
+                found = run_test(engine, graph, test)
+                failed, passed = failed + bool(found), passed + (not found)
+                if found:
+                    print(on_one_line(f"{test.place}: {test.model}: {test.name}"), file=sys.stderr)  # noqa: T201
+                    for line in found:
+                        print(on_one_line(f"       {line}"), file=sys.stderr)  # noqa: T201
+    if failed or not given.quiet:
+        said = f"{plural(passed, 'test')} passed" + (f", {failed:,} failed" if failed else "")
+        print(f"Test   {said}, of {plural(models, 'model')}")  # noqa: T201
+    return 1 if failed else 0

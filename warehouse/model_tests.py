@@ -1,0 +1,296 @@
+"""Unit tests of models: rows given to what a model reads, and the rows that it must make of them.
+
+`models/metrics/leaf_hour.test.yaml`, beside the model:
+
+    everywhere: {cluster: c, hour_utc: 2024-05-23 16:00:00}
+
+    access ports and uplinks are summed apart:
+      given:
+        metrics.port_hour: |
+          switch, port, in_bytes, out_bytes
+          Leaf-1, a,    10,       1
+          Leaf-1, u,    5,        20
+        topology.ports: |
+          switch, port, port_class
+          Leaf-1, a,    access
+          Leaf-1, u,    uplink
+      expect: |
+        switch, access_in_bytes, uplink_out_bytes
+        Leaf-1, 10,              20
+
+Rows are CSV, blanks around a cell left out; an empty cell is NULL, `''` the empty text. A column that a table
+does not name is as `everywhere` says, else NULL if it is given and not compared if it is expected. A relation that
+is not given is empty, a view is made of what it reads. A model with a kernel is tried by its SELECT and by its kernel.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from warehouse import python_model
+from warehouse.engines.base import Empty, Engine, EngineError, Parts, Scratch, Select, Source
+from warehouse.engines.duckdb import source_sql
+from warehouse.errors import ModelError, Place, nearest_hint
+from warehouse.graph import Graph, Node
+from warehouse.kernels import kernel
+from warehouse.model import Column, Value, read_yaml
+
+SUFFIX = ".test.yaml"
+EVERYWHERE = "everywhere"
+_KEYS = ("given", "expect")
+Row = tuple[object, ...]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A table of a test: the columns that it names, its cells as text, and where it stands."""
+
+    columns: tuple[str, ...]
+    cells: tuple[tuple[str | None, ...], ...]
+    place: Place
+
+
+@dataclass(frozen=True)
+class ModelTest:
+    """One test of a model."""
+
+    model: str
+    name: str
+    place: Place
+    given: Mapping[str, Rows]
+    expect: Rows
+
+
+def tests_of(node: Node, graph: Graph) -> list[ModelTest]:
+    """The tests beside a model, checked against the contracts; none where there is no file.
+
+    Raises
+    ------
+    ModelError
+        With file and line, where a test is not what this module describes.
+    """
+    path = node.model.path.with_name(node.model.path.stem + SUFFIX)
+    if not path.is_file():
+        return []
+    shown = node.model.shown_path.removesuffix(node.model.path.suffix) + SUFFIX
+    try:
+        said = read_yaml(path.read_text(encoding="utf-8"), shown, "the file of tests")
+    except UnicodeDecodeError as error:
+        raise ModelError("the file is not UTF-8 text", place=Place(shown)) from error
+    everywhere = _texts(said.pop(EVERYWHERE, None), shown)
+    if not said:
+        raise ModelError("the file holds no test", place=Place(shown, 1))
+    return [_test(node, graph, name, value, shown, everywhere) for name, value in said.items()]
+
+
+def _test(node: Node, graph: Graph, name: str, value: Value, shown: str, everywhere: Mapping[str, str]) -> ModelTest:
+    keys = value.content if isinstance(value.content, Mapping) else {}
+    for key in keys:
+        if key not in _KEYS:
+            raise ModelError(f"a test has no `{key}`", place=keys[key].place(shown), hint="it has `given` and `expect`")
+    if "expect" not in keys:
+        raise ModelError("the test has no `expect`: the rows that the model must give", place=value.place(shown))
+    given = {}
+    tables = keys["given"].content if "given" in keys else {}
+    for relation, table in tables.items() if isinstance(tables, Mapping) else ():
+        known = _visible(graph, node)
+        if relation not in known:
+            hint = nearest_hint(relation, known) or f"it reads {', '.join(known)}"
+            raise ModelError(f"{node.name} does not read {relation}", place=table.place(shown), hint=hint)
+        given[relation] = _rows(table, shown, _contract(graph, relation), relation, everywhere)
+    expect = _rows(keys["expect"], shown, node.model.columns, node.name, everywhere)
+    return ModelTest(node.name, name, value.place(shown), given, expect)
+
+
+def _texts(value: Value | None, shown: str) -> dict[str, str]:
+    if value is None:
+        return {}
+    if not isinstance(value.content, Mapping):
+        raise ModelError("`everywhere` is a list of `column: value`", place=value.place(shown))
+    return {name: str(below.content) for name, below in value.content.items()}
+
+
+def _rows(value: Value, shown: str, contract: Sequence[Column], relation: str, everywhere: Mapping[str, str]) -> Rows:
+    """A block of CSV, whose lines have the line numbers of the file, and what is so everywhere."""
+    known = [column.name for column in contract]
+    if not isinstance(value.content, str):
+        raise ModelError("rows are a block of text: `|`, then a line of column names", place=value.place(shown))
+    lines = [(number, line) for number, line in enumerate(value.content.split("\n"), value.line + 1) if line.strip()]
+    parsed = [(number, [cell.strip() for cell in _cells(line)]) for number, line in lines]
+    if not parsed:
+        raise ModelError("no line of column names", place=value.place(shown))
+    columns = parsed[0][1]
+    for name in columns:
+        if name not in known:
+            raise ModelError(
+                f"{relation} has no column {name}",
+                place=Place(shown, parsed[0][0]),
+                hint=nearest_hint(name, known) or f"it has {', '.join(known)}",
+            )
+    for number, cells in parsed[1:]:
+        if len(cells) != len(columns):
+            raise ModelError(f"{len(cells)} cells below {len(columns)} columns", place=Place(shown, number))
+    more = {name: text for name, text in everywhere.items() if name in known and name not in columns}
+    rows = tuple((*(None if cell == "" else cell for cell in row), *more.values()) for _, row in parsed[1:])
+    return Rows((*columns, *more), rows, value.place(shown))
+
+
+def _cells(line: str) -> list[str]:
+    return next(csv.reader([line], skipinitialspace=True))
+
+
+def _contract(graph: Graph, relation: str) -> Sequence[Column]:
+    return graph.nodes[relation].model.columns if relation in graph.nodes else graph.rim[relation]
+
+
+# running ------------------------------------------------------------------------------------
+
+
+def run_test(engine: Engine, graph: Graph, test: ModelTest) -> list[str]:
+    """Run one test; what differs, a line a cell or row. Nothing means that it passed.
+
+    Raises
+    ------
+    ModelError
+        At the test, where the model fails on its rows or a cell is not of its column's type.
+    """
+    node = graph.nodes[test.model]
+    sources: dict[str, Source] = {}
+    _add_sources(sources, node, graph, test.given)
+    try:
+        with engine.scratch(sources) as scratch:
+            chosen = [column for name in test.expect.columns for column in node.model.columns if column.name == name]
+            expected = scratch.rows(_select(test.expect, chosen))
+            found = [
+                f"{how}{line}"
+                for how in _ways(node)
+                for line in differences(_made(scratch, node, graph, how, chosen), expected, chosen, node.model.grain)
+            ]
+    except EngineError as error:
+        raise ModelError(f"the test `{test.name}` fails to run: {error.message}", place=test.place) from error
+    return found
+
+
+def _visible(graph: Graph, node: Node) -> list[str]:
+    """What a model reads, and what the views among that read."""
+    found: dict[str, None] = {}
+    for read in node.reads:
+        found[read] = None
+        if _is_view(graph, read):
+            found |= dict.fromkeys(_visible(graph, graph.nodes[read]))
+    return list(found)
+
+
+def _is_view(graph: Graph, relation: str) -> bool:
+    return relation in graph.nodes and graph.nodes[relation].model.materialize == "view"
+
+
+def _add_sources(sources: dict[str, Source], node: Node, graph: Graph, given: Mapping[str, Rows]) -> None:
+    """Bind what a model reads, each after what it reads itself."""
+    for read in node.reads:
+        contract = tuple(_contract(graph, read))
+        if read in given:
+            sources[read] = _source(given[read], contract)
+        elif _is_view(graph, read):
+            _add_sources(sources, graph.nodes[read], graph, given)
+            sources[read] = Select(graph.nodes[read].sql, contract)
+        else:
+            sources[read] = Empty(contract)
+
+
+def _ways(node: Node) -> tuple[str, ...]:
+    return ("", f"by the kernel {node.model.kernel}: ") if node.model.kernel else ("",)
+
+
+def _made(scratch: Scratch, node: Node, graph: Graph, how: str, chosen: Sequence[Column]) -> list[Row]:
+    """The rows that the model makes of what is given, the chosen columns."""
+    model = node.model
+    names = ", ".join(f'made."{column.name}"' for column in chosen)
+    if not how and not model.is_python:
+        return scratch.rows(f"SELECT {names} FROM ({source_sql(Select(node.sql, model.columns))}) AS made")
+    with tempfile.TemporaryDirectory(prefix="warehouse-test-") as folder:
+        path = Path(folder) / "made.parquet"
+        if model.is_python:
+            orders = [graph.nodes[read].model.grain if read in graph.nodes else () for read in model.reads]
+            python_model.write(scratch, model, orders, path)
+        elif model.kernel:
+            scratch.write_arrays(kernel(model.kernel).rows(scratch.arrays), model.columns, path)
+        scratch.add("written.made", Parts(model.columns, (path,)))
+        return scratch.rows(f"SELECT {names} FROM written.made")
+
+
+def _source(rows: Rows, contract: tuple[Column, ...]) -> Source:
+    """The rows as a relation of its contract; what they do not name is NULL."""
+    if not rows.cells:
+        return Empty(contract)
+    named = [next(column for column in contract if column.name == name) for name in rows.columns]
+    rest = [column for column in contract if column.name not in rows.columns]
+    nulls = "".join(f', NULL AS "{column.name}"' for column in rest)
+    return Select(f"SELECT *{nulls} FROM ({_select(rows, named)})", contract)
+
+
+def _select(rows: Rows, columns: Sequence[Column]) -> str:
+    names = ", ".join(f'"{column.name}"' for column in columns)
+    casts = ", ".join(f'CAST("{column.name}" AS {column.type}) AS "{column.name}"' for column in columns)
+    if not rows.cells:
+        return f"SELECT {casts} FROM (SELECT {', '.join(f'NULL AS {name}' for name in names.split(', '))}) WHERE false"
+    values = ", ".join(f"({', '.join(map(_literal, row))})" for row in rows.cells)
+    return f"SELECT {casts} FROM (VALUES {values}) AS given ({names})"
+
+
+def _literal(cell: str | None) -> str:
+    if cell is None:
+        return "NULL"
+    return "''" if cell == "''" else "'" + cell.replace("'", "''") + "'"
+
+
+# comparing ----------------------------------------------------------------------------------
+
+
+def differences(
+    made: Sequence[Row], expected: Sequence[Row], columns: Sequence[Column], grain: Sequence[str]
+) -> Iterator[str]:
+    """Say cell by cell how rows differ: those of one grain are compared, the others are missing or too many."""
+    key = [position for position, column in enumerate(columns) if column.name in grain]
+    if not set(grain) <= {column.name for column in columns}:
+        key = []  # without the whole grain, rows are compared in their order
+    left = _keyed(made, key)
+    right = _keyed(expected, key)
+    for mark in sorted({*left, *right}):
+        name = ", ".join(f"{columns[at].name} {_shown((left.get(mark) or right[mark])[at])}" for at in key)
+        name = name or f"row {mark[-1]}"
+        if mark not in left:
+            yield f"{name}: is missing"
+        elif mark not in right:
+            yield f"{name}: is not expected, {', '.join(map(_shown, left[mark]))}"
+        else:
+            for column, is_, should in zip(columns, left[mark], right[mark], strict=True):
+                if not _same(is_, should):
+                    yield f"{name}: {column.name} is {_shown(is_)}, expected {_shown(should)}"
+
+
+def _keyed(rows: Sequence[Row], key: Sequence[int]) -> dict[tuple[str, ...], Row]:
+    """Rows by their key and by how often it came before."""
+    found: dict[tuple[str, ...], Row] = {}
+    for row in sorted(rows, key=lambda one: [_shown(cell) for cell in one]):
+        mark = tuple(_shown(row[at]) for at in key)
+        number = 1
+        while (*mark, str(number).zfill(6)) in found:
+            number += 1
+        found[*mark, str(number).zfill(6)] = row
+    return found
+
+
+def _same(one: object, other: object) -> bool:
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=1e-9) or (math.isnan(one) and math.isnan(other))
+    return one == other
+
+
+def _shown(cell: object) -> str:
+    return "NULL" if cell is None else str(cell)
