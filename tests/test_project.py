@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import Command
 from tests.tiny import Tiny
 from warehouse.errors import ModelError, SettingsError
 from warehouse.project import Project, shipped_root
@@ -32,6 +33,29 @@ def test_a_folder_adds_to_the_shipped_models_tables_and_queries(mine: Tiny) -> N
     assert {"metrics.port_hour", "staging.ports", "metrics.total"} <= set(project.models)
     assert {"reference.clusters", "reference.speeds"} <= set(project.references)
     assert project.query_folders == [shipped_root() / "sql" / "queries", mine.folder / "sql" / "queries"]
+
+
+def test_a_folder_can_stand_alone(mine: Tiny) -> None:
+    mine.write("warehouse.toml", "shipped = false\n")
+    project = Project.open(mine.folder)
+    assert set(project.models) == {"staging.ports", "metrics.total"}
+    assert project.folders == (mine.folder,)
+    mine.write("warehouse.toml", "shipped = 0\n")
+    with pytest.raises(SettingsError) as raised:
+        Project.open(mine.folder)
+    assert str(raised.value) == f"{mine.folder}/warehouse.toml: `shipped` is 0, where true or false is expected"
+
+
+def test_models_that_read_no_raw_file_are_built_without_a_data_folder(mine: Tiny, command: Command) -> None:
+    mine.write("warehouse.toml", "shipped = false\n")
+    said = command("build", "--project", mine.folder, "-t", mine.target)
+    assert said.status == 0, said
+    assert said.err.startswith("Build  2 models, 2 parts ")
+    assert mine.ask("SELECT speed FROM metrics.total") == [(50,)]
+    mine.model("metrics.files", "SELECT path FROM raw.files", {"path": "VARCHAR"})
+    said = command("build", "--project", mine.folder, "-t", mine.target)
+    assert said.status == 2
+    assert "error: no data folder given" in said.err
 
 
 def test_a_model_of_the_folder_stands_for_the_shipped_one_of_its_name(mine: Tiny) -> None:

@@ -24,7 +24,7 @@ from warehouse.project import Project
 from warehouse.publish import Entry, keep_last, now_utc, publish
 from warehouse.report import Silent
 from warehouse.run import Outcome, Run, contracts
-from warehouse.settings import Settings
+from warehouse.settings import Settings, stands_alone
 from warehouse.store import CheckResult, Part, Store
 
 KEEP = 3
@@ -90,10 +90,8 @@ def build(
     WarehouseError
         Of a kind of `warehouse.errors`; whatever it is, the published warehouse is as it was.
     """
-    if not settings.data:
-        raise SettingsError(
-            "no data folder given", hint="warehouse build -d DIR  (a release as downloaded, or a part of it)"
-        )
+    if not settings.data and not (settings.project and stands_alone(settings.project)):
+        raise _no_data()
     for root in settings.data:
         if not root.exists():
             raise SettingsError(f"no such data folder: {root}", hint="give an existing folder with --data")
@@ -113,9 +111,12 @@ def _build(settings: Settings, reporter: Silent, select: Sequence[str], keep: in
         selected = graph.select(select) if select else None
         formats = known_formats()
         intake = Intake(settings.data, formats, store, cluster=settings.cluster)
-        if not any(file.is_read for file in intake.inventory.files):
-            raise nothing_to_read(intake.inventory)
-        reporter.found(intake.inventory)
+        if settings.data:
+            if not any(file.is_read for file in intake.inventory.files):
+                raise nothing_to_read(intake.inventory)
+            reporter.found(intake.inventory)
+        elif any(read.startswith("raw.") for node in graph.nodes.values() for read in node.reads):
+            raise _no_data()
         try:
             last = last_manifest(store.target)
         except WarehouseError:  # damaged: this build writes a new one
@@ -149,6 +150,12 @@ def _build(settings: Settings, reporter: Silent, select: Sequence[str], keep: in
     size = sum(part.bytes for part in parts) + (store.target / "warehouse.duckdb").stat().st_size
     changed = last is None or last.build != name
     return Result(name, settings.target, intake.inventory, outcome, size, changed, _remarks(project, settings.target))
+
+
+def _no_data() -> SettingsError:
+    return SettingsError(
+        "no data folder given", hint="warehouse build -d DIR  (a release as downloaded, or a part of it)"
+    )
 
 
 def load_graph(project: Project, engine: Engine) -> Graph:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from warehouse.errors import ModelError, Place, SettingsError
 from warehouse.model import TYPES, Column, Model, Value, read_header, read_model
+from warehouse.settings import stands_alone
 
 MODEL_FILES = ("*.sql", "*.py")
 _MACRO_USE = re.compile(r"\{[{%]")
@@ -39,13 +40,13 @@ class Project:
 
     @staticmethod
     def open(extra: Path | None = None) -> Project:
-        """The shipped project, extended by the folder `extra`."""
+        """The shipped project, extended by the folder `extra`, or `extra` alone where its warehouse.toml says so."""
         shipped = shipped_root()
         if extra is None or extra.resolve() == shipped:
             return Project((shipped,))
         if not extra.is_dir():
             raise SettingsError(f"no such project folder: {extra}", hint="warehouse init DIR starts one")
-        return Project((shipped, extra.resolve()))
+        return Project((extra.resolve(),) if stands_alone(extra) else (shipped, extra.resolve()))
 
     @cached_property
     def models(self) -> dict[str, Model]:

@@ -15,6 +15,8 @@ DEFAULT_TARGET = Path("build/warehouse")
 DEFAULT_MEMORY = "3GB"
 """An hour of 24 switches is sorted within it; with less, it is sorted through files in the target."""
 KEYS = ("data", "target", "project", "threads", "memory", "cluster")
+SHIPPED = "shipped"
+"""A key of a project's own warehouse.toml: `shipped = false` leaves the shipped models out."""
 _PATHS = ("data", "target", "project")
 _MEMORY = re.compile(r"^(\d+(?:\.\d+)?)\s*(KB|MB|GB|TB|KiB|MiB|GiB|TiB)$")
 _UNITS = {
@@ -126,6 +128,22 @@ def _is_project(folder: Path) -> bool:
     return (folder / CONFIG).is_file() and (folder / "models").is_dir()
 
 
+def stands_alone(project: Path) -> bool:
+    """Whether a project's warehouse.toml leaves the shipped models out.
+
+    Raises
+    ------
+    SettingsError
+        When it says neither true nor false.
+    """
+    shipped = _read_config(project / CONFIG).get(SHIPPED, True)
+    if not isinstance(shipped, bool):
+        raise SettingsError(
+            f"`{SHIPPED}` is {shipped!r}, where true or false is expected", place=Place(project / CONFIG)
+        )
+    return not shipped
+
+
 def _read_config(path: Path) -> dict[str, object]:
     if not path.is_file():
         return {}
@@ -138,8 +156,8 @@ def _read_config(path: Path) -> dict[str, object]:
     except OSError as error:
         raise SettingsError(f"cannot be read: {error.strerror}", place=Place(path)) from error
     for key in values:
-        if key not in KEYS:
-            hint = nearest_hint(key, KEYS) or f"known keys: {', '.join(KEYS)}"
+        if key not in (*KEYS, SHIPPED):
+            hint = nearest_hint(key, (*KEYS, SHIPPED)) or f"known keys: {', '.join((*KEYS, SHIPPED))}"
             raise SettingsError(f"unknown key `{key}`", place=Place(path), hint=hint)
     return {key: _from(path.parent, value) if key in _PATHS else value for key, value in values.items()}
 

@@ -1,0 +1,95 @@
+"""What a runner costs around 30 small SQL models: ours, dbt-duckdb, SQLMesh, lea, yato, and the bare SQL.
+
+    python -m bench.chain                      all; the first time it installs the peers under --scratch
+    python -m bench.chain --peers none         ours and the bare SQL alone
+    python -m bench.chain --peers yato,dbt --rounds 5
+
+Three builds of each: the first, the same again, and one after an edit of one model that no other reads. CPU
+seconds are of the whole process, its start included; a ratio is to the bare SQL of the same case, in the same
+version of DuckDB. Rounds go through all runners in turn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import statistics
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from bench.chain_models import MODELS, ROWS, chain, write
+from bench.measure import Cost, machine, run
+from bench.peers import BARE, BARE_PEERS, OURS, QUIET, Runner, chosen, install
+
+SCRATCH = Path(tempfile.gettempdir()) / "warehouse-bench"
+CASES = ("first build", "again, nothing changed", "one leaf edited")
+Costs = dict[tuple[str, str], list[Cost]]
+
+
+def main() -> int:
+    """Print the tables."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--peers", default="all", help="yato,lea,dbt,sqlmesh; all (default) or none")
+    options.add_argument("--rounds", type=int, default=3)
+    options.add_argument("--scratch", type=Path, default=SCRATCH, help="for environments and projects")
+    given = options.parse_args()
+    peers = chosen(given.peers)
+    runners = [BARE, OURS, *([BARE_PEERS, *peers] if peers else [])]
+    environments = given.scratch.absolute() / "environments"
+    versions = install(runners, environments)
+    print(machine())
+    print(
+        f"{MODELS} models, {ROWS:,} rows each at the root; {given.rounds} rounds in turn after one that is not counted"
+    )
+    with tempfile.TemporaryDirectory(prefix="chain-", dir=given.scratch) as folder:
+        costs = measure(runners, environments, Path(folder), given.rounds)
+    show(costs, runners, versions)
+    return 0
+
+
+def key(runner: Runner) -> str:
+    """A name that the two bare runs do not share."""
+    return f"{runner.name} {runner.engine}"
+
+
+def measure(runners: list[Runner], environments: Path, folder: Path, rounds: int) -> Costs:
+    """The costs of each runner and case, the first round left out."""
+    costs: Costs = {}
+    for number in range(rounds + 1):
+        for runner in runners:
+            project = folder / key(runner).replace(" ", "-")
+            shutil.rmtree(project, ignore_errors=True)
+            write(runner.layout, project, chain())
+            for case in CASES:
+                if case == CASES[2]:
+                    write(runner.layout, project, chain(leaf=2))
+                cost = run(runner.command(environments), cwd=str(project), env=environment())
+                costs.setdefault((key(runner), case), []).append(cost)
+            print(f"round {number} of {rounds}: {runner.name}", file=sys.stderr, flush=True)
+    return {which: found[1:] for which, found in costs.items()}
+
+
+def environment() -> Mapping[str, str]:
+    """Our own package is found where this bench is."""
+    return {**QUIET, "PYTHONPATH": str(Path(__file__).resolve().parent.parent)}
+
+
+def show(costs: Costs, runners: list[Runner], versions: Mapping[str, str]) -> None:
+    """A table a case."""
+    for case in CASES:
+        print(f"\n{case:<26}{'CPU s':>8}{'ratio':>8}{'peak MB':>9}{'wall s':>8}   CPU s of each run")
+        for runner in runners:
+            found = costs[key(runner), case]
+            bare = costs[key(BARE if runner.engine == BARE.engine else BARE_PEERS), case]
+            cpu, floor = (statistics.median(one.cpu for one in those) for those in (found, bare))
+            peak, wall = max(one.peak_mb for one in found), statistics.median(one.wall for one in found)
+            version = versions.get(runner.lock or "", "")
+            name = f"{runner.name}, duckdb {version}" if runner == BARE_PEERS else f"{runner.name} {version}"
+            each = " ".join(f"{one.cpu:.2f}" for one in found)
+            print(f"{name:<26}{cpu:>8.2f}{cpu / floor:>8.2f}{peak:>9.0f}{wall:>8.2f}   {each}")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

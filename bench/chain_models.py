@@ -1,0 +1,244 @@
+"""A chain of small models, and the same chain in the project layout of each runner.
+
+Three layers of equal width. A staging model makes its rows of `range()`, so that no file is read; a topology
+model joins two of them; a metrics model sums two of those. The SELECT is the same in every layout, but for the
+way in which one model names another.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+LAYERS = ("staging", "topology", "metrics")
+MODELS = 30
+ROWS = 10_000
+
+_STAGING = """\
+SELECT
+    n AS poll_id,
+    n % 64 AS port_id,
+    TIMESTAMP '2024-01-01 00:00:00' + INTERVAL (n % 3600) SECOND AS polled_at,
+    (n * {factor}) % 1000003 AS in_bytes,
+    (n * {factor} + {number}) % 9973 AS out_bytes
+FROM range({rows}) AS polls(n)
+"""
+_TOPOLOGY = """\
+WITH busiest AS (
+    SELECT port_id, max(in_bytes) AS peak_bytes
+    FROM {{{beside}}}
+    GROUP BY port_id
+)
+
+SELECT
+    polls.poll_id,
+    polls.port_id,
+    polls.polled_at,
+    polls.in_bytes + polls.out_bytes AS moved_bytes,
+    {peak} AS peak_bytes
+FROM {{{below}}} AS polls
+INNER JOIN busiest ON polls.port_id = busiest.port_id
+"""
+_METRICS = """\
+WITH minutes AS (
+    SELECT
+        port_id,
+        date_trunc('minute', polled_at) AS minute,
+        sum(moved_bytes) AS moved_bytes,
+        max(peak_bytes) AS peak_bytes
+    FROM {{{below}}}
+    GROUP BY port_id, date_trunc('minute', polled_at)
+),
+
+ports AS (
+    SELECT port_id, count(*) AS polls
+    FROM {{{beside}}}
+    GROUP BY port_id
+)
+
+SELECT
+    minutes.port_id,
+    minutes.minute,
+    CAST(minutes.moved_bytes * {leaf} AS BIGINT) AS moved_bytes,
+    minutes.peak_bytes,
+    ports.polls
+FROM minutes
+INNER JOIN ports ON minutes.port_id = ports.port_id
+"""
+_CONTRACTS = {
+    "staging": ("[poll_id]", "poll_id port_id polled_at in_bytes out_bytes"),
+    "topology": ("[poll_id]", "poll_id port_id polled_at moved_bytes peak_bytes"),
+    "metrics": ("[port_id, minute]", "port_id minute moved_bytes peak_bytes polls"),
+}
+_TIMES = ("polled_at", "minute")
+_NAMED = re.compile(r"\{(\w+)\.(\w+)\}")
+FAULTS = {
+    "model": "busiest.peak_bytes + CAST('n/a' || polls.port_id AS BIGINT)",
+    "check": "CASE WHEN polls.poll_id > 0 THEN busiest.peak_bytes END",
+}
+"""What stands for the peak in one topology model: a cast that fails while it runs; a NULL in a checked column."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """A model of the chain; its SELECT names what it reads as `{layer.name}`."""
+
+    layer: str
+    name: str
+    template: str
+    checked: bool = False
+    """Whether its peak is checked to be never NULL."""
+
+    @property
+    def full_name(self) -> str:
+        """`layer.name`."""
+        return f"{self.layer}.{self.name}"
+
+    def sql(self, named: Callable[[str, str], str]) -> str:
+        """The SELECT, with what it reads written by `named(layer, name)`."""
+        return _NAMED.sub(lambda match: named(match[1], match[2]), self.template)
+
+
+def chain(*, rows: int = ROWS, leaf: int = 1, checked: bool = False, fault: str | None = None) -> list[Link]:
+    """The models in an order in which they can be built.
+
+    Parameters
+    ----------
+    rows
+        Rows of each staging model.
+    leaf
+        A factor in the last model, which nothing reads.
+    checked
+        Whether the peak of one topology model is checked to be never NULL; a grain always is, where a runner knows it.
+    fault
+        A key of `FAULTS`: what is wrong with that model.
+    """
+    width = MODELS // len(LAYERS)
+    staging = [
+        Link("staging", f"polls_{number:02}", _STAGING.format(factor=7919 + 2 * number, number=number, rows=rows))
+        for number in range(width)
+    ]
+    topology = [
+        Link(
+            "topology",
+            f"moved_{number:02}",
+            _TOPOLOGY.format(
+                below=f"staging.polls_{number:02}",
+                beside=f"staging.polls_{(number + 1) % width:02}",
+                peak=FAULTS[fault] if fault and number == width // 2 else "busiest.peak_bytes",
+            ),
+            checked=checked and number == width // 2,
+        )
+        for number in range(width)
+    ]
+    metrics = [
+        Link(
+            "metrics",
+            f"minutes_{number:02}",
+            _METRICS.format(
+                below=f"topology.moved_{number:02}",
+                beside=f"topology.moved_{(number + 3) % width:02}",
+                leaf=leaf if number == width - 1 else 1,
+            ),
+        )
+        for number in range(width)
+    ]
+    return [*staging, *topology, *metrics]
+
+
+def qualified(layer: str, name: str) -> str:
+    """`layer.name`."""
+    return f"{layer}.{name}"
+
+
+def bare(links: list[Link]) -> Mapping[str, str]:
+    """One script that makes the tables in order: the least any runner can cost."""
+    schemas = "".join(f"CREATE SCHEMA IF NOT EXISTS {layer};\n" for layer in LAYERS)
+    tables = (f"CREATE OR REPLACE TABLE {link.full_name} AS\n{link.sql(qualified)};\n" for link in links)
+    return {"chain.sql": schemas + "\n".join(tables)}
+
+
+def warehouse(links: list[Link]) -> Mapping[str, str]:
+    """Ours: every model with its contract; its grain is checked."""
+    files = {"warehouse.toml": "shipped = false\n"}
+    for link in links:
+        grain, columns = _CONTRACTS[link.layer]
+        types = (f"  {name}: {'TIMESTAMP' if name in _TIMES else 'BIGINT'}" for name in columns.split())
+        checks = ["checks:", "  - not null(peak_bytes)"] if link.checked else []
+        head = ["/* ---", "about: A model of the chain.", f"grain: {grain}", "columns:", *types, *checks, "--- */"]
+        files[f"models/{link.layer}/{link.name}.sql"] = "\n".join([*head, link.sql(qualified)])
+    return files
+
+
+def dbt(links: list[Link]) -> Mapping[str, str]:
+    """A project of dbt-duckdb, with the one check as a data test."""
+    folders = "\n".join(f"    {layer}:\n      +schema: {layer}" for layer in LAYERS)
+    files = {
+        "dbt_project.yml": "name: chain\nversion: '1.0'\nprofile: chain\nmodel-paths: [models]\nmacro-paths: [macros]\n"
+        "flags:\n  send_anonymous_usage_stats: false\n"
+        f"models:\n  chain:\n    +materialized: table\n{folders}\n",
+        "profiles.yml": "chain:\n  target: dev\n  outputs:\n"
+        "    dev: {type: duckdb, path: chain.duckdb, threads: 2, settings: {threads: 2}}\n",
+        "macros/schema.sql": "{% macro generate_schema_name(custom_schema_name, node) -%}\n"
+        "    {{ custom_schema_name or target.schema }}\n{%- endmacro %}\n",
+    }
+    for link in links:
+        files[f"models/{link.layer}/{link.name}.sql"] = link.sql(lambda _, name: "{{ ref('" + name + "') }}")
+        if link.checked:
+            files["models/checks.yml"] = (
+                f"models:\n  - name: {link.name}\n    columns:\n"
+                "      - name: peak_bytes\n        data_tests: [not_null]\n"
+            )
+    return files
+
+
+def sqlmesh(links: list[Link]) -> Mapping[str, str]:
+    """A SQLMesh project, with the one check as an audit."""
+    files = {
+        "config.yaml": "gateways:\n  local:\n    connection:\n      type: duckdb\n      database: chain.duckdb\n"
+        "      concurrent_tasks: 2\n      connector_config: {threads: 2}\n"
+        "default_gateway: local\nmodel_defaults:\n  dialect: duckdb\n  start: 2024-01-01\n"
+        "disable_anonymized_analytics: true\n"
+    }
+    for link in links:
+        audits = ",\n  audits (not_null(columns := (peak_bytes)))" if link.checked else ""
+        head = f"MODEL (\n  name {link.full_name},\n  kind FULL{audits}\n);\n\n"
+        files[f"models/{link.layer}/{link.name}.sql"] = head + link.sql(qualified)
+    return files
+
+
+def lea(links: list[Link]) -> Mapping[str, str]:
+    """A folder of lea scripts, with the one check as a tag in a comment."""
+    files = {".env": "LEA_WAREHOUSE=duckdb\nLEA_DUCKDB_PATH=chain.duckdb\n"}
+    for link in links:
+        sql = link.sql(qualified)
+        if link.checked:
+            sql = sql.replace(" AS moved_bytes,\n", " AS moved_bytes,\n    -- #NO_NULLS\n")
+        files[f"scripts/{link.layer}/{link.name}.sql"] = sql
+    return files
+
+
+def yato(links: list[Link]) -> Mapping[str, str]:
+    """A flat folder: yato names tables without a schema, and has no checks."""
+    return {f"sql/{link.name}.sql": link.sql(lambda _, name: name) for link in links}
+
+
+LAYOUTS: Mapping[str, Callable[[list[Link]], Mapping[str, str]]] = {
+    "bare": bare,
+    "warehouse": warehouse,
+    "dbt": dbt,
+    "sqlmesh": sqlmesh,
+    "lea": lea,
+    "yato": yato,
+}
+
+
+def write(layout: str, folder: Path, links: list[Link]) -> None:
+    """Write the chain in one layout; a file that holds its text already keeps its time."""
+    for name, text in LAYOUTS[layout](links).items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
