@@ -178,12 +178,10 @@ def test_the_result_of_a_build_can_be_had_as_json(tiny: Tiny) -> None:
 
 
 def test_a_build_says_what_was_found_built_and_checked(tiny: Tiny) -> None:
-    found, built, checked, done = tiny.build().err.splitlines()
-    assert found == "Found  2 port counters (2 hours)"
-    assert built.startswith("Build  2 models, 2 parts  ")
-    assert checked == "Check  2 passed"
-    assert done.startswith("Built  ")
-    assert str(tiny.target) in done
+    told = tiny.build().told
+    assert told.startswith("Found 2 port counters (2 hours) Build 2 models, 2 parts ")
+    assert " Check 2 passed Built " in told
+    assert f" → {tiny.target} (" in told
 
 
 def test_doctor_says_what_is_there_and_writes_nothing(tiny: Tiny, command: Command) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from warehouse import __version__
+from warehouse import __version__, snapshot
 from warehouse.engines.base import Engine, Parts, Select, Source
 from warehouse.engines.duckdb import DuckDBEngine
 from warehouse.errors import SettingsError, WarehouseError
@@ -22,10 +22,12 @@ from warehouse.manifest import Manifest, build_id, entry, last_manifest
 from warehouse.plan import Key, Plan
 from warehouse.project import Project
 from warehouse.publish import Entry, keep_last, now_utc, publish
+from warehouse.reasons import write_listing
 from warehouse.report import Silent
 from warehouse.run import Outcome, Run, contracts
 from warehouse.settings import Settings, stands_alone
 from warehouse.store import CheckResult, Part, Store
+from warehouse.witness import Witness
 
 KEEP = 3
 _WORKER_MEMORY = 10**9
@@ -82,35 +84,87 @@ def build(
     keep: int = KEEP,
     wait: bool = False,
     kernels: bool = True,
+    paranoid: bool = False,
 ) -> Result:
     """Build and publish.
+
+    Parameters
+    ----------
+    settings
+        What was asked for.
+    reporter
+        Whom to tell.
+    select
+        Selectors; the other models keep their last parts.
+    keep
+        How many builds stay.
+    wait
+        Whether to wait for another build of this target.
+    kernels
+        Whether models may be made by their kernels.
+    paranoid
+        Whether every raw file and every part is hashed again, whatever its size and times say.
 
     Raises
     ------
     WarehouseError
         Of a kind of `warehouse.errors`; whatever it is, the published warehouse is as it was.
     """
+    check_folders(settings)
+    with hold(settings.target, wait=wait):
+        return _build(settings, reporter, select, keep, kernels=kernels, paranoid=paranoid)
+
+
+def check_folders(settings: Settings) -> None:
+    """Refuse data folders that cannot be meant. Raises SettingsError."""
     if not settings.data and not (settings.project and stands_alone(settings.project)):
         raise _no_data()
+    target = settings.target.absolute()
     for root in settings.data:
         if not root.exists():
             raise SettingsError(f"no such data folder: {root}", hint="give an existing folder with --data")
-    _no_overlap(settings)
-    with hold(settings.target, wait=wait):
-        return _build(settings, reporter, select, keep, kernels=kernels)
+        if target == root.absolute() or target in root.absolute().parents:
+            raise SettingsError(f"the data folder {root} lies inside the target {settings.target}")
 
 
-def _build(settings: Settings, reporter: Silent, select: Sequence[str], keep: int, *, kernels: bool) -> Result:
-    project = Project.open(settings.project)
-    store = Store(settings.target)
+@dataclass(frozen=True)
+class Prepared:
+    """All that a build stands on, before it makes anything."""
+
+    graph: Graph
+    intake: Intake
+    engine: Engine
+    last: Manifest | None
+    run: Run
+
+    @property
+    def engine_mark(self) -> str:
+        """Name and version of the engine, as builds are named by it."""
+        return f"{self.engine.name} {self.engine.version}"
+
+
+@contextmanager
+def prepared(
+    settings: Settings,
+    project: Project,
+    store: Store,
+    reporter: Silent,
+    *,
+    select: Sequence[str] = (),
+    kernels: bool = True,
+    paranoid: bool = False,
+) -> Iterator[Prepared]:
+    """Read models and raw files, open an engine."""
     engine: Engine = DuckDBEngine(
         threads=settings.threads, memory_bytes=settings.memory_bytes, spill=store.target / "cache" / "spill"
     )
     with closing(engine):
         graph = load_graph(project, engine)
         selected = graph.select(select) if select else None
-        formats = known_formats()
-        intake = Intake(settings.data, formats, store, cluster=settings.cluster)
+        around = [folder for folder in store.target.parents if (folder / "builds" / "current").is_file()]  # see verify
+        intake = Intake(
+            settings.data, known_formats(), store, cluster=settings.cluster, leave_out=around, paranoid=paranoid
+        )
         if settings.data:
             if not any(file.is_read for file in intake.inventory.files):
                 raise nothing_to_read(intake.inventory)
@@ -133,12 +187,24 @@ def _build(settings: Settings, reporter: Silent, select: Sequence[str], keep: in
             kernels=kernels,
             last=_last_parts(last, store),
         )
-        outcome = run.run()
+        yield Prepared(graph, intake, engine, last, run)
+
+
+def _build(
+    settings: Settings, reporter: Silent, select: Sequence[str], keep: int, *, kernels: bool, paranoid: bool
+) -> Result:
+    project = Project.open(settings.project)
+    witness = Witness(settings, project)
+    store = Store(settings.target, paranoid=paranoid)
+    with prepared(settings, project, store, reporter, select=select, kernels=kernels, paranoid=paranoid) as ready:
+        graph, intake, engine, last = ready.graph, ready.intake, ready.engine, ready.last
+        with witness.watching(intake):
+            outcome = ready.run.run()
         parts = list(outcome.parts.values())
-        name = build_id(parts, contracts(graph), f"{engine.name} {engine.version}")
+        name = build_id(parts, contracts(graph), ready.engine_mark)
         manifest = Manifest(
             build=name,
-            engine=f"{engine.name} {engine.version}",
+            engine=ready.engine_mark,
             parts=tuple(entry(part, store.target) for part in parts),
             stale=tuple(sorted(outcome.stale)),
             data=tuple(str(root.absolute()) for root in settings.data),
@@ -146,10 +212,16 @@ def _build(settings: Settings, reporter: Silent, select: Sequence[str], keep: in
         )
         entries = _entries(project, graph, intake, engine, outcome)
     publish(store.target, entries, manifest, __version__)
+    write_listing(store.target, name, intake)
     keep_last(store.target, keep)
     size = sum(part.bytes for part in parts) + (store.target / "warehouse.duckdb").stat().st_size
     changed = last is None or last.build != name
-    return Result(name, settings.target, intake.inventory, outcome, size, changed, _remarks(project, settings.target))
+    result = Result(name, settings.target, intake.inventory, outcome, size, changed, _remarks(project, settings.target))
+    if outcome.stale or any(node.never_still for node in graph.nodes.values()):
+        snapshot.drop(store.target)
+    else:
+        witness.note(result, entries, keep=keep, kernels=kernels)
+    return result
 
 
 def _no_data() -> SettingsError:
@@ -176,13 +248,6 @@ def _remarks(project: Project, target: Path) -> tuple[str, ...]:
         return ()
     with closing(connect(target)) as connection:
         return tuple(str(row[0]) for row in connection.execute(query.sql).fetchall())
-
-
-def _no_overlap(settings: Settings) -> None:
-    target = settings.target.absolute()
-    for root in settings.data:
-        if target == root.absolute() or target in root.absolute().parents:
-            raise SettingsError(f"the data folder {root} lies inside the target {settings.target}")
 
 
 def _last_parts(last: Manifest | None, store: Store) -> dict[tuple[str, str], Part]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import tempfile
+from contextlib import closing
 from pathlib import Path
 
-from warehouse.errors import SettingsError
+from warehouse.errors import SettingsError, WarehouseError
 from warehouse.formats import known_formats
 from warehouse.formats.base import Inventory
-from warehouse.intake import Intake
+from warehouse.intake import Intake, rim
 from warehouse.settings import Settings
 from warehouse.store import Store
 
@@ -32,6 +33,26 @@ def examine(settings: Settings) -> Inventory:
             data, known_formats(), Store(Path(folder)), cluster=settings.cluster, leave_out=[settings.target]
         )
         return intake.inventory
+
+
+def never_skipped(settings: Settings) -> list[tuple[str, str]]:
+    """(name, what and where) of each model that every build makes or checks again, since it is volatile.
+
+    Models that cannot be read have none: what is wrong with them is for the build to say.
+    """
+    from warehouse.engines.duckdb import DuckDBEngine
+    from warehouse.graph import Graph
+    from warehouse.project import Project
+    from warehouse.reasons import volatile_places
+
+    try:
+        project = Project.open(settings.project)
+        known = rim(known_formats()) | {name: one.columns for name, one in project.references.items()}
+        with closing(DuckDBEngine(threads=1, memory_bytes=2**28, spill=Path("spill"))) as engine:
+            nodes = Graph.build(project, known, engine).nodes
+    except WarehouseError:
+        return []
+    return [(name, volatile_places(node)) for name, node in nodes.items() if node.never_still]
 
 
 def _built_from(target: Path) -> tuple[Path, ...]:

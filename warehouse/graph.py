@@ -12,6 +12,7 @@ from functools import cached_property
 from warehouse import python_model
 from warehouse.checks import relations_of
 from warehouse.engines.base import Empty, Engine, EngineError, Source
+from warehouse.engines.volatile import looks_volatile
 from warehouse.errors import ModelError, Place, SettingsError, nearest, nearest_hint
 from warehouse.model import LAYERS, Column, Model
 from warehouse.project import Project
@@ -30,12 +31,18 @@ class Node:
     reads: tuple[str, ...]
     canonical: str
     volatile: tuple[tuple[str, int | None], ...] = ()
+    """What in it gives other rows from the same inputs, and the byte where it stands."""
     needs: frozenset[frozenset[str]] = frozenset()
 
     @property
     def name(self) -> str:
         """The model's name."""
         return self.model.name
+
+    @property
+    def never_still(self) -> bool:
+        """Whether every build has to look at it again, since its SELECT or a check is volatile."""
+        return bool(self.volatile) or any(looks_volatile(check.text) for check in self.model.checks)
 
 
 @dataclass(frozen=True)

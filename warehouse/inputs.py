@@ -38,11 +38,13 @@ class Inputs:
         self._parts = parts
         self._kernels = kernels
         self._digests: dict[tuple[str, str], str] = {}
+        self.once = uuid.uuid4().hex
+        """What never was before: volatile SELECTs and checks are made of it."""
 
     def made_of(self, key: Key) -> dict[str, object]:
         """What a part is made of, whose hash is its name: SELECT without formatting, types, engine, inputs.
 
-        An input that is not known yet is None. A volatile SELECT is made of something that never was before.
+        An input that is not known yet is None.
         """
         node = self._nodes[key.model]
         reads = {
@@ -52,14 +54,14 @@ class Inputs:
         said: dict[str, object] = {
             "recipe": RECIPE,
             "engine": [self._engine.name, self._engine.version],
-            "select": node.canonical,
+            "select": fingerprint.of(node.canonical),
             "columns": [[column.name, column.type] for column in node.model.columns],
             "grain": list(node.model.grain),
             "kernel": self._kernel_mark(node.model),
             "presorted": node.model.presorted,
             "inputs": reads,
         }
-        return said | ({"once": uuid.uuid4().hex} if node.volatile else {})
+        return said | ({"once": self.once} if node.volatile else {})
 
     def _kernel_mark(self, model: Model) -> list[object] | None:
         """A kernel gives the same rows as its SELECT, but not the same Parquet bytes."""
@@ -88,7 +90,7 @@ class Inputs:
         if node.model.materialize == "view":
             below = {other: self.digest(other, partition) for other in node.reads}
             columns = [(column.name, column.type) for column in node.model.columns]
-            return fingerprint.of([node.canonical, columns, below, uuid.uuid4().hex if node.volatile else None])
+            return fingerprint.of([node.canonical, columns, below, self.once if node.volatile else None])
         visible = self._plan.visible(read, partition)
         return fingerprint.of([[one, self._parts[Key(read, one)].digest] for one in visible])
 

@@ -105,6 +105,7 @@ class Intake:
         settled = settle_duplicates(hashed)
         self.inventory = settled
         self.mend([file for file in settled.files if file.status == PARTIAL and self._is_csv(file)])
+        self._mend_remembered()
         self._table_rejects: dict[tuple[str, str], list[Rejected]] = {}
 
     def _is_csv(self, file: RawFile) -> bool:
@@ -125,10 +126,33 @@ class Intake:
             yield file.but(digest=digest)
         digests.save()
 
-    def mend(self, files: Sequence[RawFile]) -> bool:
+    def unmended(self, relation: str, partition: str | None) -> list[RawFile]:
+        """The files of a relation that are read as they are."""
+        return [file for file in self.files_of(relation, partition) if file.clean_path is None]
+
+    def _mend_remembered(self) -> None:
+        """Mend at once the files that an earlier build looked through when a model had failed over them.
+
+        Just those together: what is mended follows from what is there, not from what was there before.
+        """
+        if not (self._cache / "clean").is_dir():
+            return
+        for one in (one for one in self.formats.values() if isinstance(one, CsvFormat)):
+            relation = f"raw.{one.relations[0].name}"
+            for partition in (None, *sorted(self.partitions(relation))):
+                files = self.unmended(relation, partition)
+                if self._mark_of(files).is_file():
+                    self.mend(files)
+
+    def _mark_of(self, files: Sequence[RawFile]) -> Path:
+        """What says that these files were looked through and had bad lines."""
+        said = [(file.release_path, file.digest, self.formats[file.format or ""].version) for file in files]
+        return self._cache / "clean" / f"{fingerprint.of(said)}.mended"
+
+    def mend(self, files: Sequence[RawFile], *, remember: bool = False) -> bool:
         """Look through CSV files line by line; those with bad lines are read from a mended copy.
 
-        Returns whether any file turned out to need it.
+        Returns whether any file turned out to need it; `remember` has the next build know at once.
         """
         mended: dict[Path, RawFile] = {}
         rejected: list[Rejected] = []
@@ -138,6 +162,8 @@ class Intake:
                 mended[file.path] = found
                 rejected += lines
         if mended:
+            if remember:
+                self._mark_of(files).touch()
             kept = [one for one in self.inventory.rejected if one.file not in {f.release_path for f in mended.values()}]
             self.inventory = Inventory(
                 self.inventory.roots,

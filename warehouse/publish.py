@@ -168,13 +168,19 @@ def publish(target: Path, entries: Sequence[Entry], manifest: Manifest, version:
         _sync(path)
     shutil.rmtree(folder, ignore_errors=True)
     aside.replace(folder)
+    make_current(target, manifest.build)
+
+
+def make_current(target: Path, build: str) -> None:
+    """Make a build whose folder is complete the one that readers open: one rename."""
     link = target / f".{FILE}.{os.getpid()}"
     link.unlink(missing_ok=True)
-    _link_or_copy(folder / "catalogue.duckdb", link)
+    _link_or_copy(target / "builds" / build / "catalogue.duckdb", link)
     (target / f"{FILE}.wal").unlink(missing_ok=True)
     link.replace(target / FILE)
+    link.unlink(missing_ok=True)  # two names of one file: then the rename did nothing
     pointer = target / "builds" / f".current.{os.getpid()}"
-    pointer.write_text(manifest.build + "\n", encoding="utf-8")
+    pointer.write_text(build + "\n", encoding="utf-8")
     pointer.replace(target / "builds" / "current")
     _sync(target)
 
@@ -213,4 +219,4 @@ def _sync(path: Path) -> None:
         os.close(handle)
 
 
-__all__ = ["FILE", "Entry", "Select", "keep_last", "now_utc", "publish", "write_catalogue"]
+__all__ = ["FILE", "Entry", "Select", "keep_last", "make_current", "now_utc", "publish", "write_catalogue"]

@@ -17,6 +17,7 @@ from typing import Protocol
 from warehouse import fingerprint, python_model
 from warehouse.checks import ascent, compile_check, relations_of
 from warehouse.engines.base import CsvFiles, Engine, EngineError, Parts, Scratch, Select
+from warehouse.engines.volatile import looks_volatile
 from warehouse.errors import CheckError, ModelError
 from warehouse.graph import Graph, Node, model_error
 from warehouse.inputs import Inputs
@@ -116,8 +117,7 @@ class Run:
         ModelError, CheckError
             When a model fails or an error-level check does; nothing has been published.
         """
-        read = {name for node in self._graph.nodes.values() for name in node.reads}
-        self._intake.read_tables((name for name in read if name.startswith("raw.")), self._engine)
+        self.read_tables()
         self._reporter.started(len(self.plan.keys))
         while True:
             try:
@@ -125,18 +125,31 @@ class Run:
                 self._check_views()
                 return self._outcome
             except _RawDamageError as damage:
-                files = [
-                    file
-                    for relation in damage.relations
-                    for file in self._intake.files_of(
-                        relation, None if damage.key.partition == ALL else damage.key.partition
-                    )
-                    if file.clean_path is None
-                ]
-                self._reporter.note(f"looking for bad lines in {len(files):,} files of {damage.key.partition}")
-                if not self._intake.mend(files):
+                partition = None if damage.key.partition == ALL else damage.key.partition
+                files = {relation: self._intake.unmended(relation, partition) for relation in damage.relations}
+                count = sum(map(len, files.values()))
+                self._reporter.note(f"looking for bad lines in {count:,} files of {damage.key.partition}")
+                if not any([self._intake.mend(those, remember=True) for those in files.values()]):
                     raise damage.cause from damage.cause.__cause__
                 self._begin()
+
+    def read_tables(self) -> None:
+        """Have Python read the raw files that it has to, which any fingerprint may depend on."""
+        read = {name for node in self._graph.nodes.values() for name in node.reads}
+        self._intake.read_tables((name for name in read if name.startswith("raw.")), self._engine)
+
+    @property
+    def parts(self) -> dict[Key, Part]:
+        """The parts that are known so far."""
+        return self._outcome.parts
+
+    def found(self, key: Key, mark: str | None) -> tuple[Part | None, bool]:
+        """The part that is there already, and whether it is the last one of a model that is not wanted now."""
+        part = self._store.find(key.model, key.partition, mark) if mark else None
+        if part is None and key.model not in self._wanted:
+            part = self._last.get((key.model, key.partition))
+            return part, part is not None
+        return part, False
 
     def _make_all(self) -> None:
         waiting = {key: self.plan.needs(key) for key in self.plan.keys}
@@ -162,16 +175,14 @@ class Run:
         node = self._graph.nodes[key.model]
         made_of = self.inputs.made_of(key)
         mark = fingerprint.of(made_of)
-        part = self._store.find(key.model, key.partition, mark)
+        part, stale = self.found(key, mark)
         reused = part is not None
-        if part is None and key.model not in self._wanted:
-            part = self._last.get((key.model, key.partition))
-            if part is not None:
-                self._outcome.stale.add(key.model)
-                self._outcome.checks[key] = []
-                return part
+        if part is not None and stale:
+            self._outcome.stale.add(key.model)
+            self._outcome.checks[key] = []
+            return part
         try:
-            if part is None or self._unchecked(key, node, part):
+            if part is None or self.unchecked(key, part):
                 sources = self.inputs.sources(key)
                 presorted = node.model.presorted
                 with self._engine.scratch(sources, one_thread=presorted) as scratch:
@@ -182,7 +193,7 @@ class Run:
                             key.partition,
                             mark,
                             lambda path: self._write(scratch, node.model, node.sql, path, sort=sort),
-                            {"made_of": {**made_of, "select": node.sql.strip()}},
+                            {"made_of": {**made_of, "sql": node.sql.strip()}},
                         )
 
                     if part is None:
@@ -216,8 +227,9 @@ class Run:
         return scratch.write(Select(sql, model.columns), path, model.grain if sort else ())
 
     def _blame(self, key: Key, node: Node, error: ModelError) -> Exception:
-        """A failure of a model that reads CSV files directly may be the files' fault."""
-        direct = [read for read in node.reads if isinstance(self.inputs.raw_source(read, key.partition), CsvFiles)]
+        """A failure of a model that reads raw CSV files directly may be the files' fault."""
+        raw = [read for read in node.reads if read.startswith("raw.")]
+        direct = [read for read in raw if isinstance(self.inputs.raw_source(read, key.partition), CsvFiles)]
         return _RawDamageError(key, direct, error) if direct else error
 
     # checks ---------------------------------------------------------------------------------
@@ -230,8 +242,15 @@ class Run:
         marks = (self._check_key(check, part.digest, key.partition) for check in _all_checks(node.model))
         return [known[mark] for mark in marks if mark in known]
 
-    def _unchecked(self, key: Key, node: Node, part: Part) -> bool:
+    def can_check(self, key: Key) -> bool:
+        """Whether all that the checks of a part read is there."""
+        node = self._graph.nodes[key.model]
+        others = (read for check in node.model.checks for read in relations_of(check) if read != key.model)
+        return all(self.inputs.is_known(read, key.partition) for read in others)
+
+    def unchecked(self, key: Key, part: Part) -> bool:
         """Whether a part was not checked yet, or failed."""
+        node = self._graph.nodes[key.model]
         noted = self._noted(key, node, part)
         return len(noted) < len(_all_checks(node.model)) or any(one.failures and not one.warn for one in noted)
 
@@ -248,6 +267,7 @@ class Run:
 
     def _check_key(self, check: Check, digest: str, partition: str) -> str:
         others = [self.inputs.digest(read, partition) for read in relations_of(check)]
+        others += [self.inputs.once] if looks_volatile(check.text) else []
         return fingerprint.of([check.text, check.warn, digest, others])
 
     def _check_views(self) -> None:

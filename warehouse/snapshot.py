@@ -22,6 +22,7 @@ import time
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
     from typing import Any
 
     from warehouse.settings import Settings
@@ -54,27 +55,31 @@ class Look:
         (path, deep): a folder with all that is below it, or only its own files; or a single file.
     leave_out
         A folder that is none of them, such as a target among data folders.
-    times_count
-        Whether another time of the content is a change in itself, as it is where the warehouse lists it.
     """
 
-    def __init__(
-        self, places: Iterable[Sequence[Any]], *, leave_out: str | None = None, times_count: bool = False
-    ) -> None:
-        self.places = [(str(path), bool(deep)) for path, deep in places]
+    def __init__(self, places: Iterable[tuple[str, bool]], leave_out: str | None = None) -> None:
+        self.places = list(places)
         self.leave_out = leave_out
-        self.times_count = times_count
         self.looked_ns = time.time_ns()
         self.files = _files(self.places, leave_out)
 
     def again(self) -> Look:
         """The same places, now."""
-        return Look(self.places, leave_out=self.leave_out, times_count=self.times_count)
+        return Look(self.places, self.leave_out)
 
-    def changes(self, later: Look, same: Callable[[str], bool]) -> tuple[list[str], list[str], list[str]]:
+    def changes(
+        self, later: Look, same: Callable[[str], bool], *, times_count: bool = False
+    ) -> tuple[list[str], list[str], list[str]]:
         """Files that are new, gone, and changed.
 
-        Where a stamp proves nothing, `same` says whether the content of the path is what it was.
+        Parameters
+        ----------
+        later
+            The same places later on.
+        same
+            Whether the content of a path is what it was, asked where the stamps prove nothing.
+        times_count
+            Whether another time of the content is a change in itself, as it is where the warehouse lists it.
         """
         new = [path for path in later.files if path not in self.files]
         gone = [path for path in self.files if path not in later.files]
@@ -83,7 +88,7 @@ class Look:
             now = later.files.get(path)
             if now is None or (now == seen and not (seen and is_racy(seen, self.looked_ns))):
                 continue
-            telling = 2 if self.times_count else 1
+            telling = 2 if times_count else 1
             if now[:telling] != seen[:telling] or not same(path):
                 changed.append(path)
         return new, gone, changed
@@ -102,6 +107,7 @@ def _files(places: Iterable[tuple[str, bool]], leave_out: str | None) -> dict[st
                 if identity in listed:
                     continue
                 listed.add(identity)
+                below = []
                 with os.scandir(folder) as entries:
                     for entry in entries:
                         try:
@@ -113,7 +119,8 @@ def _files(places: Iterable[tuple[str, bool]], leave_out: str | None) -> dict[st
                             found[entry.path] = stamp(about)
                         elif deep and entry.name != "__pycache__":
                             found[entry.path] = []  # the name of an empty folder can mean something, its times cannot
-                            waiting.append(entry.path)
+                            below.append(entry.path)
+                waiting += sorted(below, reverse=True)
             except NotADirectoryError:
                 found[folder] = stamp(os.stat(folder))
             except OSError:
@@ -126,12 +133,12 @@ def _identity(folder: str) -> tuple[int, int]:
     return about.st_dev, about.st_ino
 
 
-def look_at_data(data: Iterable[object], target: object) -> Look:
+def look_at_data(data: Iterable[Path], target: Path) -> Look:
     """The raw files."""
-    return Look(((root, True) for root in data), leave_out=str(target), times_count=True)
+    return Look([(str(root.absolute()), True) for root in data], str(target))
 
 
-def look_at_sources(folders: Iterable[object]) -> Look:
+def look_at_sources(folders: Iterable[Path]) -> Look:
     """The modules of this package, and the files of the project's folders."""
     places = [(os.path.dirname(os.path.abspath(__file__)), True)]
     for folder in folders:
@@ -151,20 +158,22 @@ def asked(settings: Settings, *, keep: int, kernels: bool) -> Said:
     }
 
 
-def environment(site: str) -> Said:
-    """The Python that runs, where it looks for modules, and what is installed in the folder `site`."""
-    with os.scandir(site) as entries:
-        installed = {entry.name: entry.stat().st_mtime_ns for entry in entries if entry.name.endswith(".dist-info")}
-    return {"python": sys.version, "path": sys.path[1:], "site": site, "installed": installed}
+def environment() -> Said:
+    """The Python that runs, where it looks for modules, and what is installed there, in which version."""
+    installed: dict[str, int] = {}
+    for folder in sys.path[1:]:
+        with contextlib.suppress(OSError), os.scandir(folder) as entries:
+            installed |= {one.path: one.stat().st_mtime_ns for one in entries if one.name.endswith(".dist-info")}
+    return {"python": sys.version, "path": sys.path[1:], "installed": installed}
 
 
 def take(
     asked: Said,
-    site: str,
-    looks: Iterable[Look],
+    data: Look,
+    sources: Look,
     digests: Mapping[str, str],
-    signs: Iterable[object],
-    left: Iterable[object],
+    signs: Iterable[Path],
+    left: Iterable[Path],
     said: Said,
 ) -> None:
     """Write the snapshot of a build.
@@ -173,10 +182,8 @@ def take(
     ----------
     asked
         See `asked`.
-    site
-        The folder that the engine is installed in.
-    looks
-        Taken before the build read anything.
+    data, sources
+        Looks that were taken before the build read anything.
     digests
         The content of files, by path; one without is a change as soon as its stamp says nothing.
     signs
@@ -190,17 +197,17 @@ def take(
         {
             "format": FORMAT,
             "asked": asked,
-            "environment": environment(site),
+            "environment": environment(),
             "looks": [
                 {
                     "places": look.places,
                     "leave_out": look.leave_out,
-                    "times_count": look.times_count,
+                    "times_count": look is data,
                     "looked_ns": look.looked_ns,
                     "files": look.files,
                     "digests": {path: digests[path] for path in look.files if path in digests},
                 }
-                for look in looks
+                for look in (data, sources)
             ],
             "signs": {str(path): os.path.exists(str(path)) for path in signs},
             "left": {str(path): _brief(str(path)) for path in left},
@@ -209,7 +216,7 @@ def take(
     )
 
 
-def drop(target: object) -> None:
+def drop(target: Path | str) -> None:
     """Forget: the next build looks at everything."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(f"{target}/{FILE}")
@@ -233,7 +240,7 @@ def _difference(taken: Said, asked: Said) -> str:
     if taken["asked"] != asked:
         others = [name for name in asked if taken["asked"].get(name) != asked[name]]
         return f"the last build was asked for another {' and '.join(others)}"
-    if taken["environment"] != environment(taken["environment"]["site"]):
+    if taken["environment"] != environment():
         return "Python or what is installed beside it has changed"
     for path, seen in taken["left"].items():
         if not os.path.exists(path):
@@ -253,9 +260,9 @@ def _difference(taken: Said, asked: Said) -> str:
 
         def same(path: str, digests: Said = digests, asked_for: list[str] = asked_for) -> bool:
             asked_for.append(path)
-            return _same(path, digests.get(path))
+            return same_content(path, digests.get(path))
 
-        new, gone, changed = before.changes(now, same)
+        new, gone, changed = before.changes(now, same, times_count=said["times_count"])
         if new or gone or changed:
             return _counted(new, gone, changed)
         said["files"], said["looked_ns"] = now.files, now.looked_ns
@@ -266,20 +273,20 @@ def _difference(taken: Said, asked: Said) -> str:
 
 
 def _counted(*files: Sequence[str]) -> str:
-    """`2 files new, 1 changed: <the first of them>`."""
+    """`files are other: 2 new, 1 changed, first <path>`."""
     words = [f"{len(those):,} {word}" for those, word in zip(files, ("new", "gone", "changed"), strict=True) if those]
-    return f"files {', '.join(words)}: {min(path for those in files for path in those)}"
+    return f"files are other: {', '.join(words)}, first {min(path for those in files for path in those)}"
 
 
 def _restored(said: Said) -> Look:
     """A look that was taken earlier."""
-    look = Look((), leave_out=said["leave_out"], times_count=said["times_count"])
-    look.places = [(path, deep) for path, deep in said["places"]]
-    look.files, look.looked_ns = said["files"], said["looked_ns"]
+    look = Look((), said["leave_out"])
+    look.places, look.files, look.looked_ns = said["places"], said["files"], said["looked_ns"]
     return look
 
 
-def _same(path: str, digest: str | None) -> bool:
+def same_content(path: str, digest: str | None) -> bool:
+    """Whether a file still holds what was hashed; not where nothing was."""
     if digest is None:
         return False
     from pathlib import Path

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from warehouse import fingerprint
 
@@ -46,11 +47,20 @@ class Part:
 
 
 class Store:
-    """The `parts/` folder of a target."""
+    """The `parts/` folder of a target.
 
-    def __init__(self, target: Path) -> None:
+    Parameters
+    ----------
+    target
+        The target's folder.
+    paranoid
+        Whether a part is hashed before it is believed to be whole.
+    """
+
+    def __init__(self, target: Path, *, paranoid: bool = False) -> None:
         self.target = target.absolute()
         self.folder = self.target / "parts"
+        self._paranoid = paranoid
 
     def path(self, relation: str, partition: str, mark: str) -> Path:
         """Where a part stands."""
@@ -63,9 +73,24 @@ class Store:
             said = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
             if path.stat().st_size != said["bytes"]:
                 return None
+            if self._paranoid and fingerprint.of_file(path) != said["digest"]:
+                return None
             return Part(relation, partition, mark, said["digest"], said["rows"], said["bytes"], path, said["notes"])
         except (OSError, ValueError, KeyError, TypeError):
             return None
+
+    def notes(self, relation: str, partition: str, mark: str) -> dict[str, Any]:
+        """What was noted with a part, which itself may be gone."""
+        try:
+            said = json.loads(self.path(relation, partition, mark).with_suffix(".json").read_text(encoding="utf-8"))
+            return dict(said["notes"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return {}
+
+    def made_of(self, relation: str, partition: str) -> Iterator[dict[str, Any]]:
+        """What each part of a relation and partition that is there was made of."""
+        for path in (self.folder / relation / partition).glob("*.parquet"):
+            yield dict(self.notes(relation, partition, path.stem).get("made_of", {}))
 
     def write(
         self,

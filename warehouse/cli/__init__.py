@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from warehouse import __version__
-from warehouse.errors import WarehouseError
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+
+    from warehouse.errors import WarehouseError
 
 INTERRUPTED = 130
 GROUPS = {
-    "building": ("build",),
+    "building": ("build", "plan"),
     "testing": ("test",),
     "ask": ("sql", "ls", "show", "lineage", "render"),
     "data": ("doctor",),
     "share": ("export",),
+    "trust": ("diff", "verify", "builds", "rollback", "clean"),
     "start": ("sample", "demo", "init"),
 }
 """The modules of this package and their commands: a command's start-up imports its own module alone."""
@@ -37,8 +40,10 @@ Exit status: 0 done, 1 a model or check failed, 2 usage or SQL, 3 target is held
 
 def parser(command: str = "") -> argparse.ArgumentParser:
     """The whole command line, or, where a command is given, as much of it as that one needs."""
+    import argparse
     from importlib import import_module
 
+    from warehouse import __version__
     from warehouse.cli.options import Help
 
     top = argparse.ArgumentParser(
@@ -59,27 +64,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with _no_interrupt_lost():
             said = list(sys.argv[1:] if arguments is None else arguments)
+            if said[:1] == ["build"]:
+                from warehouse.cli.again import repeated
+
+                if repeated(said):
+                    return 0
             if said[:1] == ["sql"]:
                 from warehouse.cli.ask import with_parameters
 
                 said = with_parameters(said)
             given = parser(said[0] if said else "").parse_args(said)
+            given.words = said
             status = int(given.run(given))
         sys.stdout.flush()  # a reader that is gone is noticed here, not when Python ends
         return status
-    except WarehouseError as error:
-        say_error(error)
-        return error.exit_status
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)  # noqa: T201
         return INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except OSError as error:  # a disk that is full, a file that went away
-        where = f"{error.filename}: " if error.filename else ""
-        say_error(WarehouseError(f"{where}{error.strerror or error}"))
-        return WarehouseError.exit_status
+    except Exception as error:
+        from warehouse.errors import WarehouseError
+
+        if isinstance(error, OSError):  # a disk that is full, a file that went away
+            where = f"{error.filename}: " if error.filename else ""
+            error = WarehouseError(f"{where}{error.strerror or error}")
+        if not isinstance(error, WarehouseError):
+            raise
+        say_error(error)
+        return error.exit_status
 
 
 @contextmanager

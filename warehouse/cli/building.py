@@ -1,11 +1,14 @@
-"""`warehouse build`."""
+"""`warehouse build` and `warehouse plan`."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
+import time
 
+from warehouse import snapshot
+from warehouse.cli import again
 from warehouse.cli.options import Commands, add_data, add_engine, add_project, add_target, command, settings
 
 
@@ -17,6 +20,25 @@ def add(commands: Commands) -> None:
         "read the data folders, build all models, check them, publish",
         "warehouse build -d data/",
     )
+    _add_common(one)
+    one.add_argument("--wait", action="store_true", help="wait for another build of this target to end")
+    one.add_argument("--json", action="store_true", help="the result as JSON on stdout")
+    one.add_argument("--quiet", action="store_true", help="say nothing but errors")
+    one.set_defaults(run=run_build)
+
+    one = command(
+        commands,
+        "plan",
+        "say what build would do, and why, model by model; nothing is made",
+        "warehouse plan -d data/",
+    )
+    _add_common(one)
+    one.add_argument("--json", action="store_true", help="every part, its reasons, and what it reaches, as JSON")
+    one.set_defaults(run=run_plan)
+
+
+def _add_common(one: argparse.ArgumentParser) -> None:
+    """The options that decide what a build does."""
     add_data(one)
     add_target(one)
     add_project(one)
@@ -26,30 +48,55 @@ def add(commands: Commands) -> None:
     )  # fmt: skip
     add_engine(one)
     one.add_argument("--keep", metavar="N", type=int, default=3, help="builds to keep (default 3)")
-    one.add_argument("--wait", action="store_true", help="wait for another build of this target to end")
     one.add_argument("--plain-sql", action="store_true", help="every model by its SELECT, none by its kernel")
-    one.add_argument("--json", action="store_true", help="the result as JSON on stdout")
-    one.add_argument("--quiet", action="store_true", help="say nothing but errors")
-    one.set_defaults(run=run_build)
+    one.add_argument("--paranoid", action="store_true", help="hash all files again, whatever their size and times say")
 
 
 def run_build(given: argparse.Namespace) -> int:
-    """Build, and say what was done."""
+    """Build, and say what was done; or that there is nothing to do."""
+    started = time.perf_counter()
+    settled = settings(given)
+    keep, kernels = max(1, given.keep), not given.plain_sql
+    asked = snapshot.asked(settled, keep=keep, kernels=kernels)
+    manner = {"as_json": given.json, "quiet": given.quiet}
+    if not (given.select or given.paranoid):
+        said, _ = snapshot.unchanged(asked)
+        if said is not None:
+            again.remember(asked, given.words, **manner)
+            again.tell(said, started, **manner)
+            return 0
+
     from warehouse.building import build
     from warehouse.report import Silent, Terminal
 
-    settled = settings(given)
     reporter = Silent() if given.quiet or given.json else Terminal(sys.stderr)
     with reporter.telling(settled.target):
         result = build(
             settled,
             reporter,
             select=given.select,
-            keep=max(1, given.keep),
+            keep=keep,
             wait=given.wait,
-            kernels=not given.plain_sql,
+            kernels=kernels,
+            paranoid=given.paranoid,
         )
+    if not (given.select or given.paranoid):
+        again.remember(asked, given.words, **manner)
     if given.json:
         print(json.dumps(result.summary(), indent=1))  # noqa: T201
     reporter.ended(result)
+    return 0
+
+
+def run_plan(given: argparse.Namespace) -> int:
+    """Say what a build would do."""
+    from warehouse.planning import foresee
+    from warehouse.planning_text import as_text
+
+    settled = settings(given)
+    forecast = foresee(
+        settled, select=given.select, keep=max(1, given.keep), kernels=not given.plain_sql, paranoid=given.paranoid
+    )
+    for line in [json.dumps(forecast.summary(), indent=1)] if given.json else as_text(forecast, settled.target):
+        print(line)  # noqa: T201
     return 0

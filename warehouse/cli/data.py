@@ -31,7 +31,7 @@ def add(commands: Commands) -> None:
 
 def run_doctor(given: argparse.Namespace) -> int:
     """Scan and tell."""
-    from warehouse.doctor import examine
+    from warehouse.doctor import examine, never_skipped
 
     settled = settings(given)
     found = examine(settled)
@@ -41,6 +41,8 @@ def run_doctor(given: argparse.Namespace) -> int:
     lines = [*_hours(found.files), *_whole(found.files), *_not_read(found.files, given.all)]
     if not found.files:
         lines.append(f"no files in {', '.join(str(root) for root in found.roots)}")
+    for name, why in never_skipped(settled):
+        lines.append(f"{name} is never skipped: {why}")
     for line in [*lines, *_target(settled.target)]:
         print(on_one_line(line))  # noqa: T201
     return 0

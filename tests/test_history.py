@@ -1,0 +1,334 @@
+"""Going back and cleaning up: a kept build can always be published again, and nothing that one needs ever goes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import warehouse
+from tests.conftest import Said, call
+from tests.tiny import Tiny
+from warehouse.clean import clean
+from warehouse.errors import LockedError, WarehouseError
+from warehouse.history import builds, rollback
+from warehouse.lock import hold
+
+SPEEDS = {"port": "VARCHAR", "speed": "BIGINT"}
+TOTAL = "SELECT speed FROM metrics.total"
+
+
+@pytest.fixture
+def three(tiny: Tiny) -> Tiny:
+    """With three builds, whose totals are 50, 52 and 54."""
+    for extra in range(3):
+        tiny.model("staging.ports", f"SELECT port, speed + {extra} AS speed FROM reference.speeds", SPEEDS)
+        tiny.model(
+            "metrics.polls",
+            'SELECT f.hour_utc, c."SaveTimeUTC" AS ms '
+            "FROM raw.port_counters AS c JOIN raw.files AS f ON f.read_path = c.filename",
+            {"hour_utc": "TIMESTAMP", "ms": "BIGINT"},
+            "partition: hour_utc",
+            "grain: [hour_utc, ms]",
+        )
+        assert tiny.build().status == 0
+    return tiny
+
+
+def run(tiny: Tiny, *arguments: str | Path) -> Said:
+    return call(*arguments, "-t", tiny.target, cwd=tiny.base)
+
+
+def ids(tiny: Tiny) -> list[str]:
+    """The kept builds, the newest first."""
+    return [one.build for one in builds(tiny.target)]
+
+
+def everything(tiny: Tiny) -> dict[str, dict[str, list[tuple[object, ...]]]]:
+    """All rows of all relations of all kept builds."""
+    found = {}
+    for build in ids(tiny):
+        rollback(tiny.target, build)
+        names = [str(name) for (name,) in tiny.ask("SELECT schema || '.' || name FROM (SHOW ALL TABLES)")]
+        found[build] = {name: tiny.ask(f"FROM {name}") for name in names}
+    rollback(tiny.target, ids(tiny)[0])
+    return found
+
+
+def files(tiny: Tiny) -> set[str]:
+    return {path.relative_to(tiny.target).as_posix() for path in tiny.target.rglob("*") if not path.is_dir()}
+
+
+# builds ------------------------------------------------------------------------------------------
+
+
+def test_kept_builds_are_listed_the_newest_first_with_what_each_alone_holds(three: Tiny) -> None:
+    kept = builds(three.target)
+    assert [one.current for one in kept] == [True, False, False]
+    assert [len(one.manifest.parts) for one in kept] == [4, 4, 4]
+    for one in kept:
+        catalogue = (three.target / "builds" / one.build / "catalogue.duckdb").stat().st_size
+        assert catalogue < one.own_bytes < one.bytes  # the hours are shared by all three
+    said = run(three, "builds")
+    assert said.status == 0
+    assert [line.split()[0] for line in said.out.splitlines()[2:]] == ids(three)
+    assert [line.endswith("published") for line in said.out.splitlines()[2:]] == [True, False, False]
+    assert [one["build"] for one in json.loads(run(three, "builds", "--json").out)] == ids(three)
+
+
+def test_builds_of_no_target_are_a_sentence(tiny: Tiny) -> None:
+    for command in (["builds"], ["rollback"], ["clean"], ["verify"], ["diff", "1"]):
+        said = run(tiny, *command)
+        assert said.status == 2
+        assert said.err.startswith("error: ")
+        assert not tiny.target.exists()
+
+
+# rollback ----------------------------------------------------------------------------------------
+
+
+def test_going_back_publishes_the_build_before_and_again_the_one_before_that(three: Tiny) -> None:
+    newest, middle, oldest = ids(three)
+    said = run(three, "rollback")
+    assert said.status == 0
+    assert said.out.startswith(f"Published  {middle[:8]}, ")
+    assert f"before it {newest[:8]}" in said.out
+    assert three.ask(TOTAL) == [(52,)]
+    assert three.ask("SELECT build_id FROM meta.build") == [(middle,)]
+    assert run(three, "rollback").status == 0
+    assert three.ask(TOTAL) == [(50,)]
+    said = run(three, "rollback")
+    assert (said.status, said.err.splitlines()[0]) == (2, f"error: {three.target} keeps no build before {oldest[:8]}")
+    assert three.ask(TOTAL) == [(50,)]
+
+
+def test_any_kept_build_can_be_published_by_a_beginning_of_its_id_and_back(three: Tiny) -> None:
+    newest, _, oldest = ids(three)
+    assert run(three, "rollback", oldest[:6]).status == 0
+    assert three.ask(TOTAL) == [(50,)]
+    assert run(three, "rollback", newest[:6]).status == 0
+    assert three.ask(TOTAL) == [(54,)]
+    assert run(three, "rollback", newest[:6]).status == 0  # the published one: nothing happens
+    assert ids(three)[0] == newest
+    assert not list(three.target.glob(".*"))
+    said = run(three, "rollback", "zz")
+    assert said.status == 2
+    assert three.ask(TOTAL) == [(54,)]
+
+
+def test_readers_keep_what_they_opened_and_the_next_ones_see_the_earlier_build(three: Tiny) -> None:
+    with warehouse.open(three.target) as before:
+        rollback(three.target)
+        assert before.execute(TOTAL).fetchall() == [(54,)]
+        assert three.ask(TOTAL) == [(52,)]
+        assert before.execute("SELECT count(*) FROM metrics.polls").fetchall() == [(2,)]
+
+
+def test_the_next_build_publishes_what_data_and_models_say(three: Tiny) -> None:
+    newest = ids(three)[0]
+    rollback(three.target)
+    assert three.build().status == 0
+    assert three.ask(TOTAL) == [(54,)]
+    assert builds(three.target)[0].build == newest
+    assert builds(three.target)[0].current
+
+
+def test_a_build_of_which_a_part_is_gone_or_cut_short_is_refused(three: Tiny) -> None:
+    _, middle, _ = ids(three)
+    manifest = json.loads((three.target / "builds" / middle / "manifest.json").read_text(encoding="utf-8"))
+    part = next(three.target / one["path"] for one in manifest["parts"] if one["model"] == "metrics.total")
+    content = part.read_bytes()
+    for damage in (content[:-1], None):
+        part.unlink()
+        if damage is not None:
+            part.write_bytes(damage)
+        said = run(three, "rollback")
+        assert said.status == 2
+        assert said.err.startswith(f"error: 1 part of build {middle[:8]} is gone or cut short\n")
+        assert part.relative_to(three.target).as_posix() in said.err
+        assert three.ask(TOTAL) == [(54,)]
+    part.write_bytes(content)
+    assert run(three, "rollback").status == 0
+
+
+def test_a_build_whose_catalogue_is_damaged_or_of_another_place_is_refused(three: Tiny) -> None:
+    catalogue = three.target / "builds" / ids(three)[1] / "catalogue.duckdb"
+    moved = three.base / "moved"
+    shutil.copytree(three.target, moved)
+    shutil.rmtree(three.target)
+    said = call("rollback", "-t", moved, cwd=three.base)
+    assert said.status == 2
+    assert "does not fit" in said.err
+    shutil.copytree(moved, three.target)
+    catalogue.chmod(0o644)
+    catalogue.write_bytes(b"no database")
+    said = run(three, "rollback")
+    assert said.status == 2
+    assert "is no DuckDB file" in said.err
+    assert three.ask(TOTAL) == [(54,)]
+
+
+def test_nobody_goes_back_or_cleans_while_a_build_holds_the_target(three: Tiny) -> None:
+    with hold(three.target):
+        for command in ("rollback", "clean", "verify"):
+            said = run(three, command)
+            assert (said.status, said.out) == (3, "")
+            assert f"(process {os.getpid()})" in said.err
+        with pytest.raises(LockedError):
+            clean(three.target, dry_run=False)
+    assert three.ask(TOTAL) == [(54,)]
+
+
+# clean -------------------------------------------------------------------------------------------
+
+
+def test_cleaning_shows_and_removes_nothing_until_it_is_told_to(three: Tiny) -> None:
+    before = files(three)
+    said = run(three, "clean", "--keep", "1")
+    assert said.status == 0
+    assert said.out.splitlines()[0].endswith(f"1 build kept: {ids(three)[0][:8]}")
+    assert said.out.splitlines()[-1] == "Nothing was removed yet: warehouse clean --yes"
+    assert files(three) == before
+
+
+def test_cleaning_removes_older_builds_and_the_parts_that_only_they_use(three: Tiny) -> None:
+    before = everything(three)
+    newest, middle, oldest = ids(three)
+
+    said = json.loads(run(three, "clean", "--keep", "2", "--yes", "--json").out)
+
+    assert said["removed"]
+    assert said["kept"] == ids(three) == [newest, middle]
+    kinds = [item["kind"] for item in said["items"]]
+    assert (kinds.count("build"), kinds.count("part")) == (1, 4)  # two parts, with their notes
+    assert everything(three) == {build: rows for build, rows in before.items() if build != oldest}
+    assert run(three, "clean", "--keep", "2").out.startswith("Nothing to remove; 2 builds kept")
+
+
+def test_the_published_build_stays_however_old_it_is(three: Tiny) -> None:
+    newest, _, oldest = ids(three)
+    rollback(three.target, oldest)
+    assert clean(three.target, 1, dry_run=False).kept == (newest, oldest)
+    assert three.ask(TOTAL) == [(50,)]
+    assert three.ask("SELECT count(*) FROM metrics.polls") == [(2,)]
+    assert clean(three.target, 0, dry_run=False).kept == (newest, oldest)
+
+
+def test_what_readers_open_stays_even_where_the_targets_own_record_is_of_another_build(three: Tiny) -> None:
+    newest, _, oldest = ids(three)
+    rollback(three.target, oldest)
+    (three.target / "builds" / "current").write_text(newest + "\n", encoding="utf-8")  # killed between two renames
+    assert clean(three.target, 1, dry_run=False).kept == (newest, oldest)
+    assert three.ask("SELECT count(*) FROM metrics.polls") == [(2,)]
+
+
+def test_cleaning_leaves_a_build_with_nothing_to_do(three: Tiny) -> None:
+    assert three.build().err.startswith("Up to date")
+    assert clean(three.target, 1, dry_run=False).items
+    assert three.build().err.startswith("Up to date")
+
+
+def test_what_killed_builds_left_goes_and_what_is_not_ours_stays(three: Tiny) -> None:
+    left = [
+        ".warehouse.duckdb.123",
+        "builds/.0123456789abcdef.77/catalogue.duckdb",
+        "builds/.current.77",
+        "parts/metrics.total/all/.0123456789abcdef0123456789abcdef.77.parquet",
+        "parts/metrics.total/all/.0123456789abcdef0123456789abcdef.json.77",
+        "cache/spill/duckdb_temp_storage_DEFAULT-0.tmp",
+        "cache/raw/raw.files-0.tmp",
+        "cache/.raw.nic.all.77.jsonl",
+        "cache/snapshot.json.77",
+        "cache/unpacked/.0123456789abcdef0123456789abcdef-1/a.csv",
+        "cache/clean/0123456789abcdef0123456789abcdef-1/a.csv",
+        "cache/.verify-1/parts/x.parquet",
+    ]
+    mine = ["notes.txt", "parts/README", "parts/metrics.total/all/mine.parquet", "builds/note"]
+    for name in [*left, *mine]:
+        path = three.target / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x", encoding="utf-8")
+    before = everything(three)
+    clean(three.target, dry_run=False)
+    assert not files(three) & set(left)
+    assert set(mine) <= files(three)
+    assert everything(three) == before
+    assert three.build().status == 0
+
+
+def test_mended_copies_and_unpacked_archives_stay_as_long_as_a_kept_build_reads_them(three: Tiny) -> None:
+    three.file(1, "1,100,2,200,0,0.5", "torn")
+    archive = three.base / "release.zip"
+    with zipfile.ZipFile(archive, "w") as packed:
+        for path in three.data.rglob("*.csv"):
+            packed.write(path, path.relative_to(three.data))
+    assert call("build", "-d", archive, "-t", three.target, cwd=three.base).status == 0
+    shown = "SELECT count(*) FROM raw.port_counters"
+    assert three.ask(shown) == [(2,)]
+    cached = {name for name in files(three) if name.startswith(("cache/clean", "cache/unpacked"))}
+    assert len(cached) == 4  # two files unpacked; one copy and its list of lines
+
+    clean(three.target, 1, dry_run=False)
+    assert cached <= files(three)
+    assert three.ask(shown) == [(2,)]
+
+    three.file(1, "1,100,2,200,0,0.5", "1,101,2,200,0,0.5")
+    assert three.build().status == 0
+    clean(three.target, 2, dry_run=False)
+    assert cached <= files(three)
+    clean(three.target, 1, dry_run=False)
+    assert not cached & files(three)
+    assert three.ask(shown) == [(3,)]
+
+
+def test_tables_that_python_reads_stay_readable(sample: Path, tmp_path: Path) -> None:
+    target = tmp_path / "t"
+    warehouse.build(sample, target, select=["topology.servers"])
+    parts = set((target / "parts").glob("raw.*/*/*.parquet"))
+    assert parts
+    stray = next(iter(parts)).with_name("0123456789abcdef0123456789abcdef.parquet")
+    shutil.copy(next(iter(parts)), stray)
+    clean(target, 1, dry_run=False)
+    assert set((target / "parts").glob("raw.*/*/*.parquet")) == parts
+    with warehouse.open(target) as connection:
+        assert connection.execute("SELECT count(*) > 0 FROM raw.gpu_nics").fetchall() == [(True,)]
+
+
+def test_nothing_goes_that_a_catalogue_may_use_which_cannot_be_read(three: Tiny) -> None:
+    copy = three.target / "cache" / "clean" / ("0" * 32 + "-1") / "a.csv"
+    copy.parent.mkdir(parents=True)
+    copy.write_text("x", encoding="utf-8")
+    catalogue = three.target / "builds" / ids(three)[1] / "catalogue.duckdb"
+    catalogue.chmod(0o644)
+    catalogue.write_bytes(b"no database")
+    clean(three.target, dry_run=False)
+    assert copy.is_file()
+
+
+def test_nothing_is_removed_where_the_published_build_does_not_say_what_it_needs(three: Tiny) -> None:
+    newest = ids(three)[0]
+    manifest = three.target / "builds" / newest / "manifest.json"
+    content = manifest.read_text(encoding="utf-8")
+    for damage in ("{}", None):
+        manifest.unlink()
+        if damage is not None:
+            manifest.write_text(damage, encoding="utf-8")
+        before = files(three)
+        with pytest.raises(WarehouseError):
+            clean(three.target, 1, dry_run=False)
+        assert files(three) == before
+    manifest.write_text(content, encoding="utf-8")
+    clean(three.target, 1, dry_run=False)
+    assert three.ask(TOTAL) == [(54,)]
+
+
+def test_a_build_whose_manifest_is_damaged_is_no_build_to_keep(three: Tiny) -> None:
+    newest, middle, oldest = ids(three)
+    (three.target / "builds" / middle / "manifest.json").write_text("{", encoding="utf-8")
+    assert ids(three) == [newest, oldest]
+    assert clean(three.target, 2, dry_run=False).kept == (newest, oldest)
+    assert not (three.target / "builds" / middle).exists()

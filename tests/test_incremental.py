@@ -1,0 +1,194 @@
+"""Whatever comes, goes or is corrected, in whatever order: the result is that of a build from nothing."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import duckdb
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import warehouse
+from tests.conftest import call
+from tests.tiny import Tiny
+from warehouse.building import Result
+from warehouse.project import Project
+from warehouse.sample import SampleOptions, write_sample
+
+HOUR = {"hour_utc": "TIMESTAMP", "port": "VARCHAR", "bytes": "BIGINT"}
+GONE, FIRST, CORRECTED, HALF = "gone", "first", "corrected", "half"
+STATES = (GONE, FIRST, CORRECTED, HALF)
+
+
+def slow(examples: int) -> settings:
+    """Settings of a test whose examples are builds; each clears the folders of the one before."""
+    checks = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    return settings(max_examples=examples, deadline=None, suppress_health_check=checks)
+
+
+def equal_cell_by_cell(one: Path, other: Path) -> None:
+    """All tables but the listing of the build itself."""
+    with closing(duckdb.connect(config={"threads": 1})) as connection:
+        for name, target in (("a", one), ("b", other)):
+            connection.execute(f"ATTACH '{target / 'warehouse.duckdb'}' AS {name} (READ_ONLY)")
+        tables = [
+            connection.execute(
+                "SELECT schema || '.' || name FROM (SHOW ALL TABLES) WHERE database = ? AND schema <> 'raw'"
+                " AND schema || '.' || name NOT IN ('meta.build', 'meta.models')",
+                [name],
+            ).fetchall()
+            for name in ("a", "b")
+        ]
+        assert sorted(tables[0]) == sorted(tables[1])
+        for (table,) in tables[0]:
+            for this, that in (("a", "b"), ("b", "a")):
+                differing = f"SELECT count(*) FROM (FROM {this}.{table} EXCEPT ALL FROM {that}.{table})"
+                assert connection.execute(differing).fetchone() == (0,), table
+
+
+# small models, many histories ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def hours(tiny: Tiny) -> Tiny:
+    """A table by hour, one that is built on it, and one over all hours; without the files that Tiny begins with."""
+    start = "make_timestamp(SaveTimeUTC // 3600000 * 3600000000) AS hour_utc"
+    tiny.model(
+        "staging.hour",
+        f"SELECT {start}, PortName AS port, InOctets AS bytes FROM raw.port_counters",
+        HOUR,
+        "partition: hour_utc",
+        "grain: [hour_utc, port, bytes]",
+    )
+    tiny.model(
+        "metrics.hour",
+        "SELECT hour_utc, port, sum(bytes) AS bytes FROM staging.hour GROUP BY ALL",
+        HOUR,
+        "partition: hour_utc",
+    )
+    tiny.model(
+        "metrics.all",
+        "SELECT port, sum(bytes) AS bytes FROM metrics.hour GROUP BY port",
+        {"port": "VARCHAR", "bytes": "BIGINT"},
+    )
+    return tiny
+
+
+TAILS = {
+    FIRST: ("1,100,2,200,0,0.5", "1,300,2,200,0,0.5"),
+    CORRECTED: ("1,100,2,200,0,0.5", "1,301,2,200,0,0.5"),
+    HALF: ("1,100,2,200,0,0.5",),
+}
+
+
+def put(tiny: Tiny, hour: int, state: str) -> None:
+    path = tiny.file(hour, *TAILS.get(state, ()))
+    if state == GONE:
+        path.unlink()
+
+
+@slow(12)
+@given(history=st.lists(st.tuples(st.integers(0, 2), st.sampled_from(STATES)), min_size=1, max_size=5))
+def test_any_history_of_small_files_ends_as_a_build_of_what_is_there(
+    hours: Tiny, history: list[tuple[int, str]]
+) -> None:
+    for folder in (hours.data, hours.target, hours.base / "fresh"):
+        shutil.rmtree(folder, ignore_errors=True)
+    hours.file(5, "1,1,1,1,0,0.5")  # so that there always is one
+    for hour, state in history:
+        put(hours, hour, state)
+        assert hours.build().status == 0
+    fresh = hours.base / "fresh"
+    assert call("build", "-d", hours.data, "-t", fresh, cwd=hours.base).status == 0
+    assert _id(hours.target) == _id(fresh)
+    equal_cell_by_cell(hours.target, fresh)
+
+
+def _id(target: Path) -> str:
+    return (target / "builds" / "current").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("state", [GONE, CORRECTED, HALF])
+def test_an_hour_touches_its_own_parts_and_what_is_over_all_hours(hours: Tiny, state: str) -> None:
+    for hour in (0, 1, 2):
+        put(hours, hour, FIRST)
+    hours.made()
+    put(hours, 1, state)
+    own = {f"{model} 2024-05-23T17" for model in ("staging.hour", "metrics.hour")} if state != GONE else set()
+    assert hours.made() == own | {"metrics.all"}
+    put(hours, 1, FIRST)
+    assert hours.made() == set(), "the parts of before are still there"
+
+
+# the shipped models, few histories ----------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Three hours of the smallest sample, from which folders are taken."""
+    root = tmp_path_factory.mktemp("release")
+    write_sample(root, SampleOptions(seconds=60, hours=3))
+    yield root
+    shutil.rmtree(root)
+
+
+def place(release: Path, data: Path, hour: int, state: str) -> str:
+    """Have the hour's folder in this state; its name."""
+    (source,) = release.rglob(f"20240524{hour:02}")
+    target = data / source.relative_to(release)
+    shutil.rmtree(target, ignore_errors=True)
+    if state == GONE:
+        return source.name
+    shutil.copytree(source, target)
+    files = sorted(target.rglob("Leaf-*.csv"))
+    if state == CORRECTED:
+        lines = files[0].read_text(encoding="utf-8").splitlines(keepends=True)
+        files[0].write_text("".join(lines[:-1]), encoding="utf-8")
+    if state == HALF:
+        for file in files[len(files) // 2 :]:
+            file.unlink()
+        torn = files[0].read_bytes()
+        files[0].write_bytes(torn[: len(torn) * 2 // 3])
+    return source.name
+
+
+def build(data: Path, target: Path) -> Result:
+    return warehouse.build(data, target, memory="1GB")
+
+
+def partitions(result: Result) -> set[str]:
+    return {key.partition for key in result.outcome.made}
+
+
+@slow(3)
+@given(
+    order=st.permutations(range(3)),
+    then=st.lists(st.tuples(st.integers(0, 2), st.sampled_from(STATES)), min_size=1, max_size=2),
+)
+def test_any_history_of_a_release_ends_as_a_build_of_what_is_there(
+    release: Path, tmp_path: Path, order: list[int], then: list[tuple[int, str]]
+) -> None:
+    data, target, fresh = (tmp_path / name for name in ("data", "target", "fresh"))
+    for folder in (data, target, fresh):
+        shutil.rmtree(folder, ignore_errors=True)
+    ignored = shutil.ignore_patterns("20240524*")
+    shutil.copytree(release, data, ignore=ignored)
+    hours = ["2024-05-23T16", "2024-05-23T17", "2024-05-23T18"]
+    for hour in order:
+        place(release, data, hour, FIRST)
+        assert partitions(build(data, target)) <= {hours[hour], "all"}
+    for hour, state in then:
+        place(release, data, hour, state)
+        changed = build(data, target)
+        assert partitions(changed) & {hours[hour]} or state in (GONE, FIRST)
+    assert build(data, target).build == build(data, fresh).build
+    equal_cell_by_cell(target, fresh)
+
+
+def test_the_project_of_these_tests_is_the_shipped_one() -> None:
+    """`tiny` stands for it only in tests that ask for it."""
+    assert "metrics.port_hour" in Project.open().models

@@ -1,0 +1,384 @@
+"""A build with nothing to do costs next to nothing; in doubt there is something to do."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Command
+from tests.test_cli import python
+from tests.tiny import HOURS, Tiny
+from warehouse import snapshot
+from warehouse.cli import again
+from warehouse.run import Run
+from warehouse.settings import DEFAULT_TARGET
+from warehouse.snapshot import Look
+
+COLUMNS = {"port": "VARCHAR", "speed": "BIGINT"}
+HEAVY = {"duckdb", "sqlglot", "jinja2", "rich", "numpy", "openpyxl", "yaml", "xxhash", "zstandard"}
+UNUSED = {
+    "argparse",
+    "typing",
+    "pathlib",
+    "dataclasses",
+    "difflib",
+    "logging",
+    "warehouse.settings",
+    "warehouse.building",
+}
+
+
+@pytest.fixture
+def hours(tiny: Tiny) -> Tiny:
+    """With a part for each hour, built."""
+    tiny.model(
+        "staging.hour",
+        "SELECT make_timestamp(SaveTimeUTC // 3600000 * 3600000000) AS hour_utc, sum(InOctets) AS bytes\n"
+        "FROM raw.port_counters GROUP BY ALL",
+        {"hour_utc": "TIMESTAMP", "bytes": "BIGINT"},
+        "partition: hour_utc",
+    )
+    tiny.made()
+    assert is_still(tiny)
+    return tiny
+
+
+def is_still(tiny: Tiny, *options: str | Path) -> bool:
+    """Whether a build finds nothing to do."""
+    said = tiny.build(*options)
+    print(said)
+    assert said.status == 0
+    return said.err.startswith("Up to date")
+
+
+# what it costs ------------------------------------------------------------------------------------
+
+
+def test_a_build_with_nothing_to_do_imports_nothing_heavy_and_in_the_same_words_next_to_nothing(
+    built: Path, sample: Path, run_cli: Command
+) -> None:
+    words = ["build", "-d", str(sample), "-t", str(built)]
+    assert run_cli(*words).err.startswith("Up to date")
+    code = "import sys; from warehouse.cli import main; status = main(sys.argv[1:]); print(status, *sys.modules)"
+    for unused in (HEAVY, HEAVY | UNUSED):
+        status, *loaded = python(code, *words).split()
+        assert status == "0"
+        assert set(loaded) & unused == set()
+
+
+def test_a_build_with_nothing_to_do_says_so_in_a_line(hours: Tiny) -> None:
+    said = hours.build()
+    assert said.out == ""
+    assert said.err.count("\n") == 1
+    build = (hours.target / "builds" / "current").read_text(encoding="utf-8")
+    assert said.err.startswith(f"Up to date  {build[:8]}, 4 parts, 2 files, checked in 0.")
+    assert hours.build("--quiet").err == ""
+
+
+def test_it_says_the_same_of_the_build_as_the_build_itself(hours: Tiny) -> None:
+    first, last = (json.loads(hours.build("--json", *more).out) for more in (["--paranoid"], []))
+    assert last == first | {"made": [], "changed": False}
+
+
+# what has changed means a build -------------------------------------------------------------------
+
+
+def rewrite(path: Path, text: str) -> None:
+    """Another content of the same length, at the same time, as far as that can be set."""
+    about = path.stat()
+    assert len(text.encode()) == about.st_size
+    path.write_text(text, encoding="utf-8")
+    os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
+
+
+def edit(tiny: Tiny, name: str, old: str, new: str) -> None:
+    path = tiny.folder / name
+    path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+
+
+CHANGES: dict[str, Callable[[Tiny], object]] = {
+    "a new raw file": lambda t: t.file(2, "1,1,2,2,0,0.5"),
+    "a raw file gone": lambda t: t.file(1).unlink(),
+    "a raw file changed": lambda t: t.file(1, "1,999,2,200,0,0.5"),
+    "a raw file changed, with its old size and time": lambda t: rewrite(
+        path := t.data / "c/trafficinfo/2024052401/x/Leaf-1_1_1.csv",
+        path.read_text(encoding="utf-8").replace(",100,", ",999,"),
+    ),
+    "a raw file touched": lambda t: os.utime(t.data / "c/trafficinfo/2024052401/x/Leaf-1_1_1.csv", (1, 1)),
+    "a file that nobody knows": lambda t: (t.data / "c" / "notes").write_text("x", encoding="utf-8"),
+    "an empty folder whose name means something": lambda t: (t.data / "c" / "taskinfo").mkdir(),
+    "a sign above the data": lambda t: (t.data.parent / "trafficinfo").mkdir(),
+    "a model": lambda t: edit(t, "models/metrics/total.sql", "sum(", "max("),
+    "the meaning of a model": lambda t: edit(t, "models/metrics/total.sql", "A model", "What a model is"),
+    "a new model": lambda t: t.model("metrics.new", "SELECT port, speed FROM staging.ports", COLUMNS),
+    "a macro": lambda t: t.write("sql/macros/new.sql", "{% macro new() %}1{% endmacro %}"),
+    "a reference table": lambda t: t.reference("speeds", COLUMNS, "eth0,11"),
+    "a part gone": lambda t: next((t.target / "parts" / "staging.hour").rglob("*.parquet")).unlink(),
+    "a part cut": lambda t: os.truncate(next((t.target / "parts").rglob("*.parquet")), 9),
+    "the notes of a part gone": lambda t: next((t.target / "parts").rglob("*.json")).unlink(),
+    "the catalogue gone": lambda t: (t.target / "warehouse.duckdb").unlink(),
+    "the manifest damaged": lambda t: next(t.target.glob("builds/*/manifest.json")).write_text("{", encoding="utf-8"),
+    "another build made current": lambda t: (t.target / "builds/current").write_text("other\n", encoding="utf-8"),
+    "a log that a reader left": lambda t: (t.target / "warehouse.duckdb.wal").write_bytes(b"x"),
+    "the target moved": lambda t: setattr(t, "target", t.target.rename(t.base / "moved")),
+    "the snapshot damaged": lambda t: (t.target / snapshot.FILE).write_text('{"format": 1}', encoding="utf-8"),
+    "no snapshot": lambda t: shutil.rmtree(t.target / "cache"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_whatever_changes_is_noticed_and_after_a_build_all_is_still_again(hours: Tiny, change: str) -> None:
+    CHANGES[change](hours)
+    assert not is_still(hours)
+    assert is_still(hours)
+
+
+@pytest.mark.parametrize("option", [["--keep", "2"], ["--cluster", "x"], ["--plain-sql"]])
+def test_another_wish_means_a_build(hours: Tiny, option: list[str]) -> None:
+    assert not is_still(hours, *option)
+    assert is_still(hours, *option)
+
+
+def test_another_environment_means_a_build(hours: Tiny, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "site" / "duckdb-99.dist-info").mkdir(parents=True)
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path / "site")])
+    assert not is_still(hours)
+    assert is_still(hours)
+    (tmp_path / "site" / "duckdb-99.dist-info").rename(tmp_path / "site" / "duckdb-100.dist-info")
+    assert not is_still(hours)
+    monkeypatch.setattr(sys, "version", "4.0")
+    assert not is_still(hours)
+
+
+def test_more_threads_or_memory_change_nothing(hours: Tiny) -> None:
+    assert is_still(hours, "--threads", "1", "--memory", "1GB")
+
+
+def test_a_source_that_was_touched_holds_what_it_held(hours: Tiny) -> None:
+    os.utime(hours.folder / "models/metrics/total.sql", (1, 1))
+    assert is_still(hours)
+
+
+def test_a_selection_looks_at_everything_and_leaves_no_promise_where_it_left_models_behind(hours: Tiny) -> None:
+    assert not is_still(hours, "-s", "metrics.total")
+    assert is_still(hours)
+    hours.reference("speeds", COLUMNS, "eth0,1")
+    assert hours.build("-s", "staging.hour").status == 0
+    assert not is_still(hours)
+
+
+# times that prove nothing -------------------------------------------------------------------------
+
+
+def look(path: Path) -> Look:
+    return Look([(str(path), True)])
+
+
+def changed(before: Look, path: Path, *, same: bool) -> tuple[list[str], bool]:
+    """What `changes` finds, and whether it asked for the content."""
+    asked: list[str] = []
+    _, _, found = before.changes(look(path), lambda one: bool(asked.append(one)) or same)
+    return found, bool(asked)
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_a_file_that_is_as_young_as_the_look_at_it_is_compared_by_content(tmp_path: Path, same: bool) -> None:
+    file = tmp_path / "a"
+    file.touch()
+    assert changed(look(tmp_path), tmp_path, same=same) == ([] if same else [str(file)], True)
+
+
+def test_a_file_from_the_future_is_compared_by_content_however_often_it_is_looked_at(hours: Tiny) -> None:
+    later = time.time() + 10**6
+    os.utime(hours.file(1, "1,100,2,200,0,0.5"), (later, later))
+    assert not is_still(hours)
+    for _ in range(2):
+        assert is_still(hours)
+    path = hours.file(1, "1,100,2,200,0,0.5")
+    rewrite(path, path.read_text(encoding="utf-8").replace(",100,", ",999,"))
+    assert hours.made() == {f"staging.hour {HOURS[1]}"}
+
+
+def test_a_clock_that_goes_back_hides_no_change(hours: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = time.time_ns
+    monkeypatch.setattr(time, "time_ns", lambda: real() - 10**15)
+    assert not is_still(hours, "--paranoid")
+    path = hours.file(1, "1,555,2,200,0,0.5")
+    os.utime(path, (1, 1))
+    assert hours.made() == {f"staging.hour {HOURS[1]}"}
+
+
+def test_an_old_file_that_is_as_it_was_is_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a").touch()
+    real = time.time_ns
+    monkeypatch.setattr(time, "time_ns", lambda: real() + 10**11)
+    assert changed(look(tmp_path), tmp_path, same=False) == ([], False)
+
+
+def pretend(tiny: Tiny, path: Path) -> None:
+    """Have all caches hold the file's stamp of now, as if nothing of its change had shown."""
+    now = snapshot.stamp(path.stat())
+    for name in ("snapshot.json", "digests.json"):
+        cache = tiny.target / "cache" / name
+        said = json.loads(cache.read_text(encoding="utf-8"))
+        later = time.time_ns() + 10**11
+        for one in said.get("looks", [said]):
+            one["looked_ns"] = later
+            if str(path) in one["files"]:
+                one["files"][str(path)][:4] = now
+        cache.write_text(json.dumps(said), encoding="utf-8")
+
+
+def test_a_change_that_nothing_shows_is_found_by_the_paranoid(hours: Tiny) -> None:
+    path = hours.data / "c/trafficinfo/2024052401/x/Leaf-1_1_1.csv"
+    rewrite(path, path.read_text(encoding="utf-8").replace(",100,", ",999,"))
+    pretend(hours, path)
+    assert is_still(hours)
+    assert hours.made("--paranoid") == {f"staging.hour {HOURS[1]}"}
+
+
+def test_a_part_that_rotted_is_found_by_the_paranoid(hours: Tiny) -> None:
+    (part,) = (hours.target / "parts" / "staging.ports").rglob("*.parquet")
+    about, content = part.stat(), part.read_bytes()
+    part.write_bytes(content[:50] + bytes([content[50] ^ 1]) + content[51:])
+    os.utime(part, ns=(about.st_atime_ns, about.st_mtime_ns))
+    assert is_still(hours)
+    assert hours.made("--paranoid") == {"staging.ports"}
+    assert part.read_bytes() == content
+
+
+# what is never still ------------------------------------------------------------------------------
+
+
+VOLATILE = {
+    "SELECT port, CAST(floor(random() * 1e15) AS BIGINT) AS speed FROM reference.speeds": "random() at {}:8:25",
+    "SELECT port, epoch_us(current_timestamp) AS speed FROM reference.speeds": "current_timestamp at {}:8:23",
+    "SELECT port, speed FROM reference.speeds LIMIT 1": "LIMIT without ORDER BY at {}:8:48",
+    "SELECT port, speed FROM reference.speeds USING SAMPLE 1 ROWS": "sample at {}",
+}
+
+
+@pytest.mark.parametrize("select", VOLATILE)
+def test_a_volatile_model_is_made_by_every_build_and_the_doctor_names_it(
+    tiny: Tiny, command: Command, select: str
+) -> None:
+    shown = tiny.model("staging.ports", select, COLUMNS)
+    tiny.made()
+    for _ in range(2):
+        assert not is_still(tiny)
+        assert "staging.ports" in tiny.made()
+    assert f"staging.ports is never skipped: {VOLATILE[select].format(shown)}" in command("doctor", "-d", tiny.data).out
+
+
+def test_what_reads_a_volatile_view_is_made_by_every_build(tiny: Tiny) -> None:
+    tiny.model("staging.ports", next(iter(VOLATILE)), COLUMNS, "materialize: view")
+    assert tiny.made() == tiny.made() == {"metrics.total"}
+
+
+def test_a_limit_in_order_is_still(tiny: Tiny) -> None:
+    tiny.model("staging.ports", "SELECT port, speed FROM reference.speeds ORDER BY port LIMIT 1", COLUMNS)
+    tiny.made()
+    assert is_still(tiny)
+
+
+def test_a_check_of_the_clock_runs_in_every_build(tiny: Tiny, command: Command) -> None:
+    shown = tiny.model(
+        "staging.ports", "SELECT port, speed FROM reference.speeds", COLUMNS, "checks:", "  - speed < epoch_us(now())"
+    )
+    tiny.made()
+    assert not is_still(tiny)
+    assert tiny.ask("SELECT status FROM meta.checks WHERE check_text LIKE '%now()%'") == [("passed",)]
+    assert f"staging.ports is never skipped: a check at {shown}:5:5" in command("doctor", "-d", tiny.data).out
+
+
+# the world changes while a build runs --------------------------------------------------------------
+
+
+def while_it_runs(monkeypatch: pytest.MonkeyPatch, change: Callable[[], object]) -> None:
+    make = Run._make_all
+
+    def first_change(run: Run) -> None:
+        change()
+        make(run)
+
+    monkeypatch.setattr(Run, "_make_all", first_change)
+
+
+@pytest.mark.parametrize("change", ["a raw file changed", "a raw file gone", "a reference table"])
+def test_inputs_that_change_while_they_are_read_are_told_and_nothing_is_published(
+    hours: Tiny, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    before = hours.ask("FROM meta.build")
+    hours.file(0, "1,101,2,200,0,0.5")
+    with monkeypatch.context() as patch:
+        while_it_runs(patch, lambda: CHANGES[change](hours))
+        said = hours.build()
+    assert said.status == 2
+    assert "error: 1 file changed while the build ran" in said.err
+    assert str(hours.data if "raw" in change else hours.folder) in said.err
+    assert hours.ask("FROM meta.build") == before
+    assert not is_still(hours)
+    assert hours.ask("SELECT build_id FROM meta.build") != [before[0][:1]]
+
+
+def test_files_that_arrive_while_a_build_runs_are_for_the_next_one(
+    hours: Tiny, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hours.file(0, "1,101,2,200,0,0.5")
+    with monkeypatch.context() as patch:
+        while_it_runs(patch, lambda: hours.file(2, "1,7,2,200,0,0.5"))
+        assert hours.build().status == 0
+    assert hours.made() == {"staging.hour 2024-05-23T18"}
+
+
+def test_a_model_that_is_edited_while_a_build_runs_is_for_the_next_one(
+    hours: Tiny, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hours.file(0, "1,101,2,200,0,0.5")
+    with monkeypatch.context() as patch:
+        while_it_runs(patch, lambda: CHANGES["a model"](hours))
+        assert hours.build().status == 0
+    assert hours.made() == {"metrics.total"}
+
+
+# the same words -----------------------------------------------------------------------------------
+
+
+def test_the_default_target_has_one_name() -> None:
+    assert Path(again.TARGET) == DEFAULT_TARGET
+
+
+@pytest.mark.parametrize(
+    ("words", "target"),
+    [
+        (["build"], again.TARGET),
+        (["build", "-t", "a"], "a"),
+        (["build", "--target", "a b", "-d", "x"], "a b"),
+        (["build", "--target=a"], "a"),
+        (["build", "-d", "x", "-t"], ""),
+    ],
+)
+def test_a_target_is_found_in_the_words(words: list[str], target: str) -> None:
+    assert again._target(words) == target
+
+
+def test_other_words_or_variables_are_parsed_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    seen = [again.words(["build"]), again.words(["build", "--json"])]
+    monkeypatch.setenv("WAREHOUSE_CLUSTER", "x")
+    seen.append(again.words(["build"]))
+    (tmp_path / "warehouse.toml").write_text("keep = 2\n", encoding="utf-8")
+    seen.append(again.words(["build"]))
+    (tmp_path / "models").mkdir()
+    seen.append(again.words(["build"]))
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "below")
+    seen.append(again.words(["build"]))
+    assert all(one != other for at, one in enumerate(seen) for other in seen[:at])

@@ -1,0 +1,256 @@
+"""A published warehouse is proved: whole as it stands, and the same when it is built again."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+import warehouse
+from tests.conftest import Command, Said, call
+from tests.tiny import Tiny
+from warehouse.manifest import last_manifest
+
+SPEEDS = {"port": "VARCHAR", "speed": "BIGINT"}
+
+
+@pytest.fixture
+def published(tiny: Tiny) -> Tiny:
+    """With polls by hour; built once."""
+    tiny.model(
+        "staging.polls",
+        'SELECT f.hour_utc, c."SaveTimeUTC" AS ms, c."InOctets" AS in_bytes '
+        "FROM raw.port_counters AS c JOIN raw.files AS f ON f.read_path = c.filename",
+        {"hour_utc": "TIMESTAMP", "ms": "BIGINT", "in_bytes": "BIGINT"},
+        "partition: hour_utc",
+        "grain: [hour_utc, ms]",
+    )
+    assert tiny.build().status == 0
+    return tiny
+
+
+def run(tiny: Tiny, *arguments: str | Path) -> Said:
+    return call("verify", "-t", tiny.target, *arguments, cwd=tiny.base)
+
+
+def verdict(tiny: Tiny, *arguments: str | Path) -> dict[str, Any]:
+    said = run(tiny, "--json", *arguments)
+    found: dict[str, Any] = json.loads(said.out)
+    assert found["good"] == (said.status == 0)
+    return found
+
+
+def build_of(tiny: Tiny) -> str:
+    manifest = last_manifest(tiny.target)
+    assert manifest is not None
+    return manifest.build
+
+
+def part_of(tiny: Tiny, model: str) -> Path:
+    return next((tiny.target / "parts" / model).rglob("*.parquet"))
+
+
+def turn(path: Path) -> None:
+    """One bit of a file, in the middle of it."""
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.chmod(0o644)
+    path.write_bytes(content)
+
+
+# again -------------------------------------------------------------------------------------------
+
+
+def test_the_same_files_and_models_give_the_same_bytes(published: Tiny) -> None:
+    before = {path: path.stat().st_mtime_ns for path in published.target.rglob("*") if path.name != "lock"}
+    said = run(published)
+    assert said.status == 0
+    whole, same = said.out.splitlines()
+    assert whole.startswith(f"Whole  build {build_of(published)[:8]}: 4 parts, ")
+    assert same.startswith("Same   every part, byte by byte; ")
+    assert said.err == f"Again  from {published.data}\n"
+    after = {path: path.stat().st_mtime_ns for path in published.target.rglob("*") if path.name != "lock"}
+    assert after == before | {published.target / "cache": after[published.target / "cache"]}  # nothing is left
+
+
+def test_the_sample_gives_the_same_bytes(built: Path, run_cli: Command) -> None:
+    said = run_cli("verify", "-t", built, "--threads", "1", "--json")
+    assert said.status == 0, said.out
+    assert json.loads(said.out)["rebuilt"] == json.loads(said.out)["build"]
+
+
+def test_a_corrected_file_is_found_with_its_rows_and_the_file(published: Tiny) -> None:
+    path = published.file(1, "1,101,2,200,0,0.5")
+    found = verdict(published)
+    assert found["others"] == [{"model": "staging.polls", "partition": "2024-05-23T17", "how": "other bytes"}]
+    (table,) = found["comparison"]["differing"]
+    assert table["rows"]["cells"] == {"in_bytes": 1}
+    assert table["origins"][0]["files"] == [["changed", path.relative_to(published.data).as_posix()]]
+    said = run(published)
+    assert said.status == 1
+    assert said.out.splitlines()[1:5] == [
+        f"Differs in 1 part: now build {found['rebuilt'][:8]}",
+        "  staging.polls 2024-05-23T17: other bytes",
+        "",
+        "staging.polls: 2 rows, 1 changed",
+    ]
+
+
+def test_hours_that_came_and_went_are_found(published: Tiny) -> None:
+    published.file(2, "1,1,2,200,0,0.5")
+    shutil.rmtree(published.data / "c" / "trafficinfo" / "2024052400")
+    assert [(other["partition"], other["how"]) for other in verdict(published)["others"]] == [
+        ("2024-05-23T16", "not made again"),
+        ("2024-05-23T18", "new"),
+    ]
+
+
+def test_another_select_is_found_and_named(published: Tiny) -> None:
+    published.model("staging.ports", "SELECT port, speed + 1 AS speed FROM reference.speeds", SPEEDS)
+    said = run(published)
+    assert said.status == 1
+    assert "[1] the SQL of staging.ports" in said.out
+
+
+def test_another_promise_is_found_although_no_part_differs(published: Tiny) -> None:
+    columns = {"port": "VARCHAR", "speed": "BIGINT how fast"}
+    published.model("staging.ports", "SELECT port, speed FROM reference.speeds", columns)
+    said = run(published)
+    assert said.status == 1
+    assert said.out.splitlines()[1].startswith("Differs in what is promised, not in any part: now build ")
+
+
+def test_rows_by_chance_are_told_from_rows_that_are_reproducible(tiny: Tiny) -> None:
+    tiny.model("metrics.dice", "SELECT 1 AS name, random() AS speed", {"name": "BIGINT", "speed": "DOUBLE"})
+    assert tiny.build().status == 0
+    said = run(tiny)
+    assert said.status == 1
+    assert "[1] metrics.dice is other rows at any time" in said.out
+
+
+def test_models_that_were_not_selected_are_not_held_against_the_build(published: Tiny) -> None:
+    published.reference("speeds", SPEEDS, "eth0,1")
+    assert published.build("-s", "staging.ports").status == 0
+    found = verdict(published)
+    assert found["stale"] == ["metrics.total"]
+    assert found["others"] == []
+    assert "not selected in that build: metrics.total" in run(published).out
+
+
+def test_data_that_moved_is_found_with_an_option(published: Tiny) -> None:
+    moved = published.data.rename(published.base / "elsewhere")
+    said = run(published)
+    assert (said.status, said.out) == (2, "")
+    assert said.err.startswith(f"error: the data folder {published.data} is not there\n")
+    assert run(published, "-d", moved).status == 0
+
+
+def test_a_target_among_its_own_data_is_not_taken_for_data(tiny: Tiny) -> None:
+    tiny.file(1, "1,100,2,200,0,0.5", "torn")
+    target = tiny.data / "c" / "build" / "warehouse"
+    tiny.model("staging.polls", "SELECT count(*) AS polls FROM raw.port_counters", {"polls": "BIGINT"})
+    assert tiny.build("-t", target).status == 0
+    assert list((target / "cache" / "clean").rglob("*.csv"))  # a mended copy, which looks like data
+    assert call("verify", "-t", target, cwd=tiny.base).status == 0
+
+
+# whole -------------------------------------------------------------------------------------------
+
+
+def _truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+@pytest.mark.parametrize(
+    ("damage", "problem"),
+    [(turn, "its content is not what was written"), (_truncate, "bytes, not "), (Path.unlink, "it is gone")],
+)
+def test_a_damaged_part_is_named_with_what_to_do_and_that_helps(
+    published: Tiny, damage: Callable[[Path], None], problem: str
+) -> None:
+    part = part_of(published, "staging.polls")
+    damage(part)
+    said = run(published)
+    assert said.status == 1
+    assert said.err == ""  # nothing was built
+    assert said.out.splitlines()[0] == f"Damaged: 1 file of build {build_of(published)[:8]}"
+    assert said.out.splitlines()[1].strip() == part.relative_to(published.target).as_posix()
+    assert problem in said.out.splitlines()[2]
+    assert "warehouse build --paranoid" in said.out
+
+    assert published.build("--paranoid").status == 0
+    assert run(published).status == 0
+
+
+def test_damaged_notes_of_a_part_are_named(published: Tiny) -> None:
+    notes = part_of(published, "metrics.total").with_suffix(".json")
+    content = notes.read_text(encoding="utf-8")
+    for text, problem in (
+        ("{", "its notes are damaged"),
+        (content.replace('"digest": "', '"digest": "0'), "its notes tell of another content"),
+        (None, "its notes are gone"),
+    ):
+        notes.unlink()
+        if text is not None:
+            notes.write_text(text, encoding="utf-8")
+        assert [one["problem"] for one in verdict(published, "--quick")["damages"]] == [problem]
+    assert published.build("--paranoid").status == 0
+    assert run(published, "--quick").status == 0
+
+
+def test_a_catalogue_that_is_gone_damaged_or_of_another_build_is_named(published: Tiny) -> None:
+    file = published.target / "warehouse.duckdb"
+    catalogue = file.read_bytes()
+    for content, problem in (
+        (None, "it is gone"),
+        (b"no database", "is no DuckDB file"),
+        (catalogue[: len(catalogue) // 2], "damaged"),
+    ):
+        file.unlink()
+        if content is not None:
+            file.write_bytes(content)
+        (damage,) = verdict(published, "--quick")["damages"]
+        assert damage["path"] == "warehouse.duckdb"
+        assert problem in damage["problem"]
+    assert call("rollback", build_of(published), "-t", published.target, cwd=published.base).status == 0
+    assert run(published, "--quick").status == 0
+
+
+def test_a_table_of_the_catalogue_that_was_written_to_is_named(published: Tiny) -> None:
+    file = published.target / "warehouse.duckdb"
+    content = file.read_bytes()
+    file.unlink()
+    file.write_bytes(content)
+    with duckdb.connect(str(file)) as connection:
+        connection.execute("UPDATE metrics.total SET speed = 1")
+    problems = [one["problem"] for one in verdict(published, "--quick")["damages"]]
+    assert "metrics.total has other rows than its part" in problems
+    assert f"it is not the catalogue of build {build_of(published)[:8]}" in problems
+
+
+def test_a_target_that_was_moved_is_named(published: Tiny) -> None:
+    moved = published.base / "moved"
+    published.target.rename(moved)
+    said = call("verify", "-t", moved, cwd=published.base)
+    assert said.status == 1
+    assert "does not fit" in said.out
+    assert call("build", "-d", published.data, "-t", moved, cwd=published.base).status == 0
+    assert call("verify", "-t", moved, cwd=published.base).status == 0
+
+
+def test_a_quick_look_builds_nothing(published: Tiny) -> None:
+    shutil.rmtree(published.data)
+    said = run(published, "--quick")
+    assert (said.status, said.err) == (0, "")
+    assert verdict(published, "--quick")["rebuilt"] is None
+
+
+def test_readers_go_on_while_it_is_verified(published: Tiny) -> None:
+    with warehouse.open(published.target) as connection:
+        assert run(published).status == 0
+        assert connection.execute("SELECT count(*) FROM staging.polls").fetchall() == [(2,)]

@@ -1,0 +1,87 @@
+"""`warehouse build` in the words of the last one: with nothing to do, it ends before the command line is parsed.
+
+The same words in the same folder, with the same variables and the same warehouse.toml, mean the same build. So
+what they came to the last time is remembered in the target, and only whether anything has changed is left to ask.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+
+from warehouse import snapshot
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+FILE = "cache/words.json"
+TARGET = "build/warehouse"
+"""Where a target is that nobody names."""
+
+
+def repeated(arguments: Sequence[str]) -> bool:
+    """Whether these are the words of the last build and nothing has changed since; then that has been said."""
+    started = time.perf_counter()
+    try:
+        with open(f"{_target(arguments)}/{FILE}", encoding="utf-8") as stream:
+            last = json.load(stream)
+        if last["words"] != words(arguments):
+            return False
+        said, _ = snapshot.unchanged(last["asked"])
+        if said is None:
+            return False
+        tell(said, started, **last["manner"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+    return True
+
+
+def remember(asked: Mapping[str, Any], arguments: Sequence[str], **manner: bool) -> None:
+    """Keep what words came to: what was asked for, and in which manner it is answered."""
+    path = f"{asked['target']}/{FILE}"
+    aside = f"{path}.{os.getpid()}"
+    with open(aside, "w", encoding="utf-8") as stream:
+        json.dump({"words": words(arguments), "asked": asked, "manner": manner}, stream)
+    os.replace(aside, path)
+
+
+def words(arguments: Sequence[str]) -> dict[str, object]:
+    """All that settings follow from."""
+    try:
+        with open("warehouse.toml", encoding="utf-8") as stream:
+            config = stream.read()
+    except FileNotFoundError:
+        config = ""
+    return {
+        "arguments": list(arguments),
+        "folder": os.getcwd(),
+        "models": os.path.isdir("models"),
+        "config": config,
+        "variables": {name: value for name, value in os.environ.items() if name.startswith("WAREHOUSE_")},
+    }
+
+
+def tell(said: Mapping[str, Any], started: float, *, as_json: bool, quiet: bool) -> None:
+    """Say that the last build stands."""
+    summary = said["summary"]
+    if as_json:
+        print(json.dumps(summary, indent=1), flush=True)
+    elif not quiet:
+        warnings = len(summary["checks"]["warned"])
+        shown = [summary["build"][:8], f"{summary['parts']:,} parts", f"{said['files']:,} files"]
+        shown += [f"{warnings:,} warning{'s' * (warnings > 1)}"] * bool(warnings)
+        print(f"Up to date  {', '.join(shown)}, checked in {time.perf_counter() - started:.2f} s", file=sys.stderr)
+
+
+def _target(arguments: Sequence[str]) -> str:
+    """The target that the words name, as far as that shows; a wrong guess costs what parsing them costs."""
+    for word, following in zip(arguments, (*arguments[1:], ""), strict=True):
+        if word in ("-t", "--target"):
+            return following
+        if word.startswith("--target="):
+            return word.removeprefix("--target=")
+    return os.environ.get("WAREHOUSE_TARGET") or TARGET

@@ -1,0 +1,171 @@
+"""`warehouse plan`: what a build would do, and why, without doing it.
+
+Plan and build name and find parts by the same code. A part is named by what it is made of: where that includes
+rows which are not made yet, whether it is made depends on them, and the plan says `maybe`.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from warehouse import fingerprint, snapshot
+from warehouse.building import KEEP as BUILDS_KEPT
+from warehouse.building import Prepared, check_folders, prepared
+from warehouse.graph import Graph
+from warehouse.manifest import Manifest, build_id
+from warehouse.plan import Key
+from warehouse.project import Project
+from warehouse.reasons import CHECK, DROP, KEEP, MAKE, MAYBE, Reasons, Step, listing, read_listing, volatile_places
+from warehouse.report import Silent
+from warehouse.run import contracts
+from warehouse.settings import Settings
+from warehouse.store import ALL, Part, Store
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a build would do."""
+
+    steps: tuple[Step, ...]
+    """A step a part, in the order of the build; then the parts that it would leave out."""
+    publishes: str
+    """Why it would publish at all; empty where it would find nothing to do."""
+    last: str | None
+    """The published build."""
+    graph: Graph | None = None
+    new: frozenset[str] = frozenset()
+    """Partitions that the published build has no part of."""
+    gone: frozenset[str] = frozenset()
+    """Partitions that only the published build has parts of."""
+
+    def of(self, *actions: str) -> list[Step]:
+        """The steps with these actions."""
+        return [step for step in self.steps if step.action in actions]
+
+    def summary(self) -> dict[str, object]:
+        """The forecast as JSON-able values."""
+        return {
+            "last": self.last,
+            "up_to_date": not self.publishes,
+            "publishes": self.publishes or None,
+            "parts": [
+                {
+                    "model": step.key.model,
+                    "partition": None if step.key.partition == ALL else step.key.partition,
+                    "action": step.action,
+                    "reasons": list(step.reasons),
+                    "reaches": self._reached(step),
+                }
+                for step in self.steps
+            ],
+        }
+
+    def _reached(self, step: Step) -> list[str]:
+        return sorted(self.graph.descendants(step.key.model)) if self.graph and step.action == MAKE else []
+
+
+def foresee(
+    settings: Settings,
+    *,
+    select: Sequence[str] = (),
+    keep: int = BUILDS_KEPT,
+    kernels: bool = True,
+    paranoid: bool = False,
+) -> Forecast:
+    """Find out what a build of these settings would do; nothing is made, and nothing but caches is written.
+
+    Raises
+    ------
+    WarehouseError
+        For all that would stop the build before it makes anything.
+    """
+    check_folders(settings)
+    why = "all is hashed again"
+    if not (select or paranoid):
+        said, why = snapshot.unchanged(snapshot.asked(settings, keep=keep, kernels=kernels))
+        if said is not None:
+            return Forecast((), "", said["summary"]["build"])
+    project = Project.open(settings.project)
+    with (
+        _store(settings, paranoid=paranoid) as store,
+        prepared(settings, project, store, Silent(), select=select, kernels=kernels, paranoid=paranoid) as ready,
+    ):
+        steps = tuple(_steps(ready, store))
+        if ready.last and _same_parts(ready.last, ready.run.parts):
+            now = build_id(list(ready.run.parts.values()), contracts(ready.graph), ready.engine_mark)
+            why = why if now == ready.last.build else "what tables or columns mean has changed"
+        before = {str(one["partition"] or ALL) for one in _parts(ready.last)}
+        after = {key.partition for key in ready.run.plan.keys}
+        last = ready.last.build if ready.last else None
+        return Forecast(steps, why, last, ready.graph, frozenset(after - before), frozenset(before - after))
+
+
+@contextmanager
+def _store(settings: Settings, *, paranoid: bool) -> Iterator[Store]:
+    """The target's store; where there is no target yet, one that is thrown away."""
+    if settings.target.is_dir():
+        yield Store(settings.target, paranoid=paranoid)
+        return
+    with tempfile.TemporaryDirectory(prefix="warehouse-plan-") as folder:
+        yield Store(Path(folder))
+
+
+def _steps(ready: Prepared, store: Store) -> Iterator[Step]:
+    run, intake, last = ready.run, ready.intake, ready.last
+    run.read_tables()
+    before = read_listing(store.target, last.build) if last else {}
+    reasons = Reasons(ready.graph, ready.engine, before, listing(intake))
+    made = {Key(str(one["model"]), str(one["partition"] or ALL)): str(one["fingerprint"]) for one in _parts(last)}
+    for key in run.plan.keys:
+        old = store.notes(key.model, key.partition, made[key]).get("made_of") if key in made else None
+        yield _step(ready, store, reasons, key, made.get(key), old)
+    for key in sorted(made.keys() - set(run.plan.keys)):
+        gone = "no file of it is left" if key.model in ready.graph.nodes else "no such model any more"
+        yield Step(key, DROP, (gone,))
+
+
+def _step(ready: Prepared, store: Store, reasons: Reasons, key: Key, mark: str | None, old: Any) -> Step:
+    """The step of one part; one that is there is known from here on."""
+    run, node = ready.run, ready.graph.nodes[key.model]
+    new = run.inputs.made_of(key)
+    unknown = [read for read, digest in dict(new["inputs"]).items() if digest is None]  # type: ignore[call-overload]
+    name = None if unknown else fingerprint.of(new)
+    part, stale = run.found(key, name)
+    if part is not None:
+        run.parts[key] = part
+        if stale:
+            return Step(key, KEEP, ("not selected",))
+        if run.can_check(key) and run.unchecked(key, part):
+            return Step(key, CHECK, (f"volatile: {volatile_places(node)}" if node.never_still else "not checked yet",))
+        return Step(key, KEEP)
+    why = reasons.why(key, old, new) if old or mark is None else []
+    if unknown and not node.volatile and any(_could_be(made, new) for made in store.made_of(key.model, key.partition)):
+        return Step(key, MAYBE, tuple(why))
+    if not why:
+        why = ["its part is missing or damaged"] if name == mark else ["its part is of another build"]
+    return Step(key, MAKE, tuple(why))
+
+
+def _could_be(made: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Whether a part would be the one that is wanted if what is unknown came out right."""
+    inputs = {read: digest for read, digest in new["inputs"].items() if digest is not None}
+    own = {name: value for name, value in new.items() if name != "inputs"}
+    return (
+        made.get("inputs", {}).keys() == new["inputs"].keys()
+        and inputs.items() <= made["inputs"].items()
+        and own == {name: value for name, value in made.items() if name not in ("inputs", "sql")}
+    )
+
+
+def _same_parts(last: Manifest, parts: Mapping[Key, Part]) -> bool:
+    """Whether nothing but the parts of the last build is wanted."""
+    return {part.fingerprint for part in parts.values()} == {one["fingerprint"] for one in last.parts}
+
+
+def _parts(last: Manifest | None) -> Sequence[Mapping[str, object]]:
+    return last.parts if last else ()

@@ -1,0 +1,82 @@
+"""A forecast for people: what is made and why, grouped by hours, then how much stays."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from warehouse.planning import Forecast
+from warehouse.reasons import CHECK, DROP, KEEP, MAKE, MAYBE, NEW, READS, Step
+from warehouse.report import plural
+from warehouse.store import ALL
+
+_WIDTH, _WIDE = 80, 29
+_Row = tuple[str, str, str]
+"""Action, model, reasons."""
+
+
+def as_text(forecast: Forecast, target: Path) -> Iterator[str]:
+    """The lines of a forecast."""
+    if not forecast.publishes:
+        yield f"Up to date  {(forecast.last or '')[:8]}, nothing to do"
+        return
+    if forecast.last is None:
+        yield f"make   all: {_counted(forecast.steps)}; nothing is built in {target} yet"
+        return
+    for partition in sorted(forecast.new):
+        yield from _new(partition, [step for step in forecast.of(MAKE, MAYBE) if step.key.partition == partition])
+    for partition in sorted(forecast.gone):
+        steps = [step for step in forecast.of(DROP) if step.key.partition == partition]
+        yield f"{DROP:<6} {partition}: {plural(len(steps), 'part')}, no file of it is left"
+    yield from _changes(forecast)
+    kept = forecast.of(KEEP)
+    if kept:
+        yield f"{KEEP:<6} {_counted(kept)}"
+    if len(kept) == len(forecast.steps):
+        yield f"Nothing is made; a build publishes again, since {forecast.publishes}."
+
+
+def _counted(steps: Sequence[Step]) -> str:
+    return f"{plural(len({step.key.model for step in steps}), 'model')}, {plural(len(steps), 'part')}"
+
+
+def _new(partition: str, steps: Sequence[Step]) -> Iterator[str]:
+    if not steps:
+        yield f"add    {partition}: its parts are there already"
+        return
+    told = {reason for step in steps for reason in step.reasons}
+    files = sorted(reason for reason in told if reason != NEW and not reason.startswith(READS))
+    yield from _wrapped(f"{MAKE:<6} {partition}: {plural(len(steps), 'part')}, {'; '.join(files) or NEW}")
+
+
+def _changes(forecast: Forecast) -> Iterator[str]:
+    """A line a model and reason, below the partitions that it is about."""
+    partitions: dict[_Row, list[str]] = {}
+    for step in forecast.of(MAKE, MAYBE, CHECK, DROP):
+        if step.key.partition not in forecast.new | forecast.gone:
+            row = (step.action, step.key.model, _joined(step.reasons))
+            partitions.setdefault(row, []).append(step.key.partition)
+    groups: dict[tuple[str, ...], list[_Row]] = {}
+    for row, those in partitions.items():
+        groups.setdefault(tuple(those), []).append(row)
+    for group, rows in sorted(groups.items(), key=lambda item: item[0] != (ALL,)):
+        if group != (ALL,):
+            yield group[0] if len(group) == 1 else f"{len(group):,} hours, {group[0]} to {group[-1]}"
+        for action, model, reasons in rows:
+            yield from _wrapped(f"{action:<6} {model:<{_WIDE}} {reasons}")
+
+
+def _wrapped(line: str) -> list[str]:
+    return textwrap.wrap(
+        line, _WIDTH, subsequent_indent=" " * (_WIDE + 8), break_long_words=False, break_on_hyphens=False
+    )
+
+
+def _joined(reasons: Sequence[str]) -> str:
+    """Own reasons first; then what is read, of which one is enough where nothing more is to say of it."""
+    plain = [reason for reason in reasons if reason.startswith(READS) and len(reason.split()) == 2]
+    own = [reason for reason in reasons if reason not in plain]
+    if plain:
+        own.append(plain[0] + (f" and {len(plain) - 1} more" if len(plain) > 1 else ""))
+    return "; ".join(own)

@@ -1,0 +1,188 @@
+"""Why a part has to be made: what it would be made of now, against what the last one was made of."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from warehouse.engines.base import Engine, EngineError
+from warehouse.engines.pieces import changed_pieces
+from warehouse.engines.volatile import looks_volatile
+from warehouse.graph import Graph, Node
+from warehouse.intake import FILES, Intake, partition_of
+from warehouse.plan import Key
+from warehouse.store import ALL
+
+MAKE, MAYBE, CHECK, KEEP, DROP = "make", "maybe", "check", "keep", "drop"
+NEW, READS = "new", "reads "
+LISTING = "files.json"
+
+Listing = Mapping[str, Mapping[str, Mapping[str, str]]]
+"""Relation of `raw` -> partition -> release path -> hash of the content."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a build would do with a part, and why."""
+
+    key: Key
+    action: str
+    """`make`; `maybe`, where that depends on rows that are not made yet; `check`; `keep`; `drop`."""
+    reasons: tuple[str, ...] = ()
+
+
+def listing(intake: Intake) -> Listing:
+    """The raw files of a build by what they feed."""
+    found: dict[str, dict[str, dict[str, str]]] = {}
+    for file in intake.inventory.files:
+        relations = intake.formats[file.format or ""].relations if file.is_read else ()
+        for name in (FILES, *(f"raw.{relation.name}" for relation in relations)):
+            files = found.setdefault(name, {}).setdefault(partition_of(file) or ALL, {})
+            files[file.release_path] = file.digest or file.status
+    return found
+
+
+def write_listing(target: Path, build: str, intake: Intake) -> None:
+    """Keep the raw files of a build with it, for later ones to compare."""
+    path = target / "builds" / build / LISTING
+    aside = path.with_name(f".{LISTING}.{os.getpid()}")
+    aside.write_text(json.dumps(listing(intake), separators=(",", ":")), encoding="utf-8")
+    aside.replace(path)
+
+
+def read_listing(target: Path, build: str) -> Listing:
+    """The raw files of an earlier build; none where that is not known."""
+    try:
+        found: Listing = json.loads((target / "builds" / build / LISTING).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found
+
+
+class Reasons:
+    """Compares parts with those of the last build.
+
+    Parameters
+    ----------
+    before, now
+        The raw files of the last build, and those that are there.
+    """
+
+    def __init__(self, graph: Graph, engine: Engine, before: Listing, now: Listing) -> None:
+        self._graph = graph
+        self._engine = engine
+        self._before = before
+        self._now = now
+        self._pieces: dict[str, list[str]] = {}
+
+    def why(self, key: Key, old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> list[str]:
+        """What differs between what the last part was made of (None: there was none) and what a new one would be."""
+        node = self._graph.nodes[key.model]
+        found = [f"volatile: {volatile_places(node)}"] if node.volatile else []
+        if old is None:
+            return [*found, *self._new(key)]
+        if old["engine"] != new["engine"]:
+            found.append(f"engine changed: {' '.join(old['engine'])} to {' '.join(new['engine'])}")
+        if old["recipe"] != new["recipe"]:
+            found.append("parts are written in another way")
+        if old["select"] != new["select"]:
+            pieces = self._changed(old.get("sql", ""), node)
+            found.append(f"SQL changed: {', '.join(pieces)}" if pieces else "SQL changed")
+        found += _contract(old, new)
+        before, after = old["inputs"], new["inputs"]
+        others = [read for read, digest in after.items() if digest is None or before.get(read, digest) != digest]
+        if any(read.startswith("raw.") and read != FILES for read in others):
+            others = [read for read in others if read != FILES]  # they are among all files
+        for read in others:
+            found.append(self._reads(node, read) if after[read] is None else self._other(read, key.partition))
+        if len(found) == 1 and old["select"] != new["select"]:
+            self._pieces[key.model] = pieces
+        return found
+
+    def _new(self, key: Key) -> list[str]:
+        """A part without a predecessor: what new files it is of, as far as it reads files."""
+        reads = self._graph.nodes[key.model].reads
+        files = {read: text for read in reads if read in self._now and (text := self._files(read, key.partition))}
+        if len(files) > 1:
+            files.pop(FILES, None)
+        return list(files.values()) or [NEW]
+
+    def _changed(self, sql: str, node: Node) -> list[str]:
+        try:
+            return changed_pieces(self._engine.parse(sql).canonical, node.canonical)
+        except (EngineError, KeyError, TypeError, IndexError):
+            return []
+
+    def _reads(self, node: Node, read: str) -> str:
+        """An input that will be made: where just some of its columns change, those that are read."""
+        pieces = self._pieces.get(read, [])
+        columns = {column.name for column in self._graph.nodes[read].model.columns}
+        if not pieces or not columns.issuperset(pieces) or '"type":"STAR"' in node.canonical:
+            return f"{READS}{read}"
+        mine = [name for name in pieces if re.search(rf"\b{re.escape(name)}\b", node.sql)]
+        return f"{READS}{', '.join(mine)} of {read}" if mine else f"{READS}{read}, but nothing of it that changes"
+
+    def _other(self, read: str, partition: str) -> str:
+        """An input that is other than it was."""
+        if read in self._graph.nodes and self._graph.nodes[read].model.materialize == "table":
+            return f"{read} has other rows"
+        if read in self._now:
+            return self._files(read, partition) or f"{read} is read in another way"
+        return f"{read} changed"
+
+    def _files(self, read: str, partition: str) -> str:
+        """`3 files new, 1 changed`."""
+        old, new = (_of(listing.get(read, {}), partition) for listing in (self._before, self._now))
+        counts = {
+            "new": len(new.keys() - old.keys()),
+            "gone": len(old.keys() - new.keys()),
+            "changed": sum(old[path] != new[path] for path in old.keys() & new.keys()),
+        }
+        words = [f"{count:,} {word}" for word, count in counts.items() if count]
+        if not words:
+            return ""
+        count, _, word = words[0].partition(" ")
+        words[0] = f"{count} {'file' if count == '1' else 'files'} {word}"
+        return ", ".join(words)
+
+
+def _of(partitions: Mapping[str, Mapping[str, str]], partition: str) -> Mapping[str, str]:
+    if partition != ALL:
+        return partitions.get(partition, {})
+    return {path: digest for files in partitions.values() for path, digest in files.items()}
+
+
+def _contract(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """What differs in the front matter, as far as the rows depend on it."""
+    before, after = (dict(made["columns"]) for made in (old, new))
+    said = []
+    for word, names in (
+        ("type changed", [name for name in after if name in before and before[name] != after[name]]),
+        ("column added", [name for name in after if name not in before]),
+        ("column removed", [name for name in before if name not in after]),
+    ):
+        said += [f"{word}: {', '.join(names)}"] if names else []
+    if before == after and list(before) != list(after):
+        said.append("columns in another order")
+    if old["grain"] != new["grain"]:
+        said.append("grain changed")
+    if old["kernel"] != new["kernel"]:
+        said.append("kernel changed")
+    return said
+
+
+def volatile_places(node: Node) -> str:
+    """`random() at models/metrics/x.sql:12:8`, ..."""
+    said = [f"a check at {check.place}" for check in node.model.checks if looks_volatile(check.text)]
+    for name, offset in node.volatile:
+        before = node.sql.encode()[: offset or 0].decode("utf-8", "ignore")
+        place = (
+            node.model.place(before.count("\n") + 1, len(before) - before.rfind("\n")) if offset else node.model.place()
+        )
+        said.append(f"{name} at {place}")
+    return ", ".join(said)

@@ -1,0 +1,108 @@
+"""What a build has seen of the world, to notice that it changed under the build, or has not changed after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from warehouse import fingerprint, snapshot
+from warehouse.engines.base import CsvFiles, Parts
+from warehouse.errors import DataError, WarehouseError
+from warehouse.formats.scan import signs_above
+from warehouse.report import plural
+
+if TYPE_CHECKING:
+    from warehouse.building import Result
+    from warehouse.intake import Intake
+    from warehouse.project import Project
+    from warehouse.publish import Entry
+    from warehouse.settings import Settings
+
+_SHOWN = 3
+_SHORT = 2**24
+
+
+class Witness:
+    """Looks at data folders and sources before a build reads any of them."""
+
+    def __init__(self, settings: Settings, project: Project) -> None:
+        self._settings = settings
+        self._project = project
+        self._target = settings.target.absolute()
+        self._data = snapshot.look_at_data(settings.data, self._target)
+        self._sources = snapshot.look_at_sources(project.folders)
+        self._tables = {str(one.path): fingerprint.of_file(one.path) for one in project.references.values()}
+        self._digests: dict[str, str] = {}
+
+    @contextmanager
+    def watching(self, intake: Intake) -> Iterator[None]:
+        """The block reads what `intake` lists: none of it may change until the block ends.
+
+        Raises
+        ------
+        DataError
+            When a file did; then the block may have seen some of the old and some of the new, or have failed for
+            no other reason.
+        """
+        self._digests = {str(file.path): file.digest for file in intake.inventory.files if file.is_read and file.digest}
+        try:
+            yield
+        except WarehouseError as error:
+            self._refuse_changes(error)
+            raise
+        self._refuse_changes(None)
+
+    def _refuse_changes(self, error: WarehouseError | None) -> None:
+        changed = [*_changed(self._data, self._digests), *_changed(self._sources, self._tables)]
+        if changed:
+            raise DataError(
+                f"{plural(len(changed), 'file')} changed while the build ran",
+                details=[f"  {path}" for path in sorted(changed)[:_SHOWN]],
+                hint="Nothing of this build is published. Build again when nothing writes there.",
+            ) from error
+
+    def note(self, result: Result, entries: Iterable[Entry], *, keep: int, kernels: bool) -> None:
+        """Leave a snapshot, so that the next build sees at a glance whether there is anything to do."""
+        mine = tuple(f"{folder}/" for folder in self._project.folders)
+        digests = dict(self._digests)
+        for look in (self._data, self._sources):
+            after = look.again().files
+            for path, seen in look.files.items():
+                wanted = path.startswith(mine) if look is self._sources else _is_short_and_racy(seen, look.looked_ns)
+                if wanted and seen and path not in digests and after.get(path) == seen:
+                    digests[path] = fingerprint.of_content(Path(path))
+        summary = result.summary() | {"changed": False, "made": []}
+        snapshot.take(
+            snapshot.asked(self._settings, keep=keep, kernels=kernels),
+            self._data,
+            self._sources,
+            digests,
+            [sign for root in self._settings.data for sign in signs_above(root)],
+            self._left(result, entries),
+            {"files": len(result.inventory.files), "summary": summary},
+        )
+
+    def _left(self, result: Result, entries: Iterable[Entry]) -> set[Path]:
+        """All files of the target that readers or the next build need."""
+        build = self._target / "builds" / result.build
+        paths = {self._target / "warehouse.duckdb", build.parent / "current", build / "manifest.json"}
+        paths.add(build / "catalogue.duckdb")
+        for part in result.outcome.parts.values():
+            paths |= {part.path, part.path.with_suffix(".json")}
+        for entry in entries:
+            if isinstance(entry.source, Parts | CsvFiles):
+                paths |= {path for path in entry.source.paths if path.is_relative_to(self._target)}
+        return paths
+
+
+def _is_short_and_racy(seen: Sequence[int], looked_ns: int) -> bool:
+    """Whether a raw file that is not read was written so shortly before the look that only its content tells."""
+    return bool(seen) and snapshot.is_racy(seen, looked_ns) and seen[0] <= _SHORT
+
+
+def _changed(look: snapshot.Look, digests: Mapping[str, str]) -> list[str]:
+    """Of the files with a digest, those that are gone or hold something else."""
+    _, gone, moved = look.changes(look.again(), lambda path: snapshot.same_content(path, digests.get(path)))
+    return [path for path in (*gone, *moved) if path in digests]
