@@ -211,7 +211,7 @@ def test_a_catalogue_that_is_gone_damaged_or_of_another_build_is_named(published
         (b"no database", "is no DuckDB file"),
         (catalogue[: len(catalogue) // 2], "damaged"),
     ):
-        file.unlink()
+        file.unlink(missing_ok=True)
         if content is not None:
             file.write_bytes(content)
         (damage,) = verdict(published, "--quick")["damages"]

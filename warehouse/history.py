@@ -212,11 +212,10 @@ def try_catalogue(target: Path, build: str | None) -> None:
             for (name,) in names:
                 connection.execute(f"FROM {qualified(name)} LIMIT 0")
         except duckdb.Error as error:
-            raise QueryError(
-                f"the catalogue of build {build[:8] if build else 'published'} does not fit {target}:"
-                f" {str(error).splitlines()[0]}",
-                hint="warehouse build writes one that does",
-            ) from error
+            said = str(error).splitlines()[0]
+            name = f"the catalogue of build {build[:8]}" if build else "the published catalogue"
+            wrong = f"does not fit {target}" if "No files found" in said else "is damaged"
+            raise QueryError(f"{name} {wrong}: {said}", hint="warehouse build writes a new one") from error
 
 
 def _size(path: Path) -> int:
