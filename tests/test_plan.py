@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -50,11 +51,12 @@ def plan(tiny: Tiny, command: Command) -> Callable[..., Plan]:
     return run
 
 
-def edit(tiny: Tiny, name: str, old: str, new: str) -> None:
+def edit(tiny: Tiny, name: str, old: str, new: str) -> Path:
     path = tiny.folder / "models" / f"{name.replace('.', '/')}.sql"
     text = path.read_text(encoding="utf-8")
     assert old in text
     path.write_text(text.replace(old, new), encoding="utf-8")
+    return path
 
 
 def other_engine(_: Tiny, patch: pytest.MonkeyPatch) -> None:

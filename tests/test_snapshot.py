@@ -184,7 +184,12 @@ def look(path: Path) -> Look:
 def changed(before: Look, path: Path, *, same: bool) -> tuple[list[str], bool]:
     """What `changes` finds, and whether it asked for the content."""
     asked: list[str] = []
-    _, _, found = before.changes(look(path), lambda one: bool(asked.append(one)) or same)
+
+    def told(one: str) -> bool:
+        asked.append(one)
+        return same
+
+    _, _, found = before.changes(look(path), told)
     return found, bool(asked)
 
 

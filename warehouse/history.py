@@ -214,7 +214,8 @@ def try_catalogue(target: Path, build: str | None) -> None:
         except duckdb.Error as error:
             said = str(error).splitlines()[0]
             name = f"the catalogue of build {build[:8]}" if build else "the published catalogue"
-            wrong = f"does not fit {target}" if "No files found" in said else "is damaged"
+            elsewhere = isinstance(error, duckdb.PermissionException) or "No files found" in said
+            wrong = f"does not fit {target}" if elsewhere else "is damaged"
             raise QueryError(f"{name} {wrong}: {said}", hint="warehouse build writes a new one") from error
 
 

@@ -129,7 +129,8 @@ class Run:
                 files = {relation: self._intake.unmended(relation, partition) for relation in damage.relations}
                 count = sum(map(len, files.values()))
                 self._reporter.note(f"looking for bad lines in {count:,} files of {damage.key.partition}")
-                if not any([self._intake.mend(those, remember=True) for those in files.values()]):
+                mended = [self._intake.mend(those, remember=True) for those in files.values()]
+                if not any(mended):
                     raise damage.cause from damage.cause.__cause__
                 self._begin()
 

@@ -115,8 +115,10 @@ def _files(places: Iterable[tuple[str, bool]], leave_out: str | None) -> dict[st
                         except OSError:
                             found[entry.path] = []
                             continue
-                        if not stat.S_ISDIR(about.st_mode):
+                        if stat.S_ISREG(about.st_mode):
                             found[entry.path] = stamp(about)
+                        elif not stat.S_ISDIR(about.st_mode):
+                            found[entry.path] = []  # a pipe or a device: nobody reads it
                         elif deep and entry.name != "__pycache__":
                             found[entry.path] = []  # the name of an empty folder can mean something, its times cannot
                             below.append(entry.path)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,7 +36,7 @@ class Witness:
         self._tables = {str(one.path): fingerprint.of_file(one.path) for one in project.references.values()}
         self._digests: dict[str, str] = {}
 
-    @contextmanager
+    @contextlib.contextmanager
     def watching(self, intake: Intake) -> Iterator[None]:
         """The block reads what `intake` lists: none of it may change until the block ends.
 
@@ -72,7 +72,8 @@ class Witness:
             for path, seen in look.files.items():
                 wanted = path.startswith(mine) if look is self._sources else _is_short_and_racy(seen, look.looked_ns)
                 if wanted and seen and path not in digests and after.get(path) == seen:
-                    digests[path] = fingerprint.of_content(Path(path))
+                    with contextlib.suppress(OSError):  # closed to us: the next build looks again
+                        digests[path] = fingerprint.of_content(Path(path))
         summary = result.summary() | {"changed": False, "made": []}
         snapshot.take(
             snapshot.asked(self._settings, keep=keep, kernels=kernels),
