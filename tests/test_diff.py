@@ -10,7 +10,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import Said, call
@@ -249,6 +249,7 @@ CELL = st.one_of(st.none(), st.sampled_from(["0.5", "1.5", "nan", "inf"]))
 VERSION = st.dictionaries(st.one_of(st.none(), st.integers(0, 5)), CELL, max_size=7)
 
 
+@settings(deadline=None)
 @given(VERSION, VERSION)
 def test_rows_are_added_removed_and_changed_as_by_definition(old: dict[Any, Any], new: dict[Any, Any]) -> None:
     found = rows_of(version(old), version(new), examples=10)
@@ -259,6 +260,7 @@ def test_rows_are_added_removed_and_changed_as_by_definition(old: dict[Any, Any]
     assert {one.key["id"] for one in found.examples if one.change == "changed"} == changed
 
 
+@settings(deadline=None)
 @given(st.lists(CELL, max_size=6), st.lists(CELL, max_size=6))
 def test_without_a_grain_rows_are_counted_as_often_as_they_stand_there(old: list[Any], new: list[Any]) -> None:
     def table(cells: list[Any]) -> Table:

@@ -171,8 +171,7 @@ def _contract(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
         said.append("columns in another order")
     if old["grain"] != new["grain"]:
         said.append("grain changed")
-    if old["kernel"] != new["kernel"]:
-        said.append("kernel changed")
+    said += [f"{word} changed" for word in ("kernel", "presorted") if old.get(word) != new.get(word)]
     return said
 
 
