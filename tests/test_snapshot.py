@@ -119,6 +119,7 @@ CHANGES: dict[str, Callable[[Tiny], object]] = {
     "the meaning of a model": lambda t: edit(t, "models/metrics/total.sql", "A model", "What a model is"),
     "a new model": lambda t: t.model("metrics.new", "SELECT port, speed FROM staging.ports", COLUMNS),
     "a macro": lambda t: t.write("sql/macros/new.sql", "{% macro new() %}1{% endmacro %}"),
+    "the project's settings": lambda t: t.write("warehouse.toml", "shipped = false\n"),
     "a reference table": lambda t: t.reference("speeds", COLUMNS, "eth0,11"),
     "a part gone": lambda t: next((t.target / "parts" / "staging.hour").rglob("*.parquet")).unlink(),
     "a part cut": lambda t: os.truncate(next((t.target / "parts").rglob("*.parquet")), 9),

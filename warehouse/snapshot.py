@@ -145,6 +145,7 @@ def look_at_sources(folders: Iterable[Path]) -> Look:
     places = [(os.path.dirname(os.path.abspath(__file__)), True)]
     for folder in folders:
         places += [(f"{folder}/models", True), (f"{folder}/sql", True), (f"{folder}/data", False)]
+        places.append((f"{folder}/warehouse.toml", False))
     return Look(places)
 
 
