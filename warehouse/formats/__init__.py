@@ -7,8 +7,9 @@ from warehouse.formats.base import Format
 
 def known_formats() -> tuple[Format, ...]:
     """All formats; imported when asked for, since a build with nothing to do needs none."""
+    from warehouse.formats.acme.pickles import PUBLISHED
     from warehouse.formats.zhejiang import hour_tables
     from warehouse.formats.zhejiang.port_counters import PORT_COUNTERS
     from warehouse.formats.zhejiang.workbook import WORKBOOK
 
-    return (PORT_COUNTERS, *hour_tables.FORMATS, WORKBOOK)
+    return (PORT_COUNTERS, *hour_tables.FORMATS, WORKBOOK, PUBLISHED)

@@ -1,0 +1,114 @@
+/* ---
+about: The distributions that were published as pickles, a series a row. Where two files have the same cluster and metric both stand here, with how far they are apart.
+partition: file_group
+grain: [file, series]
+columns:
+  file_group: VARCHAR the pickles together
+  cluster: VARCHAR seren, kalos or philly
+  metric: VARCHAR what is measured
+  unit: VARCHAR unit of the quantiles
+  file: VARCHAR name of the pickle
+  series: BIGINT [1] the pair of arrays in the file, from 1
+  points: BIGINT [1] points of the curve
+  min_value: DOUBLE the smallest point
+  p01: DOUBLE 1st percentile
+  p05: DOUBLE 5th percentile
+  p10: DOUBLE 10th percentile
+  p25: DOUBLE first quartile
+  p50: DOUBLE median
+  p75: DOUBLE third quartile
+  p90: DOUBLE 90th percentile
+  p95: DOUBLE 95th percentile
+  p99: DOUBLE 99th percentile
+  max_value: DOUBLE the largest point
+  mean_of_points: DOUBLE mean of the points, which is close to that of the samples
+  zero_share: DOUBLE [1] samples that are 0 or less
+  largest_difference: DOUBLE largest distance of a point from the same point of another series of this cluster and metric; NULL where there is no other
+  differs_from: VARCHAR[] the series that it is apart from, as file and number
+checks:
+  - zero_share between 0 and 1
+sources: docs/metrics/utilization.md
+--- */
+WITH ranked AS (
+    SELECT
+        *,
+        point AS until,
+        count(*) OVER (PARTITION BY file, series) AS n
+    FROM staging.published_points
+),
+
+quantiles AS (
+    SELECT
+        file_group,
+        file,
+        series,
+        cluster,
+        metric,
+        unit,
+        max(n) AS points,
+        min(value) AS min_value,
+        {{ quantile_of_counts('value', 10) }} AS p01,
+        {{ quantile_of_counts('value', 50) }} AS p05,
+        {{ quantile_of_counts('value', 100) }} AS p10,
+        {{ quantile_of_counts('value', 250) }} AS p25,
+        {{ quantile_of_counts('value', 500) }} AS p50,
+        {{ quantile_of_counts('value', 750) }} AS p75,
+        {{ quantile_of_counts('value', 900) }} AS p90,
+        {{ quantile_of_counts('value', 950) }} AS p95,
+        {{ quantile_of_counts('value', 990) }} AS p99,
+        max(value) AS max_value,
+        CAST(sum(CAST(value AS DECIMAL(18, 6))) AS DOUBLE) / max(n) AS mean_of_points,
+        -- many points are equal: the share up to a value is that of the last one
+        coalesce(max(percent) FILTER (WHERE value <= 0), 0) / 100 AS zero_share
+    FROM ranked
+    GROUP BY file_group, file, series, cluster, metric, unit
+),
+
+apart AS (                     -- series of the same cluster and metric, point by point
+    SELECT
+        a.file,
+        a.series,
+        concat(b.file, ' ', b.series) AS other,
+        max(abs(a.value - b.value)) AS difference
+    FROM staging.published_points AS a
+    JOIN staging.published_points AS b
+        ON b.cluster = a.cluster AND b.metric = a.metric AND b.point = a.point
+        AND (b.file <> a.file OR b.series <> a.series)
+    GROUP BY a.file, a.series, b.file, b.series
+),
+
+compared AS (
+    SELECT
+        file,
+        series,
+        max(difference) AS largest_difference,
+        list(other ORDER BY other) FILTER (WHERE difference > 0) AS differs_from
+    FROM apart
+    GROUP BY file, series
+)
+
+SELECT
+    q.file_group,
+    q.cluster,
+    q.metric,
+    q.unit,
+    q.file,
+    q.series,
+    q.points,
+    q.min_value,
+    q.p01,
+    q.p05,
+    q.p10,
+    q.p25,
+    q.p50,
+    q.p75,
+    q.p90,
+    q.p95,
+    q.p99,
+    q.max_value,
+    q.mean_of_points,
+    q.zero_share,
+    c.largest_difference,
+    coalesce(c.differs_from, []) AS differs_from
+FROM quantiles AS q
+LEFT JOIN compared AS c ON c.file = q.file AND c.series = q.series

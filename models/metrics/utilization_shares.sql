@@ -1,0 +1,44 @@
+/* ---
+about: Shares of samples up to a value that means something, above all idle GPUs and NICs; of the published distributions.
+partition: file_group
+grain: [cluster, metric, origin, threshold]
+columns:
+  file_group: VARCHAR the files that the share is of
+  cluster: VARCHAR seren, kalos or philly
+  metric: VARCHAR what is measured
+  unit: VARCHAR unit of the threshold
+  threshold: DOUBLE the value, in that unit
+  meaning: VARCHAR what a sample up to it is: idle, or another word of reference.utilization_thresholds
+  origin: VARCHAR the published series, as file and number
+  at_most_share: DOUBLE [1] samples of the threshold or less
+  over_share: DOUBLE [1] samples above it
+checks:
+  - at_most_share between 0 and 1
+sources: docs/metrics/utilization.md
+--- */
+WITH published AS (            -- many points are equal: the share up to a value is that of the last one
+    SELECT
+        p.file_group,
+        p.cluster,
+        p.metric,
+        t.unit,
+        t.threshold,
+        t.meaning,
+        concat(p.file, ' ', p.series) AS origin,
+        coalesce(max(p.percent) FILTER (WHERE p.value <= t.threshold), 0) / 100 AS at_most_share
+    FROM staging.published_points AS p
+    JOIN reference.utilization_thresholds AS t ON t.metric = p.metric AND t.unit = p.unit
+    GROUP BY p.file_group, p.cluster, p.metric, t.unit, t.threshold, t.meaning, p.file, p.series
+)
+
+SELECT
+    file_group,
+    cluster,
+    metric,
+    unit,
+    threshold,
+    meaning,
+    origin,
+    at_most_share,
+    1 - at_most_share AS over_share
+FROM published

@@ -1,0 +1,32 @@
+/* ---
+about: Points of the distributions that were published as pickles, with what each measures.
+partition: file_group
+grain: [file, series, point]
+columns:
+  file_group: VARCHAR the pickles together
+  file: VARCHAR name of the pickle
+  series: BIGINT [1] the pair of arrays in the file, from 1
+  point: BIGINT [1] place in the arrays, from 1
+  cluster: VARCHAR seren, kalos or philly
+  metric: VARCHAR what is measured
+  unit: VARCHAR unit of the value
+  value: DOUBLE a quantile, in its unit
+  percent: DOUBLE [%] samples up to this value
+checks:
+  - percent between 0 and 100
+  - "warn: metric is not null"
+sources: docs/formats/utilization.md
+--- */
+SELECT
+    f.file_group,
+    split_part(f.release_path, '/', -1) AS file,
+    p.series,
+    p.point,
+    coalesce(s.cluster, f.cluster) AS cluster,
+    s.metric,
+    s.unit,
+    p.value,
+    p.percent
+FROM raw.acme_published AS p
+JOIN raw.files AS f ON f.release_path = p.filename
+LEFT JOIN reference.published_series AS s ON s.file = split_part(f.release_path, '/', -1) AND s.series = p.series

@@ -1,0 +1,1 @@
+"""AcmeTrace: jobs of the clusters Seren and Kalos, their utilisation, and jobs of three earlier traces."""

@@ -1,0 +1,92 @@
+"""Published distributions: `util_pkl/*.pkl`, the curves of the paper's figures, a list of arrays each.
+
+Docs: docs/formats/utilization.md. Arrays come in pairs: values in ascending order, and the percentage of samples
+up to each. What a pair measures no file says; `reference.published_series` does.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from warehouse.errors import DataError, Place
+from warehouse.formats.acme.number_lists import MAX_BYTES, RefusedError, read_arrays
+from warehouse.formats.base import READ, SKIPPED, RawFile, RawRelation, Rejected
+
+Curve = tuple[tuple[float, ...], tuple[float, ...]]
+_CLUSTER = re.compile(r"(?:^|_)(seren|kalos|philly|pai|helios)(?:_|\.|$)", re.IGNORECASE)
+
+
+class PublishedCurves:
+    """The format `acme.published`."""
+
+    name = "acme.published"
+    version = 1
+    relations: Sequence[RawRelation] = (
+        RawRelation(
+            "acme_published",
+            "Points of the published distributions, as the pickles hold them.",
+            {"series": "BIGINT", "point": "BIGINT", "value": "DOUBLE", "percent": "DOUBLE"},
+        ),
+    )
+
+    def claims(self, path: Path) -> bool:
+        """Tell whether it is named as a pickle."""
+        return path.suffix.lower() == ".pkl"
+
+    def inspect(self, file: RawFile) -> RawFile:
+        """Read all of it, which runs nothing: the files are small."""
+        found = _CLUSTER.search(file.path.name)
+        here = file.but(
+            cluster=found[1].lower() if found else "acme",
+            release_path=f"acme/utilization/util_pkl/{file.path.name}",
+            file_group="util_pkl",
+        )
+        try:
+            _curves(file.path)
+        except RefusedError as error:
+            return here.but(status=SKIPPED, reason=f"refused: {error}")
+        return here.but(status=READ)
+
+    def read(self, files: Sequence[RawFile], relation: str, reject: list[Rejected]) -> Iterator[Mapping[str, object]]:
+        """Give the points, pair by pair.
+
+        Raises
+        ------
+        DataError
+            When a file is no longer what it was when it was inspected.
+        """
+        for file in files:
+            try:
+                curves = _curves(file.path)
+            except (RefusedError, OSError) as error:
+                raise DataError(f"changed while it was read: {error}", place=Place(file.path)) from error
+            for series, curve in enumerate(curves, start=1):
+                for point, (value, percent) in enumerate(zip(*curve, strict=True), start=1):
+                    yield {
+                        "series": series, "point": point, "value": value, "percent": percent,
+                        "filename": str(file.read_path),
+                    }  # fmt: skip
+
+
+def _curves(path: Path) -> list[Curve]:
+    """The pairs of arrays of a file. Raises RefusedError where they are no distributions."""
+    with path.open("rb") as stream:
+        arrays = read_arrays(stream.read(MAX_BYTES + 1))
+    if not arrays or len(arrays) % 2:
+        raise RefusedError(f"{len(arrays)} arrays, which are no pairs")
+    curves = list(zip(arrays[::2], arrays[1::2], strict=True))
+    for number, (values, percents) in enumerate(curves, start=1):
+        if len(values) != len(percents) or not values:
+            raise RefusedError(f"pair {number} has {len(values):,} values and {len(percents):,} percentages")
+        if not all(math.isfinite(one) for one in (*values, *percents)):
+            raise RefusedError(f"pair {number} holds numbers that are not finite")
+        if any(later < earlier for side in (values, percents) for earlier, later in pairwise(side)):
+            raise RefusedError(f"pair {number} does not ascend")
+    return curves
+
+
+PUBLISHED = PublishedCurves()
