@@ -19,8 +19,8 @@ GROUPS = {
     "testing": ("test",),
     "ask": ("sql", "ls", "show", "lineage", "render"),
     "data": ("doctor",),
-    "share": ("export",),
     "trust": ("diff", "verify", "builds", "rollback", "clean"),
+    "share": ("export", "publish"),
     "start": ("sample", "demo", "init"),
 }
 """The modules of this package and their commands: a command's start-up imports its own module alone."""
@@ -32,6 +32,7 @@ examples:
   warehouse sql -q nic --server GPU-35          a named query
   warehouse sql "FROM metrics.leaf_hour"        your own
   warehouse export tables/                      Parquet and CSV with a manifest
+  warehouse publish postgresql://me@host/db     into PostgreSQL, swapped at once
 
 Each option can also stand in warehouse.toml or in WAREHOUSE_DATA, WAREHOUSE_TARGET ...
 Exit status: 0 done, 1 a model or check failed, 2 usage or SQL, 3 target is held, 130 interrupted.

@@ -1,4 +1,4 @@
-"""`warehouse export`: files for readers."""
+"""`warehouse export`, `warehouse publish`: for readers with tools of their own."""
 
 from __future__ import annotations
 
@@ -24,6 +24,22 @@ def add(commands: Commands) -> None:
     add_engine(one)
     one.set_defaults(run=run_export)
 
+    one = command(
+        commands,
+        "publish",
+        "put the tables into a PostgreSQL server; only those that changed are sent, all are swapped at once",
+        "warehouse publish postgresql://me@localhost:5432/traces --reader dashboards",
+    )
+    one.add_argument(
+        "url", metavar="URL", help="postgresql://USER@HOST:PORT/NAME; the password from PGPASSWORD or ~/.pgpass"
+    )
+    one.add_argument("-s", "--select", metavar="TABLE", action="append", help="only this table; may be repeated")
+    one.add_argument("--reader", metavar="ROLE", action="append", help="a role that may read them, made if not there")
+    one.add_argument("--dry-run", action="store_true", help="say what would be sent, change nothing")
+    add_target(one)
+    add_engine(one)
+    one.set_defaults(run=run_publish)
+
 
 def run_export(given: argparse.Namespace) -> int:
     """Export, and say what was written."""
@@ -41,4 +57,32 @@ def run_export(given: argparse.Namespace) -> int:
     )
     files = [path for path in folder.rglob("*") if path.suffix in (".parquet", ".csv")]
     print(f"Wrote  {plural(len(files), 'file')} to {given.directory}, listed in {MANIFEST}")  # noqa: T201
+    return 0
+
+
+def run_publish(given: argparse.Namespace) -> int:
+    """Publish, and say what was sent."""
+    import sys
+
+    from warehouse.report import plural
+    from warehouse.serve.postgres.publish import publish
+
+    result = publish(
+        settings(given).target,
+        given.url,
+        tables=given.select,
+        readers=given.reader or (),
+        dry_run=given.dry_run,
+        memory=given.memory,
+        progress=lambda table: print(f"       {table.full_name}  {table.rows:,} rows", file=sys.stderr),  # noqa: T201
+    )
+    if given.dry_run:
+        for table in result.changed:
+            print(f"send   {table.full_name}  {table.rows:,} rows")  # noqa: T201
+        for name in result.gone:
+            print(f"drop   {name}")  # noqa: T201
+    said = f"{plural(len(result.changed), 'table')} {'to send' if given.dry_run else 'sent'}"
+    rest = f", {len(result.unchanged)} unchanged" if result.unchanged else ""
+    dropped = f", {len(result.gone)} {'to drop' if given.dry_run else 'dropped'}" if result.gone else ""
+    print(f"{'Would publish' if given.dry_run else 'Published'}  build {result.build[:8]}: {said}{rest}{dropped}")  # noqa: T201
     return 0

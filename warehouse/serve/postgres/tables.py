@@ -1,0 +1,153 @@
+"""What is sent: the tables of a published warehouse, each with the fingerprint that says whether it changed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from warehouse.errors import QueryError, nearest_hint
+from warehouse.serve.catalogue import describe, list_tables
+from warehouse.serve.mistakes import MOVED
+from warehouse.serve.parquet import literal, quoted
+from warehouse.serve.postgres.types import copied, holds_text, server_type
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    import duckdb
+
+LAYERS = ("reference", "topology", "metrics")
+ABOUT = ("meta.build", "meta.models", "meta.columns", "meta.checks")
+"""What the tables mean, from which build they are and what its checks found: sent with any of them."""
+FORM = 1
+"""Raised when the same rows would be laid out otherwise on the server."""
+_CSV = "FORMAT csv, HEADER false, DELIMITER ',', QUOTE '\"', ESCAPE '\"', NULLSTR '', USE_TMP_FILE false"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column as the server has it."""
+
+    name: str
+    declared: str
+    """DuckDB's type."""
+    comment: str
+
+    @property
+    def kind(self) -> str:
+        """PostgreSQL's type."""
+        return server_type(self.declared)
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A table as it stands on the server."""
+
+    schema: str
+    name: str
+    about: str
+    columns: tuple[Column, ...]
+    grain: tuple[str, ...]
+    rows: int
+    fingerprint: str
+    """Of rows, columns, comments and keys: equal where there is nothing to send."""
+
+    @property
+    def full_name(self) -> str:
+        """`metrics.port_hour`."""
+        return f"{self.schema}.{self.name}"
+
+
+def tables_to_send(connection: duckdb.DuckDBPyConnection, names: Sequence[str] | None) -> list[Sent]:
+    """The tables, by name; those of reference, topology and metrics where none are named.
+
+    Raises
+    ------
+    QueryError
+        When a name is unknown, or a text of a table holds a NUL byte, which no PostgreSQL takes.
+    """
+    known = {table.name: table for table in list_tables(connection) if table.kind != "raw"}
+    if names is None:
+        chosen = [name for name in known if name.partition(".")[0] in LAYERS]
+    else:
+        for name in names:
+            if name not in known:
+                raise QueryError(f"no table {name} to publish", hint=nearest_hint(name, known) or "see warehouse ls")
+        chosen = sorted(set(names))
+    return [_sent(connection, name) for name in (*chosen, *ABOUT)]
+
+
+def write_csv(connection: duckdb.DuckDBPyConnection, table: Sent, path: Path) -> None:
+    """Write the rows as the server's COPY takes them, in the order of the grain."""
+    columns = ", ".join(
+        f"{copied(quoted(column.name), column.declared)} AS {quoted(column.name)}" for column in table.columns
+    )
+    order = ", ".join(f"rows.{quoted(name)} NULLS LAST" for name in table.grain)
+    by = f" ORDER BY {order}" if order else ""
+    connection.execute(
+        f"COPY (SELECT {columns} FROM {_relation(table.full_name)} AS rows{by}) TO {literal(str(path))} ({_CSV})"
+    )
+
+
+def _sent(connection: duckdb.DuckDBPyConnection, name: str) -> Sent:
+    import duckdb
+
+    source = _relation(name)
+    try:
+        described = connection.execute(f"DESCRIBE {source}").fetchall()
+        hashed = f"SELECT count(*), coalesce(sum(hash(rows)), 0) FROM {source} AS rows"
+        rows, content = connection.execute(hashed).fetchone() or (0, 0)
+    except duckdb.InterruptException:
+        raise
+    except duckdb.Error as error:
+        raise QueryError(f"{name} cannot be read: {str(error).splitlines()[0]}", hint=MOVED) from error
+    about, grain, comments = _meaning(connection, name)
+    columns = tuple(Column(str(row[0]), str(row[1]), comments.get(str(row[0]), "")) for row in described)
+    _refuse_nul(connection, name, columns, grain)
+    schema, _, table = name.partition(".")
+    said = [FORM, rows, str(content), about, grain, [(c.name, c.declared, c.comment) for c in columns]]
+    fingerprint = hashlib.sha256(json.dumps(said).encode()).hexdigest()[:32]
+    return Sent(schema, table, about, columns, grain, int(rows), fingerprint)
+
+
+def _meaning(connection: duckdb.DuckDBPyConnection, name: str) -> tuple[str, tuple[str, ...], dict[str, str]]:
+    """(sentence, grain, comment of each column)."""
+    if name in ABOUT:
+        row = connection.execute(
+            "SELECT comment FROM duckdb_tables() WHERE schema_name = 'meta' AND table_name = ?",
+            [name.partition(".")[2]],
+        ).fetchone()
+        return str((row or [""])[0] or ""), (), {}
+    relation = describe(connection, name)
+    comments = {
+        column.name: f"{column.about} [{column.unit}]" if column.unit else column.about for column in relation.columns
+    }
+    return relation.table.about, relation.grain, comments
+
+
+def _refuse_nul(
+    connection: duckdb.DuckDBPyConnection, name: str, columns: Sequence[Column], grain: Sequence[str]
+) -> None:
+    texts = [column.name for column in columns if holds_text(column.declared)]
+    if not texts:
+        return
+    has_nul = {text: f"contains(CAST({quoted(text)} AS VARCHAR), chr(0))" for text in texts}
+    shown = ", ".join(f"{quoted(key)}::VARCHAR" for key in grain) or "'?'"
+    which, wherever = ", ".join(has_nul.values()), " OR ".join(has_nul.values())
+    found = connection.execute(
+        f"SELECT [{which}], [{shown}] FROM {_relation(name)} WHERE {wherever} LIMIT 1"
+    ).fetchone()
+    if found:
+        column = texts[found[0].index(True)]
+        row = ", ".join(f"{key} = {value!r}" for key, value in zip(grain, found[1], strict=False))
+        raise QueryError(
+            f"{name}.{column} holds a NUL byte, which PostgreSQL takes in no text: the row of {row or 'unknown key'}",
+            hint="leave the table out (-s), or mend the text in its model",
+        )
+
+
+def _relation(name: str) -> str:
+    return ".".join(quoted(part) for part in name.split("."))

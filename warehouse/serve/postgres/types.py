@@ -1,0 +1,91 @@
+"""What a column of DuckDB is in PostgreSQL, and the text by which COPY takes its values.
+
+Each type keeps every value exactly; what PostgreSQL has no room for becomes text or jsonb, never a double.
+"""
+
+from __future__ import annotations
+
+import re
+
+_SAME = {
+    "BOOLEAN": "boolean",
+    "TINYINT": "smallint",
+    "UTINYINT": "smallint",
+    "SMALLINT": "smallint",
+    "USMALLINT": "integer",
+    "INTEGER": "integer",
+    "UINTEGER": "bigint",
+    "BIGINT": "bigint",
+    "UBIGINT": "numeric(20,0)",
+    "HUGEINT": "numeric(39,0)",
+    "UHUGEINT": "numeric(39,0)",
+    "FLOAT": "real",
+    "DOUBLE": "double precision",
+    "VARCHAR": "text",
+    "DATE": "date",
+    "TIME": "time",
+    "TIMESTAMP": "timestamp",
+    "TIMESTAMP_MS": "timestamp",
+    "TIMESTAMP_S": "timestamp",
+    "TIMESTAMP WITH TIME ZONE": "timestamptz",
+    "TIMESTAMP_NS": "text",  # PostgreSQL has microseconds
+    "UUID": "uuid",
+    "INTERVAL": "interval",
+    "BLOB": "bytea",
+    "JSON": "jsonb",
+}
+_DECIMAL = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
+_LIST = re.compile(r"(?P<of>.+?)(?P<lists>(\[\d*\])+)")
+_QUOTED = """'"' || regexp_replace({}, '(["\\\\])', '\\\\\\1', 'g') || '"'"""
+"""An item of a server's array, its own quotes and backslashes escaped."""
+_NUMBERS = frozenset({"smallint", "integer", "bigint", "real", "double precision", "boolean"})
+
+
+def server_type(declared: str) -> str:
+    """The type of PostgreSQL for a type as DuckDB writes it.
+
+    >>> [server_type(name) for name in ("HUGEINT", "DECIMAL(10,2)", "VARCHAR[]", "BIGINT[][]", "STRUCT(a INTEGER)")]
+    ['numeric(39,0)', 'numeric(10,2)', 'text[]', 'jsonb', 'jsonb']
+    """
+    if declared in _SAME:
+        return _SAME[declared]
+    if match := _DECIMAL.fullmatch(declared):
+        return f"numeric({match[1]},{match[2]})"
+    if declared.startswith(("STRUCT", "MAP", "UNION")) and not declared.endswith("]"):
+        return "jsonb"
+    if match := _LIST.fullmatch(declared):
+        inner = server_type(match["of"])
+        # a server's array of arrays must be a rectangle, a list of lists need not be one
+        return f"{inner}[]" if match["lists"].count("[") == 1 and inner != "jsonb" else "jsonb"
+    return "text"  # ENUM, BIT and what a later engine may bring
+
+
+def copied(reference: str, declared: str) -> str:
+    """A SQL expression of DuckDB for the value as COPY ... (FORMAT csv) takes it.
+
+    Parameters
+    ----------
+    reference
+        The column in SQL.
+    declared
+        Its type as DuckDB writes it.
+    """
+    kind = server_type(declared)
+    if declared == "BLOB":
+        return rf"'\x' || hex({reference})"
+    if kind == "jsonb":
+        return f"CAST(to_json({reference}) AS VARCHAR)"
+    if kind.endswith("[]"):
+        item = "CAST(item AS VARCHAR)"
+        if kind.removesuffix("[]") not in _NUMBERS:
+            item = _QUOTED.format(item)
+        items = f"list_transform({reference}, LAMBDA item: coalesce({item}, 'NULL'))"
+        return f"'{{' || array_to_string({items}, ',') || '}}'"
+    if kind == "text" and declared != "VARCHAR":
+        return f"CAST({reference} AS VARCHAR)"
+    return reference
+
+
+def holds_text(declared: str) -> bool:
+    """Whether values may hold a NUL byte, which PostgreSQL refuses in text."""
+    return "VARCHAR" in declared or declared.startswith("ENUM")
