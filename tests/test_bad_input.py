@@ -75,7 +75,7 @@ LOST: dict[str, tuple[Spoil, str]] = {
     ),
     "a time beyond all calendars": (
         in_every_row(b",17164", b",9999917164"),
-        "no readable row below the header: line 2: SaveTime is not SaveTimeUTC + 8 h",
+        "no readable row below the header: line 2: SaveTimeUTC is beyond all bounds: '99999171",
     ),
     "another hour than the folder's": (
         lambda lines: [lines[0], *map(an_hour_later, lines[1:])],
@@ -154,8 +154,13 @@ MENDED: dict[str, tuple[Spoil, int, str]] = {
     "a blank counter": (field(5, b""), 101, "InOctets is not a number: ''"),
     "a blank ratio": (field(8, b""), 101, "InRatio is not a number: ''"),
     "a blank port": (field(3, b""), 101, "PortName is blank"),
-    "a number that no column holds": (field(5, b"9" * 30), 101, "InOctets is not a number"),
-    "a time beyond all calendars": (field(1, b"9" * 18), 101, CLOCKS),
+    "a number that no column holds": (field(5, b"9" * 30), 101, "InOctets is beyond all bounds: '9999"),
+    "a number that no sum holds": (field(5, b"%d" % (2**63 - 1)), 101, "InOctets is beyond all bounds: '9223372036"),
+    "as many packets": (field(6, b"%d" % (2**63 - 1)), 101, "OutPkts is beyond all bounds: '9223372036"),
+    "as many less": (field(7, b"%d" % -(2**63)), 101, "OutOctets is beyond all bounds: '-9223372036"),
+    "more than a port can move": (field(5, b"1" + b"0" * 15), 101, "InOctets is beyond all bounds: '1000000"),
+    "the year 30000": (field(1, b"884541340800000"), 101, CLOCKS),
+    "a time beyond all calendars": (field(1, b"9" * 18), 101, "SaveTimeUTC is beyond all bounds: '9999"),
     "bytes that are no text": (field(2, b"\xff\xfe"), 101, "not UTF-8 text"),
     "zero bytes": (row_100(lambda line: bytes(len(line) - 1) + b"\n"), 101, "1 fields instead of 10"),
     "a line that never ends": (row_100(lambda _: b"7" * 3_000_000 + b"\n"), 101, "longer than 262,144 bytes"),
@@ -196,6 +201,47 @@ def test_a_bad_line_is_left_out_with_its_number_and_the_rows_around_it_are_in(re
     assert release.listed(release.access) == ("partial", f"line {line}: {why}")
     assert release.access_rows() == rows - 1
     assert "1 line could not be read" in release.doctor().out
+
+
+def test_the_most_that_a_counter_may_say_is_read(release: Release) -> None:
+    """Every row at its bound: nothing overflows on the way, though the port would be above line rate."""
+    rows = spoil(release.access, lambda lines: [lines[0], *map(at_the_bounds, lines[1:])])
+    done(release.build())
+    most = rows * (10**15 - 1)
+    assert release.ask("SELECT count(*) FROM staging.rejected_rows") == [(0,)]
+    assert release.ask("SELECT in_bytes, out_bytes FROM metrics.port_hour WHERE port = 'TwoHundredGigE1/0/1:1'") == [
+        (most, most)
+    ]
+
+
+def at_the_bounds(line: bytes) -> bytes:
+    return b",".join([*line.split(b",")[:4], *[b"9" * 15] * 4, b"0", b"0\n"])
+
+
+@pytest.mark.parametrize(("value", "wraps"), [(-(2**32) - 1, 0), (-(2**32), 1), (-1, 1)])
+def test_a_32_bit_counter_falls_by_no_more_than_it_holds(release: Release, value: int, wraps: int) -> None:
+    management = release.hour / LEAF / "Leaf-1_0.csv"
+    before = management.read_bytes().count(b",-")
+    spoil(management, field(7, b"%d" % value))
+    done(release.build())
+    asked = "SELECT wraps FROM metrics.port_hour WHERE switch = 'Leaf-1' AND port LIKE 'M-%'"
+    assert release.ask(asked) == [(before + wraps,)]
+    reason = f"{value} bytes are no wrap of a 32-bit counter"
+    assert release.ask("SELECT line, reason FROM staging.rejected_rows") == ([] if wraps else [(101, reason)])
+
+
+def test_a_poll_at_the_very_begin_of_the_hour_is_read(release: Release) -> None:
+    """Its window is the first millisecond, which no other window may have."""
+
+    def begin(lines: list[bytes]) -> list[bytes]:
+        fields = lines[1].split(b",")
+        clock = fields[0].rpartition(b" ")[0] + b" 00:00:00.000"
+        return [lines[0], b",".join([clock, b"1716480000000", *fields[2:4], b"1,7,1,7,0,0\n"]), *lines[2:]]
+
+    spoil(release.access, begin)
+    done(release.build())
+    second = "FROM metrics.port_second WHERE port = 'TwoHundredGigE1/0/1:1' ORDER BY second_utc LIMIT 1"
+    assert release.ask(f"SELECT covered_ms {second}") == [(1000,)]
 
 
 def test_a_mended_file_gives_the_same_build_again(release: Release) -> None:

@@ -13,7 +13,7 @@ columns:
   out_packets: BIGINT [1] packets that left
   published_in_ratio: DOUBLE [%] as published, 1.6 times too low on 400G ports
   published_out_ratio: DOUBLE [%] as published
-  fits: BOOLEAN whether the row is of its file's device, port and hour, and both clocks of the row agree
+  fits: BOOLEAN whether the row is of its file's device, port and hour, its clocks agree and its counters are possible
 checks:
   - fits
   - not null(in_bytes_raw, out_bytes_raw, in_packets, out_packets, published_in_ratio, published_out_ratio)
@@ -26,6 +26,8 @@ WITH keyed_files AS (          -- the path that is read, and what every row in i
         p.hour_utc,
         p.device_name,
         p.port,
+        -- a port at 400 Gbit/s needs over five hours for 1e15 B; a counter of 32 bits wraps by no more than 2^32
+        CASE WHEN p.is_management THEN -4294967296 ELSE -999999999999999 END AS lowest,
         epoch_us(p.hour_utc) // 1000 AS hour_ms,
         strftime(p.hour_utc + INTERVAL '8 hours', '%Y/%m/%d ') AS local_date
     FROM staging.port_files AS p
@@ -46,6 +48,10 @@ SELECT
     r.DeviceName = k.device_name
     AND r.PortName = k.port
     AND r.SaveTimeUTC - k.hour_ms BETWEEN 0 AND 3599999
+    AND r.InOctets BETWEEN k.lowest AND 999999999999999
+    AND r.OutOctets BETWEEN k.lowest AND 999999999999999
+    AND r.InPkts BETWEEN -999999999999999 AND 999999999999999
+    AND r.OutPkts BETWEEN -999999999999999 AND 999999999999999
     AND starts_with(r.SaveTime, k.local_date)
     AND ends_with(r.SaveTime, strftime(epoch_ms(r.SaveTimeUTC + 28800000), ' %H:%M:%S.%g')) AS fits
 FROM raw.port_counters AS r

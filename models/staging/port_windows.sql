@@ -50,8 +50,8 @@ SELECT
     file_key,
     hour_utc,
     offset_ms,
-    -- a first row has no predecessor in its hour: its window opens with the hour
-    CASE WHEN previous_ms IS NULL THEN 0 ELSE greatest(anchor_ms, previous_ms - 1000) END AS window_start_ms,
+    -- a first row has no predecessor in its hour: its window opens with the hour, and has the first millisecond
+    CASE WHEN previous_ms IS NULL THEN 0 ELSE greatest(anchor_ms, previous_ms - 1000, 1) END AS window_start_ms,
     in_bytes,
     out_bytes
 FROM anchors

@@ -277,6 +277,8 @@ def test_bom_carriage_returns_quotes_and_blank_lines_do_no_harm(write_csv: Write
         (port_line(Time=""), "'' is not a time"),
         (port_line(InBytes="many"), "InBytes: 'many' is not a number"),
         (port_line(OutBytes="1.5"), "OutBytes: 1.5 is not a whole number"),
+        (port_line(OutPktsLoss="1e15"), "OutPktsLoss: 1e15 is beyond all bounds"),
+        (port_line(OutBytes="1e18"), "OutBytes: 1e18 is beyond all bounds"),
         (port_line(InPktsLoss="1e19"), "InPktsLoss: 1e19 does not fit 64 bits"),
         (port_line(Time="2024/5/24 01:01:01"), "Time is 2024-05-23 17:01:01 UTC" + OUTSIDE),
         (port_line(Time="2024/5/23 23:58:59"), "Time is 2024-05-23 15:58:59 UTC" + OUTSIDE),
@@ -294,6 +296,26 @@ def test_a_bad_row_is_rejected_and_the_rest_goes_on(write_csv: WriteCsv, line: s
     (one,) = rejected
     assert (one.file, one.line, one.reason) == ("cluster/2024052400_port.csv", 3, reason)
     assert one.text == (line.decode("utf-8", "backslashreplace") if isinstance(line, bytes) else line)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"SourceIp": ""}, "SourceIp is blank"),
+        ({"DestIp": "n/a"}, "DestIp is 'n/a'"),
+        ({"DestServer": "storage"}, "DestServer is 'storage'"),
+        ({"ReadPkts": "9223372036854775807"}, "ReadPkts: 9223372036854775807 is beyond all bounds"),
+        ({"WritePkts": "-1"}, "WritePkts: -1 is negative"),
+    ],
+)
+def test_a_flow_without_ends_or_with_impossible_packets_is_rejected(
+    write_csv: WriteCsv, change: dict[str, str], reason: str
+) -> None:
+    flow = EXAMPLES["flow"]
+    lines = (",".join(flow), ",".join(flow.values()), ",".join({**flow, **change}.values()))
+    rows, rejected = rows_of(write_csv(*lines, name="2024052400_flow.csv"))
+    assert [row["line"] for row in rows] == [2]
+    assert [(one.line, one.reason) for one in rejected] == [(3, reason)]
 
 
 @pytest.mark.parametrize("time", ["2024/5/23 23:59:00", "2024/5/24 01:01:00", "2024/5/24 00:59:59"])

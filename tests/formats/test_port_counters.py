@@ -97,6 +97,17 @@ def test_the_folder_must_state_the_hour_of_the_rows(make: MakeFile) -> None:
     assert PORT_COUNTERS.inspect(make(row(1, hour=3), folder="9999999999/x")).status == READ  # states no hour
 
 
+@pytest.mark.parametrize("year", [1, 1900, 1969])
+def test_years_before_1970_hold_no_rows(make: MakeFile, year: int) -> None:
+    days = (datetime(year, 1, 1) - datetime(1970, 1, 1)).days  # noqa: DTZ001
+    time_ms = (days * 24 - 8) * 3_600_000
+    found = PORT_COUNTERS.inspect(
+        make(f"{year:04}/01/01 星期五 00:00:00.000,{time_ms},{DEVICE},{PORT},1,100,2,200,0,0")
+    )
+    assert found.reason == "no readable row below the header: line 2: SaveTimeUTC is before 1970"
+    assert PORT_COUNTERS.inspect(make(row(1), folder=f"{year:04}010100/x")).status != READ or year == 1
+
+
 def test_a_stray_first_row_does_not_name_the_file(make: MakeFile) -> None:
     found = PORT_COUNTERS.inspect(make(row(1, port="TwoHundredGigE1/0/9:1"), row(2), row(3)))
     assert (found.status, found.port) == (PARTIAL, PORT)
@@ -136,7 +147,7 @@ BAD = {
     row(5, tail="1,１２,2,200,0,0.5"): "InOctets is not a number: '１２'",
     row(5, tail="1, 12,2,200,0,0.5"): "InOctets is not a number: ' 12'",
     row(5, tail="1,12.5,2,200,0,0.5"): "InOctets is not a number: '12.5'",
-    row(5, tail=f"1,{'9' * 19},2,200,0,0.5"): f"InOctets is not a number: '{'9' * 19}'",
+    row(5, tail=f"1,{'9' * 19},2,200,0,0.5"): f"InOctets is beyond all bounds: '{'9' * 19}'",
     row(5, tail="1,100,2,200,0,nan"): "OutRatio is not a number: 'nan'",
     row(5, tail="1,100,2,200,,0"): "InRatio is not a number: ''",
     row(5, device=""): "DeviceName is blank",
@@ -145,8 +156,9 @@ BAD = {
     row(5).replace("2024/05/24", "2024/02/30"): "SaveTime is not SaveTimeUTC + 8 h",
     row(5).replace("2024/05/24", "0001/01/01"): "SaveTime is not SaveTimeUTC + 8 h",
     row(5).replace(" 00:", " 24:"): "SaveTime is not SaveTimeUTC + 8 h",
-    row(5).replace(",17164", ",9999917164"): "SaveTime is not SaveTimeUTC + 8 h",
-    row(5).replace(",17164", ",-17164"): "SaveTime is not SaveTimeUTC + 8 h",
+    row(5).replace(",17164", ",9917164"): "SaveTime is not SaveTimeUTC + 8 h",
+    row(5).replace(",17164", ",9999917164"): "SaveTimeUTC is beyond all bounds: '999991716480005914'",
+    row(5).replace(",17164", ",-17164"): "SaveTimeUTC is before 1970",
     row(5, hour=1): "its time, 2024-05-23 17:00:05 UTC, is outside the file's hour",
     row(5, port="TwoHundredGigE1/0/1:2"): f"a row of {DEVICE} TwoHundredGigE1/0/1:2 in the file of {DEVICE} {PORT}",
     row(1): "a second row of the same time",

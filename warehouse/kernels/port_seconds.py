@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from warehouse.kernels import Arrays, Read
 
-VERSION = 1
+VERSION = 2
 REACH_MS = 1000
 """How far before the last poll that showed nothing a window reaches back: one refresh period."""
 WRAP = 2**32
@@ -97,7 +97,7 @@ def seconds(file: Ints, times: Ints, in_bytes: Ints, out_bytes: Ints) -> dict[st
     anchor = np.flatnonzero(refresh | first)
     ends = anchor[refresh[anchor]]
     before = anchor[np.searchsorted(anchor, ends) - 1]  # of a first row: not used
-    start = np.where(first[ends], 0, np.maximum(times[before], times[ends - 1] - REACH_MS))
+    start = np.where(first[ends], 0, np.maximum(np.maximum(times[before], times[ends - 1] - REACH_MS), 1))
     end = np.maximum(times[ends], start + 1)
     length = end - start
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from warehouse.formats.base import RawFile, RawRelation, Rejected
-from warehouse.formats.zhejiang.values import parse_counter, parse_local_time
+from warehouse.formats.zhejiang.values import ADDRESS, parse_counter, parse_local_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 _SERVER = r".*GPU-\d{1,6}"
 _SWITCH = r".*(ST-leaf|Leaf|spine)-\d{1,4}(\..*)?"
 HOUR = timedelta(hours=1)
+MOST, MOST_BYTES = 10**15, 10**18
+"""Beyond these a counter is damage, and sums of an hour's counters would not fit 64 bits. Bytes may be counted since
+the machine was started: the document's example is 1.8e16."""
 TOLERANCE = timedelta(seconds=60)
 """How far a row's time may lie outside its file's hour: the pollers' clocks are not the folder's."""
 
@@ -79,11 +82,14 @@ class HourTable:
         for column, published in self.counters.items():
             written = row.values[published]
             try:
-                typed[column] = None if written is None else parse_counter(written.strip())
+                count = None if written is None else parse_counter(written.strip())
             except ValueError as error:
                 raise ValueError(f"{published}: {error}") from None
-            if (typed[column] or 0) < 0:  # type: ignore[operator]
+            if count is not None and count < 0:
                 raise ValueError(f"{published}: {written} is negative")
+            if count is not None and count >= (MOST_BYTES if column.endswith(("bytes", "octets")) else MOST):
+                raise ValueError(f"{published}: {written} is beyond all bounds")
+            typed[column] = count
         return typed
 
 
@@ -122,7 +128,11 @@ FLOW_TABLE = _table(
         "send_packets": "SendPkts",
         "nak_packets": "NakPkts",
     },
-    forms={"SourceServer": _SERVER, "DestServer": _SERVER, "SourceSwitch": _SWITCH, "DestSwitch": _SWITCH},
+    forms={
+        **dict.fromkeys(("SourceServer", "DestServer"), _SERVER),
+        **dict.fromkeys(("SourceSwitch", "DestSwitch"), _SWITCH),
+        **dict.fromkeys(("SourceIp", "DestIp"), ADDRESS),
+    },
     spellings={"Rtt": ("Rtt (ns)",)},
 )
 NIC_TABLE = _table(

@@ -39,12 +39,17 @@ _HOUR_FOLDER = re.compile(r"^\d{10}$", re.ASCII)
 _SWITCH = re.compile(r"-((?:ST-leaf|Leaf)-\d+)(?:\.|$)", re.ASCII)
 _DEVICE = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _PORT = re.compile(PORT_NAME, re.ASCII)
-_INTEGER = r"-?\d{1,18}"
+_INTEGER = r"-?\d{1,15}"
+"""More digits than a port can count in an hour; 2.25e12 is the largest published value."""
+_WRAP = 2**32
+"""A counter of a management port has 32 bits: it cannot fall by more."""
 _RATIO = r"-?\d{1,12}(?:\.\d{1,6})?"
+_WHOLE = re.compile(r"-?\d+", re.ASCII)
 _KINDS = {"BIGINT": re.compile(_INTEGER, re.ASCII), "DOUBLE": re.compile(_RATIO, re.ASCII)}
 _ROW = re.compile(
     r"(?P<date>\d{4}/\d\d/\d\d) [^\s,]+ (?P<h>[01]\d|2[0-3]):(?P<m>[0-5]\d):(?P<s>[0-5]\d)\.(?P<ms>\d{3}),"
-    rf"(?P<utc>{_INTEGER}),(?P<device>[^,]+),(?P<port>[^,]+)(?:,{_INTEGER}){{4}}(?:,{_RATIO}){{2}}",
+    rf"(?P<utc>{_INTEGER}),(?P<device>[^,]+),(?P<port>[^,]+),"
+    rf"{_INTEGER},(?P<in>{_INTEGER}),{_INTEGER},(?P<out>{_INTEGER}),{_RATIO},{_RATIO}",
     re.ASCII,
 )
 """A line as published; one that differs is looked at field by field, to say how."""
@@ -59,13 +64,15 @@ class _Row(NamedTuple):
     time_ms: int
     device: str
     port: str
+    least: int
+    """The smaller of its bytes in and out."""
 
 
 class PortCounters:
     """The format `zhejiang.port_counters`."""
 
     name = "zhejiang.port_counters"
-    version = 1
+    version = 2
     relations: Sequence[RawRelation] = (
         RawRelation("port_counters", "Switch-port counters as published, a row a poll that was stored.", COLUMNS),
     )
@@ -169,9 +176,11 @@ def _parse(line: bytes) -> _Row | str | None:
     midnight = _midnight_ms(found["date"])
     time_ms = int(found["utc"])
     clock_ms = (int(found["h"]) * 3600 + int(found["m"]) * 60 + int(found["s"])) * 1000 + int(found["ms"])
+    if time_ms < 0:
+        return "SaveTimeUTC is before 1970"
     if midnight is None or midnight + clock_ms != time_ms:
         return _CLOCKS_DISAGREE
-    return _Row(time_ms, found["device"], found["port"])
+    return _Row(time_ms, found["device"], found["port"], min(int(found["in"]), int(found["out"])))
 
 
 _CLOCKS_DISAGREE = "SaveTime is not SaveTimeUTC + 8 h"
@@ -196,7 +205,8 @@ def _what_is_wrong(line: str) -> str | None:
         return f"{len(fields)} fields instead of {len(COLUMNS)}"
     for (name, kind), value in zip(COLUMNS.items(), fields, strict=True):
         if kind in _KINDS and not _KINDS[kind].fullmatch(value):
-            return f"{name} is not a number: {value[:40]!r}"
+            too_long = kind == "BIGINT" and _WHOLE.fullmatch(value)
+            return f"{name} is {'beyond all bounds' if too_long else 'not a number'}: {value[:40]!r}"
         if not value:
             return f"{name} is blank"
     return _CLOCKS_DISAGREE
@@ -209,6 +219,8 @@ def _misfit(row: _Row, file: RawFile, hour: int, seen: set[int]) -> str | None:
     if row.time_ms // _HOUR_MS != hour:
         at = _EPOCH + timedelta(milliseconds=row.time_ms)
         return f"its time, {at:%Y-%m-%d %H:%M:%S} UTC, is outside the file's hour"
+    if row.least < -_WRAP and row.port.startswith("M-"):
+        return f"{row.least} bytes are no wrap of a 32-bit counter"
     if row.time_ms in seen:
         return "a second row of the same time"
     seen.add(row.time_ms)
@@ -221,7 +233,7 @@ def _stated_hour(path: Path) -> datetime | None:
         if _HOUR_FOLDER.match(part):
             try:
                 return datetime.strptime(part, "%Y%m%d%H") - UTC_OFFSET  # noqa: DTZ007
-            except ValueError:
+            except (ValueError, OverflowError):
                 return None
     return None
 

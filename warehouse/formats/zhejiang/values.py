@@ -18,6 +18,10 @@ BIGINT_MAX = 2**63 - 1
 PORT_NAME = r"(?:TwoHundredGigE|FourHundredGigE|M-GigabitEthernet)\d{1,3}/\d{1,3}/\d{1,3}(?::\d{1,3})?"
 """The full names of ports whose class and line rate models know."""
 
+OCTET = r"(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+ADDRESS = rf"(?:{OCTET}[.]){{3}}{OCTET}"
+"""An IPv4 address."""
+
 _TIME = re.compile(
     r"""
     (?P<year>[0-9]{4}) (?P<mark>[-/]) (?P<month>[0-9]{1,2}) (?P=mark) (?P<day>[0-9]{1,2})

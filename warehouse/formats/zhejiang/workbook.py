@@ -16,7 +16,7 @@ from warehouse.errors import DataError, Place
 from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, RawRelation, Rejected
 from warehouse.formats.zhejiang import xlsx
 from warehouse.formats.zhejiang.headers import Columns, Row, ignored_columns
-from warehouse.formats.zhejiang.values import PORT_NAME
+from warehouse.formats.zhejiang.values import ADDRESS, OCTET, PORT_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -82,8 +82,6 @@ def _form(pattern: str, like: str, *, may_be_blank: bool = False) -> _Form:
     return _Form(re.compile(pattern, re.ASCII), like, may_be_blank)
 
 
-_OCTET = r"(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
-_ADDRESS = rf"(?:{_OCTET}[.]){{3}}{_OCTET}"
 _PORT = _form(PORT_NAME, "TwoHundredGigE1/0/1:1")
 _NIC = _form(r"[A-Za-z][A-Za-z0-9_.-]{0,14}", "ens10np0")
 _PUBLISHED = ("accessport", "serverIP", "nicname", "portname", "switchIP", "switchname", "sysname")
@@ -102,9 +100,9 @@ _SHEETS = {
             forms={
                 "accessport": _PORT,
                 "portname": _PORT._replace(may_be_blank=True),
-                "serverIP": _form(_ADDRESS, "10.107.222.1", may_be_blank=True),
+                "serverIP": _form(ADDRESS, "10.107.222.1", may_be_blank=True),
                 "nicname": _NIC._replace(may_be_blank=True),
-                "switchIP": _form(_ADDRESS, "10.107.208.111", may_be_blank=True),
+                "switchIP": _form(ADDRESS, "10.107.208.111", may_be_blank=True),
                 "switchname": _form(
                     r"(?:[A-Za-z0-9._-]*-)?(?P<name>(?:ST-leaf|Leaf)-[0-9]{1,4})(?:[.][A-Za-z0-9._-]*)?",
                     "NH-DC-NM129-B03-ROCE-Leaf-1.GPU.S9825",
@@ -129,7 +127,7 @@ _SHEETS = {
             forms={
                 # GPU-n is 10.107.254.n, GPU-(240 + n) is 10.107.255.n: no number has two addresses
                 "gpu_ip": _form(
-                    r"10[.]107[.](?:254[.](?:240|2[0-3][0-9]|1[0-9]{2}|[1-9][0-9]?)|255[.](?!0)" + _OCTET + ")",
+                    r"10[.]107[.](?:254[.](?:240|2[0-3][0-9]|1[0-9]{2}|[1-9][0-9]?)|255[.](?!0)" + OCTET + ")",
                     "10.107.254.1 to .240, or 10.107.255.1 to .255",
                 ),
                 "nic_name1": _form(r"mlx5_[0-9]{1,3}", "mlx5_2"),
