@@ -314,7 +314,8 @@ class Intake:
             mine = [file for file in files if file.format == name]
             shown = {str(file.path): file.release_path for file in mine}
             for row in one.read(mine, relation.removeprefix("raw."), rejects):
-                yield {**row, "filename": shown.get(str(row["filename"]), row["filename"])}
+                known = shown.get(str(row["filename"]))
+                yield {**row, "filename": known} if known else row
 
     def rejected(self) -> list[Rejected]:
         """All lines that could not be read, in order of file and line."""
@@ -407,9 +408,13 @@ def _file_row(file: RawFile) -> dict[str, object]:
 
 
 def _write_lines(rows: Iterable[Mapping[str, object]], path: Path) -> None:
-    with path.open("w", encoding="utf-8", errors="surrogateescape") as stream:
+    import msgspec
+
+    encode = msgspec.json.Encoder(enc_hook=str).encode
+    with path.open("wb") as stream:
         for row in rows:
-            stream.write(json.dumps(row, ensure_ascii=False, default=str) + "\n")
+            stream.write(encode(row))
+            stream.write(b"\n")
 
 
 def _write_rows(engine: Engine, columns: Sequence[Column], lines: Path, path: Path) -> int:

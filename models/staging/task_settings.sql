@@ -1,0 +1,179 @@
+/* ---
+about: How each task was set up, as its logs print it: model, batch sizes, parallel strategy, precision, versions.
+grain: [cluster, task]
+columns:
+  cluster: VARCHAR the cluster's folder
+  task: VARCHAR the task's folder
+  pods: BIGINT [1] pods with a log
+  model: VARCHAR name or path of the model
+  params: BIGINT [1] parameters, over all tensor and pipeline ranks
+  layers: BIGINT [1] transformer layers
+  hidden_size: BIGINT [1] width of the model
+  attention_heads: BIGINT [1] heads of a layer
+  key_value_heads: BIGINT [1] heads of keys and values
+  ffn_size: BIGINT [1] width of the feed-forward layer
+  vocabulary: BIGINT [1] tokens that the model knows
+  sequence_length: BIGINT [1] tokens of a sample
+  micro_batch: BIGINT [1] samples a GPU takes at once
+  accumulation: BIGINT [1] micro batches of an iteration
+  global_batch: BIGINT [1] samples of an iteration, over all GPUs
+  world_size: BIGINT [1] ranks of the task
+  data_parallel: BIGINT [1] copies of the model
+  tensor_parallel: BIGINT [1] ranks that share a layer
+  pipeline_parallel: BIGINT [1] stages that the layers are cut into
+  zero_stage: BIGINT [1] what DeepSpeed shards, 0 to 3; NULL without DeepSpeed
+  precision: VARCHAR number format of weights, bf16, fp16 or fp32
+  deepspeed_version: VARCHAR NULL without DeepSpeed
+  nccl_version: VARCHAR NULL where no line says it
+  trainer: VARCHAR deepspeed, megatron or hf_trainer, by the lines of its log
+  reduce_scatter: BOOLEAN whether DeepSpeed was asked to scatter gradients
+  multi_rank_allreduce: BOOLEAN whether it reduces buckets of several owners at once, by all-reduce
+  distributed_optimizer: BOOLEAN whether Megatron shards the optimizer
+  gradient_bytes: BIGINT [B] of a gradient on the wire
+  weight_bytes: BIGINT [B] of a weight on the wire
+  planned_iterations: BIGINT [1] iterations that the run was to have
+checks:
+  - precision in ('bf16', 'fp16', 'fp32') or precision is null
+  - trainer in ('deepspeed', 'megatron', 'hf_trainer') or trainer is null
+sources: docs/formats/logs.md
+--- */
+WITH printed AS (              -- every setting with the first value of its best name
+    SELECT
+        e.cluster,
+        e.task,
+        s.setting,
+        e.value,
+        row_number() OVER (
+            PARTITION BY e.cluster, e.task, s.setting ORDER BY s.priority, e.pod, e.segment, e.item
+        ) AS place
+    FROM staging.log_events AS e
+    JOIN reference.log_settings AS s ON s.family = e.family AND s.name = e.name
+    WHERE e.kind = 'config' AND lower(e.value) NOT IN ('none', 'null', '')
+),
+
+shards AS (                    -- Megatron counts the parameters of each tensor and pipeline rank
+    SELECT cluster, task, name, min({{ whole('value') }}) AS params
+    FROM staging.log_events
+    WHERE kind = 'config' AND starts_with(name, 'parameters_on_rank_')
+    GROUP BY cluster, task, name
+),
+
+sharded AS (
+    SELECT cluster, task, sum(params) AS params
+    FROM shards
+    GROUP BY cluster, task
+),
+
+said AS (
+    SELECT
+        cluster,
+        task,
+        max(value) FILTER (WHERE setting = 'model') AS model,
+        max({{ whole('value') }}) FILTER (WHERE setting = 'params') AS params,
+        max({{ whole('value') }}) FILTER (WHERE setting = 'layers') AS layers,
+        max({{ whole('value') }}) FILTER (WHERE setting = 'hidden_size') AS hidden_size,
+        max({{ whole('value') }}) FILTER (WHERE setting = 'attention_heads') AS attention_heads,
+        max({{ whole('value') }}) FILTER (WHERE setting = 'key_value_heads') AS key_value_heads,
+        max({{ whole('value') }}) FILTER (WHERE setting = 'ffn_size') AS ffn_size,
+        max({{ whole('value') }}) FILTER (WHERE setting = 'vocabulary') AS vocabulary,
+        max({{ whole('value') }}) FILTER (WHERE setting = 'sequence_length') AS sequence_length,
+        max({{ whole('value') }}) FILTER (WHERE setting = 'micro_batch') AS micro_batch,
+        max({{ whole('value') }}) FILTER (WHERE setting = 'accumulation') AS accumulation,
+        max({{ whole('value') }}) FILTER (WHERE setting = 'global_batch') AS global_batch,
+        max({{ whole('value') }}) FILTER (WHERE setting = 'world_size') AS world_size,
+        max({{ whole('value') }}) FILTER (WHERE setting = 'data_parallel') AS data_parallel,
+        max({{ whole('value') }}) FILTER (WHERE setting = 'tensor_parallel') AS tensor_parallel,
+        max({{ whole('value') }}) FILTER (WHERE setting = 'pipeline_parallel') AS pipeline_parallel,
+        max({{ whole('value') }}) FILTER (WHERE setting = 'zero_stage') AS zero_stage,
+        max({{ whole('value') }}) FILTER (WHERE setting = 'planned_iterations') AS planned_iterations,
+        max(value) FILTER (WHERE setting = 'bf16') AS bf16,
+        max(value) FILTER (WHERE setting = 'fp16') AS fp16,
+        max(value) FILTER (WHERE setting = 'dtype') AS dtype,
+        max(value) FILTER (WHERE setting = 'deepspeed_version') AS deepspeed_version,
+        max(value) FILTER (WHERE setting = 'reduce_scatter') AS reduce_scatter,
+        max(value) FILTER (WHERE setting = 'multi_rank_allreduce') AS multi_rank_allreduce,
+        max(value) FILTER (WHERE setting = 'communication_dtype') AS communication_dtype,
+        max(value) FILTER (WHERE setting = 'distributed_optimizer') AS distributed_optimizer,
+        max(value) FILTER (WHERE setting = 'gradients_in_fp32') AS gradients_in_fp32
+    FROM printed
+    WHERE place = 1
+    GROUP BY cluster, task
+),
+
+seen AS (                      -- every task with a log, even one that says nothing of itself
+    SELECT
+        cluster,
+        task,
+        count(DISTINCT pod) AS pods,
+        min(value) FILTER (WHERE kind = 'nccl_version') AS nccl_version,
+        max(ranks) FILTER (WHERE kind = 'nccl_init') AS largest_communicator,
+        CASE
+            WHEN bool_or(family = 'megatron' AND kind IN ('config', 'iteration')) THEN 'megatron'
+            WHEN bool_or(family = 'deepspeed' AND name IN ('deepspeed_version', 'zero_stage')) THEN 'deepspeed'
+            WHEN bool_or(family = 'hf_trainer' AND kind IN ('train_start', 'iteration', 'progress')) THEN 'hf_trainer'
+        END AS trainer
+    FROM staging.log_events
+    GROUP BY cluster, task
+),
+
+sized AS (
+    SELECT
+        v.*,
+        s.pods,
+        s.nccl_version,
+        s.trainer,
+        s.cluster AS of_cluster,
+        s.task AS of_task,
+        coalesce(v.params, h.params) AS all_params,
+        coalesce(v.world_size, s.largest_communicator) AS ranks,
+        coalesce(v.tensor_parallel, 1) * coalesce(v.pipeline_parallel, 1) AS model_ranks,
+        CASE
+            WHEN lower(v.bf16) = 'true' OR v.dtype IN ('bfloat16', 'torch.bfloat16') THEN 'bf16'
+            WHEN lower(v.fp16) = 'true' OR v.dtype IN ('float16', 'torch.float16') THEN 'fp16'
+            WHEN v.dtype IN ('float32', 'torch.float32') OR lower(v.bf16) = 'false' THEN 'fp32'
+        END AS number_format
+    FROM seen AS s
+    LEFT JOIN said AS v ON v.cluster = s.cluster AND v.task = s.task
+    LEFT JOIN sharded AS h ON h.cluster = s.cluster AND h.task = s.task
+)
+
+SELECT
+    of_cluster AS cluster,
+    of_task AS task,
+    pods,
+    model,
+    all_params AS params,
+    layers,
+    hidden_size,
+    attention_heads,
+    key_value_heads,
+    ffn_size,
+    vocabulary,
+    sequence_length,
+    micro_batch,
+    coalesce(
+        accumulation,
+        CASE WHEN global_batch % (micro_batch * data_parallel) = 0 THEN global_batch // (micro_batch * data_parallel) END
+    ) AS accumulation,
+    coalesce(global_batch, micro_batch * accumulation * (ranks // model_ranks)) AS global_batch,
+    ranks AS world_size,
+    coalesce(data_parallel, ranks // model_ranks) AS data_parallel,
+    CASE WHEN ranks IS NOT NULL THEN coalesce(tensor_parallel, 1) END AS tensor_parallel,
+    CASE WHEN ranks IS NOT NULL THEN coalesce(pipeline_parallel, 1) END AS pipeline_parallel,
+    zero_stage,
+    number_format AS precision,
+    deepspeed_version,
+    nccl_version,
+    trainer,
+    lower(reduce_scatter) = 'true' AS reduce_scatter,
+    lower(multi_rank_allreduce) = 'true' AS multi_rank_allreduce,
+    lower(distributed_optimizer) = 'true' AS distributed_optimizer,
+    CASE
+        WHEN trainer = 'megatron' AND lower(gradients_in_fp32) = 'true' THEN 4
+        WHEN communication_dtype IN ('fp32', 'torch.float32') THEN 4
+        WHEN number_format IN ('bf16', 'fp16') THEN 2
+        WHEN number_format = 'fp32' THEN 4
+    END AS gradient_bytes,
+    CASE WHEN number_format IN ('bf16', 'fp16') THEN 2 WHEN number_format = 'fp32' THEN 4 END AS weight_bytes,
+    planned_iterations
+FROM sized

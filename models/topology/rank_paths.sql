@@ -1,0 +1,278 @@
+/* ---
+about: Every edge of a ring or tree of a training task that crosses servers, from rank over NIC and leaf port to rank.
+grain: [cluster, task, communicator, channel, kind, src_rank, dst_rank]
+columns:
+  cluster: VARCHAR the cluster's folder
+  task: VARCHAR the task's folder
+  communicator: VARCHAR as in topology.task_communicators
+  channel: INTEGER [1] channel
+  kind: VARCHAR ring, tree, or p2p (sends and receives of pipeline stages)
+  src_rank: INTEGER [1] sending rank
+  dst_rank: INTEGER [1] receiving rank
+  src_server: VARCHAR server of the sending rank
+  src_hca: VARCHAR NIC that it sends by; NULL where nothing says it
+  src_switch: VARCHAR leaf of that NIC
+  src_port: VARCHAR the leaf's port
+  dst_server: VARCHAR server of the receiving rank
+  dst_hca: VARCHAR NIC that it receives by; NULL where nothing says it
+  dst_switch: VARCHAR leaf of that NIC
+  dst_port: VARCHAR the leaf's port
+  same_leaf: BOOLEAN whether both NICs are on one leaf; NULL where one is unknown
+  evidence: VARCHAR of the edge, log (a line on this connection), listed (read off a ring or tree that is printed) or inferred:ring_pattern
+  src_evidence: VARCHAR of the sending NIC, log or inferred:ring_pattern
+  dst_evidence: VARCHAR of the receiving NIC, log or inferred:ring_pattern
+  file: VARCHAR the log that says it, or the list that it was concluded from
+  line: INTEGER [1] its line
+checks:
+  - kind in ('ring', 'tree', 'p2p')
+  - evidence in ('log', 'listed', 'inferred:ring_pattern')
+  - src_evidence in ('log', 'inferred:ring_pattern') or src_evidence is null
+  - dst_evidence in ('log', 'inferred:ring_pattern') or dst_evidence is null
+  - src_server <> dst_server
+sources: docs/metrics/tasks.md
+--- */
+WITH places AS (               -- on which pod each rank of a communicator is: it says so itself, or is one of a pod's
+    SELECT cluster, task, communicator, rank, min(pod) AS pod
+    FROM topology.task_communicators
+    GROUP BY cluster, task, communicator, rank
+    HAVING min(pod) = max(pod)
+),
+
+worlds AS (
+    SELECT DISTINCT cluster, task, communicator
+    FROM topology.task_edges
+    WHERE is_world
+),
+
+numbered AS (
+    SELECT cluster, task, pod, unnest(range(first_rank, first_rank + ranks)) AS rank
+    FROM topology.task_pods
+    WHERE first_rank IS NOT NULL AND ranks IS NOT NULL
+),
+
+members AS (
+    SELECT cluster, task, communicator, rank, pod
+    FROM places
+    UNION
+    SELECT w.cluster, w.task, w.communicator, n.rank, n.pod
+    FROM worlds AS w
+    JOIN numbered AS n ON n.cluster = w.cluster AND n.task = w.task
+    WHERE NOT EXISTS (
+        SELECT 1 FROM places AS p
+        WHERE p.cluster = w.cluster AND p.task = w.task AND p.communicator = w.communicator AND p.rank = n.rank
+    )
+),
+
+tree_places AS (               -- parent and children of a rank: an edge each way, up to reduce and down to broadcast
+    SELECT cluster, task, communicator, channel, rank, pod, segment, file, line, split_part(listed, ' ', CAST(place AS INTEGER)) AS other
+    FROM (
+        SELECT cluster, task, communicator, channel, rank, pod, segment, file, line, listed, unnest(range(1, 5)) AS place
+        FROM topology.task_edges
+        WHERE kind = 'nccl_tree'
+    ) AS four
+),
+
+tree_edges AS (
+    SELECT cluster, task, communicator, channel, rank AS src_rank, CAST(other AS INTEGER) AS dst_rank, file, line
+    FROM tree_places
+    WHERE regexp_matches(other, '^[0-9]+$')
+    UNION ALL
+    SELECT cluster, task, communicator, channel, CAST(other AS INTEGER) AS src_rank, rank AS dst_rank, file, line
+    FROM tree_places
+    WHERE regexp_matches(other, '^[0-9]+$')
+),
+
+trees AS (
+    SELECT
+        cluster,
+        task,
+        communicator,
+        channel,
+        src_rank,
+        dst_rank,
+        min(file) AS file,
+        arg_min(line, struct_pack(a := file, b := line)) AS line
+    FROM tree_edges
+    GROUP BY cluster, task, communicator, channel, src_rank, dst_rank
+),
+
+hops AS (                      -- rings that are printed rank by rank
+    SELECT
+        cluster,
+        task,
+        communicator,
+        channel,
+        src_rank,
+        dst_rank,
+        min(file) AS file,
+        arg_min(line, struct_pack(a := file, b := line)) AS line
+    FROM topology.task_edges
+    WHERE kind = 'nccl_hop'
+    GROUP BY cluster, task, communicator, channel, src_rank, dst_rank
+),
+
+rings AS (
+    SELECT cluster, task, communicator, channel, src_rank, dst_rank, evidence, file, line
+    FROM topology.ring_edges
+    UNION ALL
+    SELECT h.cluster, h.task, h.communicator, h.channel, h.src_rank, h.dst_rank, 'listed' AS evidence, h.file, h.line
+    FROM hops AS h
+    WHERE NOT EXISTS (
+        SELECT 1 FROM topology.ring_edges AS r
+        WHERE
+            r.cluster = h.cluster
+            AND r.task = h.task
+            AND r.communicator = h.communicator
+            AND r.channel = h.channel
+            AND r.src_rank = h.src_rank
+    )
+),
+
+logged AS (                    -- a connection, said by one end or by both; a line knows the NIC of its writer only
+    SELECT
+        cluster,
+        task,
+        communicator,
+        channel,
+        src_rank,
+        dst_rank,
+        min(connection) AS connection,
+        bool_or(before_rings) AS before_rings,
+        min(nic_index) FILTER (WHERE direction = 'send') AS src_index,
+        min(nic_index) FILTER (WHERE direction = 'receive') AS dst_index,
+        min(pod) FILTER (WHERE direction = 'send') AS src_pod,
+        min(pod) FILTER (WHERE direction = 'receive') AS dst_pod,
+        min(file) AS file,
+        arg_min(line, struct_pack(a := file, b := line)) AS line
+    FROM topology.task_edges
+    WHERE kind = 'nccl_edge'
+    GROUP BY cluster, task, communicator, channel, src_rank, dst_rank
+),
+
+planned AS (                   -- edges that a ring or tree is known to have
+    SELECT cluster, task, communicator, channel, 'ring' AS kind, src_rank, dst_rank, evidence, file, line
+    FROM rings
+    UNION ALL
+    SELECT cluster, task, communicator, channel, 'tree' AS kind, src_rank, dst_rank, 'listed' AS evidence, file, line
+    FROM trees
+),
+
+edges AS (                     -- a logged connection serves whatever is planned over it, else what it was made for
+    SELECT
+        coalesce(p.cluster, l.cluster) AS cluster,
+        coalesce(p.task, l.task) AS task,
+        coalesce(p.communicator, l.communicator) AS communicator,
+        coalesce(p.channel, l.channel) AS channel,
+        coalesce(p.src_rank, l.src_rank) AS src_rank,
+        coalesce(p.dst_rank, l.dst_rank) AS dst_rank,
+        CASE
+            WHEN p.kind IS NOT NULL THEN p.kind
+            WHEN l.connection <> '0' THEN 'p2p'
+            WHEN l.before_rings THEN 'ring'
+            ELSE 'tree'
+        END AS kind,
+        CASE WHEN l.src_rank IS NOT NULL THEN 'log' ELSE p.evidence END AS evidence,
+        coalesce(l.file, p.file) AS file,
+        coalesce(l.line, p.line) AS line,
+        l.src_index,
+        l.dst_index,
+        l.src_pod,
+        l.dst_pod
+    FROM planned AS p
+    FULL JOIN logged AS l
+        ON
+            l.cluster = p.cluster
+            AND l.task = p.task
+            AND l.communicator = p.communicator
+            AND l.channel = p.channel
+            AND l.src_rank = p.src_rank
+            AND l.dst_rank = p.dst_rank
+),
+
+placed AS (                    -- both ends with their pods; what stays on one server is left out
+    SELECT
+        e.*,
+        coalesce(e.src_pod, s.pod) AS from_pod,
+        coalesce(e.dst_pod, d.pod) AS to_pod
+    FROM edges AS e
+    LEFT JOIN members AS s
+        ON s.cluster = e.cluster AND s.task = e.task AND s.communicator = e.communicator AND s.rank = e.src_rank
+    LEFT JOIN members AS d
+        ON d.cluster = e.cluster AND d.task = e.task AND d.communicator = e.communicator AND d.rank = e.dst_rank
+),
+
+crossing AS (
+    SELECT
+        p.*,
+        s.server AS src_server,
+        d.server AS dst_server,
+        CASE WHEN w.communicator IS NOT NULL THEN p.src_rank - s.first_rank END AS src_local,
+        CASE WHEN w.communicator IS NOT NULL THEN p.dst_rank - d.first_rank END AS dst_local,
+        s.ranks AS src_ranks,
+        d.ranks AS dst_ranks
+    FROM placed AS p
+    LEFT JOIN topology.task_pods AS s ON s.cluster = p.cluster AND s.task = p.task AND s.pod = p.from_pod
+    LEFT JOIN topology.task_pods AS d ON d.cluster = p.cluster AND d.task = p.task AND d.pod = p.to_pod
+    LEFT JOIN worlds AS w ON w.cluster = p.cluster AND w.task = p.task AND w.communicator = p.communicator
+    WHERE p.from_pod <> p.to_pod OR p.from_pod IS NULL OR p.to_pod IS NULL
+),
+
+nics AS (
+    SELECT cluster, task, pod, count(*) AS nics
+    FROM topology.task_ports
+    GROUP BY cluster, task, pod
+),
+
+shared_out AS (                -- whether every logged NIC is that of an even share: with 8 GPUs and 4 NICs, a pair of GPUs each
+    SELECT
+        c.cluster,
+        c.task,
+        bool_and(
+            (c.src_index IS NULL OR c.src_local IS NULL OR c.src_index = c.src_local * s.nics // c.src_ranks)
+            AND (c.dst_index IS NULL OR c.dst_local IS NULL OR c.dst_index = c.dst_local * d.nics // c.dst_ranks)
+        ) AS is_even
+    FROM crossing AS c
+    LEFT JOIN nics AS s ON s.cluster = c.cluster AND s.task = c.task AND s.pod = c.from_pod
+    LEFT JOIN nics AS d ON d.cluster = c.cluster AND d.task = c.task AND d.pod = c.to_pod
+    WHERE c.src_index IS NOT NULL OR c.dst_index IS NOT NULL
+    GROUP BY c.cluster, c.task
+),
+
+indexed AS (
+    SELECT
+        c.*,
+        coalesce(c.src_index, CASE WHEN o.is_even THEN c.src_local * s.nics // c.src_ranks END) AS from_index,
+        coalesce(c.dst_index, CASE WHEN o.is_even THEN c.dst_local * d.nics // c.dst_ranks END) AS to_index
+    FROM crossing AS c
+    LEFT JOIN nics AS s ON s.cluster = c.cluster AND s.task = c.task AND s.pod = c.from_pod
+    LEFT JOIN nics AS d ON d.cluster = c.cluster AND d.task = c.task AND d.pod = c.to_pod
+    LEFT JOIN shared_out AS o ON o.cluster = c.cluster AND o.task = c.task
+)
+
+SELECT
+    i.cluster,
+    i.task,
+    i.communicator,
+    i.channel,
+    i.kind,
+    i.src_rank,
+    i.dst_rank,
+    i.src_server,
+    s.hca AS src_hca,
+    s.switch AS src_switch,
+    s.port AS src_port,
+    i.dst_server,
+    d.hca AS dst_hca,
+    d.switch AS dst_switch,
+    d.port AS dst_port,
+    s.switch = d.switch AS same_leaf,
+    i.evidence,
+    CASE WHEN s.hca IS NULL THEN NULL WHEN i.src_index IS NOT NULL THEN 'log' ELSE 'inferred:ring_pattern' END AS src_evidence,
+    CASE WHEN d.hca IS NULL THEN NULL WHEN i.dst_index IS NOT NULL THEN 'log' ELSE 'inferred:ring_pattern' END AS dst_evidence,
+    i.file,
+    i.line
+FROM indexed AS i
+LEFT JOIN topology.task_ports AS s
+    ON s.cluster = i.cluster AND s.task = i.task AND s.pod = i.from_pod AND s.hca_index = i.from_index
+LEFT JOIN topology.task_ports AS d
+    ON d.cluster = i.cluster AND d.task = i.task AND d.pod = i.to_pod AND d.hca_index = i.to_index

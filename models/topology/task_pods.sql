@@ -1,0 +1,126 @@
+/* ---
+about: The pods of each training task, where they ran, and which ranks they had. Ranks are those that lines of the pod's own log name; the number in a pod's name says nothing.
+grain: [cluster, task, pod]
+columns:
+  cluster: VARCHAR the cluster's folder
+  task: VARCHAR the task's folder
+  pod: VARCHAR the pod
+  server: VARCHAR the server that it ran on, GPU-n
+  host_ip: VARCHAR address of that server
+  start_utc: TIMESTAMP when the pod was started; NULL without a list of pod starts
+  first_rank: BIGINT [1] its lowest rank; NULL where no line names one
+  ranks: BIGINT [1] ranks of the pod
+  evidence: VARCHAR of the ranks, log where lines of the pod name one of them; the others follow it
+  server_evidence: VARCHAR of the server, log (name of node or host) or inferred:host_number (its address)
+  logged_ranks: BIGINT [1] different ranks that lines name
+  log_lines: BIGINT [1] lines that name one
+checks:
+  - evidence in ('log') or evidence is null
+  - server_evidence in ('log', 'inferred:host_number') or server_evidence is null
+  - (first_rank is null) = (evidence is null)
+  - "warn: not null(server)"
+  # no rank is in two pods of a task
+  - none: SELECT a.task, a.pod, b.pod FROM this AS a JOIN this AS b USING (cluster, task)
+      WHERE a.pod < b.pod AND a.first_rank < b.first_rank + b.ranks AND b.first_rank < a.first_rank + a.ranks
+sources: docs/metrics/tasks.md
+--- */
+WITH pods AS (
+    SELECT cluster, task, pod FROM staging.log_events
+    UNION
+    SELECT cluster, task, pod FROM staging.pod_starts
+),
+
+counted AS (
+    SELECT p.cluster, p.task, count(*) AS pods, max(s.world_size) AS world_size, max(s.tensor_parallel * s.pipeline_parallel) AS model_ranks
+    FROM pods AS p
+    LEFT JOIN staging.task_settings AS s ON s.cluster = p.cluster AND s.task = p.task
+    GROUP BY p.cluster, p.task
+),
+
+sizes AS (                     -- ranks of a pod: its local ranks where it lists them, else an even share
+    SELECT
+        p.cluster,
+        p.task,
+        p.pod,
+        coalesce(
+            nullif(count(DISTINCT e.local_rank), 0),
+            CASE WHEN min(c.world_size) % min(c.pods) = 0 THEN min(c.world_size) // min(c.pods) END
+        ) AS ranks
+    FROM pods AS p
+    JOIN counted AS c ON c.cluster = p.cluster AND c.task = p.task
+    LEFT JOIN staging.log_events AS e
+        ON e.cluster = p.cluster AND e.task = p.task AND e.pod = p.pod AND e.kind = 'local_rank'
+    GROUP BY p.cluster, p.task, p.pod
+),
+
+named AS (                     -- lines that name a rank of the whole task
+    SELECT e.cluster, e.task, e.pod, e.rank, e.segment
+    FROM staging.log_events AS e
+    JOIN counted AS c ON c.cluster = e.cluster AND c.task = e.task
+    WHERE
+        (e.kind = 'rank' AND (e.name <> 'zero_pp_rank' OR c.model_ranks = 1))
+        OR (e.kind = 'nccl_init' AND e.ranks = c.world_size)
+),
+
+ranked AS (                    -- a launcher numbers the ranks of a pod in a row; lines that contradict that name none
+    SELECT
+        n.cluster,
+        n.task,
+        n.pod,
+        CASE WHEN min(n.rank // s.ranks) = max(n.rank // s.ranks) THEN min(n.rank // s.ranks * s.ranks) END AS first_rank,
+        count(DISTINCT n.rank) AS logged_ranks,
+        count(DISTINCT n.segment) AS log_lines
+    FROM named AS n
+    JOIN sizes AS s ON s.cluster = n.cluster AND s.task = n.task AND s.pod = n.pod
+    GROUP BY n.cluster, n.task, n.pod
+),
+
+spoken AS (                    -- what the pod's own log says of its host
+    SELECT
+        cluster,
+        task,
+        pod,
+        min(regexp_extract(upper(host), '(GPU-[0-9]+)$', 1)) FILTER (WHERE regexp_matches(upper(host), 'GPU-[0-9]+$')) AS server,
+        min(value) FILTER (WHERE kind = 'nccl_address') AS host_ip
+    FROM staging.log_events
+    WHERE family = 'nccl'
+    GROUP BY cluster, task, pod
+),
+
+hosts AS (
+    SELECT cluster, host_ip, min(server) AS server
+    FROM topology.servers
+    WHERE host_ip IS NOT NULL
+    GROUP BY cluster, host_ip
+),
+
+placed AS (
+    SELECT
+        p.cluster,
+        p.task,
+        p.pod,
+        coalesce(nullif(regexp_extract(upper(t.node), '(GPU-[0-9]+)$', 1), ''), l.server) AS server,
+        coalesce(t.host_ip, l.host_ip) AS host_ip,
+        t.start_utc
+    FROM pods AS p
+    LEFT JOIN staging.pod_starts AS t ON t.cluster = p.cluster AND t.task = p.task AND t.pod = p.pod
+    LEFT JOIN spoken AS l ON l.cluster = p.cluster AND l.task = p.task AND l.pod = p.pod
+)
+
+SELECT
+    p.cluster,
+    p.task,
+    p.pod,
+    coalesce(p.server, h.server) AS server,
+    p.host_ip,
+    p.start_utc,
+    r.first_rank,
+    s.ranks,
+    CASE WHEN r.first_rank IS NOT NULL THEN 'log' END AS evidence,
+    CASE WHEN p.server IS NOT NULL THEN 'log' WHEN h.server IS NOT NULL THEN 'inferred:host_number' END AS server_evidence,
+    coalesce(r.logged_ranks, 0) AS logged_ranks,
+    coalesce(r.log_lines, 0) AS log_lines
+FROM placed AS p
+JOIN sizes AS s ON s.cluster = p.cluster AND s.task = p.task AND s.pod = p.pod
+LEFT JOIN ranked AS r ON r.cluster = p.cluster AND r.task = p.task AND r.pod = p.pod
+LEFT JOIN hosts AS h ON h.cluster = p.cluster AND h.host_ip = p.host_ip

@@ -1,0 +1,56 @@
+/* ---
+about: Which leaf port each NIC of a training task uses, from NCCL's list of NICs to the workbook.
+grain: [cluster, task, pod, hca]
+columns:
+  cluster: VARCHAR the cluster's folder
+  task: VARCHAR the task's folder
+  pod: VARCHAR the pod
+  hca: VARCHAR the adapter, mlx5_n
+  hca_index: BIGINT [1] its index in NCCL's list, by which lines on edges name it
+  server: VARCHAR the pod's server
+  nic: VARCHAR its network interface; NULL where the sheet of NICs lacks it
+  switch: VARCHAR the leaf; NULL where the workbook places it nowhere
+  port: VARCHAR the leaf's port
+  evidence: VARCHAR of the index, log where the pod's own log lists its NICs, else inferred:nic_sheet_order
+  port_evidence: VARCHAR of the port, as in nic_ports
+checks:
+  - unique(cluster, task, pod, hca_index)
+  - evidence in ('log', 'inferred:nic_sheet_order')
+  - "warn: not null(port)"
+sources: docs/metrics/tasks.md
+--- */
+WITH logged AS (               -- each process of a pod prints the same list
+    SELECT cluster, task, pod, name AS hca, min(nic_index) AS hca_index
+    FROM staging.log_events
+    WHERE kind = 'nccl_nic' AND name IS NOT NULL AND value <> 'virtual'
+    GROUP BY cluster, task, pod, name
+),
+
+used AS (                      -- how many NICs the task's logs list, if any does
+    SELECT cluster, task, max(hca_index) + 1 AS nics
+    FROM logged
+    GROUP BY cluster, task
+),
+
+sheet AS (
+    SELECT cluster, server, hca, row_number() OVER (PARTITION BY cluster, server ORDER BY sheet_row) - 1 AS hca_index
+    FROM staging.gpu_nics
+),
+
+indexed AS (
+    SELECT p.cluster, p.task, p.pod, p.server, l.hca, l.hca_index, 'log' AS evidence
+    FROM topology.task_pods AS p
+    JOIN logged AS l ON l.cluster = p.cluster AND l.task = p.task AND l.pod = p.pod
+    UNION ALL
+    SELECT p.cluster, p.task, p.pod, p.server, s.hca, s.hca_index, 'inferred:nic_sheet_order' AS evidence
+    FROM topology.task_pods AS p
+    JOIN sheet AS s ON s.cluster = p.cluster AND s.server = p.server
+    LEFT JOIN used AS u ON u.cluster = p.cluster AND u.task = p.task
+    WHERE
+        NOT EXISTS (SELECT 1 FROM logged AS l WHERE l.cluster = p.cluster AND l.task = p.task AND l.pod = p.pod)
+        AND (u.nics IS NULL OR s.hca_index < u.nics)
+)
+
+SELECT i.cluster, i.task, i.pod, i.hca, i.hca_index, i.server, n.nic, n.switch, n.port, i.evidence, n.evidence AS port_evidence
+FROM indexed AS i
+LEFT JOIN topology.nic_ports AS n ON n.cluster = i.cluster AND n.server = i.server AND n.hca = i.hca

@@ -1,0 +1,7 @@
+{# Names of tasks and pods in the release path of a log. Each macro renders to one expression. -#}
+{# the folder of the task: cluster/taskinfo/20240429-0613-4/x.log -#}
+{% macro task_name(path) %}regexp_extract({{ path }}, 'taskinfo/([^/]+)/[^/]+$', 1){% endmacro %}
+{# the pod: the file's name without .log -#}
+{% macro pod_name(path) %}regexp_extract({{ path }}, '/([^/]+)[.]log([.]gz|[.]zst)?$', 1){% endmacro %}
+{# a number in a text that may hold anything else; NULL where it is none -#}
+{% macro whole(text) %}CASE WHEN regexp_matches({{ text }}, '^[0-9]{1,18}$') THEN CAST({{ text }} AS BIGINT) END{% endmacro %}

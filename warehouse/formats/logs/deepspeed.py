@@ -1,0 +1,49 @@
+"""DeepSpeed: what its engine prints of itself, its checkpoints and its steps."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from warehouse.formats.logs import settings
+from warehouse.formats.logs.event import NUMBER, WHOLE, Event, config
+
+FAMILY = "deepspeed"
+
+_RANK = re.compile(rf"\[Rank ({WHOLE})\] ")
+_STAGE = re.compile(r"Creating (?:(torch\.\w+) )?ZeRO stage (\d) optimizer")
+_VERSION = re.compile(r"DeepSpeed info: version=([\w.+-]+?),? ")
+_LOCAL = re.compile(rf"Process rank: ({WHOLE}), device: cuda:({WHOLE}),")
+_SHARD = re.compile(rf"zero_pp_rank_({WHOLE})_mp_rank_({WHOLE})_")
+_GLOBAL_STEP = re.compile(rf"\[Torch\] Checkpoint global_step({WHOLE}) is (about to be saved!|ready now!)")
+_STEP = re.compile(rf"step=({WHOLE}), skipped={WHOLE}, lr=\[({NUMBER})")
+
+
+def message(place: str, text: str) -> Iterator[Event]:
+    """Events of a message of DeepSpeed's logger, or of a program that logs the same way."""
+    if rank := _RANK.match(text):
+        yield {"family": FAMILY, "kind": "rank", "name": "log_dist", "rank": rank[1]}
+        text = text[rank.end() :]
+    if place.startswith("config.py:"):
+        for one in settings.dotted(FAMILY, text, long_names=True):
+            yield one
+            if one["name"] == "global_rank" and re.fullmatch(WHOLE, str(one["value"])):
+                yield {"family": FAMILY, "kind": "rank", "name": "global_rank", "rank": one["value"]}
+        return
+    if stage := _STAGE.match(text):
+        yield config(FAMILY, "zero_stage", stage[2])
+        if stage[1]:
+            yield config(FAMILY, "optimizer_dtype", stage[1])
+    elif version := _VERSION.match(text):
+        yield config(FAMILY, "deepspeed_version", version[1])
+    elif local := _LOCAL.match(text):
+        yield {"family": FAMILY, "kind": "local_rank", "local_rank": local[2], "name": "Process rank"}
+    elif step := _STEP.match(text):
+        yield {"family": FAMILY, "kind": "optimizer_step", "step": step[1], "learning_rate": step[2]}
+    elif saved := _GLOBAL_STEP.match(text):
+        kind = "checkpoint_start" if saved[2].startswith("about") else "checkpoint_end"
+        yield {"family": FAMILY, "kind": kind, "step": saved[1], "name": f"global_step{saved[1]}"}
+    elif "zero_pp_rank_" in text and (shard := _SHARD.search(text)):
+        yield {"family": FAMILY, "kind": "rank", "name": "zero_pp_rank", "rank": shard[1], "value": f"mp_rank {shard[2]}"}
+    else:
+        yield from settings.scalars(FAMILY, text)

@@ -1,0 +1,48 @@
+"""Marks that launchers put before the lines of their processes, and behind repeated ones."""
+
+from __future__ import annotations
+
+import re
+
+_ADDRESS = r"[\w-]+(?:\.[\w-]+)*"
+_LABELS = re.compile(
+    "|".join(
+        (
+            r"\(\w[\w.]* pid=\d+(?:, ip=[\d.]+)?\) ?",  # Ray: (RayTrainWorker pid=1234, ip=10.0.0.1)
+            r"\[\d+(?:,\d+)?\]<std(?:out|err)>: ?",  # mpirun, Horovod: [1,0]<stdout>:
+            r"\[(?:default|rank)\d+\]: ?",  # torchrun: [default7]:, [rank12]:
+            rf"\[\d+\] {_ADDRESS}: ?",  # mpirun: [0] host:
+            rf"\[(?:pod/)?{_ADDRESS}(?:/{_ADDRESS})*\] (?=\S)",  # kubectl logs --prefix
+            r"\[?std(?:out|err)\]?(?::| \||(?=\s)) ?",
+            r"\d{1,6}: ?",  # srun: 3:
+            rf"{_ADDRESS}: ?",  # pdsh: 10.0.0.1: or host:
+        )
+    )
+)
+_REPEATED = re.compile(r" \[repeated \d+x(?: across cluster)?\](?: \(.*\))?$")
+_RANK = re.compile(r"\[rank(\d{1,6})\]:")
+
+DEEPEST = 3
+"""Marks before one line."""
+
+
+def without_label(text: str) -> str | None:
+    """The line behind its first mark; None where there is none.
+
+    >>> without_label("(RayTrainWorker pid=12, ip=10.0.0.1) step 1 [repeated 14x across cluster]")
+    'step 1'
+    >>> without_label("worker-0: worker-0:17:20 [0] NCCL INFO x")
+    'worker-0:17:20 [0] NCCL INFO x'
+    """
+    found = _LABELS.match(text)
+    return _REPEATED.sub("", text[found.end() :]) if found else None
+
+
+def rank_of(text: str) -> str | None:
+    """The rank that a mark names: torchrun's newer ones give the global rank.
+
+    >>> rank_of("[rank12]:[W socket.cpp:1] x"), rank_of("[default7]: x")
+    ('12', None)
+    """
+    found = _RANK.match(text)
+    return found[1] if found else None

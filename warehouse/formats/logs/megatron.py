@@ -1,0 +1,89 @@
+"""Megatron-LM and its descendants: iteration lines, arguments, checkpoints. Printed by rank 0 or the last rank."""
+
+from __future__ import annotations
+
+import re
+
+from warehouse.formats.logs import settings
+from warehouse.formats.logs.event import NUMBER, STAMP, WHOLE, Event, config, number_of, time_of
+
+FAMILY = "megatron"
+
+_HEAD = re.compile(rf"(?:.*? )??(?:\[({STAMP}(?:\.\d+)?)\] )?.{{0,200}}?\biteration +({WHOLE})/ *({WHOLE}) \|")
+_PAIR = re.compile(rf" *([A-Za-z][\w ()/.-]*?) ?: *({NUMBER}) \|")
+_TAIL = re.compile(rf"\s*[A-Za-z][\w ()/.-]*?: *{NUMBER} \|")
+_SIZES = re.compile(r"([a-z][a-z -]*?)[ -]size: (\d{1,9})")
+_PARAMETERS = re.compile(
+    rf" ?> number of parameters on \(tensor, pipeline\) model parallel rank \(({WHOLE}), ({WHOLE})\): (\d{{1,18}})"
+)
+_CHECKPOINT = re.compile(rf"\s*(saving|successfully saved) checkpoint (?:at|from) iteration +({WHOLE})\b")
+_START = re.compile(rf"\[(before the start of training step|after training is done)\] datetime: ({STAMP})")
+_ARGUMENTS = re.compile(r"-{8,} (arguments|end of arguments) -{8,}")
+
+
+class Megatron:
+    """Reads the lines of one file; knows whether they are inside the list of arguments."""
+
+    def __init__(self) -> None:
+        self._inside_arguments = False
+        self._begun: Event | None = None
+
+    def read(self, text: str) -> list[Event] | None:
+        """Events of a line; None where it is none of Megatron's."""
+        if "iteration" in text and "|" in text and (head := _HEAD.match(text)):
+            return [self._iteration(head, text)]
+        if self._begun is not None and _TAIL.match(text):
+            _fill(self._begun, text)
+            return []
+        self._begun = None
+        if "-- " in text and (border := _ARGUMENTS.search(text)):
+            self._inside_arguments = border[1] == "arguments"
+            return None
+        if self._inside_arguments or " ..." in text:
+            return list(settings.dotted(FAMILY, text, long_names=self._inside_arguments)) or None
+        return _other(text)
+
+    def _iteration(self, head: re.Match[str], text: str) -> Event:
+        stamp, step, steps = head.groups()
+        event: Event = {"family": FAMILY, "kind": "iteration", "step": step, "steps": steps}
+        if stamp and (time := time_of(stamp)):
+            event["time_utc"] = time
+        _fill(event, text[head.end() :])
+        self._begun = None if "seconds" in event and "learning_rate" in event else event
+        return event
+
+
+def _fill(event: Event, text: str) -> None:
+    """Put the values of `key: value |` pairs into the event. Other keys do no harm."""
+    for found in _PAIR.finditer(text):
+        name, value = found[1].strip().lower(), number_of(found[2])
+        if name in ("elapsed time per iteration (ms)", "elapsed time per iteration(ms)"):
+            event["seconds"] = repr(float(value or "nan") / 1000)
+        elif name in ("step time", "step time (s)"):
+            event["seconds"] = value
+        elif name == "learning rate":
+            event["learning_rate"] = value
+        elif name == "global batch size" and value and value.isdigit():
+            event["samples"] = value
+        elif name in ("lm loss", "loss", "reduced_train_loss"):
+            event["loss"] = value
+
+
+def _other(text: str) -> list[Event] | None:
+    if "using world size:" in text:
+        sizes = [
+            config(FAMILY, f"{name.strip().replace('-', '_').replace(' ', '_').removeprefix('using_')}_size", value)
+            for name, value in _SIZES.findall(text)
+        ]
+        return sizes or None
+    if "number of parameters" in text and (parameters := _PARAMETERS.match(text)):
+        tensor, pipeline, count = parameters.groups()
+        return [config(FAMILY, f"parameters_on_rank_{tensor}_{pipeline}", count)]
+    if "checkpoint" in text and (saved := _CHECKPOINT.match(text)):
+        kind = "checkpoint_start" if saved[1] == "saving" else "checkpoint_end"
+        return [{"family": FAMILY, "kind": kind, "step": saved[2], "name": f"iteration {saved[2]}"}]
+    if "datetime:" in text and (start := _START.match(text)):
+        time = time_of(start[2])
+        kind = "train_start" if start[1].startswith("before") else "train_end"
+        return [{"family": FAMILY, "kind": kind, "time_utc": time}] if time else None
+    return None

@@ -1,0 +1,168 @@
+"""NCCL's own lines, versions 2.12 to 2.27 (NCCL_DEBUG=INFO): who is which rank, and what goes over which NIC.
+
+`host:pid:tid [cudaDev] NCCL INFO message`. Formats by version: docs/formats/logs.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from warehouse.formats.logs.event import STAMP, WHOLE, Event, time_of
+
+_PREFIX = re.compile(
+    rf"(?:\[({STAMP}(?:\.\d+)?)\] )?([^\s:\[\]()<>]+):(\d{{1,10}}):(\d{{1,10}}) \[(\d{{1,4}})\] "
+    r"(?:([^\n]{1,400}?:\d+) )?NCCL (INFO|WARN) "
+)
+_BARE_VERSION = re.compile(r"NCCL version (\d+\.\d+\.\d+\S*)$")
+
+_RING = re.compile(rf"Channel ({WHOLE})/({WHOLE}) :((?: +{WHOLE})+)( ?\.\.\.)?$")
+_TREES = re.compile(r"Trees?(?= \[)")
+_TREE = re.compile(rf" \[({WHOLE})\] (-?\d+)/(-?\d+)/(-?\d+)->(\d{{1,9}})->(-?\d+)(?= \[|$)")
+_HOP = re.compile(rf"Ring ({WHOLE}) : ({WHOLE}) -> ({WHOLE}) -> ({WHOLE})$")
+_EDGE = re.compile(
+    rf"Channel ({WHOLE})(?:/({WHOLE}))? : ({WHOLE})\[(\w+)\] -> ({WHOLE})\[(\w+)\] (?:\[(send|receive)\] )?via (\S.*)$"
+)
+_NET = re.compile(rf"NET/(\S.*?)/({WHOLE})(?:\({WHOLE}\))?(?:/(?:GDRDMA(?:\([^)]*\))?|Shared|flush=\S+))*$")
+_USING = re.compile(r"NET/\S+ ?: Using(?= |$)")
+_NIC = re.compile(rf"\[({WHOLE})\](?:=\{{(.*?)\}}|([^\[\];{{}}]+?):(\d+)/([\w/]+))(?=[ ;]|$)")
+_VIRTUAL = re.compile(rf"NET/\S+ ?: Made virtual device \[({WHOLE})\] name=(\S+)")
+_BOOTSTRAP = re.compile(r"Bootstrap ?: Using (?:\[\d+\])?(\S+?):(\S+?)<\d+>")
+_INIT = re.compile(
+    rf"(?:\[Rank {WHOLE}\] )?(?:\w+ )?comm (0x[0-9a-f]+) rank ({WHOLE}) nranks ({WHOLE}) cudaDev ({WHOLE})"
+    r"(?: nvmlDev \d+)? busId (\w+)(.*?) ?- (Init|Destroy|Abort) (START|COMPLETE)$"
+)
+_COMM_ID = re.compile(r" commId (0x[0-9a-f]+)")
+_PARENT = re.compile(r" parent (0x[0-9a-f]+)")
+_CONNECTED = re.compile(r"Connected (all rings|all trees|NVLS tree)")
+_VERSION = re.compile(r"NCCL version (\d+\.\d+\.\d+\S*)$")
+
+BUFFER = 1023
+"""Bytes of a line, prefix included: NCCL cuts what is longer, without a mark."""
+
+
+class Nccl:
+    """Reads the lines of one file; remembers which process is on which host."""
+
+    def __init__(self) -> None:
+        self._hosts: dict[str, str] = {}
+
+    def read(self, text: str, complain: Callable[[str], None]) -> list[Event] | None:
+        """Events of a line; None where it is none of NCCL's.
+
+        A line that two processes wrote into is cut at the second one's prefix: what stands before it is a
+        half, what stands behind it is whole if the process is known. `complain` is told of the halves.
+        """
+        if "NCCL " not in text:
+            return None
+        bare = _BARE_VERSION.match(text)
+        if bare:
+            return [_event("nccl_version", value=bare[1])]
+        first = _PREFIX.match(text)
+        prefixes = list(_PREFIX.finditer(text))
+        if not prefixes:
+            return None
+        if first and len(prefixes) == 1:
+            return self._line(first, text[first.end() :], len(text), self._host(first[2], first[3], at_start=True))
+        last = prefixes[-1]
+        if not first and len(prefixes) == 1 and last.start() == 0:
+            return None
+        host = self._host(last[2], last[3], at_start=False)
+        complain("several writers in one line: only what the last one wrote is whole")
+        return self._line(last, text[last.end() :], len(text) - last.start(), host) if host else []
+
+    def _host(self, host: str, pid: str, *, at_start: bool) -> str | None:
+        """The host of a prefix: one that lost its first bytes, or has others before it, is the process's known one."""
+        known = self._hosts.get(pid)
+        if known == host:
+            return host
+        if known and (known.endswith(host) if at_start else host.endswith(known)):
+            return known
+        if not at_start:
+            return None
+        self._hosts.setdefault(pid, host)
+        return host
+
+    def _line(self, prefix: re.Match[str], message: str, length: int, host: str | None) -> list[Event]:
+        stamp, _, pid, tid, device, _, level = prefix.groups()
+        base: Event = {"level": "INFO" if level == "INFO" else "WARNING", "host": host, "pid": pid, "tid": tid}
+        if stamp and (time := time_of(stamp)):
+            base["time_utc"] = time
+        base["local_rank"] = device
+        found = list(_message(message.rstrip(), cut=length >= BUFFER)) or [{"kind": "message"}]
+        return [{"family": "nccl", **base, **one} for one in found]
+
+
+def _event(kind: str, **columns: object) -> Event:
+    return {"family": "nccl", "kind": kind, **columns}
+
+
+def _message(message: str, *, cut: bool) -> Iterator[Event]:
+    if message.startswith("Channel "):
+        yield from _channel(message)
+    elif _TREES.match(message):
+        items = list(_TREE.finditer(message))
+        for found in items[:-1] if cut else items:
+            channel, a, b, c, rank, up = found.groups()
+            yield {"kind": "nccl_tree", "channel": channel, "rank": rank, "value": f"{up} {a} {b} {c}"}
+    elif hop := _HOP.match(message):
+        channel, before, rank, after = hop.groups()
+        yield {"kind": "nccl_hop", "channel": channel, "src_rank": before, "dst_rank": rank, "rank": rank}
+        yield {"kind": "nccl_hop", "channel": channel, "src_rank": rank, "dst_rank": after, "rank": rank}
+    elif using := _USING.match(message):
+        yield from _nics(message[using.end() :], cut=cut)
+    elif virtual := _VIRTUAL.match(message):
+        yield {"kind": "nccl_nic", "nic_index": virtual[1], "name": virtual[2], "value": "virtual"}
+    elif init := _INIT.match(message):
+        yield _init(init)
+    elif address := _BOOTSTRAP.match(message):
+        yield {"kind": "nccl_address", "name": address[1], "value": address[2]}
+    elif version := _VERSION.match(message):
+        yield {"kind": "nccl_version", "value": version[1]}
+    elif connected := _CONNECTED.match(message):
+        yield {"kind": "nccl_connected", "name": connected[1]}
+
+
+def _channel(message: str) -> Iterator[Event]:
+    """A ring as a list of ranks, or one connection. Both begin alike."""
+    if ring := _RING.match(message):
+        channel, channels, listed, more = ring.groups()
+        members = listed.split()
+        if more and len(members) > 1 and len(members[-1]) < len(members[-2]):
+            members.pop()  # cut inside a number
+        whole = "cut" if more else None
+        yield {"kind": "nccl_ring", "channel": channel, "channels": channels, "value": " ".join(members), "name": whole}
+    elif edge := _EDGE.match(message):
+        channel, connection, src, src_device, dst, dst_device, direction, via = edge.groups()
+        base: Event = {"channel": channel, "name": connection, "src_rank": src, "dst_rank": dst, "transport": via}
+        base["value"] = f"{src_device} {dst_device}"
+        net = _NET.match(via)
+        if net and direction:
+            yield {**base, "kind": "nccl_edge", "direction": direction, "transport": f"NET/{net[1]}", "nic_index": net[2]}
+        elif not via.startswith("NET/"):
+            yield {**base, "kind": "nccl_local"}
+
+
+def _nics(listed: str, *, cut: bool) -> Iterator[Event]:
+    """`[0]mlx5_2:1/RoCE [1]mlx5_3:1/RoCE [RO]; OOB eth0:10.0.0.1<0>`; merged ones as `[0]={[0] .., [1] ..}`."""
+    devices = listed.partition("; OOB")[0]
+    found = list(_NIC.finditer(devices))
+    if cut and "; OOB" not in listed:
+        found = found[:-1]
+    for one in found:
+        index, merged, name, port, kind = one.groups()
+        if merged is not None:
+            yield {"kind": "nccl_nic", "nic_index": index, "name": None, "value": f"merged {merged}"}
+        else:
+            yield {"kind": "nccl_nic", "nic_index": index, "name": name.strip(), "value": f"{port}/{kind}"}
+
+
+def _init(found: re.Match[str]) -> Event:
+    pointer, rank, ranks, device, bus, more, what, phase = found.groups()
+    name = _COMM_ID.search(more)
+    parent = _PARENT.search(more)
+    kind = "nccl_end" if what != "Init" else "nccl_init" if phase == "COMPLETE" else "nccl_init_start"
+    event: Event = {"kind": kind, "communicator": pointer, "rank": rank, "ranks": ranks, "local_rank": device}
+    event["name"] = f"commId {name[1]}" if name else f"parent {parent[1]}" if parent else None
+    event["value"] = bus
+    return event

@@ -1,0 +1,147 @@
+"""One log, read once: every segment is offered to the families in turn, and becomes the events that they see in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from warehouse.formats.logs import deepspeed, hf_trainer, settings, torchrun
+from warehouse.formats.logs.event import LONGEST_TEXT, Event, typed
+from warehouse.formats.logs.labels import DEEPEST, rank_of, without_label
+from warehouse.formats.logs.megatron import Megatron
+from warehouse.formats.logs.nccl import Nccl
+from warehouse.formats.logs.prefixes import next_prefix, prefixed
+from warehouse.formats.logs.segments import BREAK, blocks, plain
+
+Reject = Callable[[int, str, str], None]
+"""Told of (line, reason, text) of what cannot be read."""
+
+
+class LogReader:
+    """Reads one file.
+
+    A bar is held back until the next event: an iteration line of the same step says the same, and its time.
+    """
+
+    def __init__(self, filename: str, reject: Reject, *, at_once: bool = True) -> None:
+        self._filename = filename
+        self._reject = reject
+        self._at_once = at_once
+        self._nccl = Nccl()
+        self._megatron = Megatron()
+        self._held: Event | None = None
+        self._line = self._segment = 1
+
+    def read(self, path: Path) -> Iterator[Event]:
+        """Events of a file in the order of its segments, a held bar apart.
+
+        `line` counts line feeds, `segment` bare carriage returns, too; both from 1. `item` counts the events of
+        one segment from 0. `text` is the segment as it stands.
+        """
+        for block, damage in blocks(path):
+            if damage:
+                self._reject(self._line, damage, block)
+            else:
+                yield from self._block(block)
+        if self._held:
+            yield self._held
+
+    def _block(self, block: str) -> Iterator[Event]:
+        has_returns = "\r" in block
+        start, end = 0, len(block)
+        while start < end:
+            if self._at_once and (pair := hf_trainer.PAIR(block, start)) and (event := hf_trainer.of_pair(pair)):
+                yield from self._pair(pair[1], event)
+                start = pair.end()
+                continue
+            if has_returns:
+                found = BREAK.search(block, start)
+                stop, after = found.span() if found else (end, end)
+            else:
+                stop = block.find("\n", start)
+                after = stop + 1
+            if stop > start:
+                yield from self._one(block[start:stop])
+            start = after
+            self._segment += 1
+            self._line += block[after - 1] == "\n"
+
+    def _pair(self, bar: str | None, event: Event) -> Iterator[Event]:
+        """An iteration line and, where `bar` is what breaks the line before it, its bar: most of a long log."""
+        if bar is not None:
+            self._line += 2 if bar == "\n" else 1
+            self._segment += 1 + len(bar)
+        if self._held:
+            if bar is not None or self._held["step"] != event["step"]:
+                yield self._held
+            self._held = None
+        event["line"] = self._line
+        event["segment"] = self._segment
+        event["filename"] = self._filename
+        self._line += 1
+        self._segment += 1
+        yield event
+
+    def _one(self, text: str) -> Iterator[Event]:
+        found = self._events(plain(text)) if not text.isspace() else None
+        for item, event in enumerate(found or ()):
+            typed(event)
+            event["line"] = self._line
+            event["segment"] = self._segment
+            event["item"] = item
+            event["text"] = text[:LONGEST_TEXT]
+            event["filename"] = self._filename
+            if self._held:
+                if event["kind"] != "iteration" or self._held["step"] != event["step"]:
+                    yield self._held
+                self._held = None
+            if event["kind"] == "progress":
+                self._held = event
+            else:
+                yield event
+
+    def _events(self, text: str) -> list[Event]:
+        found = self._unlabelled(text)
+        behind: str | None = text
+        ranks: list[Event] = []
+        for _ in range(DEEPEST):
+            if found is not None:
+                break
+            if rank := rank_of(behind):
+                ranks = [{"family": "torchrun", "kind": "rank", "name": "label", "rank": rank}]
+            behind = without_label(behind)
+            if not behind:
+                break
+            found = self._unlabelled(behind)
+        return [*(found or ()), *ranks]
+
+    def _unlabelled(self, text: str) -> list[Event] | None:
+        """Events of a line without a launcher's mark; None where no family knows it."""
+        if text[0] == "[" and (head := prefixed(text)):
+            if head.time_utc is None:
+                self._reject(self._line, "there is no such time", text)
+                return []
+            second = next_prefix(text, head.end)
+            message = head.message if second < 0 else text[head.end : second]
+            base: Event = {"family": head.family, "level": head.level, "time_utc": head.time_utc}
+            found = [*hf_trainer.message(message)] or [*deepspeed.message(head.place, message)]
+            events = [{**base, **one} for one in found] or [{**base, "kind": "message"}]
+            return events if second < 0 else [*events, *(self._unlabelled(text[second:]) or ())]
+        if "NCCL " in text:
+            return self._nccl.read(text, lambda reason: self._reject(self._line, reason, text))
+        if "it]" in text and (bars := self._bars(text)):
+            return bars
+        if text[0] == "{" and (said := hf_trainer.dictionary(text)):
+            return [said]
+        return self._megatron.read(text) or torchrun.read(text) or settings.scalars("python", text) or None
+
+    def _bars(self, text: str) -> list[Event]:
+        """Bars that share a line, and a log line glued behind the last."""
+        events = []
+        while text and (found := hf_trainer.bar(text)):
+            event, end = found
+            events.append(event)
+            text = text[end:].lstrip(" ")
+        if events and text:
+            events += self._unlabelled(text) or []
+        return events

@@ -1,0 +1,82 @@
+"""A log as blocks of whole segments, however large the file.
+
+A segment is what stands between line feeds or bare carriage returns: progress bars write the latter.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from warehouse.formats.text import STREAM_ERRORS, open_bytes
+
+CHUNK = 1 << 18
+LONGEST = 1 << 18
+"""Bytes of a segment; what is longer is no line of a log."""
+TORN = "torn: the file ends without a final newline"
+TOO_LONG = f"longer than {LONGEST:,} bytes"
+BREAK = re.compile("\r\n|\n|\r")
+_COLOUR = re.compile("\x1b\\[[0-9;]*[A-Za-z]")
+
+
+def blocks(path: Path) -> Iterator[tuple[str, str | None]]:
+    """(text, what is wrong with it): segments with their breaks, in order, a quarter of a megabyte at a time.
+
+    Bytes that are not UTF-8, and NUL, are written `\\xff`: text stays text, and nothing is lost. The last segment
+    of a torn file, a segment that is too long, and the place where a compressed stream breaks come alone, with the
+    reason; of one that is too long only the beginning, and its break later.
+    """
+    rest = b""
+    too_long = False
+    with open_bytes(path) as stream:
+        while True:
+            try:
+                chunk = stream.read(CHUNK)
+            except STREAM_ERRORS as error:
+                yield readable(rest[:LONGEST]), f"the compressed stream is damaged here: {error}"
+                return
+            if not chunk:
+                break
+            data = rest + chunk
+            if too_long:
+                places = [place for place in (data.find(b"\n"), data.find(b"\r")) if place >= 0]
+                if not places:
+                    continue
+                too_long, data = False, data[min(places) :]
+            cut = _last_break(data)
+            if cut < 0 and len(data) > LONGEST:
+                yield readable(data[:500]), TOO_LONG
+                too_long, rest = True, b""
+                continue
+            if cut >= 0:
+                yield readable(data[: cut + 1]), None
+            rest = data[cut + 1 :]
+    if rest:
+        whole, _, last = rest.rpartition(b"\r")
+        if whole:
+            yield readable(whole + b"\r"), None
+        if last:
+            yield readable(last), TORN
+
+
+def _last_break(data: bytes) -> int:
+    """Where the last segment that is surely complete ends: at a line feed, or a carriage return before none."""
+    feed = data.rfind(b"\n")
+    bare = data.rfind(b"\r", feed + 1, len(data) - 1)
+    return max(feed, bare)
+
+
+def readable(data: bytes) -> str:
+    """Bytes as text.
+
+    >>> readable(b"loss: 1\\xff \\x00")
+    'loss: 1\\\\xff \\\\x00'
+    """
+    text = data.decode("utf-8", "backslashreplace")
+    return text.replace("\0", "\\x00") if "\0" in text else text
+
+
+def plain(text: str) -> str:
+    """Text without the escape sequences of terminals."""
+    return _COLOUR.sub("", text) if "\x1b" in text else text

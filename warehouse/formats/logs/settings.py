@@ -1,0 +1,41 @@
+"""Settings as trainers print them: `name ..... value`, `"name": value`, `name = value`, `a: 1, b: 2`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from warehouse.formats.logs.event import Event, config, number_of
+
+_DOTTED = re.compile(r"  ([A-Za-z]\w*) (\.{2,}|) ?(\S.*)$")
+_JSON = re.compile(r'\s*"([\w.-]+)": ("[^"]*"|-?[\d.eE+-]+|true|false|null|NaN|Infinity),?\s*$')
+_EQUAL = re.compile(r"\s*([A-Za-z][\w .,()&/-]*?) = (-?[\d,.]+(?:[eE][-+]?\d+)?|True|False|None)$")
+_COLON = re.compile(r"\s+([A-Za-z][\w -]*?):\s+(-?[\d,.]+)\s*$")
+_PAIRS = re.compile(r"[A-Za-z]\w*: -?[\d.]+(?:, [A-Za-z]\w*: -?[\d.]+)+$")
+_PAIR = re.compile(r"([A-Za-z]\w*): (-?[\d.]+)")
+_WORDS = re.compile(r"(\w+)=('[^']*'|[^\s=]+)")
+
+
+def dotted(family: str, text: str, *, long_names: bool) -> Iterator[Event]:
+    """`  name ......... value`; a name of full width has no dots, which is only believed where `long_names`."""
+    found = _DOTTED.match(text)
+    if found and (found[2] or long_names):
+        name, _, value = found.groups()
+        yield config(family, name, value.strip())
+        if len(pairs := _WORDS.findall(value)) > 1:
+            for below, one in pairs:
+                yield config(family, f"{name}.{below}", one.strip("',"))
+
+
+def scalars(family: str, text: str) -> list[Event]:
+    """A line of printed JSON, or a number with its name."""
+    if '": ' in text and (found := _JSON.match(text)):
+        return [config(family, found[1], found[2].strip('"'))]
+    if " = " in text and (found := _EQUAL.match(text)):
+        return [config(family, found[1], number_of(found[2]) or found[2])]
+    if ": " in text:
+        if text[0] == " " and (found := _COLON.match(text)):
+            return [config(family, found[1], number_of(found[2]) or found[2])]
+        if _PAIRS.match(text):
+            return [config(family, name, value.rstrip(".")) for name, value in _PAIR.findall(text)]
+    return []
