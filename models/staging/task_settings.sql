@@ -165,9 +165,9 @@ SELECT
     deepspeed_version,
     nccl_version,
     trainer,
-    lower(reduce_scatter) = 'true' AS reduce_scatter,
-    lower(multi_rank_allreduce) = 'true' AS multi_rank_allreduce,
-    lower(distributed_optimizer) = 'true' AS distributed_optimizer,
+    'true' = lower(reduce_scatter) AS reduce_scatter,
+    'true' = lower(multi_rank_allreduce) AS multi_rank_allreduce,
+    'true' = lower(distributed_optimizer) AS distributed_optimizer,
     CASE
         WHEN trainer = 'megatron' AND lower(gradients_in_fp32) = 'true' THEN 4
         WHEN communication_dtype IN ('fp32', 'torch.float32') THEN 4

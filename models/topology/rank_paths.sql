@@ -28,7 +28,7 @@ checks:
   - evidence in ('log', 'listed', 'inferred:ring_pattern')
   - src_evidence in ('log', 'inferred:ring_pattern') or src_evidence is null
   - dst_evidence in ('log', 'inferred:ring_pattern') or dst_evidence is null
-  - src_server <> dst_server
+  - src_server <> dst_server or src_server is null or dst_server is null
 sources: docs/metrics/tasks.md
 --- */
 WITH places AS (               -- on which pod each rank of a communicator is: it says so itself, or is one of a pod's
@@ -214,7 +214,7 @@ crossing AS (
     LEFT JOIN topology.task_pods AS s ON s.cluster = p.cluster AND s.task = p.task AND s.pod = p.from_pod
     LEFT JOIN topology.task_pods AS d ON d.cluster = p.cluster AND d.task = p.task AND d.pod = p.to_pod
     LEFT JOIN worlds AS w ON w.cluster = p.cluster AND w.task = p.task AND w.communicator = p.communicator
-    WHERE p.from_pod <> p.to_pod OR p.from_pod IS NULL OR p.to_pod IS NULL
+    WHERE coalesce(p.from_pod <> p.to_pod, true) AND coalesce(s.server <> d.server, true)
 ),
 
 nics AS (

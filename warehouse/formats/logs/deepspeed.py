@@ -44,6 +44,12 @@ def message(place: str, text: str) -> Iterator[Event]:
         kind = "checkpoint_start" if saved[2].startswith("about") else "checkpoint_end"
         yield {"family": FAMILY, "kind": kind, "step": saved[1], "name": f"global_step{saved[1]}"}
     elif "zero_pp_rank_" in text and (shard := _SHARD.search(text)):
-        yield {"family": FAMILY, "kind": "rank", "name": "zero_pp_rank", "rank": shard[1], "value": f"mp_rank {shard[2]}"}
+        yield {
+            "family": FAMILY,
+            "kind": "rank",
+            "name": "zero_pp_rank",
+            "rank": shard[1],
+            "value": f"mp_rank {shard[2]}",
+        }
     else:
         yield from settings.scalars(FAMILY, text)

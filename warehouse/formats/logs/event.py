@@ -84,7 +84,9 @@ def number_of(text: str) -> str | None:
     return bare if _NUMBER.fullmatch(bare) else None
 
 
-_READ_AS = {name: float if kind == "DOUBLE" else int for name, kind in COLUMNS.items() if kind not in ("VARCHAR", "TIMESTAMP")}
+_READ_AS = {
+    name: float if kind == "DOUBLE" else int for name, kind in COLUMNS.items() if kind not in ("VARCHAR", "TIMESTAMP")
+}
 
 
 def typed(event: Event) -> Event:

@@ -22,13 +22,16 @@ _BAR = re.compile(
 _DICTIONARY = re.compile(r" *(\{'[^{}]*\})")
 _LOSS = re.compile(rf"'loss': '?({NUMBER})'?[,}}]")
 _LEARNING_RATE = re.compile(rf"'learning_rate': '?({NUMBER})'?[,}}]")
-_CHECKPOINT = re.compile(rf"(?:Saving model checkpoint to \S*checkpoint-|Saving \S*checkpoint to \S*-)({WHOLE})(?:[/\s]|$)")
+_CHECKPOINT = re.compile(
+    rf"(?:Saving model checkpoint to \S*checkpoint-|Saving \S*checkpoint to \S*-)({WHOLE})(?:[/\s]|$)"
+)
 
 Match = re.Match[str]
 _PLAIN = r"-?\d{1,18}(?:\.\d{1,18})?(?:e-?\d{1,3})?"
 _TIME = r"(?:\d{1,6}:)?\d{1,2}:\d\d"
 PAIR = re.compile(
-    rf"(?:([\r\n]?) *\d{{1,3}}%\|[^|\r\n]*\| *({WHOLE})/{WHOLE} \[{_TIME}<{_TIME}, *{_PLAIN}s/it\] *\{{'[^{{}}\r\n]*\}}\n)?"
+    rf"(?:([\r\n]?) *\d{{1,3}}%\|[^|\r\n]*\| *({WHOLE})/{WHOLE} "
+    rf"\[{_TIME}<{_TIME}, *{_PLAIN}s/it\] *\{{'[^{{}}\r\n]*\}}\n)?"
     rf"(\[({STAMP}),(\d{{3}})\] \[(INFO)\] \[[\w.]+:\d+:\w+\] loss: ({_PLAIN}), learning_rate: ({_PLAIN}), "
     rf"epoch: {_PLAIN}, iter: ((?(2)\2|{WHOLE}))/({WHOLE}), +({_TIME}) < {_TIME}, +({_PLAIN})s/it)\n"
 ).match

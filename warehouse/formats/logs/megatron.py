@@ -9,7 +9,8 @@ from warehouse.formats.logs.event import NUMBER, STAMP, WHOLE, Event, config, nu
 
 FAMILY = "megatron"
 
-_HEAD = re.compile(rf"(?:.*? )??(?:\[({STAMP}(?:\.\d+)?)\] )?.{{0,200}}?\biteration +({WHOLE})/ *({WHOLE}) \|")
+_HEAD = re.compile(rf"(?:^|(?<=[\s|\]])) *iteration +({WHOLE})/ *({WHOLE}) \|")
+_STAMP = re.compile(rf"\[({STAMP}(?:\.\d+)?)\]")
 _PAIR = re.compile(rf" *([A-Za-z][\w ()/.-]*?) ?: *({NUMBER}) \|")
 _TAIL = re.compile(rf"\s*[A-Za-z][\w ()/.-]*?: *{NUMBER} \|")
 _SIZES = re.compile(r"([a-z][a-z -]*?)[ -]size: (\d{1,9})")
@@ -26,30 +27,32 @@ class Megatron:
 
     def __init__(self) -> None:
         self._inside_arguments = False
-        self._begun: Event | None = None
+        self.begun: Event | None = None
+        """An iteration line that may go on in the next line, where the log was wrapped."""
 
     def read(self, text: str) -> list[Event] | None:
-        """Events of a line; None where it is none of Megatron's."""
-        if "iteration" in text and "|" in text and (head := _HEAD.match(text)):
+        """Events of a line; None where it is none of Megatron's, and none for a line that goes on."""
+        if "iteration" in text and "|" in text and (head := _HEAD.search(text)):
             return [self._iteration(head, text)]
-        if self._begun is not None and _TAIL.match(text):
-            _fill(self._begun, text)
+        if self.begun is not None and _TAIL.match(text):
+            _fill(self.begun, text)
             return []
-        self._begun = None
+        self.begun = None
         if "-- " in text and (border := _ARGUMENTS.search(text)):
             self._inside_arguments = border[1] == "arguments"
-            return None
+            return []
         if self._inside_arguments or " ..." in text:
             return list(settings.dotted(FAMILY, text, long_names=self._inside_arguments)) or None
         return _other(text)
 
     def _iteration(self, head: re.Match[str], text: str) -> Event:
-        stamp, step, steps = head.groups()
-        event: Event = {"family": FAMILY, "kind": "iteration", "step": step, "steps": steps}
-        if stamp and (time := time_of(stamp)):
+        event: Event = {"family": FAMILY, "kind": "iteration", "step": head[1], "steps": head[2]}
+        stamp = _STAMP.search(text, 0, head.start() + 1)
+        if stamp and (time := time_of(stamp[1])):
             event["time_utc"] = time
+        _fill(event, text[: head.start()])
         _fill(event, text[head.end() :])
-        self._begun = None if "seconds" in event and "learning_rate" in event else event
+        self.begun = None if "number of nan iterations" in text else event
         return event
 
 

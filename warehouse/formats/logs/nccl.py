@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from warehouse.formats.logs.event import STAMP, WHOLE, Event, time_of
+from warehouse.formats.logs.labels import DEEPEST, without_label
 
 _PREFIX = re.compile(
     rf"(?:\[({STAMP}(?:\.\d+)?)\] )?([^\s:\[\]()<>]+):(\d{{1,10}}):(\d{{1,10}}) \[(\d{{1,4}})\] "
@@ -55,18 +56,19 @@ class Nccl:
         """
         if "NCCL " not in text:
             return None
-        bare = _BARE_VERSION.match(text)
-        if bare:
-            return [_event("nccl_version", value=bare[1])]
-        first = _PREFIX.match(text)
+        if version := _BARE_VERSION.match(text):
+            return [_event("nccl_version", value=version[1])]
         prefixes = list(_PREFIX.finditer(text))
         if not prefixes:
             return None
-        if first and len(prefixes) == 1:
-            return self._line(first, text[first.end() :], len(text), self._host(first[2], first[3], at_start=True))
+        if len(prefixes) == 1:
+            bare: str | None = text
+            for _ in range(DEEPEST + 1):
+                if bare and (first := _PREFIX.match(bare)):
+                    host = self._host(first[2], first[3], at_start=True)
+                    return self._line(first, bare[first.end() :], len(bare), host)
+                bare = without_label(bare) if bare else None
         last = prefixes[-1]
-        if not first and len(prefixes) == 1 and last.start() == 0:
-            return None
         host = self._host(last[2], last[3], at_start=False)
         complain("several writers in one line: only what the last one wrote is whole")
         return self._line(last, text[last.end() :], len(text) - last.start(), host) if host else []
@@ -138,7 +140,13 @@ def _channel(message: str) -> Iterator[Event]:
         base["value"] = f"{src_device} {dst_device}"
         net = _NET.match(via)
         if net and direction:
-            yield {**base, "kind": "nccl_edge", "direction": direction, "transport": f"NET/{net[1]}", "nic_index": net[2]}
+            yield {
+                **base,
+                "kind": "nccl_edge",
+                "direction": direction,
+                "transport": f"NET/{net[1]}",
+                "nic_index": net[2],
+            }
         elif not via.startswith("NET/"):
             yield {**base, "kind": "nccl_local"}
 

@@ -20,7 +20,8 @@ Reject = Callable[[int, str, str], None]
 class LogReader:
     """Reads one file.
 
-    A bar is held back until the next event: an iteration line of the same step says the same, and its time.
+    A bar is held back until the next event: an iteration line of the same step says the same, and its time. So is a
+    Megatron iteration that may go on in the next line.
     """
 
     def __init__(self, filename: str, reject: Reject, *, at_once: bool = True) -> None:
@@ -30,6 +31,7 @@ class LogReader:
         self._nccl = Nccl()
         self._megatron = Megatron()
         self._held: Event | None = None
+        self._begun: Event | None = None
         self._line = self._segment = 1
 
     def read(self, path: Path) -> Iterator[Event]:
@@ -43,6 +45,8 @@ class LogReader:
                 self._reject(self._line, damage, block)
             else:
                 yield from self._block(block)
+        if self._begun:
+            yield typed(self._begun)
         if self._held:
             yield self._held
 
@@ -84,6 +88,9 @@ class LogReader:
 
     def _one(self, text: str) -> Iterator[Event]:
         found = self._events(plain(text)) if not text.isspace() else None
+        if self._begun and self._megatron.begun is not self._begun:
+            yield typed(self._begun)
+            self._begun = None
         for item, event in enumerate(found or ()):
             typed(event)
             event["line"] = self._line
@@ -97,22 +104,24 @@ class LogReader:
                 self._held = None
             if event["kind"] == "progress":
                 self._held = event
+            elif event is self._megatron.begun:
+                self._begun = event
             else:
                 yield event
 
     def _events(self, text: str) -> list[Event]:
+        """Events of a line, with up to three launchers' marks before it."""
         found = self._unlabelled(text)
-        behind: str | None = text
         ranks: list[Event] = []
         for _ in range(DEEPEST):
             if found is not None:
                 break
-            if rank := rank_of(behind):
+            if rank := rank_of(text):
                 ranks = [{"family": "torchrun", "kind": "rank", "name": "label", "rank": rank}]
-            behind = without_label(behind)
-            if not behind:
+            text = without_label(text) or ""
+            if not text:
                 break
-            found = self._unlabelled(behind)
+            found = self._unlabelled(text)
         return [*(found or ()), *ranks]
 
     def _unlabelled(self, text: str) -> list[Event] | None:
@@ -129,11 +138,14 @@ class LogReader:
             return events if second < 0 else [*events, *(self._unlabelled(text[second:]) or ())]
         if "NCCL " in text:
             return self._nccl.read(text, lambda reason: self._reject(self._line, reason, text))
-        if "it]" in text and (bars := self._bars(text)):
+        if "%|" in text and (bars := self._bars(text)):
             return bars
         if text[0] == "{" and (said := hf_trainer.dictionary(text)):
             return [said]
-        return self._megatron.read(text) or torchrun.read(text) or settings.scalars("python", text) or None
+        other = self._megatron.read(text)
+        if other is None:
+            other = torchrun.read(text)
+        return other if other is not None else settings.scalars("python", text) or None
 
     def _bars(self, text: str) -> list[Event]:
         """Bars that share a line, and a log line glued behind the last."""

@@ -11,8 +11,8 @@ _DOTTED = re.compile(r"  ([A-Za-z]\w*) (\.{2,}|) ?(\S.*)$")
 _JSON = re.compile(r'\s*"([\w.-]+)": ("[^"]*"|-?[\d.eE+-]+|true|false|null|NaN|Infinity),?\s*$')
 _EQUAL = re.compile(r"\s*([A-Za-z][\w .,()&/-]*?) = (-?[\d,.]+(?:[eE][-+]?\d+)?|True|False|None)$")
 _COLON = re.compile(r"\s+([A-Za-z][\w -]*?):\s+(-?[\d,.]+)\s*$")
-_PAIRS = re.compile(r"[A-Za-z]\w*: -?[\d.]+(?:, [A-Za-z]\w*: -?[\d.]+)+$")
-_PAIR = re.compile(r"([A-Za-z]\w*): (-?[\d.]+)")
+_PAIRS = re.compile(r"(?!loss)[A-Za-z]\w*: \d{1,18}(?:, [A-Za-z]\w*: \d{1,18})+$")
+_PAIR = re.compile(r"([A-Za-z]\w*): (\d+)")
 _WORDS = re.compile(r"(\w+)=('[^']*'|[^\s=]+)")
 
 
@@ -37,5 +37,5 @@ def scalars(family: str, text: str) -> list[Event]:
         if text[0] == " " and (found := _COLON.match(text)):
             return [config(family, found[1], number_of(found[2]) or found[2])]
         if _PAIRS.match(text):
-            return [config(family, name, value.rstrip(".")) for name, value in _PAIR.findall(text)]
+            return [config(family, name, value) for name, value in _PAIR.findall(text)]
     return []

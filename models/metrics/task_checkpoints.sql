@@ -1,0 +1,51 @@
+/* ---
+about: The checkpoints of a training task, and what each cost: how much longer than usual the next line took to come.
+grain: [cluster, task, iteration]
+columns:
+  cluster: VARCHAR the cluster's folder
+  task: VARCHAR the task's folder
+  iteration: BIGINT [1] iteration after which it was written
+  start_utc: TIMESTAMP first line on it that has a time, else the end of the iteration
+  end_utc: TIMESTAMP last pod's line that it is ready; NULL where no line with a time says so
+  extra_seconds: DOUBLE [s] time of the next iteration's line less that of this one's, less the median iteration
+  pod: VARCHAR pod of the first line
+  line: INTEGER [1] that line
+checks:
+  - "warn: extra_seconds > 0 or extra_seconds is null"
+sources: docs/metrics/tasks.md
+--- */
+WITH said AS (
+    SELECT
+        cluster,
+        task,
+        step AS iteration,
+        min(time_utc) FILTER (WHERE kind = 'checkpoint_start') AS start_utc,
+        max(time_utc) FILTER (WHERE kind = 'checkpoint_end') AS end_utc,
+        min(pod) FILTER (WHERE kind = 'checkpoint_start') AS pod,
+        arg_min(line, struct_pack(a := pod, b := segment)) FILTER (WHERE kind = 'checkpoint_start') AS line
+    FROM staging.log_events
+    WHERE kind IN ('checkpoint_start', 'checkpoint_end') AND step >= 1
+    GROUP BY cluster, task, step
+),
+
+usual AS (
+    SELECT cluster, task, median(seconds) AS p50_seconds
+    FROM metrics.task_iterations
+    GROUP BY cluster, task
+)
+
+SELECT
+    c.cluster,
+    c.task,
+    c.iteration,
+    coalesce(c.start_utc, i.end_utc) AS start_utc,
+    c.end_utc,
+    CASE
+        WHEN n.covers = 1 THEN (epoch_us(n.end_utc) - epoch_us(i.end_utc) - CAST(round(u.p50_seconds * 1e6) AS BIGINT)) / 1e6
+    END AS extra_seconds,
+    c.pod,
+    c.line
+FROM said AS c
+LEFT JOIN metrics.task_iterations AS i ON i.cluster = c.cluster AND i.task = c.task AND i.iteration = c.iteration
+LEFT JOIN metrics.task_iterations AS n ON n.cluster = c.cluster AND n.task = c.task AND n.iteration = c.iteration + 1
+LEFT JOIN usual AS u ON u.cluster = c.cluster AND u.task = c.task

@@ -1,0 +1,112 @@
+/* ---
+about: What an iteration of each training task should send over each NIC to keep the copies of the model equal, by the books and as the framework really does it.
+grain: [cluster, task]
+columns:
+  cluster: VARCHAR the cluster's folder
+  task: VARCHAR the task's folder
+  synchronized_params: BIGINT [1] parameters whose gradients leave a server
+  data_parallel: BIGINT [1] ranks that average them
+  servers: BIGINT [1] servers of the task
+  nics: BIGINT [1] NICs a server
+  nominal_rule: VARCHAR the books' volume, all_reduce, zero_1, zero_2 or zero_3; NULL where nothing is expected
+  nominal_volume: BIGINT [B] of it, for each parameter
+  implemented_rule: VARCHAR what the framework does, see docs/metrics/tasks.md
+  implemented_volume: BIGINT [B] of it, for each parameter, over all micro batches
+  expected_nominal_bytes: BIGINT [B] one NIC sends, and receives, an iteration
+  expected_implemented_bytes: BIGINT [B] the same as implemented
+checks:
+  - nominal_rule in ('all_reduce', 'zero_1', 'zero_2', 'zero_3') or nominal_rule is null
+  - implemented_rule in ('all_reduce', 'scatter_gather', 'all_reduce_gather', 'scatter_gather_each', 'all_reduce_gather_each', 'gather_scatter_each') or implemented_rule is null
+  - expected_nominal_bytes >= 0 or expected_nominal_bytes is null
+sources: docs/metrics/tasks.md
+--- */
+-- A ring of n ranks sends (n - 1) / n of what it reduces, gathers or scatters, an all-reduce twice that, over each
+-- server boundary once. Tensor-parallel ranks are taken to share a server; pipelines send more, and are left NULL.
+WITH sizes AS (
+    SELECT cluster, task, count(*) AS pods, min(ranks) AS ranks, max(ranks) AS most_ranks, count(DISTINCT server) AS servers
+    FROM topology.task_pods
+    GROUP BY cluster, task
+),
+
+cards AS (
+    SELECT cluster, task, pod, count(*) AS nics
+    FROM topology.task_ports
+    GROUP BY cluster, task, pod
+),
+
+card_counts AS (
+    SELECT cluster, task, CASE WHEN min(nics) = max(nics) THEN min(nics) END AS nics
+    FROM cards
+    GROUP BY cluster, task
+),
+
+rules AS (
+    SELECT
+        s.cluster,
+        s.task,
+        s.params,
+        s.data_parallel,
+        z.servers,
+        c.nics,
+        s.gradient_bytes AS g,
+        s.weight_bytes AS w,
+        s.accumulation AS k,
+        -- data-parallel ranks of one server reduce among themselves; what is left goes round the servers
+        s.pipeline_parallel = 1
+        AND z.ranks = z.most_ranks
+        AND z.ranks % s.tensor_parallel = 0
+        AND s.data_parallel * s.tensor_parallel = z.ranks * z.pods
+        AND z.servers = z.pods
+        AND z.servers > 1 AS is_modelled,
+        CASE
+            WHEN s.trainer = 'deepspeed' AND s.zero_stage = 1 THEN 'zero_1'
+            WHEN s.trainer = 'deepspeed' AND s.zero_stage = 2 THEN 'zero_2'
+            WHEN s.trainer = 'deepspeed' AND s.zero_stage = 3 THEN 'zero_3'
+            WHEN s.trainer = 'megatron' AND s.distributed_optimizer THEN 'zero_1'
+            ELSE 'all_reduce'
+        END AS nominal_rule,
+        CASE
+            WHEN s.trainer = 'megatron' AND s.distributed_optimizer THEN 'scatter_gather'
+            WHEN s.trainer = 'deepspeed' AND s.zero_stage = 1 AND s.reduce_scatter AND NOT coalesce(s.multi_rank_allreduce, false)
+                THEN 'scatter_gather'
+            WHEN s.trainer = 'deepspeed' AND s.zero_stage = 1 THEN 'all_reduce_gather'
+            WHEN s.trainer = 'deepspeed' AND s.zero_stage = 2 AND s.reduce_scatter AND NOT coalesce(s.multi_rank_allreduce, false)
+                THEN 'scatter_gather_each'
+            WHEN s.trainer = 'deepspeed' AND s.zero_stage = 2 THEN 'all_reduce_gather_each'
+            WHEN s.trainer = 'deepspeed' AND s.zero_stage = 3 THEN 'gather_scatter_each'
+            ELSE 'all_reduce'
+        END AS implemented_rule
+    FROM staging.task_settings AS s
+    JOIN sizes AS z ON z.cluster = s.cluster AND z.task = s.task
+    LEFT JOIN card_counts AS c ON c.cluster = s.cluster AND c.task = s.task
+),
+
+volumes AS (
+    SELECT
+        *,
+        CASE WHEN nominal_rule = 'zero_3' THEN 3 * w ELSE 2 * w END AS nominal_volume,
+        CASE implemented_rule
+            WHEN 'all_reduce' THEN 2 * g
+            WHEN 'scatter_gather' THEN g + w
+            WHEN 'all_reduce_gather' THEN 2 * g + w
+            WHEN 'scatter_gather_each' THEN k * g + w
+            WHEN 'all_reduce_gather_each' THEN 2 * k * g + w
+            WHEN 'gather_scatter_each' THEN k * (g + 2 * w)
+        END AS implemented_volume
+    FROM rules
+)
+
+SELECT
+    cluster,
+    task,
+    CASE WHEN is_modelled THEN params END AS synchronized_params,
+    data_parallel,
+    servers,
+    nics,
+    CASE WHEN is_modelled THEN nominal_rule END AS nominal_rule,
+    CASE WHEN is_modelled THEN nominal_volume END AS nominal_volume,
+    CASE WHEN is_modelled THEN implemented_rule END AS implemented_rule,
+    CASE WHEN is_modelled THEN implemented_volume END AS implemented_volume,
+    CASE WHEN is_modelled THEN params * nominal_volume * (data_parallel - 1) // (data_parallel * nics) END AS expected_nominal_bytes,
+    CASE WHEN is_modelled THEN params * implemented_volume * (data_parallel - 1) // (data_parallel * nics) END AS expected_implemented_bytes
+FROM volumes

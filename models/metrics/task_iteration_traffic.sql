@@ -1,0 +1,178 @@
+/* ---
+about: What each NIC of a training task received and sent in each iteration, beside what it should have; NICs and iterations that nobody observed say so.
+grain: [cluster, task, iteration, pod, hca]
+columns:
+  cluster: VARCHAR the cluster's folder
+  task: VARCHAR the task's folder
+  iteration: BIGINT [1] number of the iteration
+  pod: VARCHAR the pod
+  hca: VARCHAR the NIC
+  start_utc: TIMESTAMP start of the iteration; of several that one line stands for, of the first
+  end_utc: TIMESTAMP its end
+  rx_bytes: BIGINT [B] bytes that the NIC received in it; NULL unless observed
+  tx_bytes: BIGINT [B] bytes that it sent in it; NULL unless observed
+  expected_nominal_bytes: BIGINT [B] each way, by the books
+  expected_implemented_bytes: BIGINT [B] each way, as the framework does it
+  status: VARCHAR ok, shared (another task has the NIC at that time), no_overlap (no traffic is loaded of that time) or no_counters (none of that port)
+  observed_share: DOUBLE [1] share of the iteration for which counters are loaded
+  quality: VARCHAR worst second in it, fine, coarse or gap; NULL where nothing moved
+  gap_seconds: DOUBLE [s] from the iteration to the nearest loaded traffic; NULL unless no_overlap
+checks:
+  - status in ('ok', 'shared', 'no_overlap', 'no_counters')
+  - (rx_bytes is null) = (status in ('no_overlap', 'no_counters'))
+  - observed_share between 0 and 1
+sources: docs/metrics/tasks.md
+--- */
+-- Seconds are cut at the edges of an iteration in proportion. Edges lie in quiet time, after an iteration's exchange.
+WITH iterations AS (
+    SELECT
+        cluster,
+        task,
+        iteration,
+        covers,
+        start_utc,
+        end_utc,
+        epoch_us(start_utc) // 1000 AS start_ms,
+        epoch_us(end_utc) // 1000 AS end_ms
+    FROM metrics.task_iterations
+    WHERE start_utc IS NOT NULL AND end_utc > start_utc
+),
+
+windows AS (                   -- when each switch was observed: from the start of an hour to its last poll
+    SELECT
+        cluster,
+        switch,
+        epoch_us(hour_utc) // 1000 AS start_ms,
+        epoch_us(hour_utc) // 1000 + CASE WHEN max(offset_ms) > 3595000 THEN 3600000 ELSE max(offset_ms) END AS end_ms
+    FROM staging.switch_polls
+    GROUP BY cluster, switch, hour_utc
+),
+
+polled AS (                    -- first and last poll of each hour, over all switches
+    SELECT
+        cluster,
+        hour_utc,
+        epoch_us(hour_utc) // 1000 + min(offset_ms) AS first_ms,
+        epoch_us(hour_utc) // 1000 + max(offset_ms) AS last_ms
+    FROM staging.switch_polls
+    GROUP BY cluster, hour_utc
+),
+
+distances AS (                 -- from each iteration to the nearest traffic of its cluster
+    SELECT i.cluster, i.task, i.iteration, min(greatest(p.first_ms - i.end_ms, i.start_ms - p.last_ms, 0)) AS gap_ms
+    FROM iterations AS i
+    JOIN polled AS p ON p.cluster = i.cluster
+    GROUP BY i.cluster, i.task, i.iteration
+),
+
+observed AS (
+    SELECT
+        i.cluster,
+        i.task,
+        i.iteration,
+        w.switch,
+        sum(least(i.end_ms, w.end_ms) - greatest(i.start_ms, w.start_ms)) AS observed_ms
+    FROM iterations AS i
+    JOIN windows AS w ON w.cluster = i.cluster AND w.start_ms < i.end_ms AND w.end_ms > i.start_ms
+    GROUP BY i.cluster, i.task, i.iteration, w.switch
+),
+
+ports AS (
+    SELECT cluster, task, pod, hca, server, switch, port
+    FROM topology.task_ports
+),
+
+pieces AS (                    -- a row an iteration with traffic and second that it touches
+    SELECT cluster, task, iteration, start_ms, end_ms, unnest(range(start_ms // 1000, (end_ms - 1) // 1000 + 1)) AS second
+    FROM iterations AS i
+    WHERE EXISTS (SELECT 1 FROM observed AS o WHERE o.cluster = i.cluster AND o.task = i.task AND o.iteration = i.iteration)
+),
+
+cut AS (
+    SELECT
+        cluster,
+        task,
+        iteration,
+        make_timestamp(second * 1000000) AS second_utc,
+        least(end_ms, second * 1000 + 1000) - greatest(start_ms, second * 1000) AS inside_ms
+    FROM pieces
+),
+
+moved AS (
+    SELECT
+        c.cluster,
+        c.task,
+        c.iteration,
+        p.pod,
+        p.hca,
+        sum(s.out_bytes * c.inside_ms) // 1000 AS rx_bytes,
+        sum(s.in_bytes * c.inside_ms) // 1000 AS tx_bytes,
+        max(CASE s.quality WHEN 'gap' THEN 3 WHEN 'coarse' THEN 2 ELSE 1 END) AS worst
+    FROM ports AS p
+    JOIN metrics.port_second AS s ON s.cluster = p.cluster AND s.switch = p.switch AND s.port = p.port
+    JOIN cut AS c ON c.cluster = p.cluster AND c.task = p.task AND c.second_utc = s.second_utc
+    GROUP BY c.cluster, c.task, c.iteration, p.pod, p.hca
+),
+
+spans AS (                     -- when each task had its NICs
+    SELECT p.cluster, p.task, p.server, p.hca, s.start_utc, s.end_utc
+    FROM ports AS p
+    JOIN metrics.task_summary AS s ON s.cluster = p.cluster AND s.task = p.task
+),
+
+shared AS (
+    SELECT DISTINCT i.cluster, i.task, i.iteration, p.pod, p.hca
+    FROM ports AS p
+    JOIN spans AS o ON o.cluster = p.cluster AND o.server = p.server AND o.hca = p.hca AND o.task <> p.task
+    JOIN iterations AS i
+        ON i.cluster = p.cluster AND i.task = p.task AND i.start_utc < o.end_utc AND i.end_utc > o.start_utc
+),
+
+states AS (
+    SELECT
+        i.cluster,
+        i.task,
+        i.iteration,
+        i.covers,
+        i.start_utc,
+        i.end_utc,
+        i.end_ms - i.start_ms AS length_ms,
+        p.pod,
+        p.hca,
+        coalesce(o.observed_ms, 0) AS observed_ms,
+        d.gap_ms,
+        CASE
+            WHEN o.observed_ms IS NOT NULL AND h.hca IS NOT NULL THEN 'shared'
+            WHEN o.observed_ms IS NOT NULL THEN 'ok'
+            WHEN coalesce(d.gap_ms, 1) > 0 THEN 'no_overlap'
+            ELSE 'no_counters'
+        END AS status
+    FROM iterations AS i
+    JOIN ports AS p ON p.cluster = i.cluster AND p.task = i.task
+    LEFT JOIN observed AS o
+        ON o.cluster = i.cluster AND o.task = i.task AND o.iteration = i.iteration AND o.switch = p.switch
+    LEFT JOIN distances AS d ON d.cluster = i.cluster AND d.task = i.task AND d.iteration = i.iteration
+    LEFT JOIN shared AS h
+        ON h.cluster = i.cluster AND h.task = i.task AND h.iteration = i.iteration AND h.pod = p.pod AND h.hca = p.hca
+)
+
+SELECT
+    s.cluster,
+    s.task,
+    s.iteration,
+    s.pod,
+    s.hca,
+    s.start_utc,
+    s.end_utc,
+    CASE WHEN s.status IN ('ok', 'shared') THEN coalesce(m.rx_bytes, 0) END AS rx_bytes,
+    CASE WHEN s.status IN ('ok', 'shared') THEN coalesce(m.tx_bytes, 0) END AS tx_bytes,
+    e.expected_nominal_bytes * s.covers AS expected_nominal_bytes,
+    e.expected_implemented_bytes * s.covers AS expected_implemented_bytes,
+    s.status,
+    least(s.observed_ms, s.length_ms) / s.length_ms AS observed_share,
+    CASE m.worst WHEN 3 THEN 'gap' WHEN 2 THEN 'coarse' WHEN 1 THEN 'fine' END AS quality,
+    CASE WHEN s.status = 'no_overlap' THEN s.gap_ms / 1e3 END AS gap_seconds
+FROM states AS s
+LEFT JOIN metrics.task_expected_bytes AS e ON e.cluster = s.cluster AND e.task = s.task
+LEFT JOIN moved AS m
+    ON m.cluster = s.cluster AND m.task = s.task AND m.iteration = s.iteration AND m.pod = s.pod AND m.hca = s.hca

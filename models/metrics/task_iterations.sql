@@ -1,0 +1,186 @@
+/* ---
+about: Every iteration of a training task once, from the times of its lines in the log of the pod with the lowest ranks that has some.
+grain: [cluster, task, iteration]
+columns:
+  cluster: VARCHAR the cluster's folder
+  task: VARCHAR the task's folder
+  iteration: BIGINT [1] number of the iteration, from 1
+  start_utc: TIMESTAMP end_utc less seconds
+  end_utc: TIMESTAMP time of its line; NULL where lines have no time
+  seconds: DOUBLE [s] from the line before to its own, the first from the start of training; where lines stand for several iterations, their mean
+  covers: BIGINT [1] iterations that its line stands for
+  seconds_source: VARCHAR stamps (times of lines), log (as printed, Megatron-LM) or clock (whole seconds of progress bars)
+  tokens: BIGINT [1] tokens of one iteration, samples x sequence length
+  loss: DOUBLE [1] loss as printed
+  learning_rate: DOUBLE [1] learning rate as printed
+  pods: BIGINT [1] pods with a line on it
+  pod_skew_seconds: DOUBLE [s] latest less earliest of their times
+  pod: VARCHAR the pod whose line it is
+  line: INTEGER [1] that line
+checks:
+  - seconds > 0 or seconds is null
+  - pod_skew_seconds >= 0 or pod_skew_seconds is null
+  - seconds_source in ('stamps', 'log', 'clock') or seconds_source is null
+  - "warn: pod_skew_seconds < 60 or pod_skew_seconds is null"
+sources: docs/metrics/tasks.md
+--- */
+WITH lines AS (                -- what the task prints of each iteration, best first: its own line, DeepSpeed's step, a bar
+    SELECT
+        cluster,
+        task,
+        pod,
+        segment,
+        item,
+        line,
+        family,
+        kind,
+        step,
+        CASE kind WHEN 'iteration' THEN 1 WHEN 'optimizer_step' THEN 2 ELSE 3 END AS choice,
+        time_utc,
+        seconds,
+        samples,
+        loss,
+        learning_rate,
+        CASE WHEN regexp_matches(value, '^([0-9]+:)?[0-9]{1,2}:[0-9]{2}$') THEN
+            CASE WHEN regexp_matches(value, ':.*:') THEN CAST(split_part(value, ':', 1) AS BIGINT) * 3600 ELSE 0 END
+            + CAST(regexp_extract(value, '([0-9]{1,2}):[0-9]{2}$', 1) AS BIGINT) * 60
+            + CAST(regexp_extract(value, '([0-9]{2})$', 1) AS BIGINT)
+        END AS elapsed_seconds
+    FROM staging.log_events
+    WHERE kind IN ('iteration', 'optimizer_step', 'progress') AND step >= 1
+),
+
+chosen AS (
+    SELECT cluster, task, min(choice) AS choice
+    FROM lines
+    GROUP BY cluster, task
+),
+
+kept AS (
+    SELECT l.*
+    FROM lines AS l
+    JOIN chosen AS c ON c.cluster = l.cluster AND c.task = l.task AND c.choice = l.choice
+),
+
+starts AS (                    -- where each pod says that training starts, also after a restart
+    SELECT cluster, task, pod, segment, time_utc
+    FROM staging.log_events
+    WHERE kind = 'train_start' AND time_utc IS NOT NULL
+),
+
+started AS (
+    SELECT k.cluster, k.task, k.pod, k.segment, k.item, max(s.segment) AS start_segment
+    FROM kept AS k
+    JOIN starts AS s ON s.cluster = k.cluster AND s.task = k.task AND s.pod = k.pod AND s.segment < k.segment
+    GROUP BY k.cluster, k.task, k.pod, k.segment, k.item
+),
+
+in_order AS (                  -- each line beside the one before it in the same pod
+    SELECT
+        k.*,
+        s.start_segment,
+        lag(k.segment) OVER (PARTITION BY k.cluster, k.task, k.pod ORDER BY k.segment, k.item) AS segment_before,
+        lag(k.step) OVER (PARTITION BY k.cluster, k.task, k.pod ORDER BY k.segment, k.item) AS step_before,
+        lag(k.time_utc) OVER (PARTITION BY k.cluster, k.task, k.pod ORDER BY k.segment, k.item) AS time_before,
+        lag(k.elapsed_seconds) OVER (PARTITION BY k.cluster, k.task, k.pod ORDER BY k.segment, k.item) AS elapsed_before,
+        row_number() OVER (
+            PARTITION BY k.cluster, k.task, k.pod, k.step ORDER BY k.segment DESC, k.item DESC
+        ) AS times_from_last
+    FROM kept AS k
+    LEFT JOIN started AS s
+        ON s.cluster = k.cluster AND s.task = k.task AND s.pod = k.pod AND s.segment = k.segment AND s.item = k.item
+),
+
+apart AS (                     -- how many iterations lines are usually apart
+    SELECT cluster, task, min(step - step_before) AS interval
+    FROM in_order
+    WHERE step > step_before
+    GROUP BY cluster, task
+),
+
+timed AS (                     -- a line is timed from the line before, or from the start of training if that is nearer
+    SELECT
+        o.*,
+        CASE
+            WHEN o.step > o.step_before AND coalesce(o.start_segment < o.segment_before, true) THEN o.step - o.step_before
+            WHEN o.segment_before IS NULL OR o.start_segment > o.segment_before THEN least(o.step, coalesce(a.interval, o.step))
+        END AS covers,
+        CASE
+            WHEN o.step > o.step_before AND coalesce(o.start_segment < o.segment_before, true) THEN o.time_before
+            WHEN o.segment_before IS NULL OR o.start_segment > o.segment_before THEN b.time_utc
+        END AS since_utc,
+        CASE
+            WHEN o.step > o.step_before THEN o.elapsed_seconds - o.elapsed_before
+            WHEN o.segment_before IS NULL THEN o.elapsed_seconds
+        END AS clock_seconds
+    FROM in_order AS o
+    LEFT JOIN apart AS a ON a.cluster = o.cluster AND a.task = o.task
+    LEFT JOIN starts AS b
+        ON b.cluster = o.cluster AND b.task = o.task AND b.pod = o.pod AND b.segment = o.start_segment
+    WHERE o.times_from_last = 1
+),
+
+first_pods AS (                -- the pod whose lines count; the others tell how far apart pods are
+    SELECT
+        t.cluster,
+        t.task,
+        t.pod,
+        row_number() OVER (PARTITION BY t.cluster, t.task ORDER BY p.first_rank NULLS LAST, t.pod) AS place
+    FROM (SELECT DISTINCT cluster, task, pod FROM kept) AS t
+    LEFT JOIN topology.task_pods AS p ON p.cluster = t.cluster AND p.task = t.task AND p.pod = t.pod
+),
+
+across AS (
+    SELECT
+        cluster,
+        task,
+        step,
+        count(DISTINCT pod) AS pods,
+        CASE WHEN count(time_utc) > 1 THEN (max(epoch_us(time_utc)) - min(epoch_us(time_utc))) / 1e6 END AS pod_skew_seconds
+    FROM timed
+    GROUP BY cluster, task, step
+),
+
+measured AS (
+    SELECT
+        t.*,
+        CASE
+            WHEN t.family = 'megatron' AND t.seconds IS NOT NULL THEN 'log'
+            WHEN t.since_utc IS NOT NULL AND t.time_utc > t.since_utc THEN 'stamps'
+            WHEN t.time_utc IS NULL AND t.clock_seconds > 0 THEN 'clock'
+        END AS seconds_source
+    FROM timed AS t
+    JOIN first_pods AS f ON f.cluster = t.cluster AND f.task = t.task AND f.pod = t.pod
+    WHERE f.place = 1
+),
+
+lasting AS (
+    SELECT
+        *,
+        CASE seconds_source
+            WHEN 'log' THEN seconds
+            WHEN 'stamps' THEN (epoch_us(time_utc) - epoch_us(since_utc)) / 1e6 / covers
+            WHEN 'clock' THEN clock_seconds / covers
+        END AS each_seconds
+    FROM measured
+)
+
+SELECT
+    l.cluster,
+    l.task,
+    l.step AS iteration,
+    make_timestamp(epoch_us(l.time_utc) - CAST(round(l.each_seconds * coalesce(l.covers, 1) * 1e6) AS BIGINT)) AS start_utc,
+    l.time_utc AS end_utc,
+    l.each_seconds AS seconds,
+    coalesce(l.covers, 1) AS covers,
+    l.seconds_source,
+    coalesce(l.samples, s.global_batch) * s.sequence_length AS tokens,
+    l.loss,
+    l.learning_rate,
+    a.pods,
+    a.pod_skew_seconds,
+    l.pod,
+    l.line
+FROM lasting AS l
+JOIN across AS a ON a.cluster = l.cluster AND a.task = l.task AND a.step = l.step
+LEFT JOIN staging.task_settings AS s ON s.cluster = l.cluster AND s.task = l.task

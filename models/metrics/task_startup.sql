@@ -1,0 +1,78 @@
+/* ---
+about: How each pod of a training task came up: started, first line, NCCL ready, first iteration done.
+grain: [cluster, task, pod]
+columns:
+  cluster: VARCHAR the cluster's folder
+  task: VARCHAR the task's folder
+  pod: VARCHAR the pod
+  pod_start_utc: TIMESTAMP when it was started, by the list of pod starts
+  first_line_utc: TIMESTAMP first line of its log with a time
+  nccl_ready_utc: TIMESTAMP when its last communicator before the first iteration was complete, at the latest
+  nccl_ready_after_utc: TIMESTAMP and not before; NCCL's lines have no time up to 2.25, and their neighbours' is taken
+  train_start_utc: TIMESTAMP when its log says that training starts
+  first_iteration_utc: TIMESTAMP time of its first iteration line; NULL where it prints none
+  last_line_utc: TIMESTAMP last line of its log with a time
+checks:
+  # times of logs have no zone: an hour apart is a clock in another zone
+  - "warn: first_line_utc between pod_start_utc and pod_start_utc + INTERVAL '1 hour' or first_line_utc is null or pod_start_utc is null"
+sources: docs/metrics/tasks.md
+--- */
+WITH timed AS (
+    SELECT cluster, task, pod, segment, time_utc
+    FROM staging.log_events
+    WHERE time_utc IS NOT NULL
+),
+
+ends AS (
+    SELECT cluster, task, pod, min(time_utc) AS first_line_utc, max(time_utc) AS last_line_utc
+    FROM timed
+    GROUP BY cluster, task, pod
+),
+
+marks AS (
+    SELECT
+        cluster,
+        task,
+        pod,
+        min(time_utc) FILTER (WHERE kind = 'train_start') AS train_start_utc,
+        min(time_utc) FILTER (WHERE kind = 'iteration') AS first_iteration_utc,
+        min(segment) FILTER (WHERE kind IN ('iteration', 'progress') AND step >= 1) AS first_iteration_segment
+    FROM staging.log_events
+    GROUP BY cluster, task, pod
+),
+
+complete AS (                  -- the last communicator that was complete before the first iteration
+    SELECT c.cluster, c.task, c.pod, max(c.segment) AS segment
+    FROM topology.task_communicators AS c
+    LEFT JOIN marks AS m ON m.cluster = c.cluster AND m.task = c.task AND m.pod = c.pod
+    WHERE c.segment < coalesce(m.first_iteration_segment, c.segment + 1)
+    GROUP BY c.cluster, c.task, c.pod
+),
+
+between_lines AS (
+    SELECT
+        c.cluster,
+        c.task,
+        c.pod,
+        min(t.time_utc) FILTER (WHERE t.segment >= c.segment) AS nccl_ready_utc,
+        max(t.time_utc) FILTER (WHERE t.segment <= c.segment) AS nccl_ready_after_utc
+    FROM complete AS c
+    JOIN timed AS t ON t.cluster = c.cluster AND t.task = c.task AND t.pod = c.pod
+    GROUP BY c.cluster, c.task, c.pod
+)
+
+SELECT
+    p.cluster,
+    p.task,
+    p.pod,
+    p.start_utc AS pod_start_utc,
+    e.first_line_utc,
+    n.nccl_ready_utc,
+    n.nccl_ready_after_utc,
+    m.train_start_utc,
+    m.first_iteration_utc,
+    e.last_line_utc
+FROM topology.task_pods AS p
+LEFT JOIN ends AS e ON e.cluster = p.cluster AND e.task = p.task AND e.pod = p.pod
+LEFT JOIN marks AS m ON m.cluster = p.cluster AND m.task = p.task AND m.pod = p.pod
+LEFT JOIN between_lines AS n ON n.cluster = p.cluster AND n.task = p.task AND n.pod = p.pod

@@ -1,0 +1,116 @@
+/* ---
+about: Each training task in a row: how it was set up, how fast it was, and how much of its GPUs' peak it used.
+grain: [cluster, task]
+columns:
+  cluster: VARCHAR the cluster's folder
+  task: VARCHAR the task's folder
+  model: VARCHAR name or path of the model
+  params: BIGINT [1] parameters
+  layers: BIGINT [1] transformer layers
+  hidden_size: BIGINT [1] width of the model
+  sequence_length: BIGINT [1] tokens of a sample
+  micro_batch: BIGINT [1] samples a GPU takes at once
+  accumulation: BIGINT [1] micro batches of an iteration
+  world_size: BIGINT [1] ranks
+  data_parallel: BIGINT [1] copies of the model
+  tensor_parallel: BIGINT [1] ranks that share a layer
+  pipeline_parallel: BIGINT [1] stages that the layers are cut into
+  zero_stage: BIGINT [1] what DeepSpeed shards, 0 to 3; NULL without DeepSpeed
+  precision: VARCHAR number format of weights
+  trainer: VARCHAR deepspeed, megatron or hf_trainer
+  nccl_version: VARCHAR NULL where no line says it
+  pods: BIGINT [1] pods of the task
+  iterations: BIGINT [1] iterations with a line
+  iteration_p50_seconds: DOUBLE [s] median of an iteration
+  tokens_per_iteration: BIGINT [1] samples x sequence length
+  tokens_per_second: DOUBLE [1/s] tokens_per_iteration over the median iteration
+  gpu_model: VARCHAR GPUs of the cluster, from reference.clusters
+  mfu_6n: DOUBLE [1] share of the GPUs' peak at 6 operations a parameter and token
+  mfu_6n_12lhs: DOUBLE [1] the same with 12 x layers x hidden size x sequence length for attention
+  start_utc: TIMESTAMP first start of a pod, else first line
+  end_utc: TIMESTAMP last line with a time
+  warnings: BIGINT [1] lines of level WARNING
+  errors: BIGINT [1] lines of level ERROR or CRITICAL, and tracebacks
+checks:
+  - mfu_6n between 0 and 1 or mfu_6n is null
+  - "warn: not null(iteration_p50_seconds)"
+sources: docs/metrics/tasks.md
+--- */
+WITH speed AS (
+    SELECT cluster, task, count(*) AS iterations, median(seconds) AS p50_seconds, max(tokens) AS tokens
+    FROM metrics.task_iterations
+    GROUP BY cluster, task
+),
+
+spans AS (
+    SELECT
+        cluster,
+        task,
+        count(*) AS pods,
+        coalesce(min(pod_start_utc), min(first_line_utc)) AS start_utc,
+        max(last_line_utc) AS end_utc
+    FROM metrics.task_startup
+    GROUP BY cluster, task
+),
+
+levels AS (
+    SELECT
+        cluster,
+        task,
+        count(*) FILTER (WHERE level = 'WARNING' AND item = 0) AS warnings,
+        count(*) FILTER (WHERE level IN ('ERROR', 'CRITICAL') AND item = 0) AS errors
+    FROM staging.log_events
+    GROUP BY cluster, task
+),
+
+work AS (                      -- operations a second, over what the GPUs could do
+    SELECT
+        s.cluster,
+        s.task,
+        v.tokens,
+        v.tokens / v.p50_seconds AS tokens_per_second,
+        6 * s.params AS flops_6n,
+        6 * s.params + 12 * s.layers * s.hidden_size * s.sequence_length AS flops_6n_12lhs,
+        s.world_size * g.peak_flops AS peak_flops,
+        c.gpu_model
+    FROM staging.task_settings AS s
+    LEFT JOIN speed AS v ON v.cluster = s.cluster AND v.task = s.task
+    LEFT JOIN reference.clusters AS c ON c.cluster = s.cluster
+    LEFT JOIN reference.gpu_models AS g ON g.gpu_model = c.gpu_model AND g.precision = s.precision
+)
+
+SELECT
+    t.cluster,
+    t.task,
+    s.model,
+    s.params,
+    s.layers,
+    s.hidden_size,
+    s.sequence_length,
+    s.micro_batch,
+    s.accumulation,
+    s.world_size,
+    s.data_parallel,
+    s.tensor_parallel,
+    s.pipeline_parallel,
+    s.zero_stage,
+    s.precision,
+    s.trainer,
+    s.nccl_version,
+    t.pods,
+    coalesce(v.iterations, 0) AS iterations,
+    v.p50_seconds AS iteration_p50_seconds,
+    v.tokens AS tokens_per_iteration,
+    w.tokens_per_second,
+    w.gpu_model,
+    w.tokens_per_second * w.flops_6n / w.peak_flops AS mfu_6n,
+    w.tokens_per_second * w.flops_6n_12lhs / w.peak_flops AS mfu_6n_12lhs,
+    t.start_utc,
+    t.end_utc,
+    coalesce(l.warnings, 0) AS warnings,
+    coalesce(l.errors, 0) AS errors
+FROM spans AS t
+LEFT JOIN staging.task_settings AS s ON s.cluster = t.cluster AND s.task = t.task
+LEFT JOIN speed AS v ON v.cluster = t.cluster AND v.task = t.task
+LEFT JOIN levels AS l ON l.cluster = t.cluster AND l.task = t.task
+LEFT JOIN work AS w ON w.cluster = t.cluster AND w.task = t.task

@@ -1,0 +1,110 @@
+/* ---
+about: What each NIC of a training task received and sent while it trained and counters are loaded, beside what it should have in as many iterations.
+grain: [cluster, task, pod, hca]
+columns:
+  cluster: VARCHAR the cluster's folder
+  task: VARCHAR the task's folder
+  pod: VARCHAR the pod
+  hca: VARCHAR the NIC
+  server: VARCHAR its server
+  switch: VARCHAR the leaf that it is plugged into
+  port: VARCHAR the leaf's port
+  rx_bytes: BIGINT [B] bytes that the NIC received in iterations that were observed; NULL where none was
+  tx_bytes: BIGINT [B] bytes that it sent in them
+  expected_nominal_bytes: BIGINT [B] each way by the books, in the observed part of these iterations; in all iterations where none was observed
+  expected_implemented_bytes: BIGINT [B] the same as the framework does it
+  iterations: BIGINT [1] iterations of the task
+  observed_iterations: BIGINT [1] those of which at least a part was observed
+  status: VARCHAR ok, shared (another task has the NIC in some of them), no_overlap (no traffic is loaded of any of them) or no_counters (none of this port)
+  gap_seconds: DOUBLE [s] from the task's first or last line to the nearest loaded traffic; NULL unless no_overlap
+checks:
+  - status in ('ok', 'shared', 'no_overlap', 'no_counters')
+  - (rx_bytes is null) = (status in ('no_overlap', 'no_counters'))
+  - (gap_seconds is not null) = (status = 'no_overlap') or gap_seconds is null
+sources: docs/metrics/tasks.md
+--- */
+WITH polled AS (
+    SELECT
+        cluster,
+        epoch_us(hour_utc) // 1000 + min(offset_ms) AS first_ms,
+        epoch_us(hour_utc) // 1000 + max(offset_ms) AS last_ms
+    FROM staging.switch_polls
+    GROUP BY cluster, hour_utc
+),
+
+gaps AS (
+    SELECT
+        t.cluster,
+        t.task,
+        min(greatest(p.first_ms - epoch_us(t.end_utc) // 1000, epoch_us(t.start_utc) // 1000 - p.last_ms, 0)) AS gap_ms
+    FROM metrics.task_summary AS t
+    JOIN polled AS p ON p.cluster = t.cluster
+    GROUP BY t.cluster, t.task
+),
+
+sums AS (
+    SELECT
+        cluster,
+        task,
+        pod,
+        hca,
+        sum(rx_bytes) AS rx_bytes,
+        sum(tx_bytes) AS tx_bytes,
+        sum(expected_nominal_bytes) AS all_nominal,
+        sum(expected_implemented_bytes) AS all_implemented,
+        sum(CAST(round(expected_nominal_bytes * observed_share) AS BIGINT)) FILTER (WHERE status IN ('ok', 'shared')) AS nominal,
+        sum(CAST(round(expected_implemented_bytes * observed_share) AS BIGINT)) FILTER (WHERE status IN ('ok', 'shared')) AS implemented,
+        count(*) AS iterations,
+        count(*) FILTER (WHERE status IN ('ok', 'shared')) AS observed_iterations,
+        count(*) FILTER (WHERE status = 'no_counters') AS unseen_iterations,
+        bool_or(status = 'shared') AS is_shared
+    FROM metrics.task_iteration_traffic
+    GROUP BY cluster, task, pod, hca
+),
+
+states AS (
+    SELECT
+        p.cluster,
+        p.task,
+        p.pod,
+        p.hca,
+        p.server,
+        p.switch,
+        p.port,
+        s.rx_bytes,
+        s.tx_bytes,
+        s.all_nominal,
+        s.all_implemented,
+        s.nominal,
+        s.implemented,
+        coalesce(s.iterations, 0) AS iterations,
+        coalesce(s.observed_iterations, 0) AS observed_iterations,
+        g.gap_ms,
+        CASE
+            WHEN s.observed_iterations > 0 AND s.is_shared THEN 'shared'
+            WHEN s.observed_iterations > 0 THEN 'ok'
+            WHEN s.unseen_iterations > 0 THEN 'no_counters'
+            ELSE 'no_overlap'
+        END AS status
+    FROM topology.task_ports AS p
+    LEFT JOIN sums AS s ON s.cluster = p.cluster AND s.task = p.task AND s.pod = p.pod AND s.hca = p.hca
+    LEFT JOIN gaps AS g ON g.cluster = p.cluster AND g.task = p.task
+)
+
+SELECT
+    cluster,
+    task,
+    pod,
+    hca,
+    server,
+    switch,
+    port,
+    rx_bytes,
+    tx_bytes,
+    CASE WHEN observed_iterations > 0 THEN nominal ELSE all_nominal END AS expected_nominal_bytes,
+    CASE WHEN observed_iterations > 0 THEN implemented ELSE all_implemented END AS expected_implemented_bytes,
+    iterations,
+    observed_iterations,
+    status,
+    CASE WHEN status = 'no_overlap' THEN gap_ms / 1e3 END AS gap_seconds
+FROM states

@@ -1,0 +1,39 @@
+"""Reads lines as a log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from warehouse.formats.logs.reader import LogReader
+
+Events = list[dict[str, Any]]
+Read = Callable[..., Events]
+
+
+class Rejects(list[tuple[int, str, str]]):
+    """What a reader could not read."""
+
+    def add(self, line: int, reason: str, text: str) -> None:
+        self.append((line, reason, text))
+
+
+@pytest.fixture
+def rejects() -> Rejects:
+    return Rejects()
+
+
+@pytest.fixture
+def read(tmp_path: Path, rejects: Rejects) -> Read:
+    """Events of the lines (text, or bytes as they are), without columns that are NULL."""
+
+    def events(*lines: str, raw: bytes | None = None, at_once: bool = True) -> Events:
+        path = tmp_path / "x.log"
+        path.write_bytes(raw if raw is not None else "".join(f"{line}\n" for line in lines).encode())
+        found = LogReader("x.log", rejects.add, at_once=at_once).read(path)
+        return [{name: value for name, value in event.items() if value is not None} for event in found]
+
+    return events

@@ -1,0 +1,218 @@
+"""NCCL's lines in the forms of versions 2.12 to 2.27, made up after the formats in docs/formats/logs.md."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.formats.logs.conftest import Read, Rejects
+
+PREFIX = "node-1:100:200 [0] NCCL INFO "
+
+
+def _picked(event: dict[str, Any], *names: str) -> tuple[Any, ...]:
+    return tuple(event.get(name) for name in names)
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("Channel 00/0 : 25[16000] -> 0[10000] [receive] via NET/IB/0/GDRDMA", (0, 25, 0, "receive", "NET/IB", 0)),
+        ("Channel 04 : 0[10000] -> 8[14000] [send] via NET/IB/3", (4, 0, 8, "send", "NET/IB", 3)),
+        ("Channel 11/0 : 9[1] -> 16[0] [send] via NET/IB/1(8)/GDRDMA(PCI)/Shared", (11, 9, 16, "send", "NET/IB", 1)),
+        ("Channel 01/1 : 1[1] -> 2[0] [send] via NET/Socket/0", (1, 1, 2, "send", "NET/Socket", 0)),
+        ("Channel 02/0 : 3[3] -> 4[4] [receive] via NET/IBext_v8/2/GDRDMA", (2, 3, 4, "receive", "NET/IBext_v8", 2)),
+        (
+            "Channel 02/0 : 3[3] -> 4[4] [receive] via NET/AWS Libfabric/5/GDRDMA",
+            (2, 3, 4, "receive", "NET/AWS Libfabric", 5),
+        ),
+    ],
+)
+def test_edges(read: Read, message: str, expected: tuple[Any, ...]) -> None:
+    (event,) = read(PREFIX + message)
+
+    assert _picked(event, "kind", "host", "pid", "tid", "local_rank") == ("nccl_edge", "node-1", 100, 200, 0)
+    assert _picked(event, "channel", "src_rank", "dst_rank", "direction", "transport", "nic_index") == expected
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Channel 01/0 : 0[10000] -> 3[4d000] via P2P/IPC/read",
+        "Channel 01 : 0[10000] -> 3[4d000] via P2P/IPC",
+        "Channel 01/0 : 0[0] -> 3[3] via P2P/CUMEM/read",
+        "Channel 01 : 0[10000] -> 3[4d000] via SHM/direct/direct",
+        "Channel 01 : 0[10000] -> 3[4d000] via direct shared memory",
+    ],
+)
+def test_connections_inside_a_server(read: Read, message: str) -> None:
+    (event,) = read(PREFIX + message)
+
+    assert _picked(event, "kind", "channel", "src_rank", "dst_rank") == ("nccl_local", 1, 0, 3)
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("Channel 00/08 :    0   7   6   5", (0, 8, "0 7 6 5", None)),
+        ("Channel 00/08 :  0  7  6 15", (0, 8, "0 7 6 15", None)),
+        ("Channel 01/32 :   0   7 126 12...", (1, 32, "0 7 126", "cut")),
+        ("Channel 01/32 :   0   7 126 125 ...", (1, 32, "0 7 126 125", "cut")),
+    ],
+)
+def test_ring_lists(read: Read, message: str, expected: tuple[Any, ...]) -> None:
+    (event,) = read(PREFIX + message)
+
+    assert event["kind"] == "nccl_ring"
+    assert _picked(event, "channel", "channels", "value", "name") == expected
+
+
+def test_trees_and_hops(read: Read) -> None:
+    trees = read(PREFIX + "Trees [0] 1/16/-1->0->-1 [1] 1/-1/-1->0->8")
+    hops = read(PREFIX + "Ring 00 : 7 -> 8 -> 9")
+
+    assert [_picked(event, "kind", "item", "channel", "rank", "value") for event in trees] == [
+        ("nccl_tree", 0, 0, 0, "-1 1 16 -1"),
+        ("nccl_tree", 1, 1, 0, "8 1 -1 -1"),
+    ]
+    assert [_picked(event, "kind", "channel", "src_rank", "dst_rank") for event in hops] == [
+        ("nccl_hop", 0, 7, 8),
+        ("nccl_hop", 0, 8, 9),
+    ]
+
+
+def test_a_line_that_the_buffer_cut_loses_its_last_item(read: Read) -> None:
+    message = "Trees " + " ".join(f"[{channel}] 1/-1/-1->0->8" for channel in range(64))
+    events = read((PREFIX + message)[:1023])
+
+    assert [event["channel"] for event in events] == list(range(len(events)))
+    assert 40 < len(events) < 64
+    assert {event["value"] for event in events} == {"8 1 -1 -1"}
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        (
+            "NET/IB : Using [0]mlx5_2:1/RoCE [1]mlx5_3:1/RoCE [RO]; OOB bond0:10.0.0.1<0>",
+            [(0, "mlx5_2"), (1, "mlx5_3")],
+        ),
+        (
+            "NET/IB : Using [0]mlx5_0:1/IB/SHARP [1]mlx5_1:1/IB ; OOB ib0.0065:10.0.0.1<0>",
+            [(0, "mlx5_0"), (1, "mlx5_1")],
+        ),
+        ("NET/IB : Using [RO]; OOB eth0:10.0.0.1<0>", []),
+        (
+            "NET/IB : Using [0]={[0] mlx5_0:1/IB, [1] mlx5_1:1/IB} [2]mlx5_2:1/IB [RO]; OOB x:1<0>",
+            [(0, None), (2, "mlx5_2")],
+        ),
+        ("NET/IB : Made virtual device [4] name=mlx5_0+mlx5_1 speed=400000 ndevs=2", [(4, "mlx5_0+mlx5_1")]),
+    ],
+)
+def test_lists_of_nics(read: Read, message: str, expected: list[tuple[int, str | None]]) -> None:
+    events = read(PREFIX + message)
+
+    assert [_picked(event, "nic_index", "name") for event in events if event["kind"] == "nccl_nic"] == expected
+
+
+MEMBER = "comm 0xab1 rank 3 nranks 32 cudaDev 3"
+
+
+@pytest.mark.parametrize(
+    ("message", "kind", "name"),
+    [
+        (f"{MEMBER} busId 4d000 - Init COMPLETE", "nccl_init", None),
+        (f"{MEMBER} busId 4d000 commId 0x9c - Init COMPLETE", "nccl_init", "commId 0x9c"),
+        (f"{MEMBER} nvmlDev 3 busId 4d000 commId 0x9c - Init START", "nccl_init_start", "commId 0x9c"),
+        (f"ncclCommInitRank {MEMBER} nvmlDev 3 busId 4d000 commId 0x9c - Init COMPLETE", "nccl_init", "commId 0x9c"),
+        (
+            f"ncclCommSplit {MEMBER} nvmlDev 3 busId 4d000 parent 0xff splitCount 1 color 7 key 3- Init START",
+            "nccl_init_start",
+            "parent 0xff",
+        ),
+        (f"[Rank 3] ncclCommInitRank {MEMBER} busId 4d000 commId 0x9c - Init COMPLETE", "nccl_init", "commId 0x9c"),
+        (f"{MEMBER} busId 4d000 - Destroy COMPLETE", "nccl_end", None),
+    ],
+)
+def test_communicators(read: Read, message: str, kind: str, name: str | None) -> None:
+    (event,) = read(PREFIX + message)
+
+    assert _picked(event, "kind", "communicator", "rank", "ranks", "local_rank", "name") == (
+        kind,
+        "0xab1",
+        3,
+        32,
+        3,
+        name,
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "value"),
+    [
+        ("NCCL version 2.14.3+cuda11.7", "nccl_version", "2.14.3+cuda11.7"),
+        (PREFIX + "NCCL version 2.21.5+cuda12.4", "nccl_version", "2.21.5+cuda12.4"),
+        (PREFIX + "Bootstrap : Using bond0:10.0.0.1<0>", "nccl_address", "10.0.0.1"),
+        (PREFIX + "Bootstrap: Using ib0.0065:10.0.0.1<0>", "nccl_address", "10.0.0.1"),
+        (PREFIX + "Connected all rings, use ring PXN 0 GDR 1", "nccl_connected", None),
+        (PREFIX + "threadThresholds 8/8/64 | 256/8/64 | 512 | 512", "message", None),
+    ],
+)
+def test_other_lines(read: Read, line: str, kind: str, value: str | None) -> None:
+    (event,) = read(line)
+
+    assert _picked(event, "kind", "value") == (kind, value)
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        "3: ",
+        "[1,0]<stdout>:",
+        "node-1: ",
+        "[default0]:",
+        "[0] node-1: ",
+        "(Worker pid=9, ip=10.0.0.1) ",
+        "10.0.0.7: node-1: ",
+    ],
+)
+def test_launchers_marks_are_no_hosts(read: Read, label: str) -> None:
+    (event,) = read(label + PREFIX + "Connected all rings")
+
+    assert _picked(event, "kind", "host", "pid") == ("nccl_connected", "node-1", 100)
+
+
+@pytest.mark.parametrize("host", ["10.0.0.7", "77", "NODE-1.example.org", "node_1"])
+def test_hosts_of_all_kinds_and_a_time(read: Read, host: str) -> None:
+    (event,) = read(f"[2025-01-02 03:04:05] {host}:1:2 [7] transport/net.cc:42 NCCL WARN Connected all rings")
+
+    assert _picked(event, "host", "time_utc", "level") == (host, "2025-01-02 03:04:05", "WARNING")
+
+
+def test_a_place_with_blanks_and_brackets(read: Read) -> None:
+    (event,) = read("node-1:1:2 [7] int f(std::vector<int> [3], char*):120 NCCL WARN it failed")
+
+    assert _picked(event, "kind", "host", "level") == ("message", "node-1", "WARNING")
+
+
+def test_a_prefix_that_lost_its_first_bytes_makes_no_new_host(read: Read) -> None:
+    events = read(PREFIX + "Connected all trees", (PREFIX + "Connected all rings")[2:])
+
+    assert {event["host"] for event in events} == {"node-1"}
+
+
+def test_of_two_writers_in_a_line_the_last_is_read_if_it_is_known(read: Read, rejects: Rejects) -> None:
+    edge = "Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/1"
+    other = "node-2:300:400 [1] NCCL INFO "
+    events = read(
+        PREFIX + edge + other + edge,
+        other + "Connected all trees",
+        PREFIX + edge + other + edge,
+    )
+
+    assert [(event["kind"], event["host"], event["line"]) for event in events] == [
+        ("nccl_connected", "node-2", 2),
+        ("nccl_edge", "node-2", 3),
+    ]
+    assert [line for line, _, _ in rejects] == [1, 3]

@@ -1,0 +1,220 @@
+"""DeepSpeed, the Hugging Face Trainer and Megatron-LM: whole lines, odd ones, cut ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.formats.logs.conftest import Read, Rejects
+
+STAMP = "[2024-05-23 16:00:10,125] [INFO] [callback.py:53:on_log] "
+ITERATION = STAMP + "loss: 2.5, learning_rate: 1e-05, epoch: 0.0, iter: 7/90,  01:10 < 14:00,  10.1s/it"
+BAR = "  8%|▊         | 7/90 [01:10<14:00, 10.10s/it]{'loss': 2.5, 'learning_rate': 1e-05, 'epoch': 0.0}"
+MEGATRON = (
+    " [2024-05-23 16:00:10] iteration        7/      90 | consumed samples:          448 | elapsed time per iteration "
+    "(ms): 10125.5 | learning rate: 1.000000E-05 | global batch size:    64 | lm loss: 2.500000E+00 | loss scale: 1.0 "
+    "| "
+    "grad norm: 1.125 | number of skipped iterations:   0 | number of nan iterations:   0 |"
+)
+
+
+def _picked(event: dict[str, object], *names: str) -> tuple[object, ...]:
+    return tuple(event.get(name) for name in names)
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_an_iteration_line_says_the_same_as_the_bar_before_it_and_more(read: Read, at_once: bool) -> None:
+    events = read("", BAR, ITERATION, at_once=at_once)
+
+    (only,) = events
+    assert _picked(only, "kind", "step", "steps", "loss", "learning_rate", "seconds", "time_utc") == (
+        "iteration", 7, 90, 2.5, 1e-05, 10.1, "2024-05-23 16:00:10.125",
+    )  # fmt: skip
+    assert _picked(only, "line", "segment", "item", "text") == (3, 3, 0, ITERATION)
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_bar_of_another_step_is_an_event_of_its_own(read: Read, at_once: bool) -> None:
+    events = read(BAR.replace(" 7/90", " 6/90"), ITERATION, BAR.replace(" 7/90", " 8/90"), at_once=at_once)
+
+    assert [(event["kind"], event["step"]) for event in events] == [("progress", 6), ("iteration", 7), ("progress", 8)]
+    assert _picked(events[0], "loss", "value", "seconds") == (2.5, "01:10", 10.1)
+
+
+def test_segments_count_carriage_returns_and_lines_do_not(read: Read) -> None:
+    events = read(raw=f"\r{BAR}\r{BAR.replace(' 7/', ' 8/')}\r\n{ITERATION}\n".encode())
+
+    assert [(event["kind"], event["line"], event["segment"]) for event in events] == [
+        ("progress", 1, 2),
+        ("progress", 1, 3),
+        ("iteration", 2, 4),
+    ]
+
+
+@pytest.mark.parametrize("end", range(len(STAMP) + 1, len(ITERATION)))
+def test_a_cut_iteration_line_is_no_iteration(read: Read, end: int) -> None:
+    (event,) = read(ITERATION[:end])
+
+    assert event["kind"] == "message"
+
+
+def test_the_summary_is_no_iteration(read: Read) -> None:
+    numbers = "train_runtime: 99.5, train_samples_per_second: 1.0, train_loss: 2.25, epoch: 1.0, "
+    (event,) = read(f"{STAMP}{numbers}iter: 90/90,  15:10 < 00:00,  10.1s/it")
+
+    assert _picked(event, "kind", "seconds", "loss", "step") == ("train_end", 99.5, 2.25, None)
+
+
+@pytest.mark.parametrize(
+    ("line", "step", "loss"),
+    [
+        ("100%|##########| 90/90 [15:10<00:00,  1.5it/s]", 90, None),
+        ("Train: 10%|# | 9/90 [00:05<?, ?it/s]", 9, None),
+        ("Epoch 0:  10%|# | 9/90 [1:00:05<?, 2.0s/it, loss=2.5]", 9, None),
+        (" 10%|#         | 9/90 [00:05<00:40, 2.0s/it]  {'loss': '2.5', 'epoch': 0.1}", 9, 2.5),
+    ],
+)
+def test_bars_of_all_forms(read: Read, line: str, step: int, loss: float | None) -> None:
+    (event,) = read(line)
+
+    assert _picked(event, "kind", "step", "loss") == ("progress", step, loss)
+
+
+def test_a_log_line_behind_a_bar_and_one_behind_a_log_line(read: Read) -> None:
+    events = read("  8%|▊ | 7/90 [01:10<14:00, 10.10s/it]" + ITERATION + STAMP + "done")
+
+    assert [(event["kind"], event["item"]) for event in events] == [("iteration", 1), ("message", 2)]
+
+
+def test_settings_in_their_forms(read: Read) -> None:
+    events = read(
+        "[2024-05-23 16:00:10,125] [INFO] [config.py:9:print]   train_batch_size ............. 1024",
+        "[2024-05-23 16:00:10,125] [INFO] [config.py:9:print]   train_micro_batch_size_per_gpu  2",
+        "[2024-05-23 16:00:10,125] [INFO] [config.py:9:print]   zero_config .. stage=1 reduce_scatter=True x='a b'",
+        "[INFO|trainer.py:1] 2024-05-23 16:00:10,125 >>   Number of trainable parameters = 6,738,415,616",
+        "[INFO|2024-05-23 16:00:10,125] trainer.py:1 >>   Gradient Accumulation steps = 32",
+        '  "hidden_size": 4096,',
+        "     sequence length:           4095",
+        f"{STAMP}global_batch_size: 1024, micro_batch_size: 1",
+    )
+
+    assert [(event["name"], event["value"]) for event in events if event["kind"] == "config"] == [
+        ("train_batch_size", "1024"),
+        ("train_micro_batch_size_per_gpu", "2"),
+        ("zero_config", "stage=1 reduce_scatter=True x='a b'"),
+        ("zero_config.stage", "1"),
+        ("zero_config.reduce_scatter", "True"),
+        ("zero_config.x", "a b"),
+        ("Number of trainable parameters", "6738415616"),
+        ("Gradient Accumulation steps", "32"),
+        ("hidden_size", "4096"),
+        ("sequence length", "4095"),
+        ("global_batch_size", "1024"),
+        ("micro_batch_size", "1"),
+    ]
+
+
+def test_ranks_and_checkpoints(read: Read) -> None:
+    events = read(
+        f"{STAMP}[Rank 0] hello",
+        f"{STAMP}[Torch] Saving out/global_step500/bf16_zero_pp_rank_24_mp_rank_00_optim_states.pt...",
+        f"{STAMP}Process rank: 3, device: cuda:3, n_gpu: 1",
+        f"{STAMP}Saving model checkpoint to out/tmp-checkpoint-500",
+        f"{STAMP}Saving model checkpoint to out",
+        f"{STAMP}[Torch] Checkpoint global_step500 is ready now!",
+        "[rank12]:[W0523 10:00:00.123 x.cpp:7] hello",
+    )
+
+    assert [_picked(event, "kind", "rank", "local_rank", "step") for event in events] == [
+        ("rank", 0, None, None),
+        ("rank", 24, None, None),
+        ("local_rank", None, 3, None),
+        ("checkpoint_start", None, None, 500),
+        ("message", None, None, None),
+        ("checkpoint_end", None, None, 500),
+        ("message", None, None, None),
+        ("rank", 12, None, None),
+    ]
+
+
+@pytest.mark.parametrize(
+    "label", ["", "3: ", "[default7]:", "(Worker pid=7, ip=10.0.0.1) ", "[1,0]<stdout>:", "host-1: "]
+)
+def test_megatron_iterations_behind_launchers_marks(read: Read, label: str) -> None:
+    (event,) = read(label + MEGATRON)
+
+    assert _picked(event, "kind", "step", "steps", "seconds", "samples", "loss", "learning_rate", "time_utc") == (
+        "iteration", 7, 90, 10.1255, 64, 2.5, 1e-05, "2024-05-23 16:00:10",
+    )  # fmt: skip
+
+
+def test_megatron_without_time_with_other_keys_and_wrapped(read: Read) -> None:
+    line = MEGATRON.replace("[2024-05-23 16:00:10] ", "").replace(" consumed", " consumed tokens: 9 | consumed")
+    cut = line.index(" learning rate")
+
+    (plain,) = read(line)
+    (wrapped,) = read(line[:cut], line[cut:])
+
+    assert _picked(plain, "step", "seconds", "loss", "time_utc") == (7, 10.1255, 2.5, None)
+    assert _picked(wrapped, "step", "seconds", "loss", "learning_rate") == (7, 10.1255, 2.5, 1e-05)
+
+
+def test_megatron_that_is_cut_inside_a_number_has_not_that_number(read: Read) -> None:
+    (event,) = read(MEGATRON[: MEGATRON.index("125.5")])
+
+    assert _picked(event, "kind", "step", "seconds") == ("iteration", 7, None)
+
+
+def test_megatron_arguments_sizes_and_checkpoints(read: Read) -> None:
+    events = read(
+        "------------------------ arguments ------------------------",
+        "  num_layers ...................................... 32",
+        "  accumulate_allreduce_grads_in_fp32_and_a_long_name  True",
+        "-------------------- end of arguments ---------------------",
+        "  not_an_argument  True",
+        "using world size: 32, data-parallel size: 4, tensor-model-parallel size: 8, pipeline-model-parallel size: 1 ",
+        " > number of parameters on (tensor, pipeline) model parallel rank (3, 0): 841248768",
+        "saving checkpoint at iteration      50 to out in torch format",
+        "  successfully saved checkpoint at iteration      50 to out",
+        "[before the start of training step] datetime: 2024-05-23 16:00:00 ",
+    )
+
+    assert [_picked(event, "name", "value") for event in events if event["kind"] == "config"] == [
+        ("num_layers", "32"),
+        ("accumulate_allreduce_grads_in_fp32_and_a_long_name", "True"),
+        ("world_size", "32"),
+        ("data_parallel_size", "4"),
+        ("tensor_model_parallel_size", "8"),
+        ("pipeline_model_parallel_size", "1"),
+        ("parameters_on_rank_3_0", "841248768"),
+    ]
+    assert [_picked(event, "kind", "step", "time_utc") for event in events[-3:]] == [
+        ("checkpoint_start", 50, None),
+        ("checkpoint_end", 50, None),
+        ("train_start", None, "2024-05-23 16:00:00"),
+    ]
+
+
+def test_levels_come_from_prefixes_not_from_words(read: Read) -> None:
+    events = read(
+        f"{STAMP}no error at all",
+        "WARNING:torch.distributed.elastic.x: lost due to an error of type RendezvousTimeoutError.",
+        "/usr/lib/x.py:12: UserWarning: old",
+        "[W socket.cpp:601] [c10d] no name",
+        "Traceback (most recent call last):",
+        "torch.cuda.OutOfMemoryError: CUDA out of memory",
+        "an Error: in a sentence",
+    )
+
+    assert [event["level"] for event in events] == ["INFO", "WARNING", "WARNING", "WARNING", "ERROR", "ERROR"]
+
+
+def test_damage_is_rejected_with_its_line(read: Read, rejects: Rejects) -> None:
+    events = read(
+        raw=f"{ITERATION}\n{STAMP.replace('05-23', '02-30')}x\nlost \xff\x00\n{ITERATION[:-9]}".encode("latin-1")
+    )
+
+    assert [event["kind"] for event in events] == ["iteration"]
+    assert [(line, reason) for line, reason, _ in rejects] == [
+        (2, "there is no such time"),
+        (4, "torn: the file ends without a final newline"),
+    ]
