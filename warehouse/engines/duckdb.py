@@ -97,6 +97,11 @@ def casts(columns: Sequence[Column]) -> str:
     )
 
 
+def declared(columns: Iterable[Column]) -> str:
+    """The columns of a CREATE TABLE."""
+    return ", ".join(f"{identifier(column.name)} {column.type}" for column in columns)
+
+
 def csv_scan(source: CsvFiles, *, globs: bool = False) -> str:
     """A read_csv call with declared columns; nothing is sniffed, and a bad row is an error."""
     paths = patterns(source.paths) if globs else [escape_glob(str(path)) for path in source.paths]
@@ -155,6 +160,7 @@ class DuckDBEngine:
         self._on_one_thread: duckdb.DuckDBPyConnection | None = None
         self._numbers = itertools.count(1)
         self._open = threading.Lock()
+        self._idle: dict[bool, list[DuckDBScratch]] = {False: [], True: []}
 
     def parse(self, sql: str) -> Parsed:
         """Read a SELECT with DuckDB's parser: its relations and its tree without positions."""
@@ -174,22 +180,23 @@ class DuckDBEngine:
 
     @contextmanager
     def scratch(self, sources: Mapping[str, Source], *, one_thread: bool = False) -> Iterator[DuckDBScratch]:
-        """An attached in-memory catalogue with a view a relation."""
-        catalogue = f"scratch_{next(self._numbers)}"
+        """A catalogue in memory with a view a relation; one that is idle is lent, with what is bound in it."""
         with self._open:  # DuckDB refuses two catalogue changes at once
-            cursor = (self._single() if one_thread else self._instance).cursor()
-            cursor.execute(f"ATTACH ':memory:' AS {catalogue}")
-            cursor.execute(f"USE {catalogue}")
-        scratch = DuckDBScratch(cursor)
+            idle = self._idle[one_thread]
+            scratch = idle.pop() if idle else self._new_scratch(one_thread)
         try:
             for relation, source in _views_last(sources):
                 scratch.add(relation, source)
             yield scratch
         finally:
-            with self._open:
-                cursor.execute("USE memory")
-                cursor.execute(f"DETACH {catalogue}")
-                cursor.close()
+            idle.append(scratch)
+
+    def _new_scratch(self, one_thread: bool) -> DuckDBScratch:
+        catalogue = f"scratch_{next(self._numbers)}"
+        cursor = (self._single() if one_thread else self._instance).cursor()
+        cursor.execute(f"ATTACH ':memory:' AS {catalogue}")
+        cursor.execute(f"USE {catalogue}")
+        return DuckDBScratch(cursor)
 
     def _single(self) -> duckdb.DuckDBPyConnection:
         """A second instance, since DuckDB sets threads for an instance and not for a statement."""
@@ -199,9 +206,9 @@ class DuckDBEngine:
 
     def write_rows(self, columns: Mapping[str, str], json_lines: Path, path: Path) -> int:
         """Read JSON lines with declared columns and write them as a part, in their order."""
-        declared = ", ".join(f"{literal(name)}: {literal(kind)}" for name, kind in columns.items())
+        types = ", ".join(f"{literal(name)}: {literal(kind)}" for name, kind in columns.items())
         scan = (
-            f"read_json({literal(escape_glob(str(json_lines)))}, format='newline_delimited', columns={{{declared}}},"
+            f"read_json({literal(escape_glob(str(json_lines)))}, format='newline_delimited', columns={{{types}}},"
             " maximum_object_size=67108864)"
         )
         return _copy(self._instance.cursor(), f"SELECT * FROM {scan}", path, 0, "", columns.values())
@@ -218,18 +225,26 @@ class DuckDBScratch:
 
     def __init__(self, cursor: duckdb.DuckDBPyConnection) -> None:
         self._cursor = cursor
-        self._schemas: set[str] = set()
+        self._bound: dict[str, Source] = {}
 
     def add(self, relation: str, source: Source) -> None:
-        """Bind a relation as a view."""
-        schema = relation.partition(".")[0]
+        """Bind a relation: as an empty table, or as a view; one that is bound to the same source stays."""
+        if self._bound.get(relation) == source:
+            return
+        name, bound = qualified(relation), self._bound.pop(relation, None)
+        statements = [f"CREATE SCHEMA IF NOT EXISTS {identifier(relation.partition('.')[0])}"]
+        if bound is not None:
+            statements = [f"DROP {'TABLE' if isinstance(bound, Empty) else 'VIEW'} {name}"]
+        statements.append(
+            f"CREATE TABLE {name} ({declared(source.columns)})"
+            if isinstance(source, Empty)
+            else f"CREATE VIEW {name} AS {source_sql(source)}"
+        )
         try:
-            if schema not in self._schemas:
-                self._cursor.execute(f"CREATE SCHEMA {identifier(schema)}")
-                self._schemas.add(schema)
-            self._cursor.execute(f"CREATE VIEW {qualified(relation)} AS {source_sql(source)}")
+            self._cursor.execute(";".join(statements))
         except duckdb.Error as error:
             raise _engine_error(error, "", 0) from error
+        self._bound[relation] = source
 
     def describe(self, sql: str) -> list[tuple[str, str]]:
         """Bind the SELECT and name its columns, without running it."""
