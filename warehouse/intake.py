@@ -5,6 +5,7 @@ The runner's side of raw files. Which formats there are, and what their files me
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,10 +17,11 @@ from warehouse import fingerprint
 from warehouse.digests import Digests
 from warehouse.engines.base import CsvFiles, Engine, EngineError, Parts, Source
 from warehouse.errors import DataError, WarehouseError
-from warehouse.formats.archive import is_archive, unpack
+from warehouse.formats.archive import is_archive, unpack, unpack_members
 from warehouse.formats.base import (
     PARTIAL,
     SKIPPED,
+    ArchiveFormat,
     CsvFormat,
     Format,
     Inventory,
@@ -101,7 +103,8 @@ class Intake:
         self._cache.mkdir(parents=True, exist_ok=True)
         folders = [unpack(root, self._cache / "unpacked") if is_archive(root) else root for root in roots]
         listed = scan(folders, formats, cluster=cluster, leave_out=[store.target, *leave_out], progress=progress)
-        hashed = Inventory(listed.roots, tuple(self._with_digests(listed.files)))
+        files = tuple(itertools.chain.from_iterable(self._with_members(file) for file in listed.files))
+        hashed = Inventory(listed.roots, tuple(self._with_digests(files)))
         settled = settle_duplicates(hashed)
         self.inventory = settled
         self.mend([file for file in settled.files if file.status == PARTIAL and self._is_csv(file)])
@@ -110,6 +113,25 @@ class Intake:
 
     def _is_csv(self, file: RawFile) -> bool:
         return file.format is not None and isinstance(self.formats[file.format], CsvFormat)
+
+    def _with_members(self, file: RawFile) -> list[RawFile]:
+        """The file itself and, where it is an archive, what its members were taken for."""
+        one = self.formats.get(file.format or "")
+        if not (isinstance(one, ArchiveFormat) and file.is_read):
+            return [file]
+        try:
+            members = unpack_members(
+                file.path, self._cache / "unpacked", max_bytes=one.max_bytes, max_members=one.max_members
+            )
+        except DataError as error:
+            return [file.but(status=SKIPPED, reason=error.message.removeprefix(f"{file.path}: "))]
+        found = [file]
+        for member in scan([members.folder], list(self.formats.values())).files:
+            below = f"{file.release_path}/{member.path.relative_to(members.folder).as_posix()}"
+            found.append(member if member.is_read else member.but(cluster=file.cluster, release_path=below))
+        for name, why in members.refused:
+            found.append(file.but(release_path=f"{file.release_path}/{name}", bytes=0, status=SKIPPED, reason=why))
+        return found
 
     def _with_digests(self, files: Iterable[RawFile]) -> Iterator[RawFile]:
         """Content hashes of the files that are read."""
@@ -261,8 +283,11 @@ class Intake:
         files = self.files_of(relation, partition)
         formats = self.formats_of(relation)
         if isinstance(formats[0], CsvFormat):
-            columns = formats[0].relations[0].columns
-            return CsvFiles(columns, tuple(file.read_path for file in sorted(files, key=_in_order)))
+            known = formats[0].relations[0]
+            ordered = sorted(files, key=_in_order)
+            headers = {file.read_path: file.header for file in ordered if file.header is not None}
+            paths = tuple(file.read_path for file in ordered)
+            return CsvFiles(known.columns, paths, quote=known.quote, headers=headers)
         parts = self.table_parts(relation, partition, engine)
         return Parts(_table_columns(formats[0], relation), tuple(part.path for part in parts))
 

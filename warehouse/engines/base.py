@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -74,6 +74,8 @@ class CsvFiles:
     quote: str = ""
     filename: bool = True
     """Whether the relation gains `filename`, the path that a row was read from."""
+    headers: Mapping[Path, tuple[str, ...]] = field(default_factory=dict)
+    """The columns of those files that have others, or in another order: they are found by name."""
 
 
 @dataclass(frozen=True)

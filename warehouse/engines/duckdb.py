@@ -76,7 +76,7 @@ def source_sql(source: Source, *, globs: bool = False) -> str:
     if isinstance(source, Select):
         return f"SELECT {casts(source.columns)} FROM ({source.sql}\n)"
     if isinstance(source, CsvFiles) and source.paths:
-        return f"SELECT * FROM {csv_scan(source, globs=globs)}"
+        return " UNION ALL ".join(_csv_select(source, header, paths, globs) for header, paths in _by_header(source))
     if isinstance(source, Parts) and source.paths:
         names = ", ".join(identifier(column.name) for column in source.columns)
         paths = literal([str(path) for path in source.paths])
@@ -102,13 +102,32 @@ def declared(columns: Iterable[Column]) -> str:
     return ", ".join(f"{identifier(column.name)} {column.type}" for column in columns)
 
 
-def csv_scan(source: CsvFiles, *, globs: bool = False) -> str:
+def _by_header(source: CsvFiles) -> Iterator[tuple[tuple[str, ...] | None, list[Path]]]:
+    """Neighbouring files whose columns stand alike, in the order of the paths."""
+    for header, paths in itertools.groupby(source.paths, source.headers.get):
+        yield header, list(paths)
+
+
+def _csv_select(source: CsvFiles, header: tuple[str, ...] | None, paths: Sequence[Path], globs: bool) -> str:
+    """The declared columns of these files; of a header of its own they are found by name."""
+    if header is None:
+        return f"SELECT * FROM {csv_scan(source.columns, paths, source, globs=globs)}"
+    stand = {name: source.columns.get(name, "VARCHAR") for name in header}
+    picked = [
+        identifier(name) if name in stand else f"CAST(NULL AS {kind}) AS {identifier(name)}"
+        for name, kind in source.columns.items()
+    ]
+    picked += ["filename"] if source.filename else []
+    return f"SELECT {', '.join(picked)} FROM {csv_scan(stand, paths, source, globs=globs)}"
+
+
+def csv_scan(columns: Mapping[str, str], paths: Sequence[Path], source: CsvFiles, *, globs: bool = False) -> str:
     """A read_csv call with declared columns; nothing is sniffed, and a bad row is an error."""
-    paths = patterns(source.paths) if globs else [escape_glob(str(path)) for path in source.paths]
-    columns = ", ".join(f"{literal(name)}: {literal(kind)}" for name, kind in source.columns.items())
+    listed = patterns(paths) if globs else [escape_glob(str(path)) for path in paths]
+    struct = ", ".join(f"{literal(name)}: {literal(kind)}" for name, kind in columns.items())
     return (
-        f"read_csv({literal(paths)}, auto_detect=false, header=true, delim=',', "
-        f"quote={literal(source.quote)}, escape={literal(source.quote)}, columns={{{columns}}}, "
+        f"read_csv({literal(listed)}, auto_detect=false, header=true, delim=',', "
+        f"quote={literal(source.quote)}, escape={literal(source.quote)}, columns={{{struct}}}, "
         f"filename={literal(source.filename)}, hive_partitioning=false)"
     )
 

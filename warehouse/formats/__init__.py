@@ -7,11 +7,18 @@ from warehouse.formats.base import Format
 
 def known_formats() -> tuple[Format, ...]:
     """All formats; imported when asked for, since a build with nothing to do needs none."""
+    from warehouse.formats.acme import jobs as acme
     from warehouse.formats.acme.pickles import PUBLISHED
+    from warehouse.formats.itp import jobs as itp
+    from warehouse.formats.itp.archives import ARCHIVE
     from warehouse.formats.zhejiang import hour_tables
     from warehouse.formats.zhejiang.pod_starts import POD_STARTS
     from warehouse.formats.zhejiang.port_counters import PORT_COUNTERS
     from warehouse.formats.zhejiang.task_log import TASK_LOG
     from warehouse.formats.zhejiang.workbook import WORKBOOK
 
-    return (PORT_COUNTERS, *hour_tables.FORMATS, WORKBOOK, POD_STARTS, TASK_LOG, PUBLISHED)
+    return (
+        *(PORT_COUNTERS, *hour_tables.FORMATS, WORKBOOK, POD_STARTS, TASK_LOG),
+        *(*acme.FORMATS, PUBLISHED),
+        *(*itp.FORMATS, ARCHIVE),
+    )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import json
 import lzma
 import shutil
 import stat
@@ -91,13 +92,53 @@ def unpack(archive: Path, into: Path, *, max_bytes: int = MAX_BYTES, max_members
     return done
 
 
-def _unpack(stream: IO[bytes], suffix: str, done: Path, guard: _Guard) -> None:
+class Members(NamedTuple):
+    """What came out of an archive that lies among other files."""
+
+    folder: Path
+    refused: list[tuple[str, str]]
+    """(name, why) of each member that must not be unpacked."""
+
+
+def unpack_members(archive: Path, into: Path, *, max_bytes: int, max_members: int) -> Members:
+    """Unpack the members that may be unpacked, once for the same content, and say which may not.
+
+    Raises
+    ------
+    DataError
+        When the archive is damaged or too large; nothing of it is kept then.
+    """
+    suffix = _suffix(archive) or ".tar"
+    try:
+        with archive.open("rb") as stream:
+            folder = into / _digest(stream)
+            done, noted = folder / "members", folder / "refused.json"
+            if not done.is_dir():
+                stream.seek(0)
+                refused: list[tuple[str, str]] = []
+                _unpack(stream, suffix, done, _Guard(archive, max_bytes, max_members), refused)
+                noted.write_text(json.dumps(refused), encoding="utf-8")
+            found = json.loads(noted.read_text(encoding="utf-8")) if noted.is_file() else []
+    except OSError as error:
+        raise DataError(f"{archive}: cannot be unpacked: {error.strerror or error}") from error
+    return Members(done, [(str(name), str(why)) for name, why in found])
+
+
+def _unpack(
+    stream: IO[bytes], suffix: str, done: Path, guard: _Guard, refused: list[tuple[str, str]] | None = None
+) -> None:
     aside = done.parent.with_name(f".{done.parent.name}-{uuid.uuid4().hex}")
     aside.mkdir(parents=True)
     try:
         members = _zip_members(stream, guard) if suffix == ".zip" else _tar_members(stream, suffix, guard)
         for member in members:
-            target = aside / guard.admit(member)
+            try:
+                target = aside / guard.admit(member)
+            except _MemberError as error:
+                if refused is None:
+                    raise
+                refused.append((member.name.encode(errors="backslashreplace").decode()[:200], error.why))
+                continue
             if member.is_folder:
                 target.mkdir(parents=True, exist_ok=True)
                 continue
@@ -112,6 +153,12 @@ def _unpack(stream: IO[bytes], suffix: str, done: Path, guard: _Guard) -> None:
                 raise
     finally:
         shutil.rmtree(aside, ignore_errors=True)
+
+
+class _MemberError(DataError):
+    """One member must not be unpacked; the others may be."""
+
+    why = ""
 
 
 class _Guard:
@@ -129,6 +176,13 @@ class _Guard:
         member = f" member {name[:200]!r}:" if name is not None else ""
         return DataError(f"{self._archive}:{member} {why}", hint="nothing of it was unpacked")
 
+    def member(self, why: str, name: str) -> _MemberError:
+        """Make the error that one member is worth."""
+        error = self.refusal(why, name)
+        found = _MemberError(error.message, hint=error.hint)
+        found.why = why
+        return found
+
     @contextmanager
     def reading(self, name: str | None = None) -> Iterator[None]:
         """Turn whatever a damaged archive raises into the error that names it."""
@@ -145,18 +199,18 @@ class _Guard:
         parts = [part for part in name.split("/") if part not in ("", ".")]
         path = PurePosixPath(*parts)
         if member.refusal:
-            raise self.refusal(member.refusal, name)
+            raise self.member(member.refusal, name)
         if name.startswith("/") or ".." in parts or "\\" in name:
-            raise self.refusal("its name leads out of the archive's own folder", name)
+            raise self.member("its name leads out of the archive's own folder", name)
         if name != name.encode(errors="replace").decode():
-            raise self.refusal("its name is not UTF-8", name)
+            raise self.member("its name is not UTF-8", name)
         above = set(path.parents)
         if member.is_folder:
             above.add(path)
         elif path in self._files or path in self._folders:
-            raise self.refusal("its name is there twice", name)
+            raise self.member("its name is there twice", name)
         if not self._files.isdisjoint(above):
-            raise self.refusal("its folder is also a file", name)
+            raise self.member("its folder is also a file", name)
         self._folders |= above
         self._members += 1
         if self._members > self.max_members:

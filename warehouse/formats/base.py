@@ -4,10 +4,11 @@ A format is one module with one object. It knows how its files are named, what t
 relation of schema `raw` they join, and how a damaged file is mended. It knows nothing of models,
 engines or targets.
 
-Two kinds:
+Three kinds:
 
 - `CsvFormat`: the engine reads the files itself, with declared columns;
-- `TableFormat`: Python reads them (workbooks, logs, pickles) and hands over rows.
+- `TableFormat`: Python reads them (workbooks, logs, pickles) and hands over rows;
+- `ArchiveFormat`: their members are files of the other kinds.
 """
 
 from __future__ import annotations
@@ -53,6 +54,8 @@ class RawFile:
     """Why it is not simply read: one clause, with the line where there is one."""
     digest: str | None = None
     """xxh3-128 of the content, hexadecimal; set while building."""
+    header: tuple[str, ...] | None = None
+    """Its columns in their order, where a format finds columns by name and these are not just the declared ones."""
     clean_path: Path | None = None
     """The mended copy that is read instead, for a `partial` file."""
 
@@ -94,6 +97,10 @@ class RawRelation:
     columns: Mapping[str, str]
     """Published column name -> DuckDB type, in file order. Every relation also has `filename` VARCHAR, last:
     for CSV files the path that was read (`raw.files.read_path`), for rows that Python read the release path."""
+    quote: str = ""
+    """The character that fields of its CSV files may be quoted with."""
+    limited: bool = False
+    """Whether a file stops the build when a larger share of its lines than `--max-rejected` cannot be read."""
 
 
 class Format(Protocol):
@@ -120,7 +127,10 @@ class Format(Protocol):
 
 @runtime_checkable
 class CsvFormat(Format, Protocol):
-    """Files that the engine reads: one relation, declared columns, comma separated, header line."""
+    """Files that the engine reads: one relation, declared columns, comma separated, header line.
+
+    A file may set its `header`: then columns are found by name, and those that it lacks are NULL.
+    """
 
     def mend(self, file: RawFile, clean: Path) -> Iterator[Rejected]:
         """Write the file's good lines to `clean` (plain text, same header), yield the others."""
@@ -143,6 +153,15 @@ class TableFormat(Format, Protocol):
             When the file as a whole cannot be used; the sentence names it.
         """
         ...
+
+
+@runtime_checkable
+class ArchiveFormat(Format, Protocol):
+    """Archives that lie among other files: their members are read as if they lay there; no relation of its own."""
+
+    max_bytes: int
+    max_members: int
+    """What the members may add up to."""
 
 
 @dataclass

@@ -1,0 +1,63 @@
+/* ---
+about: How many of a cluster's GPU jobs, and how much of its GPU time, are jobs of so many GPUs, and of so many at most.
+grain: [trace, cluster, num_gpus]
+columns:
+  trace: VARCHAR acme, itp, helios, philly or pai
+  cluster: VARCHAR the cluster
+  num_gpus: DOUBLE [1] GPUs of a job
+  jobs: BIGINT [1] jobs of this size
+  gpu_seconds: DOUBLE [s] their GPUs x (end - start)
+  published_gpu_seconds: DOUBLE [s] their GPU time as published
+  job_share: DOUBLE [1] of the cluster's GPU jobs
+  gpu_time_share: DOUBLE [1] of its gpu_seconds
+  published_gpu_time_share: DOUBLE [1] of its published_gpu_seconds
+  job_share_up_to: DOUBLE [1] of the cluster's GPU jobs, this size and all smaller ones
+  gpu_time_share_up_to: DOUBLE [1] of its gpu_seconds, likewise
+  published_gpu_time_share_up_to: DOUBLE [1] of its published_gpu_seconds, likewise
+checks:
+  - num_gpus > 0
+  - job_share_up_to between job_share and 1
+sources: docs/metrics/jobs.md
+--- */
+WITH sizes AS (
+    SELECT
+        trace,
+        cluster,
+        num_gpus,
+        count(*) AS jobs,
+        coalesce(sum(gpu_seconds), 0) AS gpu_seconds,
+        coalesce(sum(published_gpu_seconds), 0) AS published_gpu_seconds
+    FROM staging.job_sizes
+    WHERE kind = 'gpu'
+    GROUP BY trace, cluster, num_gpus
+),
+
+summed AS (
+    SELECT
+        *,
+        sum(jobs) OVER whole AS all_jobs,
+        nullif(sum(gpu_seconds) OVER whole, 0)::DOUBLE AS all_gpu_seconds,
+        nullif(sum(published_gpu_seconds) OVER whole, 0)::DOUBLE AS all_published_gpu_seconds,
+        sum(jobs) OVER up_to AS jobs_up_to,
+        (sum(gpu_seconds) OVER up_to)::DOUBLE AS gpu_seconds_up_to,
+        (sum(published_gpu_seconds) OVER up_to)::DOUBLE AS published_gpu_seconds_up_to
+    FROM sizes
+    WINDOW
+        whole AS (PARTITION BY trace, cluster),
+        up_to AS (PARTITION BY trace, cluster ORDER BY num_gpus ROWS UNBOUNDED PRECEDING)
+)
+
+SELECT
+    trace,
+    cluster,
+    num_gpus,
+    jobs,
+    gpu_seconds::DOUBLE AS gpu_seconds,
+    published_gpu_seconds::DOUBLE AS published_gpu_seconds,
+    jobs / all_jobs AS job_share,
+    gpu_seconds::DOUBLE / all_gpu_seconds AS gpu_time_share,
+    published_gpu_seconds::DOUBLE / all_published_gpu_seconds AS published_gpu_time_share,
+    jobs_up_to / all_jobs AS job_share_up_to,
+    gpu_seconds_up_to / all_gpu_seconds AS gpu_time_share_up_to,
+    published_gpu_seconds_up_to / all_published_gpu_seconds AS published_gpu_time_share_up_to
+FROM summed

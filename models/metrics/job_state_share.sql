@@ -1,0 +1,47 @@
+/* ---
+about: How a cluster's jobs ended: how many, and how much GPU time, by each end; GPU jobs, and jobs on CPUs alone.
+grain: [trace, cluster, kind, state]
+columns:
+  trace: VARCHAR acme, helios, philly or pai; ITP has no states
+  cluster: VARCHAR the cluster
+  kind: VARCHAR gpu or cpu
+  state: VARCHAR COMPLETED, CANCELLED, FAILED and so on; `none` where it is blank
+  jobs: BIGINT [1] jobs
+  gpu_seconds: DOUBLE [s] their GPUs x (end - start)
+  published_gpu_seconds: DOUBLE [s] their GPU time as published
+  job_share: DOUBLE [1] of the cluster's jobs of this kind
+  gpu_time_share: DOUBLE [1] of its gpu_seconds
+  published_gpu_time_share: DOUBLE [1] of its published_gpu_seconds
+checks:
+  - kind in ('gpu', 'cpu')
+  - job_share between 0 and 1
+sources: docs/metrics/jobs.md
+--- */
+WITH grouped AS (
+    SELECT
+        trace,
+        cluster,
+        kind,
+        coalesce(state, 'none') AS state,
+        count(*) AS jobs,
+        coalesce(sum(gpu_seconds), 0) AS gpu_seconds,
+        coalesce(sum(published_gpu_seconds), 0) AS published_gpu_seconds
+    FROM staging.job_sizes
+    WHERE trace <> 'itp'
+    GROUP BY trace, cluster, kind, coalesce(state, 'none')
+)
+
+SELECT
+    trace,
+    cluster,
+    kind,
+    state,
+    jobs,
+    gpu_seconds::DOUBLE AS gpu_seconds,
+    published_gpu_seconds::DOUBLE AS published_gpu_seconds,
+    jobs / (sum(jobs) OVER whole) AS job_share,
+    gpu_seconds::DOUBLE / nullif(sum(gpu_seconds) OVER whole, 0)::DOUBLE AS gpu_time_share,
+    published_gpu_seconds::DOUBLE
+    / nullif(sum(published_gpu_seconds) OVER whole, 0)::DOUBLE AS published_gpu_time_share
+FROM grouped
+WINDOW whole AS (PARTITION BY trace, cluster, kind)

@@ -1,0 +1,47 @@
+/* ---
+about: How many jobs a cluster ran, how long, how large and after what wait; of GPU jobs and of jobs on CPUs alone.
+grain: [trace, cluster, kind]
+columns:
+  trace: VARCHAR acme, itp, helios, philly or pai
+  cluster: VARCHAR the cluster
+  kind: VARCHAR gpu or cpu
+  jobs: BIGINT [1] jobs
+  running_jobs: BIGINT [1] of them, jobs without an end; of earlier traces 0, since theirs is not read
+  gpu_seconds: DOUBLE [s] sum of GPUs x (end - start)
+  published_gpu_seconds: DOUBLE [s] sum of the GPU time as published; GPUs x duration where it is not
+  mean_run_seconds: DOUBLE [s] mean of end - start
+  median_run_seconds: DOUBLE [s] its median
+  max_run_seconds: DOUBLE [s] its largest
+  mean_duration_seconds: DOUBLE [s] mean of the duration as published
+  median_duration_seconds: DOUBLE [s] its median
+  max_duration_seconds: DOUBLE [s] its largest
+  mean_queue_seconds: DOUBLE [s] mean of the queue as published
+  median_queue_seconds: DOUBLE [s] its median
+  mean_gpus: DOUBLE [1] mean GPUs of a job
+  median_gpus: DOUBLE [1] their median
+  max_gpus: DOUBLE [1] the largest job
+checks:
+  - kind in ('gpu', 'cpu')
+sources: docs/metrics/jobs.md
+--- */
+SELECT
+    trace,
+    cluster,
+    kind,
+    count(*) AS jobs,
+    count(*) FILTER (WHERE trace IN ('acme', 'itp') AND run_seconds IS NULL) AS running_jobs,
+    sum(gpu_seconds)::DOUBLE AS gpu_seconds,
+    sum(published_gpu_seconds)::DOUBLE AS published_gpu_seconds,
+    sum(run_seconds::DECIMAL(18, 3))::DOUBLE / count(run_seconds) AS mean_run_seconds,
+    median(run_seconds) AS median_run_seconds,
+    max(run_seconds) AS max_run_seconds,
+    sum(duration_seconds::DECIMAL(18, 3))::DOUBLE / count(duration_seconds) AS mean_duration_seconds,
+    median(duration_seconds) AS median_duration_seconds,
+    max(duration_seconds) AS max_duration_seconds,
+    sum(queue_seconds::DECIMAL(18, 3))::DOUBLE / count(queue_seconds) AS mean_queue_seconds,
+    median(queue_seconds) AS median_queue_seconds,
+    sum(num_gpus::DECIMAL(18, 3))::DOUBLE / count(num_gpus) AS mean_gpus,
+    median(num_gpus) AS median_gpus,
+    max(num_gpus) AS max_gpus
+FROM staging.job_sizes
+GROUP BY trace, cluster, kind

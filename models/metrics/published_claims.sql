@@ -1,0 +1,90 @@
+/* ---
+about: What was published about the traces, each figure beside ours from the files at hand, and whether they agree.
+grain: [claim]
+columns:
+  claim: VARCHAR name of the claim
+  source: VARCHAR where it was published
+  place: VARCHAR where in it
+  quantity: VARCHAR what it says
+  published_value: DOUBLE the figure; days since 1970 for a date
+  published_text: VARCHAR the figure as written
+  unit: VARCHAR its unit
+  tolerance: DOUBLE how far ours may lie from it and be the same
+  relation: VARCHAR equal, or what a bound says ours is: at_most, at_least, below, above
+  evidence: VARCHAR read in the source, drawn (measured on a figure's lines), or quoted (seen only as others quote it)
+  computed: VARCHAR the quantity of claim_quantities that it is held against
+  our_value: DOUBLE the same quantity from the files at hand; NULL where they do not give it
+  difference: DOUBLE our_value - published_value
+  verdict: VARCHAR reproduced, differs, contradicted (ours differs, and so does another published figure), or no_data
+  remark: VARCHAR what else speaks for or against it
+checks:
+  - verdict in ('reproduced', 'differs', 'contradicted', 'no_data')
+  - relation in ('equal', 'at_most', 'at_least', 'below', 'above')
+  - evidence in ('read', 'drawn', 'quoted')
+  - verdict <> 'no_data' or our_value is null
+sources: docs/metrics/claims.md
+--- */
+WITH held AS (
+    SELECT
+        c.*,
+        q.value AS our_value,
+        q.value - c.published_value AS difference
+    FROM reference.claims AS c
+    LEFT JOIN metrics.claim_quantities AS q ON q.quantity = c.computed
+),
+
+agreed AS (                    -- the hair is for the last bits of a quotient
+    SELECT
+        *,
+        CASE relation
+            WHEN 'equal' THEN abs(difference) <= tolerance + 1e-9
+            WHEN 'at_most' THEN difference <= 1e-9
+            WHEN 'at_least' THEN difference >= -1e-9
+            WHEN 'below' THEN difference < 0
+            WHEN 'above' THEN difference > 0
+        END AS agrees
+    FROM held
+),
+
+others AS (                    -- another figure for the same quantity, further off than both are exact
+    SELECT
+        a.claim,
+        string_agg(concat(b.published_text, ' in ', b.claim), ', ' ORDER BY b.claim) AS figures
+    FROM reference.claims AS a
+    JOIN reference.claims AS b
+        ON
+            b.computed = a.computed AND a.relation = 'equal' AND b.relation = 'equal'
+            AND abs(a.published_value - b.published_value) > a.tolerance + b.tolerance + 1e-9
+    GROUP BY a.claim
+)
+
+SELECT
+    a.claim,
+    a.source,
+    a.place,
+    a.quantity,
+    a.published_value,
+    a.published_text,
+    a.unit,
+    a.tolerance,
+    a.relation,
+    a.evidence,
+    a.computed,
+    a.our_value,
+    a.difference,
+    CASE
+        WHEN a.our_value IS NULL THEN 'no_data'
+        WHEN a.agrees THEN 'reproduced'
+        WHEN o.figures IS NOT NULL THEN 'contradicted'
+        ELSE 'differs'
+    END AS verdict,
+    nullif(
+        concat_ws(
+            '; ',
+            CASE WHEN a.evidence = 'quoted' THEN 'seen only as quoted by others' END,
+            CASE WHEN o.figures IS NOT NULL THEN concat('other figures: ', o.figures) END
+        ),
+        ''
+    ) AS remark
+FROM agreed AS a
+LEFT JOIN others AS o ON o.claim = a.claim

@@ -1,0 +1,80 @@
+/* ---
+about: Jobs of Seren and Kalos, typed; times in UTC by the offset that each is written with. What the trace itself says of durations stands in published_ columns.
+grain: [cluster, job_id]
+columns:
+  cluster: VARCHAR seren or kalos
+  job_id: VARCHAR the job, as its scheduler names it
+  user_id: VARCHAR who submitted it
+  num_nodes: BIGINT [1] nodes
+  num_gpus: BIGINT [1] GPUs; 0 of a job on CPUs alone
+  num_cpus: BIGINT [1] CPUs
+  job_type: VARCHAR Eval, Pretrain, SFT, MLLM, Debug, Other, CPU as published
+  state: VARCHAR how it ended, by the reviewed table job_states; as written where that does not know it
+  state_raw: VARCHAR how it ended, as written
+  outcome: VARCHAR completed, cancelled or failed; NULL for other ends and none
+  submit_utc: TIMESTAMP when it was submitted
+  start_utc: TIMESTAMP when it started
+  end_utc: TIMESTAMP when it ended; NULL while it runs
+  fail_utc: TIMESTAMP when it failed (Kalos)
+  stop_utc: TIMESTAMP when it was stopped (Kalos)
+  published_duration_seconds: DOUBLE [s] duration as published: end - start in Seren, end - submit in Kalos
+  published_queue_seconds: DOUBLE [s] queue as published
+  published_gpu_seconds: DOUBLE [s] gpu_time as published, GPUs x duration
+  pod_memory_gb: DOUBLE [GB] memory of a pod (Kalos)
+  pod_shared_memory_gb: DOUBLE [GB] shared memory of a pod (Kalos)
+checks:
+  - regexp_matches(job_id, '^[A-Za-z0-9][A-Za-z0-9._:-]{0,99}$')
+  - not null(submit_utc)
+  - end_utc >= start_utc or start_utc is null or end_utc is null
+  - coalesce(least(num_nodes, num_gpus, num_cpus, published_duration_seconds, published_queue_seconds, published_gpu_seconds, pod_memory_gb, pod_shared_memory_gb), 0) >= 0
+  - coalesce(greatest(num_nodes, num_gpus, num_cpus, published_duration_seconds, published_queue_seconds, pod_memory_gb, pod_shared_memory_gb), 0) < 1e12
+  - none: SELECT w FROM (SELECT user_id AS w FROM this UNION SELECT job_type FROM this UNION SELECT state_raw FROM this) WHERE NOT regexp_matches(w, '^[A-Za-z0-9][A-Za-z0-9 ._:-]{0,99}$')
+sources: docs/formats/acme_jobs.md
+--- */
+WITH typed AS (
+    SELECT
+        f.cluster,
+        r.job_id,
+        r.user AS user_id,
+        {{ count_of('r.node_num') }} AS num_nodes,
+        {{ count_of('r.gpu_num') }} AS num_gpus,
+        {{ count_of('r.cpu_num') }} AS num_cpus,
+        r.type AS job_type,
+        r.state AS state_raw,
+        {{ utc_of('r.submit_time') }} AS submit_utc,
+        {{ utc_of('r.start_time') }} AS start_utc,
+        {{ utc_of('r.end_time') }} AS end_utc,
+        {{ utc_of('r.fail_time') }} AS fail_utc,
+        {{ utc_of('r.stop_time') }} AS stop_utc,
+        r.duration AS published_duration_seconds,
+        r.queue AS published_queue_seconds,
+        r.gpu_time AS published_gpu_seconds,
+        r.mem_per_pod_gb AS pod_memory_gb,
+        r.shared_mem_per_pod AS pod_shared_memory_gb
+    FROM raw.acme_jobs AS r
+    JOIN raw.files AS f ON f.read_path = r.filename
+)
+
+SELECT
+    t.cluster,
+    t.job_id,
+    t.user_id,
+    t.num_nodes,
+    t.num_gpus,
+    t.num_cpus,
+    t.job_type,
+    coalesce(s.state, t.state_raw) AS state,
+    t.state_raw,
+    s.outcome,
+    t.submit_utc,
+    t.start_utc,
+    t.end_utc,
+    t.fail_utc,
+    t.stop_utc,
+    t.published_duration_seconds,
+    t.published_queue_seconds,
+    t.published_gpu_seconds,
+    t.pod_memory_gb,
+    t.pod_shared_memory_gb
+FROM typed AS t
+LEFT JOIN reference.job_states AS s ON s.trace = 'acme' AND s.state_raw = upper(t.state_raw)

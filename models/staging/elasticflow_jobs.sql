@@ -1,0 +1,33 @@
+/* ---
+about: ITP jobs as ElasticFlow's simulator takes them. Model, batch size, iterations and deadline are made up.
+grain: [cluster, job_id]
+columns:
+  cluster: VARCHAR cluster01 to cluster10
+  job_id: VARCHAR the job, as in itp_jobs
+  submission_seconds: BIGINT [s] when it was submitted, counted from 2021-03-04
+  duration_seconds: BIGINT [s] how long it ran
+  num_gpus: BIGINT [1] GPUs
+  model_name: VARCHAR what it is made to train
+  batch_size: BIGINT [1] with this batch size
+  iterations: BIGINT [1] for so many iterations
+  deadline_seconds: BIGINT [s] and until then, counted from 2021-03-04
+checks:
+  - least(submission_seconds, duration_seconds, num_gpus, batch_size, iterations, deadline_seconds) >= 0
+  - not null(submission_seconds, duration_seconds, num_gpus, batch_size, iterations, deadline_seconds)
+  - regexp_matches(job_id, '^[A-Za-z0-9][A-Za-z0-9._:-]{0,99}$')
+  - regexp_matches(model_name, '^[A-Za-z][A-Za-z0-9 ._-]{0,49}$')
+  - unique(job_id)
+sources: docs/formats/itp.md
+--- */
+SELECT
+    f.cluster,
+    r.job_id,
+    r.submission_time AS submission_seconds,
+    r.duration AS duration_seconds,
+    r.num_gpu AS num_gpus,
+    r.model_name,
+    r.batch_size,
+    r.num_iteration AS iterations,
+    r.deadline AS deadline_seconds
+FROM raw.itp_elasticflow_jobs AS r
+JOIN raw.files AS f ON f.read_path = r.filename

@@ -1,0 +1,51 @@
+/* ---
+about: What the tables of shares and distributions count: every job of all traces, those of earlier traces too, with its kind and its GPU time.
+materialize: view
+grain: [trace, cluster, job]
+columns:
+  trace: VARCHAR acme, itp, helios, philly or pai
+  cluster: VARCHAR the cluster; of earlier traces their name
+  job: VARCHAR the job
+  kind: VARCHAR gpu, or cpu where it asked for none
+  num_gpus: DOUBLE [1] GPUs; PAI asks for hundredths of one
+  job_type: VARCHAR what it was for
+  state: VARCHAR how it ended
+  outcome: VARCHAR completed, cancelled or failed; NULL for other ends and none
+  run_seconds: DOUBLE [s] end - start; of ITP the duration
+  duration_seconds: DOUBLE [s] duration as published
+  queue_seconds: DOUBLE [s] queue as published
+  gpu_seconds: "DECIMAL(18, 3) [s] GPUs x run_seconds"
+  published_gpu_seconds: "DECIMAL(18, 3) [s] GPU time as published; GPUs x duration where it is not"
+sources: docs/metrics/jobs.md
+--- */
+SELECT
+    trace,
+    cluster,
+    job_id AS job,
+    CASE WHEN num_gpus > 0 THEN 'gpu' ELSE 'cpu' END AS kind,
+    num_gpus,
+    job_type,
+    state,
+    outcome,
+    run_seconds,
+    published_duration_seconds AS duration_seconds,
+    published_queue_seconds AS queue_seconds,
+    gpu_seconds,
+    published_gpu_seconds
+FROM metrics.jobs
+UNION ALL
+SELECT
+    split_part(cluster, '_', 1) AS trace,
+    cluster,
+    CAST(job AS VARCHAR) AS job,
+    CASE WHEN num_gpus > 0 THEN 'gpu' ELSE 'cpu' END AS kind,
+    num_gpus,
+    NULL AS job_type,
+    state,
+    outcome,
+    NULL AS run_seconds,
+    published_duration_seconds AS duration_seconds,
+    published_queue_seconds AS queue_seconds,
+    NULL AS gpu_seconds,
+    CAST(num_gpus AS DECIMAL(18, 2)) * CAST(published_duration_seconds AS DECIMAL(16, 3)) AS published_gpu_seconds
+FROM staging.previous_jobs

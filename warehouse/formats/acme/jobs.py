@@ -1,0 +1,133 @@
+"""Acme jobs: `trace_seren.csv`, `trace_kalos.csv`, the jobs of earlier traces, and `cluster_summary.csv`.
+
+Docs: docs/formats/acme_jobs.md. Kalos has four columns in the middle that Seren lacks, so columns are found by
+name. Seren writes its times at +08:00, Kalos at +00:00: the offset in the text counts, never a file's custom.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from warehouse.formats.base import RawFile
+from warehouse.formats.named_csv import NAME, NUMBER, TEXT, TIME, WHOLE, WORD, NamedCsv, parse_time, signed
+
+JOBS = {
+    "job_id": NAME.needed(),
+    "user": NAME,
+    "node_num": WHOLE,
+    "gpu_num": WHOLE,
+    "cpu_num": WHOLE,
+    "mem_per_pod_GB": NUMBER,
+    "shared_mem_per_pod": NUMBER,
+    "type": WORD,
+    "state": WORD,
+    "submit_time": TIME.needed(),
+    "start_time": TIME,
+    "end_time": TIME,
+    "fail_time": TIME,
+    "stop_time": TIME,
+    "duration": NUMBER,
+    "queue": NUMBER,
+    "gpu_time": NUMBER,
+}
+"""Kalos's columns."""
+KALOS_ONLY = frozenset({"mem_per_pod_GB", "shared_mem_per_pod", "fail_time", "stop_time"})
+PREVIOUS = {
+    "job_id": TEXT,
+    "user": TEXT,
+    "vc": TEXT,
+    "node_num": signed(NUMBER),
+    "gpu_num": signed(NUMBER),
+    "cpu_num": signed(NUMBER),
+    "plan_gpu": signed(NUMBER),
+    "plan_cpu": signed(NUMBER),
+    "state": TEXT,
+    "status": TEXT,
+    "submit_time": TEXT,
+    "start_time": TEXT,
+    "end_time": TEXT,
+    "duration": signed(NUMBER),
+    "queue": signed(NUMBER),
+    "wait_time": signed(NUMBER),
+}
+_COUNTS = "job_num cpu_job_num gpu_job_num"
+_GPU = """
+    avg_run_time_gpu avg_que_time_gpu avg_gpu_num med_run_time_gpu med_que_time_gpu med_gpu_num max_run_time_gpu max_gpu
+    complete_rate_gpu cancel_rate_gpu fail_rate_gpu complete_gpu_time cancel_gpu_time fail_gpu_time
+    complete_rate_gpu_time cancel_rate_gpu_time fail_rate_gpu_time
+"""
+_CPU = """
+    avg_run_time_cpu avg_que_time_cpu med_run_time_cpu med_que_time_cpu complete_rate_cpu cancel_rate_cpu fail_rate_cpu
+"""
+SUMMARY = {"id": NAME.needed()} | dict.fromkeys(f"{_COUNTS} {_GPU} {_CPU}".split(), NUMBER)
+
+_TRACE = re.compile(r"(?:trace_)?(seren|kalos)[^/]*\.csv(?:\.gz|\.zst)?", re.IGNORECASE)
+_EARLIER = re.compile(r"(helios|philly|pai)_(trace[^/.]*)\.csv(?:\.gz|\.zst)?", re.IGNORECASE)
+_SUMMARY = re.compile(r"cluster_summary\.csv", re.IGNORECASE)
+
+
+@dataclass
+class AcmeJobs(NamedCsv):
+    """The format `acme.jobs`."""
+
+    def placed(self, file: RawFile, header: Sequence[str]) -> RawFile:
+        """Tell the cluster by name and header, which must agree."""
+        found = _TRACE.fullmatch(file.path.name)
+        cluster = found[1].lower() if found else ""
+        here = sorted(KALOS_ONLY & set(header))
+        if cluster == "seren" and here:
+            raise ValueError(f"named after Seren, but with columns of Kalos: {', '.join(here)}")
+        if cluster == "kalos" and len(here) < len(KALOS_ONLY):
+            raise ValueError(f"named after Kalos, but without its {', '.join(sorted(KALOS_ONLY - set(here)))}")
+        return file.but(cluster=cluster, release_path=f"acme/job_trace/trace_{cluster}.csv")
+
+    def misfit(self, row: Mapping[str, str]) -> str | None:
+        """Refuse a moment that no calendar has, and an end before the start."""
+        times = {name: parse_time(row[name]) for name, cell in self.cells.items() if cell is TIME and row.get(name)}
+        for name, time in {**times, "submit_time": parse_time(row["submit_time"])}.items():
+            if time is None:
+                return f"{name} is not a time that exists: {row[name]!r}"
+        start, end = times.get("start_time"), times.get("end_time")
+        return f"end_time {end} is before start_time {start}" if start and end and end < start else None
+
+
+@dataclass
+class PreviousJobs(NamedCsv):
+    """The format `acme.previous_jobs`: nobody here has seen these files, so nothing but a few names is asked for."""
+
+    def placed(self, file: RawFile, header: Sequence[str]) -> RawFile:
+        """Name the cluster by the file's name; a second Philly file stays apart."""
+        for names in (("gpu_num", "plan_gpu"), ("state", "status"), ("duration",)):
+            if not set(names) & set(header):
+                raise ValueError(f"the columns differ from the published ones: without {' or '.join(names)}")
+        found = _EARLIER.fullmatch(file.path.name)
+        assert found is not None
+        cluster = f"{found[1]}{found[2][len('trace') :]}".lower()
+        return file.but(cluster=cluster, release_path=f"acme/job_trace/trace_previous_work/{file.path.name.lower()}")
+
+
+@dataclass
+class ClusterSummary(NamedCsv):
+    """The format `acme.cluster_summary`."""
+
+    def placed(self, file: RawFile, header: Sequence[str]) -> RawFile:
+        """Give it its place: it is of five clusters."""
+        return file.but(cluster="acme", release_path="acme/cluster_summary.csv")
+
+
+FORMATS = (
+    AcmeJobs(
+        "acme.jobs", "acme_jobs", "Jobs of Seren and Kalos as published; four columns are of Kalos alone.", JOBS,
+        optional=KALOS_ONLY, key="job_id", file_name=_TRACE,
+    ),
+    PreviousJobs(
+        "acme.previous_jobs", "acme_previous_jobs", "Jobs of Helios, Philly and PAI, as AcmeTrace has them.", PREVIOUS,
+        optional=frozenset(PREVIOUS), file_name=_EARLIER,
+    ),
+    ClusterSummary(
+        "acme.cluster_summary", "acme_cluster_summary", "What AcmeTrace says of five clusters, a row each.", SUMMARY,
+        key="id", file_name=_SUMMARY, ends_with_newline=False,
+    ),
+)  # fmt: skip

@@ -1,0 +1,65 @@
+"""ITP jobs as recorded, and the ElasticFlow rows made of them: `cluster01.csv` .. `cluster10.csv`, `195job.csv`.
+
+Docs: docs/formats/itp.md. Both kinds have the same file names, so the header tells them apart. The 195 jobs of
+the testbed are a piece of one cluster over again, and join a relation of their own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from warehouse.formats.base import RawFile
+from warehouse.formats.named_csv import INTEGER, NAME, WORD, NamedCsv
+
+RAW = {
+    "job_id": NAME.needed(),
+    "submission_time": INTEGER.needed(),
+    "duration": INTEGER.needed(),
+    "num_gpu": INTEGER.needed(),
+}
+ELASTICFLOW = {
+    "job_id": NAME.needed(),
+    "submission_time": INTEGER.needed(),
+    "num_iteration": INTEGER.needed(),
+    "model_name": WORD.needed(),
+    "deadline": INTEGER.needed(),
+    "batch_size": INTEGER.needed(),
+    "num_gpu": INTEGER.needed(),
+    "duration": INTEGER.needed(),
+}
+_CLUSTER = re.compile(r"(cluster\d{2})\.csv(?:\.gz|\.zst)?", re.IGNORECASE)
+_TESTBED = re.compile(r"195job\.csv(?:\.gz|\.zst)?", re.IGNORECASE)
+
+
+@dataclass
+class ItpJobs(NamedCsv):
+    """The formats `itp.jobs`, `itp.elasticflow_jobs` and `itp.testbed_jobs`."""
+
+    folder: str = ""
+    """What the archive of its files is called."""
+
+    def placed(self, file: RawFile, header: Sequence[str]) -> RawFile:
+        """Name the cluster by the file's name; a raw header is not ElasticFlow's, which has more columns."""
+        if "num_iteration" in header and "num_iteration" not in self.cells:
+            raise ValueError(f"the header is not that of {self.name}")
+        name = file.path.name.lower()
+        found = _CLUSTER.fullmatch(name)
+        cluster = found[1] if found else "testbed"
+        return file.but(cluster=cluster, release_path=f"itp/{self.folder}/{name}")
+
+
+JOBS = ItpJobs(
+    "itp.jobs", "itp_jobs", "ITP jobs as recorded, seconds counted from 2021-03-04.", RAW,
+    key="job_id", file_name=_CLUSTER, ends_with_newline=False, folder="raw-traces",
+)  # fmt: skip
+ELASTICFLOW_JOBS = ItpJobs(
+    "itp.elasticflow_jobs", "itp_elasticflow_jobs", "The same jobs with a model, a batch size and a deadline made up.",
+    ELASTICFLOW, key="job_id", file_name=_CLUSTER, ends_with_newline=False, folder="elasticflow-traces",
+)  # fmt: skip
+TESTBED_JOBS = ItpJobs(
+    "itp.testbed_jobs", "itp_testbed_jobs", "195 jobs of cluster02 over again, for ElasticFlow's own testbed.",
+    ELASTICFLOW, key="job_id", file_name=_TESTBED, ends_with_newline=False, folder="elasticflow-traces",
+)  # fmt: skip
+FORMATS = (JOBS, ELASTICFLOW_JOBS, TESTBED_JOBS)

@@ -1,0 +1,202 @@
+"""CSV files whose columns are found by name, whatever their order: the job tables of several traces.
+
+A subclass says which files are its own and what a release calls them; the columns say which texts their cells
+may hold. The engine reads the files; only where a model fails over them are they looked through line by line,
+with the same rules, to name each line that cannot be used.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from warehouse.formats import text
+from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, RawRelation, Rejected
+
+_TIME = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?:\.\d{1,9})?[+-]\d\d:\d\d", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What a column's cells hold: its type for the engine, and the texts that are one."""
+
+    type: str
+    what: str
+    """`a whole number`: what a cell that is refused should have been."""
+    pattern: re.Pattern[str]
+    required: bool = False
+    """Whether a blank cell spoils its line."""
+
+    def needed(self) -> Cell:
+        """The same, never blank."""
+        return Cell(self.type, self.what, self.pattern, required=True)
+
+
+def _cell(kind: str, what: str, pattern: str) -> Cell:
+    return Cell(kind, what, re.compile(pattern, re.ASCII))
+
+
+NAME = _cell("VARCHAR", "a name of letters, digits and . _ : -", r"[A-Za-z0-9][A-Za-z0-9._:-]{0,99}")
+WORD = _cell("VARCHAR", "a word", r"[A-Za-z][A-Za-z0-9 ._-]{0,49}")
+WHOLE = _cell("DOUBLE", "a whole number, 0 or more", r"\d{1,12}(?:\.0{1,9})?")
+NUMBER = _cell("DOUBLE", "a number, 0 or more", r"\d{1,12}(?:\.\d{1,12})?(?:[eE][+-]?\d{1,2})?")
+INTEGER = _cell("BIGINT", "a whole number, 0 or more", r"\d{1,12}")
+TIME = _cell("VARCHAR", "a time with its offset, as 2023-03-01 00:18:22+08:00", _TIME.pattern)
+TEXT = _cell("VARCHAR", "plain text", r"[^\x00-\x1f\x7f\"]{0,200}")
+
+
+def signed(cell: Cell) -> Cell:
+    """The same kind of number, which may be below 0."""
+    return Cell(cell.type, cell.what.removesuffix(", 0 or more"), re.compile(f"-?{cell.pattern.pattern}", re.ASCII))
+
+
+@dataclass
+class NamedCsv:
+    """A format of CSV files with one relation.
+
+    Parameters
+    ----------
+    name, version
+        As of every format.
+    relation, about
+        The relation of `raw` that its files join.
+    cells
+        Its columns.
+    optional
+        Those that a file may lack.
+    key
+        The column that no two lines of a file share.
+    """
+
+    name: str
+    relation: str
+    about: str
+    cells: Mapping[str, Cell]
+    optional: frozenset[str] = frozenset()
+    key: str | None = None
+    version: int = 1
+    relations: Sequence[RawRelation] = field(init=False)
+    file_name: re.Pattern[str] = field(default_factory=lambda: re.compile(r"[^/]+\.csv(\.gz|\.zst)?", re.IGNORECASE))
+    ends_with_newline: bool = True
+    """Whether its files are published with a final newline, so that one without was cut short."""
+
+    def __post_init__(self) -> None:
+        columns = {name: cell.type for name, cell in self.cells.items()}
+        self.relations = (RawRelation(self.relation, self.about, columns, quote='"', limited=True),)
+
+    def claims(self, path: Path) -> bool:
+        """Tell whether a file is named like one of ours."""
+        return self.file_name.fullmatch(path.name) is not None
+
+    def placed(self, file: RawFile, header: Sequence[str]) -> RawFile:
+        """Say which cluster a file is of, and what its release calls it. Raises ValueError where it is not ours."""
+        raise NotImplementedError
+
+    def inspect(self, file: RawFile) -> RawFile:
+        """Compare the header, by name."""
+        try:
+            lines = text.head(file.path)
+            whole = not self.ends_with_newline or text.ends_with_newline(file.path)
+        except text.STREAM_ERRORS as error:
+            return file.but(status=SKIPPED, reason=f"cannot be decompressed: {error}")
+        if not lines:
+            return file.but(status=SKIPPED, reason="empty file")
+        try:
+            names = split(lines.partition(b"\n")[0].removeprefix(b"\xef\xbb\xbf"))
+            self._same_columns(names)
+            found = self.placed(file, names)
+        except ValueError as error:
+            return file.but(status=SKIPPED, reason=str(error))
+        strange = [name for name in names if name not in self.cells]
+        reason = f"columns ignored: {', '.join(strange)[:200]}" if strange else None
+        own = tuple(names) if names != list(self.cells) else None
+        found = found.but(status=READ, reason=reason, header=own)
+        return found if whole else found.but(status=PARTIAL, reason="torn: the file ends without a final newline")
+
+    def _same_columns(self, names: Sequence[str]) -> None:
+        missing = [name for name in self.cells if name not in names and name not in self.optional]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if missing and len(missing) == len(self.cells) - len(self.optional):
+            raise ValueError(f"the header is not that of {self.name}")
+        if missing or twice:
+            said = [f"without {', '.join(missing)}"] if missing else []
+            said += [f"with {', '.join(twice)} twice"] if twice else []
+            raise ValueError(f"the columns differ from the published ones: {' and '.join(said)}")
+
+    def mend(self, file: RawFile, clean: Path) -> Iterator[Rejected]:
+        """Write the good lines to `clean`, yield the others with what is wrong with each."""
+        seen: dict[str, int] = {}
+        names: list[str] = []
+        with clean.open("wb") as out:
+            for number, line, damage in text.numbered_lines(file.path):
+                if number == 1:
+                    names = split(line.removeprefix(b"\xef\xbb\xbf"))
+                    out.write(line + b"\n")
+                    continue
+                torn = damage is not None and damage.startswith("torn")
+                problem = None if torn and not self.ends_with_newline else damage
+                problem = problem or self._problem(line, names, seen, number)
+                if problem:
+                    yield Rejected(file.release_path, number, problem, line.decode("utf-8", "replace")[:500])
+                else:
+                    out.write(line + b"\n")
+
+    def _problem(self, line: bytes, names: Sequence[str], seen: dict[str, int], number: int) -> str | None:
+        try:
+            values = split(line)
+        except ValueError as error:
+            return str(error)
+        if values == [""]:
+            return "blank line"
+        if len(values) != len(names):
+            return f"{len(values)} fields instead of {len(names)}"
+        row = {name: value for name, value in zip(names, values, strict=True) if name in self.cells}
+        for name, value in row.items():
+            cell = self.cells[name]
+            if value and not cell.pattern.fullmatch(value):
+                return f"{name} is not {cell.what}: {value[:60]!r}"
+            if cell.required and not value:
+                return f"{name} is blank"
+        problem = self.misfit(row)
+        if problem or self.key is None:
+            return problem
+        first = seen.setdefault(row[self.key], number)
+        return None if first == number else f"{self.key} {row[self.key]} stands in line {first} already"
+
+    def misfit(self, row: Mapping[str, str]) -> str | None:
+        """Say what is wrong with a row whose cells are all well formed."""
+        return None
+
+
+def split(line: bytes) -> list[str]:
+    """Split one line into its fields; each line stands alone.
+
+    Raises
+    ------
+    ValueError
+        In one sentence, when it is no line of a CSV file.
+    """
+    try:
+        written = line.decode("utf-8").rstrip("\r")
+    except UnicodeDecodeError:
+        raise ValueError("not UTF-8 text") from None
+    if "\0" in written:
+        raise ValueError("holds NUL bytes")
+    if '"' not in written:
+        return written.split(",")
+    try:
+        return next(csv.reader([written], strict=True))
+    except csv.Error:
+        raise ValueError("a quoted field is not closed on this line") from None
+
+
+def parse_time(written: str) -> datetime | None:
+    """Read a time with its offset; None where the calendar has no such moment."""
+    try:
+        return datetime.fromisoformat(written)
+    except ValueError:
+        return None
