@@ -21,7 +21,9 @@ KEYS = ("about", "partition", "grain", "columns", "checks", "sources", "material
 PYTHON_KEYS = ("about", "partition", "reads", "grain", "columns", "checks", "sources")
 PARTITIONS = ("format", "cluster", "hour_utc", "switch", "device", "port", "file_group")
 """Columns of `raw.files` that a model can be split by."""
-TYPES = frozenset({"BIGINT", "INTEGER", "SMALLINT", "DOUBLE", "VARCHAR", "BOOLEAN", "TIMESTAMP", "DATE", "VARCHAR[]"})
+TYPES = frozenset(
+    {"BIGINT", "INTEGER", "SMALLINT", "DOUBLE", "VARCHAR", "BOOLEAN", "TIMESTAMP", "DATE", "VARCHAR[]", "INTEGER[]"}
+)
 _COLUMN = re.compile(r"^(?P<type>[A-Z]+(?:\(\d+, ?\d+\))?(?:\[\])?)(?:\s+\[(?P<unit>[^\]]+)\])?(?:\s+(?P<about>.+))?$")
 _DECIMAL = re.compile(r"^DECIMAL\(\d+, ?\d+\)$")
 _NAME = re.compile(r"^[a-z][a-z0-9_]*$")

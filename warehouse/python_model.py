@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import ast
 import json
+import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from warehouse.errors import ModelError, Place, nearest_hint
 
@@ -68,7 +70,7 @@ def parse(model: Model) -> Parsed:
         When there is no function `model`, it does not take what the model reads, or something is imported
         whose version no fingerprint holds.
     """
-    from importlib.metadata import version
+    from importlib.metadata import PackageNotFoundError, version
 
     from warehouse.engines.base import Parsed
 
@@ -91,7 +93,12 @@ def parse(model: Model) -> Parsed:
             place=model.place(functions[0].lineno),
         )
     packages = sorted({_package(name, line, model) for name, line in _imports(tree)} & set(PACKAGES))
-    said = [ast.unparse(tree), list(model.reads), [[name, version(name)] for name in packages]]
+    try:
+        said = [ast.unparse(tree), list(model.reads), [[name, version(name)] for name in packages]]
+    except PackageNotFoundError as error:
+        raise ModelError(
+            f"it imports {error.name}, which is not installed", place=model.place(1), hint=f"pip install {error.name}"
+        ) from error
     return Parsed(tuple(sorted(model.reads)), json.dumps(said))
 
 
@@ -123,9 +130,11 @@ def write(scratch: Scratch, model: Model, orders: Sequence[Sequence[str]], path:
 
 def function_of(model: Model) -> Callable[..., pyarrow.Table]:
     """The function `model` of the file. Its code runs here: it is trusted as the SQL of a project is."""
-    space: dict[str, Any] = {"__name__": model.name, "__file__": str(model.path)}
-    exec(compile(model.sql, str(model.path), "exec", dont_inherit=True), space)  # noqa: S102
-    found: Callable[..., pyarrow.Table] = space[FUNCTION]
+    module = ModuleType(f"models.{model.name}")
+    module.__file__ = str(model.path)
+    sys.modules[module.__name__] = module  # where dataclasses look for it
+    exec(compile(model.sql, str(model.path), "exec", dont_inherit=True), module.__dict__)  # noqa: S102
+    found: Callable[..., pyarrow.Table] = getattr(module, FUNCTION)
     return found
 
 

@@ -1,0 +1,35 @@
+/* ---
+about: When each pulse of a server's traffic began, and how long after the one before; of servers whose period is resolved.
+partition: hour_utc
+grain: [cluster, server, hour_utc, pulse]
+materialize: view
+columns:
+  cluster: VARCHAR the cluster's folder
+  server: VARCHAR GPU-n
+  hour_utc: TIMESTAMP the hour
+  pulse: INTEGER [1] 1, 2, ... within the hour
+  start_utc: TIMESTAMP when it began, as its ports show it
+  interval_seconds: DOUBLE [s] time since the start of the one before; NULL for the first of the hour
+checks:
+  - interval_seconds > 0 or interval_seconds is null
+sources: docs/metrics/periods.md
+--- */
+WITH starts AS (
+    SELECT
+        cluster,
+        server,
+        hour_utc,
+        unnest(starts_ms) AS start_ms
+    FROM metrics.traffic_periods
+    WHERE period_seconds IS NOT NULL
+)
+
+SELECT
+    cluster,
+    server,
+    hour_utc,
+    row_number() OVER (PARTITION BY cluster, server, hour_utc ORDER BY start_ms) AS pulse,
+    make_timestamp(epoch_us(hour_utc) + CAST(start_ms AS BIGINT) * 1000) AS start_utc,
+    (start_ms - lag(start_ms) OVER (PARTITION BY cluster, server, hour_utc ORDER BY start_ms)) / 1000
+        AS interval_seconds
+FROM starts

@@ -1,0 +1,19 @@
+/* ---
+about: Which servers pulsed together in an hour, that is jobs as the network sees them, the largest group first.
+params:
+  hour: TIMESTAMP = null the hour (UTC); the latest where left out
+--- */
+SELECT
+    g.group_id,
+    g.servers,
+    g.period_seconds,
+    round(avg(p.duty_cycle), 2) AS duty_cycle,
+    round(min(g.correlation), 2) AS least_correlation,
+    string_agg(g.server, ' ' ORDER BY g.server) AS which,
+    g.hour_utc,
+    g.cluster
+FROM metrics.traffic_groups AS g
+JOIN metrics.traffic_periods AS p ON p.cluster = g.cluster AND p.server = g.server AND p.hour_utc = g.hour_utc
+WHERE g.hour_utc = coalesce($hour::TIMESTAMP, (SELECT max(hour_utc) FROM metrics.traffic_periods))
+GROUP BY g.cluster, g.hour_utc, g.group_id, g.servers, g.period_seconds
+ORDER BY g.servers DESC, g.cluster, g.group_id
