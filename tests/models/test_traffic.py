@@ -113,7 +113,7 @@ def test_steady_pulses_are_resolved(period: float, duty: float, phase: float, po
     assert found.unresolved is None
     assert found.period_seconds == pytest.approx(period, rel=0.001)
     if min(duty, 1 - duty) * period > 3:  # pulses and quiet that last for several seconds
-        assert found.duty_cycle == pytest.approx(duty, abs=0.05)
+        assert found.duty_cycle == pytest.approx(duty, abs=0.15)
 
 
 @given(
