@@ -211,7 +211,7 @@ def _build(
             published_utc=now_utc(),
         )
         entries = _entries(project, graph, intake, engine, outcome)
-    publish(store.target, entries, manifest, __version__)
+        publish(store.target, entries, manifest, __version__, engine)
     write_listing(store.target, name, intake)
     keep_last(store.target, keep)
     size = sum(part.bytes for part in parts) + (store.target / "warehouse.duckdb").stat().st_size
@@ -263,7 +263,7 @@ def _last_parts(last: Manifest | None, store: Store) -> dict[tuple[str, str], Pa
 def _entries(project: Project, graph: Graph, intake: Intake, engine: Engine, outcome: Outcome) -> list[Entry]:
     """The catalogue: raw and reference relations, then models in order."""
     plan = Plan(graph, intake)
-    about = abouts(list(intake.formats.values()))
+    about = abouts(list(intake.formats.values())) if intake.inventory.roots else {}
     entries = [
         _raw_entry(name, columns, about[name], intake, engine) for name, columns in graph.rim.items() if name in about
     ]

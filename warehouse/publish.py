@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 import duckdb
 
-from warehouse.engines.base import CsvFiles, Parts, Select, Source
-from warehouse.engines.duckdb import identifier, literal, qualified, sentence, source_sql
+from warehouse.engines.base import CsvFiles, Engine, Parts, Select, Source
+from warehouse.engines.duckdb import declared, identifier, insert_json, literal, qualified, sentence, source_sql
 from warehouse.errors import ModelError, Place
 from warehouse.manifest import Manifest
 from warehouse.model import Column
@@ -27,12 +28,24 @@ STORAGE_VERSION = "v1.4.0"
 """The file format that DuckDB 1.4 and later read."""
 FILE = "warehouse.duckdb"
 META = {
-    "build": "build_id VARCHAR, published_utc TIMESTAMP, version VARCHAR, engine VARCHAR, data_folders VARCHAR[]",
-    "models": "model VARCHAR, about VARCHAR, grain VARCHAR[], partition_column VARCHAR, kind VARCHAR, rows BIGINT, "
-    "bytes BIGINT, file VARCHAR, sources VARCHAR, reads VARCHAR[], stale BOOLEAN",
-    "columns": "model VARCHAR, position INTEGER, column_name VARCHAR, type VARCHAR, unit VARCHAR, about VARCHAR",
-    "checks": "model VARCHAR, partition VARCHAR, check_text VARCHAR, severity VARCHAR, status VARCHAR, failures BIGINT",
-}
+    "build": {
+        "build_id": "VARCHAR", "published_utc": "TIMESTAMP", "version": "VARCHAR", "engine": "VARCHAR",
+        "data_folders": "VARCHAR[]",
+    },
+    "models": {
+        "model": "VARCHAR", "about": "VARCHAR", "grain": "VARCHAR[]", "partition_column": "VARCHAR",
+        "kind": "VARCHAR", "rows": "BIGINT", "bytes": "BIGINT", "file": "VARCHAR", "sources": "VARCHAR",
+        "reads": "VARCHAR[]", "stale": "BOOLEAN",
+    },
+    "columns": {
+        "model": "VARCHAR", "position": "INTEGER", "column_name": "VARCHAR", "type": "VARCHAR", "unit": "VARCHAR",
+        "about": "VARCHAR",
+    },
+    "checks": {
+        "model": "VARCHAR", "partition": "VARCHAR", "check_text": "VARCHAR", "severity": "VARCHAR",
+        "status": "VARCHAR", "failures": "BIGINT",
+    },
+}  # fmt: skip
 META_ABOUT = {
     "build": "Which build this is, and of what.",
     "models": "Every relation: what it is, its grain, how it is kept, its size.",
@@ -62,13 +75,12 @@ class Entry:
     checks: tuple[tuple[str, CheckResult], ...] = ()
 
 
-def write_catalogue(path: Path, entries: Sequence[Entry], build: Mapping[str, object]) -> None:
+def write_catalogue(path: Path, entries: Sequence[Entry], build: Mapping[str, object], engine: Engine) -> None:
     """Write the DuckDB file of a build: entries in an order in which views can be made."""
-    connection = duckdb.connect(":memory:", config={"threads": 1})
-    try:
+    with closing(engine.connection()) as connection:
+        connection.execute("SET GLOBAL checkpoint_threshold = '1B'")  # what is committed is in the file, not in a log
         connection.execute(f"ATTACH {literal(str(path))} AS published (STORAGE_VERSION {literal(STORAGE_VERSION)})")
-        connection.execute("USE published")
-        connection.execute("BEGIN")
+        connection.execute("USE published; BEGIN")
         for schema in sorted({entry.name.partition(".")[0] for entry in entries} | {"meta"}):
             connection.execute(f"CREATE SCHEMA {identifier(schema)}")
         for entry in entries:
@@ -76,38 +88,33 @@ def write_catalogue(path: Path, entries: Sequence[Entry], build: Mapping[str, ob
                 _create(connection, entry)
             except duckdb.Error as error:
                 place = Place(entry.file) if entry.file else None
-                raise ModelError(f"{entry.name} cannot be published: {sentence(str(error))}", place=place) from error
+                raise ModelError(f"{entry.name} cannot be published: {sentence(error)}", place=place) from error
         _write_meta(connection, entries, build)
-        connection.execute("COMMIT")
-        connection.execute("CHECKPOINT published")
-        connection.execute("USE memory")
-        connection.execute("DETACH published")
-    finally:
-        connection.close()
+        connection.execute("COMMIT; CHECKPOINT published; USE memory; DETACH published")
 
 
 def _create(connection: duckdb.DuckDBPyConnection, entry: Entry) -> None:
+    name = qualified(entry.name)
     if entry.kind in ("table", "reference"):
-        declared = ", ".join(f"{identifier(column.name)} {column.type}" for column in entry.columns)
-        connection.execute(f"CREATE TABLE {qualified(entry.name)} ({declared})")
+        statements = [f"CREATE TABLE {name} ({declared(entry.columns)})"]
         if not isinstance(entry.source, Parts | CsvFiles) or entry.source.paths:
-            connection.execute(f"INSERT INTO {qualified(entry.name)} {source_sql(entry.source)}")
+            statements.append(f"INSERT INTO {name} {source_sql(entry.source)}")
         what = "TABLE"
     else:
-        connection.execute(f"CREATE VIEW {qualified(entry.name)} AS {source_sql(entry.source, globs=True)}")
+        statements = [f"CREATE VIEW {name} AS {source_sql(entry.source, globs=True)}"]
         what = "VIEW"
-    comments = [f"COMMENT ON {what} {qualified(entry.name)} IS {literal(entry.about)}"]
-    comments += [
-        f"COMMENT ON COLUMN {qualified(entry.name)}.{identifier(column.name)} IS {literal(column.comment)}"
+    statements.append(f"COMMENT ON {what} {name} IS {literal(entry.about)}")
+    statements += [
+        f"COMMENT ON COLUMN {name}.{identifier(column.name)} IS {literal(column.comment)}"
         for column in entry.columns
         if column.comment
     ]
-    connection.execute(";".join(comments))
+    connection.execute(";".join(statements))
 
 
 def _write_meta(connection: duckdb.DuckDBPyConnection, entries: Sequence[Entry], build: Mapping[str, object]) -> None:
     rows: dict[str, list[Sequence[object]]] = {
-        "build": [[build[name] for name in ("build_id", "published_utc", "version", "engine", "data_folders")]],
+        "build": [[build[name] for name in META["build"]]],
         "models": [
             [
                 e.name, e.about, list(e.grain), e.partition, e.kind, e.rows, e.bytes, e.file, e.sources or None,
@@ -129,19 +136,15 @@ def _write_meta(connection: duckdb.DuckDBPyConnection, entries: Sequence[Entry],
             for partition, r in e.checks
         ],
     }  # fmt: skip
-    for table, declared in META.items():
-        connection.execute(f"CREATE TABLE meta.{table} ({declared})")
+    for table, types in META.items():
+        columns = ", ".join(f"{name} {kind}" for name, kind in types.items())
+        connection.execute(f"CREATE TABLE meta.{table} ({columns})")
         connection.execute(f"COMMENT ON TABLE meta.{table} IS {literal(META_ABOUT[table])}")
-        for chunk in _chunks(rows[table], 500):
-            values = ", ".join(f"({', '.join(literal(value) for value in row)})" for row in chunk)
-            connection.execute(f"INSERT INTO meta.{table} VALUES {values}")
+        lines = [dict(zip(types, row, strict=True)) for row in rows[table]]
+        insert_json(connection, f"meta.{table}", types, lines)
 
 
-def _chunks(rows: list[Sequence[object]], size: int) -> Iterable[list[Sequence[object]]]:
-    return (rows[start : start + size] for start in range(0, len(rows), size))
-
-
-def publish(target: Path, entries: Sequence[Entry], manifest: Manifest, version: str) -> None:
+def publish(target: Path, entries: Sequence[Entry], manifest: Manifest, version: str, engine: Engine) -> None:
     """Write manifest and catalogue of a build, then make it the one that readers open.
 
     Everything is on disk before the rename; after it the old file's `.wal`, if a reader left one, is removed.
@@ -161,6 +164,7 @@ def publish(target: Path, entries: Sequence[Entry], manifest: Manifest, version:
             "engine": manifest.engine,
             "data_folders": list(manifest.data),
         },
+        engine,
     )
     manifest.write(aside / "manifest.json")
     catalogue.chmod(0o444)

@@ -13,6 +13,7 @@ from warehouse.model import Column
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    import duckdb
     import pyarrow
 
     from warehouse.kernels import Arrays
@@ -146,6 +147,10 @@ class Engine(Protocol):
 
     def write_rows(self, columns: Mapping[str, str], json_lines: Path, path: Path) -> int:
         """Turn a file of JSON objects, a row each, into a part; the number of rows."""
+        ...
+
+    def connection(self) -> duckdb.DuckDBPyConnection:
+        """A connection of DuckDB that can read the parts, to write a catalogue with; whoever asks closes it."""
         ...
 
     def close(self) -> None:

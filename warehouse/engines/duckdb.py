@@ -102,6 +102,17 @@ def declared(columns: Iterable[Column]) -> str:
     return ", ".join(f"{identifier(column.name)} {column.type}" for column in columns)
 
 
+def insert_json(
+    connection: duckdb.DuckDBPyConnection, table: str, columns: Mapping[str, str], rows: Sequence[Mapping[str, object]]
+) -> None:
+    """Insert rows as JSON, which DuckDB reads ten times as fast as the same rows in a VALUES clause."""
+    shape = [{name: [kind[:-2]] if kind.endswith("[]") else kind for name, kind in columns.items()}]
+    connection.execute(
+        f"INSERT INTO {table} SELECT unnest(from_json(?::VARCHAR::JSON, {literal(json.dumps(shape))}), max_depth := 2)",
+        [json.dumps(rows, default=str)],
+    )
+
+
 def _by_header(source: CsvFiles) -> Iterator[tuple[tuple[str, ...] | None, list[Path]]]:
     """Neighbouring files whose columns stand alike, in the order of the paths."""
     for header, paths in itertools.groupby(source.paths, source.headers.get):
@@ -231,6 +242,10 @@ class DuckDBEngine:
             " maximum_object_size=67108864)"
         )
         return _copy(self._instance.cursor(), f"SELECT * FROM {scan}", path, 0, "", columns.values())
+
+    def connection(self) -> duckdb.DuckDBPyConnection:
+        """One more connection to the instance."""
+        return self._instance.cursor()
 
     def close(self) -> None:
         """Close the instances."""
@@ -368,10 +383,15 @@ def _relations(tree: str) -> Iterator[str]:
         yield f"{match[1]}.{match[2]}"
 
 
-def sentence(text: str) -> str:
+def sentence(error: duckdb.Error) -> str:
+    """What an error of DuckDB says, without its advice."""
+    return _engine_error(error, "", 0).message
+
+
+def _sentence(text: str) -> str:
     """What an error of DuckDB says, without its advice; of a line of a CSV file, which.
 
-    >>> sentence("CSV Error on Line: 2\\nOriginal Line: x\\nExpected: 2 Found: 1\\n\\n  file = /a.csv\\n")
+    >>> _sentence("CSV Error on Line: 2\\nOriginal Line: x\\nExpected: 2 Found: 1\\n\\n  file = /a.csv\\n")
     '/a.csv:2: Expected: 2 Found: 1'
     """
     found = _CSV_ERROR.search(text)
@@ -386,7 +406,7 @@ def _engine_error(error: duckdb.Error, sql: str, prefix: int) -> EngineError:
         said = json.loads(text[start:]) if start >= 0 else {}
     except json.JSONDecodeError:
         said = {}
-    message = sentence(str(said.get("exception_message", text)))
+    message = _sentence(str(said.get("exception_message", text)))
     offset = int(said["position"]) - prefix if said.get("position", "").isdigit() else None
     if offset is not None and not 0 <= offset <= len(sql.encode()):
         offset = None
