@@ -6,7 +6,7 @@ columns:
   task: VARCHAR the task's folder
   iteration: BIGINT [1] number of the iteration, from 1
   start_utc: TIMESTAMP end_utc less seconds
-  end_utc: TIMESTAMP time of its line; NULL where lines have no time
+  end_utc: TIMESTAMP time of its line; of a bar, the start of training and what it shows to have passed since; else NULL
   seconds: DOUBLE [s] from the line before to its own, the first from the start of training; where lines stand for several iterations, their mean
   covers: BIGINT [1] iterations that its line stands for
   seconds_source: VARCHAR stamps (times of lines), log (as printed, Megatron-LM) or clock (whole seconds of progress bars)
@@ -143,7 +143,8 @@ across AS (
 
 measured AS (
     SELECT
-        t.*,
+        t.* EXCLUDE (time_utc),
+        coalesce(t.time_utc, u.time_utc + t.elapsed_seconds * INTERVAL '1 second') AS time_utc,
         CASE
             WHEN t.family = 'megatron' AND t.seconds IS NOT NULL THEN 'log'
             WHEN t.since_utc IS NOT NULL AND t.time_utc > t.since_utc THEN 'stamps'
@@ -151,6 +152,8 @@ measured AS (
         END AS seconds_source
     FROM timed AS t
     JOIN first_pods AS f ON f.cluster = t.cluster AND f.task = t.task AND f.pod = t.pod
+    LEFT JOIN starts AS u
+        ON u.cluster = t.cluster AND u.task = t.task AND u.pod = t.pod AND u.segment = t.start_segment
     WHERE f.place = 1
 ),
 

@@ -189,6 +189,13 @@ edges AS (                     -- a logged connection serves whatever is planned
             AND l.dst_rank = p.dst_rank
 ),
 
+blocks AS (                    -- ranks of a pod, where all have as many
+    SELECT cluster, task, min(ranks) AS size
+    FROM topology.task_pods
+    GROUP BY cluster, task
+    HAVING min(ranks) = max(ranks)
+),
+
 placed AS (                    -- both ends with their pods; what stays on one server is left out
     SELECT
         e.*,
@@ -214,7 +221,11 @@ crossing AS (
     LEFT JOIN topology.task_pods AS s ON s.cluster = p.cluster AND s.task = p.task AND s.pod = p.from_pod
     LEFT JOIN topology.task_pods AS d ON d.cluster = p.cluster AND d.task = p.task AND d.pod = p.to_pod
     LEFT JOIN worlds AS w ON w.cluster = p.cluster AND w.task = p.task AND w.communicator = p.communicator
-    WHERE coalesce(p.from_pod <> p.to_pod, true) AND coalesce(s.server <> d.server, true)
+    LEFT JOIN blocks AS b ON b.cluster = p.cluster AND b.task = p.task AND w.communicator IS NOT NULL
+    WHERE
+        coalesce(p.from_pod <> p.to_pod, true)
+        AND coalesce(s.server <> d.server, true)
+        AND (p.from_pod IS NOT NULL OR p.to_pod IS NOT NULL OR p.src_rank // b.size <> p.dst_rank // b.size)
 ),
 
 nics AS (

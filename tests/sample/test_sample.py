@@ -103,7 +103,7 @@ def test_another_seed_changes_the_traffic(tmp_path: Path) -> None:
 
     a, b = _digests(tmp_path / "a"), _digests(tmp_path / "b")
 
-    assert a.keys() - b.keys() <= {name for name in a if "Leaf" in name}
+    assert a.keys() - b.keys() <= {name for name in a if "Leaf" in name or "taskinfo" in name}
     assert a["truth/second.parquet"] != b["truth/second.parquet"]
 
 

@@ -38,6 +38,16 @@ def second_utc(second: int, options: SampleOptions) -> str:
     return utc_text(hour_start(0, options) + timedelta(seconds=second))
 
 
+def moment_utc(milliseconds: int, options: SampleOptions) -> datetime:
+    """A moment of the timeline, UTC; it may lie before its start."""
+    return (hour_start(0, options) + timedelta(milliseconds=milliseconds)).astimezone(UTC)
+
+
+def millisecond_utc(milliseconds: int, options: SampleOptions) -> str:
+    """Write a moment of the timeline as UTC text, `YYYY-MM-DD HH:MM:SS.mmm`."""
+    return f"{moment_utc(milliseconds, options):%Y-%m-%d %H:%M:%S.%f}"[:-3]
+
+
 def save_time(milliseconds: int, options: SampleOptions) -> str:
     """`SaveTime` of a moment of the timeline: date, weekday in Chinese, local time of day."""
     second, rest = divmod(milliseconds, 1000)

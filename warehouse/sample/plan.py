@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from warehouse.sample.fabric import Fabric, build_fabric
 from warehouse.sample.flows import Burst, Traffic, access_traffic, add_chatter, plan_bursts
 from warehouse.sample.jobs import Job, plan_jobs
+from warehouse.sample.tasks import Task, plan_tasks
 from warehouse.sample.uplinks import Faults, plan_faults, spread
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ class Plan:
     options: SampleOptions
     fabric: Fabric
     jobs: list[Job]
+    tasks: list[Task]
     bursts: list[Burst]
     faults: Faults
     traffic: Traffic
@@ -35,7 +37,7 @@ def make_plan(options: SampleOptions) -> Plan:
     traffic = access_traffic(fabric, jobs, bursts)
     spread(fabric, traffic, faults)
     add_chatter(fabric, traffic)
-    plan = Plan(options, fabric, jobs, bursts, faults, traffic)
+    plan = Plan(options, fabric, jobs, plan_tasks(jobs, options), bursts, faults, traffic)
     _check(plan)
     return plan
 

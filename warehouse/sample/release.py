@@ -7,8 +7,10 @@
 - `nic_ports`, `uplinks`, `suspects`: what `topology.nic_ports`, `topology.uplinks` and
   `metrics.suspect_links` should hold;
 - `unlisted_ports`, `jobs`, `traps`: what is there that no file says, and each trap with its place;
+- `tasks`: training tasks with their logs: ranks, ports, paths, iterations, expected bytes;
 - `hour_tables`: totals of the four hour-level tables.
 
+`truth/task_iteration.parquet` holds what each NIC of a task moved in each iteration.
 `truth/second.parquet` holds the physical bytes of every port and second; seconds without bytes are absent.
 The stored rows differ from it as real ones do: a counter is read up to a second late, and what passes
 after the last poll of an hour stands in the first row of the next.
@@ -21,12 +23,13 @@ import shutil
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from warehouse.sample import clock, truth_topology
+from warehouse.sample import clock, truth_tasks, truth_topology
 from warehouse.sample.extras import write_extras
 from warehouse.sample.hour_tables import write_hour_tables
 from warehouse.sample.jobs import HOUR, Job
 from warehouse.sample.names import server_name
 from warehouse.sample.plan import Plan, make_plan
+from warehouse.sample.task_logs import write_logs
 from warehouse.sample.totals import write_switch
 from warehouse.sample.truth_seconds import write_seconds
 from warehouse.sample.truth_traps import traps
@@ -39,7 +42,7 @@ if TYPE_CHECKING:
 
 CLUSTER = "cluster_sample"
 MADE_BY = "warehouse sample"
-VERSION = 1
+VERSION = 2
 
 Row = dict[str, Any]
 
@@ -56,9 +59,12 @@ def write_release(directory: Path, options: SampleOptions) -> Path:
     write_workbook(root / f"{CLUSTER}.xlsx", plan.fabric)
     ports = [row for switch in plan.fabric.switches for row in write_switch(root / "trafficinfo", switch, plan)]
     hour_tables = write_hour_tables(root / "trafficinfo", plan) if options.hour_tables else []
+    for task in plan.tasks:
+        write_logs(root / "taskinfo" / task.name, task, plan.fabric, options)
     strays = write_extras(directory / "zhejiang", CLUSTER, options)
     (directory / "truth").mkdir()
     seconds = write_seconds(directory / "truth" / "second.parquet", CLUSTER, plan)
+    iterations = truth_tasks.write_iterations(directory / "truth" / "task_iteration.parquet", plan)
     truth = {
         "made_by": MADE_BY,
         "complete": True,
@@ -81,6 +87,8 @@ def write_release(directory: Path, options: SampleOptions) -> Path:
         "suspects": truth_topology.suspects(plan.fabric, plan.faults),
         "unlisted_ports": truth_topology.unlisted_ports(plan.fabric, plan.jobs),
         "jobs": [_job(job, plan) for job in plan.jobs],
+        "tasks": truth_tasks.tasks(plan),
+        "task_iteration_rows": iterations,
         "hour_tables": hour_tables,
         "traps": traps(plan, ports, strays),
     }

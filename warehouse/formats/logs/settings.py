@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from warehouse.formats.logs.event import Event, config, number_of
 
-_DOTTED = re.compile(r"  ([A-Za-z]\w*) (\.{2,}|) ?(\S.*)$")
+_DOTTED = re.compile(r"  ([A-Za-z]\w*) (?:(\.+) | )(\S.*)$")
 _JSON = re.compile(r'\s*"([\w.-]+)": ("[^"]*"|-?[\d.eE+-]+|true|false|null|NaN|Infinity),?\s*$')
 _EQUAL = re.compile(r"\s*([A-Za-z][\w .,()&/-]*?) = (-?[\d,.]+(?:[eE][-+]?\d+)?|True|False|None)$")
 _COLON = re.compile(r"\s+([A-Za-z][\w -]*?):\s+(-?[\d,.]+)\s*$")
@@ -19,7 +19,7 @@ _WORDS = re.compile(r"(\w+)=('[^']*'|[^\s=]+)")
 def dotted(family: str, text: str, *, long_names: bool) -> Iterator[Event]:
     """`  name ......... value`; a name of full width has no dots, which is only believed where `long_names`."""
     found = _DOTTED.match(text)
-    if found and (found[2] or long_names):
+    if found and (long_names or len(found[2] or "") > 1):
         name, _, value = found.groups()
         yield config(family, name, value.strip())
         if len(pairs := _WORDS.findall(value)) > 1:

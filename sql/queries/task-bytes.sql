@@ -1,0 +1,21 @@
+/* ---
+about: Bytes that an iteration of a training task sends over each NIC, beside what it should by the books and as the framework does it.
+params:
+  task: VARCHAR = null the task's folder; the latest with traffic where left out
+--- */
+WITH chosen AS (
+    SELECT coalesce($task, max(task) FILTER (WHERE status <> 'no_overlap'), max(task)) AS task FROM metrics.task_traffic
+)
+SELECT i.pod, i.hca, count(*) FILTER (WHERE i.quality = 'fine') AS iterations,
+    median(i.tx_bytes) FILTER (WHERE i.quality = 'fine')::BIGINT AS tx_bytes,
+    any_value(e.expected_nominal_bytes) AS nominal_bytes,
+    any_value(e.expected_implemented_bytes) AS implemented_bytes,
+    round(median(i.tx_bytes) FILTER (WHERE i.quality = 'fine') / any_value(e.expected_nominal_bytes), 3) AS over_nominal,
+    round(median(i.tx_bytes) FILTER (WHERE i.quality = 'fine') / any_value(e.expected_implemented_bytes), 3)
+        AS over_implemented,
+    any_value(e.implemented_rule) AS rule, max(i.status) AS status, i.task, i.cluster
+FROM metrics.task_iteration_traffic AS i
+JOIN metrics.task_expected_bytes AS e USING (cluster, task)
+WHERE i.task = (SELECT task FROM chosen)
+GROUP BY i.cluster, i.task, i.pod, i.hca
+ORDER BY i.cluster, i.pod, i.hca

@@ -1,0 +1,15 @@
+/* ---
+about: Which switch ports carried a training task, with what its NICs moved in the iterations that were observed.
+params:
+  task: VARCHAR = null the task's folder; the latest with traffic where left out
+--- */
+WITH chosen AS (
+    SELECT coalesce($task, max(task) FILTER (WHERE status <> 'no_overlap'), max(task)) AS task FROM metrics.task_traffic
+)
+SELECT t.server, t.hca, t.switch, t.port, t.tx_bytes, t.rx_bytes, t.status, p.first_rank, p.evidence AS rank_evidence,
+    n.evidence AS nic_evidence, t.gap_seconds, t.pod, t.task, t.cluster
+FROM metrics.task_traffic AS t
+JOIN topology.task_pods AS p USING (cluster, task, pod)
+JOIN topology.task_ports AS n USING (cluster, task, pod, hca)
+WHERE t.task = (SELECT task FROM chosen)
+ORDER BY t.cluster, p.first_rank NULLS LAST, t.pod, n.hca_index

@@ -1,0 +1,248 @@
+"""Writes the logs of the tasks, a file a pod, and the list of pod starts.
+
+Forms are those of the programs that it stands for; sentences are made up. Bars break lines with LF in some
+pods and with a bare CR in others, as launchers do.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from warehouse.sample import clock
+from warehouse.sample.names import gpu_ip, sysname
+from warehouse.sample.task_rings import CHANNELS, PRINTED, ring, ring_edges, tree_place
+from warehouse.sample.tasks import GPUS, LAST_WORDS_MS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from warehouse.sample.fabric import Fabric
+    from warehouse.sample.options import SampleOptions
+    from warehouse.sample.tasks import Pod, Task
+
+PIDS = 4_000
+"""Number of the first process of a pod."""
+CUT_INSIDE = 61
+"""Characters of the line in which a cut log ends."""
+NCCL_OLD, NCCL_NEW = "2.14.3+cuda11.7", "2.21.5+cuda12.4"
+
+
+def write_logs(folder: Path, task: Task, fabric: Fabric, options: SampleOptions) -> None:
+    """Write all files of one task."""
+    folder.mkdir(parents=True)
+    starts = [_start(pod, options) for pod in task.pods]
+    (folder / "pod-node-starttime.log").write_bytes("".join(starts).encode())
+    for number, pod in enumerate(task.pods):
+        log = _Log(task, pod, fabric, options, bare_returns=number % 2 == 1)
+        (folder / f"{pod.name}.log").write_bytes(log.content())
+
+
+def _start(pod: Pod, options: SampleOptions) -> str:
+    moment = clock.moment_utc(pod.start_ms, options)
+    return f"{pod.name:<40} {gpu_ip(pod.server):<16} nm129-gpu-{pod.server:<6} {moment:%Y-%m-%dT%H:%M:%S}Z\n"
+
+
+class _Log:
+    """One log while it is written."""
+
+    def __init__(self, task: Task, pod: Pod, fabric: Fabric, options: SampleOptions, *, bare_returns: bool) -> None:
+        self._task, self._pod, self._fabric, self._options = task, pod, fabric, options
+        self._break = "\r" if bare_returns else "\n"
+        self._host = sysname(pod.server)
+        self._text: list[str] = []
+        self._training_ms = task.iterations[0].start_ms + (pod.first_rank // GPUS) * 7
+
+    def content(self) -> bytes:
+        """The whole log."""
+        self._line('Defaulted container "pytorch" out of: pytorch, wait-for-master (init)')
+        if self._task.trainer == "megatron":
+            self._megatron()
+        else:
+            self._hugging_face()
+        return "".join(self._text).encode()
+
+    def _line(self, text: str) -> None:
+        self._text.append(f"{text}\n")
+
+    def _stamp(self, ms: int) -> str:
+        return clock.millisecond_utc(ms, self._options).replace(".", ",")
+
+    def _app(self, ms: int, place: str, text: str, level: str = "INFO") -> None:
+        self._line(f"[{self._stamp(ms)}] [{level}] [{place}] {text}")
+
+    def _hf(self, ms: int, place: str, text: str) -> None:
+        self._line(f"[INFO|{place}] {self._stamp(ms)} >> {text}")
+
+    def _nccl(self, local: int, text: str) -> None:
+        self._line(f"{self._host}:{PIDS + local}:{PIDS + 500 + local} [{local}] NCCL INFO {text}")
+
+    # DeepSpeed and the Hugging Face Trainer
+
+    def _hugging_face(self) -> None:
+        task, pod, shape = self._task, self._pod, self._task.shape
+        up = pod.start_ms + 60_000
+        for local in range(GPUS):
+            self._app(
+                up + local, "train.py:189:main", f"Process rank: {local}, device: cuda:{local}, n_gpu: 1", "WARNING"
+            )
+        self._hf(up + 500, "configuration_utils.py:792", "Model config LlamaConfig {")
+        for name, value in (
+            ("_name_or_path", shape.model),
+            ("hidden_size", shape.hidden),
+            ("intermediate_size", shape.ffn),
+            ("num_attention_heads", shape.heads),
+            ("num_hidden_layers", shape.layers),
+            ("torch_dtype", "bfloat16"),
+            ("vocab_size", shape.vocabulary),
+        ):
+            self._line(f"  {json.dumps(name)}: {json.dumps(value)},")
+        self._line("}\n")
+        if pod.first_rank == 0:
+            self._old_nccl()
+        self._app(
+            up + 20_000,
+            "data.py:40:build",
+            f"train_batch_size: {shape.micro_batch}, gradient_accumulation_steps: {shape.accumulation}, "
+            f"world_size: {task.world}, pipeline: 1",
+        )
+        self._line(f"     sequence length:           {shape.sequence}")
+        if task.trainer == "deepspeed":
+            self._deepspeed(self._training_ms - 3_000)
+        self._trainer_header()
+        self._hugging_face_iterations()
+        if not task.is_cut:
+            self._app(task.iterations[-1].end_ms + LAST_WORDS_MS + pod.first_rank, "train.py:243:main", "\n done")
+
+    def _deepspeed(self, ms: int) -> None:
+        shape, pod = self._task.shape, self._pod
+        if pod.first_rank == 0:
+            self._app(ms, "logging.py:96:log_dist", "[Rank 0] DeepSpeed info: version=0.12.4, git-hash=unknown")
+            self._app(
+                ms + 5,
+                "logging.py:96:log_dist",
+                f"[Rank 0] Creating torch.bfloat16 ZeRO stage {shape.zero_stage} optimizer",
+            )
+            for name, value in (
+                ("bfloat16_enabled", True),
+                ("communication_data_type", None),
+                ("global_rank", 0),
+                ("gradient_accumulation_steps", shape.accumulation),
+                ("train_batch_size", self._task.global_batch),
+                ("train_micro_batch_size_per_gpu", shape.micro_batch),
+                ("world_size", self._task.world),
+                ("zero_config", f"stage={shape.zero_stage} reduce_scatter=True use_multi_rank_bucket_allreduce=True"),
+            ):
+                dots = f" {'.' * (29 - len(name))} " if len(name) < 29 else "  "
+                self._app(ms + 9, "config.py:983:print", f"  {name}{dots}{value}")
+        else:
+            shard = f"bf16_zero_pp_rank_{pod.first_rank}_mp_rank_00_optim_states.pt"
+            self._app(ms + 20, "torch_checkpoint_engine.py:27:load", f"[Torch] Loading checkpoint from out/{shard}...")
+
+    def _trainer_header(self) -> None:
+        task, shape, ms = self._task, self._task.shape, self._training_ms
+        batches = "Total train batch size (w. parallel, distributed & accumulation)"
+        self._hf(ms, "trainer.py:1723", "***** Running training *****")
+        for name, value in (
+            ("Instantaneous batch size per device", shape.micro_batch),
+            (batches, task.global_batch),
+            ("Gradient Accumulation steps", shape.accumulation),
+            ("Total optimization steps", len(task.iterations)),
+            ("Number of trainable parameters", shape.params),
+        ):
+            self._hf(ms + 1, "trainer.py:1729", f"  {name} = {value:,}")
+
+    def _hugging_face_iterations(self) -> None:
+        task, pod, total = self._task, self._pod, len(self._task.iterations)
+        saved = dict(task.checkpoints)
+        smoothed = 0.0
+        for one in task.iterations:
+            at = task.line_ms(pod, one, self._options)
+            each = (one.end_ms - one.start_ms) / 1000
+            smoothed = each if one.number == 1 else 0.3 * each + 0.7 * smoothed
+            elapsed = (at - self._training_ms) // 1000
+            left = int(smoothed * (total - one.number))
+            loss, rate = f"{2 + 8 / (one.number + 4):.4f}", repr(round(1e-4 * one.number / total, 10))
+            bar = f"{100 * one.number // total:3d}%|{'█' * (10 * one.number // total):<10}| {one.number}/{total} "
+            bar += f"[{_clock(elapsed)}<{_clock(left)}, {smoothed:.2f}s/it]"
+            said = f"{{'loss': {loss}, 'learning_rate': {rate}, 'epoch': 0.01}}"
+            self._text.append(f"{self._break}{bar}{said}\n")
+            if task.trainer == "deepspeed":
+                line = f"loss: {loss}, learning_rate: {rate}, epoch: 0.01, iter: {one.number}/{total},  "
+                line += f"{_clock(elapsed)} < {_clock(left)},  {round(smoothed, 2)}s/it"
+                if one.number > task.logged + pod.first_rank // GPUS:
+                    self._text.append(f"[{self._stamp(at)}] [INFO] [callback.py:53:on_log] {line}"[:CUT_INSIDE])
+                    return
+                self._app(at, "callback.py:53:on_log", line)
+            if one.number in saved:
+                self._checkpoint(at, one.number, saved[one.number])
+
+    def _checkpoint(self, at: int, number: int, cost_ms: int) -> None:
+        if self._pod.first_rank == 0:
+            self._app(at + 300, "trainer.py:116:_save", f"Saving model checkpoint to out/tmp-checkpoint-{number}")
+        shard = f"bf16_zero_pp_rank_{self._pod.first_rank}_mp_rank_00_optim_states.pt"
+        engine = "torch_checkpoint_engine.py"
+        self._app(at + cost_ms // 2, f"{engine}:23:save", f"[Torch] Saved out/global_step{number}/{shard}.")
+        self._app(at + cost_ms - 50, f"{engine}:33:commit", f"[Torch] Checkpoint global_step{number} is ready now!")
+
+    def _old_nccl(self) -> None:
+        """NCCL 2.14 of rank 0, the only process that is asked to say anything."""
+        servers, world = len(self._task.pods), self._task.world
+        self._nccl(0, f"Bootstrap : Using bond0:{gpu_ip(self._pod.server)}<0>")
+        self._line(f"NCCL version {NCCL_OLD}")
+        self._nccl(0, self._cards())
+        for channel in range(CHANNELS):
+            ranks = "".join(f" {rank:3d}" for rank in ring(channel, servers)[:PRINTED])
+            self._nccl(0, f"Channel {channel:02d}/{CHANNELS:02d} : {ranks}")
+        places = []
+        for channel in range(CHANNELS):
+            parent, child = tree_place(channel, servers)
+            up = parent if parent >= 0 else -1 if child >= 0 else GPUS - 1
+            places.append(f"[{channel}] 1/{child}/-1->0->{up}")
+        self._nccl(0, f"Trees {' '.join(places)}")
+        for channel in range(CHANNELS):
+            for edge in ring_edges(channel, servers):
+                if edge.dst == 0:
+                    self._nccl(
+                        0, f"Channel {channel:02d}/0 : {edge.src}[16000] -> 0[10000] [receive] via NET/IB/0/GDRDMA"
+                    )
+        self._nccl(0, "Connected all rings")
+        for channel in range(CHANNELS):
+            for other in tree_place(channel, servers):
+                if other >= 0:
+                    self._nccl(0, f"Channel {channel:02d}/0 : {other}[14000] -> 0[10000] [receive] via NET/IB/0/GDRDMA")
+                    self._nccl(0, f"Channel {channel:02d}/0 : 0[10000] -> {other}[14000] [send] via NET/IB/0/GDRDMA")
+        self._nccl(0, "Connected all trees")
+        self._nccl(0, f"comm 0x5b84 rank 0 nranks {world} cudaDev 0 busId 10000 - Init COMPLETE")
+
+    def _cards(self) -> str:
+        listed = " ".join(f"[{at}]{nic.hca}:1/RoCE" for at, nic in enumerate(self._task.nics(self._fabric, self._pod)))
+        return f"NET/IB : Using {listed} [RO]; OOB bond0:{gpu_ip(self._pod.server)}<0>"
+
+    # Megatron-LM
+
+    def _megatron(self) -> None:
+        from warehouse.sample.task_megatron import arguments, connections, iteration
+
+        task, pod = self._task, self._pod
+        last = pod.first_rank == task.world - GPUS
+        if pod.first_rank == 0:
+            for line in arguments(task):
+                self._line(line)
+        self._line(f"NCCL version {NCCL_NEW}")
+        for local in range(GPUS):
+            self._nccl(local, f"Bootstrap : Using bond0:{gpu_ip(pod.server)}<0>")
+            self._nccl(local, self._cards())
+        for local, text in connections(task, pod.first_rank // GPUS):
+            self._nccl(local, text)
+        began = clock.moment_utc(self._training_ms, self._options)
+        if pod.first_rank == 0:
+            self._line(f"[before the start of training step] datetime: {began:%Y-%m-%d %H:%M:%S} ")
+        for one in task.iterations if last else ():
+            self._line(iteration(task, one, clock.moment_utc(one.end_ms, self._options)))
+
+
+def _clock(seconds: int) -> str:
+    """A duration as progress bars write it: `[H:]MM:SS`."""
+    hours, rest = divmod(max(seconds, 0), 3600)
+    return f"{hours}:{rest // 60:02d}:{rest % 60:02d}" if hours else f"{rest // 60:02d}:{rest % 60:02d}"

@@ -1,0 +1,258 @@
+"""Training tasks: jobs that leave logs. Who is in them, which model they train, and when each iteration ends.
+
+A task that moves bytes is one of the jobs of `warehouse.sample.jobs`: each pulse is the exchange of one
+iteration, and the iteration ends amid the quiet after it. Where nothing is recorded, tasks stand still.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from warehouse.sample import clock
+from warehouse.sample.draws import draw, draw_one
+from warehouse.sample.jobs import HOUR
+
+if TYPE_CHECKING:
+    from warehouse.sample.fabric import Fabric, Nic
+    from warehouse.sample.jobs import Job
+    from warehouse.sample.options import SampleOptions
+
+GPUS = 8
+"""GPUs, and so ranks, of a server."""
+EARLY = 15
+"""Iterations that the first task has done before anything is recorded."""
+JITTER_MS = 20
+"""An iteration ends so much before or after it should, at most."""
+SKEW_MS = 60
+"""Pods write their lines on one iteration within so much."""
+START_UP_MS = 200_000
+"""From the first start of a pod to the start of training."""
+LAST_WORDS_MS = 5_000
+"""From the last iteration to the last line."""
+WEEK_MS = 7 * 24 * HOUR * 1000
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A model and how it is trained."""
+
+    model: str
+    layers: int
+    hidden: int
+    ffn: int
+    heads: int
+    sequence: int
+    micro_batch: int
+    accumulation: int
+    zero_stage: int | None = None
+    tensor_parallel: int = 1
+    vocabulary: int = 32000
+
+    @property
+    def params(self) -> int:
+        """Parameters of a Llama-like model of this shape: three feed-forward matrices, two embeddings."""
+        h = self.hidden
+        return 2 * self.vocabulary * h + self.layers * (4 * h * h + 3 * h * self.ffn + 2 * h) + h
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """One iteration, in milliseconds of the timeline, which may lie before its start."""
+
+    number: int
+    start_ms: int
+    end_ms: int
+
+
+@dataclass(frozen=True)
+class Pod:
+    """One pod: what it is called, where it runs, its first rank, when it was started."""
+
+    name: str
+    server: int
+    first_rank: int
+    start_ms: int
+
+
+@dataclass(frozen=True)
+class Task:
+    """One task."""
+
+    name: str
+    """Its folder."""
+    trainer: str
+    shape: Shape
+    pods: tuple[Pod, ...]
+    """By name: master, worker-1 .."""
+    iterations: tuple[Iteration, ...]
+    checkpoints: tuple[tuple[int, int], ...] = ()
+    """(iteration, milliseconds that the next one takes longer)."""
+    job: str | None = None
+    """Who moves its bytes; None where nobody does."""
+    logged: int = 0
+    """Iterations that the first pod's log has whole: fewer than there are where the logs are cut off."""
+
+    @property
+    def by_rank(self) -> list[Pod]:
+        """Pods in order of their ranks."""
+        return sorted(self.pods, key=lambda pod: pod.first_rank)
+
+    @property
+    def world(self) -> int:
+        """Ranks of the task."""
+        return GPUS * len(self.pods)
+
+    @property
+    def data_parallel(self) -> int:
+        """Copies of the model."""
+        return self.world // self.shape.tensor_parallel
+
+    @property
+    def global_batch(self) -> int:
+        """Samples of an iteration."""
+        return self.shape.micro_batch * self.shape.accumulation * self.data_parallel
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the logs end inside a line."""
+        return self.logged < len(self.iterations)
+
+    @property
+    def last_line_ms(self) -> int:
+        """When the last line with a time was written."""
+        if self.trainer == "megatron" or self.is_cut:
+            return self.iterations[self.logged - 1].end_ms
+        return self.iterations[-1].end_ms + LAST_WORDS_MS + self.by_rank[-1].first_rank
+
+    def nics(self, fabric: Fabric, pod: Pod) -> list[Nic]:
+        """The NICs of a pod's server in NCCL's order, which is that of their HCAs."""
+        return sorted(fabric.nics[pod.server], key=lambda nic: nic.hca)
+
+    def line_ms(self, pod: Pod, iteration: Iteration, options: SampleOptions) -> int:
+        """When a pod writes its line on an iteration; the pod with the first ranks does so as it ends."""
+        if pod.first_rank == 0:
+            return iteration.end_ms
+        return iteration.end_ms + draw_one(options.seed, f"skew/{self.name}/{pod.name}/{iteration.number}", 0, SKEW_MS)
+
+
+PRETRAIN = Shape("model/sample-24b", 51, 6144, 16384, 48, 2048, 1, 4, zero_stage=1)
+MEGATRON = Shape("", 65, 8064, 21504, 64, 2048, 1, 16, tensor_parallel=8)
+FINETUNE = Shape("model/sample-31b", 57, 6656, 17920, 52, 2048, 3, 1, zero_stage=2)
+PROBE = Shape("model/sample-1b", 22, 2048, 5632, 32, 2048, 2, 1)
+EARLIER = Shape("model/sample-7b", 32, 4096, 11008, 32, 4096, 1, 2, zero_stage=3)
+
+
+def plan_tasks(jobs: list[Job], options: SampleOptions) -> list[Task]:
+    """Plan the tasks of a sample.
+
+    - on job-1, two groups of leaves, begun before anything is recorded, with a checkpoint then;
+    - on job-4, with Megatron-LM: every rank logs its connections, the last rank its iterations;
+    - on job-5, the same servers an hour later; its logs are cut off;
+    - beside job-4 for a while, without any traffic, on the same servers, with progress bars only;
+    - a week earlier on two servers of job-1, so that no traffic is loaded.
+    """
+    by_name = {job.name: job for job in jobs}
+    first, fourth, fifth = (by_name.get(f"job-{number}") for number in (1, 4, 5))
+    assert first is not None
+    assert fourth is not None
+    early_ms = (EARLY // 2, 6_500)
+    tasks = [_on_job(first, "deepspeed", PRETRAIN, options, before=EARLY, checkpoints=(early_ms,))]
+    tasks.append(_on_job(fourth, "megatron", MEGATRON, options))
+    if fifth is not None:
+        tasks.append(_on_job(fifth, "deepspeed", FINETUNE, options, is_cut=True))
+    begin = options.seconds * 1000 // 3
+    probe = _apart("hf_trainer", PROBE, fourth.servers[:2], begin, 15_000, 4, options)
+    if any(task.name == probe.name for task in tasks):  # in the same minute
+        probe = _apart("hf_trainer", PROBE, fourth.servers[:2], begin + 60_000, 15_000, 4, options)
+    costs = ((10, 5_250), (30, 6_750))
+    earlier = _apart("deepspeed", EARLIER, first.servers[-2:], -WEEK_MS, 12_500, 40, options, costs)
+    tasks += [probe, earlier]
+    return sorted((task for task in tasks if task.iterations), key=lambda task: task.name)
+
+
+def _on_job(
+    job: Job,
+    trainer: str,
+    shape: Shape,
+    options: SampleOptions,
+    *,
+    before: int = 0,
+    checkpoints: tuple[tuple[int, int], ...] = (),
+    is_cut: bool = False,
+) -> Task:
+    iterations = _iterations_of(job, options, before, dict(checkpoints))
+    pods = _pods(f"{trainer}-{job.name}", job.servers, iterations, options)
+    logged = len(iterations) * 4 // 5 if is_cut else len(iterations)
+    return Task(_folder(pods, options), trainer, shape, pods, iterations, checkpoints, job.name, logged)
+
+
+def _apart(
+    trainer: str,
+    shape: Shape,
+    servers: tuple[int, ...],
+    begin_ms: int,
+    each_ms: int,
+    count: int,
+    options: SampleOptions,
+    checkpoints: tuple[tuple[int, int], ...] = (),
+) -> Task:
+    """A task whose traffic is not recorded, or has none."""
+    noise = draw(options.seed, f"jitter/{trainer}/{begin_ms}", count + 1, -JITTER_MS, JITTER_MS).tolist()
+    costs = dict(checkpoints)
+    stamps, at = [begin_ms + noise[0]], begin_ms
+    for number in range(1, count + 1):
+        at += each_ms + costs.get(number - 1, 0)
+        stamps.append(at + noise[number])
+    iterations = tuple(Iteration(n, stamps[n - 1], stamps[n]) for n in range(1, count + 1))
+    pods = _pods(f"{trainer}-{count}", servers, iterations, options)
+    return Task(_folder(pods, options), trainer, shape, pods, iterations, checkpoints, None, count)
+
+
+def _iterations_of(job: Job, options: SampleOptions, before: int, costs: dict[int, int]) -> tuple[Iteration, ...]:
+    """One iteration a whole pulse that is recorded, and `before` more ahead of the first."""
+    quiet = job.period_ms - job.on_ms
+    pulse = -((job.phase_ms - quiet - job.start * 1000) // job.period_ms)
+    ends = []
+    while (begin := job.phase_ms + pulse * job.period_ms) + job.period_ms <= job.end * 1000:
+        hour = begin // (HOUR * 1000)
+        first, last = hour * HOUR * 1000, (hour * HOUR + options.seconds) * 1000
+        if options.seconds == HOUR or (first <= begin - quiet and begin + job.period_ms <= last):
+            ends.append(begin + job.on_ms + quiet // 2)
+        pulse += 1
+    if not ends:
+        return ()
+    at = ends[0] - job.period_ms
+    ahead = [at]
+    for number in range(before, 0, -1):
+        at -= job.period_ms + costs.get(number - 1, 0)
+        ahead.append(at)
+    ends = [*reversed(ahead), *ends]
+    noise = draw(options.seed, f"jitter/{job.name}", len(ends), -JITTER_MS, JITTER_MS).tolist()
+    stamps = [end + shift for end, shift in zip(ends, noise, strict=True)]
+    return tuple(Iteration(number, stamps[number - 1], stamps[number]) for number in range(1, len(stamps)))
+
+
+def _pods(
+    name: str, servers: tuple[int, ...], iterations: tuple[Iteration, ...], options: SampleOptions
+) -> tuple[Pod, ...]:
+    """A pod a server. The last two have their ranks the other way round: a number in a name is no rank."""
+    if not iterations:
+        return ()
+    blocks = list(range(len(servers)))
+    if len(blocks) > 2:
+        blocks[-1], blocks[-2] = blocks[-2], blocks[-1]
+    begin = (iterations[0].start_ms - START_UP_MS) // 1000
+    return tuple(
+        Pod(
+            f"{name}-{f'worker-{number}' if number else 'master'}",
+            servers[block],
+            block * GPUS,
+            (begin + draw_one(options.seed, f"pod/{name}/{number}", 0, 9 if number else 0)) * 1000,
+        )
+        for number, block in enumerate(blocks)
+    )
+
+
+def _folder(pods: tuple[Pod, ...], options: SampleOptions) -> str:
+    return f"{clock.moment_utc(pods[0].start_ms, options):%Y%m%d-%H%M}-{len(pods)}" if pods else ""

@@ -1,0 +1,217 @@
+"""What a reader of the task logs should find: ranks, ports, paths, iterations, and the bytes of each."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+
+from warehouse.sample import clock
+from warehouse.sample.jobs import HOUR
+from warehouse.sample.names import server_name
+from warehouse.sample.task_megatron import PAIR_CHANNELS, WORLD_ID, pair_id
+from warehouse.sample.task_rings import CARDS, CHANNELS, PRINTED, Edge, nic_of, ring, ring_edges, tree_edges
+from warehouse.sample.tasks import GPUS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from warehouse.sample.plan import Plan
+    from warehouse.sample.tasks import Iteration, Pod, Task
+
+Row = dict[str, Any]
+
+BYTES = 2
+"""Of a weight, and of a gradient unless it is said otherwise."""
+
+
+def tasks(plan: Plan) -> list[Row]:
+    """A row a task."""
+    return [_task(task, plan) for task in plan.tasks]
+
+
+def _task(task: Task, plan: Plan) -> Row:
+    options = plan.options
+    nominal, implemented = volumes(task)
+    job = next((job for job in plan.jobs if job.name == task.job), None)
+    logged = task.iterations[: task.logged]
+    return {
+        "task": task.name,
+        "trainer": task.trainer,
+        "job": task.job,
+        "is_cut": task.is_cut,
+        "period_seconds": job.period_ms / 1000 if job else None,
+        "pods": [
+            {
+                "pod": pod.name,
+                "server": server_name(pod.server),
+                "start_utc": clock.millisecond_utc(pod.start_ms, options)[:19],
+                "first_rank": pod.first_rank if _has_ranks(task, pod) else None,
+                "ranks": GPUS,
+            }
+            for pod in task.pods
+        ],
+        "ports": [row for pod in task.pods for row in _ports(task, pod, plan)],
+        "paths": list(paths(task, plan)),
+        "iterations": len(logged),
+        "first_iteration_utc": clock.millisecond_utc(logged[0].end_ms, options),
+        "last_iteration_utc": clock.millisecond_utc(logged[-1].end_ms, options),
+        "checkpoints": [{"iteration": number, "extra_seconds": cost / 1000} for number, cost in task.checkpoints],
+        "params": task.shape.params,
+        "tokens_per_iteration": task.global_batch * task.shape.sequence,
+        "expected_nominal_bytes": _expected(task, nominal),
+        "expected_implemented_bytes": _expected(task, implemented),
+    }
+
+
+def _has_ranks(task: Task, pod: Pod) -> bool:
+    """Whether lines of the pod name a rank: a plain trainer's do only where NCCL's first rank speaks."""
+    return task.trainer != "hf_trainer" or pod.first_rank == 0
+
+
+def volumes(task: Task) -> tuple[int, int]:
+    """Bytes a parameter, by the books and as the framework does it."""
+    k, stage = task.shape.accumulation, task.shape.zero_stage
+    if task.trainer == "megatron":
+        return 2 * BYTES, 2 * 4
+    if stage is None:
+        return 2 * BYTES, 2 * BYTES
+    if stage == 3:
+        return 3 * BYTES, 3 * k * BYTES
+    return 2 * BYTES, (3 if stage == 1 else 2 * k + 1) * BYTES
+
+
+def _expected(task: Task, volume: int) -> int:
+    copies = task.data_parallel
+    return task.shape.params * volume * (copies - 1) // (copies * CARDS)
+
+
+def _listed(task: Task, pod: Pod) -> bool:
+    """Whether the pod's log lists its NICs."""
+    return task.trainer == "megatron" or pod.first_rank == 0
+
+
+def _ports(task: Task, pod: Pod, plan: Plan) -> Iterator[Row]:
+    for index, nic in enumerate(task.nics(plan.fabric, pod)):
+        yield {
+            "pod": pod.name,
+            "hca": nic.hca,
+            "hca_index": index,
+            "nic": nic.name,
+            "switch": nic.switch,
+            "port": nic.sheet_port,
+            "evidence": "log" if _listed(task, pod) else "inferred:nic_sheet_order",
+        }
+
+
+def paths(task: Task, plan: Plan) -> Iterator[Row]:
+    """Edges between servers, as the logs show them or let them be concluded."""
+    servers = len(task.pods)
+    if task.trainer == "megatron":
+        for channel in range(CHANNELS):
+            for edge in ring_edges(channel, servers):
+                yield _path(task, plan, f"commId 0x{WORLD_ID:x}", edge, "log", ("log", "log"))
+        for local in range(GPUS):
+            for channel in range(PAIR_CHANNELS):
+                for server in range(servers):
+                    edge = Edge(channel, "ring", server, (server + 1) % servers)
+                    ranks = (server * GPUS + local, edge.dst * GPUS + local)
+                    yield _path(task, plan, f"commId 0x{pair_id(local):x}", edge, "log", ("log", "log"), ranks)
+        return
+    known = {pod.first_rank for pod in task.pods if _has_ranks(task, pod)}
+    for channel in range(CHANNELS):
+        members = ring(channel, servers)
+        shown = set(pairwise(members[:PRINTED]))
+        if len(members) <= PRINTED:
+            shown.add((members[-1], members[0]))
+        for edge in ring_edges(channel, servers):
+            said = edge.dst == 0
+            evidence = "log" if said else "listed" if (edge.src, edge.dst) in shown else "inferred:ring_pattern"
+            yield _path(task, plan, "world-1", edge, evidence, _ends(edge, said, known))
+    for edge in tree_edges(servers):
+        yield _path(task, plan, "world-1", edge, "log", _ends(edge, True, known))
+
+
+def _ends(edge: Edge, said: bool, known: set[int]) -> tuple[str | None, str | None]:
+    """How the NICs of both ends are known; rank 0 says its own."""
+
+    def end(rank: int) -> str | None:
+        if said and rank == 0:
+            return "log"
+        return "inferred:ring_pattern" if rank // GPUS * GPUS in known else None
+
+    return end(edge.src), end(edge.dst)
+
+
+def _path(
+    task: Task,
+    plan: Plan,
+    communicator: str,
+    edge: Edge,
+    evidence: str,
+    nics: tuple[str | None, str | None],
+    ranks: tuple[int, int] | None = None,
+) -> Row:
+    """One edge; `ranks` are those of the whole task where the communicator numbers its own."""
+    found: Row = {"communicator": communicator, "channel": edge.channel, "kind": edge.kind}
+    found |= {"src_rank": edge.src, "dst_rank": edge.dst, "evidence": evidence}
+    for end, rank, known in zip(("src", "dst"), ranks or (edge.src, edge.dst), nics, strict=True):
+        pod = task.by_rank[rank // GPUS]
+        nic = task.nics(plan.fabric, pod)[nic_of(rank)]
+        found[f"{end}_server"] = server_name(pod.server) if known else None
+        found[f"{end}_hca"] = nic.hca if known else None
+        found[f"{end}_port"] = nic.sheet_port if known else None
+        found[f"{end}_evidence"] = known
+    return found
+
+
+_COPY = """
+COPY (SELECT * FROM (VALUES {rows}) AS t(task, iteration, pod, hca, status, rx_bytes, tx_bytes)
+      ORDER BY task, iteration, pod, hca) TO '{path}' (FORMAT parquet, COMPRESSION zstd)
+"""
+
+
+def write_iterations(path: Path, plan: Plan) -> int:
+    """Write (task, iteration, pod, hca, status, rx_bytes, tx_bytes), a row an iteration and NIC; their number.
+
+    Bytes are all that the port of the NIC, by the workbook, carried of whomever, in whole seconds from an iteration's
+    begin to its end.
+    """
+    rows = [row for task in plan.tasks for one in task.iterations[: task.logged] for row in _moved(task, one, plan)]
+    literals = ", ".join(rows)
+    with duckdb.connect(config={"threads": 1}) as connection:
+        connection.execute(_COPY.format(rows=literals, path=str(path).replace("'", "''")))
+    return len(rows)
+
+
+def _moved(task: Task, one: Iteration, plan: Plan) -> Iterator[str]:
+    begin, end = one.start_ms // 1000, one.end_ms // 1000
+    for pod in task.pods:
+        for nic in task.nics(plan.fabric, pod):
+            place = f"'{task.name}', {one.number}, '{pod.name}', '{nic.hca}'"
+            if end <= 0 or begin >= plan.options.hours * HOUR:
+                yield f"({place}, 'no_overlap', NULL::BIGINT, NULL::BIGINT)"
+                continue
+            at = plan.fabric.switch(nic.switch).index[nic.sheet_port]
+            seconds = slice(max(begin, 0), end)
+            rx = int(plan.traffic.out[nic.switch][at, seconds].sum())
+            tx = int(plan.traffic.into[nic.switch][at, seconds].sum())
+            status = "shared" if _is_shared(task, pod, one, plan) else "ok"
+            yield f"({place}, '{status}', {rx}::BIGINT, {tx}::BIGINT)"
+
+
+def _is_shared(task: Task, pod: Pod, one: Iteration, plan: Plan) -> bool:
+    """Whether another task has the server at that time, from the start of its pods to its last line.
+
+    Megatron-LM writes whole seconds.
+    """
+    late = one.end_ms % 1000 if task.trainer == "megatron" else 0
+    return any(
+        other.name != task.name
+        and any(its.server == pod.server for its in other.pods)
+        and min(its.start_ms for its in other.pods) < one.end_ms - late
+        and other.last_line_ms - (other.last_line_ms % 1000 if other.trainer == "megatron" else 0) > one.start_ms - late
+        for other in plan.tasks
+    )
