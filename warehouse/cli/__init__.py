@@ -17,7 +17,7 @@ INTERRUPTED = 130
 GROUPS = {
     "building": ("build", "plan"),
     "testing": ("test",),
-    "ask": ("sql", "ls", "show", "lineage", "render"),
+    "ask": ("sql", "cite", "ls", "show", "lineage", "render"),
     "data": ("doctor",),
     "trust": ("diff", "verify", "builds", "rollback", "clean"),
     "share": ("export", "publish"),

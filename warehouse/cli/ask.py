@@ -1,15 +1,20 @@
-"""`warehouse sql`, `ls`, `show`, `lineage`, `render`: look at tables, at models, and at where a number is from."""
+"""`warehouse sql`, `cite`, `ls`, `show`, `lineage`, `render`: look at tables, models, and where a number is from."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from warehouse.cli.options import Commands, add_data, add_engine, add_project, add_target, command, settings
 from warehouse.errors import SettingsError
+
+if TYPE_CHECKING:
+    from warehouse.serve.queries import Query
+    from warehouse.settings import Settings
 
 SQL_OPTIONS = frozenset(
     [
@@ -21,6 +26,7 @@ SQL_OPTIONS = frozenset(
         "--json",
         "--output",
         "--limit",
+        "--cite",
         "--target",
         "--data",
         "--cluster",
@@ -39,7 +45,7 @@ def add(commands: Commands) -> None:
         commands, "sql", "ask the warehouse: SQL, a file, or a named query; read-only",
         "warehouse sql -q nic --server GPU-35\n  warehouse sql 'FROM metrics.leaf_hour' --format csv > leaves.csv",
     )  # fmt: skip
-    one.add_argument("sql", metavar="QUERY", nargs="?", help="SQL; `-` reads it from stdin")
+    one.add_argument("sql", metavar="QUERY", nargs="?", help="SQL; `-` reads it from stdin; without one a shell opens")
     one.add_argument("-f", "--file", metavar="FILE", help="a file of SQL")
     one.add_argument("-q", "--query", metavar="NAME", help="a named query; --list shows them")
     one.add_argument("--list", action="store_true", help="list the named queries and their parameters")
@@ -50,11 +56,23 @@ def add(commands: Commands) -> None:
     one.add_argument("--json", action="store_true", help="the same as --format json")
     one.add_argument("-o", "--output", metavar="FILE", help="write to a file; its suffix names the format")
     one.add_argument("--limit", metavar="N", type=int, help="rows at most; default 40 on a terminal, else all")
+    one.add_argument("--cite", action="store_true", help="keep a citation of the answer, and say it on stderr")
     add_target(one)
     add_data(one)
     add_project(one)
     add_engine(one)
     one.set_defaults(run=run_sql)
+
+    one = command(
+        commands,
+        "cite",
+        "compute a cited answer again: the same, or what changed; without an id list the citations",
+        "warehouse cite 7f3a91c2d0e1",
+    )
+    one.add_argument("id", metavar="ID", nargs="?", help="of a citation, or its file")
+    add_target(one)
+    add_project(one)
+    one.set_defaults(run=run_cite)
 
     one = command(commands, "ls", "list the tables of the warehouse", "warehouse ls 'metrics.*'")
     one.add_argument("pattern", metavar="PATTERN", nargs="?", help="only names that match, or hold this text")
@@ -109,18 +127,18 @@ def run_sql(given: argparse.Namespace) -> int:
     if given.list:
         return _list_queries(folders)
     asked = [value for value in (given.sql, given.file, given.query) if value]
-    if len(asked) != 1:
-        raise SettingsError(
-            "give one of QUERY, --file or --query" if asked else "no query given",
-            hint='warehouse sql "FROM metrics.leaf_hour", or warehouse sql --list for named queries',
-        )
+    if not asked:
+        return _shell(settled, load_queries(folders), given)
+    if len(asked) > 1:
+        raise SettingsError("give one of QUERY, --file or --query", hint="warehouse sql alone opens a shell")
     parameters = _parameters(given.param)
     text = sys.stdin.read() if given.sql == "-" else given.sql
-    return run_query(
+    query = find_query(given.query, load_queries(folders)) if given.query else None
+    status = run_query(
         settled.target,
         text,
         file=Path(given.file) if given.file else None,
-        query=find_query(given.query, load_queries(folders)) if given.query else None,
+        query=query,
         parameters=parameters,
         data_folders=settled.data,
         format="json" if given.json else given.format,
@@ -129,6 +147,54 @@ def run_sql(given: argparse.Namespace) -> int:
         memory=given.memory,
         threads=settled.threads if given.threads else None,
     )
+    if given.cite and not status:
+        from warehouse.serve.cite import cite_query
+
+        said = Path(given.file).read_text(encoding="utf-8") if given.file else text or ""
+        print(cite_query(settled.target, said, query, parameters).text(), file=sys.stderr)  # noqa: T201
+    return status
+
+
+def _shell(settled: Settings, queries: Mapping[str, Query], given: argparse.Namespace) -> int:
+    """The shell; what it says of lineage comes from the project."""
+    from warehouse.serve.shell.prompt import run_shell
+
+    def lineage(name: str) -> str:
+        from warehouse.lineage import tables
+
+        return (
+            _column_path(settled, name)
+            if tables.names_a_column(name)
+            else tables.as_text(tables.table_lineage(settled, name))
+        )
+
+    return run_shell(
+        settled.target,
+        queries,
+        lineage,
+        data_folders=settled.data,
+        memory=given.memory,
+        threads=settled.threads if given.threads else None,
+    )
+
+
+def run_cite(given: argparse.Namespace) -> int:
+    """List citations, or compute one again."""
+    from warehouse.project import Project
+    from warehouse.serve import cite
+    from warehouse.serve.queries import load_queries
+
+    settled = settings(given)
+    if given.id is None:
+        folder = settled.target / cite.FOLDER
+        for path in sorted(folder.glob("*.json")) if folder.is_dir() else ():
+            print(cite.load(settled.target, path.stem).text())  # noqa: T201
+        return 0
+    citation = cite.load(settled.target, given.id)
+    differences = cite.again(settled.target, citation, load_queries(Project.open(settled.project).query_folders))
+    print(citation.text())  # noqa: T201
+    print("\n".join(["differs", *(f"  {line}" for line in differences)]) if differences else "same")  # noqa: T201
+    return 1 if differences else 0
 
 
 def with_parameters(arguments: Sequence[str]) -> list[str]:
@@ -217,18 +283,28 @@ def run_lineage(given: argparse.Namespace) -> int:
     return 0
 
 
+def _column_path(settled: Settings, name: str) -> str:
+    from warehouse.lineage import columns as column_lineage
+    from warehouse.project import Project
+
+    project = Project.open(settled.project)
+    columns = column_lineage.load(project, settled.target)
+    trace = columns.trace(*column_lineage.column_named(columns, project, name))
+    return column_lineage.as_text(trace, column_lineage.read_from(project))
+
+
 def _column_lineage(given: argparse.Namespace) -> int:
     from warehouse.lineage import columns as column_lineage
     from warehouse.project import Project
 
     settled = settings(given)
+    if not given.json:
+        print(_column_path(settled, given.name))  # noqa: T201
+        return 0
     project = Project.open(settled.project)
     columns = column_lineage.load(project, settled.target)
     trace = columns.trace(*column_lineage.column_named(columns, project, given.name))
-    if given.json:
-        print(json.dumps(column_lineage.as_json(trace), indent=1))  # noqa: T201
-    else:
-        print(column_lineage.as_text(trace, column_lineage.read_from(project)))  # noqa: T201
+    print(json.dumps(column_lineage.as_json(trace), indent=1))  # noqa: T201
     return 0
 
 

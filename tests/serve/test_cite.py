@@ -1,0 +1,90 @@
+"""Citations: the same answer again, or what changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from tests.conftest import call
+from warehouse.errors import QueryError
+from warehouse.serve import cite
+
+Publish = Callable[..., Path]
+
+
+def change(target: Path, sql: str) -> None:
+    (target / "warehouse.duckdb").chmod(0o644)
+    with duckdb.connect(str(target / "warehouse.duckdb")) as opened:
+        opened.execute(sql)
+
+
+def test_a_citation_names_build_query_rows_and_digest(own_target: Path) -> None:
+    made = cite.cite_query(
+        own_target, "SELECT switch FROM topology.switches WHERE role = $role", None, {"role": "leaf"}
+    )
+    assert made.build == "7f3a91c2d0e1f2a3"
+    assert made.rows == 2
+    assert made.text().startswith("warehouse build 7f3a91c2d0e1f2a3: SELECT switch FROM topology.switches WHERE")
+    assert "with role = leaf; 2 rows, sha256 " in made.text()
+    assert cite.load(own_target, made.id[:5]) == made
+
+
+def test_an_unchanged_answer_is_the_same_whatever_its_order(own_target: Path) -> None:
+    made = cite.cite_query(own_target, "SELECT switch FROM topology.switches", None, {})
+    change(own_target, "CREATE OR REPLACE TABLE topology.switches AS FROM topology.switches ORDER BY switch DESC")
+    assert cite.again(own_target, made, {}) == []
+
+
+def test_an_order_that_is_asked_for_counts(own_target: Path) -> None:
+    made = cite.cite_query(own_target, "SELECT switch FROM topology.switches ORDER BY role", None, {})
+    other = cite.cite_query(own_target, "SELECT switch FROM topology.switches ORDER BY switch DESC", None, {})
+    assert made.digest != other.digest
+
+
+def test_what_changed_is_said(own_target: Path) -> None:
+    made = cite.cite_query(own_target, "SELECT switch, switch_ip FROM topology.switches ORDER BY 1", None, {})
+    change(own_target, "UPDATE topology.switches SET switch_ip = '10.9.9.9' WHERE switch = 'Leaf-2'")
+    change(own_target, "UPDATE meta.build SET build_id = 'ffff'")
+    assert cite.again(own_target, made, {}) == [
+        "the build is ffff, it was 7f3a91c2d0e1f2a3",
+        "first other row: Leaf-2  10.9.9.9, it was Leaf-2  10.0.0.2",
+    ]
+
+
+def test_the_command_says_same_or_differs(own_target: Path) -> None:
+    said = call("sql", "SELECT count(*) AS n FROM topology.ports", "-t", own_target, "--cite", cwd=own_target)
+    name = said.err.rpartition("citation ")[2].strip()
+    assert call("cite", "-t", own_target, cwd=own_target).out.count(name) == 1
+    again = call("cite", name, "-t", own_target, cwd=own_target)
+    assert (again.status, again.out.splitlines()[-1]) == (0, "same")
+    change(own_target, "DELETE FROM topology.ports WHERE port LIKE '%:2'")
+    again = call("cite", name, "-t", own_target, cwd=own_target)
+    assert (again.status, again.out.splitlines()[1:]) == (1, ["differs", "  first other row: 4, it was 5"])
+
+
+def test_a_named_query_is_cited_with_its_parameters(own_target: Path) -> None:
+    said = call("sql", "-q", "nic", "--server", "GPU-1", "-t", own_target, "--cite", cwd=own_target)
+    assert "named query nic with server = GPU-1" in " ".join(said.err.split())
+    name = said.err.rpartition("citation ")[2].strip()
+    assert call("cite", name, "-t", own_target, cwd=own_target).out.splitlines()[-1] == "same"
+
+
+def test_what_is_no_citation_is_refused(own_target: Path) -> None:
+    with pytest.raises(QueryError, match="no citation abc"):
+        cite.load(own_target, "abc")
+    made = cite.cite_query(own_target, "SELECT 1 AS a", None, {})
+    path = own_target / cite.FOLDER / f"{made.id}.json"
+    path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), "rows": 2}), encoding="utf-8")
+    with pytest.raises(QueryError, match="was changed after it was made"):
+        cite.load(own_target, made.id)
+    path.write_text("{", encoding="utf-8")
+    with pytest.raises(QueryError, match="is not a citation"):
+        cite.load(own_target, made.id)
+    with pytest.raises(QueryError, match="2 statements"):
+        cite.cite_query(own_target, "SELECT 1; SELECT 2", None, {})
+    with pytest.raises(QueryError, match="more than 100,000 rows"):
+        cite.cite_query(own_target, "FROM range(100001)", None, {})

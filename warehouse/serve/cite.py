@@ -1,0 +1,235 @@
+"""Citations: an answer with its query, its build and a digest of its rows, which anybody can compute again.
+
+A citation is a small JSON file in `citations/` of the target. Its id is the hash of what it says, so that the id
+alone proves which query and which rows were meant.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING
+
+from warehouse.errors import QueryError, nearest_hint
+from warehouse.serve.connect import connect
+from warehouse.serve.guard import check_read_only
+from warehouse.serve.queries import Query, bind
+from warehouse.serve.result import Result, Row, execute, open_result
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    import duckdb
+
+    from warehouse.serve.guard import Statement
+
+FOLDER = "citations"
+MOST_ROWS = 100_000
+KEPT_ROWS = 50
+"""Rows that the citation itself holds, to say later which one changed."""
+_TABLE = re.compile(r'"schema_name":"(\w+)","table_name":"(\w+)"')
+
+
+@dataclass(frozen=True)
+class Citation:
+    """An answer that can be cited."""
+
+    build: str
+    sql: str
+    parameters: dict[str, str]
+    """As text; of a named query all of them, defaults included."""
+    columns: list[str]
+    rows: int
+    digest: str
+    """sha256 of columns and rows; of rows in no set order when the query names none."""
+    head: list[list[str | None]]
+    query: str | None = None
+    """The name of a named query."""
+    tables: dict[str, str] = field(default_factory=dict)
+    """What the query reads, each with the digest of its parts; raw files are not among them."""
+
+    @property
+    def id(self) -> str:
+        """12 hexadecimal digits."""
+        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:12]
+
+    def text(self) -> str:
+        """The citation as people paste it."""
+        asked = f"named query {self.query}" if self.query else " ".join(self.sql.split())
+        given = (
+            f" with {', '.join(f'{name} = {value}' for name, value in self.parameters.items())}"
+            if self.parameters
+            else ""
+        )
+        rows = f"{self.rows:,} row{'' if self.rows == 1 else 's'}"
+        return f"warehouse build {self.build}: {asked}{given}; {rows}, sha256 {self.digest[:16]}; citation {self.id}"
+
+
+def cite(
+    connection: duckdb.DuckDBPyConnection,
+    target: Path,
+    statement: Statement,
+    parameters: Mapping[str, object],
+    *,
+    query: str | None = None,
+) -> Citation:
+    """Run a checked statement and keep its citation in the target.
+
+    Raises
+    ------
+    QueryError
+        When it gives more than 100,000 rows.
+    """
+    citation = _answer(connection, target, statement, parameters, query)
+    folder = target / FOLDER
+    folder.mkdir(exist_ok=True)
+    (folder / f"{citation.id}.json").write_text(json.dumps(asdict(citation), indent=1) + "\n", encoding="utf-8")
+    return citation
+
+
+def cite_query(target: Path, sql: str, query: Query | None, parameters: Mapping[str, str]) -> Citation:
+    """Keep the citation of one query, from its text or by name.
+
+    Raises
+    ------
+    QueryError
+        When the text holds several statements, or none.
+    """
+    connection = connect(target, json_errors=True)
+    try:
+        statements = check_read_only(connection, query.sql if query else sql)
+        if len(statements) != 1:
+            raise QueryError(f"{len(statements)} statements, but a citation is of one")
+        values = bind(query, parameters) if query else parameters
+        return cite(connection, target, statements[0], values, query=query.name if query else None)
+    finally:
+        connection.close()
+
+
+def load(target: Path, name: str) -> Citation:
+    """Read a citation by its id, the first letters of it, or the path of its file.
+
+    Raises
+    ------
+    QueryError
+        When there is none, several begin so, or the file was changed.
+    """
+    from pathlib import Path
+
+    folder = target / FOLDER
+    known = sorted(path.stem for path in folder.glob("*.json")) if folder.is_dir() else []
+    if name.endswith(".json"):
+        path = Path(name)
+    else:
+        found = [one for one in known if one.startswith(name)]
+        if len(found) != 1:
+            what = f"{len(found)} citations begin with {name}" if found else f"no citation {name} in {target}"
+            raise QueryError(what, hint=nearest_hint(name, known) or r"\cite in `warehouse sql` makes one")
+        path = folder / f"{found[0]}.json"
+    try:
+        citation = Citation(**json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise QueryError(f"{path} is not a citation: {error}") from error
+    if path.stem != citation.id:
+        raise QueryError(f"{path} was changed after it was made: it is citation {citation.id} by what it says")
+    return citation
+
+
+def again(target: Path, citation: Citation, queries: Mapping[str, Query]) -> list[str]:
+    """Compute a cited answer again from the published build; what differs, a line each. Nothing when it is the same."""
+    connection = connect(target, json_errors=True)
+    try:
+        [statement] = check_read_only(connection, citation.sql)
+        values: Mapping[str, object] = citation.parameters
+        if citation.query and citation.query in queries:
+            values = bind(queries[citation.query], citation.parameters)
+        now = _answer(connection, target, statement, values, citation.query)
+    finally:
+        connection.close()
+    if now.digest == citation.digest:
+        return []
+    return list(_differences(citation, now))
+
+
+def _differences(then: Citation, now: Citation) -> Sequence[str]:
+    said = []
+    if then.build != now.build:
+        said.append(f"the build is {now.build}, it was {then.build}")
+    said += [f"{name} holds other rows" for name in then.tables if now.tables.get(name) != then.tables[name]]
+    if then.columns != now.columns:
+        said.append(f"the columns are {', '.join(now.columns)}, they were {', '.join(then.columns)}")
+    if then.rows != now.rows:
+        said.append(f"{now.rows:,} rows, it were {then.rows:,}")
+    for before, after in zip(then.head, now.head, strict=False):
+        if before != after:
+            said.append(f"first other row: {_shown(after)}, it was {_shown(before)}")
+            break
+    return said
+
+
+def _answer(
+    connection: duckdb.DuckDBPyConnection,
+    target: Path,
+    statement: Statement,
+    parameters: Mapping[str, object],
+    query: str | None,
+) -> Citation:
+    result = open_result(connection, statement, parameters)
+    rows = _all_rows(result)
+    names = [column.name for column in result.columns]
+    in_order = rows if re.search(r"\border\s+by\b", statement.text, re.IGNORECASE) else sorted(rows, key=str)
+    digest = hashlib.sha256(json.dumps([names, in_order]).encode()).hexdigest()
+    row = connection.execute("SELECT build_id FROM meta.build").fetchone()
+    used = {
+        name: str(value) for name, value in parameters.items() if value is not None and name in statement.parameters
+    }
+    return Citation(
+        build=str(row[0]) if row else "",
+        sql=statement.text,
+        parameters=used,
+        columns=names,
+        rows=len(rows),
+        digest=digest,
+        head=[list(one) for one in in_order[:KEPT_ROWS]],
+        query=query,
+        tables=_tables(connection, target, statement),
+    )
+
+
+def _all_rows(result: Result) -> list[Row]:
+    rows: list[Row] = []
+    for row in result.rows:
+        rows.append(row)
+        if len(rows) > MOST_ROWS:
+            raise QueryError(
+                f"the answer has more than {MOST_ROWS:,} rows", hint="cite a sum, a count, or a part of it"
+            )
+    return rows
+
+
+def _tables(connection: duckdb.DuckDBPyConnection, target: Path, statement: Statement) -> dict[str, str]:
+    """The models that a statement reads, each with a digest over its parts in the published build."""
+    from warehouse.manifest import last_manifest
+
+    if statement.kind != "SELECT":
+        return {}
+    cursor = execute(connection, "SELECT CAST(json_serialize_sql($said::VARCHAR) AS VARCHAR)", {"said": statement.text})
+    tree = str((cursor.fetchone() or [""])[0])
+    read = {f"{match[1]}.{match[2]}" for match in _TABLE.finditer(tree)}
+    manifest = last_manifest(target)
+    parts: dict[str, list[str]] = {}
+    for part in manifest.parts if manifest else ():
+        parts.setdefault(str(part["model"]), []).append(f"{part['partition']} {part['digest']}")
+    return {
+        name: hashlib.sha256("\n".join(sorted(parts[name])).encode()).hexdigest()[:16]
+        for name in sorted(read)
+        if name in parts
+    }
+
+
+def _shown(row: Sequence[str | None]) -> str:
+    text = "  ".join("NULL" if value is None else value for value in row)
+    return text if len(text) <= 120 else f"{text[:119]}…"

@@ -1,0 +1,151 @@
+"""What can stand at the cursor: commands, schemas, tables, columns by alias, functions, queries and parameters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from warehouse.serve.queries import Query
+
+_WORD = re.compile(r'[\w."-]*$')
+_SOURCE = re.compile(
+    r"\b(?:FROM|JOIN|,)\s+(?P<table>\w+\.\w+)(?:\s+(?:AS\s+)?(?P<alias>(?!(?:ON|USING|WHERE|GROUP|ORDER|LEFT|JOIN|CROSS|"
+    r"INNER|LIMIT|SELECT|HAVING|QUALIFY|UNION|WINDOW|ASOF|NATURAL|FULL|RIGHT|SEMI|ANTI|POSITIONAL)\b)\w+))?",
+    re.IGNORECASE,
+)
+_CTE = re.compile(r"(?:\bWITH|,)\s+(\w+)\s+AS\s*\(", re.IGNORECASE)
+_AFTER_SOURCE_WORD = re.compile(r"\b(?:FROM|JOIN|DESCRIBE|SUMMARIZE)\s+[\w.]*$", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Something that can stand at the cursor."""
+
+    text: str
+    start: int
+    """How many characters before the cursor it replaces."""
+    kind: str
+    """`table`, `column`, `function` ...: said beside it."""
+    about: str = ""
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """The names that a warehouse knows."""
+
+    tables: Mapping[str, Mapping[str, str]]
+    """Columns and their types, by full name."""
+    functions: Sequence[str]
+    keywords: Sequence[str]
+    queries: Mapping[str, Query]
+    commands: Mapping[str, str]
+    """A sentence for each `\\command`."""
+
+
+def read_catalogue(
+    connection: duckdb.DuckDBPyConnection, queries: Mapping[str, Query], commands: Mapping[str, str]
+) -> Catalogue:
+    """Ask the engine for its names, once a session."""
+    tables: dict[str, dict[str, str]] = {}
+    for table, column, kind in connection.execute(
+        "SELECT schema_name || '.' || table_name, column_name, data_type FROM duckdb_columns() "
+        "WHERE NOT internal ORDER BY 1, column_index"
+    ).fetchall():
+        tables.setdefault(table, {})[column] = kind
+    functions = connection.execute(
+        "SELECT DISTINCT function_name FROM duckdb_functions() "
+        "WHERE regexp_full_match(function_name, '[a-z]\\w+') ORDER BY 1"
+    ).fetchall()
+    keywords = connection.execute(
+        "SELECT upper(keyword_name) FROM duckdb_keywords() WHERE keyword_category <> 'unreserved' ORDER BY 1"
+    ).fetchall()
+    return Catalogue(tables, [row[0] for row in functions], [row[0] for row in keywords], queries, commands)
+
+
+def complete(text: str, catalogue: Catalogue) -> Iterator[Candidate]:
+    """Candidates for the text before the cursor, the likeliest first."""
+    line = text.lstrip()
+    if line.startswith("\\"):
+        yield from _of_command(line, catalogue)
+        return
+    word = (_WORD.search(text) or [""])[0]
+    owner, dot, begun = word.rpartition(".")
+    sources = _sources(text)
+    if dot:
+        yield from _after_dot(owner, begun, sources, catalogue)
+        return
+    if _AFTER_SOURCE_WORD.search(text):
+        ctes = [match[1] for match in _CTE.finditer(text)]
+        yield from _matching(word, ((name, "step", "") for name in ctes))
+        schemas = sorted({name.partition(".")[0] for name in catalogue.tables})
+        yield from _matching(word, ((schema, "schema", "") for schema in schemas))
+        yield from _matching(word, ((name, "table", "") for name in catalogue.tables), anywhere=True)
+        return
+    if not word:
+        return
+    read = set(sources.values())
+    columns = {
+        name: kind for table in catalogue.tables if table in read for name, kind in catalogue.tables[table].items()
+    }
+    yield from _matching(word, ((name, "column", kind) for name, kind in columns.items()))
+    yield from _matching(word, ((alias, "alias", table) for alias, table in sources.items() if alias != table))
+    yield from _matching(
+        word, ((name, "schema", "") for name in sorted({t.partition(".")[0] for t in catalogue.tables}))
+    )
+    yield from _matching(word, ((name, "function", "") for name in catalogue.functions))
+    yield from _matching(word.upper(), ((name, "keyword", "") for name in catalogue.keywords))
+
+
+def _of_command(line: str, catalogue: Catalogue) -> Iterator[Candidate]:
+    command, space, rest = line.partition(" ")
+    if not space:
+        yield from _matching(line, ((name, "command", about) for name, about in catalogue.commands.items()))
+        return
+    words = rest.split(" ")
+    word = words[-1]
+    if command in ("\\d", "\\lineage"):
+        table, dot, column = word.rpartition(".")
+        if dot and table in catalogue.tables:
+            yield from _matching(column, ((name, "column", kind) for name, kind in catalogue.tables[table].items()))
+        else:
+            yield from _matching(word, ((name, "table", "") for name in catalogue.tables), anywhere=True)
+    elif command == "\\run" and len(words) == 1:
+        yield from _matching(
+            word, ((name, "query", query.about) for name, query in catalogue.queries.items()), anywhere=True
+        )
+    elif command == "\\run" and word.startswith("-") and words[0] in catalogue.queries:
+        parameters = catalogue.queries[words[0]].parameters.values()
+        yield from _matching(word, ((f"--{p.name.replace('_', '-')}", p.type, p.about) for p in parameters))
+
+
+def _after_dot(owner: str, begun: str, sources: Mapping[str, str], catalogue: Catalogue) -> Iterator[Candidate]:
+    table = sources.get(owner, owner)
+    if table in catalogue.tables:
+        yield from _matching(begun, ((name, "column", kind) for name, kind in catalogue.tables[table].items()))
+        return
+    short = [name.partition(".")[2] for name in catalogue.tables if name.startswith(f"{owner}.")]
+    yield from _matching(begun, ((name, "table", "") for name in short))
+
+
+def _sources(text: str) -> dict[str, str]:
+    """Tables that the text names, by alias and by their own short and full names."""
+    found: dict[str, str] = {}
+    for match in _SOURCE.finditer(text):
+        table = match["table"]
+        found |= {table: table, table.partition(".")[2]: table}
+        if match["alias"]:
+            found[match["alias"]] = table
+    return found
+
+
+def _matching(begun: str, names: Iterator[tuple[str, str, str]], *, anywhere: bool = False) -> Iterator[Candidate]:
+    wanted = begun.lower()
+    for name, kind, about in names:
+        lower = name.lower()
+        if lower.startswith(wanted) or (anywhere and len(wanted) > 1 and wanted in lower):
+            yield Candidate(name, len(begun), kind, about)

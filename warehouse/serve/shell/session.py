@@ -1,0 +1,249 @@
+"""A session of the shell: what each line does, and what it says. Nothing here knows of a terminal."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from warehouse.errors import QueryError, WarehouseError, nearest_hint
+from warehouse.serve import catalogue, cite
+from warehouse.serve.guard import Statement, check_read_only
+from warehouse.serve.interrupt import interruptible
+from warehouse.serve.mistakes import from_engine
+from warehouse.serve.output import FORMATS, JSON_FORMATS, check_format, write_result
+from warehouse.serve.queries import Query, bind, find_query
+from warehouse.serve.result import OPENING, open_result
+from warehouse.serve.shell.expanded import write_expanded
+from warehouse.serve.sink import check_output, choose_format
+from warehouse.serve.sql import run_query
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import duckdb
+
+ROWS_SHOWN = 40
+COMMANDS = {
+    "\\?": "this list",
+    "\\d": "\\d [PATTERN]  tables; \\d TABLE  its columns with type, unit and meaning, its checks",
+    "\\queries": "the named queries, a sentence each",
+    "\\run": "\\run NAME --PARAMETER VALUE  a named query",
+    "\\lineage": "\\lineage TABLE[.COLUMN]  where it is from",
+    "\\cite": "the last answer as a citation; `warehouse cite ID` computes it again",
+    "\\format": f"\\format NAME  of {', '.join(name for name in FORMATS if name != 'parquet')}",
+    "\\limit": "\\limit N  rows shown, 0 for all",
+    "\\o": "\\o FILE  the next answer into a file",
+    "\\x": "a line a column instead of a row, on or off",
+    "\\timing": "how long each answer takes, on or off",
+    "\\e": "the last query in your editor",
+    "\\q": "leave, as Ctrl-D does",
+}
+
+
+@dataclass
+class Session:
+    """One open warehouse and what was asked of it.
+
+    Parameters
+    ----------
+    connection
+        From `connect`, with `json_errors`.
+    target
+        The folder of the warehouse.
+    queries
+        The named queries.
+    lineage
+        Says where a table or column is from, as text.
+    out
+        Where answers go.
+    data_folders
+        Folders that may be read besides those that the build recorded.
+    width
+        Characters in a line; None asks the terminal.
+    watch
+        Called again and again while a query runs.
+    """
+
+    connection: duckdb.DuckDBPyConnection
+    target: Path
+    queries: Mapping[str, Query]
+    lineage: Callable[[str], str]
+    out: TextIO
+    data_folders: Sequence[Path] = ()
+    width: int | None = None
+    watch: Callable[[], None] | None = None
+    timing: bool = False
+    expanded: bool = False
+    format: str = "table"
+    limit: int = ROWS_SHOWN
+    done: bool = False
+    last_text: str = ""
+    _last: tuple[Statement, Mapping[str, object], str | None] | None = field(default=None, repr=False)
+    _output: Path | None = None
+
+    def run(self, text: str) -> None:
+        """Do what a line says: a `\\command`, or SQL.
+
+        Raises
+        ------
+        WarehouseError
+            One sentence on what is wrong; the session goes on.
+        KeyboardInterrupt
+            After Ctrl-C; the session goes on.
+        """
+        line = text.strip()
+        if not line:
+            return
+        if line.startswith("\\"):
+            self._command(line)
+        else:
+            self.last_text = line
+            self._sql(line, {}, None)
+
+    def is_whole(self, text: str) -> bool:
+        """Whether Enter runs the text: a command, or SQL that ends in a semicolon."""
+        line = text.strip()
+        return not line or line.startswith("\\") or line.endswith(";")
+
+    def _command(self, line: str) -> None:
+        name, _, rest = line.rstrip("; ").partition(" ")
+        argument = rest.strip()
+        match name:
+            case "\\?" | "\\h" | "\\help":
+                self.out.writelines(
+                    f"{name:<10} {about.removeprefix(name).strip()}\n" for name, about in COMMANDS.items()
+                )
+            case "\\q":
+                self.done = True
+            case "\\d":
+                self._describe(argument)
+            case "\\queries":
+                self.out.writelines(f"{query.name:<24} {query.about}\n" for query in self.queries.values())
+            case "\\run":
+                self._named(argument)
+            case "\\lineage":
+                if not argument:
+                    raise QueryError("\\lineage needs a name", hint="\\lineage metrics.port_hour.in_bytes")
+                self.out.write(self.lineage(argument) + "\n")
+            case "\\cite":
+                self._cite()
+            case "\\format":
+                self._set_format(argument)
+            case "\\limit":
+                if not argument.isdigit():
+                    raise QueryError(f"not a number of rows: {argument}", hint="\\limit 100, or \\limit 0 for all")
+                self.limit = int(argument)
+            case "\\o":
+                path = Path(argument).expanduser() if argument else None
+                if path:
+                    check_output(path, self.target)
+                    choose_format(None, path, self.out)
+                self._output = path
+            case "\\x":
+                self.expanded = not self.expanded
+                self.out.write(f"a line a column: {'on' if self.expanded else 'off'}\n")
+            case "\\timing":
+                self.timing = not self.timing
+                self.out.write(f"timing: {'on' if self.timing else 'off'}\n")
+            case _:
+                raise QueryError(f"no command {name}", hint=nearest_hint(name, COMMANDS) or "\\? lists them")
+
+    def _describe(self, name: str) -> None:
+        tables = catalogue.list_tables(self.connection)
+        schema = name.rstrip(".")
+        if any(table.name.startswith(f"{schema}.") for table in tables):
+            name = f"{schema}.*"
+        if not name or any(char in name for char in "*?"):
+            catalogue.print_tables(catalogue.list_tables(self.connection, name or None), self.out, width=self.width)
+        else:
+            relation = catalogue.describe(self.connection, name)
+            catalogue.print_shown(catalogue.Shown(relation, (), ()), self.out, width=self.width)
+
+    def _named(self, text: str) -> None:
+        try:
+            words = shlex.split(text)
+        except ValueError as error:
+            raise QueryError(f"{error} in: {text}") from error
+        if not words:
+            raise QueryError("\\run needs a name", hint="\\queries lists them")
+        query = find_query(words[0], self.queries)
+        given: dict[str, str] = {}
+        rest = words[1:]
+        while rest:
+            word = rest.pop(0)
+            name, equals, value = word.partition("=")
+            if not name.startswith("--"):
+                raise QueryError(f"{word} is no parameter", hint=f"\\run {query.name} --NAME VALUE")
+            if not equals:
+                if not rest:
+                    raise QueryError(f"{name} has no value", hint=f"give {name} VALUE")
+                value = rest.pop(0)
+            given[name.removeprefix("--")] = value
+        self._sql(query.sql, given, query)
+
+    def _set_format(self, name: str) -> None:
+        if check_format(name) == "parquet":
+            raise QueryError("Parquet cannot be shown", hint="\\o FILE.parquet writes the next answer to a file")
+        self.format = name
+
+    def _cite(self) -> None:
+        if self._last is None:
+            raise QueryError("there is no answer to cite yet")
+        statement, values, query = self._last
+        citation = interruptible(
+            self.connection, lambda: cite.cite(self.connection, self.target, statement, values, query=query), self.watch
+        )
+        self.out.write(citation.text() + "\n")
+
+    def _sql(self, text: str, given: Mapping[str, str], query: Query | None) -> None:
+        if self._output:
+            output, self._output = self._output, None
+            run_query(
+                self.target,
+                None if query else text,
+                query=query,
+                parameters=given,
+                data_folders=self.data_folders,
+                output=output,
+                stream=self.out,
+            )
+            self.out.write(f"written to {output}\n")
+            return
+        values = bind(query, given) if query else {}
+        for statement in check_read_only(self.connection, text, path=query.path if query else None):
+            started = time.perf_counter()
+            self._last = None
+            interruptible(self.connection, partial(self._answer, statement, values, text, query), self.watch)
+            self._last = (statement, values, query.name if query else None)
+            if self.timing:
+                self.out.write(f"{time.perf_counter() - started:.3f} s\n")
+
+    def _answer(self, statement: Statement, values: Mapping[str, object], text: str, query: Query | None) -> None:
+        import duckdb
+
+        offset = statement.start - (len(OPENING) if statement.kind == "SELECT" else 0)
+        try:
+            result = open_result(self.connection, statement, values, nested_as_json=self.format in JSON_FORMATS)
+            if self.expanded and self.format == "table":
+                write_expanded(result, self.out, self.limit or None)
+            else:
+                limit = (self.limit or None) if self.format == "table" else None
+                write_result(result, self.format, self.out, width=self.width, limit=limit)
+        except duckdb.InterruptException:
+            raise
+        except duckdb.Error as error:
+            path = query.path if query else None
+            raise from_engine(error, text, self.connection, offset=offset, path=path) from error
+
+
+def told(error: WarehouseError) -> str:
+    """An error as the shell says it: a sentence, details, what to do."""
+    head = f"{error.place}: {error.message}" if error.place else error.message
+    return "\n".join(
+        [f"error: {head}", *(f"       {line.strip()}" for line in (*error.details, error.hint or "") if line)]
+    )
