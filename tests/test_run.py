@@ -199,6 +199,16 @@ def test_a_doubled_row_is_found_where_rows_are_said_to_come_in_order(tiny: Tiny)
     assert "grain (port) is not unique" in said.err
 
 
+def test_equal_rows_are_equal_bytes_however_they_came_about(tiny: Tiny) -> None:
+    columns = {"n": "BIGINT", "k": "BIGINT"}
+    tiny.model("staging.numbers", "SELECT i AS n, i % 7 AS k FROM range(10000) AS r(i)", columns)
+    tiny.model("topology.text", "SELECT n, CAST(CAST(k AS VARCHAR) AS BIGINT) AS k FROM staging.numbers", columns)
+    tiny.model("topology.group", "SELECT n, max(k) AS k FROM staging.numbers GROUP BY n", columns)
+    tiny.made()
+    parts = [path for path in (tiny.target / "parts").rglob("*.parquet") if "ports" not in str(path)]
+    assert len({path.read_bytes() for path in parts if "total" not in str(path)}) == 1
+
+
 def test_a_view_is_no_part_and_sees_new_rows_of_what_it_reads(tiny: Tiny) -> None:
     tiny.model("topology.fast", "SELECT port, speed FROM staging.ports WHERE speed > 20", COLUMNS, "materialize: view")
     tiny.model("metrics.total", "SELECT 'all' AS port, sum(speed) AS speed FROM topology.fast", COLUMNS)

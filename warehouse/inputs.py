@@ -14,8 +14,11 @@ from warehouse.plan import Key, Plan
 from warehouse.project import Project, Reference
 from warehouse.store import ALL, Part
 
-RECIPE = 3
+RECIPE = 4
 """Raised when the same SELECT would be written as other bytes: it is part of every fingerprint."""
+
+FEW_ROWS = 100_000
+"""A part of so few rows to read is made in memory first; its rows are then there for those who read it."""
 
 
 class Inputs:
@@ -102,6 +105,20 @@ class Inputs:
         for read in sorted(wanted - {key.model}):
             self._add_source(sources, read, key.partition)
         return sources
+
+    def few(self, key: Key) -> bool:
+        """Whether a part reads few rows, and no raw file: that follows from its inputs, as its bytes have to."""
+        waiting, rows = list(self._nodes[key.model].reads), 0
+        while waiting:
+            read = waiting.pop()
+            node = self._nodes.get(read)
+            if node is None and read not in self._project.references:
+                return False
+            if node is not None and node.model.materialize == "view":
+                waiting += node.reads
+            elif node is not None:
+                rows += sum(self._parts[Key(read, one)].rows for one in self._plan.visible(read, key.partition))
+        return rows <= FEW_ROWS
 
     def _add_source(self, sources: dict[str, Source], read: str, partition: str) -> None:
         if read in sources:

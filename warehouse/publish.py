@@ -85,7 +85,7 @@ def write_catalogue(path: Path, entries: Sequence[Entry], build: Mapping[str, ob
             connection.execute(f"CREATE SCHEMA {identifier(schema)}")
         for entry in entries:
             try:
-                _create(connection, entry)
+                _create(connection, entry, engine.held)
             except duckdb.Error as error:
                 place = Place(entry.file) if entry.file else None
                 raise ModelError(f"{entry.name} cannot be published: {sentence(error)}", place=place) from error
@@ -93,12 +93,12 @@ def write_catalogue(path: Path, entries: Sequence[Entry], build: Mapping[str, ob
         connection.execute("COMMIT; CHECKPOINT published; USE memory; DETACH published")
 
 
-def _create(connection: duckdb.DuckDBPyConnection, entry: Entry) -> None:
+def _create(connection: duckdb.DuckDBPyConnection, entry: Entry, held: Mapping[Path, str]) -> None:
     name = qualified(entry.name)
     if entry.kind in ("table", "reference"):
         statements = [f"CREATE TABLE {name} ({declared(entry.columns)})"]
         if not isinstance(entry.source, Parts | CsvFiles) or entry.source.paths:
-            statements.append(f"INSERT INTO {name} {source_sql(entry.source)}")
+            statements.append(f"INSERT INTO {name} {source_sql(entry.source, held)}")
         what = "TABLE"
     else:
         statements = [f"CREATE VIEW {name} AS {source_sql(entry.source, globs=True)}"]

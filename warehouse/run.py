@@ -186,7 +186,8 @@ class Run:
             if part is None or self.unchecked(key, part):
                 sources = self.inputs.sources(key)
                 presorted = node.model.presorted
-                with self._engine.scratch(sources, one_thread=presorted) as scratch:
+                few = not presorted and self.inputs.few(key)
+                with self._engine.scratch(sources, one_thread=presorted, few=few) as scratch:
 
                     def make(*, sort: bool) -> Part:
                         return self._store.write(
@@ -199,6 +200,7 @@ class Run:
 
                     if part is None:
                         part = make(sort=not presorted)
+                        scratch.hold(part.path)
                     scratch.add(node.name, Parts(node.model.columns, (part.path,)))
                     found = run_checks(scratch, node.model, _all_checks(node.model))
                     if presorted and found[0]:  # of the grain, which ascends in a part

@@ -106,6 +106,10 @@ class Scratch(Protocol):
         """
         ...
 
+    def hold(self, path: Path) -> None:
+        """The part that was written last has come to its place."""
+        ...
+
     def arrays(self, sql: str) -> Arrays:
         """The columns of a SELECT of a kernel's own, as numpy arrays."""
         ...
@@ -141,8 +145,19 @@ class Engine(Protocol):
         """Read a SELECT without running it. Raises EngineError."""
         ...
 
-    def scratch(self, sources: Mapping[str, Source], *, one_thread: bool = False) -> AbstractContextManager[Scratch]:
-        """A namespace with these relations (`schema.name` -> source); on one thread, rows keep their order."""
+    @property
+    def held(self) -> Mapping[Path, str]:
+        """Parts whose rows stand in memory as well, and the table of `connection` that holds them."""
+        ...
+
+    def scratch(
+        self, sources: Mapping[str, Source], *, one_thread: bool = False, few: bool = False
+    ) -> AbstractContextManager[Scratch]:
+        """A namespace with these relations (`schema.name` -> source).
+
+        On one thread, rows keep their order. With few rows to read, what is written may be held in memory for
+        those who read it after that.
+        """
         ...
 
     def write_rows(self, columns: Mapping[str, str], json_lines: Path, path: Path) -> int:

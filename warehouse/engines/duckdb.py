@@ -36,6 +36,9 @@ _CSV_ERROR = re.compile(
     r"CSV Error on Line: (?P<line>\d+)\n(?:Original Line: .*\n)?(?P<what>.+)\n(?s:.*)^ *file = (?P<file>.+)$",
     re.MULTILINE,
 )
+_HELD_ROWS = 1_000_000
+"""Parts of more rows are read from their files."""
+_NUMBERS = itertools.count(1)
 _BASE_TABLE = re.compile(r'"schema_name":"(\w+)","table_name":"(\w+)"')
 
 
@@ -71,8 +74,13 @@ def qualified(relation: str) -> str:
     return f"{identifier(schema)}.{identifier(name)}"
 
 
-def source_sql(source: Source, *, globs: bool = False) -> str:
-    """The SELECT that gives a source's rows, cast to its columns; with `globs`, short but in no set order."""
+def source_sql(source: Source, held: Mapping[Path, str] | None = None, *, globs: bool = False) -> str:
+    """The SELECT that gives a source's rows, cast to its columns; with `globs`, short but in no set order.
+
+    Parts that are `held` in tables are read from there.
+    """
+    if held and isinstance(source, Parts) and source.paths and all(path in held for path in source.paths):
+        return " UNION ALL ".join(f"FROM {held[path]}" for path in source.paths)
     if isinstance(source, Select):
         return f"SELECT {casts(source.columns)} FROM ({source.sql}\n)"
     if isinstance(source, CsvFiles) and source.paths:
@@ -188,9 +196,9 @@ class DuckDBEngine:
         }
         self._instance = duckdb.connect(config=self._config)
         self._on_one_thread: duckdb.DuckDBPyConnection | None = None
-        self._numbers = itertools.count(1)
         self._open = threading.Lock()
-        self._idle: dict[bool, list[DuckDBScratch]] = {False: [], True: []}
+        self._idle: dict[tuple[bool, bool], list[DuckDBScratch]] = {}
+        self.held: dict[Path, str] = {}
 
     def parse(self, sql: str) -> Parsed:
         """Read a SELECT with DuckDB's parser: its relations and its tree without positions."""
@@ -209,11 +217,13 @@ class DuckDBEngine:
         return Parsed(tuple(sorted(set(_relations(said)))), said, volatile(said, tree), needs(tree))
 
     @contextmanager
-    def scratch(self, sources: Mapping[str, Source], *, one_thread: bool = False) -> Iterator[DuckDBScratch]:
+    def scratch(
+        self, sources: Mapping[str, Source], *, one_thread: bool = False, few: bool = False
+    ) -> Iterator[DuckDBScratch]:
         """A catalogue in memory with a view a relation; one that is idle is lent, with what is bound in it."""
         with self._open:  # DuckDB refuses two catalogue changes at once
-            idle = self._idle[one_thread]
-            scratch = idle.pop() if idle else self._new_scratch(one_thread)
+            idle = self._idle.setdefault((one_thread, few), [])
+            scratch = idle.pop() if idle else self._new_scratch(one_thread, few)
         try:
             for relation, source in _views_last(sources):
                 scratch.add(relation, source)
@@ -221,12 +231,12 @@ class DuckDBEngine:
         finally:
             idle.append(scratch)
 
-    def _new_scratch(self, one_thread: bool) -> DuckDBScratch:
-        catalogue = f"scratch_{next(self._numbers)}"
+    def _new_scratch(self, one_thread: bool, few: bool) -> DuckDBScratch:
+        catalogue = f"scratch_{next(_NUMBERS)}"
         cursor = (self._single() if one_thread else self._instance).cursor()
         cursor.execute(f"ATTACH ':memory:' AS {catalogue}")
         cursor.execute(f"USE {catalogue}")
-        return DuckDBScratch(cursor)
+        return DuckDBScratch(cursor, self.held if few else None)
 
     def _single(self) -> duckdb.DuckDBPyConnection:
         """A second instance, since DuckDB sets threads for an instance and not for a statement."""
@@ -257,8 +267,10 @@ class DuckDBEngine:
 class DuckDBScratch:
     """A cursor inside one scratch catalogue."""
 
-    def __init__(self, cursor: duckdb.DuckDBPyConnection) -> None:
+    def __init__(self, cursor: duckdb.DuckDBPyConnection, held: dict[Path, str] | None) -> None:
         self._cursor = cursor
+        self._held = held
+        self._written = ""
         self._bound: dict[str, Source] = {}
 
     def add(self, relation: str, source: Source) -> None:
@@ -272,7 +284,7 @@ class DuckDBScratch:
         statements.append(
             f"CREATE TABLE {name} ({declared(source.columns)})"
             if isinstance(source, Empty)
-            else f"CREATE VIEW {name} AS {source_sql(source)}"
+            else f"CREATE VIEW {name} AS {source_sql(source, self._held)}"
         )
         try:
             self._cursor.execute(";".join(statements))
@@ -297,9 +309,27 @@ class DuckDBScratch:
         """
         prefix = f"SELECT {casts(select.columns)} FROM ("
         by = f" ORDER BY {', '.join(identifier(name) for name in order)}" if order else ""
+        if self._held is not None:
+            table = f"memory.main.held_{next(_NUMBERS)}"
+            create = f"CREATE TABLE {table} AS "
+            try:
+                self._cursor.execute(f"{create}{prefix}{select.sql}\n){by}")
+            except duckdb.Error as error:
+                raise _engine_error(error, select.sql, len(create) + len(prefix)) from error
+            rows = _copy(self._cursor, f"FROM {table}", path, 0, "", _types(select.columns))
+            if rows <= _HELD_ROWS:
+                self._written = table
+            else:
+                self._cursor.execute(f"DROP TABLE {table}")
+            return rows
         return _copy(
             self._cursor, f"{prefix}{select.sql}\n){by}", path, len(prefix), select.sql, _types(select.columns)
         )
+
+    def hold(self, path: Path) -> None:
+        """Say where the rows that were written last have their file."""
+        if self._held is not None and self._written:
+            self._held[path], self._written = self._written, ""
 
     def arrays(self, sql: str) -> Arrays:
         """Fetch the columns as numpy arrays."""
