@@ -31,6 +31,8 @@ HOLDS = [
     "references(port, speed) -> reference.speeds(port, speed)",
     "total(speed) = total(reference.speeds.speed)",
     "total(speed * 2 - speed) = total(reference.speeds.speed)",
+    "total(speed) = total(reference.speeds.speed) by port",
+    "total(1) = total(reference.speeds.one) by speed, port",
     "rows = 4",
     "rows >= 1",
     "rows between 4 and 4",
@@ -55,6 +57,7 @@ FAILS = {
     "references(port) -> staging.known(port)": (3, ["eth1  40", "eth2  40", "eth3  None"]),
     "references(port, speed) -> staging.known(port, speed)": (2, ["eth1  40", "eth2  40"]),  # NULL refers to nothing
     "total(speed) = total(staging.known.speed)": (1, ["90  10"]),
+    "total(speed) = total(staging.known.speed) by port": (2, ["eth1  40  0", "eth2  40  0"]),  # eth3: NULL is 0
     "rows = 3": (1, ["4"]),
     "rows between 5 and 9": (1, ["4"]),
     "none: SELECT port FROM this WHERE speed = 40": (2, ["eth1", "eth2"]),

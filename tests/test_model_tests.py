@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 
 from tests.conftest import Command
 from tests.tiny import Tiny
+from warehouse.lineage.columns import load
+from warehouse.lineage.steps import COPIED
 from warehouse.model import Column
 from warehouse.model_tests import SUFFIX, differences
+from warehouse.project import Project
 
 FILE = f"models/metrics/total{SUFFIX}"
 GOOD = """\
@@ -53,6 +57,10 @@ def test_a_test_that_fails_shows_each_cell(tiny: Tiny, command: Command) -> None
         "name some: is missing",
         "Test   1 test passed, 1 failed, of 1 model",
     ]
+
+
+def test_a_range_in_a_cell_is_a_row_each(tiny: Tiny, command: Command) -> None:
+    assert run(tiny, command, GOOD.replace("eth1, 2", "eth1, 2..4").replace("all,  3", "all,  10"))[0] == 0
 
 
 def test_selectors_choose_models(tiny: Tiny, command: Command) -> None:
@@ -153,3 +161,15 @@ def test_differences_pair_rows_by_grain_else_by_order() -> None:
         "a r: x is NULL, expected 0.0",
     ]
     assert list(differences([(1,), (1,)], [(1,)], [Column("x", "BIGINT")], ["a"])) == ["row 000002: is not expected, 1"]
+
+
+def test_every_shipped_model_with_logic_has_a_test() -> None:
+    project = Project.open()
+    columns = load(project, Path("nowhere"))
+    without = []
+    for name, model in project.models.items():
+        own = columns.blocks[name][""]
+        plain = all(own.kind_of(one) == COPIED for one in own.columns) and len(columns.blocks[name]) == 1
+        if not (plain and not own.deciders) and not model.path.with_name(model.path.stem + SUFFIX).is_file():
+            without.append(name)
+    assert without == []

@@ -4,6 +4,8 @@
     not null(a, b)                            no NULL in these columns
     references(a, b) -> model(c, d)           every (a, b) that is not NULL stands in the other relation
     total(x) = total(model.y)                 the two sums are equal (NULL counts as 0)
+    total(x) = total(model.y) by a, b         likewise for each (a, b) of either table
+    latest(t) within 2 hours of latest(model.u)   the latest times are no further apart; also `of now()`
     rows >= 1, rows = 24, rows between a and b   the number of rows
     none: SELECT ...                          free SQL that must give no row; `this` is the model's own relation
     x between 0 and 1 or x is null            anything else: a condition that must be true for every row
@@ -26,6 +28,15 @@ _REFERENCES = re.compile(
     r"^references\((?P<columns>[^)]+)\)\s*->\s*(?P<relation>\w+\.\w+)\((?P<others>[^)]+)\)$", re.IGNORECASE
 )
 _TOTAL = re.compile(r"^total\((?P<mine>.+?)\)\s*=\s*total\((?P<relation>\w+\.\w+)\.(?P<other>\w+)\)$", re.IGNORECASE)
+_TOTAL_BY = re.compile(
+    r"^total\((?P<mine>.+?)\)\s*=\s*total\((?P<relation>\w+\.\w+)\.(?P<other>\w+)\)\s+by\s+(?P<columns>[\w, ]+)$",
+    re.IGNORECASE,
+)
+_LATEST = re.compile(
+    r"^latest\((?P<mine>\w+)\)\s+within\s+(?P<number>\d+)\s+(?P<unit>second|minute|hour|day)s?\s+of\s+"
+    r"(?:latest\((?P<relation>\w+\.\w+)\.(?P<other>\w+)\)|now\(\))$",
+    re.IGNORECASE,
+)
 _ROWS = re.compile(r"^rows\s+(?P<bound>(?:[<>]=?|=)\s*\d+|between\s+\d+\s+and\s+\d+)$", re.IGNORECASE)
 _NONE = re.compile(r"^none:\s*(?P<select>(?:select|with|from)\b.+)$", re.IGNORECASE)
 _RELATION = re.compile(r"\b((?:raw|reference|staging|topology|metrics)\.[a-z_][a-z0-9_]*)\b")
@@ -45,10 +56,10 @@ class Compiled:
 
 def relations_of(check: Check) -> list[str]:
     """The other relations that a check reads."""
-    for pattern in (_REFERENCES, _TOTAL):
+    for pattern in (_REFERENCES, _TOTAL, _TOTAL_BY, _LATEST):
         match = pattern.match(check.text)
         if match:
-            return [match["relation"]]
+            return [match["relation"]] if match["relation"] else []
     match = _NONE.match(check.text)
     return sorted(set(_RELATION.findall(match["select"]))) if match else []
 
@@ -85,6 +96,11 @@ def compile_check(check: Check, model: Model) -> Compiled:
             "WHERE total <> expected",
             total=(match["mine"], match["relation"], match["other"]),
         )
+    if match := _TOTAL_BY.match(text):
+        return Compiled(_total_by(match, _known(match["columns"], names, check), this))
+    if match := _LATEST.match(text):
+        _known(match["mine"], names, check)
+        return Compiled(_latest(match, this))
     if match := _ROWS.match(text):
         return Compiled(f"SELECT * FROM (SELECT count(*) AS rows FROM {this}) WHERE NOT (rows {match['bound']})")
     if match := _NONE.match(text):
@@ -119,6 +135,34 @@ def _not_ascending(names: Sequence[str]) -> str:
     for position, name in reversed(list(enumerate(names[:-1]))):
         condition = f"{name} < previous_{position} OR ({name} = previous_{position} AND ({condition}))"
     return f"({condition})"
+
+
+def _total_by(match: re.Match[str], keys: Sequence[str], this: str) -> str:
+    """The keys for which the two sums differ; a key that one table lacks counts as 0 there."""
+    listed = ", ".join(keys)
+    same = " AND ".join(f"a.{key} IS NOT DISTINCT FROM b.{key}" for key in keys)
+    either = ", ".join(f"coalesce(a.{key}, b.{key}) AS {key}" for key in keys)
+    return (
+        f"SELECT {either}, coalesce(a.total, 0) AS total, coalesce(b.total, 0) AS expected "
+        f"FROM (SELECT {listed}, sum({match['mine']}) AS total FROM {this} GROUP BY {listed}) AS a "
+        f"FULL JOIN (SELECT {listed}, sum({match['other']}) AS total FROM {match['relation']} GROUP BY {listed}) AS b "
+        f"ON {same} WHERE coalesce(a.total, 0) <> coalesce(b.total, 0)"
+    )
+
+
+def _latest(match: re.Match[str], this: str) -> str:
+    """Both times, where they are further apart than they may be, or only the other one is there."""
+    here = f"SELECT max({match['mine']}) AS latest FROM {this}"
+    there = (
+        f"SELECT max({match['other']}) AS other FROM {match['relation']}"
+        if match["relation"]
+        else "SELECT make_timestamp(epoch_us(now())) AS other"
+    )
+    apart = f"INTERVAL '{match['number']} {match['unit'].lower()}'"
+    return (
+        f"SELECT * FROM ({here}), ({there}) "
+        f"WHERE other IS NOT NULL AND (latest IS NULL OR NOT latest BETWEEN other - {apart} AND other + {apart})"
+    )
 
 
 def _of_rows(condition: str, model: Model) -> Compiled:

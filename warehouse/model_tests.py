@@ -18,15 +18,17 @@
         switch, access_in_bytes, uplink_out_bytes
         Leaf-1, 10,              20
 
-Rows are CSV, blanks around a cell left out; an empty cell is NULL, `''` the empty text. A column that a table
-does not name is as `everywhere` says, else NULL if it is given and not compared if it is expected. A relation that
-is not given is empty, a view is made of what it reads. A model with a kernel is tried by its SELECT and by its kernel.
+Rows are CSV, blanks around a cell left out; an empty cell is NULL, `''` the empty text, `0..59` a row each. A
+column that a table does not name is as `everywhere` says, else NULL if it is given and not compared if it is
+expected. A relation that is not given is empty, a view is made of what it reads. A model with a kernel is tried by
+its SELECT and by its kernel.
 """
 
 from __future__ import annotations
 
 import csv
 import math
+import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -43,6 +45,8 @@ from warehouse.model import Column, Value, read_yaml
 SUFFIX = ".test.yaml"
 EVERYWHERE = "everywhere"
 _KEYS = ("given", "expect")
+_RANGE = re.compile(r"^([0-9]{1,9})[.]{2}([0-9]{1,9})$")
+_LONGEST_RANGE = 100_000
 Row = tuple[object, ...]
 
 
@@ -135,6 +139,7 @@ def _rows(value: Value, shown: str, contract: Sequence[Column], relation: str, e
     for number, cells in parsed[1:]:
         if len(cells) != len(columns):
             raise ModelError(f"{len(cells)} cells below {len(columns)} columns", place=Place(shown, number))
+    parsed[1:] = [(number, one) for number, cells in parsed[1:] for one in _spread(cells)]
     more = {name: text for name, text in everywhere.items() if name in known and name not in columns}
     rows = tuple((*(None if cell == "" else cell for cell in row), *more.values()) for _, row in parsed[1:])
     return Rows((*columns, *more), rows, value.place(shown))
@@ -142,6 +147,16 @@ def _rows(value: Value, shown: str, contract: Sequence[Column], relation: str, e
 
 def _cells(line: str) -> list[str]:
     return next(csv.reader([line], skipinitialspace=True))
+
+
+def _spread(cells: list[str]) -> Iterator[list[str]]:
+    """A row with `0..59` in a cell as sixty rows."""
+    at, bounds = next(((at, found) for at, cell in enumerate(cells) if (found := _RANGE.match(cell))), (0, None))
+    if bounds is None:
+        yield cells
+        return
+    for value in range(int(bounds[1]), min(int(bounds[2]) + 1, int(bounds[1]) + _LONGEST_RANGE)):
+        yield [*cells[:at], str(value), *cells[at + 1 :]]
 
 
 def _contract(graph: Graph, relation: str) -> Sequence[Column]:

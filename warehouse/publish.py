@@ -51,6 +51,7 @@ META_ABOUT = {
     "models": "Every relation: what it is, its grain, how it is kept, its size.",
     "columns": "Every column: type, unit, meaning.",
     "checks": "What the checks of this build found.",
+    "failures": "The first rows that fail a check, as JSON; meta.checks says how many there are.",
 }
 
 
@@ -134,6 +135,12 @@ def _write_meta(connection: duckdb.DuckDBPyConnection, entries: Sequence[Entry],
             ]
             for e in entries
             for partition, r in e.checks
+        ],
+        "failures": [
+            [e.name, partition, r.check, "warn" if r.warn else "error", position, row]
+            for e in entries
+            for partition, r in e.checks
+            for position, row in enumerate(r.rows, start=1)
         ],
     }  # fmt: skip
     for table, types in META.items():

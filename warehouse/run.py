@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Protocol
 
 from warehouse import fingerprint, python_model
-from warehouse.checks import ascent, compile_check, relations_of
+from warehouse.checking import all_checks, check_error, results_of, run_checks
+from warehouse.checks import relations_of
 from warehouse.engines.base import CsvFiles, Engine, EngineError, Parts, Scratch, Select
 from warehouse.engines.volatile import looks_volatile
 from warehouse.errors import CheckError, ModelError
@@ -27,8 +28,6 @@ from warehouse.model import Check, Model
 from warehouse.plan import Key, Plan
 from warehouse.project import Project
 from warehouse.store import ALL, CheckResult, Part, Store, results_to_notes
-
-SHOWN_ROWS = 5
 
 
 class Reporter(Protocol):
@@ -202,10 +201,10 @@ class Run:
                         part = make(sort=not presorted)
                         scratch.hold(part.path)
                     scratch.add(node.name, Parts(node.model.columns, (part.path,)))
-                    found = run_checks(scratch, node.model, _all_checks(node.model))
+                    found = run_checks(scratch, node.model, all_checks(node.model))
                     if presorted and found[0]:  # of the grain, which ascends in a part
                         part = make(sort=True)
-                        found = run_checks(scratch, node.model, _all_checks(node.model))
+                        found = run_checks(scratch, node.model, all_checks(node.model))
                     self._note(scratch, key, node, part, found)
             self._outcome.checks[key] = self._noted(key, node, part)
         except EngineError as error:
@@ -242,7 +241,7 @@ class Run:
         noted = part.notes.get("checks", [])
         assert isinstance(noted, list)
         known = {str(one["key"]): CheckResult(**one) for one in noted}
-        marks = (self._check_key(check, part.digest, key.partition) for check in _all_checks(node.model))
+        marks = (self._check_key(check, part.digest, key.partition) for check in all_checks(node.model))
         return [known[mark] for mark in marks if mark in known]
 
     def can_check(self, key: Key) -> bool:
@@ -255,18 +254,15 @@ class Run:
         """Whether a part was not checked yet, or failed."""
         node = self._graph.nodes[key.model]
         noted = self._noted(key, node, part)
-        return len(noted) < len(_all_checks(node.model)) or any(one.failures and not one.warn for one in noted)
+        return len(noted) < len(all_checks(node.model)) or any(one.failures and not one.warn for one in noted)
 
     def _note(self, scratch: Scratch, key: Key, node: Node, part: Part, found: Sequence[int]) -> None:
         """Note the results of a part's checks with it; those that fail end the build."""
-        results = [
-            CheckResult(check.text, check.warn, failures, self._check_key(check, part.digest, key.partition))
-            for check, failures in zip(_all_checks(node.model), found, strict=True)
-        ]
+        checks = all_checks(node.model)
+        keys = [self._check_key(check, part.digest, key.partition) for check in checks]
+        results = results_of(scratch, node.model, checks, found, keys)
         self._store.annotate(part, checks=results_to_notes(results))
-        failed = next((result for result in results if result.failures and not result.warn), None)
-        if failed:
-            raise _check_error(scratch, node.model, key, failed)
+        _stop_at_failure(key, node, results)
 
     def _check_key(self, check: Check, digest: str, partition: str) -> str:
         others = [self.inputs.digest(read, partition) for read in relations_of(check)]
@@ -286,97 +282,15 @@ class Run:
                 checks = list(node.model.checks)
                 with self._engine.scratch(sources) as scratch:
                     found = run_checks(scratch, node.model, checks)
-                    results = [CheckResult(c.text, c.warn, n) for c, n in zip(checks, found, strict=True)]
+                    results = results_of(scratch, node.model, checks, found)
                     self._outcome.checks[key] = results
-                    failed = [result for result in results if result.failures and not result.warn]
-                    if failed:
-                        raise _check_error(scratch, node.model, key, failed[0])
+                    _stop_at_failure(key, node, results)
 
 
-GRAIN = "grain"
-
-
-def _all_checks(model: Model) -> list[Check]:
-    return [Check(f"{GRAIN}({', '.join(model.grain)})", model.place(1)), *model.checks]
-
-
-def run_checks(scratch: Scratch, model: Model, checks: Sequence[Check]) -> list[int]:
-    """The number of failing rows of each check; conditions on single rows share one scan.
-
-    Raises
-    ------
-    ModelError
-        At the check's line, when its SQL is wrong.
-    """
-    counts: dict[int, int] = {}
-    conditions: list[tuple[int, str]] = []
-    totals: dict[str, list[tuple[int, str, str]]] = {}
-    rows = model.name
-    for position, check in enumerate(checks):
-        if check.text.startswith(f"{GRAIN}("):
-            grain = ascent(model)
-            rows = grain.rows
-            conditions.append((position, grain.fails))
-            continue
-        compiled = compile_check(check, model)
-        if compiled.predicate is not None:
-            conditions.append((position, f"({compiled.predicate}) IS NOT TRUE"))
-        elif compiled.total is not None:
-            mine, relation, other = compiled.total
-            totals.setdefault(relation, []).append((position, mine, other))
-        else:
-            counts[position] = _count(scratch, model, f"SELECT count(*) FROM ({compiled.failing})", check)[0]
-    if conditions:
-        counted = ", ".join(f"count(*) FILTER (WHERE {fails})" for _, fails in conditions)
-        found = _count(
-            scratch, model, f"SELECT {counted} FROM {rows}", *(checks[position] for position, _ in conditions)
-        )
-        counts |= {position: failures for (position, _), failures in zip(conditions, found, strict=True)}
-    for relation, sums in totals.items():
-        here = ", ".join(f"coalesce(sum({mine}), 0) AS a{position}" for position, mine, _ in sums)
-        there = ", ".join(f"coalesce(sum({other}), 0) AS b{position}" for position, _, other in sums)
-        same = ", ".join(f"CAST(a{position} <> b{position} AS INTEGER)" for position, _, _ in sums)
-        found = _count(
-            scratch,
-            model,
-            f"SELECT {same} FROM (SELECT {here} FROM {model.name}), (SELECT {there} FROM {relation})",
-            *(checks[position] for position, _, _ in sums),
-        )
-        counts |= {position: differs for (position, _, _), differs in zip(sums, found, strict=True)}
-    return [counts[position] for position in range(len(checks))]
-
-
-def _count(scratch: Scratch, model: Model, sql: str, *checks: Check) -> list[int]:
-    """One row of counts; where the SQL is wrong, an error at the check that is: of several, each is tried alone."""
-    try:
-        return [int(str(value)) for value in scratch.rows(sql)[0]]
-    except EngineError as error:
-        written = [check for check in checks if not check.text.startswith(f"{GRAIN}(")]
-        for check in written if len(written) > 1 else ():
-            _count(scratch, model, f"SELECT count(*) FROM ({compile_check(check, model).failing})", check)
-        wrong = (written or list(checks))[0]
-        raise ModelError(f"the check `{wrong.text}` is not valid: {error.message}", place=wrong.place) from error
-
-
-def _check_error(scratch: Scratch, model: Model, key: Key, result: CheckResult) -> CheckError:
-    if result.check.startswith(f"{GRAIN}("):
-        names = ", ".join(model.grain)
-        failing = (
-            f"SELECT {names}, count(*) AS rows FROM {model.name} GROUP BY ALL HAVING count(*) > 1 OR "
-            + " OR ".join(f"{name} IS NULL" for name in model.grain)
-        )
-        what, place = f"grain ({names}) is not unique", model.place(1)
-    else:
-        check = next(check for check in model.checks if check.text == result.check)
-        failing, what, place = compile_check(check, model).failing, result.check, check.place
-    rows = scratch.rows(failing, SHOWN_ROWS)
-    where = "" if key.partition == ALL else f" in {key.partition}"
-    shown = ["  ".join(str(value) for value in row)[:200] for row in rows]
-    return CheckError(
-        f"{model.name}{where}: {what}: {result.failures:,} rows fail",
-        place=place,
-        details=[f"  {line}" for line in shown],
-    )
+def _stop_at_failure(key: Key, node: Node, results: Sequence[CheckResult]) -> None:
+    failed = next((result for result in results if result.failures and not result.warn), None)
+    if failed:
+        raise check_error(node.model, None if key.partition == ALL else key.partition, failed)
 
 
 def _with_ancestors(graph: Graph, selected: set[str] | None) -> set[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,8 @@ class CheckResult:
     failures: int
     key: str = ""
     """The hash of the check and of the rows it looked at."""
+    rows: Sequence[str] = ()
+    """The first rows that fail, as JSON objects."""
 
 
 @dataclass(frozen=True)

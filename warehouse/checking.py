@@ -1,0 +1,121 @@
+"""Run the checks of a model's rows, and gather what fails.
+
+The grain is checked first, unasked. Conditions on single rows share one scan, and so do sums of one relation.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from warehouse.checks import ascent, compile_check
+from warehouse.engines.base import EngineError, Scratch
+from warehouse.errors import CheckError, ModelError, Place
+from warehouse.model import Check, Model
+from warehouse.store import CheckResult
+
+GRAIN = "grain"
+SHOWN_ROWS = 5
+KEPT_ROWS = 50
+"""So many failing rows of a check and partition are kept in the catalogue."""
+
+
+def all_checks(model: Model) -> list[Check]:
+    """The check of the grain, then those that the model lists."""
+    return [Check(f"{GRAIN}({', '.join(model.grain)})", model.place(1)), *model.checks]
+
+
+def run_checks(scratch: Scratch, model: Model, checks: Sequence[Check]) -> list[int]:
+    """The number of failing rows of each check; conditions on single rows share one scan.
+
+    Raises
+    ------
+    ModelError
+        At the check's line, when its SQL is wrong.
+    """
+    counts: dict[int, int] = {}
+    conditions: list[tuple[int, str]] = []
+    totals: dict[str, list[tuple[int, str, str]]] = {}
+    rows = model.name
+    for position, check in enumerate(checks):
+        if check.text.startswith(f"{GRAIN}("):
+            grain = ascent(model)
+            rows = grain.rows
+            conditions.append((position, grain.fails))
+            continue
+        compiled = compile_check(check, model)
+        if compiled.predicate is not None:
+            conditions.append((position, f"({compiled.predicate}) IS NOT TRUE"))
+        elif compiled.total is not None:
+            mine, relation, other = compiled.total
+            totals.setdefault(relation, []).append((position, mine, other))
+        else:
+            counts[position] = _count(scratch, model, f"SELECT count(*) FROM ({compiled.failing})", check)[0]
+    if conditions:
+        counted = ", ".join(f"count(*) FILTER (WHERE {fails})" for _, fails in conditions)
+        found = _count(
+            scratch, model, f"SELECT {counted} FROM {rows}", *(checks[position] for position, _ in conditions)
+        )
+        counts |= {position: failures for (position, _), failures in zip(conditions, found, strict=True)}
+    for relation, sums in totals.items():
+        here = ", ".join(f"coalesce(sum({mine}), 0) AS a{position}" for position, mine, _ in sums)
+        there = ", ".join(f"coalesce(sum({other}), 0) AS b{position}" for position, _, other in sums)
+        same = ", ".join(f"CAST(a{position} <> b{position} AS INTEGER)" for position, _, _ in sums)
+        found = _count(
+            scratch,
+            model,
+            f"SELECT {same} FROM (SELECT {here} FROM {model.name}), (SELECT {there} FROM {relation})",
+            *(checks[position] for position, _, _ in sums),
+        )
+        counts |= {position: differs for (position, _, _), differs in zip(sums, found, strict=True)}
+    return [counts[position] for position in range(len(checks))]
+
+
+def _count(scratch: Scratch, model: Model, sql: str, *checks: Check) -> list[int]:
+    """One row of counts; where the SQL is wrong, an error at the check that is: of several, each is tried alone."""
+    try:
+        return [int(str(value)) for value in scratch.rows(sql)[0]]
+    except EngineError as error:
+        written = [check for check in checks if not check.text.startswith(f"{GRAIN}(")]
+        for check in written if len(written) > 1 else ():
+            _count(scratch, model, f"SELECT count(*) FROM ({compile_check(check, model).failing})", check)
+        wrong = (written or list(checks))[0]
+        raise ModelError(f"the check `{wrong.text}` is not valid: {error.message}", place=wrong.place) from error
+
+
+def results_of(
+    scratch: Scratch, model: Model, checks: Sequence[Check], counts: Sequence[int], keys: Sequence[str] = ()
+) -> list[CheckResult]:
+    """The results of checks, those that fail with their first rows as JSON, in order of all columns."""
+    results = []
+    for position, (check, failures) in enumerate(zip(checks, counts, strict=True)):
+        rows: tuple[str, ...] = ()
+        if failures:
+            failing = _failing(model, check.text)[0]
+            first = f"SELECT * FROM ({failing}) ORDER BY ALL LIMIT {KEPT_ROWS}"
+            rows = tuple(str(row[0]) for row in scratch.rows(f"SELECT CAST(to_json(failed) AS VARCHAR) FROM ({first}) AS failed"))
+        results.append(CheckResult(check.text, check.warn, failures, keys[position] if keys else "", rows))
+    return results
+
+
+def check_error(model: Model, partition: str | None, result: CheckResult) -> CheckError:
+    """The error of a check that does not hold: what, where, how many rows, and the first of them."""
+    _, what, place = _failing(model, result.check)
+    where = "" if partition is None else f" in {partition}"
+    shown = ["  ".join(str(value) for value in json.loads(row).values())[:200] for row in result.rows[:SHOWN_ROWS]]
+    return CheckError(
+        f"{model.name}{where}: {what}: {result.failures:,} rows fail",
+        place=place,
+        details=[f"  {line}" for line in shown],
+    )
+
+
+def _failing(model: Model, text: str) -> tuple[str, str, Place]:
+    """(SELECT of the failing rows, what to say, where the check stands)."""
+    if not text.startswith(f"{GRAIN}("):
+        check = next(check for check in model.checks if check.text == text)
+        return compile_check(check, model).failing, text, check.place
+    names = ", ".join(model.grain)
+    nulls = " OR ".join(f"{name} IS NULL" for name in model.grain)
+    failing = f"SELECT {names}, count(*) AS rows FROM {model.name} GROUP BY ALL HAVING count(*) > 1 OR {nulls}"
+    return failing, f"grain ({names}) is not unique", model.place(1)
