@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.conftest import Command
 from tests.tiny import Tiny
 
 COLUMNS = {"port": "VARCHAR", "speed": "BIGINT"}
@@ -32,7 +33,6 @@ HOLDS = [
     "total(speed) = total(reference.speeds.speed)",
     "total(speed * 2 - speed) = total(reference.speeds.speed)",
     "total(speed) = total(reference.speeds.speed) by port",
-    "total(1) = total(reference.speeds.one) by speed, port",
     "rows = 4",
     "rows >= 1",
     "rows between 4 and 4",
@@ -162,3 +162,93 @@ def test_a_check_that_is_no_sql_is_an_error_at_its_line(ports: Tiny, text: str) 
     said = ports.build()
     assert said.status == 1
     assert f"error: {shown}:6:5: {INVALID[text]}" in said.err
+
+
+# how recent, how it was before -------------------------------------------------------------
+
+
+@pytest.fixture
+def times(tiny: Tiny) -> Tiny:
+    """`staging.ports` ends at 16:00, `reference.speeds` at 17:30; an empty table beside them."""
+    columns = {"port": "VARCHAR", "seen": "TIMESTAMP"}
+    tiny.reference("speeds", columns, "eth0,2024-05-23 17:30:00", "eth1,2024-05-23 15:00:00")
+    tiny.model("metrics.total", "SELECT port, seen FROM reference.speeds WHERE port = 'none'", columns)
+    return tiny
+
+
+def at(tiny: Tiny, text: str) -> None:
+    moved = "SELECT port, seen - INTERVAL '90 minutes' AS seen FROM reference.speeds"
+    tiny.model("staging.ports", moved, {"port": "VARCHAR", "seen": "TIMESTAMP"}, "checks:", f"  - {text}")
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ("latest(seen) within 90 minutes of latest(reference.speeds.seen)", 0),
+        ("latest(seen) within 2 hours of latest(reference.speeds.seen)", 0),
+        ("latest(seen) within 89 minutes of latest(reference.speeds.seen)", 1),
+        ("LATEST(seen) WITHIN 1 hour OF LATEST(reference.speeds.seen)", 1),
+        ("latest(seen) within 1 day of latest(metrics.total.seen)", 0),
+        ("latest(seen) within 1 day of now()", 1),
+        ("latest(seen) within 99999 days of now()", 0),
+        ("latest(whenever) within 1 day of now()", 1),
+    ],
+)
+def test_how_recent_the_latest_row_is(times: Tiny, text: str, status: int) -> None:
+    at(times, text)
+    said = times.build()
+    assert said.status == status, said
+    if status and "whenever" not in text:
+        assert f"{text}: 1 rows fail" in said.err
+
+
+def test_a_table_without_rows_is_not_recent(times: Tiny) -> None:
+    at(times, "rows = 2")
+    columns = {"port": "VARCHAR", "seen": "TIMESTAMP"}
+    lines = ("checks:", "  - latest(seen) within 1 day of latest(staging.ports.seen)")
+    times.model("metrics.total", "SELECT port, seen FROM reference.speeds WHERE port = 'none'", columns, *lines)
+    assert times.build().status == 1
+
+
+def test_failing_rows_are_kept_in_the_catalogue(ports: Tiny) -> None:
+    check(ports, "'warn: speed < 40'", "'warn: none: SELECT *, 1 AS speed FROM this WHERE speed = 10'")
+    assert ports.build().status == 0
+    found = ports.ask("SELECT check_text, severity, position, failing_row FROM meta.failures WHERE position < 3")
+    assert found == [
+        ("speed < 40", "warn", 1, '{"port":"eth1","speed":40}'),
+        ("speed < 40", "warn", 2, '{"port":"eth2","speed":40}'),
+        ("none: SELECT *, 1 AS speed FROM this WHERE speed = 10", "warn", 1, '{"port":"eth0","speed":10,"speed_1":1}'),
+    ]
+    assert ports.build("--json").status == 0
+    assert ports.ask("SELECT count(*) FROM meta.failures") == [(4,)]
+
+
+def test_fifty_rows_of_a_check_are_kept(tiny: Tiny) -> None:
+    tiny.reference("speeds", COLUMNS, *(f"eth{number},0" for number in range(1000)))
+    check(tiny, "'warn: speed > 0'")
+    assert tiny.build().status == 0
+    assert tiny.ask("SELECT count(*), max(position) FROM meta.failures") == [(50, 50)]
+
+
+def test_show_has_the_results_of_the_builds_before_and_the_check_that_ended_the_last_one(
+    ports: Tiny, command: Command
+) -> None:
+    def shown() -> str:
+        return " ".join(command("show", "staging.ports", "-t", ports.target).out.split())
+
+    check(ports, "'warn: speed < 40 or speed is null'")
+    assert ports.build().status == 0
+    assert "warned 2 speed < 40 or speed is null" in shown()
+    assert (
+        "fails speed < 40 or speed is null; meta.failures has more port eth1, speed 40 port eth2, speed 40" in shown()
+    )
+    ports.reference("speeds", COLUMNS, "eth0,10", "eth1,40", "eth2,")
+    assert ports.build().status == 0
+    assert "warned 1 2 rows speed < 40 or speed is null" in shown()
+    place = check(ports, "speed < 40 or speed is null")
+    assert ports.build().status == 1
+    assert f"the last build ended here: {place}:5:5: speed < 40 or speed is null: 1 rows, " in shown()
+    ports.reference("speeds", COLUMNS, "eth0,10")
+    assert ports.build().status == 0
+    assert "passed 0 1 rows, 2 rows speed < 40 or speed is null" in shown()
+    assert "ended here" not in shown()

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import pytest
 
 from tests.conftest import Command
 from tests.tiny import Tiny
-from warehouse.lineage.columns import load
-from warehouse.lineage.steps import COPIED
 from warehouse.model import Column
 from warehouse.model_tests import SUFFIX, differences
-from warehouse.project import Project
 
 FILE = f"models/metrics/total{SUFFIX}"
 GOOD = """\
@@ -161,15 +157,3 @@ def test_differences_pair_rows_by_grain_else_by_order() -> None:
         "a r: x is NULL, expected 0.0",
     ]
     assert list(differences([(1,), (1,)], [(1,)], [Column("x", "BIGINT")], ["a"])) == ["row 000002: is not expected, 1"]
-
-
-def test_every_shipped_model_with_logic_has_a_test() -> None:
-    project = Project.open()
-    columns = load(project, Path("nowhere"))
-    without = []
-    for name, model in project.models.items():
-        own = columns.blocks[name][""]
-        plain = all(own.kind_of(one) == COPIED for one in own.columns) and len(columns.blocks[name]) == 1
-        if not (plain and not own.deciders) and not model.path.with_name(model.path.stem + SUFFIX).is_file():
-            without.append(name)
-    assert without == []

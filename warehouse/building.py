@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warehouse import __version__, snapshot
+from warehouse.checking import note_failed
 from warehouse.engines.base import Engine, Parts, Select, Source
 from warehouse.engines.duckdb import DuckDBEngine
-from warehouse.errors import SettingsError, WarehouseError
+from warehouse.errors import CheckError, SettingsError, WarehouseError
 from warehouse.formats import known_formats
 from warehouse.formats.base import Inventory
 from warehouse.graph import Graph
@@ -112,7 +113,13 @@ def build(
     """
     check_folders(settings)
     with hold(settings.target, wait=wait):
-        return _build(settings, reporter, select, keep, kernels=kernels, paranoid=paranoid)
+        try:
+            result = _build(settings, reporter, select, keep, kernels=kernels, paranoid=paranoid)
+        except CheckError as error:
+            note_failed(settings.target, error)
+            raise
+        note_failed(settings.target, None)
+        return result
 
 
 def check_folders(settings: Settings) -> None:

@@ -6,14 +6,18 @@ The grain is checked first, unasked. Conditions on single rows share one scan, a
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
+from pathlib import Path
 
 from warehouse.checks import ascent, compile_check
 from warehouse.engines.base import EngineError, Scratch
 from warehouse.errors import CheckError, ModelError, Place
 from warehouse.model import Check, Model
+from warehouse.publish import now_utc
 from warehouse.store import CheckResult
 
+FAILED = "failed.json"
 GRAIN = "grain"
 SHOWN_ROWS = 5
 KEPT_ROWS = 50
@@ -93,7 +97,9 @@ def results_of(
         if failures:
             failing = _failing(model, check.text)[0]
             first = f"SELECT * FROM ({failing}) ORDER BY ALL LIMIT {KEPT_ROWS}"
-            rows = tuple(str(row[0]) for row in scratch.rows(f"SELECT CAST(to_json(failed) AS VARCHAR) FROM ({first}) AS failed"))
+            rows = tuple(
+                str(row[0]) for row in scratch.rows(f"SELECT CAST(to_json(failed) AS VARCHAR) FROM ({first}) AS failed")
+            )
         results.append(CheckResult(check.text, check.warn, failures, keys[position] if keys else "", rows))
     return results
 
@@ -103,11 +109,28 @@ def check_error(model: Model, partition: str | None, result: CheckResult) -> Che
     _, what, place = _failing(model, result.check)
     where = "" if partition is None else f" in {partition}"
     shown = ["  ".join(str(value) for value in json.loads(row).values())[:200] for row in result.rows[:SHOWN_ROWS]]
-    return CheckError(
+    error = CheckError(
         f"{model.name}{where}: {what}: {result.failures:,} rows fail",
         place=place,
         details=[f"  {line}" for line in shown],
     )
+    error.found = {
+        "model": model.name, "partition": partition, "check": result.check, "failures": result.failures,
+        "place": str(place), "rows": list(result.rows),
+    }  # fmt: skip
+    return error
+
+
+def note_failed(target: Path, error: CheckError | None) -> None:
+    """Remember the check that ended a build, which published nothing; with None, forget it."""
+    path = target / "builds" / FAILED
+    if error is None or error.found is None:
+        path.unlink(missing_ok=True)
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(f".{FAILED}.{os.getpid()}")
+    aside.write_text(json.dumps({"at_utc": now_utc(), **error.found}, ensure_ascii=False), encoding="utf-8")
+    aside.replace(path)
 
 
 def _failing(model: Model, text: str) -> tuple[str, str, Place]:

@@ -13,7 +13,7 @@ Each holds one sentence (what), a place (`file:line:col`) where there is one, an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -78,7 +78,9 @@ class ModelError(WarehouseError):
 
 
 class CheckError(ModelError):
-    """A check of a model failed; `details` holds the first failing rows."""
+    """A check of a model failed; `details` holds the first failing rows, `found` all that is known of it."""
+
+    found: Mapping[str, object] | None = None
 
 
 class LockedError(WarehouseError):

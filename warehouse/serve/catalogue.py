@@ -54,6 +54,10 @@ class Check:
     severity: str
     status: str
     failures: int
+    before: tuple[str, ...] = ()
+    """What it found in the builds before that are kept, the last one first: `passed`, or how many rows failed."""
+    rows: tuple[str, ...] = ()
+    """The first rows that fail, as JSON objects."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,8 @@ class Relation:
     sources: str | None
     columns: tuple[Column, ...]
     checks: tuple[Check, ...]
+    stopped: str | None = None
+    """What ended the last build, where that published nothing."""
 
 
 @dataclass(frozen=True)
@@ -121,9 +127,11 @@ def show(target: Path, name: str, *, rows: int = 5, data_folders: Sequence[Path]
     """
     import duckdb
 
+    from warehouse.serve.results import with_results
+
     connection = connect(target, data_folders)
     try:
-        relation = describe(connection, name)
+        relation = with_results(describe(connection, name), connection, target)
         source = ".".join('"' + part.replace('"', '""') + '"' for part in relation.table.name.split("."))
         try:
             [statement] = check_read_only(connection, f"FROM {source} LIMIT {rows:d}")
@@ -237,6 +245,7 @@ def print_tables(tables: Sequence[Table], stream: TextIO, *, width: int | None =
 
 def print_shown(shown: Shown, stream: TextIO, *, width: int | None = None) -> None:
     """Print a description: what the table is, its columns, its checks, its first rows."""
+    from warehouse.serve.results import print_results
     from warehouse.serve.table import WIDTH, escape, print_rows, wrapped
 
     relation, table = shown.relation, shown.relation.table
@@ -258,10 +267,7 @@ def print_shown(shown: Shown, stream: TextIO, *, width: int | None = None) -> No
     stream.write("\n")
     columns = [(column.name, column.type, column.unit or "", column.about) for column in relation.columns]
     print_rows(_columns("column", "type", "unit", "meaning"), columns, stream, width=width, wrap_last=True)
-    if relation.checks:
-        stream.write("\n")
-        checks = [(check.status, f"{check.failures:,}", check.check) for check in relation.checks]
-        print_rows(_columns("status", "#failures", "check"), checks, stream, width=width, wrap_last=True)
+    print_results(relation, stream, width)
     if shown.rows:
         stream.write("\n")
         print_rows(shown.head, shown.rows, stream, width=width)

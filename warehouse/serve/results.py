@@ -1,0 +1,108 @@
+"""What the checks of a table found: in this build, in those before that are kept, and in one that failed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, TextIO
+
+from warehouse.errors import WarehouseError
+from warehouse.serve import values
+from warehouse.serve.connect import connect
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import duckdb
+
+    from warehouse.serve.catalogue import Relation
+
+BUILDS_BEFORE = 2
+SHOWN_ROWS = 3
+
+
+def with_results(relation: Relation, connection: duckdb.DuckDBPyConnection, target: Path) -> Relation:
+    """A table with the failing rows of its checks, and with what these found before."""
+    from warehouse.history import is_target, kept_manifests
+    from warehouse.manifest import last_manifest
+
+    failing = _failing_rows(connection, relation.table.name)
+    before: list[dict[str, str]] = []
+    current = last_manifest(target)
+    for manifest in kept_manifests(target) if is_target(target) and current else ():
+        if len(before) < BUILDS_BEFORE and current and manifest.build != current.build:
+            before.append(_results(target, manifest.build, relation.table.name))
+    checks = tuple(
+        replace(
+            check,
+            before=tuple(found.get(check.check, "not there") for found in before),
+            rows=failing.get(check.check, ()),
+        )
+        for check in relation.checks
+    )
+    return replace(relation, checks=checks, stopped=_stopped(target, relation.table.name))
+
+
+def _failing_rows(connection: duckdb.DuckDBPyConnection, name: str) -> dict[str, tuple[str, ...]]:
+    there = connection.execute("SELECT 1 FROM duckdb_tables() WHERE schema_name = 'meta' AND table_name = 'failures'")
+    if there.fetchone() is None:  # a build of an earlier version
+        return {}
+    found: dict[str, tuple[str, ...]] = {}
+    for check, row in connection.execute(
+        "SELECT check_text, failing_row FROM meta.failures WHERE model = $1 ORDER BY partition, position", [name]
+    ).fetchall():
+        found[check] = (*found.get(check, ()), row)
+    return found
+
+
+def _results(target: Path, build: str, name: str) -> dict[str, str]:
+    """The results of a kept build, by check."""
+    try:
+        connection = connect(target, build=build)
+    except WarehouseError:  # damaged, or gone since
+        return {}
+    try:
+        found = connection.execute(
+            "SELECT check_text, sum(failures)::BIGINT FROM meta.checks WHERE model = $1 GROUP BY check_text", [name]
+        ).fetchall()
+    finally:
+        connection.close()
+    return {check: f"{failures:,} rows" if failures else "passed" for check, failures in found}
+
+
+def _stopped(target: Path, name: str) -> str | None:
+    from warehouse.checking import FAILED
+
+    try:
+        said = json.loads((target / "builds" / FAILED).read_text(encoding="utf-8"))
+        if said["model"] != name:
+            return None
+        where = f" in {said['partition']}" if said["partition"] else ""
+        return f"{said['place']}: {said['check']}{where}: {int(said['failures']):,} rows, {said['at_utc']} UTC"
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def print_results(relation: Relation, stream: TextIO, width: int | None) -> None:
+    """Print the checks of a table, the builds before beside them, and the first rows that fail."""
+    from warehouse.serve.table import WIDTH, escape, print_rows, wrapped
+
+    if relation.stopped:
+        stream.write("\n")
+        stream.writelines(wrapped(f"the last build ended here: {escape(relation.stopped)}", width or WIDTH))
+    if not relation.checks:
+        return
+    stream.write("\n")
+    has_before = any(check.before for check in relation.checks)
+    names = ("status", "#failures", *(("before",) if has_before else ()), "check")
+    rows = [
+        (check.status, f"{check.failures:,}", *((", ".join(check.before),) if has_before else ()), check.check)
+        for check in relation.checks
+    ]
+    columns = [values.Column(name.lstrip("#"), "number" if name[0] == "#" else "text", "") for name in names]
+    print_rows(columns, rows, stream, width=width, wrap_last=True)
+    for check in relation.checks:
+        for position, row in enumerate(check.rows[:SHOWN_ROWS]):
+            stream.write(f"\nfails {check.check}; meta.failures has more\n" if position == 0 else "")
+            said = ", ".join(f"{name} {value}" for name, value in json.loads(row).items() if value is not None)
+            stream.writelines(f"  {line}" for line in wrapped(escape(said), (width or WIDTH) - 2))
