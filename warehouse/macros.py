@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 from jinja2 import StrictUndefined, TemplateSyntaxError
@@ -18,22 +19,10 @@ def render(model: Model, folders: Sequence[Path]) -> str:
     Every macro of every file in `folders` can be called by its name. A call renders within its line, so
     that line numbers stay the author's.
     """
-    environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined, keep_trailing_newline=True)
-    environment.globals.clear()
-    known: dict[str, object] = {}
-    for folder in folders:
-        for path in sorted(folder.glob("*.sql")):
-            shown = f"sql/macros/{path.name}"
-            try:
-                module = environment.from_string(path.read_text(encoding="utf-8")).module
-            except TemplateSyntaxError as error:
-                place = Place(shown, error.lineno)
-                raise ModelError(f"the macro file does not parse: {error.message}", place=place) from error
-            except Exception as error:  # a template raises whatever its expressions raise
-                raise ModelError(f"the macro file fails: {error}", place=Place(shown)) from error
-            known |= {name: one for name, one in vars(module).items() if not name.startswith("_")}
+    files = [path for folder in folders for path in sorted(folder.glob("*.sql"))]
+    environment, known = _macros(tuple((path, path.stat().st_mtime_ns) for path in files))
     try:
-        rendered = environment.from_string(model.sql).render(known)
+        rendered = environment.from_string(model.sql).render(dict(known))
     except TemplateSyntaxError as error:
         raise ModelError(f"the macro call does not parse: {error.message}", place=model.place(error.lineno)) from error
     except Exception as error:  # such as a TypeError, for an argument too many
@@ -48,6 +37,25 @@ def render(model: Model, folders: Sequence[Path]) -> str:
             place=model.place(_first_call(model.sql)),
         )
     return rendered
+
+
+@cache
+def _macros(files: tuple[tuple[Path, int], ...]) -> tuple[ImmutableSandboxedEnvironment, Mapping[str, object]]:
+    """The macros of these files by name, as they were at these times."""
+    environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined, keep_trailing_newline=True)
+    environment.globals.clear()
+    known: dict[str, object] = {}
+    for path, _ in files:
+        shown = f"sql/macros/{path.name}"
+        try:
+            module = environment.from_string(path.read_text(encoding="utf-8")).module
+        except TemplateSyntaxError as error:
+            place = Place(shown, error.lineno)
+            raise ModelError(f"the macro file does not parse: {error.message}", place=place) from error
+        except Exception as error:  # a template raises whatever its expressions raise
+            raise ModelError(f"the macro file fails: {error}", place=Place(shown)) from error
+        known |= {name: one for name, one in vars(module).items() if not name.startswith("_")}
+    return environment, known
 
 
 def _first_call(sql: str) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -85,10 +85,18 @@ class Columns:
     files: Mapping[str, str]
     rim: Mapping[str, Sequence[str]]
     """Columns of relations of raw files and of reference tables."""
+    _origins: dict[Node, tuple[Origin, ...]] = field(default_factory=dict, compare=False, repr=False)
+    _clauses: dict[tuple[str, str], tuple[Deciding, ...]] = field(default_factory=dict, compare=False, repr=False)
     _outside: dict[Node, tuple[Node, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     def origins(self, node: Node) -> tuple[Origin, ...]:
         """How a column of a model comes about; nothing for one that is read as it is."""
+        known = self._origins.get(node)
+        if known is None:
+            known = self._origins[node] = self._new_origins(node)
+        return known
+
+    def _new_origins(self, node: Node) -> tuple[Origin, ...]:
         if node.relation not in self.blocks:
             return ()
         block = self.blocks[node.relation][node.block]
@@ -141,11 +149,16 @@ class Columns:
                 block = self.blocks[relation][name]
                 reads = (*block.reads, *(ref.source for one in block.deciders for ref in one.inputs))
                 waiting += [(relation, read) for read in reads if "." not in read]
-        for relation, name in seen:
-            for one in self.blocks[relation][name].deciders:
-                columns = self._outside_of(self.node(relation, ref) for ref in one.inputs)
-                if columns:
-                    yield Deciding(one.how, f"{self.files[relation]}:{one.line}", columns)
+        for at in seen:
+            if at not in self._clauses:
+                self._clauses[at] = tuple(self._clauses_of(*at))
+            yield from self._clauses[at]
+
+    def _clauses_of(self, relation: str, name: str) -> Iterator[Deciding]:
+        for one in self.blocks[relation][name].deciders:
+            columns = self._outside_of(self.node(relation, ref) for ref in one.inputs)
+            if columns:
+                yield Deciding(one.how, f"{self.files[relation]}:{one.line}", columns)
 
     def _outside_of(self, nodes: Iterable[Node]) -> tuple[Node, ...]:
         """The columns of other relations that columns inside a model stand on."""
@@ -179,14 +192,15 @@ def columns_of(project: Project, rim: Mapping[str, Sequence[str]], cache: Path |
     for name, model in project.models.items():
         sql = project.render(model) if not model.is_python else f"{relations[name]} {model.reads}"
         said = known.get(name)
-        if said is None or said["mark"] != _mark(sql, said["reads"], relations):
-            blocks[name] = _walked(model, sql, relations)
+        if said is not None and said["mark"] == _mark(sql, said["reads"], relations):
+            blocks[name] = {one: Block.from_json(block) for one, block in said["blocks"].items()}
+            kept[name] = said
+            continue
+        blocks[name] = _walked(model, sql, relations)
+        if cache is not None:
             reads = sorted({read for block in blocks[name].values() for read in block.reads if "." in read})
             as_json = {one: block.as_json() for one, block in blocks[name].items()}
-            said = {"mark": _mark(sql, reads, relations), "reads": reads, "blocks": as_json}
-        else:
-            blocks[name] = {one: Block.from_json(block) for one, block in said["blocks"].items()}
-        kept[name] = said
+            kept[name] = {"mark": _mark(sql, reads, relations), "reads": reads, "blocks": as_json}
     if cache is not None and kept != known:
         _write(cache, kept)
     return Columns(blocks, {name: model.shown_path for name, model in project.models.items()}, rim)
