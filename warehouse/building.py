@@ -301,6 +301,7 @@ def _entries(project: Project, graph: Graph, intake: Intake, engine: Engine, out
                 sources=model.sources,
                 reads=node.reads,
                 stale=name in outcome.stale,
+                semantics=model.semantics,
                 checks=tuple(
                     (key.partition, result)
                     for key, results in sorted(outcome.checks.items())

@@ -13,12 +13,14 @@ from pathlib import Path
 
 import yaml
 
-from warehouse import kernels
+from warehouse import kernels, semantics
 from warehouse.errors import ModelError, Place, nearest_hint
+from warehouse.semantics import NOTHING_SAID, Semantics
 
 LAYERS = ("staging", "topology", "metrics")
-KEYS = ("about", "partition", "grain", "columns", "checks", "sources", "materialize", "kernel", "presorted")
-PYTHON_KEYS = ("about", "partition", "reads", "grain", "columns", "checks", "sources")
+SQL_KEYS = ("about", "partition", "grain", "columns", "checks", "sources", "materialize", "kernel", "presorted")
+KEYS = (*SQL_KEYS, *semantics.KEYS)
+PYTHON_KEYS = ("about", "partition", "reads", "grain", "columns", "checks", "sources", *semantics.KEYS)
 PARTITIONS = ("format", "cluster", "hour_utc", "switch", "device", "port", "file_group")
 """Columns of `raw.files` that a model can be split by."""
 TYPES = frozenset(
@@ -78,6 +80,8 @@ class Model:
     """Whether rows come in the order of the grain, so that they are sorted only if they did not after all."""
     checks: tuple[Check, ...] = ()
     sources: str = ""
+    semantics: Semantics = NOTHING_SAID
+    """How to sum its columns, and by what to group."""
     shown_path: str = field(default="", compare=False)
     """The path as people write it: relative to the project."""
 
@@ -152,7 +156,7 @@ def read_model(path: Path, project: Path) -> Model:
         shown_path=shown,
     )
     _validate(model, values)
-    return model
+    return replace(model, semantics=semantics.read_semantics(values, model.columns, model.grain, shown))
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from warehouse.engines.duckdb import declared, identifier, insert_json, literal,
 from warehouse.errors import ModelError, Place
 from warehouse.manifest import Manifest
 from warehouse.model import Column
+from warehouse.semantics import NOTHING_SAID, Semantics
 from warehouse.store import CheckResult
 
 STORAGE_VERSION = "v1.4.0"
@@ -45,12 +46,23 @@ META = {
         "model": "VARCHAR", "partition": "VARCHAR", "check_text": "VARCHAR", "severity": "VARCHAR",
         "status": "VARCHAR", "failures": "BIGINT",
     },
+    "measures": {
+        "model": "VARCHAR", "column_name": "VARCHAR", "how": "VARCHAR", "not_over": "VARCHAR[]", "above": "VARCHAR",
+        "below": "VARCHAR", "display_unit": "VARCHAR", "display_factor": "DOUBLE",
+    },
+    "dimensions": {"model": "VARCHAR", "column_name": "VARCHAR", "is_time": "BOOLEAN"},
+    "failures": {
+        "model": "VARCHAR", "partition": "VARCHAR", "check_text": "VARCHAR", "severity": "VARCHAR",
+        "position": "INTEGER", "failing_row": "VARCHAR",
+    },
 }  # fmt: skip
 META_ABOUT = {
     "build": "Which build this is, and of what.",
     "models": "Every relation: what it is, its grain, how it is kept, its size.",
     "columns": "Every column: type, unit, meaning.",
     "checks": "What the checks of this build found.",
+    "measures": "How to sum each number: sum, mean, min, max, none, or ratio, which is sum(above) / sum(below).",
+    "dimensions": "By what to group, and the column of time.",
     "failures": "The first rows that fail a check, as JSON; meta.checks says how many there are.",
 }
 
@@ -74,6 +86,7 @@ class Entry:
     reads: tuple[str, ...] = ()
     stale: bool = False
     checks: tuple[tuple[str, CheckResult], ...] = ()
+    semantics: Semantics = NOTHING_SAID
 
 
 def write_catalogue(path: Path, entries: Sequence[Entry], build: Mapping[str, object], engine: Engine) -> None:
@@ -135,6 +148,16 @@ def _write_meta(connection: duckdb.DuckDBPyConnection, entries: Sequence[Entry],
             ]
             for e in entries
             for partition, r in e.checks
+        ],
+        "measures": [
+            [e.name, m.column, m.how, list(m.not_over), m.above, m.below, m.unit, m.factor]
+            for e in entries
+            for m in e.semantics.measures
+        ],
+        "dimensions": [
+            [e.name, name, name == e.semantics.time]
+            for e in entries
+            for name in dict.fromkeys([*filter(None, [e.semantics.time]), *e.semantics.dimensions])
         ],
         "failures": [
             [e.name, partition, r.check, "warn" if r.warn else "error", position, row]

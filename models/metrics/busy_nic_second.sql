@@ -11,6 +11,10 @@ columns:
   second: INTEGER [s] second of the hour
   bytes: BIGINT [B] bytes received and sent
   longest_ms: INTEGER [ms] the longest window that touches the second
+time: hour_utc
+measures:
+  bytes: sum, shown in GB
+  longest_ms: max
 sources: docs/metrics/periods.md
 --- */
 WITH busy AS (                 -- ports of the NICs of servers with traffic

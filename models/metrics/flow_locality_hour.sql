@@ -12,6 +12,13 @@ columns:
   rtt_p50_ns: DOUBLE [ns] median round-trip time over the samples
   rtt_p99_ns: DOUBLE [ns] 99th percentile of the round-trip time
   nak_ratio: DOUBLE [1] negative acknowledgements over packets
+time: hour_utc
+measures:
+  flows: sum except over locality, hour_utc
+  packets: sum
+  packet_share: none
+  rtt_p50_ns, rtt_p99_ns: none, shown in us
+  nak_ratio: none
 checks:
   - locality in ('same_leaf', 'same_group', 'across_groups')
   - total(packets) = total(staging.hour_flow.packets)

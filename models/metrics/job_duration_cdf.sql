@@ -12,6 +12,10 @@ columns:
   job_share: DOUBLE [1] of all jobs of this kind and type, those without a duration included
   gpu_seconds: DOUBLE [s] GPU time of these jobs, by the same basis
   gpu_time_share: DOUBLE [1] of the GPU time of all jobs of this kind and type
+measures:
+  jobs: sum except over kind, job_type, basis, up_to_seconds
+  gpu_seconds: sum except over kind, job_type, basis, up_to_seconds, shown in h
+  job_share, gpu_time_share: none, shown in %
 checks:
   - kind in ('gpu', 'cpu')
   - basis in ('published', 'run')

@@ -14,6 +14,11 @@ columns:
   job_share_up_to: DOUBLE [1] of the cluster's GPU jobs, this size and all smaller ones
   gpu_time_share_up_to: DOUBLE [1] of its gpu_seconds, likewise
   published_gpu_time_share_up_to: DOUBLE [1] of its published_gpu_seconds, likewise
+measures:
+  jobs: sum
+  gpu_seconds, published_gpu_seconds: sum, shown in h
+  job_share, gpu_time_share, published_gpu_time_share: sum except over trace, cluster, shown in %
+  job_share_up_to, gpu_time_share_up_to, published_gpu_time_share_up_to: none, shown in %
 checks:
   - num_gpus > 0
   - job_share_up_to between job_share and 1

@@ -20,6 +20,12 @@ columns:
   mean_gpus: DOUBLE [1] mean GPUs of a job
   median_gpus: DOUBLE [1] their median
   max_gpus: DOUBLE [1] the largest job
+measures:
+  jobs, running_jobs: sum
+  gpu_seconds, published_gpu_seconds: sum, shown in h
+  max_run_seconds, max_duration_seconds: max, shown in h
+  max_gpus: max
+  others: none
 checks:
   - kind in ('gpu', 'cpu')
 sources: docs/metrics/jobs.md

@@ -12,6 +12,10 @@ columns:
   job_share: DOUBLE [1] of the cluster's jobs of this kind
   gpu_time_share: DOUBLE [1] of its gpu_seconds
   published_gpu_time_share: DOUBLE [1] of its published_gpu_seconds
+measures:
+  jobs: sum
+  gpu_seconds, published_gpu_seconds: sum, shown in h
+  job_share, gpu_time_share, published_gpu_time_share: sum except over trace, cluster, kind, shown in %
 checks:
   - kind in ('gpu', 'cpu')
   - job_share between 0 and 1

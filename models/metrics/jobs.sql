@@ -23,6 +23,13 @@ columns:
   published_queue_seconds: DOUBLE [s] queue as published
   gpu_seconds: BIGINT [s] num_gpus x run_seconds
   published_gpu_seconds: DOUBLE [s] gpu_time as published; of ITP num_gpus x duration
+time: submit_utc
+dimensions: [trace, cluster, user_id, job_type, state, outcome]
+measures:
+  gpu_seconds, published_gpu_seconds: sum, shown in h
+  queue_seconds, published_queue_seconds: mean, shown in min
+  run_seconds, published_duration_seconds: mean, shown in h
+  num_gpus, num_nodes, num_cpus: mean
 sources: docs/metrics/jobs.md
 --- */
 SELECT

@@ -14,6 +14,12 @@ columns:
   out_bytes: BIGINT [B] bytes that left through any port
   in_out_imbalance: DOUBLE [1] in_bytes / out_bytes - 1
   leaving_share: DOUBLE [1] uplink_out_bytes / access_in_bytes, the share that leaves the leaf
+time: hour_utc
+measures:
+  access_in_bytes, access_out_bytes, uplink_in_bytes, uplink_out_bytes: sum, shown in TB
+  in_bytes, out_bytes: sum, shown in TB
+  in_out_imbalance: none, shown in %
+  leaving_share: uplink_out_bytes / access_in_bytes, shown in %
 checks:
   - total(in_bytes) = total(metrics.port_hour.in_bytes)
   - total(out_bytes) = total(metrics.port_hour.out_bytes)

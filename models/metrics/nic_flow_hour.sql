@@ -9,6 +9,10 @@ columns:
   hour_utc: TIMESTAMP the hour
   queue_pairs: BIGINT [1] its own queue pairs, of flows that it sends or receives
   peers: BIGINT [1] addresses at the other ends
+time: hour_utc
+measures:
+  queue_pairs: sum except over hour_utc
+  peers: none                 # two NICs may have one
 sources: docs/metrics/flows.md
 --- */
 WITH ends AS (                 -- a flow seen from either end

@@ -12,6 +12,10 @@ columns:
   rx_bytes: BIGINT [B] last counter less first; NULL where the counter began anew in between
   port_bytes: BIGINT [B] out of its port from the first reading's second on, up to the last's; NULL where the NIC has no port with counters
   difference_ratio: DOUBLE [1] rx_bytes / port_bytes - 1
+time: hour_utc
+measures:
+  rx_bytes, port_bytes: sum, shown in GB
+  difference_ratio: none, shown in %
 checks:
   - first_utc <= last_utc
 sources: docs/metrics/flows.md

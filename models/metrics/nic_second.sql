@@ -13,6 +13,10 @@ columns:
   rx_bytes: BIGINT [B] bytes that the NIC received, out of its port
   tx_bytes: BIGINT [B] bytes that the NIC sent, into its port
   quality: VARCHAR fine, coarse or gap, as of its port
+time: second_utc
+dimensions: [cluster, server, nic, hca, quality]
+measures:
+  rx_bytes, tx_bytes: sum, shown in GB
 sources: docs/metrics/rates.md
 --- */
 SELECT

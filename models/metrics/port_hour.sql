@@ -27,6 +27,15 @@ columns:
   wraps: BIGINT [1] rows in which a 32-bit counter wrapped; 2^32 was added to each
   resets: BIGINT [1] rows with a negative delta that is no wrap; they count as 0
   flags: VARCHAR[] gap, missing_polls, no_refresh (in no row), reset, wrapped; see docs/glossary.md
+time: hour_utc
+measures:
+  in_bytes, out_bytes: sum, shown in GB
+  in_packets, out_packets, polls, missing_polls, wraps, resets: sum
+  in_mean_bps, out_mean_bps: sum except over hour_utc, shown in Gbit/s
+  in_utilization, out_utilization: mean, shown in %
+  in_p50_bps, in_p99_bps, out_p50_bps, out_p99_bps: none, shown in Gbit/s
+  in_max_bps, out_max_bps: max, shown in Gbit/s
+  busy_seconds: sum except over switch, port
 checks:
   - total(in_bytes) = total(metrics.port_minute.in_bytes)
   - total(out_bytes) = total(metrics.port_minute.out_bytes)

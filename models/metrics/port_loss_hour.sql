@@ -10,6 +10,9 @@ columns:
   ecn_marked: BIGINT [1] packets marked; NULL where the link table has no row of the port
   in_loss_packets: BIGINT [1] packets lost on the way in; NULL where the port table has no row of the port
   out_loss_packets: BIGINT [1] packets lost on the way out; NULL likewise
+time: hour_utc
+measures:
+  ecn_marked, in_loss_packets, out_loss_packets: sum
 checks:
   - total(ecn_marked) = total(staging.hour_link.ecn_marked)
   - total(in_loss_packets) = total(staging.hour_port.in_loss_packets)

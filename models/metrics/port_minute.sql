@@ -12,6 +12,11 @@ columns:
   out_bytes: BIGINT [B] bytes that left the switch in this minute
   covered_ms: INTEGER [ms] how much of the minute windows cover
   quality: VARCHAR the worst of its seconds, fine, coarse or gap
+time: minute_utc
+dimensions: [cluster, switch, port, quality]
+measures:
+  in_bytes, out_bytes: sum, shown in GB
+  covered_ms: sum except over switch, port, shown in s
 checks:
   - total(in_bytes) = total(metrics.port_second.in_bytes)
   - total(out_bytes) = total(metrics.port_second.out_bytes)

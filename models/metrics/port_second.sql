@@ -13,6 +13,11 @@ columns:
   out_bytes: BIGINT [B] bytes that left the switch in this second
   covered_ms: INTEGER [ms] how much of the second windows cover
   quality: VARCHAR by the longest window that touches the second, fine (up to 2 s), coarse (up to 10 s), gap
+time: second_utc
+dimensions: [cluster, switch, port, quality]
+measures:
+  in_bytes, out_bytes: sum, shown in GB
+  covered_ms: sum except over switch, port, shown in s
 sources: docs/metrics/rates.md
 --- */
 SELECT

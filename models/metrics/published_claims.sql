@@ -17,6 +17,9 @@ columns:
   difference: DOUBLE our_value - published_value
   verdict: VARCHAR reproduced, differs, contradicted (ours differs, and so does another published figure), or no_data
   remark: VARCHAR what else speaks for or against it
+dimensions: [source, place, unit, evidence, verdict]
+measures:
+  others: none
 checks:
   - verdict in ('reproduced', 'differs', 'contradicted', 'no_data')
   - relation in ('equal', 'at_most', 'at_least', 'below', 'above')

@@ -25,6 +25,13 @@ columns:
   zero_share: DOUBLE [1] samples that are 0 or less
   largest_difference: DOUBLE largest distance of a point from the same point of another series of this cluster and metric; NULL where there is no other
   differs_from: VARCHAR[] the series that it is apart from, as file and number
+dimensions: [cluster, metric, unit, file, series]
+measures:
+  points: sum
+  min_value: min
+  max_value: max
+  zero_share: none, shown in %
+  others: none
 checks:
   - zero_share between 0 and 1
 sources: docs/metrics/utilization.md

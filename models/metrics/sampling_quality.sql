@@ -14,6 +14,13 @@ columns:
   zero_rows: BIGINT [1] rows with no bytes either way
   wraps: BIGINT [1] rows in which a 32-bit counter wrapped
   seconds_over_line_rate: BIGINT [1] port-seconds above line rate, in or out
+time: hour_utc
+measures:
+  polls: sum except over switch
+  missing_port_polls, zero_rows, wraps, seconds_over_line_rate: sum
+  opening_gap_seconds: max
+  median_poll_ms: none
+  gap_bytes_share: none, shown in %
 checks:
   - "warn: missing_port_polls >= 0 and seconds_over_line_rate <= 10"
 sources: docs/metrics/rates.md

@@ -12,6 +12,11 @@ columns:
   tx_bytes: BIGINT [B] bytes that they sent
   rx_mean_bps: DOUBLE [bit/s] rx_bytes x 8 / 3600
   tx_mean_bps: DOUBLE [bit/s] tx_bytes x 8 / 3600
+time: hour_utc
+measures:
+  rx_bytes, tx_bytes: sum, shown in TB
+  rx_mean_bps, tx_mean_bps: sum except over hour_utc, shown in Gbit/s
+  nics, rails_used: sum except over hour_utc
 checks:
   - total(rx_bytes) = total(metrics.server_minute.rx_bytes)
   - total(tx_bytes) = total(metrics.server_minute.tx_bytes)

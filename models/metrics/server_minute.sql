@@ -9,6 +9,9 @@ columns:
   hour_utc: TIMESTAMP the hour
   rx_bytes: BIGINT [B] bytes that its NICs received
   tx_bytes: BIGINT [B] bytes that its NICs sent
+time: minute_utc
+measures:
+  rx_bytes, tx_bytes: sum, shown in GB
 checks:
   - rx_bytes >= 0 and tx_bytes >= 0
 sources: docs/metrics/rates.md

@@ -12,6 +12,12 @@ columns:
   leaves_seen: BIGINT [1] leaves and storage leaves with counters on an uplink to it
   checkable: BOOLEAN whether all its leaves are loaded
   checkable_note: VARCHAR why not; NULL where it is
+time: hour_utc
+dimensions: [cluster, spine, checkable]
+measures:
+  to_leaf_bytes, from_leaf_bytes: sum, shown in TB
+  imbalance: none, shown in %
+  leaves_seen: max
 checks:
   - "warn: not checkable or imbalance between -0.001 and 0.001"
 sources: docs/metrics/balance.md

@@ -11,6 +11,9 @@ columns:
   evidence: VARCHAR what speaks against it
   candidate_port: VARCHAR the port of the same switch that fits instead, where exactly one does
   hours: BIGINT [1] loaded hours of the switch; it holds in every one of them
+dimensions: [cluster, switch, port, kind, server]
+measures:
+  hours: max
 checks:
   - kind in ('access_on_idle_400g', 'uplink_dead_in', 'uplink_dead_out', 'server_in_other_group')
 sources: docs/metrics/suspects.md

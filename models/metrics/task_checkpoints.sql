@@ -10,6 +10,11 @@ columns:
   extra_seconds: DOUBLE [s] time of the next iteration's line less that of this one's, less the median iteration
   pod: VARCHAR pod of the first line
   line: INTEGER [1] that line
+time: start_utc
+dimensions: [cluster, task, iteration, pod]
+measures:
+  extra_seconds: sum
+  line: none
 checks:
   - "warn: extra_seconds > 0 or extra_seconds is null"
 sources: docs/metrics/tasks.md

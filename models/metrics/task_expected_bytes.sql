@@ -14,6 +14,10 @@ columns:
   implemented_volume: BIGINT [B] of it, for each parameter, over all micro batches
   expected_nominal_bytes: BIGINT [B] one NIC sends, and receives, an iteration
   expected_implemented_bytes: BIGINT [B] the same as implemented
+dimensions: [cluster, task, nominal_rule, implemented_rule]
+measures:
+  expected_nominal_bytes, expected_implemented_bytes: none, shown in GB
+  others: none
 checks:
   - nominal_rule in ('all_reduce', 'zero_1', 'zero_2', 'zero_3') or nominal_rule is null
   - implemented_rule in ('all_reduce', 'scatter_gather', 'all_reduce_gather', 'scatter_gather_each', 'all_reduce_gather_each', 'gather_scatter_each') or implemented_rule is null

@@ -17,6 +17,13 @@ columns:
   observed_share: DOUBLE [1] share of the iteration for which counters are loaded
   quality: VARCHAR worst second in it, fine, coarse or gap; NULL where nothing moved
   gap_seconds: DOUBLE [s] from the iteration to the nearest loaded traffic; NULL unless no_overlap
+time: end_utc
+dimensions: [cluster, task, iteration, pod, hca, status, quality]
+measures:
+  rx_bytes, tx_bytes: sum, shown in GB
+  expected_nominal_bytes, expected_implemented_bytes: sum, shown in GB
+  observed_share: mean, shown in %
+  gap_seconds: min
 checks:
   - status in ('ok', 'shared', 'no_overlap', 'no_counters')
   - (rx_bytes is null) = (status in ('no_overlap', 'no_counters'))

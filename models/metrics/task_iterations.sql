@@ -17,6 +17,14 @@ columns:
   pod_skew_seconds: DOUBLE [s] latest less earliest of their times
   pod: VARCHAR the pod whose line it is
   line: INTEGER [1] that line
+time: end_utc
+dimensions: [cluster, task, iteration, pod]
+measures:
+  seconds: mean
+  tokens: sum
+  loss, learning_rate: mean
+  pod_skew_seconds: max
+  others: none
 checks:
   - seconds > 0 or seconds is null
   - pod_skew_seconds >= 0 or pod_skew_seconds is null

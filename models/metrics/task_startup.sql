@@ -12,6 +12,7 @@ columns:
   train_start_utc: TIMESTAMP when its log says that training starts
   first_iteration_utc: TIMESTAMP time of its first iteration line; NULL where it prints none
   last_line_utc: TIMESTAMP last line of its log with a time
+time: pod_start_utc
 checks:
   # times of logs have no zone: an hour apart is a clock in another zone
   - "warn: first_line_utc between pod_start_utc and pod_start_utc + INTERVAL '1 hour' or first_line_utc is null or pod_start_utc is null"

@@ -31,6 +31,13 @@ columns:
   end_utc: TIMESTAMP last line with a time
   warnings: BIGINT [1] lines of level WARNING
   errors: BIGINT [1] lines of level ERROR or CRITICAL, and tracebacks
+time: start_utc
+dimensions: [cluster, task, model, trainer, precision, gpu_model]
+measures:
+  pods, iterations, warnings, errors: sum
+  mfu_6n, mfu_6n_12lhs: none, shown in %
+  tokens_per_second: sum
+  others: none
 checks:
   - mfu_6n between 0 and 1 or mfu_6n is null
   - "warn: not null(iteration_p50_seconds)"

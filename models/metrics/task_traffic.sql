@@ -17,6 +17,12 @@ columns:
   observed_iterations: BIGINT [1] those of which at least a part was observed
   status: VARCHAR ok, shared (another task has the NIC in some of them), no_overlap (no traffic is loaded of any of them) or no_counters (none of this port)
   gap_seconds: DOUBLE [s] from the task's first or last line to the nearest loaded traffic; NULL unless no_overlap
+dimensions: [cluster, task, pod, hca, server, switch, port, status]
+measures:
+  rx_bytes, tx_bytes: sum, shown in GB
+  expected_nominal_bytes, expected_implemented_bytes: sum, shown in GB
+  iterations, observed_iterations: none
+  gap_seconds: min
 checks:
   - status in ('ok', 'shared', 'no_overlap', 'no_counters')
   - (rx_bytes is null) = (status in ('no_overlap', 'no_counters'))

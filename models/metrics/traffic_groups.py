@@ -11,6 +11,12 @@ columns:
   servers: INTEGER [1] servers of the group, two or more
   period_seconds: DOUBLE [s] median of the periods of its servers; NULL where none of them is resolved
   correlation: DOUBLE [1] mean correlation with the other servers of the group
+time: hour_utc
+dimensions: [cluster, group_id, server]
+measures:
+  servers: max                # the same in every row of a group
+  period_seconds: none
+  correlation: mean
 checks:
   - unique(cluster, hour_utc, server)
   - references(cluster, server, hour_utc) -> metrics.traffic_periods(cluster, server, hour_utc)

@@ -17,6 +17,15 @@ columns:
   unresolved: VARCHAR why there is no period, idle, aperiodic, fast, few_cycles, shallow or unsteady; NULL where there is one
   observed_seconds: INTEGER [s] seconds of the hour outside gaps
   starts_ms: INTEGER[] start of each pulse, milliseconds of the hour; NULL where no period is resolved
+time: hour_utc
+dimensions: [cluster, server, unresolved]
+measures:
+  period_seconds, candidate_seconds, scatter_seconds: none
+  strength: none
+  duty_cycle: mean, shown in %
+  peak_over_mean: max
+  pulses: sum except over server
+  observed_seconds: sum except over server
 checks:
   - (period_seconds is null) = (unresolved is not null)
   - period_seconds between 4 and 300 or period_seconds is null

@@ -10,6 +10,9 @@ columns:
   pulse: INTEGER [1] 1, 2, ... within the hour
   start_utc: TIMESTAMP when it began, as its ports show it
   interval_seconds: DOUBLE [s] time since the start of the one before; NULL for the first of the hour
+time: start_utc
+measures:
+  interval_seconds: mean
 checks:
   - interval_seconds > 0 or interval_seconds is null
 sources: docs/metrics/periods.md

@@ -14,6 +14,15 @@ columns:
   jain_index: DOUBLE [1] Jain's fairness index, 1/uplinks to 1; NULL under 1e9 B mean
   flows: BIGINT [1] flows that cross the uplinks by the hour's flow table; NULL without one
   flow_imbalance: DOUBLE [1] FlowTracer's mean deviation from an even spread, flows shared out by bytes; NULL without flows
+time: hour_utc
+measures:
+  uplinks: sum except over hour_utc, direction
+  mean_bytes: none, shown in GB
+  cov: none, shown in %
+  max_over_mean: max
+  jain_index: min
+  flows: sum except over hour_utc
+  flow_imbalance: none
 checks:
   - direction in ('in', 'out')
   - jain_index between 0 and 1.000000001 or jain_index is null

@@ -12,6 +12,9 @@ columns:
   origin: VARCHAR the published series, as file and number
   at_most_share: DOUBLE [1] samples of the threshold or less
   over_share: DOUBLE [1] samples above it
+dimensions: [cluster, metric, unit, threshold, meaning, origin]
+measures:
+  at_most_share, over_share: none, shown in %
 checks:
   - at_most_share between 0 and 1
 sources: docs/metrics/utilization.md

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
 from warehouse.errors import QueryError, nearest_hint
+from warehouse.semantics import NOTHING_SAID, Measure, Semantics
 from warehouse.serve import values
 from warehouse.serve.connect import connect
 from warehouse.serve.guard import check_read_only
@@ -71,6 +72,8 @@ class Relation:
     sources: str | None
     columns: tuple[Column, ...]
     checks: tuple[Check, ...]
+    semantics: Semantics = NOTHING_SAID
+    """How to sum its numbers, and by what to group."""
     stopped: str | None = None
     """What ended the last build, where that published nothing."""
 
@@ -184,7 +187,32 @@ def describe(connection: duckdb.DuckDBPyConnection, name: str) -> Relation:
         sources=row[8],
         columns=tuple(Column(name, kind, unit, about or "") for name, kind, unit, about in columns),
         checks=tuple(Check(*check) for check in checks),
+        semantics=_semantics(connection, full),
     )
+
+
+def _semantics(connection: duckdb.DuckDBPyConnection, name: str) -> Semantics:
+    if not has_meta(connection, "measures"):  # a build of an earlier version
+        return NOTHING_SAID
+    measures = connection.execute(
+        "SELECT column_name, how, not_over, above, below, display_unit, display_factor FROM meta.measures "
+        "WHERE model = $1 ORDER BY rowid",
+        [name],
+    ).fetchall()
+    dimensions = connection.execute(
+        "SELECT column_name, is_time FROM meta.dimensions WHERE model = $1 ORDER BY rowid", [name]
+    ).fetchall()
+    return Semantics(
+        next((column for column, is_time in dimensions if is_time), None),
+        tuple(column for column, _ in dimensions),
+        tuple(Measure(column, how, tuple(but), *rest) for column, how, but, *rest in measures),
+    )
+
+
+def has_meta(connection: duckdb.DuckDBPyConnection, name: str) -> bool:
+    """Whether the build has a table `meta.NAME`, which one of an earlier version may not."""
+    found = connection.execute("SELECT 1 FROM duckdb_tables() WHERE schema_name = 'meta' AND table_name = $1", [name])
+    return found.fetchone() is not None
 
 
 def _table(row: tuple[Any, ...]) -> Table:
@@ -261,12 +289,19 @@ def print_shown(shown: Shown, stream: TextIO, *, width: int | None = None) -> No
         ("one part for each", relation.partition_column),
         ("written in", relation.file),
         ("sources", relation.sources),
+        ("time", relation.semantics.time),
+        ("group by", ", ".join(relation.semantics.dimensions)),
     ):
         if text:
             stream.writelines(wrapped(f"{label}: {escape(text)}", width or WIDTH))
     stream.write("\n")
-    columns = [(column.name, column.type, column.unit or "", column.about) for column in relation.columns]
-    print_rows(_columns("column", "type", "unit", "meaning"), columns, stream, width=width, wrap_last=True)
+    sums = {measure.column: str(measure) for measure in relation.semantics.measures}
+    names = ("column", "type", "unit", *(("sum",) if sums else ()), "meaning")
+    columns = [
+        (one.name, one.type, one.unit or "", *((sums.get(one.name, ""),) if sums else ()), one.about)
+        for one in relation.columns
+    ]
+    print_rows(_columns(*names), columns, stream, width=width, wrap_last=True)
     print_results(relation, stream, width)
     if shown.rows:
         stream.write("\n")

@@ -44,8 +44,9 @@ def with_results(relation: Relation, connection: duckdb.DuckDBPyConnection, targ
 
 
 def _failing_rows(connection: duckdb.DuckDBPyConnection, name: str) -> dict[str, tuple[str, ...]]:
-    there = connection.execute("SELECT 1 FROM duckdb_tables() WHERE schema_name = 'meta' AND table_name = 'failures'")
-    if there.fetchone() is None:  # a build of an earlier version
+    from warehouse.serve.catalogue import has_meta
+
+    if not has_meta(connection, "failures"):  # a build of an earlier version
         return {}
     found: dict[str, tuple[str, ...]] = {}
     for check, row in connection.execute(

@@ -1,0 +1,123 @@
+"""How to sum: every form is read, every mistake is a sentence at its line, readers find it in meta and in `show`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.conftest import Command
+from tests.tiny import Tiny
+from warehouse.model import LAYERS
+from warehouse.project import Project
+from warehouse.semantics import Measure, is_number
+
+COLUMNS = {
+    "port": "VARCHAR",
+    "hour_utc": "TIMESTAMP",
+    "in_bytes": "BIGINT [B]",
+    "out_bytes": "BIGINT [B]",
+    "share": "DOUBLE [1]",
+}
+SELECT = "SELECT port, NULL AS hour_utc, speed AS in_bytes, speed AS out_bytes, 0.5e0 AS share FROM staging.ports"
+
+
+def say(tiny: Tiny, *lines: str) -> str:
+    """Give `metrics.total` these lines, from line 4 on; returns its path."""
+    return tiny.model("metrics.total", SELECT, COLUMNS, *lines)
+
+
+GOOD = (
+    "time: hour_utc",
+    "dimensions: [port]",
+    "measures:",
+    "  in_bytes: sum except over port, hour_utc, shown in GB",
+    "  share: in_bytes / out_bytes, shown in %",
+    "  others: max",
+)
+
+
+def test_what_is_said_is_in_meta(tiny: Tiny) -> None:
+    say(tiny, *GOOD)
+    assert tiny.build().status == 0
+    assert tiny.ask("SELECT * EXCLUDE (model) FROM meta.measures WHERE model = 'metrics.total'") == [
+        ("in_bytes", "sum", ["port", "hour_utc"], None, None, "GB", 1e9),
+        ("out_bytes", "max", [], None, None, "B", 1.0),
+        ("share", "ratio", [], "in_bytes", "out_bytes", "%", 0.01),
+    ]
+    assert tiny.ask("SELECT column_name, is_time FROM meta.dimensions") == [("hour_utc", True), ("port", False)]
+
+
+def test_show_says_how_to_sum(tiny: Tiny, command: Command) -> None:
+    say(tiny, *GOOD)
+    tiny.build()
+    told = " ".join(command("show", "metrics.total", "-t", tiny.target).out.split())
+    assert "time: hour_utc group by: hour_utc, port" in told
+    assert "in_bytes BIGINT B sum, not over port, hour_utc" in told
+    assert "share DOUBLE 1 sum(in_bytes) / sum(out_bytes)" in told
+    found = json.loads(command("show", "metrics.total", "--json", "-t", tiny.target).out)
+    assert found["semantics"]["measures"][1]["how"] == "max"
+
+
+def test_a_model_that_says_nothing_has_none(tiny: Tiny) -> None:
+    assert tiny.build().status == 0
+    assert tiny.ask("SELECT (SELECT count(*) FROM meta.measures), (SELECT count(*) FROM meta.dimensions)") == [(0, 0)]
+
+
+def test_the_grain_is_what_to_group_by(tiny: Tiny) -> None:
+    say(tiny, "measures:", "  others: none")
+    assert tiny.project.models["metrics.total"].semantics.dimensions == ("port",)
+
+
+# lines from line 4 on: what is said
+WRONG = {
+    ("time: hour", "measures:", "  others: sum"): ":4:1: no column hour nearest: hour_utc",
+    ("time: port", "measures:", "  others: sum"): ":4:1: port is VARCHAR, no time",
+    ("dimensions: port", "measures:", "  others: sum"): ":4:1: `dimensions` is a list of columns",
+    ("dimensions: [prt]", "measures:", "  others: sum"): ":4:14: no column prt nearest: port",
+    ("measures: sum",): ":4:1: `measures` is a list of `column: how`",
+    ("measures:", "  in_byte: sum"): ":5:3: no column in_byte nearest: in_bytes",
+    ("measures:", "  in_bytes: add"): ":5:3: measure in_bytes is 'add', which says no way to sum",
+    ("measures:", "  in_bytes: [sum]"): ":5:3: measure in_bytes is '', which says no way to sum",
+    ("measures:", "  port: sum", "  others: sum"): ":5:3: measure port is VARCHAR, no number",
+    ("measures:", "  in_bytes: sum except over prt"): ":5:3: prt is no dimension nearest: port",
+    ("measures:", "  share: in_byte / out_bytes"): ":5:3: no column in_byte nearest: in_bytes",
+    ("measures:", "  share: none, shown in GB"): ":5:3: share is in 1, which cannot be shown in GB",
+    ("measures:", "  in_bytes: sum, shown in GiB"): ":5:3: in_bytes is in B, which cannot be shown in GiB",
+    (
+        "measures:",
+        "  in_bytes: sum",
+    ): ":4:1: `measures` does not say how to sum out_bytes out_bytes: none",
+    ("time: hour_utc",): ":4:1: `measures` does not say how to sum in_bytes in_bytes: none, if not at all",
+    ("measures:", "  in_bytes, share: sum", "  share: none", "  others: sum"): (
+        ":6:3: `measures` says twice how to sum share"
+    ),
+}
+
+
+@pytest.mark.parametrize("lines", WRONG, ids=lambda lines: WRONG[lines][:50])
+def test_a_mistake_is_a_sentence_at_its_line(tiny: Tiny, lines: tuple[str, ...]) -> None:
+    shown = say(tiny, "grain: [port]", *lines)
+    # the grain stands on line 3
+    told = tiny.build().told
+    assert f"error: {shown}{WRONG[lines]}" in told, told
+
+
+def test_a_measure_reads_as_a_sentence() -> None:
+    assert str(Measure("a", "sum", ("b", "c"))) == "sum, not over b, c"
+    assert str(Measure("a", "ratio", (), "x", "y")) == "sum(x) / sum(y)"
+
+
+def test_every_shipped_metric_says_how_to_sum_its_numbers() -> None:
+    for name, model in Project.open().models.items():
+        if model.layer != LAYERS[-1]:
+            continue
+        said = model.semantics
+        named = {*model.grain, *said.dimensions, *(one.column for one in said.measures)}
+        assert {one.name for one in model.columns if is_number(one)} <= named, name
+        times = [one.name for one in model.columns if one.name in ("hour_utc", "minute_utc", "second_utc")]
+        assert said.time or not times, f"{name} says no time"
+        # of a ratio both sides add up, and a share is never summed over what it is a share of
+        for measure in said.measures:
+            sums = {one.column for one in said.measures if one.how == "sum"}
+            assert measure.how != "ratio" or {measure.above, measure.below} <= sums, f"{name}.{measure.column}"
