@@ -10,15 +10,18 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from warehouse import python_model
-from warehouse.checks import relations_of
+from warehouse.checks import compile_check, relations_of
 from warehouse.engines.base import Empty, Engine, EngineError, Source
+from warehouse.engines.volatile import TABLES as READS_FILES
 from warehouse.engines.volatile import looks_volatile
 from warehouse.errors import ModelError, Place, SettingsError, nearest, nearest_hint
-from warehouse.model import LAYERS, Column, Model
+from warehouse.model import LAYERS, Check, Column, Model
 from warehouse.project import Project
 
 _INTEGERS = frozenset({"BIGINT", "INTEGER", "SMALLINT"})
 _NO_COLUMN = re.compile(r'"(\w+)" does not have a column named "(\w+)"')
+_HAS_QUERY = re.compile(r"\b(?:select|from|with|write_log)\b", re.IGNORECASE)
+"""A check without any of these is a condition on a row."""
 _FRACTIONS = ("DOUBLE", "FLOAT", "DECIMAL")
 
 
@@ -79,6 +82,7 @@ class Graph:
                         hint=_nearest_relation(read, known),
                     )
             for check in node.model.checks:
+                _refuse_more_than_rows(check, node.model, engine)
                 for read in relations_of(check):
                     if read not in known:
                         raise ModelError(
@@ -184,6 +188,21 @@ class Graph:
                 except EngineError as error:
                     raise model_error(node.model, node.sql, error) from error
                 same_columns(node.model, given)
+
+
+def _refuse_more_than_rows(check: Check, model: Model, engine: Engine) -> None:
+    """A check reads relations: it writes nothing, and no file of its own. Raises ModelError at its line."""
+    if not _HAS_QUERY.search(check.text):
+        return
+    try:
+        parsed = engine.parse(compile_check(check, model).failing)
+    except EngineError as error:
+        raise ModelError(f"the check `{check.text}` is not valid: {error.message}", place=check.place) from error
+    for what, _ in parsed.volatile:
+        if what.startswith("'") or READS_FILES.match(what.removesuffix("()")):
+            raise ModelError(
+                f"the check `{check.text}` is refused: it reads {what}, which is no relation", place=check.place
+            )
 
 
 def _checked(node: Node) -> set[str]:

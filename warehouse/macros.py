@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from jinja2 import StrictUndefined, TemplateSyntaxError
+from jinja2.exceptions import SecurityError
+from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from warehouse.errors import ModelError, Place
@@ -39,10 +42,29 @@ def render(model: Model, folders: Sequence[Path]) -> str:
     return rendered
 
 
+LONGEST_TEXT = 100_000
+"""A text that a macro repeats is no longer than this."""
+
+
+class _Sandbox(ImmutableSandboxedEnvironment):
+    """Jinja's sandbox, in which nothing grows beyond what a line of SQL can be."""
+
+    intercepted_binops = frozenset({"*", "**"})
+
+    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
+        """Compute with whole numbers of up to 64 bits, powers up to the 64th, and repeat a text a few times."""
+        most = 64 if operator == "**" else 2**63
+        numbers = isinstance(left, int) and isinstance(right, int) and abs(left) <= 2**63 and abs(right) <= most
+        repeated = operator == "*" and isinstance(left, str) and isinstance(right, int)
+        if not numbers and not (repeated and len(left) * right <= LONGEST_TEXT):
+            raise SecurityError(f"macros know {operator} of whole numbers of up to 64 bits alone")
+        return super().call_binop(context, operator, left, right)
+
+
 @cache
 def _macros(files: tuple[tuple[Path, int], ...]) -> tuple[ImmutableSandboxedEnvironment, Mapping[str, object]]:
     """The macros of these files by name, as they were at these times."""
-    environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined, keep_trailing_newline=True)
+    environment = _Sandbox(undefined=StrictUndefined, keep_trailing_newline=True)
     environment.globals.clear()
     known: dict[str, object] = {}
     for path, _ in files:

@@ -30,6 +30,7 @@ _COLUMN = re.compile(r"^(?P<type>[A-Z]+(?:\(\d+, ?\d+\))?(?:\[\])?)(?:\s+\[(?P<u
 _DECIMAL = re.compile(r"^DECIMAL\(\d+, ?\d+\)$")
 _NAME = re.compile(r"^[a-z][a-z0-9_]*$")
 _PLAIN_LINE = re.compile(r"^(\s*(?:- +)?[a-z][a-z0-9_]*: +)([^\s'\"\[{|>&*!%@`#-].*?: .*?)(\s+#.*)?$")
+LONGEST_YAML = 100_000
 _OPEN, _CLOSE = "/* ---", "--- */"
 
 
@@ -226,11 +227,25 @@ def read_yaml(text: str, shown: str, what: str) -> dict[str, Value]:
     if not isinstance(node, yaml.MappingNode):
         raise ModelError(f"{what} is not a list of `key: value` lines", place=Place(shown, 1))
     try:
+        if _size(node, {}) > LONGEST_YAML:
+            raise ModelError(f"{what} unfolds to more than {LONGEST_YAML:,} values", place=Place(shown, 1))
         value = _value(node, shown, what)
     except RecursionError as error:  # an alias to what it stands in
         raise ModelError(f"{what} contains itself", place=Place(shown, 1)) from error
     assert isinstance(value.content, Mapping)
     return dict(value.content)
+
+
+def _size(node: yaml.Node, known: dict[int, int]) -> int:
+    """How many values a YAML text means, aliases unfolded: ten lines can mean a billion."""
+    if id(node) not in known:
+        below: list[yaml.Node] = []
+        if isinstance(node, yaml.SequenceNode):
+            below = node.value
+        elif isinstance(node, yaml.MappingNode):
+            below = [value for _, value in node.value]
+        known[id(node)] = 1 + sum(_size(one, known) for one in below)
+    return known[id(node)]
 
 
 def _quote_plain(line: str) -> str:

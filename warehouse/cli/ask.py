@@ -33,6 +33,7 @@ SQL_OPTIONS = frozenset(
         "--project",
         "--threads",
         "--memory",
+        "--timeout",
         "--help",
     ]
 )
@@ -61,6 +62,7 @@ def add(commands: Commands) -> None:
     add_data(one)
     add_project(one)
     add_engine(one)
+    one.add_argument("--timeout", metavar="SECONDS", type=_seconds, help="end the query after so long (default never)")
     one.set_defaults(run=run_sql)
 
     one = command(
@@ -146,6 +148,7 @@ def run_sql(given: argparse.Namespace) -> int:
         limit=given.limit,
         memory=given.memory,
         threads=settled.threads if given.threads else None,
+        timeout=given.timeout,
     )
     if given.cite and not status:
         from warehouse.serve.cite import cite_query
@@ -195,6 +198,13 @@ def run_cite(given: argparse.Namespace) -> int:
     print(citation.text())  # noqa: T201
     print("\n".join(["differs", *(f"  {line}" for line in differences)]) if differences else "same")  # noqa: T201
     return 1 if differences else 0
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds < float("inf"):
+        raise ValueError(text)
+    return seconds
 
 
 def with_parameters(arguments: Sequence[str]) -> list[str]:

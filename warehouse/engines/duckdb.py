@@ -39,6 +39,8 @@ _CSV_ERROR = re.compile(
 _HELD_ROWS = 1_000_000
 """Parts of more rows are read from their files."""
 _NUMBERS = itertools.count(1)
+_WRITES = re.compile(r'"type":"(?!SELECT|SET_OPERATION|RECURSIVE_CTE|CTE)(\w+)_NODE"')
+"""A query node that does more than read: DuckDB has COPY, INSERT, UPDATE and DELETE inside WITH."""
 _BASE_TABLE = re.compile(r'"schema_name":"(\w+)","table_name":"(\w+)"')
 
 
@@ -214,6 +216,8 @@ class DuckDBEngine:
         if len(tree["statements"]) != 1:
             raise EngineError("a model is one SELECT, not several statements")
         said = _POSITION.sub("", row[0])
+        if writes := _WRITES.search(said):
+            raise EngineError(f"{writes[1]} inside WITH is refused: a model only reads")
         return Parsed(tuple(sorted(set(_relations(said)))), said, volatile(said, tree), needs(tree))
 
     @contextmanager

@@ -15,7 +15,10 @@ _AGAIN_SECONDS, _WATCH_SECONDS = 0.02, 0.2
 
 
 def interruptible(
-    connection: duckdb.DuckDBPyConnection, work: Callable[[], Given], watch: Callable[[], None] | None = None
+    connection: duckdb.DuckDBPyConnection,
+    work: Callable[[], Given],
+    watch: Callable[[], None] | None = None,
+    timeout: float | None = None,
 ) -> Given:
     """Do the work in a thread, so that the main one hears of Ctrl-C while the engine is busy.
 
@@ -32,6 +35,8 @@ def interruptible(
     ------
     KeyboardInterrupt
         After Ctrl-C, once the work has ended; the connection stays usable.
+    TimeoutError
+        After `timeout` seconds, likewise.
     """
     from concurrent.futures import ThreadPoolExecutor, wait
 
@@ -40,8 +45,8 @@ def interruptible(
         try:
             while watch and not wait([future], _WATCH_SECONDS).done:
                 watch()
-            return future.result()
-        except KeyboardInterrupt:
+            return future.result(timeout)
+        except (KeyboardInterrupt, TimeoutError):
             while not future.done():  # again and again: the work may stand between two queries
                 connection.interrupt()
                 time.sleep(_AGAIN_SECONDS)

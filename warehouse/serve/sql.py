@@ -41,6 +41,7 @@ def run_query(
     width: int | None = None,
     memory: str | None = None,
     threads: int | None = None,
+    timeout: float | None = None,
     stream: TextIO | None = None,
 ) -> int:
     """Run one query, from its text, a file or by name, and return the exit status: 0, or 130 after Ctrl-C.
@@ -65,6 +66,8 @@ def run_query(
         For a table, and instead of stdout.
     memory, threads
         Limits of the engine.
+    timeout
+        Seconds after which the query is ended.
 
     Raises
     ------
@@ -108,9 +111,13 @@ def run_query(
                         write_result(result, chosen, to, width=width, limit=rows)
                     to.flush()
 
-        interruptible(connection, work)
+        interruptible(connection, work, timeout)
     except KeyboardInterrupt:
         return INTERRUPTED
+    except TimeoutError as error:
+        raise QueryError(
+            f"the query took longer than {timeout:g} s", hint="--timeout SECONDS gives it more, --limit N asks for less"
+        ) from error
     except BrokenPipeError:
         leave_pipe(sink)
     finally:
