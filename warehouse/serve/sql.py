@@ -111,7 +111,7 @@ def run_query(
                         write_result(result, chosen, to, width=width, limit=rows)
                     to.flush()
 
-        interruptible(connection, work, timeout)
+        interruptible(connection, work, timeout=timeout)
     except KeyboardInterrupt:
         return INTERRUPTED
     except TimeoutError as error:
