@@ -287,7 +287,7 @@ class Intake:
             ordered = sorted(files, key=_in_order)
             headers = {file.read_path: file.header for file in ordered if file.header is not None}
             paths = tuple(file.read_path for file in ordered)
-            return CsvFiles(known.columns, paths, quote=known.quote, headers=headers)
+            return CsvFiles(known.columns, paths, quote=known.quote, headers=headers, whole_lines=known.whole_lines)
         parts = self.table_parts(relation, partition, engine)
         return Parts(_table_columns(formats[0], relation), tuple(part.path for part in parts))
 

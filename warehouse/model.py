@@ -24,7 +24,19 @@ PYTHON_KEYS = ("about", "partition", "reads", "grain", "columns", "checks", "sou
 PARTITIONS = ("format", "cluster", "hour_utc", "switch", "device", "port", "file_group")
 """Columns of `raw.files` that a model can be split by."""
 TYPES = frozenset(
-    {"BIGINT", "INTEGER", "SMALLINT", "DOUBLE", "VARCHAR", "BOOLEAN", "TIMESTAMP", "DATE", "VARCHAR[]", "INTEGER[]"}
+    {
+        "BIGINT",
+        "INTEGER",
+        "SMALLINT",
+        "DOUBLE",
+        "VARCHAR",
+        "BOOLEAN",
+        "TIMESTAMP",
+        "DATE",
+        "VARCHAR[]",
+        "INTEGER[]",
+        "DOUBLE[]",
+    }
 )
 _COLUMN = re.compile(r"^(?P<type>[A-Z]+(?:\(\d+, ?\d+\))?(?:\[\])?)(?:\s+\[(?P<unit>[^\]]+)\])?(?:\s+(?P<about>.+))?$")
 _DECIMAL = re.compile(r"^DECIMAL\(\d+, ?\d+\)$")

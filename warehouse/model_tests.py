@@ -234,7 +234,7 @@ def _made(scratch: Scratch, node: Node, graph: Graph, how: str, chosen: Sequence
             orders = [graph.nodes[read].model.grain if read in graph.nodes else () for read in model.reads]
             python_model.write(scratch, model, orders, path)
         elif model.kernel:
-            scratch.write_arrays(kernel(model.kernel).rows(scratch.arrays), model.columns, path)
+            scratch.write_arrays(kernel(model.kernel).rows(scratch), model.columns, path)
         scratch.add("written.made", Parts(model.columns, (path,)))
         return scratch.rows(f"SELECT {names} FROM written.made")
 

@@ -225,7 +225,7 @@ class Run:
             orders = [nodes[read].model.grain if read in nodes else () for read in model.reads]
             return python_model.write(scratch, model, orders, path)
         if model.kernel and self._kernels:
-            return scratch.write_arrays(kernel(model.kernel).rows(scratch.arrays), model.columns, path)
+            return scratch.write_arrays(kernel(model.kernel).rows(scratch), model.columns, path)
         return scratch.write(Select(sql, model.columns), path, model.grain if sort else ())
 
     def _blame(self, key: Key, node: Node, error: ModelError) -> Exception:

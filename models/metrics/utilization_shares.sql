@@ -1,5 +1,5 @@
 /* ---
-about: Shares of samples up to a value that means something, above all idle GPUs and NICs; of the published distributions.
+about: Shares of samples up to a value that means something, above all those of idle GPUs and NICs, in the wide files and in the published distributions.
 partition: file_group
 grain: [cluster, metric, origin, threshold]
 columns:
@@ -9,7 +9,7 @@ columns:
   unit: VARCHAR unit of the threshold
   threshold: DOUBLE the value, in that unit
   meaning: VARCHAR what a sample up to it is: idle, or another word of reference.utilization_thresholds
-  origin: VARCHAR the published series, as file and number
+  origin: VARCHAR measured, of the wide files; or the published series, as file and number
   at_most_share: DOUBLE [1] samples of the threshold or less
   over_share: DOUBLE [1] samples above it
 dimensions: [cluster, metric, unit, threshold, meaning, origin]
@@ -32,6 +32,29 @@ WITH published AS (            -- many points are equal: the share up to a value
     FROM staging.published_points AS p
     JOIN reference.utilization_thresholds AS t ON t.metric = p.metric AND t.unit = p.unit
     GROUP BY p.file_group, p.cluster, p.metric, t.unit, t.threshold, t.meaning, p.file, p.series
+),
+
+measured AS (
+    SELECT
+        v.file_group,
+        v.cluster,
+        v.metric,
+        t.unit,
+        t.threshold,
+        t.meaning,
+        'measured' AS origin,
+        coalesce(sum(v.samples) FILTER (WHERE v.value <= t.threshold), 0) / sum(v.samples) AS at_most_share
+    FROM staging.utilization_values AS v
+    JOIN reference.utilization_metrics AS m ON m.metric = v.metric
+    JOIN reference.utilization_thresholds AS t ON t.metric = v.metric AND t.unit = m.unit
+    WHERE v.value IS NOT NULL
+    GROUP BY v.file_group, v.cluster, v.metric, t.unit, t.threshold, t.meaning
+),
+
+shares AS (
+    SELECT * FROM published
+    UNION ALL
+    SELECT * FROM measured
 )
 
 SELECT
@@ -44,4 +67,4 @@ SELECT
     origin,
     at_most_share,
     1 - at_most_share AS over_share
-FROM published
+FROM shares

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from warehouse.model import Column
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     import duckdb
     import pyarrow
@@ -77,6 +77,8 @@ class CsvFiles:
     """Whether the relation gains `filename`, the path that a row was read from."""
     headers: Mapping[Path, tuple[str, ...]] = field(default_factory=dict)
     """The columns of those files that have others, or in another order: they are found by name."""
+    whole_lines: bool = False
+    """Whether a row is a line as it stands, the header among them, in the one column."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,10 @@ class Scratch(Protocol):
 
     def arrays(self, sql: str) -> Arrays:
         """The columns of a SELECT of a kernel's own, as numpy arrays."""
+        ...
+
+    def batches(self, sql: str, rows: int) -> Iterator[pyarrow.RecordBatch]:
+        """The rows of a SELECT of a kernel's own, so many at a time, however many there are."""
         ...
 
     def write_arrays(self, chunks: Iterable[Arrays], columns: Sequence[Column], path: Path) -> int:

@@ -146,8 +146,10 @@ def csv_scan(columns: Mapping[str, str], paths: Sequence[Path], source: CsvFiles
     """A read_csv call with declared columns; nothing is sniffed, and a bad row is an error."""
     listed = patterns(paths) if globs else [escape_glob(str(path)) for path in paths]
     struct = ", ".join(f"{literal(name)}: {literal(kind)}" for name, kind in columns.items())
+    delimiter = "\x01" if source.whole_lines else ","  # what stands in no line of text
     return (
-        f"read_csv({literal(listed)}, auto_detect=false, header=true, delim=',', "
+        f"read_csv({literal(listed)}, auto_detect=false, header={literal(not source.whole_lines)}, "
+        f"delim={literal(delimiter)}, "
         f"quote={literal(source.quote)}, escape={literal(source.quote)}, columns={{{struct}}}, "
         f"filename={literal(source.filename)}, hive_partitioning=false)"
     )
@@ -341,6 +343,13 @@ class DuckDBScratch:
             return self._cursor.execute(sql).fetchnumpy()
         except duckdb.Error as error:
             raise _engine_error(error, sql, 0) from error
+
+    def batches(self, sql: str, rows: int) -> Iterator[pyarrow.RecordBatch]:
+        """Stream the rows as Arrow."""
+        try:
+            yield from self._cursor.sql(sql).to_arrow_reader(rows)
+        except duckdb.Error as error:
+            raise _engine_error(error, "", 0) from error
 
     def write_arrays(self, chunks: Iterable[Arrays], columns: Sequence[Column], path: Path) -> int:
         """Lay the chunks end to end and COPY them as they come."""

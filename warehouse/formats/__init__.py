@@ -9,6 +9,7 @@ def known_formats() -> tuple[Format, ...]:
     """All formats; imported when asked for, since a build with nothing to do needs none."""
     from warehouse.formats.acme import jobs as acme
     from warehouse.formats.acme.pickles import PUBLISHED
+    from warehouse.formats.acme.utilization_wide import WIDE
     from warehouse.formats.itp import jobs as itp
     from warehouse.formats.itp.archives import ARCHIVE
     from warehouse.formats.zhejiang import hour_tables
@@ -19,6 +20,6 @@ def known_formats() -> tuple[Format, ...]:
 
     return (
         *(PORT_COUNTERS, *hour_tables.FORMATS, WORKBOOK, POD_STARTS, TASK_LOG),
-        *(*acme.FORMATS, PUBLISHED),
+        *(*acme.FORMATS, PUBLISHED, WIDE),
         *(*itp.FORMATS, ARCHIVE),
     )

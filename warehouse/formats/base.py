@@ -101,6 +101,8 @@ class RawRelation:
     """The character that fields of its CSV files may be quoted with."""
     limited: bool = False
     """Whether a file stops the build when a larger share of its lines than `--max-rejected` cannot be read."""
+    whole_lines: bool = False
+    """Whether a row is a line as it stands, the header among them, in one column: for files whose columns differ."""
 
 
 class Format(Protocol):

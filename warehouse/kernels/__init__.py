@@ -8,16 +8,27 @@ proves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     import numpy
+    import pyarrow
 
 Arrays = dict[str, "numpy.ndarray"]
-Read = Callable[[str], Arrays]
-"""Runs a SELECT of the kernel's own; the columns as arrays."""
+
+
+class Reader(Protocol):
+    """What a kernel reads through: SELECTs of its own over what the model's SELECT and checks see."""
+
+    def arrays(self, sql: str) -> Arrays:
+        """The columns as arrays."""
+        ...
+
+    def batches(self, sql: str, rows: int) -> Iterator[pyarrow.RecordBatch]:
+        """The rows, so many at a time."""
+        ...
 
 
 class Kernel(Protocol):
@@ -26,12 +37,12 @@ class Kernel(Protocol):
     VERSION: int
     """Raised when its rows change: it is part of the fingerprint."""
 
-    def rows(self, read: Read) -> Iterator[Arrays]:
+    def rows(self, reader: Reader) -> Iterator[Arrays]:
         """The model's columns, chunk by chunk, ascending by its grain."""
         ...
 
 
-NAMES = ("port_seconds",)
+NAMES = ("port_seconds", "utilization_minutes")
 
 
 def kernel(name: str) -> Kernel:

@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from warehouse.kernels import Arrays, Read
+from warehouse.kernels import Arrays, Reader
 
 VERSION = 2
 REACH_MS = 1000
@@ -25,16 +25,16 @@ FILES_AT_ONCE = 16
 Ints = NDArray[np.int64]
 
 
-def rows(read: Read) -> Iterator[Arrays]:
+def rows(reader: Reader) -> Iterator[Arrays]:
     """Second rows of all ports, a switch at a time."""
-    files = read("SELECT file_key, hour_utc, switch, is_management FROM staging.port_files ORDER BY file_key")
+    files = reader.arrays("SELECT file_key, hour_utc, switch, is_management FROM staging.port_files ORDER BY file_key")
     keys, switches = files["file_key"], files["switch"]
     if not len(keys):
         return
     starts = [0, *(np.flatnonzero(switches[1:] != switches[:-1]) + 1).tolist()]
     for start, end in zip(starts, [*starts[1:], len(keys)], strict=True):
         readings = _in_order(
-            read(
+            reader.arrays(
                 "SELECT file_key, offset_ms, in_bytes_raw, out_bytes_raw FROM staging.port_readings "
                 f"WHERE file_key BETWEEN {keys[start]} AND {keys[end - 1]}"
             )

@@ -1,0 +1,68 @@
+/* ---
+about: How much of a wide utilisation file is there: rows, gaps, columns in doubt, cells without a number.
+partition: file_group
+grain: [file]
+columns:
+  file_group: VARCHAR cluster and metric
+  cluster: VARCHAR seren or kalos
+  metric: VARCHAR name of the metric
+  file: VARCHAR the file's path in its release
+  first_utc: TIMESTAMP time of its first row, UTC
+  last_utc: TIMESTAMP time of its last row, UTC
+  rows: BIGINT [1] rows, each a time
+  covered_rows: BIGINT [1] rows whose times lie within an earlier file of the group; they are in no metric
+  step_seconds: DOUBLE [s] median distance of two rows
+  longest_gap_seconds: DOUBLE [s] largest distance of two rows
+  columns: BIGINT [1] columns beside the time
+  columns_in_doubt: BIGINT [1] columns with a problem; see staging.utilization_columns
+  cells: BIGINT [1] cells of the rows that are not covered
+  values: BIGINT [1] cells with a number
+  nan_cells: BIGINT [1] cells in which nan stands; the rest are empty
+checks:
+  - cells = (rows - covered_rows) * columns
+  - "warn: values > 0"
+  - "warn: columns_in_doubt = 0"
+sources: docs/metrics/utilization.md
+--- */
+WITH steps AS (
+    SELECT
+        file,
+        epoch_us(time_utc) - lag(epoch_us(time_utc)) OVER (PARTITION BY file ORDER BY time_utc) AS step_us
+    FROM staging.utilization_rows
+),
+
+steps_of AS (
+    SELECT file, median(step_us) / 1e6 AS step_seconds, max(step_us) / 1e6 AS longest_gap_seconds
+    FROM steps
+    GROUP BY file
+),
+
+cells_of AS (
+    SELECT
+        file,
+        sum(samples) AS cells,
+        coalesce(sum(samples) FILTER (WHERE value IS NOT NULL), 0) AS numbers,
+        coalesce(sum(samples) FILTER (WHERE lower(cell) = 'nan'), 0) AS nans
+    FROM staging.utilization_values
+    GROUP BY file
+)
+
+SELECT
+    f.file_group,
+    f.cluster,
+    f.metric,
+    f.file,
+    f.first_utc,
+    f.last_utc,
+    f.rows,
+    f.covered_rows,
+    s.step_seconds,
+    s.longest_gap_seconds,
+    f.columns,
+    f.columns_in_doubt,
+    coalesce(c.cells, 0) AS cells,
+    coalesce(c.numbers, 0) AS values,
+    coalesce(c.nans, 0) AS nan_cells
+FROM staging.utilization_files AS f
+JOIN steps_of AS s ON s.file = f.file
+LEFT JOIN cells_of AS c ON c.file = f.file

@@ -1,0 +1,55 @@
+/* ---
+about: The wide utilisation files unpivoted, a row a cell. Cells are not stored a second time: a query reads the lines of the files anew, so ask for one metric.
+partition: file_group
+materialize: view
+grain: [file, time_utc, position]
+columns:
+  file_group: VARCHAR cluster and metric
+  cluster: VARCHAR seren or kalos
+  metric: VARCHAR name of the metric
+  host_ip: VARCHAR address of the server
+  gpu: INTEGER [1] the GPU's number; NULL where the column is no GPU's
+  time_utc: TIMESTAMP the moment, UTC
+  value: DOUBLE the measurement, in the unit of its metric; NULL where nothing or nan stands
+  column_name: VARCHAR the column as it is named
+  position: BIGINT [1] its place after the time, from 1
+  file: VARCHAR the file's path in its release
+sources: docs/formats/utilization.md
+--- */
+WITH columns_of AS (           -- a row a file
+    SELECT
+        file,
+        list(name ORDER BY position) AS names,
+        list(host_ip ORDER BY position) AS hosts,
+        list(gpu ORDER BY position) AS gpus
+    FROM staging.utilization_columns
+    GROUP BY file
+),
+
+cells AS (
+    SELECT
+        l.file_group,
+        l.file,
+        l.cluster,
+        l.metric,
+        l.time_utc,
+        unnest(list_transform(
+            range(1, array_length(l.cells) + 1),
+            LAMBDA i: struct_pack(position := i, name := k.names[i], host_ip := k.hosts[i], gpu := k.gpus[i], value := l.cells[i])
+        )) AS one
+    FROM staging.utilization_lines AS l
+    JOIN columns_of AS k ON k.file = l.file
+)
+
+SELECT
+    file_group,
+    cluster,
+    metric,
+    one.host_ip AS host_ip,
+    one.gpu AS gpu,
+    time_utc,
+    CASE WHEN NOT coalesce(isnan(one.value), false) THEN one.value END AS value,
+    one.name AS column_name,
+    one.position AS position,
+    file
+FROM cells

@@ -1,0 +1,62 @@
+/* ---
+about: How often each text stands in the cells of a wide utilisation file; all that its distribution needs.
+partition: file_group
+grain: [file, cell]
+columns:
+  file_group: VARCHAR cluster and metric
+  file: VARCHAR the file's path in its release
+  cluster: VARCHAR seren or kalos
+  metric: VARCHAR name of the metric
+  cell: VARCHAR the cell as written; nothing is a text, too
+  value: DOUBLE the measurement; NULL where nothing or nan stands
+  samples: BIGINT [1] cells of this text
+  is_read: BOOLEAN whether the cell is nothing, nan, or a number of the size of a measurement
+checks:
+  - is_read
+sources: docs/formats/utilization.md
+--- */
+WITH files AS (
+    SELECT f.read_path, u.file_group, u.file, u.cluster, u.metric
+    FROM staging.utilization_files AS u
+    JOIN raw.files AS f ON f.release_path = u.file AND f.file_group = u.file_group
+),
+
+lines AS (
+    SELECT
+        f.file_group,
+        f.file,
+        f.cluster,
+        f.metric,
+        {{ moment_utc(line_time('l.line')) }} AS time_utc,
+        substr({{ line_cells('l.line') }}, 2) AS cells
+    FROM raw.acme_utilization AS l
+    JOIN files AS f ON f.read_path = l.filename
+    WHERE NOT starts_with(l.line, 'Time,')
+),
+
+cells AS (
+    SELECT file_group, file, cluster, metric, unnest(string_split(cells, ',')) AS cell
+    FROM lines AS l
+    WHERE NOT EXISTS (
+        SELECT 1
+        FROM staging.utilization_files AS s
+        WHERE s.file_group = l.file_group AND s.file < l.file AND l.time_utc BETWEEN s.first_utc AND s.last_utc
+    )
+),
+
+counted AS (
+    SELECT file_group, file, cluster, metric, cell, count(*) AS samples
+    FROM cells
+    GROUP BY file_group, file, cluster, metric, cell
+)
+
+SELECT
+    file_group,
+    file,
+    cluster,
+    metric,
+    cell,
+    CASE WHEN {{ is_cell('cell') }} AND lower(cell) NOT IN ('', 'nan') THEN try_cast(cell AS DOUBLE) END AS value,
+    samples,
+    {{ is_cell('cell') }} AS is_read
+FROM counted

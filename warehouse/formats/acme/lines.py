@@ -1,0 +1,182 @@
+"""CSV files of numbers whose columns differ from file to file: read line by line, as lines.
+
+The engine hands over whole lines; models split them. Here stands what a line must be, for the files whose lines
+the models find at fault: a line that is none is set aside, of one with a cell that is no number only the cell.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from warehouse.formats import text
+from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, RawRelation, Rejected
+
+TIME = "Time"
+_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?[+-]\d\d:\d\d", re.ASCII)
+_NUMBER = re.compile(rb"|[nN][aA][nN]|-?\d{1,9}(\.\d{0,17})?([eE]-\d{1,2})?")
+"""A cell that is read: nothing, nan, or a number that is no larger than what is measured here."""
+_TORN = "torn: the file ends without a final newline"
+_KNOWN_CELLS = 500_000
+_LOOKED_AT = 1_000
+"""Lines that are looked at for one that is not blank."""
+_SHOWN = 500
+
+
+class LineFiles:
+    """What formats of this kind share.
+
+    Parameters
+    ----------
+    name
+        Of the format.
+    relation, about
+        The relation of `raw` that its files join.
+    """
+
+    version = 1
+
+    def __init__(self, name: str, relation: str, about: str) -> None:
+        self.name = name
+        self.relations: Sequence[RawRelation] = (RawRelation(relation, about, {"line": "VARCHAR"}, whole_lines=True),)
+
+    def placed(self, file: RawFile, names: Sequence[str]) -> RawFile:
+        """The file with its cluster, group and path in the release. Raises ValueError where it is not ours."""
+        raise NotImplementedError
+
+    def texts(self, names: Sequence[str]) -> set[int]:
+        """The places of columns that hold text."""
+        raise NotImplementedError
+
+    def inspect(self, file: RawFile) -> RawFile:
+        """Look at the header and for a line below it."""
+        try:
+            with text.open_bytes(file.path) as stream:
+                header = stream.readline(text.LINE_BYTES)
+                below = any(stream.readline(text.LINE_BYTES).strip() for _ in range(_LOOKED_AT))
+            whole = text.ends_with_newline(file.path)
+        except text.STREAM_ERRORS as error:
+            return file.but(status=SKIPPED, reason=f"cannot be decompressed: {error}")
+        if not header:
+            return file.but(status=SKIPPED, reason="empty file")
+        try:
+            found = self.placed(file, header_names(header))
+        except ValueError as error:
+            return file.but(status=SKIPPED, reason=str(error))
+        if not below:
+            return found.but(status=SKIPPED, reason="no rows below the header")
+        return found.but(status=READ) if whole else found.but(status=PARTIAL, reason=_TORN)
+
+    def mend(self, file: RawFile, clean: Path) -> Iterator[Rejected]:
+        """Write the good lines to `clean`, cells that are no numbers left out of them; yield what is not in it."""
+        mended = _Mended(self, file)
+        with clean.open("wb") as out:
+            for number, line, damage in text.numbered_lines(file.path):
+                kept, problem, said = mended.look(number, line.removesuffix(b"\r"), damage)
+                if problem:
+                    yield Rejected(file.release_path, number, problem, said.decode("utf-8", "replace")[:_SHOWN])
+                if kept is not None:
+                    out.write(kept + b"\n")
+
+    def key(self, cells: Sequence[bytes], names: Sequence[str]) -> bytes:
+        """What no two lines of a file share: the time, unless there is more."""
+        return cells[0]
+
+
+def header_names(line: bytes) -> list[str]:
+    """The columns. Raises ValueError where the line is no header of ours."""
+    if not line.endswith(b"\n"):
+        raise ValueError(f"no end of a header in the first {text.LINE_BYTES:,} bytes")
+    try:
+        names = line.decode("utf-8-sig").rstrip("\r\n").split(",")
+    except UnicodeDecodeError:
+        raise ValueError("not a text file") from None
+    if names[0] != TIME:
+        raise ValueError(f"the first column is {names[0][:60]!r}, not {TIME}")
+    if len(names) == 1:
+        raise ValueError(f"no column beside {TIME}")
+    return names
+
+
+class _Mended:
+    """What was seen of a file so far."""
+
+    def __init__(self, one: LineFiles, file: RawFile) -> None:
+        self._one = one
+        self._file = file
+        self._header = b""
+        self._names: list[str] = []
+        self._texts: set[int] = set()
+        self._seen: dict[bytes, int] = {}
+        self._known: set[bytes] = set()
+        self._other_header: int | None = None
+
+    def look(self, number: int, line: bytes, damage: str | None) -> tuple[bytes | None, str | None, bytes]:
+        """(the line to keep, if any; what is wrong, if anything; the text that it is wrong with)."""
+        if number == 1 and damage is None:
+            self._header = line.removeprefix(b"\xef\xbb\xbf")
+            self._names = header_names(line + b"\n")
+            self._texts = self._one.texts(self._names)
+            return self._header, None, b""
+        problem = damage or self._problem(number, line)
+        if problem:
+            return None, problem, line
+        cells = line.split(b",")
+        odd = self._odd(cells)
+        if not odd:
+            return line, None, b""
+        first = f"{self._names[odd[0]]}: {cells[odd[0]].decode('utf-8', 'replace')[:60]!r}"
+        said = b",".join(cells[place] for place in odd)
+        for place in odd:
+            cells[place] = b""
+        count = "a cell is no number" if len(odd) == 1 else f"{len(odd):,} cells are no numbers, the first"
+        return b",".join(cells), f"{count}, of {first}; the rest of the line is read", said
+
+    def _problem(self, number: int, line: bytes) -> str | None:
+        """What is wrong with the line as a whole; remembers its time."""
+        if not line:
+            return "blank line"
+        if line.startswith(b"Time,"):
+            if line == self._header:
+                return "the header again"
+            self._other_header = self._other_header or number
+            return "another header"
+        if self._other_header:
+            return f"below another header, in line {self._other_header}"
+        try:
+            line.decode("utf-8")
+        except UnicodeDecodeError:
+            return "not UTF-8 text"
+        cells = line.split(b",")
+        if len(cells) != len(self._names):
+            return f"{len(cells):,} fields instead of {len(self._names):,}"
+        if not is_time(cells[0].decode("utf-8")):
+            return f"{TIME} is no time with an offset: {cells[0].decode('utf-8')[:60]!r}"
+        first = self._seen.setdefault(self._one.key(cells, self._names), number)
+        return None if first == number else f"the same time as in line {first}"
+
+    def _odd(self, cells: Sequence[bytes]) -> list[int]:
+        """The places of cells that should be numbers and are none."""
+        odd = {cell for cell in set(cells[1:]) - self._known if not _NUMBER.fullmatch(cell)}
+        if len(self._known) < _KNOWN_CELLS:
+            self._known |= set(cells[1:]) - odd
+        if not odd:
+            return []
+        return [place for place, cell in enumerate(cells) if cell in odd and place and place not in self._texts]
+
+
+def is_time(written: str) -> bool:
+    """Whether it is a moment that the calendar has, with its offset from UTC.
+
+    >>> is_time("2023-07-01 08:00:00+08:00"), is_time("2023-07-01 08:00:00"), is_time("2023-02-30 08:00:00+08:00")
+    (True, False, False)
+    """
+    if not _TIME.fullmatch(written):
+        return False
+    try:
+        datetime.fromisoformat(written)
+    except ValueError:
+        return False
+    return True

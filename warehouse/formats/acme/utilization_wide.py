@@ -1,0 +1,50 @@
+"""Wide utilisation files: `utilization/{seren,kalos}/<METRIC>.csv`, a row a time, a column a server or GPU.
+
+Docs: docs/formats/utilization.md. A file has some 2,345 columns, each file its own, in any order; a metric comes in
+one file or split, `<METRIC>-2023-07.csv`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from warehouse.formats.acme.lines import LineFiles
+from warehouse.formats.base import RawFile
+
+CLUSTERS = ("seren", "kalos")
+_NAME = re.compile(r"(?P<metric>[A-Z][A-Z0-9_]{1,60})(-\d{4}[-\w.]*)?\.csv(\.gz|\.zst)?", re.ASCII)
+_ADDRESS = re.compile(r"\d{1,3}(\.\d{1,3}){3}(\.\d{1,3})?(-[\w.]+)?", re.ASCII)
+"""A server, `10.140.1.10`, or a device of it, `10.140.1.10-0`; five parts are an odd column, but one of these."""
+
+
+class WideFiles(LineFiles):
+    """The format `acme.utilization`."""
+
+    def claims(self, path: Path) -> bool:
+        """Tell whether a file is named like a metric."""
+        return _NAME.fullmatch(path.name) is not None
+
+    def placed(self, file: RawFile, names: Sequence[str]) -> RawFile:
+        """The cluster is the folder's; a file group is a cluster and a metric."""
+        if not any(_ADDRESS.fullmatch(name) for name in names[1:]):
+            raise ValueError(f"no column is named like a server or GPU: {','.join(names)[:100]}")
+        found = _NAME.fullmatch(file.path.name)
+        assert found is not None
+        folders = (part.lower() for part in reversed(file.path.parts[:-1]))
+        cluster = next((part for part in folders if part in CLUSTERS), file.cluster)
+        return file.but(
+            cluster=cluster,
+            release_path=f"acme/utilization/{cluster}/{file.path.name}",
+            file_group=f"{cluster}.{found['metric']}",
+        )
+
+    def texts(self, names: Sequence[str]) -> set[int]:
+        """All columns but the time are numbers."""
+        return set()
+
+
+WIDE = WideFiles(
+    "acme.utilization", "acme_utilization", "Lines of the wide utilisation files as they stand, headers among them."
+)
