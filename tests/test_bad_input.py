@@ -75,7 +75,7 @@ LOST: dict[str, tuple[Spoil, str]] = {
     ),
     "a time beyond all calendars": (
         in_every_row(b",17164", b",9999917164"),
-        "no readable row below the header: line 2: SaveTimeUTC is beyond all bounds: '99999171",
+        "no readable row below the header: line 2: SaveTime is not SaveTimeUTC + 8 h",
     ),
     "another hour than the folder's": (
         lambda lines: [lines[0], *map(an_hour_later, lines[1:])],
@@ -160,10 +160,19 @@ MENDED: dict[str, tuple[Spoil, int, str]] = {
     "as many less": (field(7, b"%d" % -(2**63)), 101, "OutOctets is beyond all bounds: '-9223372036"),
     "more than a port can move": (field(5, b"1" + b"0" * 15), 101, "InOctets is beyond all bounds: '1000000"),
     "the year 30000": (field(1, b"884541340800000"), 101, CLOCKS),
-    "a time beyond all calendars": (field(1, b"9" * 18), 101, "SaveTimeUTC is beyond all bounds: '9999"),
+    "a time beyond all calendars": (field(1, b"9" * 18), 101, CLOCKS),
     "bytes that are no text": (field(2, b"\xff\xfe"), 101, "not UTF-8 text"),
     "zero bytes": (row_100(lambda line: bytes(len(line) - 1) + b"\n"), 101, "1 fields instead of 10"),
     "a line that never ends": (row_100(lambda _: b"7" * 3_000_000 + b"\n"), 101, "longer than 262,144 bytes"),
+    "an exponent": (field(5, b"1e3"), 101, "InOctets is not a number: '1e3'"),
+    "a hexadecimal number": (field(5, b"0x10"), 101, "InOctets is not a number: '0x10'"),
+    "a number with separators": (field(4, b"1_000"), 101, "InPkts is not a number: '1_000'"),
+    "a number with a sign": (field(6, b"+12"), 101, "OutPkts is not a number: '+12'"),
+    "a blank before a number": (field(7, b" 12"), 101, "OutOctets is not a number: ' 12'"),
+    "a ratio that is no number": (field(8, b"nan"), 101, "InRatio is not a number: 'nan'"),
+    "an infinite ratio": (field(9, b"inf"), 101, "OutRatio is not a number: 'inf'"),
+    "a comma at the end": (row_100(lambda line: line[:-1] + b",\n"), 101, "11 fields instead of 10"),
+    "no weekday": (swap(" 星期五".encode(), b""), 101, CLOCKS),
     "another port": (swap(b"E1/0/1:1", b"E1/0/2:1"), 101, "TwoHundredGigE1/0/2:1 in the file of NH-DC-NM129"),
     "another switch": (swap(b"Leaf-1", b"Leaf-2"), 101, "a row of NH-DC-NM129-B03-ROCE-Leaf-2.GPU.S9825"),
     "SQL for a port": (field(3, b"'; DROP TABLE x; --"), 101, "'; DROP TABLE x; -- in the file of"),
@@ -242,6 +251,43 @@ def test_a_poll_at_the_very_begin_of_the_hour_is_read(release: Release) -> None:
     done(release.build())
     second = "FROM metrics.port_second WHERE port = 'TwoHundredGigE1/0/1:1' ORDER BY second_utc LIMIT 1"
     assert release.ask(f"SELECT covered_ms {second}") == [(1000,)]
+
+
+LENIENT = {b"12.6": 13, b"12.4": 12, b"-12.5": -13, b"12.": 12, b".5": 1, b"0012": 12, b"-0": 0}
+
+
+@pytest.mark.parametrize("number", LENIENT)
+@pytest.mark.parametrize("another", [False, True], ids=["alone", "beside a bad line"])
+def test_some_numbers_are_read_in_other_forms_than_the_published_one(
+    release: Release, number: bytes, another: bool
+) -> None:
+    """As the page of the format says: read as this, whatever else is in the file."""
+    spoil(release.access, field(5, number))
+    if another:
+        spoil(release.access, lambda lines: [*lines, b"x\n"])
+    done(release.build())
+    assert release.ask("SELECT count(*) FROM staging.rejected_rows") == [(int(another),)]
+    rows = "FROM staging.port_counters WHERE port = 'TwoHundredGigE1/0/1:1' ORDER BY time_utc LIMIT 1 OFFSET 99"
+    assert release.ask(f"SELECT in_bytes_raw {rows}") == [(LENIENT[number],)]
+
+
+def test_a_blank_line_is_rejected(release: Release) -> None:
+    rows = spoil(release.access, lambda lines: [*lines[:100], b"\n", *lines[100:]])
+    done(release.build())
+    assert release.ask("SELECT line, reason FROM staging.rejected_rows") == [(101, "blank line")]
+    assert release.access_rows() == rows
+
+
+def test_a_line_that_is_odd_in_its_form_alone_is_found_by_every_build(release: Release) -> None:
+    """The engine reads it, so that only the hashing can see it, and a second build need not hash again."""
+    spoil(release.access, field(5, b"1e3"))
+    first = done(release.build("--json")).out
+    (release.root / "note.txt").write_text("so that there is something to look at")
+    assert '"changed": false' in done(release.build("--json")).out
+    assert release.ask("SELECT reason FROM staging.rejected_rows") == [("InOctets is not a number: '1e3'",)]
+    shutil.rmtree(release.target / "cache" / "clean")
+    (release.root / "note.txt").unlink()
+    assert done(release.build("--json")).out.splitlines()[1] == first.splitlines()[1]
 
 
 def test_a_mended_file_gives_the_same_build_again(release: Release) -> None:

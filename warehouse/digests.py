@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from warehouse import fingerprint
@@ -39,16 +40,23 @@ class Digests:
         except (OSError, ValueError, KeyError, TypeError):
             pass  # none yet, or damaged: all are hashed again
 
-    def of(self, path: Path) -> str:
-        """The hash of a file's content. Raises OSError when it cannot be read."""
+    def of(self, path: Path, watch: Callable[[bytes], None] | None = None) -> str:
+        """The hash of a file's content, which `watch` is shown if it has to be read.
+
+        Raises OSError when it cannot be read.
+        """
         seen = stamp(os.stat(path))  # noqa: PTH116 - of its many files, each once: a path object has no part in it
         remembered = self._known.get(str(path), [])
         if remembered[:-1] == seen and not is_racy(seen, self._known_ns):
             digest = str(remembered[-1])
         else:
-            digest = fingerprint.of_content(path)
+            digest = fingerprint.of_content(path, watch)
         self._now[str(path)] = [*seen, digest]
         return digest
+
+    def forget(self, path: Path) -> None:
+        """Have the next build read this file again."""
+        del self._now[str(path)]
 
     def save(self) -> None:
         """Remember what was asked for, and forget the rest."""

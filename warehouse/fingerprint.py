@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import IO
 
 import xxhash
+
+Watch = Callable[[bytes], None]
 
 CHUNK = 1 << 20
 
@@ -20,27 +24,30 @@ def of(value: object) -> str:
     return xxhash.xxh3_128_hexdigest(text.encode())
 
 
-def of_file(path: Path) -> str:
-    """The hash of a file's bytes."""
-    hasher = xxhash.xxh3_128()
+def of_file(path: Path, watch: Watch | None = None) -> str:
+    """The hash of a file's bytes, which `watch` is shown as they are read."""
     with path.open("rb", buffering=0) as stream:
-        while chunk := stream.read(CHUNK):
-            hasher.update(chunk)
-    return hasher.hexdigest()
+        return _of_stream(stream, watch)
 
 
-def of_content(path: Path) -> str:
+def of_content(path: Path, watch: Watch | None = None) -> str:
     """The hash of a raw file's content, decompressed where it is compressed: the rows count, not their packing."""
     from warehouse.formats.base import COMPRESSIONS
     from warehouse.formats.text import STREAM_ERRORS, open_bytes
 
     if path.suffix.lower() not in COMPRESSIONS:
-        return of_file(path)
-    hasher = xxhash.xxh3_128()
+        return of_file(path, watch)
     try:
         with open_bytes(path) as stream:
-            while chunk := stream.read(CHUNK):
-                hasher.update(chunk)
+            return _of_stream(stream, watch)
     except STREAM_ERRORS:
         return of_file(path)  # damaged: the stored bytes name it
+
+
+def _of_stream(stream: IO[bytes], watch: Watch | None) -> str:
+    hasher = xxhash.xxh3_128()
+    while chunk := stream.read(CHUNK):
+        hasher.update(chunk)
+        if watch is not None:
+            watch(chunk)
     return hasher.hexdigest()

@@ -20,6 +20,7 @@ from warehouse.errors import DataError, WarehouseError
 from warehouse.formats.archive import is_archive, unpack, unpack_members
 from warehouse.formats.base import (
     PARTIAL,
+    READ,
     SKIPPED,
     ArchiveFormat,
     CsvFormat,
@@ -28,6 +29,7 @@ from warehouse.formats.base import (
     RawFile,
     Rejected,
     TableFormat,
+    WatchedFormat,
 )
 from warehouse.formats.scan import scan, settle_duplicates
 from warehouse.model import Column
@@ -103,11 +105,12 @@ class Intake:
         self._cache.mkdir(parents=True, exist_ok=True)
         folders = [unpack(root, self._cache / "unpacked") if is_archive(root) else root for root in roots]
         listed = scan(folders, formats, cluster=cluster, leave_out=[store.target, *leave_out], progress=progress)
+        self._odd: set[Path] = set()
         files = tuple(itertools.chain.from_iterable(self._with_members(file) for file in listed.files))
         hashed = Inventory(listed.roots, tuple(self._with_digests(files)))
         settled = settle_duplicates(hashed)
         self.inventory = settled
-        self.mend([file for file in settled.files if file.status == PARTIAL and self._is_csv(file)])
+        self.mend([file for file in settled.files if self._is_csv(file) and self._is_doubtful(file)])
         self._mend_remembered()
         self._table_rejects: dict[tuple[str, str], list[Rejected]] = {}
 
@@ -133,18 +136,27 @@ class Intake:
             found.append(file.but(release_path=f"{file.release_path}/{name}", bytes=0, status=SKIPPED, reason=why))
         return found
 
+    def _is_doubtful(self, file: RawFile) -> bool:
+        return file.status == PARTIAL or (file.is_read and file.path in self._odd)
+
     def _with_digests(self, files: Iterable[RawFile]) -> Iterator[RawFile]:
         """Content hashes of the files that are read."""
         digests = Digests(self._cache / "digests.json", paranoid=self._paranoid)
+        watched = {one.name: one for one in self.formats.values() if isinstance(one, WatchedFormat)}
         for file in files:
             if not file.is_read:
                 yield file
                 continue
+            one = watched.get(file.format or "") if file.status == READ else None
+            watch = one.watch() if one else None
             try:
-                digest = digests.of(file.path)
+                digest = digests.of(file.path, watch)
             except OSError as error:
                 yield file.but(status=SKIPPED, reason=f"cannot be read: {error.strerror}")
                 continue
+            if watch is not None and watch.is_odd():
+                self._odd.add(file.path)
+                digests.forget(file.path)
             yield file.but(digest=digest)
         digests.save()
 

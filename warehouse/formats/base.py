@@ -139,6 +139,27 @@ class CsvFormat(Format, Protocol):
         ...
 
 
+class Watch(Protocol):
+    """Is shown the bytes of a file while it is hashed."""
+
+    def __call__(self, chunk: bytes) -> None:
+        """Take the next bytes."""
+        ...
+
+    def is_odd(self) -> bool:
+        """Whether the file should be looked through line by line, though the engine may well read it."""
+        ...
+
+
+@runtime_checkable
+class WatchedFormat(CsvFormat, Protocol):
+    """Files of which something is worth knowing that can be seen while they are hashed."""
+
+    def watch(self) -> Watch:
+        """What looks on while one file is hashed."""
+        ...
+
+
 @runtime_checkable
 class TableFormat(Format, Protocol):
     """Files that Python reads."""
