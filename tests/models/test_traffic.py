@@ -101,6 +101,25 @@ def test_pulses_are_a_period_apart(planted: Planted) -> None:
     assert {row[1:] for row in rows} == {(True, True, True)}
 
 
+def test_traffic_tells_the_iterations_of_the_log(planted: Planted) -> None:
+    """Of the tasks that moved the bytes of a planted job while counters were read."""
+    periods = {task["task"]: task["period_seconds"] for task in planted.truth["tasks"] if task["job"]}
+    quiet = {task["task"] for task in planted.truth["tasks"]} - periods.keys()
+    rows = planted.rows(
+        "SELECT task, iteration_p50_seconds, period_seconds, pulses_per_iteration, abs(difference_ratio), "
+        "dated_iterations / iterations, scatter_seconds, status FROM metrics.task_periods"
+    )
+    assert {row[0] for row in rows} >= periods.keys()
+    assert {row[-1] for row in rows} == {"ok", "shared"}
+    for task, log, traffic, parts, difference, dated, scatter, status in rows:
+        if task in quiet:  # it has no traffic of its own: the period is that of the other task on its servers
+            assert status == "shared"
+            continue
+        assert traffic == pytest.approx(periods[task], rel=WITHIN)
+        assert log == pytest.approx(periods[task], rel=WITHIN)
+        assert (parts, difference < WITHIN, dated > 0.5, scatter < 0.5) == (1, True, True, True), task
+
+
 # simulated servers --------------------------------------------------------------------------------
 
 _seeds = st.integers(0, 2**31)

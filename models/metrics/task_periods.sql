@@ -1,0 +1,107 @@
+/* ---
+about: The period of the traffic of a training task's servers beside the iterations of its log, in each hour in which both are there.
+grain: [cluster, task, pod, hour_utc]
+columns:
+  cluster: VARCHAR the cluster's folder
+  task: VARCHAR the task's folder
+  pod: VARCHAR the pod
+  server: VARCHAR its server
+  hour_utc: TIMESTAMP the hour
+  iterations: BIGINT [1] iterations of the log that lie within the hour
+  iteration_p50_seconds: DOUBLE [s] median of these iterations, by the log
+  period_seconds: DOUBLE [s] period of the server's traffic in the hour; NULL where it is not resolved
+  pulses_per_iteration: BIGINT [1] the whole number of periods that is nearest to an iteration, at least 1
+  difference_ratio: DOUBLE [1] so many periods over the median iteration, less 1
+  pulses: BIGINT [1] pulses that began within an iteration
+  dated_iterations: BIGINT [1] iterations within which a pulse began
+  after_p50_seconds: DOUBLE [s] median time from the start of an iteration to that of its first pulse
+  scatter_seconds: DOUBLE [s] how far these times lie from their median, 1.4826 x the median deviation
+  status: VARCHAR ok, shared (another task trained on the server in the hour) or unresolved (the traffic shows no period)
+checks:
+  - status in ('ok', 'shared', 'unresolved')
+  - (status = 'unresolved') = (period_seconds is null)
+  - iterations >= 1 and iteration_p50_seconds > 0
+sources: docs/metrics/periods.md
+--- */
+WITH iterations AS (
+    SELECT cluster, task, iteration, start_utc, end_utc, seconds
+    FROM metrics.task_iterations
+    WHERE covers = 1 AND start_utc IS NOT NULL AND seconds IS NOT NULL
+),
+
+hours AS (                     -- what the log says of each hour that traffic is loaded of
+    SELECT
+        p.cluster,
+        p.task,
+        p.pod,
+        p.server,
+        t.hour_utc,
+        t.period_seconds,
+        count(*) AS iterations,
+        quantile_cont(i.seconds, 0.5) AS iteration_p50_seconds
+    FROM topology.task_pods AS p
+    JOIN metrics.traffic_periods AS t ON t.cluster = p.cluster AND t.server = p.server
+    JOIN iterations AS i ON i.cluster = p.cluster AND i.task = p.task
+    WHERE i.start_utc >= t.hour_utc AND epoch_us(i.end_utc) <= epoch_us(t.hour_utc) + 3600000000
+    GROUP BY p.cluster, p.task, p.pod, p.server, t.hour_utc, t.period_seconds
+),
+
+on_server AS (
+    SELECT cluster, server, hour_utc, count(DISTINCT task) AS tasks
+    FROM hours
+    GROUP BY cluster, server, hour_utc
+),
+
+firsts AS (                    -- the first pulse of each iteration
+    SELECT cluster, task, pod, hour_utc, iteration, min(after_seconds) AS after_seconds, count(*) AS pulses
+    FROM metrics.task_pulses
+    GROUP BY cluster, task, pod, hour_utc, iteration
+),
+
+usual AS (
+    SELECT cluster, task, pod, hour_utc, quantile_cont(after_seconds, 0.5) AS after_p50_seconds
+    FROM firsts
+    GROUP BY cluster, task, pod, hour_utc
+),
+
+dated AS (
+    SELECT
+        f.cluster,
+        f.task,
+        f.pod,
+        f.hour_utc,
+        u.after_p50_seconds,
+        count(*) AS dated_iterations,
+        sum(f.pulses) AS pulses,
+        1.4826e0 * quantile_cont(abs(f.after_seconds - u.after_p50_seconds), 0.5) AS scatter_seconds
+    FROM firsts AS f
+    JOIN usual AS u ON u.cluster = f.cluster AND u.task = f.task AND u.pod = f.pod AND u.hour_utc = f.hour_utc
+    GROUP BY f.cluster, f.task, f.pod, f.hour_utc, u.after_p50_seconds
+),
+
+compared AS (
+    SELECT
+        *,
+        greatest(CAST(round(iteration_p50_seconds / period_seconds) AS BIGINT), 1) AS pulses_per_iteration
+    FROM hours
+)
+
+SELECT
+    c.cluster,
+    c.task,
+    c.pod,
+    c.server,
+    c.hour_utc,
+    c.iterations,
+    c.iteration_p50_seconds,
+    c.period_seconds,
+    CASE WHEN c.period_seconds IS NOT NULL THEN c.pulses_per_iteration END AS pulses_per_iteration,
+    c.pulses_per_iteration * c.period_seconds / c.iteration_p50_seconds - 1 AS difference_ratio,
+    coalesce(d.pulses, 0) AS pulses,
+    coalesce(d.dated_iterations, 0) AS dated_iterations,
+    d.after_p50_seconds,
+    d.scatter_seconds,
+    CASE WHEN c.period_seconds IS NULL THEN 'unresolved' WHEN s.tasks > 1 THEN 'shared' ELSE 'ok' END AS status
+FROM compared AS c
+JOIN on_server AS s ON s.cluster = c.cluster AND s.server = c.server AND s.hour_utc = c.hour_utc
+LEFT JOIN dated AS d ON d.cluster = c.cluster AND d.task = c.task AND d.pod = c.pod AND d.hour_utc = c.hour_utc

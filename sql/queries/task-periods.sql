@@ -1,0 +1,22 @@
+/* ---
+about: How long iterations take by the log of a training task, and by the traffic of its servers.
+params:
+  task: VARCHAR = null the task; all where left out
+--- */
+SELECT
+    task,
+    server,
+    iterations,
+    round(iteration_p50_seconds, 3) AS log_seconds,
+    round(period_seconds, 3) AS traffic_seconds,
+    round(difference_ratio, 5) AS difference,
+    pulses_per_iteration,
+    dated_iterations,
+    round(scatter_seconds, 2) AS scatter_seconds,
+    status,
+    hour_utc,
+    pod,
+    cluster
+FROM metrics.task_periods
+WHERE task = coalesce($task, task)
+ORDER BY cluster, task, server, hour_utc
