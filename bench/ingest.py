@@ -71,15 +71,22 @@ def _full_hour(scratch: Path) -> Path:
 
 
 def _default_data(scratch: Path) -> Path:
-    real = Path(os.environ.get("WAREHOUSE_REAL", "data/real"))
-    if (real / "zhejiang").is_dir():
-        return real
+    """The fabric's files at hand, port CSVs and workbook: logs and jobs of the release are other benches' matter."""
+    real = Path(os.environ.get("WAREHOUSE_REAL", "data/real")).absolute()
+    fabric = scratch / "fabric"
+    for cluster in sorted((real / "zhejiang").glob("*")):
+        (fabric / cluster.name).mkdir(parents=True)
+        for one in (cluster / "trafficinfo", *cluster.glob("*.xlsx")):
+            (fabric / cluster.name / one.name).symlink_to(one)
+    if fabric.is_dir():
+        return fabric
     run([sys.executable, "-m", "warehouse", "sample", str(scratch / "sample")])
     return scratch / "sample"
 
 
 def _compare(data: Path, rounds: int, scratch: Path, *, polars: bool) -> None:
-    files = sorted(path for path in data.rglob("*.csv") if path.parent.parent.name.isdigit())
+    below = (Path(folder) / name for folder, _, names in os.walk(data, followlinks=True) for name in names)
+    files = sorted(path for path in below if path.suffix == ".csv" and path.parent.parent.name.isdigit())
     listing = scratch / "files.txt"
     listing.write_text("\n".join(map(str, files)), encoding="utf-8")
     size = sum(path.stat().st_size for path in files)
