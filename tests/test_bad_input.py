@@ -460,6 +460,23 @@ def test_a_workbook_without_one_sheet_is_read_in_part(release: Release) -> None:
     assert release.ask("SELECT count(*) > 0 FROM staging.cluster_topology") == [(True,)]
 
 
+# hour tables --------------------------------------------------------------------------------------
+
+
+def test_contradicting_rows_of_links_count_as_none_and_are_said(release: Release, sample: Path) -> None:
+    header, first = next(sample.rglob(f"{HOUR}_link.csv")).read_text(encoding="utf-8").splitlines()[:2]
+    assert "Leaf-1.GPU.S9825,400GE1/0/33," in first
+    assert "spine-1.GPU.S9825,FourHundredGigE1/0/1," in first
+    elsewhere = first.replace("spine-1.", "spine-7.")
+    (release.hour / f"{HOUR}_link.csv").write_text("\n".join([header, first, elsewhere, ""]), encoding="utf-8")
+    assert "warn topology.uplinks: ends_stated <= 1: 1 row" in done(release.build()).told
+    asked = "SELECT spine, spine_port, source, ends_stated FROM topology.uplinks WHERE leaf = 'Leaf-1'"
+    assert release.ask(asked) == [("spine-1", "FourHundredGigE1/0/1", "inferred:uplink_formula", 2)]
+    assert release.ask("SELECT device_name FROM topology.switches WHERE switch = 'spine-7'") == [
+        ("NH-DC-NM129-E01-ROCE-spine-7.GPU.S9825",)
+    ]
+
+
 # folders and names --------------------------------------------------------------------------------
 
 

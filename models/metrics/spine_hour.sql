@@ -10,14 +10,15 @@ columns:
   from_leaf_bytes: BIGINT [B] bytes that left leaves to it
   imbalance: DOUBLE [1] to_leaf_bytes / from_leaf_bytes - 1; means something only where checkable
   leaves_seen: BIGINT [1] leaves and storage leaves with counters on an uplink to it
-  checkable: BOOLEAN whether all its leaves are loaded
+  uplinks_seen: BIGINT [1] uplinks to it with counters
+  checkable: BOOLEAN whether all its leaves are loaded, with all their uplinks to it
   checkable_note: VARCHAR why not; NULL where it is
 time: hour_utc
 dimensions: [cluster, spine, checkable]
 measures:
   to_leaf_bytes, from_leaf_bytes: sum, shown in TB
   imbalance: none, shown in %
-  leaves_seen: max
+  leaves_seen, uplinks_seen: max
 checks:
   - "warn: not checkable or imbalance between -0.001 and 0.001"
 sources: docs/metrics/balance.md
@@ -29,10 +30,27 @@ WITH links AS (
         h.hour_utc,
         sum(h.in_bytes) AS to_leaf_bytes,
         sum(h.out_bytes) AS from_leaf_bytes,
-        count(DISTINCT u.leaf) AS leaves_seen
+        count(DISTINCT u.leaf) AS leaves_seen,
+        count(*) AS uplinks_seen
     FROM topology.uplinks AS u
     JOIN metrics.port_hour AS h ON h.cluster = u.cluster AND h.switch = u.leaf AND h.port = u.leaf_port
     GROUP BY u.cluster, u.spine, h.hour_utc
+),
+
+expected AS (                  -- three uplinks a leaf and spine, one a storage leaf and spine
+    SELECT
+        cluster,
+        leaves + storage_leaves AS leaves,
+        3 * leaves + storage_leaves AS uplinks,
+        spines * (3 * leaves + storage_leaves) AS uplinks_of_all
+    FROM reference.clusters
+),
+
+seen AS (                      -- where every uplink of the cluster is there, a spine may have more or fewer than expected
+    SELECT
+        *,
+        sum(uplinks_seen) OVER (PARTITION BY cluster, hour_utc) AS uplinks_seen_of_all
+    FROM links
 )
 
 SELECT
@@ -43,13 +61,18 @@ SELECT
     l.from_leaf_bytes,
     l.to_leaf_bytes / nullif(l.from_leaf_bytes, 0) - 1 AS imbalance,
     l.leaves_seen,
-    coalesce(l.leaves_seen = c.leaves + c.storage_leaves, false) AS checkable,
+    l.uplinks_seen,
+    coalesce(
+        l.leaves_seen = e.leaves AND (l.uplinks_seen = e.uplinks OR l.uplinks_seen_of_all = e.uplinks_of_all),
+        false
+    ) AS checkable,
     CASE
-        WHEN c.cluster IS NULL THEN 'not checkable, the number of leaves of this cluster is not known'
-        WHEN l.leaves_seen < c.leaves + c.storage_leaves
-            THEN 'not checkable, ' || l.leaves_seen || ' of ' || (c.leaves + c.storage_leaves) || ' leaves loaded'
-        WHEN l.leaves_seen > c.leaves + c.storage_leaves
-            THEN 'not checkable, ' || l.leaves_seen || ' leaves loaded, ' || (c.leaves + c.storage_leaves) || ' expected'
+        WHEN e.cluster IS NULL THEN 'not checkable, the number of leaves of this cluster is not known'
+        WHEN l.leaves_seen < e.leaves THEN 'not checkable, ' || l.leaves_seen || ' of ' || e.leaves || ' leaves loaded'
+        WHEN l.leaves_seen > e.leaves
+            THEN 'not checkable, ' || l.leaves_seen || ' leaves loaded, ' || e.leaves || ' expected'
+        WHEN l.uplinks_seen <> e.uplinks AND l.uplinks_seen_of_all <> e.uplinks_of_all
+            THEN 'not checkable, ' || l.uplinks_seen || ' of ' || e.uplinks || ' uplinks loaded'
     END AS checkable_note
-FROM links AS l
-LEFT JOIN reference.clusters AS c ON c.cluster = l.cluster
+FROM seen AS l
+LEFT JOIN expected AS e ON e.cluster = l.cluster

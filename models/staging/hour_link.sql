@@ -11,6 +11,7 @@ columns:
   device_name: VARCHAR the switch's name for itself
   switch: VARCHAR its short name
   port: VARCHAR its port, full name
+  peer_device: VARCHAR what stands at the other end, as written
   peer_switch: VARCHAR the switch at the other end; NULL where a server is
   peer_port: VARCHAR that switch's port, full name; NULL where a server's NIC is
   oper_status: VARCHAR up or down
@@ -28,6 +29,7 @@ SELECT
     r.DeviceName AS device_name,
     {{ switch_name('r.DeviceName') }} AS switch,
     {{ port_name('r.IfAbbreviatedName') }} AS port,
+    r.DstDevice AS peer_device,
     nullif({{ switch_name('r.DstDevice') }}, '') AS peer_switch,
     {{ port_name('r.DstPort') }} AS peer_port,
     r.IfOperStatus AS oper_status,

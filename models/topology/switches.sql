@@ -4,7 +4,7 @@ grain: [cluster, switch]
 columns:
   cluster: VARCHAR the cluster's folder
   switch: VARCHAR short name
-  device_name: VARCHAR the switch's name for itself; NULL for a spine that no file names
+  device_name: VARCHAR the switch's name for itself; NULL for a spine that no link table names
   switch_ip: VARCHAR management address, from the workbook
   role: VARCHAR leaf, storage_leaf or spine
   leaf_group: VARCHAR the leaves that share their servers; NULL for spines
@@ -33,22 +33,41 @@ leaves AS (
     GROUP BY p.cluster, p.switch, p.role
 ),
 
-spines AS (
+linked AS (                    -- switches that link tables name, at either end
+    SELECT cluster, switch, device_name FROM staging.hour_link
+    UNION ALL
+    SELECT cluster, peer_switch AS switch, peer_device AS device_name
+    FROM staging.hour_link
+    WHERE peer_switch IS NOT NULL
+    UNION ALL
+    SELECT cluster, spine AS switch, CAST(NULL AS VARCHAR) AS device_name FROM topology.uplinks
+),
+
+others AS (                    -- spines, which have no files, and leaves of which nothing but links is loaded
     SELECT
-        u.cluster,
-        u.spine AS switch,
-        min(l.device_name) AS device_name,
-        CAST(NULL AS VARCHAR) AS switch_ip,
-        'spine' AS role,
-        CAST(NULL AS VARCHAR) AS leaf_group,
-        false AS has_counters
-    FROM topology.uplinks AS u
-    LEFT JOIN staging.hour_link AS l ON l.cluster = u.cluster AND l.switch = u.spine
-    GROUP BY u.cluster, u.spine
+        n.cluster,
+        n.switch,
+        min(n.device_name) AS device_name,
+        CASE
+            WHEN starts_with(n.switch, 'spine-') THEN 'spine'
+            WHEN starts_with(n.switch, 'ST-') THEN 'storage_leaf'
+            ELSE 'leaf'
+        END AS role,
+        {{ leaf_group('n.switch') }} AS leaf_group
+    FROM linked AS n
+    WHERE NOT EXISTS (SELECT 1 FROM leaves AS l WHERE l.cluster = n.cluster AND l.switch = n.switch)
+    GROUP BY n.cluster, n.switch
 )
 
 SELECT cluster, switch, device_name, switch_ip, role, leaf_group, has_counters
 FROM leaves
 UNION ALL
-SELECT cluster, switch, device_name, switch_ip, role, leaf_group, has_counters
-FROM spines
+SELECT
+    cluster,
+    switch,
+    device_name,
+    CAST(NULL AS VARCHAR) AS switch_ip,
+    role,
+    leaf_group,
+    false AS has_counters
+FROM others

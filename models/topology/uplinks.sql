@@ -8,7 +8,9 @@ columns:
   spine: VARCHAR the spine at its other end
   spine_port: VARCHAR the spine's port; NULL where it is unknown, as for storage leaves without a link table
   source: VARCHAR link_table where a table states it, else inferred:uplink_formula
+  ends_stated: BIGINT [1] other ends that link tables state; where they state several, none of them counts
 checks:
+  - "warn: ends_stated <= 1"
   - source in ('link_table', 'inferred:uplink_formula')
 sources: docs/metrics/topology.md
 --- */
@@ -33,26 +35,33 @@ WITH inferred AS (
 either_end AS (                -- what the link tables of all hours say, seen from the leaf
     SELECT cluster, switch AS leaf, port AS leaf_port, peer_switch AS spine, peer_port AS spine_port
     FROM staging.hour_link
-    WHERE starts_with(peer_switch, 'spine-') AND peer_port IS NOT NULL
+    WHERE starts_with(peer_switch, 'spine-') AND peer_port IS NOT NULL AND NOT starts_with(switch, 'spine-')
     UNION ALL
     SELECT cluster, peer_switch AS leaf, peer_port AS leaf_port, switch AS spine, port AS spine_port
     FROM staging.hour_link
-    WHERE starts_with(switch, 'spine-') AND peer_port IS NOT NULL
+    WHERE starts_with(switch, 'spine-') AND peer_port IS NOT NULL AND NOT starts_with(peer_switch, 'spine-')
 ),
 
-stated AS (                    -- only where every row of an uplink says the same
-    SELECT cluster, leaf, leaf_port, min(spine) AS spine, min(spine_port) AS spine_port
+stated AS (                    -- an uplink of which rows say different things is as if none said anything
+    SELECT
+        cluster,
+        leaf,
+        leaf_port,
+        count(DISTINCT spine || ' ' || spine_port) AS ends_stated,
+        CASE WHEN min(spine || ' ' || spine_port) = max(spine || ' ' || spine_port) THEN min(spine) END AS spine,
+        min(spine_port) AS spine_port
     FROM either_end
     GROUP BY cluster, leaf, leaf_port
-    HAVING min(spine) = max(spine) AND min(spine_port) = max(spine_port)
 )
 
 SELECT
-    i.cluster,
-    i.leaf,
-    i.leaf_port,
+    coalesce(i.cluster, s.cluster) AS cluster,
+    coalesce(i.leaf, s.leaf) AS leaf,
+    coalesce(i.leaf_port, s.leaf_port) AS leaf_port,
     coalesce(s.spine, i.spine) AS spine,
     CASE WHEN s.spine IS NULL THEN i.spine_port ELSE s.spine_port END AS spine_port,
-    CASE WHEN s.spine IS NULL THEN 'inferred:uplink_formula' ELSE 'link_table' END AS source
+    CASE WHEN s.spine IS NULL THEN 'inferred:uplink_formula' ELSE 'link_table' END AS source,
+    coalesce(s.ends_stated, 0) AS ends_stated
 FROM inferred AS i
-LEFT JOIN stated AS s ON s.cluster = i.cluster AND s.leaf = i.leaf AND s.leaf_port = i.leaf_port
+FULL JOIN stated AS s ON s.cluster = i.cluster AND s.leaf = i.leaf AND s.leaf_port = i.leaf_port
+WHERE i.spine IS NOT NULL OR s.spine IS NOT NULL

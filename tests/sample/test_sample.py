@@ -8,7 +8,8 @@ import itertools
 import json
 from collections import defaultdict
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import duckdb
 import openpyxl
@@ -20,9 +21,6 @@ from warehouse.sample.fabric import build_fabric
 from warehouse.sample.truth_topology import nic_ports, suspects, unlisted_ports
 from warehouse.sample.uplinks import plan_faults
 from warehouse.sample.workbook import topology_rows
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 OPTIONS = SampleOptions(seconds=420)
 HEADER = ["SaveTime", "SaveTimeUTC", "DeviceName", "PortName", "InPkts", "InOctets", "OutPkts", "OutOctets"]
@@ -591,3 +589,17 @@ def test_the_full_sample_is_as_large_and_as_odd_as_the_real_release() -> None:
     assert len(suspects(fabric, plan_faults(options))) == 11
     assert len(unlisted_ports(fabric, [])) == 45
     assert len(set(cables)) == len(cables)
+
+
+@pytest.mark.parametrize("options", [*({"leaves": leaves} for leaves in (8, 12, 16, 20)), {"full": True}], ids=str)
+def test_the_size_of_a_sample_is_known_by_its_cluster(options: dict[str, Any]) -> None:
+    """Sums per spine are checkable where the reference knows how many leaves and uplinks there are."""
+    asked = SampleOptions(**options)
+    with (Path(__file__).parents[2] / "data" / "clusters.csv").open(encoding="utf-8") as stream:
+        (known,) = (row for row in csv.DictReader(stream) if row["cluster"] == asked.cluster)
+    leaves, storage_leaves, spines = (int(known[name]) for name in ("leaves", "storage_leaves", "spines"))
+    fabric = build_fabric(asked.resolved())
+    kinds = [port.kind for switch in fabric.switches for port in switch.ports]
+    assert len(fabric.switches) == leaves + storage_leaves
+    assert kinds.count("uplink") == 3 * spines * leaves
+    assert kinds.count("storage_uplink") == spines * storage_leaves

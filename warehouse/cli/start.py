@@ -15,9 +15,9 @@ def add(commands: Commands) -> None:
     one = command(commands, "sample", "write a synthetic release with planted truth", "warehouse sample data/sample")
     one.add_argument("directory", metavar="DIR")
     one.add_argument("--seed", type=int, default=7, metavar="N", help="another seed, other traffic (default 7)")
-    one.add_argument("--hours", type=int, metavar="N", help="hours of traffic")
-    one.add_argument("--leaves", type=int, metavar="N", help="GPU leaves, in groups of four")
-    one.add_argument("--servers", type=int, metavar="N", help="servers a group of leaves")
+    one.add_argument("--hours", type=int, metavar="N", help="hours of traffic, 1 to 24 (default 2)")
+    one.add_argument("--leaves", type=int, metavar="N", help="GPU leaves: 8, 12, 16 or 20 (default 8)")
+    one.add_argument("--servers", type=int, metavar="N", help="servers a group of four leaves, 4 to 50 (default 4)")
     one.add_argument("--full", action="store_true", help="a full-size hour: 24 switches, 2,160 files, 1.5 GB")
     one.set_defaults(run=run_sample)
 
@@ -39,19 +39,19 @@ def add(commands: Commands) -> None:
 def run_sample(given: argparse.Namespace) -> int:
     """Write the sample."""
     from warehouse.sample import SampleOptions, write_sample
+    from warehouse.sample.options import SERVERS_A_SPINE
 
-    asked = {
-        "seed": given.seed,
-        "hours": given.hours,
-        "leaves": given.leaves,
-        "servers_per_group": given.servers,
-        "full": given.full or None,
-    }
+    size = {"hours": given.hours, "leaves": given.leaves, "servers_per_group": given.servers}
+    if given.full and any(wish is not None for wish in size.values()):
+        raise SettingsError("--full is a size of its own", hint="leave out --hours, --leaves and --servers, or --full")
+    asked = {**size, "seed": given.seed, "full": given.full or None}
+    if given.servers:
+        asked["spines"] = max(SampleOptions.spines, -(-given.servers // SERVERS_A_SPINE))
     try:
         options = SampleOptions(**{name: value for name, value in asked.items() if value is not None})
         truth = write_sample(Path(given.directory), options)
     except (ValueError, FileExistsError) as error:
-        raise SettingsError(str(error)) from error
+        raise SettingsError(str(error).replace("servers_per_group", "servers")) from error
     print(f"Sample {truth.parent}, its truth in {truth}")  # noqa: T201
     print(f"Next   warehouse build -d {truth.parent}")  # noqa: T201
     return 0

@@ -8,6 +8,9 @@ from datetime import datetime
 SLOTS = 60
 """Places for servers on one leaf: thirty physical ports, two halves each."""
 
+SERVERS_A_SPINE = 12
+"""So many servers of a group can talk at once over three uplinks a leaf to one spine."""
+
 
 @dataclass(frozen=True)
 class SampleOptions:
@@ -38,10 +41,10 @@ class SampleOptions:
         _between("storage_leaves", self.storage_leaves, 1, 4)
         _between("spines", self.spines, 1, 10)
         _between("servers_per_group", self.servers_per_group, 4, 50)
-        if self.servers_per_group > 12 * self.spines and not self.full:
+        if self.servers_per_group > SERVERS_A_SPINE * self.spines and not self.full:
             raise ValueError(
                 f"{self.servers_per_group} servers in a group need at least "
-                f"{-(-self.servers_per_group // 12)} spines, not {self.spines}."
+                f"{-(-self.servers_per_group // SERVERS_A_SPINE)} spines, not {self.spines}."
             )
         _between("seconds", self.seconds, 60, 3600)
         try:
@@ -50,6 +53,14 @@ class SampleOptions:
             parsed = None
         if parsed is None or parsed.strftime("%Y%m%d%H") != self.first_hour or parsed.year < 1971:
             raise ValueError(f"first_hour must be YYYYMMDDHH, as the folders are named: {self.first_hour!r}.")
+
+    @property
+    def cluster(self) -> str:
+        """The cluster's folder. Each size has a name of its own, by which `data/clusters.csv` knows it."""
+        if self.full:
+            return "cluster_sample_full"
+        size = "" if self.leaves == 8 else f"_{self.leaves}"
+        return f"cluster_sample{size}" + ("" if self.storage_leaves == 1 else f"_{self.storage_leaves}")
 
     def resolved(self) -> SampleOptions:
         """Fill in the size that `full` stands for."""

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
     from warehouse.sample.options import SampleOptions
 
-CLUSTER = "cluster_sample"
 MADE_BY = "warehouse sample"
 VERSION = 2
 
@@ -49,28 +48,29 @@ Row = dict[str, Any]
 
 def write_release(directory: Path, options: SampleOptions) -> Path:
     """Write everything; see `warehouse.sample.write_sample`."""
+    cluster = options.cluster
     options = options.resolved()
     truth_path = directory / "truth.json"
     _clear(directory)
     _write_json(truth_path, {"made_by": MADE_BY, "complete": False})
     plan = make_plan(options)
-    root = directory / "zhejiang" / CLUSTER
+    root = directory / "zhejiang" / cluster
     root.mkdir(parents=True)
-    write_workbook(root / f"{CLUSTER}.xlsx", plan.fabric)
+    write_workbook(root / f"{cluster}.xlsx", plan.fabric)
     ports = [row for switch in plan.fabric.switches for row in write_switch(root / "trafficinfo", switch, plan)]
     hour_tables = write_hour_tables(root / "trafficinfo", plan) if options.hour_tables else []
     for task in plan.tasks:
         write_logs(root / "taskinfo" / task.name, task, plan.fabric, options)
-    strays = write_extras(directory / "zhejiang", CLUSTER, options)
+    strays = write_extras(directory / "zhejiang", cluster, options)
     (directory / "truth").mkdir()
-    seconds = write_seconds(directory / "truth" / "second.parquet", CLUSTER, plan)
+    seconds = write_seconds(directory / "truth" / "second.parquet", cluster, plan)
     iterations = truth_tasks.write_iterations(directory / "truth" / "task_iteration.parquet", plan)
     truth = {
         "made_by": MADE_BY,
         "complete": True,
         "version": VERSION,
         "options": asdict(options),
-        "cluster": CLUSTER,
+        "cluster": cluster,
         "hours": [
             {
                 "folder": clock.hour_folder(hour, options),
