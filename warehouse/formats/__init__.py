@@ -8,6 +8,7 @@ from warehouse.formats.base import Format
 def known_formats() -> tuple[Format, ...]:
     """All formats; imported when asked for, since a build with nothing to do needs none."""
     from warehouse.formats.acme import jobs as acme
+    from warehouse.formats.acme.ipmi import POWER
     from warehouse.formats.acme.pickles import PUBLISHED
     from warehouse.formats.acme.utilization_wide import WIDE
     from warehouse.formats.itp import jobs as itp
@@ -20,6 +21,6 @@ def known_formats() -> tuple[Format, ...]:
 
     return (
         *(PORT_COUNTERS, *hour_tables.FORMATS, WORKBOOK, POD_STARTS, TASK_LOG),
-        *(*acme.FORMATS, PUBLISHED, WIDE),
+        *(*acme.FORMATS, PUBLISHED, WIDE, POWER),
         *(*itp.FORMATS, ARCHIVE),
     )

@@ -37,6 +37,8 @@ class LineFiles:
     """
 
     version = 1
+    same = "time"
+    """What no two lines of a file share."""
 
     def __init__(self, name: str, relation: str, about: str) -> None:
         self.name = name
@@ -80,9 +82,9 @@ class LineFiles:
                 if kept is not None:
                     out.write(kept + b"\n")
 
-    def key(self, cells: Sequence[bytes], names: Sequence[str]) -> bytes:
-        """What no two lines of a file share: the time, unless there is more."""
-        return cells[0]
+    def entity(self, cells: Sequence[bytes], names: Sequence[str]) -> bytes:
+        """Of what a line is, beside its time, where a file has several lines of a time."""
+        return b""
 
 
 def header_names(line: bytes) -> list[str]:
@@ -93,10 +95,8 @@ def header_names(line: bytes) -> list[str]:
         names = line.decode("utf-8-sig").rstrip("\r\n").split(",")
     except UnicodeDecodeError:
         raise ValueError("not a text file") from None
-    if names[0] != TIME:
-        raise ValueError(f"the first column is {names[0][:60]!r}, not {TIME}")
-    if len(names) == 1:
-        raise ValueError(f"no column beside {TIME}")
+    if TIME not in names:
+        raise ValueError(f"no column {TIME!r}: {','.join(names)[:100]}")
     return names
 
 
@@ -109,7 +109,7 @@ class _Mended:
         self._header = b""
         self._names: list[str] = []
         self._texts: set[int] = set()
-        self._seen: dict[bytes, int] = {}
+        self._seen: dict[tuple[datetime, bytes], int] = {}
         self._known: set[bytes] = set()
         self._other_header: int | None = None
 
@@ -138,7 +138,8 @@ class _Mended:
         """What is wrong with the line as a whole; remembers its time."""
         if not line:
             return "blank line"
-        if line.startswith(b"Time,"):
+        cells = line.split(b",")
+        if TIME.encode() in cells:
             if line == self._header:
                 return "the header again"
             self._other_header = self._other_header or number
@@ -149,34 +150,39 @@ class _Mended:
             line.decode("utf-8")
         except UnicodeDecodeError:
             return "not UTF-8 text"
-        cells = line.split(b",")
         if len(cells) != len(self._names):
             return f"{len(cells):,} fields instead of {len(self._names):,}"
-        if not is_time(cells[0].decode("utf-8")):
-            return f"{TIME} is no time with an offset: {cells[0].decode('utf-8')[:60]!r}"
-        first = self._seen.setdefault(self._one.key(cells, self._names), number)
-        return None if first == number else f"the same time as in line {first}"
+        written = cells[self._names.index(TIME)].decode("utf-8")
+        moment = parse_time(written)
+        if moment is None:
+            return f"{TIME} is no time with an offset: {written[:60]!r}"
+        blank = next((place for place in self._texts if not cells[place].strip()), None)
+        if blank is not None:
+            return f"{self._names[blank]} is blank"
+        first = self._seen.setdefault((moment, self._one.entity(cells, self._names)), number)
+        return None if first == number else f"the same {self._one.same} as in line {first}"
 
     def _odd(self, cells: Sequence[bytes]) -> list[int]:
         """The places of cells that should be numbers and are none."""
-        odd = {cell for cell in set(cells[1:]) - self._known if not _NUMBER.fullmatch(cell)}
+        new = set(cells) - self._known
+        odd = {cell for cell in new if not _NUMBER.fullmatch(cell)}
         if len(self._known) < _KNOWN_CELLS:
-            self._known |= set(cells[1:]) - odd
-        if not odd:
-            return []
-        return [place for place, cell in enumerate(cells) if cell in odd and place and place not in self._texts]
+            self._known |= new - odd
+        others = {self._names.index(TIME), *self._texts}
+        return [place for place, cell in enumerate(cells) if cell in odd and place not in others] if odd else []
 
 
-def is_time(written: str) -> bool:
-    """Whether it is a moment that the calendar has, with its offset from UTC.
+def parse_time(written: str) -> datetime | None:
+    """The moment, with its offset from UTC; None where the calendar has none such.
 
-    >>> is_time("2023-07-01 08:00:00+08:00"), is_time("2023-07-01 08:00:00"), is_time("2023-02-30 08:00:00+08:00")
-    (True, False, False)
+    >>> parse_time("2023-07-01 08:00:00+08:00") == parse_time("2023-07-01 00:00:00+00:00")
+    True
+    >>> parse_time("2023-07-01 08:00:00"), parse_time("2023-02-30 08:00:00+08:00")
+    (None, None)
     """
     if not _TIME.fullmatch(written):
-        return False
+        return None
     try:
-        datetime.fromisoformat(written)
+        return datetime.fromisoformat(written)
     except ValueError:
-        return False
-    return True
+        return None

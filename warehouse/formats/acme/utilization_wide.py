@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from warehouse.formats.acme.lines import LineFiles
+from warehouse.formats.acme.lines import TIME, LineFiles
 from warehouse.formats.base import RawFile
 
 CLUSTERS = ("seren", "kalos")
@@ -28,6 +28,10 @@ class WideFiles(LineFiles):
 
     def placed(self, file: RawFile, names: Sequence[str]) -> RawFile:
         """The cluster is the folder's; a file group is a cluster and a metric."""
+        if names[0] != TIME:
+            raise ValueError(f"the first column is {names[0][:60]!r}, not {TIME}")
+        if len(names) == 1:
+            raise ValueError(f"no column beside {TIME}")
         if not any(_ADDRESS.fullmatch(name) for name in names[1:]):
             raise ValueError(f"no column is named like a server or GPU: {','.join(names)[:100]}")
         found = _NAME.fullmatch(file.path.name)

@@ -1,0 +1,131 @@
+"""What unpivoting wide utilisation files costs against DuckDB merely reading them as text columns.
+
+    python -m bench.unpivot                          2 GB in files of 1 GB, one thread, 2 GB of memory
+    python -m bench.unpivot --gb 1 2 4 8             how cost grows; the files are made one size after another
+    python -m bench.unpivot --columns 2344 --rounds 3
+
+Read as text: one read_csv a file, every column declared VARCHAR and counted. Unpivot: `staging.utilization` of a
+built warehouse, every cell with its server, GPU and time, counted and summed. Build: `warehouse build` of the
+files from nothing, all tables made, checked and published.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+
+from bench.measure import Cost, machine, medians, run
+
+READ = """
+import sys, duckdb
+connection = duckdb.connect(config={"threads": int(sys.argv[1]), "memory_limit": sys.argv[2]})
+for path in sys.argv[3:]:
+    names = open(path).readline().rstrip().split(",")
+    columns = {f"c{place}": "VARCHAR" for place in range(len(names))}
+    counted = ", ".join(f"count({name})" for name in columns)
+    connection.execute(f"SELECT {counted} FROM read_csv(?, auto_detect=false, header=true, delim=',', quote='', "
+                       f"escape='', columns={columns})", [path]).fetchall()
+"""
+UNPIVOT = """
+import sys, duckdb
+connection = duckdb.connect(sys.argv[3] + "/warehouse.duckdb", read_only=True,
+                            config={"threads": int(sys.argv[1]), "memory_limit": sys.argv[2]})
+print(connection.execute("SELECT count(*), count(value), sum(gpu), max(time_utc), max(host_ip) "
+                         "FROM staging.utilization").fetchall())
+"""
+METRICS = ("GPU_UTIL", "POWER_USAGE", "SM_ACTIVE", "FB_USED")
+"""What the files hold in turn: whole numbers, one decimal, three decimals, large numbers."""
+
+
+def main() -> int:
+    """Print a table a size."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--gb", type=float, nargs="+", default=[2.0])
+    options.add_argument("--file-gb", type=float, default=1.0, help="size of a file; every file is a metric of its own")
+    options.add_argument("--columns", type=int, default=2344)
+    options.add_argument("--rounds", type=int, default=1)
+    options.add_argument("--threads", type=int, default=1)
+    options.add_argument("--memory", default="1500MB")
+    options.add_argument("--scratch", type=Path, help="where the files are made; needs their size")
+    given = options.parse_args()
+    print(machine())
+    for size in given.gb:
+        with tempfile.TemporaryDirectory(prefix="warehouse-bench-", dir=given.scratch) as scratch:
+            _compare(given, size, Path(scratch))
+    return 0
+
+
+def _compare(given: argparse.Namespace, size: float, scratch: Path) -> None:
+    files, cells = _make(scratch / "utilization" / "kalos", size, given.file_gb, given.columns)
+    print(f"\n{size:g} GB: {len(files)} files of {given.columns:,} columns, {cells / 1e6:,.0f} million cells; ", end="")
+    print(f"{given.threads} thread, memory {given.memory}, {given.rounds} rounds in turn\n")
+    limits = [str(given.threads), given.memory]
+    cases = {
+        "read as text columns": [sys.executable, "-c", READ, *limits, *map(str, files)],
+        "warehouse build": [
+            sys.executable, "-m", "warehouse", "build", "-d", str(scratch / "utilization"), "-t", "", "--quiet",
+            "--threads", limits[0], "--memory", limits[1],
+        ],
+        "unpivot (staging.utilization)": [sys.executable, "-c", UNPIVOT, *limits, ""],
+    }  # fmt: skip
+    costs: dict[str, list[Cost]] = {name: [] for name in cases}
+    for round_ in range(given.rounds):
+        target = str(scratch / f"target-{round_}")
+        for name, command in cases.items():
+            costs[name].append(run([part or target for part in command]))
+    text = medians(costs["read as text columns"])
+    print(f"{'':<32}{'CPU s':>8}{'ratio':>8}{'ns/cell':>9}{'peak MB':>9}{'wall s':>8}")
+    for name, found in costs.items():
+        cost = medians(found)
+        each = f"{cost.cpu:>8.1f}{cost.cpu / text.cpu:>8.2f}{cost.cpu / cells * 1e9:>9.0f}{cost.peak_mb:>9.0f}"
+        print(f"{name:<32}{each}{cost.wall:>8.1f}", flush=True)
+
+
+def _make(folder: Path, size: float, file_size: float, columns: int) -> tuple[list[Path], int]:
+    """Synthetic files of this many GB: the cells of a column are drawn anew in each row, one in a hundred is empty."""
+    folder.mkdir(parents=True)
+    names = [f"10.140.{place // 800}.{place // 8 % 100}-{place % 8}" for place in range(columns)]
+    written, cells = [], 0
+    count = max(1, round(size / file_size))
+    for number in range(count):
+        chance = np.random.default_rng(number)
+        metric = METRICS[number % len(METRICS)]
+        path = folder / (f"{metric}.csv" if number < len(METRICS) else f"{metric}-2023-{number // len(METRICS):02}.csv")
+        time, left = datetime(2023, 3 + number // len(METRICS), 1, 8), size * 1e9 / count  # noqa: DTZ001
+        chance.shuffle(names)
+        with path.open("w", encoding="ascii") as stream:
+            left -= stream.write(",".join(["Time", *names]) + "\n")
+            while left > 0:
+                for row in _rows(chance, metric, columns):
+                    left -= stream.write(f"{time:%Y-%m-%d %H:%M:%S}+08:00,{row}\n")
+                    time += timedelta(seconds=15)
+                    cells += columns
+        written.append(path)
+    return written, cells
+
+
+def _rows(chance: np.random.Generator, metric: str, columns: int) -> list[str]:
+    """A few hundred rows of one metric: idle, at full load, or something between."""
+    shape = (200, columns)
+    if metric == "GPU_UTIL":
+        values = (
+            np.where(chance.random(shape) < 0.6, chance.choice([0, 100], shape), chance.integers(0, 101, shape)) / 1
+        )
+    elif metric == "POWER_USAGE":
+        values = chance.integers(580, 4500, shape) / 10
+    elif metric == "SM_ACTIVE":
+        values = np.where(chance.random(shape) < 0.3, 0, chance.integers(0, 100_000, shape)) / 1000
+    else:
+        values = chance.integers(0, 81_920, shape) / 1
+    texts = values.astype("U10")
+    texts[chance.random(shape) < 0.01] = ""
+    return [",".join(row) for row in texts.tolist()]
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

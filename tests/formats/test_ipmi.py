@@ -1,0 +1,135 @@
+"""Power of servers: columns by name, types of servers, odd lines and cells."""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+
+import pytest
+
+import warehouse
+from warehouse.formats.acme.ipmi import POWER
+from warehouse.formats.base import RawFile
+
+AB = """\
+Time,Sys_Total_Power,CPU_Power,MEM_Power,node
+2023-07-01 08:00:00+08:00,2930.0,300,120.0,SH-IDC1-10-140-0-131
+2023-07-01 08:00:00+08:00,3000.0,310,,SH-IDC1-10-140-0-132
+2023-07-01 08:05:00+08:00,2000.0,301,121.0,SH-IDC1-10-140-0-131
+2023-07-01 08:05:00+08:00,0.0,311,nan,SH-IDC1-10-140-0-132
+"""
+CPU = "node,Other_Power,Sys_Total_Power,Time\nhost7,7,540.5,2023-07-01 08:00:00+08:00\n"
+
+
+class Power:
+    def __init__(self, base: Path) -> None:
+        self.data, self.target = base / "data", base / "target"
+
+    def build(self, **files: str) -> None:
+        for name, content in files.items():
+            path = self.data / "ipmi" / f"{name}.csv"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content)
+        warehouse.build(self.data, self.target)
+
+    def ask(self, sql: str) -> list[tuple[object, ...]]:
+        with warehouse.open(self.target) as asked:
+            return asked.execute(sql).fetchall()
+
+
+@pytest.fixture
+def power(tmp_path: Path) -> Power:
+    return Power(tmp_path)
+
+
+def test_every_measurement_arrives_by_the_name_of_its_column(power: Power) -> None:
+    power.build(GPU_AB_Power=AB, CPU_D_Power=CPU)
+
+    assert power.ask(
+        "SELECT server_kind, server_type, node, host_ip, strftime(time_utc, '%H:%M'), measure, watts "
+        "FROM staging.server_power WHERE server_kind = 'cpu' OR time_utc > '2023-07-01 00:00:00' ORDER BY ALL"
+    ) == [
+        ("cpu", "D", "host7", None, "00:00", "Other_Power", 7.0),
+        ("cpu", "D", "host7", None, "00:00", "Sys_Total_Power", 540.5),
+        ("gpu", "A", "SH-IDC1-10-140-0-131", "10.140.0.131", "00:05", "CPU_Power", 301.0),
+        ("gpu", "A", "SH-IDC1-10-140-0-131", "10.140.0.131", "00:05", "MEM_Power", 121.0),
+        ("gpu", "A", "SH-IDC1-10-140-0-131", "10.140.0.131", "00:05", "Sys_Total_Power", 2000.0),
+        ("gpu", "B", "SH-IDC1-10-140-0-132", "10.140.0.132", "00:05", "CPU_Power", 311.0),
+        ("gpu", "B", "SH-IDC1-10-140-0-132", "10.140.0.132", "00:05", "MEM_Power", None),
+        ("gpu", "B", "SH-IDC1-10-140-0-132", "10.140.0.132", "00:05", "Sys_Total_Power", 0.0),
+    ]
+
+
+def test_distributions_by_type_and_over_all_types(power: Power) -> None:
+    power.build(GPU_AB_Power=AB, CPU_D_Power=CPU)
+
+    found = power.ask(
+        "SELECT server_type, servers, samples, min_watts, p25, p50, p75, max_watts, mean_watts, zero_share "
+        "FROM metrics.server_power_distribution WHERE server_kind = 'gpu' AND measure = 'Sys_Total_Power' ORDER BY ALL"
+    )
+    samples = {"A": [2930.0, 2000.0], "B": [3000.0, 0.0], "all": [2930.0, 2000.0, 3000.0, 0.0]}
+    assert found == [
+        pytest.approx(
+            (kind, 2 if kind == "all" else 1, len(given), min(given), *statistics.quantiles(given, method="inclusive"),
+             max(given), statistics.fmean(given), given.count(0) / len(given))
+        )
+        for kind, given in samples.items()
+    ]  # fmt: skip
+
+
+LINES = {
+    "a cell that is none": ("h,abc,1,2023-07-01 09:00:00+08:00", "a cell is no number, of Other_Power: 'abc'"),
+    "a cell beyond any power": ("h,1e400,1,2023-07-01 09:00:00+08:00", "a cell is no number, of Other_Power: '1e400'"),
+    "the same server and time": ("host7,1,2,2023-07-01 08:00:00+08:00", "the same time and server as in line 2"),
+    "the same moment in words of another zone": ("host7,1,2,2023-07-01 00:00:00+00:00", None),
+    "no server": (",1,2,2023-07-01 09:00:00+08:00", "node is blank"),
+    "a cell more": ("h,1,2,2023-07-01 09:00:00+08:00,3", "5 fields instead of 4"),
+    "a cell less": ("h,1,2023-07-01 09:00:00+08:00", "3 fields instead of 4"),
+    "a time without offset": ("h,1,2,2023-07-01 09:00:00", "Time is no time with an offset"),
+    "a blank line": ("", "blank line"),
+    "the header again": ("node,Other_Power,Sys_Total_Power,Time", "the header again"),
+}
+
+
+@pytest.mark.parametrize("form", LINES)
+def test_an_odd_line_is_named_and_the_others_are_read(power: Power, form: str) -> None:
+    line, reason = LINES[form]
+    power.build(CPU_D_Power=f"{CPU}{line}\nhost8,8,9,2023-07-01 10:00:00+08:00\n")
+
+    rejected = power.ask("SELECT line, reason FROM staging.rejected_rows")
+    assert [one[0] for one in rejected] == [3]
+    assert str(rejected[0][1]).startswith(reason or "the same time and server as in line 2")
+    assert power.ask("SELECT DISTINCT node FROM staging.server_power WHERE node IN ('host7', 'host8')") != []
+
+
+def test_a_torn_file_is_read_without_its_last_line(power: Power) -> None:
+    power.build(CPU_D_Power=CPU + "host8,8,9,2023-07-01 10:00")
+    assert power.ask("SELECT line, reason FROM staging.rejected_rows") == [
+        (3, "torn: the file ends without a final newline")
+    ]
+    assert power.ask("SELECT count(*) FROM staging.server_power") == [(2,)]
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("Time,Sys_Total_Power\n1,2\n", "no column 'node'"),
+        ("Time,node\n1,2\n", "no column beside Time and node"),
+        ("node,Sys_Total_Power\n1,2\n", "no column 'Time'"),
+        (CPU.split("\n")[0] + "\n", "no rows below the header"),
+        ("", "empty file"),
+    ],
+)
+def test_a_file_without_rows_of_ours_is_skipped_with_the_reason(tmp_path: Path, content: str, reason: str) -> None:
+    path = tmp_path / "GPU_C_Power.csv"
+    path.write_text(content)
+    found = POWER.inspect(RawFile(path, path.name, 0, 0, format=POWER.name))
+    assert found.status == "skipped"
+    assert found.reason is not None
+    assert found.reason.startswith(reason)
+
+
+def test_only_files_of_power_are_claimed() -> None:
+    assert POWER.claims(Path("GPU_AB_Power.csv"))
+    assert POWER.claims(Path("CPU_D_Power-2023-07.csv.gz"))
+    assert not any(POWER.claims(Path(name)) for name in ("POWER_USAGE.csv", "Power.csv", "GPU_AB_Power.pkl"))

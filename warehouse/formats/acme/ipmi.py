@@ -1,0 +1,54 @@
+"""Power of servers: `utilization/ipmi/*_Power.csv`, a row a time and server.
+
+Docs: docs/formats/utilization.md. These files are long, not wide: `Time`, some power columns, and `node`, the server.
+Columns are found by name, and every other one is a measurement, whatever it is called.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from warehouse.formats.acme.lines import TIME, LineFiles
+from warehouse.formats.base import RawFile
+
+NODE = "node"
+_NAME = re.compile(r"(?P<stem>[A-Za-z0-9_]{1,60}_Power)(-\d{4}[-\w.]*)?\.csv(\.gz|\.zst)?", re.ASCII | re.IGNORECASE)
+CLUSTER = "seren"
+"""The release draws them as Seren's servers; their addresses, 10.140.x.y, are Seren's."""
+
+
+class PowerFiles(LineFiles):
+    """The format `acme.ipmi`."""
+
+    same = "time and server"
+
+    def claims(self, path: Path) -> bool:
+        """Tell whether a file is named like a power file."""
+        return _NAME.fullmatch(path.name) is not None
+
+    def placed(self, file: RawFile, names: Sequence[str]) -> RawFile:
+        """A file group is a kind of server."""
+        if NODE not in names:
+            raise ValueError(f"no column {NODE!r}: {','.join(names)[:100]}")
+        if len(names) < 3:
+            raise ValueError(f"no column beside {TIME} and {NODE}")
+        found = _NAME.fullmatch(file.path.name)
+        assert found is not None
+        return file.but(
+            cluster=CLUSTER,
+            release_path=f"acme/utilization/ipmi/{file.path.name}",
+            file_group=f"ipmi.{found['stem']}",
+        )
+
+    def texts(self, names: Sequence[str]) -> set[int]:
+        """Only the server is text."""
+        return {names.index(NODE)}
+
+    def entity(self, cells: Sequence[bytes], names: Sequence[str]) -> bytes:
+        """A server has one row a time."""
+        return cells[names.index(NODE)]
+
+
+POWER = PowerFiles("acme.ipmi", "acme_ipmi", "Lines of the files of servers' power as they stand, headers among them.")
