@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from tests.conftest import Said, call
 from tests.tiny import Tiny
-from warehouse.diff import diff
+from warehouse.diff.compare import diff
+from warehouse.diff.rows import RowDiff, compare_rows
+from warehouse.diff.sides import Table, find
 from warehouse.errors import WarehouseError
 from warehouse.history import builds
 from warehouse.model import Column
-from warehouse.rows import RowDiff, compare_rows
-from warehouse.sides import Table, find
 
 SPEEDS = {"port": "VARCHAR", "speed": "BIGINT"}
 POLLS = (
@@ -395,6 +395,28 @@ def test_files_that_came_and_went_are_named(built: Tiny) -> None:
     (built.data / RAW).unlink()
     found = differing(built, again(built), "--where-from")["staging.polls"]["origins"]
     assert [one["files"] for one in found] == [[["removed", RAW], ["added", RAW.replace("2401", "2402")]]]
+
+
+def test_files_are_named_whatever_column_splits_a_model(built: Tiny) -> None:
+    """By port, read by hour: each part over the hours holds what changed in any part by port."""
+    by_port = "SELECT PortName AS port, sum(InOctets) AS in_bytes FROM raw.port_counters GROUP BY PortName"
+    built.model("staging.by_port", by_port, {"port": "VARCHAR", "in_bytes": "BIGINT"}, "partition: port")
+    built.model(
+        "metrics.shares",
+        "SELECT h.hour_utc, sum(h.in_bytes) AS in_bytes, (SELECT sum(in_bytes) FROM staging.by_port) AS of_bytes\n"
+        "FROM metrics.hours AS h GROUP BY h.hour_utc",
+        {"hour_utc": "TIMESTAMP", "in_bytes": "BIGINT", "of_bytes": "BIGINT"},
+        "partition: hour_utc",
+    )
+    assert built.build().status == 0
+    built.file(1, "1,101,2,200,0,0.5")
+    found = differing(built, again(built), "--where-from")
+    assert found["staging.by_port"]["origins"][0]["files"] == [["changed", RAW]]
+    assert found["metrics.shares"]["rows"]["changed"] == 2
+    assert [(one["kind"], one["name"]) for one in found["metrics.shares"]["origins"]] == [
+        ("files", "staging.by_port"),
+        ("files", "staging.polls"),
+    ]
 
 
 def test_another_select_or_reviewed_table_is_named_where_it_stands(tiny: Tiny) -> None:

@@ -194,6 +194,19 @@ def test_the_plan_says_what_will_be_made_and_why_and_the_build_does_just_that(
 VOLATILE = ("make", "volatile: random() at models/staging/ports.sql:8:19")
 
 
+def test_files_are_reasons_of_the_parts_that_they_are_in_whatever_splits_a_model(
+    hours: Tiny, plan: Callable[..., Plan]
+) -> None:
+    port = {"port": "VARCHAR", "bytes": "BIGINT"}
+    by_port = "SELECT PortName AS port, sum(InOctets) AS bytes FROM raw.port_counters GROUP BY PortName"
+    hours.model("staging.by_port", by_port, port, "partition: port")
+    hours.made()
+    hours.file(1, "1,9,2,200,0,0.5")
+    part = "staging.by_port port=TwoHundredGigE1%2F0%2F1%3A1"
+    assert plan()[part] == ("make", "1 file changed")
+    assert part in hours.made()
+
+
 def test_another_engine_is_a_reason_for_everything(
     hours: Tiny, plan: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch
 ) -> None:

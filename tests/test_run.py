@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -319,6 +320,34 @@ def test_a_build_is_the_same_at_any_number_of_threads_place_and_time_zone(
     command = [sys.executable, "-m", "warehouse", "build", "--quiet", "-d", str(sample), "-t", "elsewhere", *asked]
     subprocess.run(command, cwd=tmp_path, env=environment, check=True, timeout=120)
     assert identity(tmp_path / "elsewhere") == identity(built)
+
+
+def test_ctrl_c_ends_a_long_query_soon(tiny: Tiny) -> None:
+    """A query of hours runs, in a thread of the pool, when it comes."""
+    endless = "SELECT count(*) AS n FROM range(1000000) AS a, range(1000000) AS b WHERE a.range % 7 <> b.range % 9"
+    tiny.model("staging.endless", endless, {"n": "BIGINT"})
+    tiny.write("warehouse.toml", "shipped = false\n")
+    environment = {name: value for name, value in os.environ.items() if name not in SETTINGS}
+    words = ["build", "--project", str(tiny.folder), "-d", str(tiny.data), "-t", str(tiny.target)]
+    with subprocess.Popen(
+        [sys.executable, "-m", "warehouse", *words], env=environment, stderr=subprocess.PIPE, text=True
+    ) as process:
+        await_file(tiny.target / "parts" / "staging.endless")
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert said.splitlines()[-1] == "interrupted"
+    assert "Traceback" not in said
+    assert not (tiny.target / "warehouse.duckdb").exists()
+
+
+def await_file(path: Path) -> None:
+    """Wait until something stands there."""
+    until = time.monotonic() + 60
+    while not path.exists():
+        assert time.monotonic() < until, path
+        time.sleep(0.02)
 
 
 def test_an_interrupted_build_ends_with_status_130_and_publishes_nothing(sample: Path, tmp_path: Path) -> None:

@@ -9,21 +9,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warehouse import __version__, snapshot
+from warehouse.aside import aside, left_behind, remove
 from warehouse.checking import note_failed
 from warehouse.engines.base import Engine, Parts, Select, Source
 from warehouse.engines.duckdb import DuckDBEngine
-from warehouse.errors import CheckError, SettingsError, WarehouseError
+from warehouse.errors import CheckError, QueryError, SettingsError, WarehouseError
 from warehouse.formats import known_formats
 from warehouse.formats.base import Inventory
 from warehouse.graph import Graph
 from warehouse.inputs import reference_source
 from warehouse.intake import FILES, Intake, abouts, nothing_to_read, rim
+from warehouse.listing import listing
 from warehouse.lock import hold
-from warehouse.manifest import Manifest, build_id, entry, last_manifest
+from warehouse.manifest import Manifest, build_id, entry, kept_manifests, last_manifest
 from warehouse.plan import Key, Plan
 from warehouse.project import Project
 from warehouse.publish import Entry, keep_last, now_utc, publish
-from warehouse.reasons import write_listing
 from warehouse.report import Silent
 from warehouse.run import Outcome, Run, contracts
 from warehouse.settings import Settings, stands_alone
@@ -117,6 +118,7 @@ def build(
             result = _build(settings, reporter, select, keep, kernels=kernels, paranoid=paranoid)
         except CheckError as error:
             note_failed(settings.target, error)
+            snapshot.drop(settings.target)
             raise
         note_failed(settings.target, None)
         return result
@@ -162,9 +164,8 @@ def prepared(
     paranoid: bool = False,
 ) -> Iterator[Prepared]:
     """Read models and raw files, open an engine."""
-    engine: Engine = DuckDBEngine(
-        threads=settings.threads, memory_bytes=settings.memory_bytes, spill=store.target / "cache" / "spill"
-    )
+    spill = aside(store.target / "cache" / "spill")
+    engine: Engine = DuckDBEngine(threads=settings.threads, memory_bytes=settings.memory_bytes, spill=spill)
     with closing(engine):
         graph = load_graph(project, engine)
         selected = graph.select(select) if select else None
@@ -200,6 +201,8 @@ def prepared(
 def _build(
     settings: Settings, reporter: Silent, select: Sequence[str], keep: int, *, kernels: bool, paranoid: bool
 ) -> Result:
+    for path in left_behind(settings.target):
+        remove(path)
     project = Project.open(settings.project)
     witness = Witness(settings, project)
     store = Store(settings.target, paranoid=paranoid)
@@ -216,10 +219,10 @@ def _build(
             stale=tuple(sorted(outcome.stale)),
             data=tuple(str(root.absolute()) for root in settings.data),
             published_utc=now_utc(),
+            number=1 + max((one.number for one in kept_manifests(store.target)), default=0),
         )
         entries = _entries(project, graph, intake, engine, outcome)
-        publish(store.target, entries, manifest, __version__, engine)
-    write_listing(store.target, name, intake)
+        publish(store.target, entries, manifest, listing(intake), __version__, engine)
     keep_last(store.target, keep)
     size = sum(part.bytes for part in parts) + (store.target / "warehouse.duckdb").stat().st_size
     changed = last is None or last.build != name
@@ -253,8 +256,11 @@ def _remarks(project: Project, target: Path) -> tuple[str, ...]:
     query = load_queries(project.query_folders).get("after-build")
     if query is None:
         return ()
-    with closing(connect(target)) as connection:
-        return tuple(str(row[0]) for row in connection.execute(query.sql).fetchall())
+    try:
+        with closing(connect(target)) as connection:
+            return tuple(str(row[0]) for row in connection.execute(query.sql).fetchall())
+    except QueryError as error:  # such as a reader that just opened the file to write: the build is published
+        return (f"no remarks: {error.message}",)
 
 
 def _last_parts(last: Manifest | None, store: Store) -> dict[tuple[str, str], Part]:

@@ -6,10 +6,10 @@ The grain is checked first, unasked. Conditions on single rows share one scan, a
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from warehouse.aside import write_text
 from warehouse.checks import ascent, compile_check
 from warehouse.engines.base import EngineError, Scratch
 from warehouse.errors import CheckError, ModelError, Place
@@ -128,9 +128,7 @@ def note_failed(target: Path, error: CheckError | None) -> None:
         path.unlink(missing_ok=True)
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{FAILED}.{os.getpid()}")
-    aside.write_text(json.dumps({"at_utc": now_utc(), **error.found}, ensure_ascii=False), encoding="utf-8")
-    aside.replace(path)
+    write_text(path, json.dumps({"at_utc": now_utc(), **error.found}, ensure_ascii=False))
 
 
 def _failing(model: Model, text: str) -> tuple[str, str, Place]:

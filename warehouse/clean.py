@@ -8,24 +8,22 @@ among the files that it lists, is in use.
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from warehouse import snapshot
+from warehouse.aside import left_behind, remove
 from warehouse.errors import WarehouseError
-from warehouse.history import build_folders, catalogue_of, kept_manifests, part_sizes
+from warehouse.history import builds, catalogue_of, part_sizes
 from warehouse.lock import hold
-from warehouse.manifest import Manifest, last_manifest
+from warehouse.manifest import Manifest, build_folders, kept_manifests, last_manifest
 
 KEEP = 3
 BUILD, PART, CACHE, LEFTOVER = "build", "part", "cache", "leftover"
 _HASH = re.compile(r"[0-9a-f]{32}")
 _PART = re.compile(r"^([0-9a-f]{32})\.(?:parquet|json)$")
-_ASIDE = re.compile(r"\.json\.\d+$")
-"""How a file of the cache is called while it is written."""
 
 
 @dataclass(frozen=True)
@@ -74,13 +72,13 @@ def clean(target: Path, keep: int = KEEP, *, dry_run: bool = True, wait: bool = 
         When it cannot be told what the published build needs; then nothing is removed.
     """
     target = target.absolute()
-    kept_manifests(target)
+    builds(target)
     with hold(target, wait=wait):
         kept = _kept(target, max(1, keep))
         items = tuple(_items(target, kept))
         if not dry_run:
             for item in items:
-                _remove(item.path)
+                remove(item.path)
             _drop_empty(target / "parts")
     return Cleaning(target, items, tuple(manifest.build for manifest in kept), not dry_run)
 
@@ -117,42 +115,27 @@ def _items(target: Path, kept: Sequence[Manifest]) -> Iterator[Item]:
         if folder.name not in builds:
             yield _item(BUILD, folder)
     used = {path for manifest in kept for path in part_sizes(manifest)}
+    awaited = _awaited(target)
     for path in _below(target / "parts", "*/*/*"):
         name = _PART.match(path.name)
-        if name is None or path.with_suffix(".parquet").relative_to(target).as_posix() in used:
+        part = path.with_suffix(".parquet")
+        if name is None or part.relative_to(target).as_posix() in used or str(part) in awaited:
             continue
         relation = path.parent.parent.name
         if name[1] not in (hashes or ()) and (hashes is not None or not relation.startswith("raw.")):
-            yield _item(PART, path)
+            yield _item(CACHE if relation.startswith("raw.") else PART, path)
     cache = target / "cache"
     if hashes is not None:
         for path in [*_below(cache / "clean", "*"), *_below(cache / "unpacked", "*")]:
             found = _HASH.search(path.name)
             if found and found[0] not in hashes:
                 yield _item(CACHE, path)
-    awaited = _awaited(cache)
-    for path in _below(cache / "raw", "*"):
-        if str(path) not in awaited:
-            yield _item(CACHE, path)
-    yield from (_item(LEFTOVER, path) for path in _leftovers(target))
-
-
-def _leftovers(target: Path) -> Iterator[Path]:
-    """What was written aside by a build that was killed; none runs now."""
-    yield from target.glob(".warehouse.duckdb.*")
-    yield from _below(target / "builds", ".*")
-    yield from _below(target / "parts", "*/*/.*")
-    yield from _below(target / "cache", ".*")
-    yield from _below(target / "cache" / "unpacked", ".*")
-    yield from _below(target / "cache" / "clean", "*/.*")
-    yield from _below(target / "cache" / "spill", "*")
-    yield from (path for path in _below(target / "cache", "*") if _ASIDE.search(path.name))
+    yield from (_item(LEFTOVER, path) for path in left_behind(target))
 
 
 def _below(folder: Path, pattern: str) -> list[Path]:
-    """Paths below a folder, hidden ones only where the pattern asks for them."""
-    hidden = pattern.rpartition("/")[2].startswith(".")
-    return [path for path in sorted(folder.glob(pattern)) if path.name.startswith(".") == hidden]
+    """Paths below a folder; those that are on their way are not there yet."""
+    return [path for path in sorted(folder.glob(pattern)) if not path.name.startswith(".")]
 
 
 def _hashes(target: Path, kept: Sequence[Manifest]) -> set[str] | None:
@@ -186,10 +169,10 @@ def _ask(file: Path, sql: str) -> list[str] | None:
             return None
 
 
-def _awaited(cache: Path) -> set[str]:
+def _awaited(target: Path) -> set[str]:
     """What has to be there for a build to see that it has nothing to do."""
     try:
-        return set(json.loads((cache / "snapshot.json").read_text(encoding="utf-8"))["left"])
+        return set(json.loads((target / snapshot.FILE).read_text(encoding="utf-8"))["left"])
     except (OSError, ValueError, KeyError, TypeError):
         return set()
 
@@ -198,15 +181,6 @@ def _item(kind: str, path: Path) -> Item:
     if path.is_symlink() or not path.is_dir():
         return Item(kind, path, path.lstat().st_size)
     return Item(kind, path, sum(below.lstat().st_size for below in path.rglob("*") if not below.is_dir()))
-
-
-def _remove(path: Path) -> None:
-    """Remove a file or a folder; a folder is renamed first, so that none is ever there by half."""
-    if path.is_symlink() or not path.is_dir():
-        path.unlink(missing_ok=True)
-        return
-    gone = path if path.name.startswith(".") else path.rename(path.with_name(f".{path.name}.{os.getpid()}"))
-    shutil.rmtree(gone)
 
 
 def _drop_empty(parts: Path) -> None:

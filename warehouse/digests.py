@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from warehouse import fingerprint
+from warehouse.aside import write_text
 from warehouse.snapshot import is_racy, stamp
 
 
@@ -60,7 +61,4 @@ class Digests:
 
     def save(self) -> None:
         """Remember what was asked for, and forget the rest."""
-        aside = self._path.with_name(f".{self._path.name}.{os.getpid()}")
-        said = {"looked_ns": self._started_ns, "files": self._now}
-        aside.write_text(json.dumps(said), encoding="utf-8")
-        aside.replace(self._path)
+        write_text(self._path, json.dumps({"looked_ns": self._started_ns, "files": self._now}))

@@ -12,7 +12,7 @@ from pathlib import Path
 from warehouse import snapshot
 from warehouse.errors import QueryError, WarehouseError
 from warehouse.lock import hold
-from warehouse.manifest import Manifest, last_manifest, read_manifest
+from warehouse.manifest import Manifest, kept_manifests, last_manifest
 from warehouse.report import plural
 
 _SHOWN = 3
@@ -59,7 +59,7 @@ def builds(target: Path) -> list[Kept]:
     WarehouseError
         When there is no target.
     """
-    manifests = kept_manifests(target)
+    manifests = _kept(target)
     last = last_manifest(target)
     users: dict[str, int] = {}
     for manifest in manifests:
@@ -75,23 +75,10 @@ def builds(target: Path) -> list[Kept]:
     return found
 
 
-def kept_manifests(target: Path) -> list[Manifest]:
-    """The manifests of all kept builds that can be read, the newest first."""
+def _kept(target: Path) -> list[Manifest]:
     if not is_target(target):
         raise WarehouseError(f"{target} holds no builds", hint=f"warehouse build -d DIR -t {target}")
-    found = []
-    for folder in build_folders(target):
-        try:
-            found.append((read_manifest(folder / "manifest.json"), (folder / "manifest.json").stat().st_mtime_ns))
-        except (WarehouseError, OSError):
-            continue  # damaged: no build to go back to
-    found.sort(key=lambda one: (one[0].published_utc, one[1]), reverse=True)
-    return [manifest for manifest, _ in found]
-
-
-def build_folders(target: Path) -> list[Path]:
-    """The folders of finished builds."""
-    return sorted(path for path in (target / "builds").iterdir() if path.is_dir() and not path.name.startswith("."))
+    return kept_manifests(target)
 
 
 def catalogue_of(target: Path, build: str) -> Path:
@@ -112,7 +99,7 @@ def find_build(target: Path, name: str) -> Manifest:
     WarehouseError
         When none is, or several are.
     """
-    kept = kept_manifests(target)
+    kept = _kept(target)
     found = [manifest for manifest in kept if name and manifest.build.startswith(name)]
     if len(found) == 1:
         return found[0]
@@ -148,7 +135,7 @@ def rollback(target: Path, build: str | None = None, *, wait: bool = False) -> t
     """
     from warehouse.publish import make_current
 
-    kept_manifests(target)
+    _kept(target)
     with hold(target, wait=wait):
         last = last_manifest(target)
         chosen = find_build(target, build) if build else _before(target, last)

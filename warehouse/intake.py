@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote
 
 from warehouse import fingerprint
+from warehouse.aside import aside, write_text
 from warehouse.digests import Digests
 from warehouse.engines.base import CsvFiles, Engine, EngineError, Parts, Source
 from warehouse.errors import DataError, WarehouseError
@@ -227,19 +227,21 @@ class Intake:
         try:
             said = json.loads(noted.read_text(encoding="utf-8"))
             lines = [Rejected(file.release_path, *line) for line in said["lines"]]
-            if clean.is_file() or not said["changed"]:
+            if not self._paranoid and (clean.is_file() or not said["changed"]):
                 return clean, lines, said["changed"]
         except (OSError, ValueError, KeyError, TypeError):
             pass  # not looked through yet
         folder.mkdir(parents=True, exist_ok=True)
-        aside = folder / f".{name}.{os.getpid()}"
-        lines = list(one.mend(file, aside))
-        changed = bool(lines) or fingerprint.of_file(aside) != file.digest
-        if changed:
-            aside.replace(clean)
-        else:
-            aside.unlink()
-        _write_aside(noted, {"changed": changed, "lines": [(line.line, line.reason, line.text) for line in lines]})
+        mended = aside(clean)
+        try:
+            lines = list(one.mend(file, mended))
+            changed = bool(lines) or fingerprint.of_file(mended) != file.digest
+            if changed:
+                mended.replace(clean)
+        finally:
+            mended.unlink(missing_ok=True)
+        said = {"changed": changed, "lines": [(line.line, line.reason, line.text) for line in lines]}
+        write_text(noted, json.dumps(said))
         return clean, lines, changed
 
     def formats_of(self, relation: str) -> list[Format]:
@@ -287,11 +289,10 @@ class Intake:
     def source(self, relation: str, partition: str | None, engine: Engine) -> Source:
         """Where an engine reads a relation of `raw`."""
         if relation == FILES:
-            return self._written(
-                relation, FILES_COLUMNS, (_file_row(f) for f in self.files_of(relation, partition)), engine
-            )
+            rows = (_file_row(file) for file in self.files_of(relation, partition))
+            return self._written(relation, partition or ALL, FILES_COLUMNS, rows, engine)
         if relation == REJECTED:
-            return self._written(relation, REJECTED_COLUMNS, (vars(one) for one in self.rejected()), engine)
+            return self._written(relation, ALL, REJECTED_COLUMNS, map(vars, self.rejected()), engine)
         files = self.files_of(relation, partition)
         formats = self.formats_of(relation)
         if isinstance(formats[0], CsvFormat):
@@ -325,18 +326,14 @@ class Intake:
         if part is None:
             rejects: list[Rejected] = []
             rows = self._table_rows(relation, files, rejects)
-            lines = self._cache / f".{relation}.{where}.{os.getpid()}.jsonl"
             notes: dict[str, object] = {}
 
             def make(path: Path) -> int:
-                _write_lines(rows, lines)
+                count = self._write(rows, columns, path, engine)
                 notes["rejected"] = [vars(one) for one in rejects]
-                return _write_rows(engine, columns, lines, path)
+                return count
 
-            try:
-                part = self._store.write(relation, where, mark, make, notes)
-            finally:
-                lines.unlink(missing_ok=True)
+            part = self._store.write(relation, where, mark, make, notes)
         noted = part.notes.get("rejected", [])
         assert isinstance(noted, list)
         self._table_rejects[relation, where] = [Rejected(**one) for one in noted]
@@ -365,20 +362,42 @@ class Intake:
         return {value for file in files if (value := partition_of(file, column))}
 
     def _written(
-        self, relation: str, columns: Sequence[Column], rows: Iterable[Mapping[str, object]], engine: Engine
+        self,
+        relation: str,
+        partition: str,
+        columns: Sequence[Column],
+        rows: Iterable[Mapping[str, object]],
+        engine: Engine,
     ) -> Parts:
-        """The runner's own listing as a Parquet file of the cache."""
+        """The runner's own listing as a part."""
         items = [dict(row) for row in rows]
-        path = self._cache / "raw" / f"{relation}-{fingerprint.of([items])}.parquet"
-        if not path.is_file():
-            path.parent.mkdir(exist_ok=True)
-            mark = f"{os.getpid()}.{id(items)}"
-            lines, aside = path.with_suffix(f".{mark}.jsonl"), path.with_suffix(f".{mark}.tmp")
-            _write_lines(items, lines)
-            _write_rows(engine, columns, lines, aside)
-            lines.unlink()
-            aside.replace(path)
-        return Parts(tuple(columns), (path,))
+        mark = fingerprint.of([items, [(column.name, column.type) for column in columns]])
+        part = self._store.find(relation, partition, mark)
+        if part is None:
+            part = self._store.write(relation, partition, mark, lambda path: self._write(items, columns, path, engine))
+        return Parts(tuple(columns), (part.path,))
+
+    def _write(
+        self, rows: Iterable[Mapping[str, object]], columns: Sequence[Column], path: Path, engine: Engine
+    ) -> int:
+        """Write rows as Parquet."""
+        import msgspec
+
+        encode = msgspec.json.Encoder(enc_hook=str).encode
+        lines = aside(self._cache / "rows")
+        try:
+            with lines.open("wb") as stream:
+                for row in rows:
+                    stream.write(encode(row))
+                    stream.write(b"\n")
+            return engine.write_rows({column.name: column.type for column in columns}, lines, path)
+        except EngineError as error:
+            raise WarehouseError(
+                f"{path} cannot be written: {error.message}",
+                hint="--memory gives the engine more, if that is what it lacks",
+            ) from error
+        finally:
+            lines.unlink(missing_ok=True)
 
 
 HOUR = "hour_utc"
@@ -442,33 +461,6 @@ def _file_row(file: RawFile) -> dict[str, object]:
         "reason": file.reason,
         "read_path": str(file.read_path),
     }
-
-
-def _write_lines(rows: Iterable[Mapping[str, object]], path: Path) -> None:
-    import msgspec
-
-    encode = msgspec.json.Encoder(enc_hook=str).encode
-    with path.open("wb") as stream:
-        for row in rows:
-            stream.write(encode(row))
-            stream.write(b"\n")
-
-
-def _write_rows(engine: Engine, columns: Sequence[Column], lines: Path, path: Path) -> int:
-    try:
-        return engine.write_rows({column.name: column.type for column in columns}, lines, path)
-    except EngineError as error:
-        raise WarehouseError(
-            f"{path} cannot be written: {error.message}",
-            hint="--memory gives the engine more, if that is what it lacks",
-        ) from error
-
-
-def _write_aside(path: Path, value: object) -> None:
-    """Write a JSON file of the cache, whole or not at all."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    aside.write_text(json.dumps(value), encoding="utf-8")
-    aside.replace(path)
 
 
 def nothing_to_read(inventory: Inventory) -> DataError:

@@ -22,6 +22,8 @@ class Manifest:
     stale: tuple[str, ...]
     data: tuple[str, ...]
     published_utc: str
+    number: int = 0
+    """Greater than that of any build that was kept when it was made: which is the newest does not follow a clock."""
 
     def write(self, path: Path) -> None:
         """Write the JSON file."""
@@ -67,6 +69,7 @@ def read_manifest(path: Path) -> Manifest:
             stale=tuple(said["stale"]),
             data=tuple(said["data"]),
             published_utc=said["published_utc"],
+            number=said.get("number", 0),
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise WarehouseError(
@@ -83,3 +86,22 @@ def last_manifest(target: Path) -> Manifest | None:
         return None
     path = target / "builds" / name / "manifest.json"
     return read_manifest(path) if path.is_file() else None
+
+
+def kept_manifests(target: Path) -> list[Manifest]:
+    """The manifests of all kept builds that can be read, the newest first."""
+    found = []
+    for folder in build_folders(target):
+        try:
+            found.append(read_manifest(folder / "manifest.json"))
+        except WarehouseError:
+            continue  # damaged: no build to go back to
+    return sorted(found, key=lambda one: one.number, reverse=True)
+
+
+def build_folders(target: Path) -> list[Path]:
+    """The folders of finished builds."""
+    try:
+        return sorted(path for path in (target / "builds").iterdir() if path.is_dir() and path.name[0] != ".")
+    except OSError:
+        return []

@@ -17,10 +17,12 @@ from pathlib import Path
 
 import duckdb
 
+from warehouse.aside import aside, remove, sync, write_text
 from warehouse.engines.base import CsvFiles, Engine, Parts, Select, Source
 from warehouse.engines.duckdb import declared, identifier, insert_json, literal, qualified, sentence, source_sql
-from warehouse.errors import ModelError, Place
-from warehouse.manifest import Manifest
+from warehouse.errors import ModelError, Place, WarehouseError
+from warehouse.listing import Listing, write_listing
+from warehouse.manifest import Manifest, build_folders, kept_manifests
 from warehouse.model import Column
 from warehouse.semantics import NOTHING_SAID, Semantics
 from warehouse.store import CheckResult
@@ -103,8 +105,11 @@ def write_catalogue(path: Path, entries: Sequence[Entry], build: Mapping[str, ob
             except duckdb.Error as error:
                 place = Place(entry.file) if entry.file else None
                 raise ModelError(f"{entry.name} cannot be published: {sentence(error)}", place=place) from error
-        _write_meta(connection, entries, build)
-        connection.execute("COMMIT; CHECKPOINT published; USE memory; DETACH published")
+        try:
+            _write_meta(connection, entries, build)
+            connection.execute("COMMIT; CHECKPOINT published; USE memory; DETACH published")
+        except duckdb.Error as error:  # such as a disk that is full
+            raise WarehouseError(f"the catalogue cannot be written: {sentence(error)}") from error
 
 
 def _create(connection: duckdb.DuckDBPyConnection, entry: Entry, held: Mapping[Path, str]) -> None:
@@ -174,16 +179,18 @@ def _write_meta(connection: duckdb.DuckDBPyConnection, entries: Sequence[Entry],
         insert_json(connection, f"meta.{table}", types, lines)
 
 
-def publish(target: Path, entries: Sequence[Entry], manifest: Manifest, version: str, engine: Engine) -> None:
-    """Write manifest and catalogue of a build, then make it the one that readers open.
+def publish(
+    target: Path, entries: Sequence[Entry], manifest: Manifest, files: Listing, version: str, engine: Engine
+) -> None:
+    """Write manifest, catalogue and listing of a build, then make it the one that readers open.
 
-    Everything is on disk before the rename; after it the old file's `.wal`, if a reader left one, is removed.
+    Everything is on disk before the rename. The old file's `.wal`, if a reader left one, is removed before.
     """
     folder = target / "builds" / manifest.build
-    aside = target / "builds" / f".{manifest.build}.{os.getpid()}"
-    shutil.rmtree(aside, ignore_errors=True)
-    aside.mkdir(parents=True)
-    catalogue = aside / "catalogue.duckdb"
+    written = aside(folder)
+    remove(written)
+    written.mkdir(parents=True)
+    catalogue = written / "catalogue.duckdb"
     write_catalogue(
         catalogue,
         entries,
@@ -196,41 +203,44 @@ def publish(target: Path, entries: Sequence[Entry], manifest: Manifest, version:
         },
         engine,
     )
-    manifest.write(aside / "manifest.json")
+    manifest.write(written / "manifest.json")
+    write_listing(written, files)
     catalogue.chmod(0o444)
-    for path in (catalogue, aside / "manifest.json"):
-        _sync(path)
-    shutil.rmtree(folder, ignore_errors=True)
-    aside.replace(folder)
+    for path in written.iterdir():
+        sync(path)
+    for path in _folders(target, manifest):
+        sync(path)
+    remove(folder)
+    written.replace(folder)
+    sync(folder.parent)
     make_current(target, manifest.build)
+
+
+def _folders(target: Path, manifest: Manifest) -> set[Path]:
+    """The folders that the names of a build's parts stand in."""
+    below = {(target / str(part["path"])).parent for part in manifest.parts}
+    return {folder for path in below for folder in (path, path.parent, path.parent.parent)}
 
 
 def make_current(target: Path, build: str) -> None:
     """Make a build whose folder is complete the one that readers open: one rename."""
-    link = target / f".{FILE}.{os.getpid()}"
+    link = aside(target / FILE)
     link.unlink(missing_ok=True)
     _link_or_copy(target / "builds" / build / "catalogue.duckdb", link)
     (target / f"{FILE}.wal").unlink(missing_ok=True)
     link.replace(target / FILE)
     link.unlink(missing_ok=True)  # two names of one file: then the rename did nothing
-    pointer = target / "builds" / f".current.{os.getpid()}"
-    pointer.write_text(build + "\n", encoding="utf-8")
-    pointer.replace(target / "builds" / "current")
-    _sync(target)
+    sync(target)
+    write_text(target / "builds" / "current", build + "\n")
 
 
 def keep_last(target: Path, keep: int) -> None:
     """Remove all but the newest `keep` builds, and never the published one."""
-    builds = target / "builds"
-    current = (builds / "current").read_text(encoding="utf-8").strip()
-    folders = sorted(
-        (folder for folder in builds.iterdir() if folder.is_dir() and not folder.name.startswith(".")),
-        key=lambda folder: folder.stat().st_mtime_ns,
-        reverse=True,
-    )
-    for folder in folders[keep:]:
-        if folder.name != current:
-            shutil.rmtree(folder, ignore_errors=True)
+    current = (target / "builds" / "current").read_text(encoding="utf-8").strip()
+    kept = {current, *(manifest.build for manifest in kept_manifests(target)[:keep])}
+    for folder in build_folders(target):
+        if folder.name not in kept:
+            remove(folder)
 
 
 def now_utc() -> str:
@@ -243,14 +253,6 @@ def _link_or_copy(source: Path, target: Path) -> None:
         os.link(source, target)
     except OSError:  # a file system without hard links
         shutil.copy2(source, target)
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 __all__ = ["FILE", "Entry", "Select", "keep_last", "make_current", "now_utc", "publish", "write_catalogue"]

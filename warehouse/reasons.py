@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from warehouse.engines.base import Engine, EngineError
 from warehouse.engines.pieces import changed_pieces
 from warehouse.engines.volatile import looks_volatile
 from warehouse.graph import Graph, Node
-from warehouse.intake import FILES, Intake, partition_of
+from warehouse.intake import FILES
+from warehouse.listing import Listing, changes
 from warehouse.plan import Key
-from warehouse.store import ALL
 
 MAKE, MAYBE, CHECK, KEEP, DROP = "make", "maybe", "check", "keep", "drop"
 NEW, READS = "new", "reads "
-LISTING = "files.json"
-
-Listing = Mapping[str, Mapping[str, Mapping[str, str]]]
-"""Relation of `raw` -> partition -> release path -> hash of the content."""
+_WORDS = {"added": "new", "removed": "gone", "changed": "changed"}
+"""What people say of files."""
 
 
 @dataclass(frozen=True)
@@ -34,34 +30,6 @@ class Step:
     action: str
     """`make`; `maybe`, where that depends on rows that are not made yet; `check`; `keep`; `drop`."""
     reasons: tuple[str, ...] = ()
-
-
-def listing(intake: Intake) -> Listing:
-    """The raw files of a build by what they feed."""
-    found: dict[str, dict[str, dict[str, str]]] = {}
-    for file in intake.inventory.files:
-        relations = intake.formats[file.format or ""].relations if file.is_read else ()
-        for name in (FILES, *(f"raw.{relation.name}" for relation in relations)):
-            files = found.setdefault(name, {}).setdefault(partition_of(file) or ALL, {})
-            files[file.release_path] = file.digest or file.status
-    return found
-
-
-def write_listing(target: Path, build: str, intake: Intake) -> None:
-    """Keep the raw files of a build with it, for later ones to compare."""
-    path = target / "builds" / build / LISTING
-    aside = path.with_name(f".{LISTING}.{os.getpid()}")
-    aside.write_text(json.dumps(listing(intake), separators=(",", ":")), encoding="utf-8")
-    aside.replace(path)
-
-
-def read_listing(target: Path, build: str) -> Listing:
-    """The raw files of an earlier build; none where that is not known."""
-    try:
-        found: Listing = json.loads((target / "builds" / build / LISTING).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return found
 
 
 class Reasons:
@@ -107,7 +75,8 @@ class Reasons:
     def _new(self, key: Key) -> list[str]:
         """A part without a predecessor: what new files it is of, as far as it reads files."""
         reads = self._graph.nodes[key.model].reads
-        files = {read: text for read in reads if read in self._now and (text := self._files(read, key.partition))}
+        raw = [read for read in reads if read.startswith("raw.")]
+        files = {read: text for read in raw if (text := self._files(read, key.partition))}
         if len(files) > 1:
             files.pop(FILES, None)
         return list(files.values()) or [NEW]
@@ -131,30 +100,20 @@ class Reasons:
         """An input that is other than it was."""
         if read in self._graph.nodes and self._graph.nodes[read].model.materialize == "table":
             return f"{read} has other rows"
-        if read in self._now:
+        if read.startswith("raw."):
             return self._files(read, partition) or f"{read} is read in another way"
         return f"{read} changed"
 
     def _files(self, read: str, partition: str) -> str:
         """`3 files new, 1 changed`."""
-        old, new = (_of(listing.get(read, {}), partition) for listing in (self._before, self._now))
-        counts = {
-            "new": len(new.keys() - old.keys()),
-            "gone": len(old.keys() - new.keys()),
-            "changed": sum(old[path] != new[path] for path in old.keys() & new.keys()),
-        }
-        words = [f"{count:,} {word}" for word, count in counts.items() if count]
+        found = (one for one in changes(self._before, self._now, read) if one.is_in(partition))
+        counts = Counter(one.change for one in found)
+        words = [f"{counts[change]:,} {word}" for change, word in _WORDS.items() if counts[change]]
         if not words:
             return ""
         count, _, word = words[0].partition(" ")
         words[0] = f"{count} {'file' if count == '1' else 'files'} {word}"
         return ", ".join(words)
-
-
-def _of(partitions: Mapping[str, Mapping[str, str]], partition: str) -> Mapping[str, str]:
-    if partition != ALL:
-        return partitions.get(partition, {})
-    return {path: digest for files in partitions.values() for path, digest in files.items()}
 
 
 def _contract(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

@@ -29,6 +29,9 @@ from warehouse.plan import Key, Plan
 from warehouse.project import Project
 from warehouse.store import ALL, CheckResult, Part, Store, results_to_notes
 
+_PATIENCE = 0.1
+"""Seconds between two reminders to parts that nobody waits for any more."""
+
 
 class Reporter(Protocol):
     """What a build tells while it runs."""
@@ -168,6 +171,8 @@ class Run:
             except BaseException:
                 for future in running:
                     future.cancel()
+                while wait(running, timeout=_PATIENCE).not_done:
+                    self._engine.interrupt()
                 raise
 
     def _make(self, key: Key) -> Part:

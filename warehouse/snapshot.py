@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     Stamp = list[int]
 
 FORMAT = 1
-FILE = "cache/snapshot.json"
+NAME = "snapshot.json"
+FILE = f"cache/{NAME}"
 RACY_NS = 2 * 10**9
 """A time this close to the look says nothing: the coarsest file system counts in steps of two seconds."""
 
@@ -196,7 +197,9 @@ def take(
     said
         What to say of it while nothing changes.
     """
-    _write(
+    write(
+        asked["target"],
+        NAME,
         {
             "format": FORMAT,
             "asked": asked,
@@ -215,7 +218,7 @@ def take(
             "signs": {str(path): os.path.exists(str(path)) for path in signs},
             "left": {str(path): _brief(str(path)) for path in left},
             "said": said,
-        }
+        },
     )
 
 
@@ -271,7 +274,7 @@ def _difference(taken: Said, asked: Said) -> str:
         said["files"], said["looked_ns"] = now.files, now.looked_ns
         moved = moved or bool(asked_for)
     if moved:  # equal all the same: the next time stamps alone will tell
-        _write(taken)
+        write(taken["asked"]["target"], NAME, taken)
     return ""
 
 
@@ -307,12 +310,14 @@ def _brief(path: str) -> Stamp:
     return stamp(os.stat(path))[:2]
 
 
-def _write(taken: Said) -> None:
-    path = f"{taken['asked']['target']}/{FILE}"
-    aside = f"{path}.{os.getpid()}"
+def write(target: str, name: str, value: object) -> None:
+    """Write a JSON file of a target's cache, whole or not at all; where that fails, none is there."""
+    aside = f"{target}/cache/.{name}.{os.getpid()}"
     try:
         with open(aside, "w", encoding="utf-8") as stream:
-            json.dump(taken, stream, separators=(",", ":"))
-        os.replace(aside, path)
-    except OSError:  # it only saves time
-        drop(taken["asked"]["target"])
+            json.dump(value, stream, separators=(",", ":"))
+        os.replace(aside, f"{target}/cache/{name}")
+    except OSError:  # such a file only saves time
+        for path in (aside, f"{target}/cache/{name}"):
+            with contextlib.suppress(OSError):
+                os.unlink(path)

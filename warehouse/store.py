@@ -2,19 +2,19 @@
 
 `parts/<model>/<partition or all>/<fingerprint>.parquet`, with `<fingerprint>.json` beside it: digest of the
 bytes, rows, and the results of checks. Both are written aside and renamed, the Parquet file last: a part
-that is there is whole.
+that is there is whole, and on disk.
 """
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from warehouse import fingerprint
+from warehouse.aside import aside, sync, write_text
 
 ALL = "all"
 
@@ -56,7 +56,7 @@ class Store:
     target
         The target's folder.
     paranoid
-        Whether a part is hashed before it is believed to be whole.
+        Whether a part is hashed before it is believed to be whole, even if size and time are as they were.
     """
 
     def __init__(self, target: Path, *, paranoid: bool = False) -> None:
@@ -73,11 +73,16 @@ class Store:
         path = self.path(relation, partition, mark)
         try:
             said = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-            if path.stat().st_size != said["bytes"]:
+            about = path.stat()
+            if about.st_size != said["bytes"]:
                 return None
-            if self._paranoid and fingerprint.of_file(path) != said["digest"]:
+            moved = about.st_mtime_ns != said["mtime_ns"]
+            if (moved or self._paranoid) and fingerprint.of_file(path) != said["digest"]:
                 return None
-            return Part(relation, partition, mark, said["digest"], said["rows"], said["bytes"], path, said["notes"])
+            part = Part(relation, partition, mark, said["digest"], said["rows"], said["bytes"], path, said["notes"])
+            if moved:
+                self._write_notes(part)
+            return part
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
@@ -105,23 +110,17 @@ class Store:
         """Have `make` write the Parquet file aside, then put it in its place."""
         path = self.path(relation, partition, mark)
         path.parent.mkdir(parents=True, exist_ok=True)
-        aside = path.with_name(f".{mark}.{os.getpid()}.parquet")
+        written = aside(path)
         try:
-            rows = make(aside)
-            part = Part(
-                relation,
-                partition,
-                mark,
-                fingerprint.of_file(aside),
-                rows,
-                aside.stat().st_size,
-                path,
-                notes if notes is not None else {},
-            )
-            self._write_notes(part)
-            aside.replace(path)
+            rows = make(written)
+            sync(written)
+            said = notes if notes is not None else {}
+            size, digest = written.stat().st_size, fingerprint.of_file(written)
+            part = Part(relation, partition, mark, digest, rows, size, path, said)
+            self._write_notes(part, written)
+            written.replace(path)
         finally:
-            aside.unlink(missing_ok=True)
+            written.unlink(missing_ok=True)
         return part
 
     def annotate(self, part: Part, **notes: object) -> None:
@@ -129,12 +128,16 @@ class Store:
         part.notes.update(notes)
         self._write_notes(part)
 
-    def _write_notes(self, part: Part) -> None:
-        path = part.path.with_suffix(".json")
-        aside = path.with_name(f".{path.name}.{os.getpid()}")
-        said = {"digest": part.digest, "rows": part.rows, "bytes": part.bytes, "notes": part.notes}
-        aside.write_text(json.dumps(said, sort_keys=True, ensure_ascii=False), encoding="utf-8")
-        aside.replace(path)
+    def _write_notes(self, part: Part, file: Path | None = None) -> None:
+        """What is known of a part, which is still to be renamed where `file` is given."""
+        said = {
+            "digest": part.digest,
+            "rows": part.rows,
+            "bytes": part.bytes,
+            "mtime_ns": (file or part.path).stat().st_mtime_ns,
+            "notes": part.notes,
+        }
+        write_text(part.path.with_suffix(".json"), json.dumps(said, sort_keys=True, ensure_ascii=False))
 
 
 def results_to_notes(results: list[CheckResult]) -> list[dict[str, object]]:

@@ -7,16 +7,16 @@ from the same data folders, and compared digest by digest: equal digests are equ
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from warehouse import fingerprint
+from warehouse.aside import aside, remove
 from warehouse.building import build
-from warehouse.diff import Comparison, diff
+from warehouse.diff.compare import Comparison, diff
+from warehouse.diff.sides import PartFile, part_files, side_of
 from warehouse.errors import SettingsError, WarehouseError
 from warehouse.history import catalogue_of, try_catalogue
 from warehouse.lock import hold
@@ -24,7 +24,6 @@ from warehouse.manifest import Manifest, last_manifest
 from warehouse.publish import FILE
 from warehouse.report import Silent
 from warehouse.settings import Settings
-from warehouse.sides import PartFile, part_files, side_of
 from warehouse.store import ALL
 
 AGAIN = "warehouse build --paranoid makes it anew from the raw files; warehouse rollback goes back to an earlier build"
@@ -119,24 +118,24 @@ def verify(
         if gone:
             raise SettingsError(f"the data folder {gone[0]} is not there", hint="say with --data where it is now")
         say(f"from {', '.join(map(str, folders))}")
-        aside = Path(tempfile.mkdtemp(prefix=".verify-", dir=target / "cache"))
+        again = aside(target / "cache" / "verify")
         try:
+            remove(again)
             started = time.perf_counter()
-            again = settings._replace(data=folders, target=aside)
-            build(again, Silent(), kernels=kernels)
-            return _compare(target, manifest, aside, Verdict(manifest, size, seconds=time.perf_counter() - started))
+            build(settings._replace(data=folders, target=again), Silent(), kernels=kernels)
+            return _compare(target, manifest, again, Verdict(manifest, size, seconds=time.perf_counter() - started))
         finally:
-            shutil.rmtree(aside, ignore_errors=True)
+            remove(again)
 
 
-def _compare(target: Path, manifest: Manifest, aside: Path, verdict: Verdict) -> Verdict:
-    again = last_manifest(aside)
+def _compare(target: Path, manifest: Manifest, made: Path, verdict: Verdict) -> Verdict:
+    again = last_manifest(made)
     assert again is not None
-    others = tuple(sorted(_others(part_files(target, manifest), part_files(aside, again), set(manifest.stale))))
+    others = tuple(sorted(_others(part_files(target, manifest), part_files(made, again), set(manifest.stale))))
     verdict = replace(verdict, rebuilt=again.build, others=others)
     if verdict.is_good:
         return verdict
-    new = replace(side_of(aside, again), label=f"built again: {again.build[:8]}")
+    new = replace(side_of(made, again), label=f"built again: {again.build[:8]}")
     return replace(verdict, comparison=diff(side_of(target, manifest), new, where_from=True))
 
 

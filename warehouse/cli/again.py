@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-FILE = "cache/words.json"
+NAME = "words.json"
 TARGET = "build/warehouse"
 """Where a target is that nobody names."""
 
@@ -27,7 +27,7 @@ def repeated(arguments: Sequence[str]) -> bool:
     """Whether these are the words of the last build and nothing has changed since; then that has been said."""
     started = time.perf_counter()
     try:
-        with open(f"{_target(arguments)}/{FILE}", encoding="utf-8") as stream:
+        with open(f"{_target(arguments)}/cache/{NAME}", encoding="utf-8") as stream:
             last = json.load(stream)
         if last["words"] != words(arguments):
             return False
@@ -42,11 +42,7 @@ def repeated(arguments: Sequence[str]) -> bool:
 
 def remember(asked: Mapping[str, Any], arguments: Sequence[str], **manner: bool) -> None:
     """Keep what words came to: what was asked for, and in which manner it is answered."""
-    path = f"{asked['target']}/{FILE}"
-    aside = f"{path}.{os.getpid()}"
-    with open(aside, "w", encoding="utf-8") as stream:
-        json.dump({"words": words(arguments), "asked": asked, "manner": manner}, stream)
-    os.replace(aside, path)
+    snapshot.write(asked["target"], NAME, {"words": words(arguments), "asked": asked, "manner": manner})
 
 
 def words(arguments: Sequence[str]) -> dict[str, object]:

@@ -90,8 +90,8 @@ def run_build(given: argparse.Namespace) -> int:
 
 def run_plan(given: argparse.Namespace) -> int:
     """Say what a build would do."""
-    from warehouse.planning import foresee
-    from warehouse.planning_text import as_text
+    from warehouse.forecast import foresee
+    from warehouse.forecast_text import as_text
 
     settled = settings(given)
     forecast = foresee(

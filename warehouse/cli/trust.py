@@ -77,9 +77,9 @@ def _add_wait(one: argparse.ArgumentParser) -> None:
 
 def run_diff(given: argparse.Namespace) -> int:
     """Compare; 1 where anything differs."""
-    from warehouse.diff import diff
-    from warehouse.diff_report import as_json, as_text
-    from warehouse.sides import find
+    from warehouse.diff.compare import diff
+    from warehouse.diff.report import as_json, as_text
+    from warehouse.diff.sides import find
 
     settled = settings(given)
     old, new = find(given.old, settled.target), find(given.new or str(settled.target), settled.target)
@@ -117,7 +117,7 @@ def run_verify(given: argparse.Namespace) -> int:
 
 
 def _verdict(found: Verdict) -> list[str]:
-    from warehouse.diff_report import paragraphs, wrapped
+    from warehouse.diff.report import paragraphs, wrapped
     from warehouse.report import plural, size
 
     build, parts = found.manifest.build, found.manifest.parts
@@ -147,7 +147,7 @@ def _more(count: int) -> list[str]:
 
 
 def _verdict_json(found: Verdict) -> dict[str, object]:
-    from warehouse.diff_report import as_json
+    from warehouse.diff.report import as_json
 
     return {
         "good": found.is_good,

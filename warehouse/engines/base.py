@@ -174,6 +174,10 @@ class Engine(Protocol):
         """A connection of DuckDB that can read the parts, to write a catalogue with; whoever asks closes it."""
         ...
 
+    def interrupt(self) -> None:
+        """End the statements that run in any thread; each fails with EngineError."""
+        ...
+
     def close(self) -> None:
         """Let go of memory and files."""
         ...

@@ -202,6 +202,7 @@ class DuckDBEngine:
         self._on_one_thread: duckdb.DuckDBPyConnection | None = None
         self._open = threading.Lock()
         self._idle: dict[tuple[bool, bool], list[DuckDBScratch]] = {}
+        self._lent: set[DuckDBScratch] = set()
         self.held: dict[Path, str] = {}
 
     def parse(self, sql: str) -> Parsed:
@@ -230,11 +231,13 @@ class DuckDBEngine:
         with self._open:  # DuckDB refuses two catalogue changes at once
             idle = self._idle.setdefault((one_thread, few), [])
             scratch = idle.pop() if idle else self._new_scratch(one_thread, few)
+        self._lent.add(scratch)
         try:
             for relation, source in _views_last(sources):
                 scratch.add(relation, source)
             yield scratch
         finally:
+            self._lent.discard(scratch)
             idle.append(scratch)
 
     def _new_scratch(self, one_thread: bool, few: bool) -> DuckDBScratch:
@@ -262,6 +265,11 @@ class DuckDBEngine:
     def connection(self) -> duckdb.DuckDBPyConnection:
         """One more connection to the instance."""
         return self._instance.cursor()
+
+    def interrupt(self) -> None:
+        """End what runs in scratches that are lent."""
+        for scratch in list(self._lent):
+            scratch.interrupt()
 
     def close(self) -> None:
         """Close the instances."""
@@ -297,6 +305,10 @@ class DuckDBScratch:
         except duckdb.Error as error:
             raise _engine_error(error, "", 0) from error
         self._bound[relation] = source
+
+    def interrupt(self) -> None:
+        """End what runs, from another thread."""
+        self._cursor.interrupt()
 
     def describe(self, sql: str) -> list[tuple[str, str]]:
         """Bind the SELECT and name its columns, without running it."""

@@ -10,10 +10,8 @@ import bz2
 import gzip
 import json
 import lzma
-import shutil
 import stat
 import tarfile
-import uuid
 import zipfile
 from contextlib import contextmanager
 from functools import partial
@@ -23,6 +21,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple, cast
 import xxhash
 import zstandard
 
+from warehouse.aside import aside, remove, write_text
 from warehouse.errors import DataError
 
 if TYPE_CHECKING:
@@ -113,12 +112,12 @@ def unpack_members(archive: Path, into: Path, *, max_bytes: int, max_members: in
         with archive.open("rb") as stream:
             folder = into / _digest(stream)
             done, noted = folder / "members", folder / "refused.json"
-            if not done.is_dir():
+            if not (done.is_dir() and noted.is_file()):
                 stream.seek(0)
                 refused: list[tuple[str, str]] = []
                 _unpack(stream, suffix, done, _Guard(archive, max_bytes, max_members), refused)
-                noted.write_text(json.dumps(refused), encoding="utf-8")
-            found = json.loads(noted.read_text(encoding="utf-8")) if noted.is_file() else []
+                write_text(noted, json.dumps(refused))
+            found = json.loads(noted.read_text(encoding="utf-8"))
     except OSError as error:
         raise DataError(f"{archive}: cannot be unpacked: {error.strerror or error}") from error
     return Members(done, [(str(name), str(why)) for name, why in found])
@@ -127,13 +126,14 @@ def unpack_members(archive: Path, into: Path, *, max_bytes: int, max_members: in
 def _unpack(
     stream: IO[bytes], suffix: str, done: Path, guard: _Guard, refused: list[tuple[str, str]] | None = None
 ) -> None:
-    aside = done.parent.with_name(f".{done.parent.name}-{uuid.uuid4().hex}")
-    aside.mkdir(parents=True)
+    unpacked = aside(done.parent)
+    remove(unpacked)
+    unpacked.mkdir(parents=True)
     try:
         members = _zip_members(stream, guard) if suffix == ".zip" else _tar_members(stream, suffix, guard)
         for member in members:
             try:
-                target = aside / guard.admit(member)
+                target = unpacked / guard.admit(member)
             except _MemberError as error:
                 if refused is None:
                     raise
@@ -147,12 +147,12 @@ def _unpack(
                 out.writelines(_chunks(member, guard))
         done.parent.mkdir(exist_ok=True)
         try:
-            aside.rename(done)
+            unpacked.rename(done)
         except OSError:
             if not done.is_dir():  # else another run was faster
                 raise
     finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        remove(unpacked)
 
 
 class _MemberError(DataError):

@@ -108,10 +108,23 @@ def _attach(connection: duckdb.DuckDBPyConnection, path: Path, target: Path) -> 
     try:
         connection.execute(f"ATTACH {_literal(str(path))} AS {CATALOG} (READ_ONLY)")
     except duckdb.Error as error:
-        raise _unreadable(error, path, target) from error
+        kept = _kept(path, target)
+        if kept is None:
+            raise _unreadable(error, path, target) from error
+        connection.execute(f"ATTACH {_literal(str(kept))} AS {CATALOG} (READ_ONLY)")
     # without the database in memory, cursors start in the warehouse too, and nothing else can be written
     connection.execute(f"USE {CATALOG}")
     connection.execute("DETACH memory")
+
+
+def _kept(path: Path, target: Path) -> Path | None:
+    """The published build's own copy of a file beside which somebody left a log of other changes."""
+    try:
+        build = (target / "builds" / "current").read_text(encoding="utf-8").strip()
+    except OSError:
+        return None
+    kept = target / "builds" / build / "catalogue.duckdb"
+    return kept if path.with_name(f"{path.name}.wal").exists() and kept.is_file() else None
 
 
 def _unreadable(error: Exception, path: Path, target: Path) -> QueryError:

@@ -23,13 +23,12 @@ SHOWN_ROWS = 3
 
 def with_results(relation: Relation, connection: duckdb.DuckDBPyConnection, target: Path) -> Relation:
     """A table with the failing rows of its checks, and with what these found before."""
-    from warehouse.history import is_target, kept_manifests
-    from warehouse.manifest import last_manifest
+    from warehouse.manifest import kept_manifests, last_manifest
 
     failing = _failing_rows(connection, relation.table.name)
     before: list[dict[str, str]] = []
     current = last_manifest(target)
-    for manifest in kept_manifests(target) if is_target(target) and current else ():
+    for manifest in kept_manifests(target) if current else ():
         if len(before) < BUILDS_BEFORE and current and manifest.build != current.build:
             before.append(_results(target, manifest.build, relation.table.name))
     checks = tuple(

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from warehouse.reasons import Listing, read_listing
-from warehouse.sides import Side, Table
-from warehouse.store import ALL
+from warehouse.diff.sides import Side, Table
+from warehouse.intake import column_of
+from warehouse.listing import FileChange, Listing, changes, read_listing
 
 if TYPE_CHECKING:
     import duckdb
@@ -50,8 +50,6 @@ class Moves:
         return self._known[name]
 
     def _look(self, name: str) -> frozenset[str] | None:
-        if name.startswith("raw."):
-            return self._files(name)
         old, new = self.before.get(name), self.after.get(name)
         if old is None or new is None or old.kind != new.kind:
             return self._parts(old, new) if old and new and old.has_parts and new.has_parts else None
@@ -63,19 +61,20 @@ class Moves:
             return frozenset() if self._same_rows(old, new) else None
         return frozenset() if old.content == new.content else None
 
-    @cached_property
-    def listings(self) -> tuple[Listing, Listing]:
-        """The raw files of both builds, none where that is not known."""
-        old, new = (
-            read_listing(side.target, side.build) if side.target and side.build else {} for side in (self.old, self.new)
-        )
-        return old, new
-
-    def _files(self, relation: str) -> frozenset[str] | None:
-        if relation in LISTINGS or not all(relation in listing for listing in self.listings):
+    def files(self, relation: str) -> list[FileChange] | None:
+        """The raw files of a relation that differ; None where that is not known, or not what its rows follow from."""
+        if relation in LISTINGS or self.listings is None:
             return None
-        before, after = (listing[relation] for listing in self.listings)
-        return frozenset(name for name in {*before, *after} if before.get(name) != after.get(name))
+        return list(changes(*self.listings, relation))
+
+    @cached_property
+    def listings(self) -> tuple[Listing, Listing] | None:
+        """The raw files of both builds."""
+        old, new = (
+            read_listing(side.target, side.build) if side.target and side.build else None
+            for side in (self.old, self.new)
+        )
+        return None if old is None or new is None else (old, new)
 
     def _parts(self, old: Table, new: Table) -> frozenset[str]:
         digests = [{name: part.digest for name, part in table.parts.items()} for table in (old, new)]
@@ -85,11 +84,22 @@ class Moves:
         """What of a view can differ since what it reads does."""
         found: set[str] = set()
         for read in view.reads:
-            moved = self.of(read)
-            if moved is None or (moved and not (view.is_split and ALL not in moved)):
+            moved = self._seen(read, view.partition)
+            if moved is None or (moved and not view.is_split):
                 return None
             found |= moved
         return frozenset(found)
+
+    def _seen(self, read: str, column: str | None) -> frozenset[str] | None:
+        """The partitions by `column` in which what a view reads can differ; None where any row may."""
+        if not read.startswith("raw."):
+            moved, table = self.of(read), self.after.get(read)
+            return moved if not moved or (table and table.partition == column) else None
+        files = self.files(read)
+        if files is None:
+            return None
+        mine = [{one for one in file.partitions if column_of(one) == column} for file in files]
+        return frozenset().union(*mine) if all(mine) else None
 
     def _same_rows(self, old: Table, new: Table) -> bool:
         if [(one.name, one.type) for one in old.columns] != [(one.name, one.type) for one in new.columns]:

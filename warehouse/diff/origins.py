@@ -9,23 +9,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
-from warehouse.moves import LISTINGS, Moves
-from warehouse.sides import PartFile, Table
-from warehouse.store import ALL
+from warehouse.diff.moves import LISTINGS, Moves
+from warehouse.diff.sides import PartFile, Table
+from warehouse.intake import FILES
+from warehouse.listing import changes
 
-FILES, REFERENCE, NEW, GONE = "files", "reference", "new", "gone"
+RAW, REFERENCE, NEW, GONE = "files", "reference", "new", "gone"
 SQL, CONTRACT, ENGINE, KERNEL, VOLATILE = "sql", "contract", "engine", "kernel", "volatile"
 UNSTABLE, UNRECORDED = "unstable", "unrecorded"
-
-
-class FileChange(NamedTuple):
-    """A raw file that is new, gone or holds something else."""
-
-    change: str
-    """`added`, `removed` or `changed`."""
-    release_path: str
 
 
 @dataclass(frozen=True)
@@ -38,7 +30,8 @@ class Origin:
     """The relation that it happened to."""
     through: tuple[str, ...] = ()
     """The models between, the lowest first."""
-    files: tuple[FileChange, ...] = ()
+    files: tuple[tuple[str, str], ...] = ()
+    """`added`, `removed` or `changed`, and the release path of a raw file."""
 
 
 class Trace:
@@ -88,7 +81,7 @@ class Trace:
         """Whether a change of what a table reads is one of the partitions that changed above it."""
         below, above = self._moves.of(read), self._moves.of(table.name)
         lower = self._moves.after.get(read)
-        if below is None or above is None or not (lower and lower.partition and table.partition):
+        if below is None or above is None or not (lower and lower.partition == table.partition):
             return below is None or bool(below)
         return bool(below & above)
 
@@ -118,23 +111,18 @@ class Trace:
         """The raw files behind a change of a model that reads these relations of `raw`."""
         if not reads:
             return []
-        before, after = self._moves.listings
-        if not before or not after:
+        if self._moves.listings is None:
             return [Origin(UNRECORDED, name)]
-        fed = [read for read in reads if read not in LISTINGS] or sorted({*before, *after})
-        changes = {change for relation in fed for change in self._changes(relation, self._moves.of(name))}
-        return [Origin(FILES, name, files=tuple(sorted(changes, key=lambda one: one.release_path)))] if changes else []
-
-    def _changes(self, relation: str, above: frozenset[str] | None) -> Iterator[FileChange]:
-        """The files of a relation that differ, of the partitions that matter."""
-        before, after = (listing.get(relation, {}) for listing in self._moves.listings)
-        for partition in {*before, *after}:
-            if above is not None and partition not in above and ALL not in {partition, *above}:
-                continue
-            old, new = before.get(partition, {}), after.get(partition, {})
-            yield from (FileChange("added", path) for path in new.keys() - old.keys())
-            yield from (FileChange("removed", path) for path in old.keys() - new.keys())
-            yield from (FileChange("changed", path) for path in old.keys() & new.keys() if old[path] != new[path])
+        above = self._moves.of(name)
+        fed = [read for read in reads if read not in LISTINGS] or [FILES]
+        found = {
+            (change.release_path, change.change)
+            for relation in fed
+            for change in changes(*self._moves.listings, relation)
+            if above is None or any(change.is_in(partition) for partition in above)
+        }
+        files = tuple((change, path) for path, change in sorted(found))
+        return [Origin(RAW, name, files=files)] if files else []
 
 
 def _contract(table: Table) -> object:

@@ -17,10 +17,11 @@ from warehouse import fingerprint, snapshot
 from warehouse.building import KEEP as BUILDS_KEPT
 from warehouse.building import Prepared, check_folders, prepared
 from warehouse.graph import Graph
+from warehouse.listing import listing, read_listing
 from warehouse.manifest import Manifest, build_id
 from warehouse.plan import Key
 from warehouse.project import Project
-from warehouse.reasons import CHECK, DROP, KEEP, MAKE, MAYBE, Reasons, Step, listing, read_listing, volatile_places
+from warehouse.reasons import CHECK, DROP, KEEP, MAKE, MAYBE, Reasons, Step, volatile_places
 from warehouse.report import Silent
 from warehouse.run import contracts
 from warehouse.settings import Settings
@@ -118,8 +119,8 @@ def _store(settings: Settings, *, paranoid: bool) -> Iterator[Store]:
 def _steps(ready: Prepared, store: Store) -> Iterator[Step]:
     run, intake, last = ready.run, ready.intake, ready.last
     run.read_tables()
-    before = read_listing(store.target, last.build) if last else {}
-    reasons = Reasons(ready.graph, ready.engine, before, listing(intake))
+    before = read_listing(store.target, last.build) if last else None
+    reasons = Reasons(ready.graph, ready.engine, before or {}, listing(intake))
     made = {Key(str(one["model"]), str(one["partition"] or ALL)): str(one["fingerprint"]) for one in _parts(last)}
     for key in run.plan.keys:
         old = store.notes(key.model, key.partition, made[key]).get("made_of") if key in made else None

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 
 import duckdb
 
+from warehouse.diff.moves import Moves
+from warehouse.diff.origins import Origin, Trace
+from warehouse.diff.rows import RowDiff, compare_rows, count_rows
+from warehouse.diff.sides import Side, Table, read_tables
 from warehouse.errors import WarehouseError
 from warehouse.model import Column
-from warehouse.moves import Moves
-from warehouse.rows import RowDiff, compare_rows, count_rows
-from warehouse.sides import Side, Table, read_tables
-from warehouse.where_from import Origin, Trace
 
 EXAMPLES = 3
 EQUAL, ADDED, REMOVED, CHANGED = "equal", "added", "removed", "changed"
@@ -89,7 +89,7 @@ def diff(
     Parameters
     ----------
     old, new
-        From `warehouse.sides.find`.
+        From `warehouse.diff.sides.find`.
     examples
         Rows to show of each kind of change and table.
     where_from

@@ -15,7 +15,7 @@ from warehouse.engines.duckdb import identifier
 if TYPE_CHECKING:
     import duckdb
 
-    from warehouse.sides import Table
+    from warehouse.diff.sides import Table
 
 _WHOLE = frozenset({"BIGINT", "INTEGER", "SMALLINT", "HUGEINT"})
 _BROKEN = frozenset({"DOUBLE", "FLOAT"})

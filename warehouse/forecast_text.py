@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from warehouse.planning import Forecast
+from warehouse.forecast import Forecast
 from warehouse.reasons import CHECK, DROP, KEEP, MAKE, MAYBE, NEW, READS, Step
 from warehouse.report import plural
 from warehouse.store import ALL

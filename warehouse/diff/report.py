@@ -7,29 +7,29 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 
-from warehouse import where_from
-from warehouse.diff import ADDED, CHANGED, EQUAL, REMOVED, Comparison, TableDiff
+from warehouse.diff import origins
+from warehouse.diff.compare import ADDED, CHANGED, EQUAL, REMOVED, Comparison, TableDiff
+from warehouse.diff.origins import Origin
+from warehouse.diff.rows import Example, RowDiff
+from warehouse.diff.sides import Side
 from warehouse.model import Column
 from warehouse.report import on_one_line, plural
-from warehouse.rows import Example, RowDiff
-from warehouse.sides import Side
-from warehouse.where_from import Origin
 
 WIDTH = 80
 _SIGNS = {ADDED: "+", REMOVED: "-", CHANGED: "~"}
 _SHOWN_CELLS = 4
 _SHOWN_FILES = 5
 _SAID = {
-    where_from.SQL: "the SQL of {name}",
-    where_from.CONTRACT: "the columns or grain of {name}",
-    where_from.ENGINE: "another engine made {name}",
-    where_from.KERNEL: "{name} by its kernel or by its SQL",
-    where_from.VOLATILE: "{name} is other rows at any time",
-    where_from.UNSTABLE: "{name}: the same inputs and SQL gave other rows",
-    where_from.REFERENCE: "the reviewed table {name}",
-    where_from.NEW: "{name} is new",
-    where_from.GONE: "{name} is gone",
-    where_from.UNRECORDED: "not recorded: {name} was built before builds noted what they are made of",
+    origins.SQL: "the SQL of {name}",
+    origins.CONTRACT: "the columns or grain of {name}",
+    origins.ENGINE: "another engine made {name}",
+    origins.KERNEL: "{name} by its kernel or by its SQL",
+    origins.VOLATILE: "{name} is other rows at any time",
+    origins.UNSTABLE: "{name}: the same inputs and SQL gave other rows",
+    origins.REFERENCE: "the reviewed table {name}",
+    origins.NEW: "{name} is new",
+    origins.GONE: "{name} is gone",
+    origins.UNRECORDED: "not recorded: {name} was built before builds noted what they are made of",
 }
 
 
@@ -144,12 +144,12 @@ def _example(example: Example) -> Iterator[str]:
 
 
 def _origin(origin: Origin, number: int) -> Iterator[str]:
-    if origin.kind == where_from.FILES:
+    if origin.kind == origins.RAW:
         yield f"[{number}] {plural(len(origin.files), 'raw file')} that {origin.name} reads"
     else:
         yield from wrapped(f"[{number}] {_SAID[origin.kind].format(name=origin.name)}")
-    for file in origin.files[:_SHOWN_FILES]:
-        yield f"    {_SIGNS[file.change]} {file.release_path}"
+    for change, path in origin.files[:_SHOWN_FILES]:
+        yield f"    {_SIGNS[change]} {path}"
     if len(origin.files) > _SHOWN_FILES:
         yield f"    … {plural(len(origin.files) - _SHOWN_FILES, 'more file')}: --json lists them"
 

@@ -1,0 +1,145 @@
+"""Readers in other processes go on while builds publish again and again, whatever they do to the file."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import duckdb
+import pytest
+
+from tests.conftest import call
+from tests.tiny import Tiny
+
+COLUMNS = {"port": "VARCHAR", "speed": "BIGINT"}
+BUILDS = 8
+
+READER = """
+import json, sys, duckdb, warehouse
+from pathlib import Path
+target, way, stop = Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
+ask = ('SELECT (SELECT sum(speed) FROM staging.ports), (SELECT speed FROM metrics.total), '
+       '(SELECT count(*) FROM staging.hour)')
+held = duckdb.connect(str(target / 'warehouse.duckdb'), read_only=True) if way == 'held' else None
+seen = []
+print('ready', flush=True)
+while not stop.exists() or not seen:
+    if way == 'warehouse':
+        with warehouse.open(target) as connection:
+            seen += connection.execute(ask).fetchall()
+    elif way == 'duckdb':
+        with duckdb.connect(str(target / 'warehouse.duckdb'), read_only=True) as connection:
+            seen += connection.execute(ask).fetchall()
+    elif way == 'attach':
+        with duckdb.connect() as connection:
+            connection.execute(f"ATTACH '{target}/warehouse.duckdb' AS w (READ_ONLY)")
+            connection.execute('USE w')
+            seen += connection.execute(ask).fetchall()
+    else:
+        seen += held.execute(ask).fetchall()
+print(json.dumps(seen))
+"""
+"""Asks for the same number in three ways until it is told to stop: table, table over it, and a view over parts."""
+
+WRITER = """
+import sys, duckdb
+connection = duckdb.connect(sys.argv[1])
+if sys.argv[2] == 'early':
+    connection.execute('CREATE TABLE mine AS SELECT 1 AS x')
+print('ready', flush=True)
+sys.stdin.readline()
+if sys.argv[2] == 'late':
+    connection.execute('CREATE TABLE mine AS SELECT 1 AS x')
+print('written', flush=True)
+sys.stdin.readline()
+connection.close()
+"""
+"""Opens the file to write, as root can whatever its mode, and writes before or after the next build."""
+
+
+@pytest.fixture
+def published(tiny: Tiny) -> Tiny:
+    """With a model by hour, built."""
+    tiny.model(
+        "staging.hour",
+        "SELECT make_timestamp(SaveTimeUTC // 3600000 * 3600000000) AS hour_utc, sum(InOctets) AS bytes\n"
+        "FROM raw.port_counters GROUP BY ALL",
+        {"hour_utc": "TIMESTAMP", "bytes": "BIGINT"},
+        "partition: hour_utc",
+    )
+    assert tiny.build().status == 0
+    return tiny
+
+
+def build(tiny: Tiny, step: int) -> None:
+    """Publish a build whose numbers and hours are those of this step."""
+    tiny.reference("speeds", COLUMNS, "eth0,10", f"eth1,{40 + step}")
+    tiny.file(2 + step, "1,7,2,200,0,0.5")
+    said = tiny.build()
+    assert said.status == 0, said.err
+
+
+@contextmanager
+def process(code: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
+    """Run a script and wait for its first word."""
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == "ready\n"
+        yield running
+
+
+def test_readers_of_every_kind_see_one_build_or_another_and_no_error(published: Tiny) -> None:
+    stop = published.base / "stop"
+    ways = ("warehouse", "duckdb", "attach", "held")
+    command = [[sys.executable, "-c", READER, str(published.target), way, str(stop)] for way in ways]
+    readers = [subprocess.Popen(one, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for one in command]
+    for reader in readers:
+        assert reader.stdout is not None
+        assert reader.stdout.readline() == "ready\n"
+    for step in range(1, BUILDS + 1):
+        build(published, step)
+    stop.touch()
+    for way, reader in zip(ways, readers, strict=True):
+        said, problem = reader.communicate(timeout=60)
+        assert (reader.returncode, problem) == (0, "")
+        seen = [tuple(row) for row in json.loads(said)]
+        assert set(seen) <= {(50 + step, 50 + step, 2 + step) for step in range(BUILDS + 1)}, "never parts of two"
+        assert seen == sorted(seen), "and none goes back"
+        assert len(set(seen)) == 1 or way != "held", "who holds a build open goes on reading it"
+
+
+@pytest.mark.parametrize("when", ["early", "late"])
+def test_who_opens_the_file_to_write_breaks_neither_builds_nor_later_readers(published: Tiny, when: str) -> None:
+    file = published.target / "warehouse.duckdb"
+    with process(WRITER, file, when) as writer:
+        assert writer.stdin is not None
+        assert writer.stdout is not None
+        build(published, 1)
+        writer.stdin.write("\n")
+        writer.stdin.flush()
+        assert writer.stdout.readline() == "written\n"
+        assert published.ask("SELECT speed FROM metrics.total") == [(51,)]
+        build(published, 2)
+        with duckdb.connect(str(file), read_only=True) as reader:
+            assert reader.execute("SELECT speed FROM metrics.total").fetchall() == [(52,)]
+        writer.stdin.write("\n")
+    assert published.ask("SELECT speed FROM metrics.total") == [(52,)]
+    with duckdb.connect(str(file), read_only=True) as reader:
+        assert reader.execute("SELECT count(*) FROM duckdb_tables() WHERE table_name = 'mine'").fetchall() == [(0,)]
+    build(published, 3)
+
+
+def test_a_reader_that_died_while_writing_leaves_nothing_that_lasts(published: Tiny) -> None:
+    file = published.target / "warehouse.duckdb"
+    with process(WRITER, file, "early") as writer:
+        writer.kill()
+    assert file.with_name("warehouse.duckdb.wal").exists()
+    said = published.build()
+    assert (said.status, said.err.startswith("Up to date")) == (0, False), "the log is noticed"
+    assert not file.with_name("warehouse.duckdb.wal").exists()
+    assert published.ask("SELECT speed FROM metrics.total") == [(50,)]
+    assert call("verify", "-t", published.target, cwd=published.base).status == 0

@@ -1,0 +1,72 @@
+"""Files on their way: written under a hidden name with the number of the process, then renamed into their place.
+
+So nothing is ever there by half, and what a killed process left on its way can be told from what a living one
+writes: the next build removes it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+_NAME = re.compile(r"^\..+\.(\d+)$")
+
+
+def aside(path: Path) -> Path:
+    """Where to write what will be renamed to `path`."""
+    return path.with_name(f".{path.name}.{threading.get_native_id()}.{os.getpid()}")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file, whole or not at all."""
+    on_its_way = aside(path)
+    try:
+        on_its_way.write_text(text, encoding="utf-8")
+        on_its_way.replace(path)
+    finally:
+        on_its_way.unlink(missing_ok=True)
+
+
+def sync(path: Path) -> None:
+    """Have a file, or the names in a folder, on disk: a power cut later on does not take them back."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def left_behind(folder: Path) -> Iterator[Path]:
+    """Files and folders on their way whose process is gone."""
+    for where, below, names in os.walk(folder):
+        yield from (Path(where, name) for name in (*below, *names) if _is_left(name))
+        is_archives = where.endswith("/unpacked")  # which are renamed whole: nothing in them is on its way
+        below[:] = [name for name in below if not (name.startswith(".") or is_archives)]
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a folder, if it is there; a folder by one rename, so that none is ever there by half."""
+    if path.is_symlink() or not path.is_dir():
+        path.unlink(missing_ok=True)
+        return
+    gone = path if path.name.startswith(".") else path.rename(aside(path.with_name(f"{path.name}.gone")))
+    shutil.rmtree(gone)
+
+
+def _is_left(name: str) -> bool:
+    found = _NAME.match(name)
+    return found is not None and not _lives(int(found[1]))
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    return True
