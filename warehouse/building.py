@@ -171,7 +171,12 @@ def prepared(
         selected = graph.select(select) if select else None
         around = [folder for folder in store.target.parents if (folder / "builds" / "current").is_file()]  # see verify
         intake = Intake(
-            settings.data, known_formats(), store, cluster=settings.cluster, leave_out=around, paranoid=paranoid
+            settings.data,
+            known_formats() if settings.data else (),
+            store,
+            cluster=settings.cluster,
+            leave_out=around,
+            paranoid=paranoid,
         )
         if settings.data:
             if not any(file.is_read for file in intake.inventory.files):
@@ -242,7 +247,9 @@ def _no_data() -> SettingsError:
 
 def load_graph(project: Project, engine: Engine) -> Graph:
     """Parse, order and bind all models: after this, no model has a mistake that can be seen without rows."""
-    known = rim(known_formats()) | {name: one.columns for name, one in project.references.items()}
+    known = (rim(known_formats()) if project.reads_raw else {}) | {
+        name: one.columns for name, one in project.references.items()
+    }
     graph = Graph.build(project, known, engine)
     graph.bind(engine)
     return graph

@@ -65,13 +65,14 @@ class Graph:
             For a syntax error, an unknown relation (with the nearest name), or a cycle.
         """
         nodes = {}
+        selects = {name: project.render(model).rstrip().rstrip(";") for name, model in project.models.items()}
+        in_sql = [name for name, model in project.models.items() if not model.is_python]
+        of_sql = dict(zip(in_sql, engine.parse_all([selects[name] for name in in_sql]), strict=True))
         for name, model in project.models.items():
-            sql = project.render(model).rstrip().rstrip(";")
-            try:
-                parsed = python_model.parse(model) if model.is_python else engine.parse(sql)
-            except EngineError as error:
-                raise model_error(model, sql, error) from error
-            nodes[name] = Node(model, sql, parsed.reads, parsed.canonical, parsed.volatile, parsed.needs)
+            parsed = python_model.parse(model) if model.is_python else of_sql[name]
+            if isinstance(parsed, EngineError):
+                raise model_error(model, selects[name], parsed) from parsed
+            nodes[name] = Node(model, selects[name], parsed.reads, parsed.canonical, parsed.volatile, parsed.needs)
         known = [*nodes, *rim]
         for node in nodes.values():
             for read in node.reads:

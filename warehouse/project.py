@@ -106,6 +106,15 @@ class Project:
 
         return render(model, [folder / "sql" / "macros" for folder in self.folders])
 
+    @cached_property
+    def reads_raw(self) -> bool:
+        """Whether a model or a check may read raw files: its text names the schema."""
+        return any(
+            "raw." in text
+            for model in self.models.values()
+            for text in (model.sql, *model.reads, *(check.text for check in model.checks))
+        )
+
 
 def _read_references(listing: Path, folder: Path) -> list[Reference]:
     shown = listing.relative_to(folder).as_posix()

@@ -151,6 +151,10 @@ class Engine(Protocol):
         """Read a SELECT without running it. Raises EngineError."""
         ...
 
+    def parse_all(self, selects: Sequence[str]) -> list[Parsed | EngineError]:
+        """Read SELECTs without running them; of one that is wrong, what is wrong with it."""
+        ...
+
     @property
     def held(self) -> Mapping[Path, str]:
         """Parts whose rows stand in memory as well, and the table of `connection` that holds them."""

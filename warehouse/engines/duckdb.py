@@ -207,21 +207,21 @@ class DuckDBEngine:
 
     def parse(self, sql: str) -> Parsed:
         """Read a SELECT with DuckDB's parser: its relations and its tree without positions."""
+        (parsed,) = self.parse_all([sql])
+        if isinstance(parsed, EngineError):
+            raise parsed
+        return parsed
+
+    def parse_all(self, selects: Sequence[str]) -> list[Parsed | EngineError]:
+        """Read SELECTs with DuckDB's parser, all in one query, which costs more than what it parses."""
+        query = "SELECT json_serialize_sql(written) FROM (SELECT unnest(?::VARCHAR[]) AS written)"
         try:
-            row = self._instance.execute("SELECT json_serialize_sql(?::VARCHAR)", [sql]).fetchone()
+            rows = self._instance.execute(query, [list(selects)]).fetchall()
         except duckdb.Error as error:
-            raise _engine_error(error, sql, 0) from error
-        assert row is not None
-        tree = json.loads(row[0])
-        if tree["error"]:
-            position = tree.get("position")
-            raise EngineError(str(tree["error_message"]), offset=int(position) if position else None)
-        if len(tree["statements"]) != 1:
-            raise EngineError("a model is one SELECT, not several statements")
-        said = _POSITION.sub("", row[0])
-        if writes := _WRITES.search(said):
-            raise EngineError(f"{writes[1]} inside WITH is refused: a model only reads")
-        return Parsed(tuple(sorted(set(_relations(said)))), said, volatile(said, tree), needs(tree))
+            if len(selects) == 1:
+                return [_engine_error(error, selects[0], 0)]
+            return [parsed for sql in selects for parsed in self.parse_all([sql])]
+        return [_parsed(str(row[0])) for row in rows]
 
     @contextmanager
     def scratch(
@@ -233,8 +233,7 @@ class DuckDBEngine:
             scratch = idle.pop() if idle else self._new_scratch(one_thread, few)
         self._lent.add(scratch)
         try:
-            for relation, source in _views_last(sources):
-                scratch.add(relation, source)
+            scratch.bind(_views_last(sources))
             yield scratch
         finally:
             self._lent.discard(scratch)
@@ -286,25 +285,34 @@ class DuckDBScratch:
         self._held = held
         self._written = ""
         self._bound: dict[str, Source] = {}
+        self._schemas: set[str] = set()
 
     def add(self, relation: str, source: Source) -> None:
-        """Bind a relation: as an empty table, or as a view; one that is bound to the same source stays."""
-        if self._bound.get(relation) == source:
-            return
-        name, bound = qualified(relation), self._bound.pop(relation, None)
-        statements = [f"CREATE SCHEMA IF NOT EXISTS {identifier(relation.partition('.')[0])}"]
-        if bound is not None:
-            statements = [f"DROP {'TABLE' if isinstance(bound, Empty) else 'VIEW'} {name}"]
-        statements.append(
-            f"CREATE TABLE {name} ({declared(source.columns)})"
-            if isinstance(source, Empty)
-            else f"CREATE VIEW {name} AS {source_sql(source, self._held)}"
-        )
+        """Bind one more relation."""
+        self.bind([(relation, source)])
+
+    def bind(self, sources: Iterable[tuple[str, Source]]) -> None:
+        """Bind relations: as empty tables, or as views; one that is bound to the same source stays."""
+        changed = {relation: source for relation, source in sources if self._bound.get(relation) != source}
+        schemas = {relation.partition(".")[0] for relation in changed} - self._schemas
+        statements = [f"CREATE SCHEMA IF NOT EXISTS {identifier(schema)}" for schema in sorted(schemas)]
+        for relation, source in changed.items():
+            statements += self._statements(relation, source)
         try:
             self._cursor.execute(";".join(statements))
         except duckdb.Error as error:
             raise _engine_error(error, "", 0) from error
-        self._bound[relation] = source
+        self._bound |= changed
+        self._schemas |= schemas
+
+    def _statements(self, relation: str, source: Source) -> Iterator[str]:
+        name, bound = qualified(relation), self._bound.pop(relation, None)
+        if bound is not None:
+            yield f"DROP {'TABLE' if isinstance(bound, Empty) else 'VIEW'} {name}"
+        if isinstance(source, Empty):
+            yield f"CREATE TABLE {name} ({declared(source.columns)})"
+        else:
+            yield f"CREATE VIEW {name} AS {source_sql(source, self._held)}"
 
     def interrupt(self) -> None:
         """End what runs, from another thread."""
@@ -401,6 +409,20 @@ class DuckDBScratch:
             return self._cursor.fetchall() if limit is None else self._cursor.fetchmany(limit)
         except duckdb.Error as error:
             raise _engine_error(error, sql, 0) from error
+
+
+def _parsed(serialized: str) -> Parsed | EngineError:
+    """A serialized statement: its relations, and its tree without positions."""
+    tree = json.loads(serialized)
+    if tree["error"]:
+        position = tree.get("position")
+        return EngineError(str(tree["error_message"]), offset=int(position) if position else None)
+    if len(tree["statements"]) != 1:
+        return EngineError("a model is one SELECT, not several statements")
+    said = _POSITION.sub("", serialized)
+    if writes := _WRITES.search(said):
+        return EngineError(f"{writes[1]} inside WITH is refused: a model only reads")
+    return Parsed(tuple(sorted(set(_relations(said)))), said, volatile(said, tree), needs(tree))
 
 
 def _types(columns: Iterable[Column]) -> list[str]:

@@ -24,7 +24,7 @@ TABLES = re.compile(r"^(read_\w+|\w+_scan|glob|sniff_csv|parquet_\w+|duckdb_\w+|
 """Table functions that read what no fingerprint knows of."""
 _SUSPECT = re.compile(
     rf'"function_name":"(?:{"|".join(sorted(FUNCTIONS))}|{TABLES.pattern[2:-2]})"'
-    rf'|"column_names":\["(?:{"|".join(sorted(KEYWORDS))})"\]|"sample":{{|"type":"LIMIT|"schema_name":"","table_name":"[^"]*\W[^"]*"',
+    rf'|"column_names":\["(?:{"|".join(sorted(KEYWORDS))})"\]|"sample":{{|"type":"LIMIT|"schema_name":"","table_name":"\w*[^\w"][^"]*"',
     re.IGNORECASE,
 )
 _LIMITS = ("LIMIT_MODIFIER", "LIMIT_PERCENT_MODIFIER")
