@@ -6,10 +6,14 @@ import argparse
 import json
 import sys
 import time
+from typing import TYPE_CHECKING
 
 from warehouse import snapshot
 from warehouse.cli import again
 from warehouse.cli.options import Commands, add_data, add_engine, add_project, add_target, command, settings
+
+if TYPE_CHECKING:
+    from warehouse.settings import Settings
 
 
 def add(commands: Commands) -> None:
@@ -24,6 +28,9 @@ def add(commands: Commands) -> None:
     one.add_argument("--wait", action="store_true", help="wait for another build of this target to end")
     one.add_argument("--json", action="store_true", help="the result as JSON on stdout")
     one.add_argument("--quiet", action="store_true", help="say nothing but errors")
+    one.add_argument(
+        "--openlineage", metavar="FILE|URL", help="tell the run as OpenLineage events: lines of a file, or posted"
+    )
     one.set_defaults(run=run_build)
 
     one = command(
@@ -62,7 +69,10 @@ def run_build(given: argparse.Namespace) -> int:
     if not (given.select or given.paranoid):
         said, _ = snapshot.unchanged(asked)
         if said is not None:
-            again.remember(asked, given.words, **manner)
+            if given.openlineage:
+                _tell_lineage(settled, given.openlineage)
+            else:
+                again.remember(asked, given.words, **manner)
             again.tell(said, started, **manner)
             return 0
 
@@ -80,12 +90,20 @@ def run_build(given: argparse.Namespace) -> int:
             kernels=kernels,
             paranoid=given.paranoid,
         )
-    if not (given.select or given.paranoid):
+    if given.openlineage:
+        _tell_lineage(settled, given.openlineage)
+    elif not (given.select or given.paranoid):
         again.remember(asked, given.words, **manner)
     if given.json:
         print(json.dumps(result.summary(), indent=1))  # noqa: T201
     reporter.ended(result)
     return 0
+
+
+def _tell_lineage(settled: Settings, destination: str) -> None:
+    from warehouse.openlineage import tell
+
+    tell(settled, destination)
 
 
 def run_plan(given: argparse.Namespace) -> int:

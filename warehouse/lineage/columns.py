@@ -160,6 +160,15 @@ class Columns:
             if columns:
                 yield Deciding(one.how, f"{self.files[relation]}:{one.line}", columns)
 
+    def clauses(self, relation: str) -> tuple[Deciding, ...]:
+        """What decides the rows of a model, in all of its blocks."""
+        return tuple(one for name in self.blocks[relation] for one in self._clauses_of(relation, name))
+
+    def made_of(self, relation: str, column: str) -> tuple[Node, ...]:
+        """The columns of other relations that a model makes a column of, its own steps left out."""
+        inputs = (one for origin in self.origins(Node(relation, "", column)) for one in origin.inputs)
+        return self._outside_of(inputs)
+
     def _outside_of(self, nodes: Iterable[Node]) -> tuple[Node, ...]:
         """The columns of other relations that columns inside a model stand on."""
         found: dict[Node, None] = {}
