@@ -65,7 +65,7 @@ def main() -> int:
 def _full_hour(scratch: Path) -> Path:
     """Port CSVs and workbook alone, as the release has them: its hour-level tables are documented, not there."""
     make = "from warehouse.sample import *; from pathlib import Path; import sys; "
-    make += "write_sample(Path(sys.argv[1]), SampleOptions(full=True, hour_tables=False))"
+    make += "write_sample(Path(sys.argv[1]), SampleOptions(full=True, hour_tables=False, utilization=False))"
     run([sys.executable, "-c", make, str(scratch / "full")])
     return scratch / "full"
 

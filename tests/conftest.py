@@ -55,7 +55,7 @@ def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The root of a small release: two hours of which seven minutes are recorded, all traps planted."""
     root = tmp_path_factory.mktemp("sample")
-    write_sample(root, SampleOptions(hours=2, seconds=420))
+    write_sample(root, SampleOptions(hours=2, seconds=420, utilization=False))
     return root
 
 

@@ -13,3 +13,8 @@ SELECT
     quantity,
     value
 FROM metrics.job_quantities
+UNION ALL
+SELECT
+    quantity,
+    value
+FROM metrics.utilization_quantities

@@ -9,6 +9,7 @@ columns:
   unit: VARCHAR unit of the quantiles
   file: VARCHAR name of the pickle
   series: BIGINT [1] the pair of arrays in the file, from 1
+  figure: VARCHAR the figure that draws it; NULL where none does
   points: BIGINT [1] points of the curve
   min_value: DOUBLE the smallest point
   p01: DOUBLE 1st percentile
@@ -52,6 +53,7 @@ quantiles AS (
         cluster,
         metric,
         unit,
+        figure,
         max(n) AS points,
         min(value) AS min_value,
         {{ quantile_of_counts('value', 10) }} AS p01,
@@ -68,7 +70,7 @@ quantiles AS (
         -- many points are equal: the share up to a value is that of the last one
         coalesce(max(percent) FILTER (WHERE value <= 0), 0) / 100 AS zero_share
     FROM ranked
-    GROUP BY file_group, file, series, cluster, metric, unit
+    GROUP BY file_group, file, series, cluster, metric, unit, figure
 ),
 
 apart AS (                     -- series of the same cluster and metric, point by point
@@ -101,6 +103,7 @@ SELECT
     q.unit,
     q.file,
     q.series,
+    q.figure,
     q.points,
     q.min_value,
     q.p01,

@@ -9,6 +9,7 @@ columns:
   unit: VARCHAR unit of the threshold
   threshold: DOUBLE the value, in that unit
   meaning: VARCHAR what a sample up to it is: idle, or another word of reference.utilization_thresholds
+  figure: VARCHAR the figure that draws the published series; NULL where none does
   origin: VARCHAR measured, of the wide files; or the published series, as file and number
   at_most_share: DOUBLE [1] samples of the threshold or less
   over_share: DOUBLE [1] samples above it
@@ -27,11 +28,12 @@ WITH published AS (            -- many points are equal: the share up to a value
         t.unit,
         t.threshold,
         t.meaning,
+        p.figure,
         concat(p.file, ' ', p.series) AS origin,
         coalesce(max(p.percent) FILTER (WHERE p.value <= t.threshold), 0) / 100 AS at_most_share
     FROM staging.published_points AS p
     JOIN reference.utilization_thresholds AS t ON t.metric = p.metric AND t.unit = p.unit
-    GROUP BY p.file_group, p.cluster, p.metric, t.unit, t.threshold, t.meaning, p.file, p.series
+    GROUP BY p.file_group, p.cluster, p.metric, t.unit, t.threshold, t.meaning, p.figure, p.file, p.series
 ),
 
 measured AS (
@@ -42,6 +44,7 @@ measured AS (
         t.unit,
         t.threshold,
         t.meaning,
+        CAST(NULL AS VARCHAR) AS figure,
         'measured' AS origin,
         coalesce(sum(v.samples) FILTER (WHERE v.value <= t.threshold), 0) / sum(v.samples) AS at_most_share
     FROM staging.utilization_values AS v
@@ -64,6 +67,7 @@ SELECT
     unit,
     threshold,
     meaning,
+    figure,
     origin,
     at_most_share,
     1 - at_most_share AS over_share

@@ -10,6 +10,7 @@ columns:
   cluster: VARCHAR seren, kalos or philly
   metric: VARCHAR what is measured
   unit: VARCHAR unit of the value
+  figure: VARCHAR the figure that draws the series; NULL where none does
   value: DOUBLE a quantile, in its unit
   percent: DOUBLE [%] samples up to this value
 checks:
@@ -25,6 +26,7 @@ SELECT
     coalesce(s.cluster, f.cluster) AS cluster,
     s.metric,
     s.unit,
+    s.figure,
     p.value,
     p.percent
 FROM raw.acme_published AS p

@@ -26,16 +26,19 @@ WITH columns_of AS (           -- a row a file
     GROUP BY file
 ),
 
-cells AS (
+cells AS (                     -- names follow by position afterwards, so that little is laid out a cell
     SELECT
         l.file_group,
         l.file,
         l.cluster,
         l.metric,
         l.time_utc,
+        k.names,
+        k.hosts,
+        k.gpus,
         unnest(list_transform(
             range(1, array_length(l.cells) + 1),
-            LAMBDA i: struct_pack(position := i, name := k.names[i], host_ip := k.hosts[i], gpu := k.gpus[i], value := l.cells[i])
+            LAMBDA i: struct_pack(position := i, value := l.cells[i])
         )) AS one
     FROM staging.utilization_lines AS l
     JOIN columns_of AS k ON k.file = l.file
@@ -45,11 +48,11 @@ SELECT
     file_group,
     cluster,
     metric,
-    one.host_ip AS host_ip,
-    one.gpu AS gpu,
+    hosts[one.position] AS host_ip,
+    gpus[one.position] AS gpu,
     time_utc,
     CASE WHEN NOT coalesce(isnan(one.value), false) THEN one.value END AS value,
-    one.name AS column_name,
+    names[one.position] AS column_name,
     one.position AS position,
     file
 FROM cells

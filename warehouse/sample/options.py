@@ -29,6 +29,8 @@ class SampleOptions:
     """
     full: bool = False
     hour_tables: bool = True
+    utilization: bool = True
+    """Whether there is a folder in the form of AcmeTrace's utilisation, too."""
     first_hour: str = "2024052400"
     """Folder of the first hour, `YYYYMMDDHH`, local time (UTC+8)."""
 

@@ -8,7 +8,8 @@
   `metrics.suspect_links` should hold;
 - `unlisted_ports`, `jobs`, `traps`: what is there that no file says, and each trap with its place;
 - `tasks`: training tasks with their logs: ranks, ports, paths, iterations, expected bytes;
-- `hour_tables`: totals of the four hour-level tables.
+- `hour_tables`: totals of the four hour-level tables;
+- `utilization`: of each metric what its samples add up to, of its files what is odd about them; power of servers.
 
 `truth/task_iteration.parquet` holds what each NIC of a task moved in each iteration.
 `truth/second.parquet` holds the physical bytes of every port and second; seconds without bytes are absent.
@@ -33,6 +34,7 @@ from warehouse.sample.task_logs import write_logs
 from warehouse.sample.totals import write_switch
 from warehouse.sample.truth_seconds import write_seconds
 from warehouse.sample.truth_traps import traps
+from warehouse.sample.utilization import write_utilization
 from warehouse.sample.workbook import write_workbook
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
     from warehouse.sample.options import SampleOptions
 
 MADE_BY = "warehouse sample"
-VERSION = 2
+VERSION = 3
 
 Row = dict[str, Any]
 
@@ -62,6 +64,7 @@ def write_release(directory: Path, options: SampleOptions) -> Path:
     for task in plan.tasks:
         write_logs(root / "taskinfo" / task.name, task, plan.fabric, options)
     strays = write_extras(directory / "zhejiang", cluster, options)
+    utilization = write_utilization(directory / "acme" / "data", options.seed) if options.utilization else None
     (directory / "truth").mkdir()
     seconds = write_seconds(directory / "truth" / "second.parquet", cluster, plan)
     iterations = truth_tasks.write_iterations(directory / "truth" / "task_iteration.parquet", plan)
@@ -90,6 +93,7 @@ def write_release(directory: Path, options: SampleOptions) -> Path:
         "tasks": truth_tasks.tasks(plan),
         "task_iteration_rows": iterations,
         "hour_tables": hour_tables,
+        "utilization": utilization,
         "traps": traps(plan, ports, strays),
     }
     _write_json(truth_path, truth)
@@ -121,7 +125,7 @@ def _clear(directory: Path) -> None:
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         if not _is_sample(directory):
             raise FileExistsError(f"{directory} exists and is not a sample: choose an empty or a new folder.")
-        for part in ("truth", "zhejiang"):
+        for part in ("truth", "zhejiang", "acme"):
             if (directory / part).exists():
                 shutil.rmtree(directory / part)
     directory.mkdir(parents=True, exist_ok=True)
