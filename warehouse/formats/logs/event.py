@@ -47,7 +47,7 @@ LONGEST_TEXT = 4000
 
 LEVEL = "DEBUG|INFO|WARNING|ERROR|CRITICAL"
 STAMP = r"\d{4}-\d\d-\d\d [0-2]\d:[0-5]\d:[0-5]\d"
-NUMBER = r"[-+]?(?:\d{1,18}(?:\.\d{0,18})?|\.\d{1,18})(?:[eE][-+]?\d{1,3})?|[-+]?(?:nan|inf|NaN|Infinity)"
+NUMBER = r"(?:[-+]?(?:\d{1,18}(?:\.\d{0,18})?|\.\d{1,18})(?:[eE][-+]?\d{1,3})?|[-+]?(?:nan|inf|NaN|Infinity))"
 """A number of any form that trainers print."""
 WHOLE = r"\d{1,9}"
 _NUMBER = re.compile(NUMBER)
@@ -60,13 +60,14 @@ def time_of(stamp: str) -> str | None:
     >>> time_of("2024-04-29 06:15:07,505"), time_of("2024-02-30 06:15:07")
     ('2024-04-29 06:15:07.505', None)
     """
-    if len(stamp) >= 19 and stamp[11:13] < "24" and _is_day(stamp[:10]):
+    if len(stamp) >= 19 and stamp[11:13] < "24" and is_day(stamp[:10]):
         return f"{stamp[:19]}.{stamp[20:26]}" if len(stamp) > 20 else stamp[:19]
     return None
 
 
 @lru_cache(maxsize=1024)
-def _is_day(text: str) -> bool:
+def is_day(text: str) -> bool:
+    """Whether there is such a day, `YYYY-MM-DD`."""
     try:
         date.fromisoformat(text)
     except ValueError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from warehouse.formats.logs import settings
-from warehouse.formats.logs.event import NUMBER, STAMP, WHOLE, Event, number_of, time_of
+from warehouse.formats.logs.event import NUMBER, STAMP, WHOLE, Event, is_day, number_of
 
 FAMILY = "hf_trainer"
 
@@ -58,15 +58,14 @@ def message(text: str) -> list[Event]:
 def of_pair(pair: Match) -> Event | None:
     """The event of an iteration line that `PAIR` found; None where its time is none."""
     _, _, text, stamp, millis, level, loss, rate, step, steps, elapsed, seconds = pair.groups()
-    time = time_of(f"{stamp},{millis}")
-    if time is None:
+    if stamp[11:13] > "23" or not is_day(stamp[:10]):
         return None
     return {
         "item": 0,
         "family": FAMILY,
         "kind": "iteration",
         "level": level,
-        "time_utc": time,
+        "time_utc": f"{stamp}.{millis}",
         "step": int(step),
         "steps": int(steps),
         "loss": float(loss),

@@ -14,8 +14,8 @@ _LABELS = re.compile(
             rf"\[\d+\] {_ADDRESS}: ?",  # mpirun: [0] host:
             rf"\[(?:pod/)?{_ADDRESS}(?:/{_ADDRESS})*\] (?=\S)",  # kubectl logs --prefix
             r"\[?std(?:out|err)\]?(?::| \||(?=\s)) ?",
-            r"\d{1,6}: ?",  # srun: 3:
-            rf"{_ADDRESS}: ?",  # pdsh: 10.0.0.1: or host:
+            r"\d{1,6}: ",  # srun: 3:
+            rf"{_ADDRESS}: ",  # pdsh: 10.0.0.1: or host:
         )
     )
 )

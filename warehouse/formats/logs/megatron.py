@@ -41,9 +41,10 @@ class Megatron:
         if "-- " in text and (border := _ARGUMENTS.search(text)):
             self._inside_arguments = border[1] == "arguments"
             return []
-        if self._inside_arguments or " ..." in text:
-            return list(settings.dotted(FAMILY, text, long_names=self._inside_arguments)) or None
-        return _other(text)
+        found = _other(text)
+        if found is None and (self._inside_arguments or " ..." in text):
+            found = list(settings.dotted(FAMILY, text, long_names=self._inside_arguments)) or None
+        return found
 
     def _iteration(self, head: re.Match[str], text: str) -> Event:
         event: Event = {"family": FAMILY, "kind": "iteration", "step": head[1], "steps": head[2]}

@@ -50,48 +50,51 @@ class LogReader:
         if self._held:
             yield self._held
 
-    def _block(self, block: str) -> Iterator[Event]:
+    def _block(self, block: str) -> list[Event]:
+        found: list[Event] = []
         has_returns = "\r" in block
         start, end = 0, len(block)
         while start < end:
             if self._at_once and (pair := hf_trainer.PAIR(block, start)) and (event := hf_trainer.of_pair(pair)):
-                yield from self._pair(pair[1], event)
+                self._pair(pair[1], event, found)
                 start = pair.end()
                 continue
             if has_returns:
-                found = BREAK.search(block, start)
-                stop, after = found.span() if found else (end, end)
+                line_end = BREAK.search(block, start)
+                stop, after = line_end.span() if line_end else (end, end)
             else:
                 stop = block.find("\n", start)
                 after = stop + 1
             if stop > start:
-                yield from self._one(block[start:stop])
+                self._one(block[start:stop], found)
             start = after
             self._segment += 1
             self._line += block[after - 1] == "\n"
+        return found
 
-    def _pair(self, bar: str | None, event: Event) -> Iterator[Event]:
+    def _pair(self, bar: str | None, event: Event, found: list[Event]) -> None:
         """An iteration line and, where `bar` is what breaks the line before it, its bar: most of a long log."""
         if bar is not None:
             self._line += 2 if bar == "\n" else 1
             self._segment += 1 + len(bar)
         if self._held:
             if bar is not None or self._held["step"] != event["step"]:
-                yield self._held
+                found.append(self._held)
             self._held = None
         event["line"] = self._line
         event["segment"] = self._segment
         event["filename"] = self._filename
         self._line += 1
         self._segment += 1
-        yield event
+        found.append(event)
 
-    def _one(self, text: str) -> Iterator[Event]:
-        found = self._events(plain(text)) if not text.isspace() else None
+    def _one(self, text: str, found: list[Event]) -> None:
+        """A line of any form."""
+        said = self._events(plain(text)) if not text.isspace() else None
         if self._begun and self._megatron.begun is not self._begun:
-            yield typed(self._begun)
+            found.append(typed(self._begun))
             self._begun = None
-        for item, event in enumerate(found or ()):
+        for item, event in enumerate(said or ()):
             typed(event)
             event["line"] = self._line
             event["segment"] = self._segment
@@ -100,14 +103,14 @@ class LogReader:
             event["filename"] = self._filename
             if self._held:
                 if event["kind"] != "iteration" or self._held["step"] != event["step"]:
-                    yield self._held
+                    found.append(self._held)
                 self._held = None
             if event["kind"] == "progress":
                 self._held = event
             elif event is self._megatron.begun:
                 self._begun = event
             else:
-                yield event
+                found.append(event)
 
     def _events(self, text: str) -> list[Event]:
         """Events of a line, with up to three launchers' marks before it."""

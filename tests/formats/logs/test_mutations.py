@@ -1,0 +1,165 @@
+"""Damaged logs: cut, doubled, reordered, spliced lines and random bytes never crash the reader, never make it say what
+no line says, and never make it lose a line that is whole.
+
+The lines are those of the sample's tasks and, where they are at hand, of the published one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from warehouse.formats.logs.reader import LogReader
+from warehouse.formats.logs.segments import readable
+from warehouse.sample import SampleOptions
+from warehouse.sample.plan import make_plan
+from warehouse.sample.task_logs import write_logs
+
+Events = list[dict[str, Any]]
+NUMBERS = (
+    "step", "steps", "samples", "rank", "ranks", "local_rank", "pid", "tid", "channel", "channels", "src_rank",
+    "dst_rank", "nic_index",
+)  # fmt: skip
+PLACES = ("line", "segment", "item", "filename", "text")
+CONTEXT = {"progress", "optimizer_step"}
+"""Kinds that a neighbour may say better."""
+
+
+class Lines(list[bytes]):
+    """Lines to damage; hypothesis need not print them."""
+
+    def __repr__(self) -> str:
+        return f"{len(self)} lines"
+
+
+@pytest.fixture(scope="session")
+def sample_lines(tmp_path_factory: pytest.TempPathFactory) -> Lines:
+    """One line of each form that the sample's logs have, and some of each log."""
+    folder = tmp_path_factory.mktemp("logs")
+    options = SampleOptions(seconds=120).resolved()
+    plan = make_plan(options)
+    for task in plan.tasks:
+        write_logs(folder / task.name, task, plan.fabric, options)
+    return _forms(sorted(folder.rglob("*-*.log")))
+
+
+def _forms(paths: list[Path]) -> Lines:
+    """Lines that differ in more than numbers, up to three of each form."""
+    found: dict[bytes, list[bytes]] = {}
+    for path in paths:
+        if path.name.startswith("pod-node"):
+            continue
+        for line in re.split(rb"[\r\n]", path.read_bytes())[:-1]:
+            found.setdefault(re.sub(rb"\d+", b"0", line), []).append(line)
+    return Lines(line for lines in found.values() for line in lines[:3] if line.strip())
+
+
+@cache
+def _real_lines() -> Lines:
+    root = Path(os.environ.get("WAREHOUSE_REAL", "data/real"))
+    return _forms(sorted(root.glob("zhejiang/*/taskinfo/*/llama*.log")))
+
+
+def _read(folder: Path, content: bytes, *, at_once: bool = True) -> tuple[Events, list[tuple[int, str, str]]]:
+    path = folder / "x.log"
+    path.write_bytes(content)
+    rejected: list[tuple[int, str, str]] = []
+    reader = LogReader("x.log", lambda *said: rejected.append(said), at_once=at_once)
+    events = [{name: value for name, value in event.items() if value is not None} for event in reader.read(path)]
+    return events, rejected
+
+
+def _damaged(lines: Lines, chance: Random) -> list[bytes]:
+    """Some lines, each whole or damaged one way."""
+    chosen = [chance.choice(lines) for _ in range(chance.randint(1, 25))]
+    out: list[bytes] = []
+    for line in chosen:
+        kind = chance.choice(["whole", "whole", "whole", "cut", "double", "swap", "splice", "bytes", "behead"])
+        at = chance.randint(0, len(line))
+        if kind == "cut":
+            out.append(line[:at])
+        elif kind == "behead":
+            out.append(line[at:])
+        elif kind == "double":
+            out += [line, line]
+        elif kind == "swap" and out:
+            out.insert(chance.randrange(len(out)), line)
+        elif kind == "splice":
+            other = chance.choice(lines)
+            out.append(line[:at] + other[chance.randint(0, len(other)) :])
+        elif kind == "bytes":
+            noise = bytes(chance.randrange(256) for _ in range(chance.randint(1, 4)))
+            out.append(line[:at] + noise + line[at + chance.randint(0, 4) :])
+        else:
+            out.append(line)
+    return out
+
+
+def _check(lines: Lines, seed: int, folder: Path) -> None:
+    chance = Random(seed)
+    damaged = _damaged(lines, chance)
+    content = b"".join(line + chance.choice([b"\n", b"\n", b"\r", b"\r\n"]) for line in damaged)
+    events, _ = _read(folder, content)
+    line_by_line, _ = _read(folder, content, at_once=False)
+    assert events == line_by_line
+
+    segments = readable(content).replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    for event in events:  # nothing is said that does not stand in the event's own segment
+        text = segments[event["segment"] - 1]
+        assert event["text"] == text[:4000]
+        wrapped = text + "".join(segments[event["segment"] :])  # a Megatron line may go on
+        numbers = {int(number) for number in re.findall(r"\d+", text.replace(",", ""))}
+        numbers |= {int(number) for number in re.findall(r"\d+", wrapped if event["family"] == "megatron" else text)}
+        for name in NUMBERS:
+            assert event.get(name, 0) in numbers | {0}, (name, event)
+        if "host" in event:
+            hosts = {host for line in lines for host in re.findall(r"([^\s:]+):\d+:\d+ \[", readable(line))}
+            assert event["host"] in text or any(event["host"] in host for host in hosts)
+
+    whole = {readable(line) for line in lines}
+    by_segment: dict[int, Events] = {}
+    for event in events:
+        by_segment.setdefault(event["segment"], []).append(event)
+    for number, text in enumerate(segments, 1):  # no whole line is lost
+        if text not in whole:
+            continue
+        alone, rejected = _read(folder, text.encode() + b"\n")
+        expected = [_said(event) for event in alone if event["kind"] not in CONTEXT]
+        found = [_said(event) for event in by_segment.get(number, [])]
+        if not rejected:
+            assert all(said in found for said in expected), text
+
+
+def _said(event: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in event.items() if name not in PLACES}
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 2**32))
+def test_damaged_lines_of_the_sample(seed: int, sample_lines: Lines, tmp_path: Path) -> None:
+    _check(sample_lines, seed, tmp_path)
+
+
+@pytest.mark.real
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 2**32))
+def test_damaged_lines_of_the_published_task(seed: int, tmp_path: Path) -> None:
+    if not _real_lines():
+        pytest.skip("the published task is not there")
+    _check(_real_lines(), seed, tmp_path)
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(content=st.binary(max_size=400))
+def test_any_bytes_at_all(content: bytes, tmp_path: Path) -> None:
+    events, rejected = _read(tmp_path, content)
+
+    assert len(events) + len(rejected) <= len(content) + 1
