@@ -24,8 +24,16 @@ columns:
   listed: VARCHAR ranks of a ring in order, or parent and children of a tree's place, between blanks
 sources: docs/metrics/tasks.md
 --- */
--- The lines on a communicator stand before the one that says that it is complete, in the same thread; some come late.
-WITH spoken AS (
+-- The lines on a communicator stand before the one that says that it is complete, in the same thread; some come late,
+-- and from 2.22 on from threads that name none: those are believed only where the process has no second communicator.
+WITH alone AS (
+    SELECT cluster, task, pod, host, pid
+    FROM topology.task_communicators
+    GROUP BY cluster, task, pod, host, pid
+    HAVING count(*) = 1
+),
+
+spoken AS (
     SELECT *
     FROM staging.log_events
     WHERE kind IN ('nccl_edge', 'nccl_ring', 'nccl_hop', 'nccl_tree')
@@ -44,13 +52,15 @@ candidates AS (
         row_number() OVER (
             PARTITION BY e.cluster, e.task, e.pod, e.segment, e.item
             ORDER BY
-                CASE WHEN c.tid = e.tid THEN 0 ELSE 1 END,
                 CASE WHEN c.segment > e.segment THEN 0 ELSE 1 END,
                 abs(c.segment - e.segment)
         ) AS place
     FROM spoken AS e
     JOIN topology.task_communicators AS c
         ON c.cluster = e.cluster AND c.task = e.task AND c.pod = e.pod AND c.pid = e.pid AND c.host = e.host
+    LEFT JOIN alone AS a
+        ON a.cluster = e.cluster AND a.task = e.task AND a.pod = e.pod AND a.pid = e.pid AND a.host = e.host
+    WHERE c.tid = e.tid OR a.pid IS NOT NULL
 ),
 
 connected AS (                 -- where each thread says that its rings are connected

@@ -175,6 +175,8 @@ def test_other_lines(read: Read, line: str, kind: str, value: str | None) -> Non
         "[0] node-1: ",
         "(Worker pid=9, ip=10.0.0.1) ",
         "10.0.0.7: node-1: ",
+        "2024-05-23T16:00:00.123456789Z ",
+        "  | 2024-05-23T16:00:00.123Z | ",
     ],
 )
 def test_launchers_marks_are_no_hosts(read: Read, label: str) -> None:
@@ -216,3 +218,9 @@ def test_of_two_writers_in_a_line_the_last_is_read_if_it_is_known(read: Read, re
         ("nccl_edge", "node-2", 3),
     ]
     assert [line for line, _, _ in rejects] == [1, 3]
+
+
+def test_a_containers_mark_tells_the_time(read: Read) -> None:
+    (event,) = read("2024-05-23T16:00:00.123456789Z " + PREFIX + "Connected all rings")
+
+    assert event["time_utc"] == "2024-05-23 16:00:00.123456"

@@ -60,7 +60,7 @@ def time_of(stamp: str) -> str | None:
     >>> time_of("2024-04-29 06:15:07,505"), time_of("2024-02-30 06:15:07")
     ('2024-04-29 06:15:07.505', None)
     """
-    if len(stamp) >= 19 and stamp[11:13] < "24" and is_day(stamp[:10]):
+    if len(stamp) >= 19 and stamp[11:13] < "24" and max(stamp[14:16], stamp[17:19]) < "60" and is_day(stamp[:10]):
         return f"{stamp[:19]}.{stamp[20:26]}" if len(stamp) > 20 else stamp[:19]
     return None
 

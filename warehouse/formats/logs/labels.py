@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from warehouse.formats.logs.event import time_of
+
 _ADDRESS = r"[\w-]+(?:\.[\w-]+)*"
 _LABELS = re.compile(
     "|".join(
@@ -14,12 +16,14 @@ _LABELS = re.compile(
             rf"\[\d+\] {_ADDRESS}: ?",  # mpirun: [0] host:
             rf"\[(?:pod/)?{_ADDRESS}(?:/{_ADDRESS})*\] (?=\S)",  # kubectl logs --prefix
             r"\[?std(?:out|err)\]?(?::| \||(?=\s)) ?",
+            r"(?: *\| )?\d{4}-\d\d-\d\dT[\d:]{8}(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)(?: \|)? ",  # a container's time
             r"\d{1,6}: ",  # srun: 3:
             rf"{_ADDRESS}: ",  # pdsh: 10.0.0.1: or host:
         )
     )
 )
 _REPEATED = re.compile(r" \[repeated \d+x(?: across cluster)?\](?: \(.*\))?$")
+_TIME = re.compile(r"(?: *\| )?(\d{4}-\d\d-\d\d)T([\d:]{8}(?:\.\d{1,6})?)\d*Z")
 _RANK = re.compile(r"\[rank(\d{1,6})\]:")
 
 DEEPEST = 3
@@ -46,3 +50,13 @@ def rank_of(text: str) -> str | None:
     """
     found = _RANK.match(text)
     return found[1] if found else None
+
+
+def time_of_label(text: str) -> str | None:
+    """The time that a container's mark has, where it is UTC.
+
+    >>> time_of_label("2024-05-23T16:00:00.123456789Z x"), time_of_label("2024-05-23T16:00:00+08:00 x")
+    ('2024-05-23 16:00:00.123456', None)
+    """
+    found = _TIME.match(text)
+    return time_of(f"{found[1]} {found[2]}") if found else None

@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Iterator
 
 from warehouse.formats.logs.event import STAMP, WHOLE, Event, time_of
-from warehouse.formats.logs.labels import DEEPEST, without_label
 
 _PREFIX = re.compile(
     rf"(?:\[({STAMP}(?:\.\d+)?)\] )?([^\s:\[\]()<>]+):(\d{{1,10}}):(\d{{1,10}}) \[(\d{{1,4}})\] "
@@ -48,26 +47,25 @@ class Nccl:
     def __init__(self) -> None:
         self._hosts: dict[str, str] = {}
 
-    def read(self, text: str, complain: Callable[[str], None]) -> list[Event] | None:
-        """Events of a line; None where it is none of NCCL's.
-
-        A line that two processes wrote into is cut at the second one's prefix: what stands before it is a
-        half, what stands behind it is whole if the process is known. `complain` is told of the halves.
-        """
-        if "NCCL " not in text:
-            return None
+    def read(self, text: str) -> list[Event] | None:
+        """Events of a line of one process; None where it is none."""
         if version := _BARE_VERSION.match(text):
             return [_event("nccl_version", value=version[1])]
+        first = _PREFIX.match(text)
+        if not first or _PREFIX.search(text, first.end()):
+            return None
+        host = self._host(first[2], first[3], at_start=True)
+        return self._line(first, text[first.end() :], len(text), host)
+
+    def last_of(self, text: str, complain: Callable[[str], None]) -> list[Event]:
+        """Events of the last process that wrote into a line.
+
+        What stands before its prefix is a half; what stands behind is whole, if a whole line has told where the
+        process is: else nobody knows where the name of its host begins. `complain` is told of the halves.
+        """
         prefixes = list(_PREFIX.finditer(text))
         if not prefixes:
-            return None
-        if len(prefixes) == 1:
-            bare: str | None = text
-            for _ in range(DEEPEST + 1):
-                if bare and (first := _PREFIX.match(bare)):
-                    host = self._host(first[2], first[3], at_start=True)
-                    return self._line(first, bare[first.end() :], len(bare), host)
-                bare = without_label(bare) if bare else None
+            return []
         last = prefixes[-1]
         host = self._host(last[2], last[3], at_start=False)
         complain("several writers in one line: only what the last one wrote is whole")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from warehouse.formats.logs import deepspeed, hf_trainer, settings, torchrun
 from warehouse.formats.logs.event import LONGEST_TEXT, Event, typed
-from warehouse.formats.logs.labels import DEEPEST, rank_of, without_label
+from warehouse.formats.logs.labels import DEEPEST, rank_of, time_of_label, without_label
 from warehouse.formats.logs.megatron import Megatron
 from warehouse.formats.logs.nccl import Nccl
 from warehouse.formats.logs.prefixes import next_prefix, prefixed
@@ -115,17 +115,23 @@ class LogReader:
     def _events(self, text: str) -> list[Event]:
         """Events of a line, with up to three launchers' marks before it."""
         found = self._unlabelled(text)
-        ranks: list[Event] = []
+        behind = text
+        rank = time = None
         for _ in range(DEEPEST):
             if found is not None:
                 break
-            if rank := rank_of(text):
-                ranks = [{"family": "torchrun", "kind": "rank", "name": "label", "rank": rank}]
-            text = without_label(text) or ""
-            if not text:
+            rank, time = rank or rank_of(behind), time or time_of_label(behind)
+            behind = without_label(behind) or ""
+            if not behind:
                 break
-            found = self._unlabelled(text)
-        return [*(found or ()), *ranks]
+            found = self._unlabelled(behind)
+        if found is None and "NCCL " in text:
+            found = self._nccl.last_of(text, lambda reason: self._reject(self._line, reason, text))
+        for event in found or ():
+            if time:
+                event.setdefault("time_utc", time)
+        said: Event = {"family": "torchrun", "kind": "rank", "name": "label", "rank": rank}
+        return [*(found or ()), said] if rank else found or []
 
     def _unlabelled(self, text: str) -> list[Event] | None:
         """Events of a line without a launcher's mark; None where no family knows it."""
@@ -139,8 +145,8 @@ class LogReader:
             found = [*hf_trainer.message(message)] or [*deepspeed.message(head.place, message)]
             events = [{**base, **one} for one in found] or [{**base, "kind": "message"}]
             return events if second < 0 else [*events, *(self._unlabelled(text[second:]) or ())]
-        if "NCCL " in text:
-            return self._nccl.read(text, lambda reason: self._reject(self._line, reason, text))
+        if "NCCL " in text and (spoken := self._nccl.read(text)):
+            return spoken
         if "%|" in text and (bars := self._bars(text)):
             return bars
         if text[0] == "{" and (said := hf_trainer.dictionary(text)):
