@@ -199,7 +199,7 @@ def test_how_recent_the_latest_row_is(times: Tiny, text: str, status: int) -> No
     said = times.build()
     assert said.status == status, said
     if status and "whenever" not in text:
-        assert f"{text}: 1 rows fail" in said.err
+        assert f"{text}: 1 row fails" in said.err
 
 
 def test_a_table_without_rows_is_not_recent(times: Tiny) -> None:
@@ -252,3 +252,21 @@ def test_show_has_the_results_of_the_builds_before_and_the_check_that_ended_the_
     assert ports.build().status == 0
     assert "passed 0 1 rows, 2 rows speed < 40 or speed is null" in shown()
     assert "ended here" not in shown()
+
+
+def test_a_mistake_in_a_check_is_told_before_any_model_runs(ports: Tiny) -> None:
+    shown = check(ports, "spede > 0")
+    said = ports.build()
+    assert said.status == 1
+    assert f"error: {shown}:5:5: the check `spede > 0` is not valid" in said.err
+    assert "nearest: speed" in said.err
+    assert not list((ports.target / "parts").rglob("*.parquet"))
+
+
+def test_a_grain_may_be_called_as_a_keyword_is(tiny: Tiny) -> None:
+    columns = {"order": "BIGINT", "name": "VARCHAR"}
+    tiny.model("metrics.ordered", "SELECT 1 AS \"order\", 'a' AS name", columns, "checks:", "  - not null(order)")
+    assert tiny.build().status == 0
+    tiny.model("metrics.ordered", "SELECT unnest([1, 1]) AS \"order\", 'a' AS name", columns)
+    said = tiny.build()
+    assert "metrics.ordered: grain (order) is not unique: 1 row fails" in said.err

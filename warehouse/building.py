@@ -231,7 +231,8 @@ def _build(
     keep_last(store.target, keep)
     size = sum(part.bytes for part in parts) + (store.target / "warehouse.duckdb").stat().st_size
     changed = last is None or last.build != name
-    result = Result(name, settings.target, intake.inventory, outcome, size, changed, _remarks(project, settings.target))
+    remarks = _remarks(project, settings.target) if reporter.wants_remarks else ()
+    result = Result(name, settings.target, intake.inventory, outcome, size, changed, remarks)
     if outcome.stale or any(node.never_still for node in graph.nodes.values()):
         snapshot.drop(store.target)
     else:

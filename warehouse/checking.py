@@ -12,9 +12,10 @@ from pathlib import Path
 from warehouse.aside import write_text
 from warehouse.checks import ascent, compile_check
 from warehouse.engines.base import EngineError, Scratch
-from warehouse.errors import CheckError, ModelError, Place
+from warehouse.errors import CheckError, ModelError, Place, nearest_hint
 from warehouse.model import Check, Model
 from warehouse.publish import now_utc
+from warehouse.report import plural
 from warehouse.store import CheckResult
 
 FAILED = "failed.json"
@@ -75,6 +76,40 @@ def run_checks(scratch: Scratch, model: Model, checks: Sequence[Check]) -> list[
     return [counts[position] for position in range(len(checks))]
 
 
+def bind_checks(scratch: Scratch, model: Model) -> None:
+    """Bind the checks of a model, whose relations have columns and no rows yet.
+
+    Raises
+    ------
+    ModelError
+        At the check's line, when its SQL is wrong.
+    """
+    compiled = [(check, compile_check(check, model)) for check in model.checks]
+    conditions = [(check, one.predicate) for check, one in compiled if one.predicate is not None]
+    try:
+        if conditions:
+            scratch.describe(f"SELECT {', '.join(f'({text})' for _, text in conditions)} FROM {model.name}")
+    except EngineError:  # then each is asked alone
+        conditions = []
+    bound = [check for check, _ in conditions]
+    for check, one in compiled:
+        if check in bound:
+            continue
+        try:
+            scratch.describe(one.failing)
+        except EngineError as error:
+            raise _not_valid(check, model, error) from error
+
+
+def _not_valid(check: Check, model: Model, error: EngineError) -> ModelError:
+    """What is wrong with a check, and the name that was meant."""
+    hint = None
+    if error.name and error.candidates:
+        columns = [column.name for column in model.columns]
+        hint = nearest_hint(error.name, [*columns, *error.candidates] if error.kind == "column" else error.candidates)
+    return ModelError(f"the check `{check.text}` is not valid: {error.message}", place=check.place, hint=hint)
+
+
 def _count(scratch: Scratch, model: Model, sql: str, *checks: Check) -> list[int]:
     """One row of counts; where the SQL is wrong, an error at the check that is: of several, each is tried alone."""
     try:
@@ -84,7 +119,7 @@ def _count(scratch: Scratch, model: Model, sql: str, *checks: Check) -> list[int
         for check in written if len(written) > 1 else ():
             _count(scratch, model, f"SELECT count(*) FROM ({compile_check(check, model).failing})", check)
         wrong = (written or list(checks))[0]
-        raise ModelError(f"the check `{wrong.text}` is not valid: {error.message}", place=wrong.place) from error
+        raise _not_valid(wrong, model, error) from error
 
 
 def results_of(
@@ -110,7 +145,7 @@ def check_error(model: Model, partition: str | None, result: CheckResult) -> Che
     where = "" if partition is None else f" in {partition}"
     shown = ["  ".join(str(value) for value in json.loads(row).values())[:200] for row in result.rows[:SHOWN_ROWS]]
     error = CheckError(
-        f"{model.name}{where}: {what}: {result.failures:,} rows fail",
+        f"{model.name}{where}: {what}: {plural(result.failures, 'row')} {'fails' if result.failures == 1 else 'fail'}",
         place=place,
         details=[f"  {line}" for line in shown],
     )
@@ -137,6 +172,9 @@ def _failing(model: Model, text: str) -> tuple[str, str, Place]:
         check = next(check for check in model.checks if check.text == text)
         return compile_check(check, model).failing, text, check.place
     names = ", ".join(model.grain)
-    nulls = " OR ".join(f"{name} IS NULL" for name in model.grain)
-    failing = f"SELECT {names}, count(*) AS rows FROM {model.name} GROUP BY ALL HAVING count(*) > 1 OR {nulls}"
+    quoted = [f'"{name}"' for name in model.grain]
+    nulls = " OR ".join(f"{name} IS NULL" for name in quoted)
+    failing = (
+        f"SELECT {', '.join(quoted)}, count(*) AS rows FROM {model.name} GROUP BY ALL HAVING count(*) > 1 OR {nulls}"
+    )
     return failing, f"grain ({names}) is not unique", model.place(1)

@@ -19,7 +19,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from warehouse.errors import ModelError
+from warehouse.errors import ModelError, nearest_hint
 from warehouse.model import Check, Model
 
 _UNIQUE = re.compile(r"^unique\((?P<columns>[^)]+)\)$", re.IGNORECASE)
@@ -124,7 +124,7 @@ class Ascent:
 
 def ascent(model: Model) -> Ascent:
     """The check of a model's grain."""
-    names = model.grain
+    names = [f'"{name}"' for name in model.grain]  # a column may be called as a keyword of SQL is
     lags = ", ".join(f"lag({name}) OVER () AS previous_{position}" for position, name in enumerate(names))
     nulls = " OR ".join(f"{name} IS NULL" for name in names)
     return Ascent(f"(SELECT *, {lags} FROM {model.name})", f"({_not_ascending(names)} OR {nulls}) IS TRUE")
@@ -173,5 +173,9 @@ def _known(listed: str, names: set[str], check: Check) -> list[str]:
     columns = [name.strip() for name in listed.split(",")]
     for name in columns:
         if name not in names:
-            raise ModelError(f"the check names {name}, which is no column of the model", place=check.place)
-    return columns
+            raise ModelError(
+                f"the check names {name}, which is no column of the model",
+                place=check.place,
+                hint=nearest_hint(name, names),
+            )
+    return [f'"{name}"' for name in columns]

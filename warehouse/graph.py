@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from warehouse import python_model
+from warehouse.checking import bind_checks
 from warehouse.checks import compile_check, relations_of
 from warehouse.engines.base import Empty, Engine, EngineError, Source
 from warehouse.engines.volatile import TABLES as READS_FILES
@@ -187,8 +188,10 @@ class Graph:
                 try:
                     given = scratch.describe(node.sql)
                 except EngineError as error:
-                    raise model_error(node.model, node.sql, error) from error
+                    raise model_error(node.model, node.sql, error, [*self.nodes, *self.rim]) from error
                 same_columns(node.model, given)
+            for name in self.order:
+                bind_checks(scratch, self.nodes[name].model)
 
 
 def _refuse_more_than_rows(check: Check, model: Model, engine: Engine) -> None:
@@ -235,20 +238,26 @@ def same_columns(model: Model, given: Sequence[tuple[str, str]]) -> None:
             )
 
 
-def model_error(model: Model, sql: str, error: EngineError) -> ModelError:
+def model_error(model: Model, sql: str, error: EngineError, relations: Sequence[str] = ()) -> ModelError:
     """An engine's error as a sentence with the place in the author's file.
 
     DuckDB counts bytes; columns are counted in characters. A line with a macro call has no column, since
     what ran is longer than what was written.
     """
     message, hint = error.message, None
-    if error.candidates and error.name:
-        message = f"no column {error.name}"
-        hint = nearest_hint(error.name, error.candidates) or f"there are: {', '.join(error.candidates)}"
+    if error.name and (error.candidates or error.kind != "column"):
+        message = f"no {error.kind} {error.name}"
+        names = relations if error.kind == "relation" else error.candidates
+        hint = nearest_hint(error.name, names)
+        if error.kind == "relation":
+            hint = _nearest_relation(error.name, names)
+        elif error.kind == "column" and hint is None:
+            hint = f"there are: {', '.join(error.candidates)}"
     unknown = _NO_COLUMN.search(message)
     if unknown:  # of a CTE or an alias: the engine offers no names, the text does
         message = f"no column {unknown[2]} in {unknown[1]}"
-        hint = nearest_hint(unknown[2], set(re.findall(r"[a-z_][a-z0-9_]*", sql)) - {unknown[2]})
+        words = error.candidates or set(re.findall(r"[a-z_][a-z0-9_]*", sql)) - {unknown[2]}
+        hint = nearest_hint(unknown[2], words)
     if error.offset is None:
         return ModelError(message, place=model.place(), hint=hint)
     before = sql.encode()[: error.offset].decode("utf-8", "ignore")

@@ -27,6 +27,9 @@ _SLOW_SECONDS = 0.3
 class Silent:
     """Says nothing; the base of those that do."""
 
+    wants_remarks = False
+    """Whether the project's own query `after-build` is asked."""
+
     def found(self, inventory: Inventory) -> None:
         """What the data folders hold."""
 
@@ -57,6 +60,8 @@ class Silent:
 
 class Terminal(Silent):
     """Tells a build on a stream: with a progress bar on a terminal, in plain lines elsewhere."""
+
+    wants_remarks = True
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

@@ -74,6 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 from warehouse.cli.ask import with_parameters
 
                 said = with_parameters(said)
+            _known_command(said)
             given = parser(said[0] if said else "").parse_args(said)
             given.words = said
             status = int(given.run(given))
@@ -95,6 +96,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         say_error(error)
         return error.exit_status
+
+
+def _known_command(said: Sequence[str]) -> None:
+    """Refuse a command that there is not, with the nearest one. Raises SettingsError."""
+    known = [name for names in GROUPS.values() for name in names]
+    if said and not said[0].startswith("-") and said[0] not in known:
+        from warehouse.errors import SettingsError, nearest_hint
+
+        hint = nearest_hint(said[0], known) or "warehouse --help lists the commands"
+        raise SettingsError(f"no command {said[0]}", hint=hint)
 
 
 @contextmanager

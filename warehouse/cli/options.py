@@ -14,7 +14,7 @@ class Help(argparse.RawDescriptionHelpFormatter):
     """Help at one width: argparse would load half of what a start costs to ask the terminal for its own."""
 
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, width=100)
+        super().__init__(prog, width=80)
 
 
 def command(commands: Commands, name: str, about: str, example: str, **more: object) -> argparse.ArgumentParser:

@@ -29,12 +29,15 @@ class EngineError(Exception):
         offset: int | None = None,
         name: str | None = None,
         candidates: Sequence[str] = (),
+        kind: str = "column",
     ) -> None:
         super().__init__(message)
         self.message = message
         self.offset = offset
         self.name = name
         self.candidates = tuple(candidates)
+        self.kind = kind
+        """What `name` is meant to be: `column`, `function`, `type` or `relation`."""
 
 
 @dataclass(frozen=True)

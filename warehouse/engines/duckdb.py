@@ -41,6 +41,7 @@ _HELD_ROWS = 1_000_000
 _NUMBERS = itertools.count(1)
 _WRITES = re.compile(r'"type":"(?!SELECT|SET_OPERATION|RECURSIVE_CTE|CTE)(\w+)_NODE"')
 """A query node that does more than read: DuckDB has COPY, INSERT, UPDATE and DELETE inside WITH."""
+_KINDS = {"Function": "function", "Type": "type", "Table": "relation"}
 _BASE_TABLE = re.compile(r'"schema_name":"(\w+)","table_name":"(\w+)"')
 
 
@@ -324,7 +325,12 @@ class DuckDBScratch:
         try:
             self._cursor.execute(f"{prefix}{sql}\n) LIMIT 0")
         except duckdb.Error as error:
-            raise _engine_error(error, sql, len(prefix)) from error
+            found = _engine_error(error, sql, len(prefix))
+            if found.kind == "function":  # DuckDB offers one name, seldom the nearest
+                found.candidates = tuple(
+                    str(row[0]) for row in self.rows("SELECT DISTINCT function_name FROM duckdb_functions() ORDER BY 1")
+                )
+            raise found from error
         return [(str(column[0]), str(column[1])) for column in self._cursor.description or []]
 
     def write(self, select: Select, path: Path, order: Sequence[str]) -> int:
@@ -487,6 +493,15 @@ def _engine_error(error: duckdb.Error, sql: str, prefix: int) -> EngineError:
     offset = int(said["position"]) - prefix if said.get("position", "").isdigit() else None
     if offset is not None and not 0 <= offset <= len(sql.encode()):
         offset = None
-    columns = str(said.get("candidates", "")) if said.get("error_subtype") == "COLUMN_NOT_FOUND" else ""
-    candidates = [name.strip(' "') for name in columns.split(",") if name.strip()]
-    return EngineError(message, offset=offset, name=said.get("name") or None, candidates=candidates)
+    kind = _KINDS.get(str(said.get("type", "")).rpartition(" ")[2], "column")
+    missing = said.get("error_subtype") == "COLUMN_NOT_FOUND" or kind != "column"
+    candidates = [name.strip(' "').removeprefix("main.") for name in str(said.get("candidates", "")).split(",")]
+    if not missing:  # a column of an alias: its names stand in the text
+        candidates = re.findall(r'"(\w+)"', str(said.get("exception_message", "")).partition("Candidate bindings:")[2])
+    return EngineError(
+        message,
+        offset=offset,
+        name=(said.get("name") or None) if missing else None,
+        candidates=[name for name in candidates if name],
+        kind=kind,
+    )
