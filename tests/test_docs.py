@@ -32,7 +32,7 @@ RENDERED_LATER = {"bench/RESULTS.md"}
 
 EXAMPLES = {"nic": {"server": "GPU-1"}, "server-peers": {"server": "GPU-1"}}
 """Parameters of the queries that need some."""
-SHOWN = ("busiest-ports", "hottest-uplinks", "ports-without-owner")
+SHOWN = ("busiest-ports", "hottest-uplinks", "ports-without-owner", "claims", "gpu-days")
 """Long answers, of which five rows are enough."""
 INTRO = """\
 # Named queries

@@ -84,7 +84,10 @@ def test_what_is_no_number_of_threads_is_an_error_that_names_its_source(
     [
         ("target = ", "{file}: not valid TOML: "),
         ("targt = 'x'", "{file}: unknown key `targt`\nnearest: target"),
-        ("[zzz]", "{file}: unknown key `zzz`\nknown keys: data, target, project, threads, memory, cluster"),
+        (
+            "[zzz]",
+            "{file}: unknown key `zzz`\nknown keys: data, target, project, threads, memory, cluster, max_rejected",
+        ),
         ("target = 5", "`target` in warehouse.toml is 5, where a text is expected"),
         ("target = ''", "`target` in warehouse.toml is '', where a text is expected"),
         ("memory = 4", "`memory` in warehouse.toml is 4, where a text is expected"),

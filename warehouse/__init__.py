@@ -51,6 +51,7 @@ def build(
     threads: int | None = None,
     memory: str | None = None,
     cluster: str | None = None,
+    max_rejected: float | None = None,
 ) -> Result:
     """Build and publish a warehouse: what `warehouse build` does, without a word on the terminal.
 
@@ -72,6 +73,7 @@ def build(
             "threads": threads,
             "memory": memory,
             "cluster": cluster,
+            "max_rejected": max_rejected,
         }
     )
     return run_build(settings, Silent(), select=select)

@@ -32,6 +32,8 @@ from warehouse.store import CheckResult, Part, Store
 from warehouse.witness import Witness
 
 KEEP = 3
+COPIED_BYTES = 8 * 10**6
+"""A table whose parts are larger is read from them, partitioned or not: to copy it would cost as much as to make it."""
 _WORKER_MEMORY = 10**9
 """Parts are made side by side only while each can have about this much memory."""
 
@@ -177,6 +179,7 @@ def prepared(
             cluster=settings.cluster,
             leave_out=around,
             paranoid=paranoid,
+            max_rejected=settings.max_rejected,
         )
         if settings.data:
             if not any(file.is_read for file in intake.inventory.files):
@@ -297,7 +300,8 @@ def _entries(project: Project, graph: Graph, intake: Intake, engine: Engine, out
         model = node.model
         parts = outcome.of(name)
         source: Source = Parts(model.columns, tuple(part.path for part in parts))
-        kind = "partitioned" if plan.is_partitioned(name) else "table"
+        is_large = sum(part.bytes for part in parts) > COPIED_BYTES
+        kind = "partitioned" if plan.is_partitioned(name) or is_large else "table"
         if model.materialize == "view":
             source, kind = Select(node.sql, model.columns), "view"
         entries.append(

@@ -97,10 +97,12 @@ class Intake:
         leave_out: Sequence[Path] = (),
         progress: Callable[[int], None] | None = None,
         paranoid: bool = False,
+        max_rejected: float = 1,
     ) -> None:
         self.formats = {one.name: one for one in formats}
         self._store = store
         self._paranoid = paranoid
+        self._max_rejected = max_rejected
         self._cache = store.target / "cache"
         self._cache.mkdir(parents=True, exist_ok=True)
         folders = [unpack(root, self._cache / "unpacked") if is_archive(root) else root for root in roots]
@@ -213,9 +215,23 @@ class Intake:
             return file, []
         if not lines:
             return file.but(reason="its lines do not all end alike: read from a mended copy", clean_path=clean), []
+        self._not_too_many(file, clean, lines)
         first = lines[0]
         more = f" and {plural(len(lines) - 1, 'more line')}" if len(lines) > 1 else ""
         return file.but(status=PARTIAL, reason=f"line {first.line}: {first.reason}{more}", clean_path=clean), lines
+
+    def _not_too_many(self, file: RawFile, clean: Path, lines: list[Rejected]) -> None:
+        """Refuse a file of a relation that limits its bad lines when it has more. Raises DataError."""
+        one = self.formats[file.format or ""]
+        with clean.open("rb") as stream:
+            rows = len(lines) + sum(1 for _ in stream) - 1
+        if one.relations[0].limited and len(lines) > self._max_rejected * rows:
+            raise DataError(
+                f"{file.path}: {len(lines):,} of {plural(rows, 'row')} cannot be read, more than --max-rejected allows"
+                f" ({self._max_rejected:.3g} of them)",
+                details=[f"  line {bad.line}: {bad.reason}" for bad in lines[:3]],
+                hint="mend the file, or set the rows aside with a larger --max-rejected",
+            )
 
     def _look_through(self, file: RawFile) -> tuple[Path, list[Rejected], bool]:
         """(mended copy, bad lines, whether the copy differs); remembered, since it takes seconds for a large hour."""

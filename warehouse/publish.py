@@ -1,6 +1,6 @@
 """The catalogue of a build, and the one rename that makes it what readers open.
 
-`warehouse.duckdb` holds unpartitioned tables as tables, partitioned ones as views over an explicit list of
+`warehouse.duckdb` holds small unpartitioned tables as tables, the others as views over an explicit list of
 their parts, views as views, and `meta` with what every table and column means. It is written aside and
 renamed: a reader that has the old file open goes on reading it.
 """

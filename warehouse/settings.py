@@ -14,7 +14,8 @@ CONFIG = "warehouse.toml"
 DEFAULT_TARGET = Path("build/warehouse")
 DEFAULT_MEMORY = "3GB"
 """An hour of 24 switches is sorted within it; with less, it is sorted through files in the target."""
-KEYS = ("data", "target", "project", "threads", "memory", "cluster")
+DEFAULT_MAX_REJECTED = 0.01
+KEYS = ("data", "target", "project", "threads", "memory", "cluster", "max_rejected")
 SHIPPED = "shipped"
 """A key of a project's own warehouse.toml: `shipped = false` leaves the shipped models out."""
 _PATHS = ("data", "target", "project")
@@ -40,6 +41,8 @@ class Settings(NamedTuple):
     threads: int = 1
     memory: str = DEFAULT_MEMORY
     cluster: str | None = None
+    max_rejected: float = DEFAULT_MAX_REJECTED
+    """The share of a job file's rows that may be unreadable."""
 
     @property
     def memory_bytes(self) -> int:
@@ -80,7 +83,7 @@ def settle(flags: Mapping[str, object], *, folder: Path | None = None) -> Settin
     def value(key: str) -> tuple[object, str]:
         """A setting as it was given, and by what."""
         if flags.get(key) not in (None, [], ()):
-            return flags[key], f"--{key}"
+            return flags[key], f"--{key.replace('_', '-')}"
         variable = f"WAREHOUSE_{key.upper()}"
         if os.environ.get(variable):
             given = os.environ[variable]
@@ -108,6 +111,7 @@ def settle(flags: Mapping[str, object], *, folder: Path | None = None) -> Settin
         threads=_threads(threads, threads_source),
         memory=memory,
         cluster=text("cluster"),
+        max_rejected=_share(*value("max_rejected")),
     )
 
 
@@ -121,6 +125,20 @@ def _threads(value: object, source: str) -> int:
     if not 1 <= threads <= 1024:
         raise SettingsError(f"{source} is {value!r}, not a number of threads between 1 and 1024")
     return threads
+
+
+def _share(value: object, source: str) -> float:
+    """A share such as 0.01 or 1%."""
+    if value is None:
+        return DEFAULT_MAX_REJECTED
+    written = str(value).strip()
+    try:
+        share = float(written.removesuffix("%")) / (100 if written.endswith("%") else 1)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise SettingsError(f"{source} is {value!r}, not a share between 0 and 1", hint="for instance 0.01 or 1%")
+    return share
 
 
 def _is_project(folder: Path) -> bool:

@@ -157,6 +157,7 @@ def asked(settings: Settings, *, keep: int, kernels: bool) -> Said:
         "target": str(settings.target.absolute()),
         "project": str(settings.project.absolute()) if settings.project else None,
         "cluster": settings.cluster,
+        "max_rejected": settings.max_rejected,
         "keep": keep,
         "kernels": kernels,
     }

@@ -1,20 +1,84 @@
 /* ---
-about: Our values of what was published, a quantity a row; published_claims holds the claims against them.
-materialize: view
+about: Our values of what was published, a quantity a row; published_claims holds the claims against them. Of both Acme clusters, and of all five, the sum of jobs, the smallest and the largest value are quantities too.
 grain: [quantity]
 columns:
   quantity: VARCHAR its name, from the whole to the part, as seren/gpu/duration_up_to_64/job_percent
   value: DOUBLE our value, in the unit that the name ends with; days since 1970 for a day
 measures:
   value: none
+checks:
+  - not null(value)
 sources: docs/metrics/claims.md
 --- */
+WITH own AS (
+    SELECT
+        quantity,
+        value
+    FROM metrics.job_quantities
+    UNION ALL
+    SELECT
+        quantity,
+        value
+    FROM metrics.job_share_quantities
+    UNION ALL
+    SELECT
+        quantity,
+        value
+    FROM metrics.utilization_quantities
+),
+
+parts AS (
+    SELECT
+        split_part(quantity, '/', 1) AS cluster,
+        regexp_replace(quantity, '^[^/]*/', '', 'g') AS rest,
+        value
+    FROM own
+),
+
+acme AS (
+    SELECT
+        rest,
+        sum(value::DECIMAL(38, 3)) FILTER (WHERE ends_with(rest, 'jobs'))::DOUBLE AS total,
+        min(value) AS smallest,
+        max(value) AS largest
+    FROM parts
+    WHERE cluster IN ('seren', 'kalos')
+    GROUP BY rest
+    HAVING count(*) = 2
+),
+
+five AS (
+    SELECT
+        rest,
+        max(value) AS largest
+    FROM parts
+    WHERE cluster IN ('seren', 'kalos', 'philly', 'helios', 'pai')
+    GROUP BY rest
+    HAVING count(*) = 5
+)
+
 SELECT
     quantity,
     value
-FROM metrics.job_quantities
+FROM own
 UNION ALL
 SELECT
-    quantity,
-    value
-FROM metrics.utilization_quantities
+    concat('acme/', rest) AS quantity,
+    total AS value
+FROM acme
+WHERE rest IN ('jobs', 'gpu/jobs', 'cpu/jobs')
+UNION ALL
+SELECT
+    concat('acme/smallest/', rest) AS quantity,
+    smallest AS value
+FROM acme
+UNION ALL
+SELECT
+    concat('acme/largest/', rest) AS quantity,
+    largest AS value
+FROM acme
+UNION ALL
+SELECT
+    concat('all/largest/', rest) AS quantity,
+    largest AS value
+FROM five

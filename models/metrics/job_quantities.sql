@@ -1,5 +1,5 @@
 /* ---
-about: Quantities of jobs that figures were published of.
+about: Quantities of jobs that figures were published of: numbers, means, ends of jobs, sums of whole traces.
 grain: [quantity]
 columns:
   quantity: VARCHAR its name, from the whole to the part, as seren/gpu/duration_up_to_64/job_percent
@@ -14,7 +14,6 @@ WITH totals AS (               -- one list a row of job_totals
     SELECT
         concat(cluster, '/', kind, '/') AS prefix,
         unnest([
-            struct_pack(name := 'jobs', value := jobs::DOUBLE),
             struct_pack(name := 'mean_duration_seconds', value := mean_duration_seconds),
             struct_pack(name := 'median_duration_seconds', value := median_duration_seconds),
             struct_pack(name := 'max_duration_seconds', value := max_duration_seconds),
@@ -25,6 +24,119 @@ WITH totals AS (               -- one list a row of job_totals
             struct_pack(name := 'max_gpus', value := max_gpus)
         ]) AS one
     FROM metrics.job_totals
+),
+
+counts AS (                    -- no job of a kind is 0 jobs
+    SELECT
+        cluster,
+        unnest([
+            struct_pack(name := '/jobs', value := sum(jobs)::DOUBLE),
+            struct_pack(name := '/gpu/jobs', value := coalesce(sum(jobs) FILTER (WHERE kind = 'gpu'), 0)::DOUBLE),
+            struct_pack(name := '/cpu/jobs', value := coalesce(sum(jobs) FILTER (WHERE kind = 'cpu'), 0)::DOUBLE)
+        ]) AS one
+    FROM metrics.job_totals
+    GROUP BY cluster
+),
+
+ends AS (                      -- as cluster_summary has them: what neither completed nor was cancelled has failed
+    SELECT
+        cluster,
+        kind,
+        CASE WHEN outcome IN ('completed', 'cancelled') THEN outcome ELSE 'failed' END AS outcome,
+        count(*) AS jobs,
+        coalesce(sum(published_gpu_seconds), 0)::DOUBLE AS gpu_seconds
+    FROM staging.job_sizes
+    WHERE trace <> 'itp'
+    GROUP BY cluster, kind, CASE WHEN outcome IN ('completed', 'cancelled') THEN outcome ELSE 'failed' END
+),
+
+ended AS (
+    SELECT
+        e.cluster,
+        e.kind,
+        e.outcome,
+        e.gpu_seconds,
+        e.jobs / t.jobs AS job_share,
+        e.gpu_seconds / nullif(t.published_gpu_seconds, 0) AS gpu_time_share
+    FROM ends AS e
+    JOIN metrics.job_totals AS t ON t.cluster = e.cluster AND t.kind = e.kind
+    WHERE e.cluster <> 'pai'   -- its states are not those of ends
+),
+
+ended_lists AS (
+    SELECT
+        concat(cluster, '/', kind, '/', outcome, '/') AS prefix,
+        unnest([
+            struct_pack(name := 'gpu_seconds', value := gpu_seconds),
+            struct_pack(name := 'job_share', value := job_share),
+            struct_pack(name := 'job_percent', value := 100 * job_share),
+            struct_pack(name := 'gpu_time_share', value := gpu_time_share),
+            struct_pack(name := 'gpu_time_percent', value := 100 * gpu_time_share)
+        ]) AS one
+    FROM ended
+),
+
+summary_lists AS (
+    SELECT
+        concat('summary/', cluster, '/gpu/') AS prefix,
+        unnest([
+            struct_pack(name := 'completed/job_percent', value := 100 * gpu_completed_share),
+            struct_pack(name := 'cancelled/job_percent', value := 100 * gpu_cancelled_share),
+            struct_pack(name := 'failed/job_percent', value := 100 * gpu_failed_share),
+            struct_pack(name := 'completed/gpu_time_percent', value := 100 * completed_gpu_time_share),
+            struct_pack(name := 'cancelled/gpu_time_percent', value := 100 * cancelled_gpu_time_share),
+            struct_pack(name := 'failed/gpu_time_percent', value := 100 * failed_gpu_time_share)
+        ]) AS one
+    FROM staging.cluster_summary
+),
+
+check_lists AS (
+    SELECT
+        concat(cluster, '/') AS prefix,
+        unnest([
+            struct_pack(
+                name := 'duration_is_run/job_percent',
+                value := 100 * duration_is_run / nullif(jobs - without_end, 0)
+            ),
+            struct_pack(
+                name := 'queue_is_wait/job_percent',
+                value := 100 * queue_is_wait / nullif(jobs - without_end, 0)
+            ),
+            struct_pack(
+                name := 'gpu_time_is_product/job_percent',
+                value := 100 * gpu_time_is_product / nullif(jobs - without_end, 0)
+            )
+        ]) AS one
+    FROM metrics.job_published_check
+),
+
+long_jobs AS (
+    SELECT
+        cluster,
+        100 * (count(*) FILTER (WHERE duration_seconds > 86400)) / count(*) AS value
+    FROM staging.job_sizes
+    WHERE trace = 'acme' AND kind = 'gpu'
+    GROUP BY cluster
+),
+
+acme AS (                      -- months by China's calendar
+    SELECT
+        count(DISTINCT cluster) AS clusters,
+        count(DISTINCT state) AS states,
+        count(DISTINCT concat(year(submit_utc + INTERVAL '8 hours'), '-', month(submit_utc + INTERVAL '8 hours'))) AS months
+    FROM metrics.jobs
+    WHERE trace = 'acme'
+    GROUP BY trace
+),
+
+acme_lists AS (
+    SELECT unnest([
+        struct_pack(name := 'acme/clusters', value := clusters::DOUBLE),
+        struct_pack(name := 'acme/states', value := states::DOUBLE),
+        struct_pack(name := 'acme/months', value := months::DOUBLE)
+    ]) AS one
+    FROM acme
+    WHERE clusters = 2
 ),
 
 itp AS (
@@ -57,10 +169,34 @@ named AS (
     FROM totals
     UNION ALL
     SELECT
-        concat(cluster, '/jobs') AS quantity,
-        sum(jobs)::DOUBLE AS value
-    FROM metrics.job_totals
-    GROUP BY cluster
+        concat(cluster, one.name) AS quantity,
+        one.value
+    FROM counts
+    UNION ALL
+    SELECT
+        concat(prefix, one.name) AS quantity,
+        one.value
+    FROM ended_lists
+    UNION ALL
+    SELECT
+        concat(prefix, one.name) AS quantity,
+        one.value
+    FROM summary_lists
+    UNION ALL
+    SELECT
+        concat(prefix, one.name) AS quantity,
+        one.value
+    FROM check_lists
+    UNION ALL
+    SELECT
+        concat(cluster, '/gpu/over_1_day/job_percent') AS quantity,
+        value
+    FROM long_jobs
+    UNION ALL
+    SELECT
+        one.name AS quantity,
+        one.value
+    FROM acme_lists
     UNION ALL
     SELECT
         one.name AS quantity,

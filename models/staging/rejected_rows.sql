@@ -6,6 +6,8 @@ columns:
   line: INTEGER [1] line number, the header being 1; of a workbook the sheet's row
   reason: VARCHAR why it could not be read
   text: VARCHAR the line, at most 500 characters
+checks:
+  - "warn: not (starts_with(file, 'acme/') or starts_with(file, 'itp/'))"
 --- */
 SELECT DISTINCT file, line, reason, text
 FROM raw.rejected_rows

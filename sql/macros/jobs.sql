@@ -1,6 +1,6 @@
 {# Cells of job tables. Each macro renders to one expression. -#}
-{# the moment of a text such as 2023-03-01 00:18:22+08:00, in UTC; fractions of a second are cut -#}
-{% macro utc_of(written) %}CAST(substr({{ written }}, 1, 19) AS TIMESTAMP) - CAST(left(right({{ written }}, 6), 3) AS BIGINT) * INTERVAL '1 hour' - CAST(concat(left(right({{ written }}, 6), 1), right({{ written }}, 2)) AS BIGINT) * INTERVAL '1 minute'{% endmacro %}
+{# the moment of a text such as 2023-03-01 00:18:22+08:00, in UTC; fractions of a second are cut; the two offsets that files have come first -#}
+{% macro utc_of(written) %}CAST(substr({{ written }}, 1, 19) AS TIMESTAMP) - CASE right({{ written }}, 6) WHEN '+00:00' THEN 0 WHEN '+08:00' THEN 480 ELSE CAST(left(right({{ written }}, 6), 3) AS BIGINT) * 60 + CAST(left(right({{ written }}, 6), 1) || right({{ written }}, 2) AS BIGINT) END * INTERVAL '1 minute'{% endmacro %}
 {# a whole number as such; -1, which no count is, where it is not whole -#}
 {% macro count_of(number) %}CASE WHEN {{ number }} = CAST(floor({{ number }}) AS DOUBLE) THEN CAST(round({{ number }}) AS BIGINT) WHEN {{ number }} IS NOT NULL THEN -1 END{% endmacro %}
 {# the smallest of 1, 2, 4 .. 2^21 seconds that is not less; NULL beyond -#}

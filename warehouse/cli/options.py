@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from warehouse.settings import Settings, settle
+from warehouse.settings import KEYS, Settings, settle
 
 Commands = Any  # argparse._SubParsersAction has no public name
 
@@ -35,7 +35,7 @@ def add_target(one: argparse.ArgumentParser) -> None:
 
 
 def add_data(one: argparse.ArgumentParser) -> None:
-    """`--data`, `--cluster`."""
+    """`--data`, `--cluster`, `--max-rejected`."""
     one.add_argument(
         "-d",
         "--data",
@@ -44,6 +44,9 @@ def add_data(one: argparse.ArgumentParser) -> None:
         help="a release, a part of it, or its archive; may be repeated",
     )
     one.add_argument("--cluster", metavar="NAME", help="name for files below no cluster's folder")
+    one.add_argument(
+        "--max-rejected", metavar="SHARE", help="rows of a job file that may be unreadable (default 1%% of them)"
+    )
 
 
 def add_project(one: argparse.ArgumentParser) -> None:
@@ -59,6 +62,4 @@ def add_engine(one: argparse.ArgumentParser) -> None:
 
 def settings(given: argparse.Namespace) -> Settings:
     """The settled settings of a command."""
-    return settle(
-        {key: getattr(given, key, None) for key in ("data", "target", "project", "threads", "memory", "cluster")}
-    )
+    return settle({key: getattr(given, key, None) for key in KEYS})

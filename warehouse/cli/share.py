@@ -19,7 +19,10 @@ def add(commands: Commands) -> None:
     one.add_argument("directory", metavar="DIR", help="a new folder, or an earlier export, which is replaced")
     one.add_argument("-s", "--select", metavar="TABLE", action="append", help="only this table; may be repeated")
     one.add_argument("--all", action="store_true", help="the staging layer too")
-    one.add_argument("--format", choices=("parquet", "csv"), action="append", help="only this form (default both)")
+    one.add_argument(
+        "--format", choices=("parquet", "csv", "swf"), action="append",
+        help="only this form (default parquet and csv); swf: jobs in the Standard Workload Format",
+    )  # fmt: skip
     add_target(one)
     add_engine(one)
     one.set_defaults(run=run_export)
@@ -55,7 +58,7 @@ def run_export(given: argparse.Namespace) -> int:
         formats=given.format or FORMATS,
         memory=given.memory,
     )
-    files = [path for path in folder.rglob("*") if path.suffix in (".parquet", ".csv")]
+    files = [path for path in folder.rglob("*") if path.suffix in (".parquet", ".csv", ".swf")]
     print(f"Wrote  {plural(len(files), 'file')} to {given.directory}, listed in {MANIFEST}")  # noqa: T201
     return 0
 

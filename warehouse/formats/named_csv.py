@@ -143,7 +143,7 @@ class NamedCsv:
                 if problem:
                     yield Rejected(file.release_path, number, problem, line.decode("utf-8", "replace")[:500])
                 else:
-                    out.write(line + b"\n")
+                    out.write(line + (b"" if torn else b"\n"))
 
     def _problem(self, line: bytes, names: Sequence[str], seen: dict[str, int], number: int) -> str | None:
         try:

@@ -17,6 +17,7 @@ from warehouse.formats.base import IGNORED, SKIPPED, UNKNOWN, Format, Inventory,
 
 _STRAYS = re.compile(r"^(\.DS_Store|\._.*|Thumbs\.db|desktop\.ini|~\$.*|\.complete|__MACOSX)$", re.IGNORECASE)
 _PAPERS = re.compile(r"^(readme.*|licen[cs]e.*|.*\.md|.*\.txt|.*\.pdf|truth\.json)$", re.IGNORECASE)
+_KEPT = re.compile(r"/\.git/|/\.cache/huggingface/download/|/\.gitattributes$|/\.gitignore$")
 _CLUSTER_CHILDREN = ("trafficinfo", "taskinfo")
 _HOUR = re.compile(r"^\d{10}$")
 
@@ -172,6 +173,8 @@ def _recognise(
     file = RawFile(path, release_path, about.st_size, about.st_mtime_ns, cluster=cluster)
     if _STRAYS.match(path.name):
         return file.but(status=IGNORED, reason="left behind by a desktop, not a part of the release")
+    if _is_kept_aside(path):
+        return file.but(status=IGNORED, reason="what git or the Hugging Face hub keeps for itself")
     refused: RawFile | None = None
     for one in formats:
         if not one.claims(path):
@@ -188,6 +191,13 @@ def _recognise(
     if _PAPERS.match(path.name):
         return file.but(status=IGNORED, reason="a text for people")
     return file.but(status=UNKNOWN, reason="no known format has such a name")
+
+
+def _is_kept_aside(path: Path) -> bool:
+    """Whether a file is in the store of a tool that also lays the release out: there it is read by its name."""
+    store = path.parent
+    in_hub = store.name in ("blobs", "refs") and (store.parent / "snapshots").is_dir()
+    return in_hub or _KEPT.search(path.as_posix()) is not None
 
 
 def _is_text(name: str) -> bool:

@@ -31,6 +31,8 @@ class SampleOptions:
     hour_tables: bool = True
     utilization: bool = True
     """Whether there is a folder in the form of AcmeTrace's utilisation, too."""
+    jobs: bool = True
+    """Whether small job traces in the forms of AcmeTrace and ITP lie beside it; never with `full`."""
     first_hour: str = "2024052400"
     """Folder of the first hour, `YYYYMMDDHH`, local time (UTC+8)."""
 
@@ -68,7 +70,7 @@ class SampleOptions:
         """Fill in the size that `full` stands for."""
         if not self.full:
             return self
-        return replace(self, hours=1, leaves=20, storage_leaves=4, spines=10, servers_per_group=50)
+        return replace(self, hours=1, leaves=20, storage_leaves=4, spines=10, servers_per_group=50, jobs=False)
 
 
 def _between(name: str, value: int, low: int, high: int) -> None:

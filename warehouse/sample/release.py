@@ -9,7 +9,8 @@
 - `unlisted_ports`, `jobs`, `traps`: what is there that no file says, and each trap with its place;
 - `tasks`: training tasks with their logs: ranks, ports, paths, iterations, expected bytes;
 - `hour_tables`: totals of the four hour-level tables;
-- `utilization`: of each metric what its samples add up to, of its files what is odd about them; power of servers.
+- `utilization`: of each metric what its samples add up to, of its files what is odd about them; power of servers;
+- `acme_jobs`, `itp_jobs`: totals of the job traces beside it, by cluster.
 
 `truth/task_iteration.parquet` holds what each NIC of a task moved in each iteration.
 `truth/second.parquet` holds the physical bytes of every port and second; seconds without bytes are absent.
@@ -25,8 +26,10 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from warehouse.sample import clock, truth_tasks, truth_topology
+from warehouse.sample.acme_jobs import write_acme
 from warehouse.sample.extras import write_extras
 from warehouse.sample.hour_tables import write_hour_tables
+from warehouse.sample.itp_jobs import write_itp
 from warehouse.sample.jobs import HOUR, Job
 from warehouse.sample.names import server_name
 from warehouse.sample.plan import Plan, make_plan
@@ -65,6 +68,8 @@ def write_release(directory: Path, options: SampleOptions) -> Path:
         write_logs(root / "taskinfo" / task.name, task, plan.fabric, options)
     strays = write_extras(directory / "zhejiang", cluster, options)
     utilization = write_utilization(directory / "acme" / "data", options.seed) if options.utilization else None
+    acme_jobs = write_acme(directory / "acme", options.seed) if options.jobs else {}
+    itp_jobs = write_itp(directory / "itp", options.seed) if options.jobs else {}
     (directory / "truth").mkdir()
     seconds = write_seconds(directory / "truth" / "second.parquet", cluster, plan)
     iterations = truth_tasks.write_iterations(directory / "truth" / "task_iteration.parquet", plan)
@@ -94,6 +99,8 @@ def write_release(directory: Path, options: SampleOptions) -> Path:
         "task_iteration_rows": iterations,
         "hour_tables": hour_tables,
         "utilization": utilization,
+        "acme_jobs": acme_jobs,
+        "itp_jobs": itp_jobs,
         "traps": traps(plan, ports, strays),
     }
     _write_json(truth_path, truth)
@@ -125,7 +132,7 @@ def _clear(directory: Path) -> None:
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         if not _is_sample(directory):
             raise FileExistsError(f"{directory} exists and is not a sample: choose an empty or a new folder.")
-        for part in ("truth", "zhejiang", "acme"):
+        for part in ("truth", "zhejiang", "acme", "itp"):
             if (directory / part).exists():
                 shutil.rmtree(directory / part)
     directory.mkdir(parents=True, exist_ok=True)

@@ -18,6 +18,7 @@ from warehouse.serve.connect import connect
 from warehouse.serve.interrupt import interruptible
 from warehouse.serve.mistakes import MOVED
 from warehouse.serve.parquet import OPTIONS, exact, literal, quoted
+from warehouse.serve.swf import write_swf
 from warehouse.serve.values import text_of
 
 if TYPE_CHECKING:
@@ -30,6 +31,9 @@ KIND = "warehouse export"
 """What `manifest.json` says of itself: only a folder with such a manifest is ever replaced."""
 MANIFEST, CHECKSUMS = "manifest.json", "SHA256SUMS"
 FORMATS = ("parquet", "csv")
+"""The forms that every table has."""
+SWF = "swf"
+"""The form of jobs alone, a file a cluster."""
 LAYERS = ("reference", "topology", "metrics")
 _CSV_OPTIONS = "FORMAT csv, HEADER true, DELIMITER ',', QUOTE '\"', ESCAPE '\"', NULLSTR '', USE_TMP_FILE false"
 
@@ -57,7 +61,7 @@ def export(
     everything
         Take the tables of staging too.
     formats
-        Of `FORMATS`.
+        Of `FORMATS`; and `SWF`, which jobs alone have.
     memory, threads
         Limits of the engine.
 
@@ -67,8 +71,8 @@ def export(
         When a table or format is unknown, or the directory holds files that no export wrote.
     """
     for name in formats:
-        if name not in FORMATS:
-            raise QueryError(f"no export format {name}", hint=f"known formats: {', '.join(FORMATS)}")
+        if name not in (*FORMATS, SWF):
+            raise QueryError(f"no export format {name}", hint=f"known formats: {', '.join((*FORMATS, SWF))}")
     directory = directory.resolve()
     _check_directory(directory, target)
     aside = directory.with_name(f".{directory.name}.{os.getpid()}")
@@ -110,7 +114,7 @@ def _write(
     files = []
     for table in tables:
         relation = describe(connection, table.name)
-        for name in sorted(set(formats), key=FORMATS.index):
+        for name in sorted(set(formats) & set(FORMATS), key=FORMATS.index):
             path = folder / f"{table.name}.{name}"
             try:
                 rows = _copy(connection, relation, path, name)
@@ -120,6 +124,11 @@ def _write(
                 first = str(error).splitlines()[0]
                 raise QueryError(f"{table.name} cannot be exported: {first}", hint=MOVED) from error
             files.append(_entry(relation, path, name, rows))
+    if SWF in formats:
+        files += [
+            _described(one.path, "metrics.jobs", one.path.suffix[1:], one.about, one.rows)
+            for one in write_swf(connection, folder, build)
+        ]
     manifest = {"kind": KIND, "build": build, "files": files}
     text = json.dumps(manifest, indent=1, ensure_ascii=False) + "\n"
     (folder / MANIFEST).write_text(text, encoding="utf-8", newline="\n")
@@ -146,18 +155,24 @@ def _copy(connection: duckdb.DuckDBPyConnection, relation: Relation, path: Path,
 
 def _entry(relation: Relation, path: Path, form: str, rows: int) -> dict[str, object]:
     return {
-        "path": path.name,
-        "table": relation.table.name,
-        "format": form,
-        "about": relation.table.about,
-        "rows": rows,
-        "bytes": path.stat().st_size,
-        "sha256": _sha256(path),
+        **_described(path, relation.table.name, form, relation.table.about, rows),
         "grain": list(relation.grain),
         "columns": [
             {"name": column.name, "type": column.type, "unit": column.unit, "about": column.about}
             for column in relation.columns
         ],
+    }
+
+
+def _described(path: Path, table: str, form: str, about: str, rows: int) -> dict[str, object]:
+    return {
+        "path": path.name,
+        "table": table,
+        "format": form,
+        "about": about,
+        "rows": rows,
+        "bytes": path.stat().st_size,
+        "sha256": _sha256(path),
     }
 
 

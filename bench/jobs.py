@@ -1,0 +1,71 @@
+"""What the job metrics of a synthetic AcmeTrace of real size cost, against bare DuckDB queries over the same CSVs.
+
+    python -m bench.jobs                        818,327 jobs of Seren and 62,413 of Kalos, made first
+    python -m bench.jobs --rounds 5 --data DIR
+
+The bare queries load both CSVs with declared columns into one table, with times as TIMESTAMPTZ, and ask it for what
+the tables of jobs hold: totals, shares by size, type and state, distributions of duration and wait at powers of two,
+box quartiles, arrivals, GPUs in use per ten minutes. Nothing is sorted, checked or kept. Ours is `warehouse build` of
+the same files as a whole process: every file hashed, every row guarded, every table written, checked and published.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from bench.measure import Cost, machine, medians, run
+
+SEREN, KALOS = 818_327, 62_413
+
+
+def main() -> int:
+    """Print the table."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--data", type=Path, help="the folder that holds data/job_trace/")
+    options.add_argument("--rounds", type=int, default=3)
+    given = options.parse_args()
+    with tempfile.TemporaryDirectory(prefix="warehouse-bench-") as scratch:
+        data = given.data or _made(Path(scratch) / "acme")
+        _compare(data, given.rounds, Path(scratch))
+    return 0
+
+
+def _made(folder: Path) -> Path:
+    make = "from warehouse.sample.acme_jobs import write_acme; from pathlib import Path; import sys; "
+    make += f"write_acme(Path(sys.argv[1]), 7, seren={SEREN}, kalos={KALOS})"
+    run([sys.executable, "-c", make, str(folder)])
+    return folder
+
+
+def _compare(data: Path, rounds: int, scratch: Path) -> None:
+    files = sorted(data.rglob("trace_*.csv"))
+    print(machine())
+    size = sum(path.stat().st_size for path in files)
+    print(f"{len(files)} job CSVs, {size / 1e6:,.0f} MB; {rounds} rounds in turn\n")
+    cases = {
+        "bare DuckDB queries": [sys.executable, "-m", "bench.jobs_bare", str(data), str(scratch / "bare.duckdb")],
+        "warehouse build": [
+            sys.executable, "-m", "warehouse", "build", "-d", str(data), "-t", str(scratch / "target"),
+            "--threads", "1", "--quiet",
+        ],
+    }  # fmt: skip
+    costs: dict[str, list[Cost]] = {name: [] for name in cases}
+    for _ in range(rounds):
+        for name, command in cases.items():
+            shutil.rmtree(scratch / "target", ignore_errors=True)
+            (scratch / "bare.duckdb").unlink(missing_ok=True)
+            costs[name].append(run(command))
+    bare = medians(costs["bare DuckDB queries"])
+    print(f"{'':<20}{'CPU s':>8}{'ratio':>8}{'peak MB':>9}{'wall s':>8}   CPU s of each run")
+    for name, found in costs.items():
+        cost = medians(found)
+        each = " ".join(f"{one.cpu:.2f}" for one in found)
+        print(f"{name:<20}{cost.cpu:>8.2f}{cost.cpu / bare.cpu:>8.2f}{cost.peak_mb:>9.0f}{cost.wall:>8.2f}   {each}")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

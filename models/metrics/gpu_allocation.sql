@@ -1,0 +1,103 @@
+/* ---
+about: How many GPUs were in use, as a mean over each ten minutes, against the size of the cluster. A job uses its GPUs from start to end; one without an end, to the last end that the trace has.
+grain: [trace, cluster, time_utc]
+columns:
+  trace: VARCHAR acme; ITP has no start
+  cluster: VARCHAR seren or kalos
+  time_utc: TIMESTAMP begin of the ten minutes
+  gpu_seconds: BIGINT [s] GPUs x seconds that they were in use
+  mean_gpus: DOUBLE [1] gpu_seconds / 600
+  cluster_gpus: BIGINT [1] GPUs of the cluster, by the reviewed table job_clusters
+  allocation_share: DOUBLE [1] mean_gpus / cluster_gpus
+measures:
+  gpu_seconds: sum, shown in h
+  mean_gpus: mean
+  allocation_share: mean, shown in %
+  others: none
+checks:
+  - gpu_seconds >= 0
+  - "warn: allocation_share <= 1 or allocation_share is null"
+sources: docs/metrics/jobs.md
+--- */
+WITH closed AS (
+    SELECT
+        trace,
+        cluster,
+        num_gpus,
+        epoch_us(start_utc) // 1000000 AS begins,
+        epoch_us(coalesce(end_utc, max(end_utc) OVER (PARTITION BY trace, cluster))) // 1000000 AS ends
+    FROM metrics.jobs
+    WHERE num_gpus > 0 AND start_utc IS NOT NULL
+),
+
+events AS (                    -- GPUs that are taken, and given back
+    SELECT
+        trace,
+        cluster,
+        begins AS second,
+        num_gpus AS gpus
+    FROM closed
+    WHERE ends > begins
+    UNION ALL
+    SELECT
+        trace,
+        cluster,
+        ends AS second,
+        -num_gpus AS gpus
+    FROM closed
+    WHERE ends > begins
+),
+
+slots AS (                     -- an event counts for what is left of its ten minutes, and in full after them
+    SELECT
+        trace,
+        cluster,
+        second // 600 AS slot,
+        sum(gpus) AS gpus,
+        sum(gpus * (600 - second % 600)) AS gpu_seconds
+    FROM events
+    GROUP BY trace, cluster, second // 600
+),
+
+ranges AS (
+    SELECT
+        trace,
+        cluster,
+        min(slot) AS first_slot,
+        max(slot) AS last_slot
+    FROM slots
+    GROUP BY trace, cluster
+),
+
+every AS (
+    SELECT
+        r.trace,
+        r.cluster,
+        n.slot
+    FROM ranges AS r
+    CROSS JOIN generate_series(r.first_slot, r.last_slot) AS n (slot)
+),
+
+used AS (
+    SELECT
+        e.trace,
+        e.cluster,
+        e.slot,
+        coalesce(s.gpu_seconds, 0)
+        + 600 * coalesce(sum(s.gpus) OVER (
+            PARTITION BY e.trace, e.cluster ORDER BY e.slot ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ), 0) AS gpu_seconds
+    FROM every AS e
+    LEFT JOIN slots AS s ON s.trace = e.trace AND s.cluster = e.cluster AND s.slot = e.slot
+)
+
+SELECT
+    u.trace,
+    u.cluster,
+    make_timestamp(u.slot * 600000000) AS time_utc,
+    u.gpu_seconds,
+    u.gpu_seconds / 600 AS mean_gpus,
+    c.gpus AS cluster_gpus,
+    u.gpu_seconds / 600 / c.gpus AS allocation_share
+FROM used AS u
+LEFT JOIN reference.job_clusters AS c ON c.trace = u.trace AND c.cluster = u.cluster

@@ -1,0 +1,75 @@
+/* ---
+about: How many GPUs jobs of a type ask for, as a box plot shows it: quartiles, and whiskers to the outermost job within 1.5 times their distance. Jobs without GPUs are of a type too and count.
+grain: [trace, cluster, job_type]
+columns:
+  trace: VARCHAR acme, the one trace with types
+  cluster: VARCHAR the cluster
+  job_type: VARCHAR Eval, Pretrain and so on, as published; `none` where it is blank
+  jobs: BIGINT [1] jobs that state their GPUs
+  smallest: DOUBLE [1] fewest GPUs
+  whisker_low: DOUBLE [1] fewest GPUs that are at least q1 - 1.5 (q3 - q1)
+  q1: DOUBLE [1] first quartile, interpolated between jobs
+  median: DOUBLE [1] median, likewise
+  q3: DOUBLE [1] third quartile, likewise
+  whisker_high: DOUBLE [1] most GPUs that are at most q3 + 1.5 (q3 - q1)
+  largest: DOUBLE [1] most GPUs
+measures:
+  jobs: sum
+  smallest: min
+  largest: max
+  others: none
+checks:
+  - whisker_low <= q1 and q1 <= median and median <= q3 and q3 <= largest
+sources: docs/metrics/jobs.md
+--- */
+WITH typed AS (
+    SELECT
+        trace,
+        cluster,
+        coalesce(job_type, 'none') AS job_type,
+        num_gpus
+    FROM staging.job_sizes
+    WHERE trace = 'acme' AND num_gpus IS NOT NULL
+),
+
+quartiles AS (
+    SELECT
+        trace,
+        cluster,
+        job_type,
+        count(*) AS jobs,
+        min(num_gpus) AS smallest,
+        quantile_cont(num_gpus, 0.25) AS q1,
+        quantile_cont(num_gpus, 0.5) AS median,
+        quantile_cont(num_gpus, 0.75) AS q3,
+        max(num_gpus) AS largest
+    FROM typed
+    GROUP BY trace, cluster, job_type
+),
+
+whiskers AS (
+    SELECT
+        t.trace,
+        t.cluster,
+        t.job_type,
+        min(t.num_gpus) FILTER (WHERE t.num_gpus >= q.q1 - 1.5e0 * (q.q3 - q.q1)) AS whisker_low,
+        max(t.num_gpus) FILTER (WHERE t.num_gpus <= q.q3 + 1.5e0 * (q.q3 - q.q1)) AS whisker_high
+    FROM typed AS t
+    JOIN quartiles AS q ON q.trace = t.trace AND q.cluster = t.cluster AND q.job_type = t.job_type
+    GROUP BY t.trace, t.cluster, t.job_type
+)
+
+SELECT
+    q.trace,
+    q.cluster,
+    q.job_type,
+    q.jobs,
+    q.smallest,
+    w.whisker_low,
+    q.q1,
+    q.median,
+    q.q3,
+    w.whisker_high,
+    q.largest
+FROM quartiles AS q
+JOIN whiskers AS w ON w.trace = q.trace AND w.cluster = q.cluster AND w.job_type = q.job_type

@@ -1,0 +1,114 @@
+/* ---
+about: Quantities of jobs that figures were published of: shares by type and size, box plots, distributions.
+grain: [quantity]
+columns:
+  quantity: VARCHAR its name, from the whole to the part, as seren/gpu/duration_up_to_64/job_percent
+  value: DOUBLE our value, in the unit that the name ends with
+measures:
+  value: none
+checks:
+  - not null(value)
+sources: docs/metrics/claims.md
+--- */
+WITH drawn AS (                -- the types that the figure of types shows
+    SELECT
+        cluster,
+        job_type,
+        jobs,
+        published_gpu_seconds::DECIMAL(38, 3) AS gpu_seconds
+    FROM metrics.job_type_share
+    WHERE
+        kind = 'gpu'
+        AND (
+            (cluster = 'seren' AND job_type IN ('Eval', 'SFT', 'Other', 'MLLM', 'Debug', 'Pretrain'))
+            OR (cluster = 'kalos' AND job_type IN ('Eval', 'Pretrain', 'Debug', 'Other'))
+        )
+),
+
+drawn_lists AS (
+    SELECT
+        concat(cluster, '/drawn/', job_type, '/') AS prefix,
+        unnest([
+            struct_pack(name := 'jobs', value := jobs::DOUBLE),
+            struct_pack(name := 'job_percent', value := 100 * jobs / (sum(jobs) OVER (PARTITION BY cluster))),
+            struct_pack(
+                name := 'gpu_time_percent',
+                value := 100 * gpu_seconds::DOUBLE / (sum(gpu_seconds) OVER (PARTITION BY cluster))::DOUBLE
+            )
+        ]) AS one
+    FROM drawn
+),
+
+box_lists AS (
+    SELECT
+        concat(cluster, '/', job_type, '/gpus/') AS prefix,
+        unnest([
+            struct_pack(name := 'whisker_low', value := whisker_low),
+            struct_pack(name := 'q1', value := q1),
+            struct_pack(name := 'median', value := median),
+            struct_pack(name := 'q3', value := q3),
+            struct_pack(name := 'whisker_high', value := whisker_high)
+        ]) AS one
+    FROM metrics.job_gpus_box
+),
+
+sizes AS (
+    SELECT
+        s.cluster,
+        n.gpus,
+        coalesce(100 * max(s.job_share_up_to) FILTER (WHERE s.num_gpus <= n.gpus), 0) AS job_percent,
+        coalesce(100 * max(s.published_gpu_time_share_up_to) FILTER (WHERE s.num_gpus <= n.gpus), 0) AS gpu_time_percent
+    FROM metrics.job_size_share AS s
+    CROSS JOIN unnest([1, 8, 64, 255, 512]) AS n (gpus)
+    GROUP BY s.cluster, n.gpus
+),
+
+size_lists AS (
+    SELECT
+        concat(cluster, '/gpu/') AS prefix,
+        unnest([
+            struct_pack(name := concat('up_to_', gpus, '/job_percent'), value := job_percent),
+            struct_pack(name := concat('up_to_', gpus, '/gpu_time_percent'), value := gpu_time_percent),
+            struct_pack(name := concat('over_', gpus, '/job_percent'), value := 100 - job_percent),
+            struct_pack(name := concat('over_', gpus, '/gpu_time_percent'), value := 100 - gpu_time_percent)
+        ]) AS one
+    FROM sizes
+)
+
+SELECT
+    concat(cluster, '/drawn/jobs') AS quantity,
+    sum(jobs)::DOUBLE AS value
+FROM drawn
+GROUP BY cluster
+UNION ALL
+SELECT
+    concat(prefix, one.name) AS quantity,
+    one.value
+FROM drawn_lists
+UNION ALL
+SELECT
+    concat(prefix, one.name) AS quantity,
+    one.value
+FROM box_lists
+UNION ALL
+SELECT
+    concat(prefix, one.name) AS quantity,
+    one.value
+FROM size_lists
+UNION ALL
+SELECT
+    concat(
+        cluster, '/', kind, '/', CASE WHEN job_type <> 'all' THEN concat(job_type, '/') ELSE '' END,
+        'duration_up_to_', up_to_seconds, '/job_percent'
+    ) AS quantity,
+    100 * job_share AS value
+FROM metrics.job_duration_cdf
+WHERE basis = 'published'
+UNION ALL
+SELECT
+    concat(
+        cluster, '/', kind, '/', CASE WHEN job_type <> 'all' THEN concat(job_type, '/') ELSE '' END,
+        'queue_up_to_', up_to_seconds, '/job_percent'
+    ) AS quantity,
+    100 * job_share AS value
+FROM metrics.job_queue_cdf

@@ -1,0 +1,10 @@
+/* ---
+about: How many published figures of each source come out, differ, are contradicted, or have no data at hand.
+--- */
+SELECT source, count(*) FILTER (WHERE verdict = 'reproduced') AS reproduced,
+    count(*) FILTER (WHERE verdict = 'differs') AS differs,
+    count(*) FILTER (WHERE verdict = 'contradicted') AS contradicted,
+    count(*) FILTER (WHERE verdict = 'no_data') AS no_data
+FROM metrics.published_claims
+GROUP BY source
+ORDER BY source

@@ -1,0 +1,18 @@
+/* ---
+about: What the GPU jobs of Seren and Kalos were for, by number and by GPU time, with the wait of half and nearly all.
+params:
+  cluster: VARCHAR = null only this cluster
+--- */
+WITH waits AS (
+    SELECT cluster, job_type, min(up_to_seconds) FILTER (WHERE job_share >= 0.5) AS half_wait_up_to,
+        min(up_to_seconds) FILTER (WHERE job_share >= 0.95) AS most_wait_up_to
+    FROM metrics.job_queue_cdf
+    WHERE kind = 'gpu'
+    GROUP BY cluster, job_type
+)
+SELECT t.cluster, t.job_type, t.jobs, round(100 * t.job_share, 2) AS job_percent,
+    round(100 * t.gpu_time_share, 2) AS gpu_time_percent, w.half_wait_up_to, w.most_wait_up_to
+FROM metrics.job_type_share AS t
+LEFT JOIN waits AS w USING (cluster, job_type)
+WHERE t.kind = 'gpu' AND ($cluster IS NULL OR t.cluster = $cluster)
+ORDER BY t.cluster, t.gpu_time_share DESC, t.job_type

@@ -1,0 +1,109 @@
+"""Workloads in SWF, read back by the format's own rules and compared with the rows of metrics.jobs."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import warehouse
+from tests.conftest import Command
+from warehouse.serve.export import export
+
+FIELDS = 18
+STATUS = {"completed": 1, "failed": 0, "cancelled": 5, None: -1}
+
+
+class Workload(NamedTuple):
+    comments: dict[str, list[str]]
+    jobs: list[tuple[int, ...]]
+
+
+def read_swf(path: Path) -> Workload:
+    """Read a workload as the definition has it, and refuse what that refuses."""
+    comments: dict[str, list[str]] = {}
+    jobs: list[tuple[int, ...]] = []
+    text = path.read_bytes()
+    assert text.endswith(b"\n")
+    for line in text.decode("ascii").splitlines():
+        if line.startswith(";"):
+            assert not jobs, "header comments come first"
+            key, _, value = line[1:].strip().partition(": ")
+            comments.setdefault(key, []).append(value)
+            continue
+        fields = tuple(int(field) for field in line.split())
+        assert len(fields) == FIELDS
+        assert all(field >= -1 for field in fields)
+        number, submit, _, _, allocated, _, _, requested = fields[:8]
+        assert number == len(jobs) + 1, "jobs are numbered from 1 on"
+        assert submit >= (jobs[-1][1] if jobs else 0), "in the order of submission"
+        assert allocated == requested > 0
+        assert fields[10] in (-1, 0, 1, 2, 3, 4, 5)
+        jobs.append(fields)
+    assert comments["Version"] == ["2.2"]
+    assert comments["MaxJobs"] == comments["MaxRecords"] == [str(len(jobs))]
+    assert jobs[0][1] == 0
+    return Workload(comments, jobs)
+
+
+@pytest.fixture(scope="module")
+def written(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return export(built, tmp_path_factory.mktemp("swf") / "out", formats=["swf"])
+
+
+def test_a_workload_a_cluster_and_nothing_else(written: Path) -> None:
+    names = {path.name for path in written.glob("*.swf")}
+    assert names == {"acme-kalos.swf", "acme-seren.swf", *(f"itp-cluster{n:02}.swf" for n in range(1, 11))}
+    assert not list(written.glob("*.parquet"))
+    listed = json.loads((written / "manifest.json").read_text(encoding="utf-8"))["files"]
+    assert {file["path"] for file in listed} == names | {name.replace(".swf", ".jobs.csv") for name in names}
+
+
+@pytest.mark.parametrize("name", ["acme-kalos", "acme-seren", "itp-cluster02"])
+def test_jobs_read_back_are_those_of_the_table(written: Path, built: Path, name: str) -> None:
+    workload = read_swf(written / f"{name}.swf")
+    trace, _, cluster = name.partition("-")
+    with warehouse.open(built) as connection:
+        rows = connection.execute(
+            """SELECT job_id, epoch_us(submit_utc) // 1000000, queue_seconds, run_seconds, num_gpus, outcome, user_id
+               FROM metrics.jobs WHERE trace = ? AND cluster = ? AND num_gpus > 0 ORDER BY submit_utc, job_id""",
+            [trace, cluster],
+        ).fetchall()
+    start = int(workload.comments["UnixStartTime"][0])
+    users: dict[str, set[int]] = {}
+    for job, (_, submit, queue, run, gpus, outcome, user) in zip(workload.jobs, rows, strict=True):
+        expected = (submit - start, -1 if queue is None else queue, -1 if run is None else run, gpus)
+        assert job[1:5] == expected
+        assert job[10] == STATUS[outcome]
+        users.setdefault(user, set()).add(job[11])
+    assert all(len(numbers) == 1 for numbers in users.values()), "a user has one number"
+    assert len(set.union(*users.values())) == len(users)
+    with (written / f"{name}.jobs.csv").open(encoding="utf-8", newline="") as stream:
+        assert [row["job_id"] for row in csv.DictReader(stream)] == [row[0] for row in rows]
+
+
+def test_the_size_of_the_cluster_is_said_where_it_is_known(written: Path) -> None:
+    assert read_swf(written / "acme-seren.swf").comments["MaxProcs"] == ["2288"]
+    assert "MaxProcs" not in read_swf(written / "itp-cluster01.swf").comments
+    notes = read_swf(written / "acme-kalos.swf").comments["Note"]
+    assert any(note.endswith("jobs without GPUs are left out") for note in notes)
+    assert "executable 2 is the type Eval" in notes
+
+
+def test_the_command_writes_it_and_a_warehouse_without_jobs_says_so(
+    built: Path, tmp_path: Path, command: Command
+) -> None:
+    said = command("export", tmp_path / "out", "-t", built, "--format", "swf")
+    assert said.status == 0
+    assert "Wrote" in said.out
+
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "cluster01.csv").write_text("job_id,submission_time,duration,num_gpu", encoding="utf-8")
+    assert command("build", "-d", tmp_path / "d", "-t", tmp_path / "t").status == 0
+    said = command("export", tmp_path / "none", "-t", tmp_path / "t", "--format", "swf")
+    assert said.status == 2
+    assert "no job with GPUs" in said.told
+    assert not (tmp_path / "none").exists()

@@ -1,0 +1,259 @@
+"""Synthetic job traces in the form of AcmeTrace: Seren, Kalos, three earlier clusters, and a summary of all five.
+
+Planted as in the real one: Seren's times at +08:00 and Kalos's at +00:00; Kalos's `duration` and `gpu_time` begin
+with the submission, its `queue` has a fraction; states that the README does not name; jobs that still run; blank
+types; a summary that counts more jobs of Seren than there are. Totals of the rows that are written are returned.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+from warehouse.sample.draws import draw
+
+SEREN_HEADER = "job_id,user,node_num,gpu_num,cpu_num,type,state,submit_time,start_time,end_time,duration,queue,gpu_time"
+KALOS_HEADER = (
+    "job_id,user,node_num,gpu_num,cpu_num,mem_per_pod_GB,shared_mem_per_pod,type,state,"
+    "submit_time,start_time,end_time,fail_time,stop_time,duration,queue,gpu_time"
+)
+EXTRA_SUMMARY_JOBS = 47
+"""GPU jobs that the summary has of Seren beyond those of its trace, in percent."""
+
+_SUMMARY = (
+    "id,job_num,cpu_job_num,gpu_job_num,avg_run_time_gpu,avg_que_time_gpu,avg_gpu_num,med_run_time_gpu,"
+    "med_que_time_gpu,med_gpu_num,max_run_time_gpu,max_gpu,complete_rate_gpu,cancel_rate_gpu,fail_rate_gpu,"
+    "complete_gpu_time,cancel_gpu_time,fail_gpu_time,complete_rate_gpu_time,cancel_rate_gpu_time,fail_rate_gpu_time,"
+    "avg_run_time_cpu,avg_que_time_cpu,med_run_time_cpu,med_que_time_cpu,complete_rate_cpu,cancel_rate_cpu,fail_rate_cpu"
+)
+
+Weights = tuple[tuple[str, int], ...]
+"""Words with how many of ten thousand jobs have each."""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """What one cluster's jobs are drawn from."""
+
+    name: str
+    offset: int
+    """Hours from UTC that its times are written with."""
+    first: datetime
+    days: int
+    types: Weights
+    states: Weights
+    running: int
+    sizes: dict[str, tuple[int, ...]]
+    """GPUs that jobs of a type ask for, evenly."""
+
+
+SEREN = Cluster(
+    "seren", 8, datetime(2023, 2, 28, 16, 0), 173,  # noqa: DTZ001 - UTC without zone, as in the tables
+    (("CPU", 4494), ("Eval", 3571), ("SFT", 818), ("Other", 800), ("MLLM", 162), ("Debug", 106), ("Pretrain", 49)),
+    (("COMPLETED", 4970), ("FAILED", 3310), ("PREEMPTED", 970), ("CANCELLED", 750)),
+    0,
+    {
+        "CPU": (0,), "Eval": (1, 1, 1, 4, 8), "SFT": (1, 2, 8, 8, 16), "Other": (1, 1, 1, 8, 16),
+        "MLLM": (1, 1, 2, 8, 16), "Debug": (8, 8, 8), "Pretrain": (40, 64, 128, 256, 512, 1024),
+    },
+)  # fmt: skip
+KALOS = Cluster(
+    "kalos", 0, datetime(2023, 5, 17, 11, 0), 91,  # noqa: DTZ001
+    (("CPU", 6810), ("Eval", 2960), ("Pretrain", 103), ("Debug", 86), ("Other", 40), ("", 1)),
+    (("COMPLETED", 7581), ("FAILED", 2217), ("CANCELLED", 202)),
+    3,
+    {
+        "CPU": (0,), "Eval": (1, 1, 1, 1), "Pretrain": (96, 256, 512, 512, 1024), "Debug": (1, 32, 128, 512, 1024),
+        "Other": (1, 2, 8, 32, 64), "": (8,),
+    },
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Job:
+    """One job, in whole seconds."""
+
+    number: int
+    user: int
+    job_type: str
+    state: str
+    gpus: int
+    submit: datetime
+    queue: int
+    run: int | None
+    """NULL while it runs."""
+
+
+def drawn_jobs(cluster: Cluster, count: int, seed: int) -> Iterator[Job]:
+    """Draw a cluster's jobs in the order of their submission."""
+
+    def ints(what: str, low: int, high: int) -> list[int]:
+        return [int(value) for value in draw(seed, f"{cluster.name}/{what}", count, low, high)]
+
+    types, states = ints("type", 0, 9999), ints("state", 0, 9999)
+    users, sizes = ints("user", 0, 140), ints("size", 0, 999)
+    powers, rests = ints("power", 0, 33), ints("rest", 0, 999_999)
+    waits, jitter = ints("wait", 0, 99), ints("jitter", 0, 599)
+    step = cluster.days * 86_400 / count
+    for i in range(count):
+        job_type = _picked(cluster.types, types[i])
+        gpus = cluster.sizes[job_type][sizes[i] % len(cluster.sizes[job_type])]
+        top = 2 ** (powers[i] // 2)
+        run = top + rests[i] % top - (i % 97 == 0) * top
+        queue = waits[i] if waits[i] < 60 else (waits[i] - 59) ** 2
+        submit = cluster.first + timedelta(seconds=int(i * step) + jitter[i] % max(1, int(step)))
+        still = count - i <= cluster.running
+        state = "RUNNING" if still else _picked(cluster.states, states[i])
+        yield Job(i, users[i], job_type, state, gpus, submit, queue, None if still else run)
+
+
+def _picked(weights: Weights, of_ten_thousand: int) -> str:
+    for word, weight in weights:
+        if of_ten_thousand < weight:
+            return word
+        of_ten_thousand -= weight
+    return weights[0][0]
+
+
+def write_trace(path: Path, cluster: Cluster, count: int, seed: int) -> dict[str, Any]:
+    """Write a cluster's CSV and return its totals."""
+    totals = Totals(cluster.name)
+    line = _seren_line if cluster is SEREN else _kalos_line
+    with path.open("w", encoding="utf-8", newline="\n") as stream:
+        stream.write((SEREN_HEADER if cluster is SEREN else KALOS_HEADER) + "\n")
+        for job in drawn_jobs(cluster, count, seed):
+            stream.write(line(job) + "\n")
+            totals.add(job)
+    return totals.found()
+
+
+def _seren_line(job: Job) -> str:
+    run = job.run or 0
+    start = job.submit + timedelta(seconds=job.queue)
+    times = [job.submit, start, start + timedelta(seconds=run)]
+    written = ",".join(_written(time, 8) for time in times)
+    nodes = max(1, -(-job.gpus // 8))
+    return (
+        f"{5_778_432 + job.number},u{5000 + job.user},{nodes},{job.gpus},{max(job.gpus * 16, 4)},{job.job_type},"
+        f"{job.state},{written},{run},{job.queue},{float(run * job.gpus)}"
+    )
+
+
+def _kalos_line(job: Job) -> str:
+    start = job.submit + timedelta(seconds=job.queue)
+    end = "" if job.run is None else _written(start + timedelta(seconds=job.run), 0)
+    stay = "" if job.run is None else job.queue + job.run
+    gpu_time = "" if job.run is None else float((job.queue + job.run) * job.gpus)
+    failed, stopped = (end if job.state == state else "" for state in ("FAILED", "CANCELLED"))
+    nodes = max(1, -(-job.gpus // 8))
+    return (
+        f"dlc{job.number:013x},uf{700 + job.user},{nodes},{job.gpus},{max(job.gpus * 15, 4)},{nodes * 900}.0,100.0,"
+        f"{job.job_type},{job.state},{_written(job.submit, 0)},{_written(start, 0)},{end},{failed},{stopped},"
+        f"{stay},{float(job.queue)},{gpu_time}"
+    )
+
+
+def _written(time: datetime, hours: int) -> str:
+    return time.replace(tzinfo=timezone.utc).astimezone(timezone(timedelta(hours=hours))).isoformat(sep=" ")  # noqa: UP017
+
+
+class Totals:
+    """What the tables should say of a trace."""
+
+    def __init__(self, cluster: str) -> None:
+        self._cluster = cluster
+        self._jobs: dict[str, list[Job]] = {"gpu": [], "cpu": []}
+
+    def add(self, job: Job) -> None:
+        """Count one more job."""
+        self._jobs["gpu" if job.gpus else "cpu"].append(job)
+
+    def found(self) -> dict[str, Any]:
+        """Sum up."""
+        return {"cluster": self._cluster, **{kind: self._of(jobs) for kind, jobs in self._jobs.items()}}
+
+    def _of(self, jobs: list[Job]) -> dict[str, Any]:
+        waits = self._cluster == "kalos"
+        closed = [(job, job.run, job.run + (job.queue if waits else 0)) for job in jobs if job.run is not None]
+        durations = [duration for *_, duration in closed] or [0]
+        return {
+            "jobs": len(jobs),
+            "running_jobs": len(jobs) - len(closed),
+            "gpu_seconds": sum(job.gpus * run for job, run, _ in closed),
+            "published_gpu_seconds": sum(job.gpus * duration for job, _, duration in closed),
+            "median_duration_seconds": statistics.median(durations),
+            "max_duration_seconds": max(durations),
+            "queue_seconds": sum(job.queue for job in jobs),
+            "gpus": sum(job.gpus for job in jobs),
+            "states": dict(sorted(Counter(job.state for job in jobs).items())),
+            "types": dict(sorted(Counter(job.job_type for job in jobs).items())),
+            "duration_up_to": {str(2**k): sum(d <= 2**k for *_, d in closed) for k in range(0, 22, 3)},
+        }
+
+
+def write_acme(
+    directory: Path, seed: int, *, seren: int = 1200, kalos: int = 500, earlier: int = 150
+) -> dict[str, Any]:
+    """Write the release's `data/` folder, as far as jobs go; returns the totals by cluster."""
+    folder = directory / "data" / "job_trace"
+    (folder / "trace_previous_work").mkdir(parents=True)
+    (folder / ".DS_Store").write_bytes(bytes(100))
+    found = {
+        one.name: write_trace(folder / f"trace_{one.name}.csv", one, count, seed)
+        for one, count in ((SEREN, seren), (KALOS, kalos))
+    }
+    for name in ("helios", "philly", "pai"):
+        found[name] = _write_earlier(folder / "trace_previous_work" / f"{name}_trace.csv", name, earlier, seed)
+    lines = [_SUMMARY, *(_summary_line(name, totals) for name, totals in found.items())]
+    (directory / "data" / "cluster_summary.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return found
+
+
+_EARLIER = {
+    "helios": ("job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue",
+               ("COMPLETED", "CANCELLED", "FAILED", "TIMEOUT")),
+    "philly": ("user,vc,jobid,state,submit_time,gpu_num,duration,queue", ("Pass", "Killed", "Failed")),
+    "pai": ("job_name,status,plan_cpu,plan_gpu,duration,wait_time", ("Terminated", "Failed", "Running")),
+}  # fmt: skip
+"""Headers that the real files may or may not have: nobody here has seen them."""
+
+
+def _write_earlier(path: Path, name: str, count: int, seed: int) -> dict[str, Any]:
+    header, states = _EARLIER[name]
+    drawn = draw(seed, name, count, 0, 2**30).tolist()
+    rows = []
+    for i, value in enumerate(drawn):
+        gpus = (0 if name == "helios" and value % 3 == 0 else 2 ** (value % 5)) if name != "pai" else None
+        row = {
+            "state": states[value % len(states)], "status": states[value % len(states)], "duration": value % 90_001,
+            "queue": value % 301, "wait_time": value % 301, "gpu_num": gpus, "plan_gpu": (value % 4 + 1) * 50,
+            "plan_cpu": 600, "cpu_num": 4, "node_num": 1, "submit_time": f"2020-04-0{value % 9 + 1} 00:00:00",
+            "start_time": "", "end_time": "", "vc": "vc1", "user": f"u{value % 50}",
+            "job_id": i, "jobid": i, "job_name": f"j{i}",
+        }  # fmt: skip
+        rows.append(row)
+    lines = [header, *(",".join(str(row[column]) for column in header.split(",")) for row in rows)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    sizes = [(row["plan_gpu"] / 100 if name == "pai" else row["gpu_num"]) for row in rows]
+    gpu = [(size, row["duration"]) for size, row in zip(sizes, rows, strict=True) if size]
+    return {
+        "cluster": name,
+        "gpu": {"jobs": len(gpu), "published_gpu_seconds": sum(size * duration for size, duration in gpu)},
+        "cpu": {"jobs": count - len(gpu)},
+    }
+
+
+def _summary_line(name: str, totals: dict[str, Any]) -> str:
+    gpu, cpu = totals["gpu"]["jobs"], totals["cpu"]["jobs"]
+    gpu += gpu * EXTRA_SUMMARY_JOBS // 100 if name == "seren" else 0
+    rest = [""] * (_SUMMARY.count(",") - 3)
+    if name in ("seren", "kalos"):
+        rest = [
+            f"{value}" for value in (*[1.0] * 8, 0.5, 0.1, 0.4, *[1.0] * 3, 0.3, 0.6, 0.1, *[1.0] * 4, 0.8, 0.1, 0.1)
+        ]
+    return ",".join([name.capitalize() if name != "pai" else "PAI", str(gpu + cpu), str(cpu), str(gpu), *rest])
