@@ -4,8 +4,8 @@
     python -m bench.logs --megabytes 200     less, for a look
 
 Each log begins with what eight processes of NCCL print, and goes on with progress bars and iteration lines, in the
-form of the published task: half the logs with bare carriage returns. `read` makes the events and drops them;
-`read and store` also writes them as JSON lines and as the part that models read, as a build does.
+form of the published task: half the logs with bare carriage returns. The events are made and dropped: what a build
+does with them, JSON lines and a part, is not in it.
 """
 
 from __future__ import annotations
@@ -27,20 +27,6 @@ for path in sorted(Path(sys.argv[1]).glob("*.log")):
     for event in LogReader(path.name, print).read(path):
         count += 1
 """
-STORE = """
-import sys
-from pathlib import Path
-from warehouse.engines.duckdb import DuckDBEngine
-from warehouse.formats.logs.event import COLUMNS
-from warehouse.formats.logs.reader import LogReader
-from warehouse.intake import _write_lines
-folder = Path(sys.argv[1])
-rows = (event for path in sorted(folder.glob("*.log")) for event in LogReader(path.name, print).read(path))
-lines = folder / "events.jsonl"
-_write_lines(rows, lines)
-engine = DuckDBEngine(threads=1, memory_bytes=2**29, spill=folder / "spill")
-engine.write_rows({**COLUMNS, "filename": "VARCHAR"}, lines, folder / "events.parquet")
-"""
 
 
 def main() -> int:
@@ -55,9 +41,8 @@ def main() -> int:
         print(machine())
         print(f"{SERVERS} logs, {size:,.0f} MB; {given.rounds} rounds, one core\n")
         print(f"{'':<20}{'CPU s':>8}{'MB/CPU s':>10}{'peak MB':>9}{'wall s':>8}")
-        for name, program in (("read", READ), ("read and store", STORE)):
-            cost = medians([run([sys.executable, "-c", program, scratch]) for _ in range(given.rounds)])
-            print(f"{name:<20}{cost.cpu:8.2f}{size / cost.cpu:10.1f}{cost.peak_mb:9.0f}{cost.wall:8.2f}")
+        cost = medians([run([sys.executable, "-c", READ, scratch]) for _ in range(given.rounds)])
+        print(f"{'read':<20}{cost.cpu:8.2f}{size / cost.cpu:10.1f}{cost.peak_mb:9.0f}{cost.wall:8.2f}")
     return 0
 
 
