@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 import subprocess
 import sys
@@ -155,6 +156,33 @@ def test_the_last_builds_are_kept_and_can_be_opened(published: Tiny) -> None:
         builds += [row[0] for row in published.ask("SELECT build_id FROM meta.build")]
     kept = {path.parent.name for path in (published.target / "builds").glob("*/catalogue.duckdb")}
     assert kept == set(builds[-2:])
+
+
+def test_all_is_on_disk_before_it_is_published(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files and folders that the published file needs, by inode, in the order in which the disk was asked for them."""
+    synced: list[int] = []
+    published: list[int] = []
+    fsync, replace = os.fsync, os.replace
+
+    def noted(handle: int) -> None:
+        synced.append(os.fstat(handle).st_ino)
+        fsync(handle)
+
+    def replaced(source: Path, target: Path) -> None:
+        replace(source, target)
+        if Path(target).name == "warehouse.duckdb":
+            published.append(len(synced))
+
+    monkeypatch.setattr(os, "fsync", noted)
+    monkeypatch.setattr(os, "replace", replaced)
+    assert tiny.build().status == 0
+    before = set(synced[: published[0]])
+    build = tiny.target / "builds" / (tiny.target / "builds" / "current").read_text(encoding="utf-8").strip()
+    parts = list((tiny.target / "parts").glob("[!r]*/*/*.parquet"))
+    needed = [*parts, *(path.parent for path in parts), *build.glob("*"), build.parent]
+    assert parts
+    assert {path.stat().st_ino for path in needed} <= before
+    assert tiny.target.stat().st_ino in synced[published[0] :]
 
 
 def test_a_stale_log_of_a_reader_is_removed(published: Tiny) -> None:

@@ -18,7 +18,7 @@ from warehouse.aside import left_behind, remove
 from warehouse.errors import WarehouseError
 from warehouse.history import builds, catalogue_of, part_sizes
 from warehouse.lock import hold
-from warehouse.manifest import Manifest, build_folders, kept_manifests, last_manifest
+from warehouse.manifest import Manifest, build_folders, current_build, kept_manifests, last_manifest
 
 KEEP = 3
 BUILD, PART, CACHE, LEFTOVER = "build", "part", "cache", "leftover"
@@ -98,14 +98,9 @@ def _kept(target: Path, keep: int) -> list[Manifest]:
 
 def _published(target: Path) -> set[str]:
     """The build that is published: by the target's own record, and by what the file says that readers open."""
-    found = set()
-    try:
-        found.add((target / "builds" / "current").read_text(encoding="utf-8").strip())
-        last_manifest(target)
-    except OSError:
-        pass  # nothing published yet
+    last_manifest(target)
     said = _ask(target / "warehouse.duckdb", "SELECT build_id FROM {}.meta.build")
-    return found | set(said or ())
+    return {build for build in (current_build(target), *(said or ())) if build}
 
 
 def _items(target: Path, kept: Sequence[Manifest]) -> Iterator[Item]:

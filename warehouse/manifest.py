@@ -79,13 +79,17 @@ def read_manifest(path: Path) -> Manifest:
 
 def last_manifest(target: Path) -> Manifest | None:
     """The manifest of the published build, or None where there is none."""
-    pointer = target / "builds" / "current"
+    name = current_build(target)
+    path = target / "builds" / (name or "") / "manifest.json"
+    return read_manifest(path) if name and path.is_file() else None
+
+
+def current_build(target: Path) -> str | None:
+    """The id of the published build, by the target's own record; None where that is gone or damaged."""
     try:
-        name = pointer.read_text(encoding="utf-8").strip()
-    except OSError:
+        return (target / "builds" / "current").read_text(encoding="utf-8").strip()
+    except (OSError, ValueError):
         return None
-    path = target / "builds" / name / "manifest.json"
-    return read_manifest(path) if path.is_file() else None
 
 
 def kept_manifests(target: Path) -> list[Manifest]:

@@ -22,7 +22,7 @@ from warehouse.engines.base import CsvFiles, Engine, Parts, Select, Source
 from warehouse.engines.duckdb import declared, identifier, insert_json, literal, qualified, sentence, source_sql
 from warehouse.errors import ModelError, Place, WarehouseError
 from warehouse.listing import Listing, write_listing
-from warehouse.manifest import Manifest, build_folders, kept_manifests
+from warehouse.manifest import Manifest, build_folders, current_build, kept_manifests
 from warehouse.model import Column
 from warehouse.semantics import NOTHING_SAID, Semantics
 from warehouse.store import CheckResult
@@ -92,24 +92,37 @@ class Entry:
 
 
 def write_catalogue(path: Path, entries: Sequence[Entry], build: Mapping[str, object], engine: Engine) -> None:
-    """Write the DuckDB file of a build: entries in an order in which views can be made."""
+    """Write the DuckDB file of a build: entries in an order in which views can be made.
+
+    Raises
+    ------
+    ModelError
+        When the rows of a relation cannot be written.
+    WarehouseError
+        When nothing can, since the disk is full, for example.
+    """
     with closing(engine.connection()) as connection:
-        connection.execute("SET GLOBAL checkpoint_threshold = '1B'")  # what is committed is in the file, not in a log
-        connection.execute(f"ATTACH {literal(str(path))} AS published (STORAGE_VERSION {literal(STORAGE_VERSION)})")
-        connection.execute("USE published; BEGIN")
-        for schema in sorted({entry.name.partition(".")[0] for entry in entries} | {"meta"}):
-            connection.execute(f"CREATE SCHEMA {identifier(schema)}")
-        for entry in entries:
-            try:
-                _create(connection, entry, engine.held)
-            except duckdb.Error as error:
-                place = Place(entry.file) if entry.file else None
-                raise ModelError(f"{entry.name} cannot be published: {sentence(error)}", place=place) from error
         try:
+            _begin(connection, path, {entry.name.partition(".")[0] for entry in entries})
+            for entry in entries:
+                try:
+                    _create(connection, entry, engine.held)
+                except duckdb.Error as error:
+                    place = Place(entry.file) if entry.file else None
+                    raise ModelError(f"{entry.name} cannot be published: {sentence(error)}", place=place) from error
             _write_meta(connection, entries, build)
             connection.execute("COMMIT; CHECKPOINT published; USE memory; DETACH published")
-        except duckdb.Error as error:  # such as a disk that is full
+        except duckdb.Error as error:
             raise WarehouseError(f"the catalogue cannot be written: {sentence(error)}") from error
+
+
+def _begin(connection: duckdb.DuckDBPyConnection, path: Path, schemas: set[str]) -> None:
+    """Open a new file, and a transaction in it."""
+    connection.execute("SET GLOBAL checkpoint_threshold = '1B'")  # what is committed is in the file, not in a log
+    connection.execute(f"ATTACH {literal(str(path))} AS published (STORAGE_VERSION {literal(STORAGE_VERSION)})")
+    connection.execute("USE published; BEGIN")
+    for schema in sorted(schemas | {"meta"}):
+        connection.execute(f"CREATE SCHEMA {identifier(schema)}")
 
 
 def _create(connection: duckdb.DuckDBPyConnection, entry: Entry, held: Mapping[Path, str]) -> None:
@@ -236,8 +249,7 @@ def make_current(target: Path, build: str) -> None:
 
 def keep_last(target: Path, keep: int) -> None:
     """Remove all but the newest `keep` builds, and never the published one."""
-    current = (target / "builds" / "current").read_text(encoding="utf-8").strip()
-    kept = {current, *(manifest.build for manifest in kept_manifests(target)[:keep])}
+    kept = {current_build(target), *(manifest.build for manifest in kept_manifests(target)[:keep])}
     for folder in build_folders(target):
         if folder.name not in kept:
             remove(folder)

@@ -119,11 +119,9 @@ def _attach(connection: duckdb.DuckDBPyConnection, path: Path, target: Path) -> 
 
 def _kept(path: Path, target: Path) -> Path | None:
     """The published build's own copy of a file beside which somebody left a log of other changes."""
-    try:
-        build = (target / "builds" / "current").read_text(encoding="utf-8").strip()
-    except OSError:
-        return None
-    kept = target / "builds" / build / "catalogue.duckdb"
+    from warehouse.manifest import current_build
+
+    kept = target / "builds" / (current_build(target) or "") / "catalogue.duckdb"
     return kept if path.with_name(f"{path.name}.wal").exists() and kept.is_file() else None
 
 

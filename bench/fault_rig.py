@@ -1,0 +1,266 @@
+"""A small warehouse to break: its inputs follow from a number, and so does what readers must find.
+
+Three hours of a port's polls are summed by hour and over all hours, with a factor from a reviewed table; a part, a
+table, a view over parts and a view over a view are what readers ask. What they must find is computed in plain Python.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import duckdb
+
+import warehouse
+from warehouse.publish import FILE
+
+HEADER = "SaveTime,SaveTimeUTC,DeviceName,PortName,InPkts,InOctets,OutPkts,OutOctets,InRatio,OutRatio"
+HOURS = 3
+ROWS = 4000
+MODELS = {
+    "models/staging/polls.sql": """\
+/* ---
+about: The polls of each hour.
+partition: hour_utc
+grain: [hour_utc, ms]
+columns:
+  hour_utc: TIMESTAMP
+  ms: BIGINT
+  bytes: BIGINT
+--- */
+SELECT f.hour_utc, c."SaveTimeUTC" AS ms, c."InOctets" AS bytes
+FROM raw.port_counters AS c JOIN raw.files AS f ON f.read_path = c.filename
+""",
+    "models/metrics/hours.sql": """\
+/* ---
+about: The sum of each hour, by the factor.
+partition: hour_utc
+grain: [hour_utc]
+columns:
+  hour_utc: TIMESTAMP
+  polls: BIGINT
+  bytes: BIGINT
+checks:
+  - polls > 0
+--- */
+SELECT p.hour_utc, count(*) AS polls, sum(p.bytes) * max(s.factor) AS bytes
+FROM staging.polls AS p, reference.scale AS s GROUP BY p.hour_utc
+""",
+    "models/metrics/seen.sql": """\
+/* ---
+about: The same as a view.
+partition: hour_utc
+grain: [hour_utc]
+materialize: view
+columns:
+  hour_utc: TIMESTAMP
+  bytes: BIGINT
+--- */
+SELECT hour_utc, bytes FROM metrics.hours
+""",
+    "models/metrics/total.sql": """\
+/* ---
+about: The sum of all hours.
+grain: [name]
+columns:
+  name: VARCHAR
+  hours: BIGINT
+  bytes: BIGINT
+--- */
+SELECT 'all' AS name, count(*) AS hours, sum(bytes) AS bytes FROM metrics.hours
+""",
+    "data/tables.yaml": """\
+scale:
+  about: A factor.
+  columns:
+    name: VARCHAR
+    factor: BIGINT
+""",
+    "warehouse.toml": "shipped = false\n",
+}
+"""The files of the project, but for the reviewed table."""
+QUERY = """SELECT
+    (SELECT list([hour(hour_utc) - 16, polls, bytes] ORDER BY hour_utc) FROM metrics.hours),
+    (SELECT list(bytes ORDER BY hour_utc) FROM metrics.seen),
+    (SELECT [hours, bytes] FROM metrics.total),
+    (SELECT count(*) FROM staging.polls)"""
+
+
+Limit = tuple[int, int]
+"""One of `resource.RLIMIT_...`, and how much."""
+
+
+class State(NamedTuple):
+    """What the inputs hold: the bytes of each poll of each hour that is there, and the factor."""
+
+    hours: tuple[tuple[int, int], ...]
+    factor: int
+
+
+class Ended(NamedTuple):
+    """How a build ended."""
+
+    status: int
+    said: str
+
+
+class Rig:
+    """A project, its data, and its target below a folder."""
+
+    def __init__(self, folder: Path, *, rows: int = ROWS) -> None:
+        self.folder = folder
+        self.rows = rows
+        self.project, self.data, self.target = folder / "project", folder / "data", folder / "target"
+        self.state = State((), 1)
+        for name, text in MODELS.items():
+            self._write(name, text)
+        for hour in range(HOURS):
+            self.hour(hour, hour + 1)
+        self.scale(1)
+
+    def _write(self, name: str, text: str) -> None:
+        path = self.project / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+    # inputs ---------------------------------------------------------------------------------------
+
+    def file(self, hour: int) -> Path:
+        """The raw file of an hour."""
+        return self.data / "c" / "trafficinfo" / f"20240524{hour:02}" / "x" / "Leaf-1_1_1.csv"
+
+    def hour(self, hour: int, each: int) -> None:
+        """Let every poll of an hour have moved so many bytes."""
+        path = self.file(hour)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        start = 1716480000000 + hour * 3_600_000
+        rows = (
+            f"2024/05/24 星期五 {hour:02}:{poll // 600:02}:{poll // 10 % 60:02}.{poll % 10}00,"
+            f"{start + poll * 100},NH-Leaf-1.GPU,TwoHundredGigE1/0/1:1,1,{each},2,200,0,0.5"
+            for poll in range(self.rows)
+        )
+        path.write_text("\n".join([HEADER, *rows, ""]), encoding="utf-8")
+        self.state = State(tuple(sorted({**dict(self.state.hours), hour: each}.items())), self.state.factor)
+
+    def without(self, hour: int) -> State:
+        """What the inputs would be without an hour."""
+        return State(tuple(one for one in self.state.hours if one[0] != hour), self.state.factor)
+
+    def scale(self, factor: int) -> None:
+        """Set the factor of the reviewed table."""
+        self._write("data/scale.csv", f"name,factor\nall,{factor}\n")
+        self.state = State(self.state.hours, factor)
+
+    def change(self, number: int) -> None:
+        """Another hour, now and then another factor; never what was there before."""
+        self.hour(number % HOURS, 1000 + number)
+        if number % 5 == 0:
+            self.scale(number + 2)
+
+    # builds ---------------------------------------------------------------------------------------
+
+    def command(self, *options: str, clock: int = 0) -> list[str]:
+        """The command line of a build, for a process whose clock is so many seconds off."""
+        start = ["-m", "warehouse"]
+        if clock:
+            script = (
+                "import sys, time; n, t = time.time_ns, time.time; "
+                f"time.time_ns = lambda: n() + {clock} * 10**9; time.time = lambda: t() + {clock}; "
+                "from warehouse.cli import main; sys.exit(main(sys.argv[1:]))"
+            )
+            start = ["-c", script]
+        places = ["--project", str(self.project), "-d", str(self.data), "-t", str(self.target)]
+        return [sys.executable, *start, "build", *places, "--threads", "2", *options]
+
+    def start(self, *options: str, clock: int = 0, limit: Limit | None = None) -> subprocess.Popen[str]:
+        """Start a build in a session of its own, whose process may not have more than `limit` of something."""
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("WAREHOUSE_")}
+        environment["PYTHONPATH"] = str(Path(warehouse.__file__).parents[1])
+        return subprocess.Popen(
+            self.command(*options, clock=clock),
+            cwd=self.folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            preexec_fn=(lambda: resource.setrlimit(limit[0], (limit[1], limit[1]))) if limit else None,
+        )
+
+    def build(self, *options: str, clock: int = 0, limit: Limit | None = None) -> Ended:
+        """Run a build to its end; a traceback is no way to end, but where Python itself has no memory."""
+        with self.start(*options, clock=clock, limit=limit) as process:
+            _, said = process.communicate(timeout=300)
+        assert "Traceback" not in said or (limit and limit[0] == resource.RLIMIT_AS), said
+        return Ended(process.returncode, said)
+
+    # what readers find ----------------------------------------------------------------------------
+
+    def found(self) -> tuple[object, ...]:
+        """What two kinds of readers find in the published file, which must be the same."""
+        with duckdb.connect(str(self.target / FILE), read_only=True) as plain:
+            one = plain.execute(QUERY).fetchall()[0]
+        with warehouse.open(self.target) as ours:
+            other = ours.execute(QUERY).fetchall()[0]
+        assert one == other, f"{one} is not {other}"
+        return one
+
+    def expected(self, state: State) -> tuple[object, ...]:
+        """What must be found when these are the inputs."""
+        sums = [[hour, self.rows, self.rows * each * state.factor] for hour, each in state.hours]
+        each_hour = [one[2] for one in sums]
+        return sums, each_hour, [len(sums), sum(each_hour)], self.rows * len(sums)
+
+    def which(self, *states: State) -> int:
+        """The place of the state that readers find among these. Raises AssertionError where it is none of them."""
+        found = self.found()
+        matching = [place for place, state in enumerate(states) if self.expected(state) == found]
+        assert matching, f"readers find {found}, none of {[self.expected(state) for state in states]}"
+        return matching[0]
+
+    def left(self) -> list[str]:
+        """Hidden files of the target: what is on its way, or was left on it."""
+        return [str(path.relative_to(self.target)) for path in self.target.rglob(".*")]
+
+    def recover(self, *options: str) -> None:
+        """The next build succeeds, publishes what the inputs say, and clears away what others left."""
+        ended = self.build(*options)
+        assert ended.status == 0, ended.said
+        assert self.which(self.state) == 0
+        assert self.left() == []
+
+    def prove(self) -> None:
+        """What is published is whole, and what a first build elsewhere makes of the same inputs."""
+        verified = subprocess.run(
+            [*self.command()[:3], "verify", "--project", str(self.project), "-t", str(self.target), "--json"],
+            cwd=self.folder, check=False, capture_output=True, text=True,
+            env={**os.environ, "PYTHONPATH": str(Path(warehouse.__file__).parents[1])},
+        )  # fmt: skip
+        assert verified.returncode == 0, verified.stdout + verified.stderr
+        assert json.loads(verified.stdout)["good"]
+
+
+def parts(target: Path) -> set[str]:
+    """The names of all parts."""
+    return {path.name for path in (target / "parts").glob("*/*/*.parquet")}
+
+
+def flipped(content: bytes, at: int) -> bytes:
+    """The same with one byte turned over."""
+    at %= len(content)
+    return content[:at] + bytes([content[at] ^ 0xFF]) + content[at + 1 :]
+
+
+def fill(folder: Path, free: int) -> Path:
+    """Fill a file system until so many bytes are free."""
+    filler = folder / "filler"
+    about = os.statvfs(folder)
+    with filler.open("wb") as stream:
+        stream.write(b"\0" * max(0, about.f_bavail * about.f_frsize - free))
+    return filler

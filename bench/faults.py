@@ -1,0 +1,319 @@
+"""Builds that are killed or that meet broken things: what readers find meanwhile, and what the next build does.
+
+    python -m bench.faults                     200 x kill -9 at random moments, then every other fault
+    python -m bench.faults --kills 1000 --seed 7
+    python -m bench.faults --only "disk full"
+
+A small warehouse (`bench.fault_rig`) is built again and again from inputs that change each time. After each fault
+two kinds of readers must find the last good build, to the byte what plain Python computes, or the new one where the
+fault came after it was published; then the next build must succeed and leave nothing behind.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from bench.fault_rig import Rig, fill, flipped, parts
+from bench.measure import machine
+
+Count = Counter[str]
+"""How often what came out."""
+
+
+def main() -> int:
+    """Print a line a fault; the first that leaves anything wrong ends it with a traceback."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--kills", type=int, default=200, help="builds to kill (default 200)")
+    options.add_argument("--times", type=int, default=40, help="of each other fault (default 40)")
+    options.add_argument("--seed", type=int, default=11, help="of the moments (default 11)")
+    options.add_argument("--only", choices=FAULTS, help="one fault alone")
+    given = options.parse_args()
+    print(f"{machine()}; seed {given.seed}", flush=True)
+    for name in [given.only] if given.only else FAULTS:
+        started = time.perf_counter()
+        with tempfile.TemporaryDirectory(prefix="faults-") as folder:
+            times = given.kills if name == KILLED else given.times
+            count = FAULTS[name](Rig(Path(folder)), random.Random(given.seed), times)
+        what = ", ".join(f"{number:,} {outcome}" for outcome, number in sorted(count.items()))
+        print(f"{name:<28}{count.total():>6,} {time.perf_counter() - started:>6.0f} s  {what}", flush=True)
+    return 0
+
+
+# killed -------------------------------------------------------------------------------------------
+
+
+def killed(rig: Rig, chance: random.Random, times: int) -> Count:
+    """Killed by `kill -9` at a random moment between the start of a build and a little after its usual end."""
+    count: Count = Counter()
+    whole = first(rig)
+    for number in range(1, times + 1):
+        before, there = rig.state, parts(rig.target)
+        rig.change(number)
+        process = rig.start()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(chance.uniform(0, 1.1 * whole))
+        ended = process.poll() is not None
+        if not ended:
+            os.killpg(process.pid, signal.SIGKILL)  # the session that was begun for it
+        _, said = process.communicate()
+        is_new = rig.which(before, rig.state)
+        assert not ended or (process.returncode == 0 and is_new), said
+        on_its_way = any(name.startswith("builds/") for name in rig.left())
+        stages = {
+            "after the end": ended,
+            "after publishing": is_new,
+            "while publishing": on_its_way,
+            "while parts were made": parts(rig.target) != there or any("parts/" in name for name in rig.left()),
+            "before the first part": True,
+        }
+        count[next(stage for stage, was in stages.items() if was)] += 1
+        rig.recover()
+    rig.prove()
+    return count
+
+
+def first(rig: Rig) -> float:
+    """Build twice; the seconds of the second, which is a usual one."""
+    rig.recover()
+    rig.change(0)
+    started = time.perf_counter()
+    rig.recover()
+    return time.perf_counter() - started
+
+
+# what a build reads changes under it --------------------------------------------------------------
+
+
+def inputs_changed(rig: Rig, chance: random.Random, times: int) -> Count:
+    """A raw file becomes another at a random moment: the build says so, or what it publishes is of one moment."""
+    return _meanwhile(rig, chance, times, lambda number: rig.change(3 * number))
+
+
+def input_unreadable(rig: Rig, chance: random.Random, times: int) -> Count:
+    """A folder takes the place of a raw file at a random moment: nobody can read that."""
+
+    def replace(_: int) -> None:
+        rig.file(0).unlink()
+        rig.file(0).mkdir()
+        rig.state = rig.without(0)
+
+    return _meanwhile(rig, chance, times, replace)
+
+
+def _meanwhile(rig: Rig, chance: random.Random, times: int, change: Callable[[int], None]) -> Count:
+    count: Count = Counter()
+    whole = first(rig)
+    for number in range(1, times + 1):
+        if rig.file(0).is_dir():
+            rig.file(0).rmdir()
+        rig.change(3 * number - 1)
+        rig.hour(0, 7 * number)
+        rig.build()
+        old = rig.state
+        rig.change(3 * number + 1)
+        new = rig.state
+        with rig.start() as process:
+            time.sleep(chance.uniform(0.2, 0.9) * whole)
+            os.kill(process.pid, signal.SIGSTOP)  # so that it cannot be over before the change is
+            change(number)
+            os.kill(process.pid, signal.SIGCONT)
+            _, said = process.communicate(timeout=300)
+        found = rig.which(old, new, rig.state)
+        if process.returncode:
+            assert (process.returncode, found) == (2, 0), said
+            assert "changed while the build ran" in said, said
+            count["refused"] += 1
+        else:
+            assert found, "a build that ends well has published"
+            count["published as it was before" if found == 1 else "published as it was after"] += 1
+        rig.recover()
+    return count
+
+
+# what a build has to work with is not enough ------------------------------------------------------
+
+
+def disk_full(rig: Rig, chance: random.Random, times: int) -> Count:
+    """Less and less is free on the disk of the target: a small tmpfs, or where that is not ours, a limit of sizes."""
+    count: Count = Counter()
+    with small_disk(rig.folder / "disk") as disk:
+        rig.target = (disk or rig.folder) / "target"
+        rig.recover()
+        for number in range(1, times + 1):
+            before = rig.state
+            rig.change(number)
+            free = int(2 ** chance.uniform(10, 24))
+            if disk:
+                filler = fill(disk, free)
+                ended = rig.build()
+                filler.unlink()
+            else:
+                ended = rig.build(limit=(resource.RLIMIT_FSIZE, free))
+            is_new = rig.which(before, rig.state)
+            assert ended.status in (0, 1, 2), ended.said
+            assert bool(is_new) == (ended.status == 0), ended.said
+            assert ended.status == 0 or "error: " in ended.said, ended.said
+            count[f"{'published' if is_new else 'refused'}, {'tmpfs' if disk else 'RLIMIT_FSIZE'}"] += 1
+            rig.recover()
+    return count
+
+
+def memory_short(rig: Rig, chance: random.Random, times: int) -> Count:
+    """The engine may use less memory than the models need, or the process may."""
+    count: Count = Counter()
+    rig.recover()
+    for number in range(1, times + 1):
+        before = rig.state
+        rig.change(number)
+        if number % 2:
+            ended = rig.build("--memory", f"{int(2 ** chance.uniform(0, 8))}MB")
+        else:
+            ended = rig.build(limit=(resource.RLIMIT_AS, int(2 ** chance.uniform(27, 32))))
+        is_new = rig.which(before, rig.state)
+        assert bool(is_new) == (ended.status == 0), ended.said
+        count[f"{'published' if is_new else 'refused'}, {'limit of the engine' if number % 2 else 'RLIMIT_AS'}"] += 1
+        rig.recover()
+    return count
+
+
+# what is there is broken --------------------------------------------------------------------------
+
+
+DAMAGES: dict[str, Callable[[bytes], bytes | None]] = {
+    "gone": lambda _: None,
+    "empty": lambda _: b"",
+    "cut": lambda content: content[: len(content) // 2],
+    "of zeros": lambda content: bytes(len(content)),
+    "one byte other": lambda content: flipped(content, len(content) // 2),
+    "something else": lambda _: b"PAR1 or DUCK or { or nothing of the kind",
+    "of another version": lambda content: content[:12] + (999).to_bytes(8, "little") + content[20:],
+}
+"""What becomes of a file; of a version of DuckDB yet to come, for what begins like a file of DuckDB."""
+
+
+def damaged(rig: Rig, chance: random.Random, times: int) -> Count:
+    """Any file of the target is gone or holds something else: the next build succeeds all the same."""
+    count: Count = Counter()
+    rig.recover()
+    for number in range(1, times + 1):
+        files = sorted(path for path in rig.target.rglob("*") if path.is_file() and path.name != "lock")
+        kinds = sorted({kind_of(rig, path) for path in files})
+        kind = kinds[number % len(kinds)]
+        path = chance.choice([one for one in files if kind_of(rig, one) == kind])
+        damage = chance.choice([one for one in DAMAGES if one != "of another version" or path.suffix == ".duckdb"])
+        broken(path, damage)
+        if chance.random() < 0.5:
+            rig.change(number)
+        rig.recover()
+        count[kind] += 1
+    rig.prove()
+    return count
+
+
+def broken(path: Path, damage: str) -> None:
+    """Damage a file; it may be read-only, and have another name."""
+    content = DAMAGES[damage](path.read_bytes())
+    path.unlink()
+    if content is not None:
+        path.write_bytes(content)
+
+
+def kind_of(rig: Rig, path: Path) -> str:
+    """What a file of a target is: `parts/*.json`."""
+    below = path.relative_to(rig.target)
+    return f"{below.parts[0]}/*{path.suffix}" if below.parts[0] == "parts" else path.name
+
+
+def clock_off(rig: Rig, chance: random.Random, times: int) -> Count:
+    """The clock of each build is years off in one direction or the other, and so are times of files."""
+    count: Count = Counter()
+    rig.recover()
+    for number in range(1, times + 1):
+        rig.change(number)
+        path, clock = rig.file(number % 3), chance.randint(-(10**8), 10**8)
+        os.utime(path, (1, chance.randint(1, 4 * 10**9)))
+        ended = rig.build(clock=clock)
+        assert ended.status == 0, ended.said
+        assert rig.which(rig.state) == 0
+        kept = [line.split()[0] for line in listed(rig)]
+        assert kept[0] == (rig.target / "builds" / "current").read_text().strip()[: len(kept[0])], "the newest is first"
+        count["built late" if clock > 0 else "built early"] += 1
+    return count
+
+
+def listed(rig: Rig) -> list[str]:
+    """The lines of `warehouse builds`, without the head."""
+    command = [sys.executable, "-m", "warehouse", "builds", "-t", str(rig.target)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return done.stdout.splitlines()[2:]
+
+
+# several builds -----------------------------------------------------------------------------------
+
+
+def at_once(rig: Rig, chance: random.Random, times: int) -> Count:
+    """Four builds of a target start together, with and without --wait, and one of them is killed."""
+    count: Count = Counter()
+    whole = first(rig)
+    for number in range(1, times + 1):
+        before = rig.state
+        rig.change(number)
+        builds = [rig.start(*(["--wait"] if place % 2 else [])) for place in range(4)]
+        time.sleep(chance.uniform(0, whole))
+        os.killpg(builds[0].pid, signal.SIGKILL)
+        said = [one.communicate(timeout=300)[1] for one in builds]
+        for place, one in enumerate(builds[1:], start=1):
+            held = one.returncode == 3 and "another build holds" in said[place]
+            assert one.returncode == 0 or (held and not place % 2), said[place]
+            count["held" if held else "built or up to date"] += 1
+        assert rig.which(before, rig.state) == 1, "those that wait have built"
+        rig.recover()
+    return count
+
+
+# tools --------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def small_disk(folder: Path, size: str = "24m") -> Iterator[Path | None]:
+    """A tmpfs of its own; None where mounting is not ours to do."""
+    folder.mkdir()
+    mount = shutil.which("mount")
+    command = [mount or "", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
+    if not mount or os.geteuid() or subprocess.run(command, check=False, capture_output=True).returncode:
+        yield None
+        return
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+KILLED = "kill -9"
+FAULTS: dict[str, Callable[[Rig, random.Random, int], Count]] = {
+    KILLED: killed,
+    "inputs change meanwhile": inputs_changed,
+    "an input becomes unreadable": input_unreadable,
+    "disk full": disk_full,
+    "memory short": memory_short,
+    "files of the target damaged": damaged,
+    "clock off": clock_off,
+    "four builds at once": at_once,
+}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,40 @@
+"""After any fault the published warehouse is the last good one, and the next build succeeds: a few of each.
+
+`python -m bench.faults` does the same hundreds of times.
+"""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from bench.fault_rig import Rig
+from bench.faults import DAMAGES, FAULTS, KILLED, broken, kind_of
+
+TIMES = {KILLED: 12}
+SELDOM = 3
+KINDS = (
+    "parts/*.parquet", "parts/*.json", "warehouse.duckdb", "catalogue.duckdb", "manifest.json", "files.json",
+    "current", "snapshot.json", "words.json", "digests.json",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_readers_find_the_last_good_build_and_the_next_one_succeeds(tmp_path: Path, fault: str) -> None:
+    times = TIMES.get(fault, SELDOM)
+    counts = FAULTS[fault](Rig(tmp_path, rows=500), random.Random(fault), times)
+    assert counts.total() >= times
+
+
+def test_every_kind_of_file_is_made_anew_whatever_became_of_it(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, rows=50)
+    rig.recover()
+    files = [path for path in rig.target.rglob("*") if path.is_file() and path.name != "lock"]
+    assert {kind_of(rig, path) for path in files} == set(KINDS)
+    for number, kind in enumerate(KINDS):
+        for damage in (list(DAMAGES) * 2)[number % 7 : number % 7 + 2]:
+            path = next(path for path in sorted(rig.target.rglob("*")) if path.is_file() and kind_of(rig, path) == kind)
+            broken(path, damage)
+            rig.recover()
