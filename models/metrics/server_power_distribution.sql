@@ -21,6 +21,13 @@ columns:
   max_watts: DOUBLE [W] the largest sample
   mean_watts: DOUBLE [W] mean of the samples, each to a millionth
   zero_share: DOUBLE [1] samples that are 0
+measures:
+  servers: none               # a server has several measures
+  samples: sum
+  min_watts: min
+  max_watts: max
+  zero_share: none, shown in %
+  others: none
 checks:
   - samples > 0
   - zero_share between 0 and 1

@@ -17,6 +17,11 @@ columns:
   after_p50_seconds: DOUBLE [s] median time from the start of an iteration to that of its first pulse
   scatter_seconds: DOUBLE [s] how far these times lie from their median, 1.4826 x the median deviation
   status: VARCHAR ok, shared (another task trained on the server in the hour) or unresolved (the traffic shows no period)
+time: hour_utc
+dimensions: [cluster, task, pod, server, status]
+measures:
+  iterations, dated_iterations, pulses: sum except over pod
+  others: none
 checks:
   - status in ('ok', 'shared', 'unresolved')
   - (status = 'unresolved') = (period_seconds is null)

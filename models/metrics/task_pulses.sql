@@ -11,6 +11,10 @@ columns:
   iteration: BIGINT [1] the iteration of the log in which it began
   start_utc: TIMESTAMP when it began, as the server's ports show it
   after_seconds: DOUBLE [s] from the start of the iteration, as the log has it, to that of the pulse
+time: start_utc
+dimensions: [cluster, task, pod, server, pulse, iteration]
+measures:
+  after_seconds: mean
 checks:
   - after_seconds >= 0
 sources: docs/metrics/periods.md

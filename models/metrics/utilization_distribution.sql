@@ -21,6 +21,13 @@ columns:
   max_value: DOUBLE the largest sample
   mean: DOUBLE mean of the samples, each to a millionth
   zero_share: DOUBLE [1] samples that are 0
+dimensions: [cluster, metric, unit]
+measures:
+  samples: sum except over metric
+  min_value: min
+  max_value: max
+  zero_share: none, shown in %
+  others: none
 checks:
   - min_value <= p50 and p50 <= max_value
   - zero_share between 0 and 1

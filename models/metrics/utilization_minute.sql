@@ -16,6 +16,12 @@ columns:
   p75: DOUBLE third quartile
   min_value: DOUBLE the smallest sample
   max_value: DOUBLE the largest sample
+time: minute_utc
+measures:
+  samples, zero_samples: sum except over metric
+  min_value: min
+  max_value: max
+  others: none
 checks:
   - samples > 0 and zero_samples between 0 and samples
   - none: SELECT m.n FROM (SELECT sum(samples) AS n FROM this) AS m, (SELECT sum(samples) AS n FROM staging.utilization_values WHERE value IS NOT NULL) AS v WHERE m.n <> v.n

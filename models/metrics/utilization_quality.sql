@@ -18,6 +18,12 @@ columns:
   cells: BIGINT [1] cells of the rows that are not covered
   values: BIGINT [1] cells with a number
   nan_cells: BIGINT [1] cells in which nan stands; the rest are empty
+time: first_utc
+dimensions: [cluster, metric, file]
+measures:
+  rows, covered_rows, cells, values, nan_cells: sum
+  longest_gap_seconds: max
+  others: none
 checks:
   - cells = (rows - covered_rows) * columns
   - "warn: values > 0"
