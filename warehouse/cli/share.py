@@ -1,11 +1,11 @@
-"""`warehouse export`, `warehouse publish`: for readers with tools of their own."""
+"""`warehouse export`, `warehouse publish`, `warehouse report`: for readers elsewhere."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from warehouse.cli.options import Commands, add_engine, add_target, command, settings
+from warehouse.cli.options import Commands, add_engine, add_project, add_target, command, settings
 
 
 def add(commands: Commands) -> None:
@@ -42,6 +42,19 @@ def add(commands: Commands) -> None:
     add_target(one)
     add_engine(one)
     one.set_defaults(run=run_publish)
+
+    one = command(
+        commands,
+        "report",
+        "write one HTML page that needs no network: what is loaded, drawn, with the data and SQL of each figure",
+        "warehouse report report.html --figures figures/",
+    )
+    one.add_argument("file", metavar="FILE", help="the HTML file, which is replaced")
+    one.add_argument("--figures", metavar="DIR", help="each chart as SVG and PDF, too, in the sizes of papers")
+    add_target(one)
+    add_project(one)
+    add_engine(one)
+    one.set_defaults(run=run_report)
 
 
 def run_export(given: argparse.Namespace) -> int:
@@ -88,4 +101,25 @@ def run_publish(given: argparse.Namespace) -> int:
     rest = f", {len(result.unchanged)} unchanged" if result.unchanged else ""
     dropped = f", {len(result.gone)} {'to drop' if given.dry_run else 'dropped'}" if result.gone else ""
     print(f"{'Would publish' if given.dry_run else 'Published'}  build {result.build[:8]}: {said}{rest}{dropped}")  # noqa: T201
+    return 0
+
+
+def run_report(given: argparse.Namespace) -> int:
+    """Write the report, and say how large it is and what it lacks."""
+    from warehouse.project import Project
+    from warehouse.report import plural
+    from warehouse.serve.report import write_report
+
+    settled = settings(given)
+    made = write_report(
+        settled.target,
+        Path(given.file),
+        Project.open(settled.project).report_folders,
+        figures=Path(given.figures) if given.figures else None,
+        memory=settled.memory,
+    )
+    lacks = f", {made.without} without data" if made.without else ""
+    print(f"Wrote  {given.file}: {plural(made.figures, 'figure')}{lacks}, {made.bytes / 1e6:.1f} MB")  # noqa: T201
+    if given.figures:
+        print(f"       {plural(made.files, 'file')} to {given.figures}")  # noqa: T201
     return 0

@@ -84,10 +84,15 @@ def cite(
         When it gives more than 100,000 rows.
     """
     citation = _answer(connection, target, statement, parameters, query)
+    keep(target, citation)
+    return citation
+
+
+def keep(target: Path, citation: Citation) -> None:
+    """Keep a citation in the target, where `warehouse cite ID` finds it."""
     folder = target / FOLDER
     folder.mkdir(exist_ok=True)
     (folder / f"{citation.id}.json").write_text(json.dumps(asdict(citation), indent=1) + "\n", encoding="utf-8")
-    return citation
 
 
 def cite_query(target: Path, sql: str, query: Query | None, parameters: Mapping[str, str]) -> Citation:
@@ -178,8 +183,22 @@ def _answer(
     query: str | None,
 ) -> Citation:
     result = open_result(connection, statement, parameters)
-    rows = _all_rows(result)
+    rows = all_rows(result)
     names = [column.name for column in result.columns]
+    return of_rows(connection, target, statement, parameters, names, rows, query=query)
+
+
+def of_rows(
+    connection: duckdb.DuckDBPyConnection,
+    target: Path,
+    statement: Statement,
+    parameters: Mapping[str, object],
+    names: list[str],
+    rows: list[Row],
+    *,
+    query: str | None = None,
+) -> Citation:
+    """The citation of an answer that has been read: all its rows, as `open_result` gives them; nothing is kept."""
     in_order = rows if re.search(r"\border\s+by\b", statement.text, re.IGNORECASE) else sorted(rows, key=str)
     digest = hashlib.sha256(json.dumps([names, in_order]).encode()).hexdigest()
     row = connection.execute("SELECT build_id FROM meta.build").fetchone()
@@ -199,7 +218,14 @@ def _answer(
     )
 
 
-def _all_rows(result: Result) -> list[Row]:
+def all_rows(result: Result) -> list[Row]:
+    """The rows of an answer, if they are not too many to cite.
+
+    Raises
+    ------
+    QueryError
+        When there are more than 100,000.
+    """
     rows: list[Row] = []
     for row in result.rows:
         rows.append(row)

@@ -1,0 +1,13 @@
+/* ---
+about: How jobs end: shares of GPU jobs and of their GPU time.
+--- */
+SELECT
+    trace,
+    cluster,
+    coalesce(state, 'none') AS state,
+    jobs,
+    round(100 * job_share, 2) AS jobs_percent,
+    round(100 * gpu_time_share, 2) AS gpu_time_percent
+FROM metrics.job_state_share
+WHERE kind = 'gpu'
+ORDER BY trace, cluster, jobs DESC, state

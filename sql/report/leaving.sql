@@ -1,0 +1,15 @@
+/* ---
+about: How much of what servers send leaves their leaf, in the latest hour of its cluster.
+--- */
+SELECT
+    switch,
+    round(100 * leaving_share, 1) AS leaving_percent,
+    access_in_bytes,
+    uplink_out_bytes,
+    round(1e6 * in_out_imbalance, 2) AS in_out_imbalance_ppm,
+    hour_utc,
+    cluster
+FROM metrics.leaf_hour
+WHERE leaving_share IS NOT NULL
+QUALIFY hour_utc = max(hour_utc) OVER (PARTITION BY cluster)
+ORDER BY cluster, starts_with(switch, 'ST-'), length(switch), switch
