@@ -23,7 +23,7 @@ minutes AS (
 cells AS (                          -- 60 a port; a minute that nothing was seen in is NULL
     SELECT p.switch, p.port, p.port_class, p.hour_utc, r.minute, m.percent
     FROM (SELECT DISTINCT switch, port, port_class, hour_utc FROM minutes) AS p
-    CROSS JOIN range(60) AS r(minute)
+    CROSS JOIN (SELECT unnest(range(60)) AS minute) AS r
     LEFT JOIN minutes AS m ON m.switch = p.switch AND m.port = p.port AND m.minute = r.minute
 )
 SELECT
