@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import io
 import os
 import re
@@ -160,8 +161,13 @@ def _given(query: Query) -> dict[str, str]:
 
 def _answer(query: Query, target: Path) -> str:
     stream = io.StringIO()
-    run_query(target, query=query, parameters=_given(query), format="table", width=80, stream=stream)
+    with contextlib.redirect_stderr(stream):  # which says that there are no rows
+        _ask(query, target, stream)
     return "\n".join(line.rstrip() for line in stream.getvalue().splitlines())
+
+
+def _ask(query: Query, target: Path, stream: io.StringIO) -> None:
+    run_query(target, query=query, parameters=_given(query), format="table", width=80, stream=stream)
 
 
 def _described(query: Query, target: Path) -> str:

@@ -3,7 +3,7 @@ about: Links that look miswired or dead in every loaded hour, and what speaks fo
 params:
   kind: VARCHAR = null only this kind, as uplink_dead_in
 --- */
-SELECT switch, port, kind, server, nic, candidate_port, hours, evidence, cluster
+SELECT switch, port, kind, candidate_port, server, nic, hours, evidence, cluster
 FROM metrics.suspect_links
 WHERE $kind IS NULL OR kind = $kind
 ORDER BY cluster, kind, length(switch), switch, port

@@ -119,10 +119,28 @@ def test_a_table_says_what_it_leaves_out(engine: duckdb.DuckDBPyConnection) -> N
         "0  x  long long long long long …\n"
         "1  x  long long long long long …\n"
         "… 2 more columns: c, d\n"
+        "  (--format lines)\n"
         "1,245 rows, 2 shown\n"
     ).replace("b                         \n", "b\n")
-    assert written(engine, "SELECT 1 AS a LIMIT 0", "table") == "a\n─\nno rows\n"
+    assert written(engine, "SELECT 1 AS a LIMIT 0", "table") == "a\n─\n"
     assert written(engine, "SELECT 1 AS a UNION ALL SELECT 2 ORDER BY 1", "table", limit=2) == "a\n─\n1\n2\n"
+
+
+def test_a_line_a_column_leaves_nothing_out(engine: duckdb.DuckDBPyConnection) -> None:
+    sql = "SELECT i AS n, 'word ' || repeat('long ', 9) AS text, NULL AS nothing FROM range(3) t(i) ORDER BY i"
+    assert written(engine, sql, "lines", width=40, limit=1) == (
+        "── row 1 ────────────────────\n"
+        "n        0\n"
+        "text     word long long long long long\n"
+        "         long long long long\n"
+        "nothing  NULL\n"
+        "3 rows, 1 shown\n"
+    )
+    assert written(engine, "SELECT 'a\x1b[1m' AS a, '' AS b", "lines") == (
+        "── row 1 ────────────────────\na  a\\x1b[1m\nb\n"
+    )
+    assert written(engine, "SELECT 1 AS a WHERE false", "lines") == ""
+    assert "Empty Result" in written(engine, "EXPLAIN SELECT 1 WHERE false", "lines")
 
 
 def test_no_rows_and_limits(engine: duckdb.DuckDBPyConnection) -> None:

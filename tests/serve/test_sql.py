@@ -48,6 +48,21 @@ def test_a_pipe_gets_csv_and_a_terminal_a_table(target: Path) -> None:
     assert run(target, sql, Terminal()) == "\x1b[1mswitch\x1b[0m\n──────\nLeaf-1\n"
 
 
+@pytest.mark.parametrize("form", ["table", "lines", "csv", "json", "jsonl", "markdown"])
+def test_an_empty_answer_is_said_beside_it(target: Path, capsys: pytest.CaptureFixture[str], form: str) -> None:
+    answer = run(target, "SELECT 1 AS a WHERE false", format=form)
+    assert "no rows" not in answer
+    assert capsys.readouterr().err == "no rows\n"
+    run(target, "SELECT 1 AS a", format=form)
+    assert capsys.readouterr().err == ""
+
+
+def test_an_empty_file_is_said_to_be(target: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("a.parquet", "a.csv"):
+        run(target, "SELECT 1 AS a WHERE false", output=tmp_path / name)
+        assert capsys.readouterr().err == "no rows\n"
+
+
 def test_a_terminal_gets_forty_rows(target: Path) -> None:
     sql = "SELECT i FROM range(100) t(i)"
     assert run(target, sql, Terminal()).endswith("39\n100 rows, 40 shown\n")

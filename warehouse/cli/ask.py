@@ -37,7 +37,7 @@ SQL_OPTIONS = frozenset(
         "--help",
     ]
 )
-FORMATS = ("table", "csv", "json", "jsonl", "markdown", "parquet")
+FORMATS = ("table", "lines", "csv", "json", "jsonl", "markdown", "parquet")
 
 
 def add(commands: Commands) -> None:

@@ -1,4 +1,4 @@
-"""Write a result: for people a table, for programs csv, json, jsonl or markdown.
+"""Write a result: for people a table or a line a column, for programs csv, json, jsonl or markdown.
 
 What comes here is exact text already; nothing is parsed or rounded again.
 """
@@ -18,7 +18,7 @@ from warehouse.serve.values import NOT_JSON
 if TYPE_CHECKING:
     from warehouse.serve.values import Column
 
-FORMATS = ("table", "csv", "json", "jsonl", "markdown", "parquet")
+FORMATS = ("table", "lines", "csv", "json", "jsonl", "markdown", "parquet")
 SUFFIXES = {
     ".csv": "csv",
     ".json": "json",
@@ -64,7 +64,7 @@ def write_result(
     result
         From `open_result`; for json and jsonl opened with `nested_as_json`.
     format
-        `table`, `csv`, `json`, `jsonl` or `markdown`; Parquet is written by the engine.
+        `table`, `lines`, `csv`, `json`, `jsonl` or `markdown`; Parquet is written by the engine.
     stream
         Opened with `newline=""` where it is a file, so that lines end in LF everywhere.
     width
@@ -73,7 +73,11 @@ def write_result(
         Rows at most; a table says below how many there are in all.
     """
     rows = result.rows if limit is None else islice(result.rows, limit)
-    if format == "table":
+    if format == "lines" and not result.is_plan:
+        from warehouse.serve.lines import write_lines
+
+        return write_lines(result, stream, width=width, limit=limit)
+    if format in ("table", "lines"):
         from warehouse.serve.table import write_table
 
         return write_table(result, stream, width=width, limit=limit)

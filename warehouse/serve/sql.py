@@ -91,7 +91,7 @@ def run_query(
         json_errors=True,
     )
     try:
-        statements = _statements(connection, text, path, one=chosen != "table")
+        statements = _statements(connection, text, path, one=chosen not in ("table", "lines"))
         if query is None:
             _check_names(values, statements)
 
@@ -99,8 +99,9 @@ def run_query(
             with _as_query_errors(connection, text, path) as at:
                 if aside and output:
                     at(statements[0])
-                    copy_to_parquet(connection, statements[0], values, aside, limit=rows)
+                    count = copy_to_parquet(connection, statements[0], values, aside, limit=rows)
                     aside.replace(output)
+                    _note(count)
                     return
                 with open_sink(output, sink) as to:
                     for number, statement in enumerate(statements):
@@ -108,8 +109,9 @@ def run_query(
                         to.write("\n" if number else "")
                         as_json = chosen in JSON_FORMATS
                         result = open_result(connection, statement, values, nested_as_json=as_json)
-                        write_result(result, chosen, to, width=width, limit=rows)
-                    to.flush()
+                        count = write_result(result, chosen, to, width=width, limit=rows)
+                        to.flush()
+                        _note(count)
 
         interruptible(connection, work, timeout=timeout)
     except KeyboardInterrupt:
@@ -125,6 +127,12 @@ def run_query(
         if aside:
             aside.unlink(missing_ok=True)
     return 0
+
+
+def _note(count: int) -> None:
+    """Say that an answer is empty, where no program takes it for a row."""
+    if not count:
+        print("no rows", file=sys.stderr)  # noqa: T201
 
 
 def _values(query: Query | None, given: dict[str, str], limit: int | None) -> Mapping[str, object]:

@@ -19,6 +19,7 @@ _GAP = 2
 """Between columns: the box's divider and one column of padding."""
 _TEXT_AT_LEAST, _LAST_AT_LEAST = 24, 12
 _MISSING = "NULL"
+_NO_BREAK = "\xa0"
 
 
 def write_table(result: Result, stream: TextIO, *, width: int | None = None, limit: int | None = None) -> int:
@@ -33,11 +34,9 @@ def write_table(result: Result, stream: TextIO, *, width: int | None = None, lim
         return len(rows)
     more = limit is not None and len(rows) > limit
     shown = rows[:limit] if more else rows
-    print_rows(result.columns, shown, stream, width=width)
+    print_rows(result.columns, shown, stream, width=width, all_by="--format lines")
     if more:
         stream.write(f"{result.count():,} rows, {len(shown):,} shown\n")
-    elif not rows:
-        stream.write("no rows\n")
     return len(shown)
 
 
@@ -48,8 +47,9 @@ def print_rows(
     *,
     width: int | None = None,
     wrap_last: bool = False,
+    all_by: str = "",
 ) -> None:
-    """Lay the rows out and print them; what does not fit is named below.
+    """Lay the rows out and print them; what does not fit is named below, with what would show it.
 
     With `wrap_last` the last column goes on in further lines where others are cut.
     """
@@ -79,8 +79,10 @@ def print_rows(
     hidden = [name for name, space in zip(names, widths, strict=True) if not space]
     if hidden:
         noun = "column" if len(hidden) == 1 else "columns"
-        said = f"… {len(hidden)} more {noun}: {', '.join(hidden)}"
-        stream.write(textwrap.fill(said, console.width, subsequent_indent="  ", break_on_hyphens=False) + "\n")
+        by = f" ({all_by})".replace(" ", _NO_BREAK)[1:] if all_by else ""
+        said = f"… {len(hidden)} more {noun}: {', '.join(hidden)} {by}".rstrip()
+        lines = textwrap.fill(said, console.width, subsequent_indent="  ", break_on_hyphens=False)
+        stream.write(lines.replace(_NO_BREAK, " ") + "\n")
 
 
 def fit(columns: Sequence[Column], names: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[int]:

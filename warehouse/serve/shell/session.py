@@ -18,7 +18,6 @@ from warehouse.serve.mistakes import from_engine
 from warehouse.serve.output import FORMATS, JSON_FORMATS, check_format, write_result
 from warehouse.serve.queries import Query, bind, find_query
 from warehouse.serve.result import OPENING, open_result
-from warehouse.serve.shell.expanded import write_expanded
 from warehouse.serve.sink import check_output, choose_format
 from warehouse.serve.sql import run_query
 
@@ -229,11 +228,11 @@ class Session:
         offset = statement.start - (len(OPENING) if statement.kind == "SELECT" else 0)
         try:
             result = open_result(self.connection, statement, values, nested_as_json=self.format in JSON_FORMATS)
-            if self.expanded and self.format == "table":
-                write_expanded(result, self.out, self.limit or None)
-            else:
-                limit = (self.limit or None) if self.format == "table" else None
-                write_result(result, self.format, self.out, width=self.width, limit=limit)
+            form = "lines" if self.expanded and self.format == "table" else self.format
+            for_people = form in ("table", "lines")
+            limit = (self.limit or None) if for_people else None
+            if not write_result(result, form, self.out, width=self.width, limit=limit) and for_people:
+                self.out.write("no rows\n")
         except duckdb.InterruptException:
             raise
         except duckdb.Error as error:

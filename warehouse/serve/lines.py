@@ -1,0 +1,37 @@
+"""Rows written one column a line: for tables wider than any terminal."""
+
+from __future__ import annotations
+
+import textwrap
+from itertools import islice
+from typing import TYPE_CHECKING, TextIO
+
+from warehouse.serve.table import escape, make_console
+
+if TYPE_CHECKING:
+    from warehouse.serve.result import Result
+
+_AT_LEAST = 20
+"""So much room a value has, however long the names are."""
+
+
+def write_lines(result: Result, stream: TextIO, *, width: int | None = None, limit: int | None = None) -> int:
+    """Write each row as a block of `column  value` lines, and say how many rows were written.
+
+    A value that does not fit goes on below its own beginning.
+    """
+    names = [escape(column.name) for column in result.columns]
+    widest = max((len(name) for name in names), default=0)
+    room = max(make_console(stream, width).width - widest - 2, _AT_LEAST)
+    rows = list(islice(result.rows, None if limit is None else limit + 1))
+    shown = rows[:limit]
+    for number, row in enumerate(shown, start=1):
+        stream.write(f"── row {number} " + "─" * 20 + "\n")
+        for name, value in zip(names, row, strict=True):
+            text = "NULL" if value is None else escape(value)
+            first, *others = textwrap.wrap(text, room, break_on_hyphens=False) if len(text) > room else [text]
+            stream.write(f"{name:<{widest}}  {first}".rstrip() + "\n")
+            stream.writelines(f"{'':<{widest}}  {line}\n" for line in others)
+    if len(rows) > len(shown):
+        stream.write(f"{result.count():,} rows, {len(shown):,} shown\n")
+    return len(shown)
