@@ -16,6 +16,7 @@ measures:
 checks:
   - total(ecn_marked) = total(staging.hour_link.ecn_marked)
   - total(in_loss_packets) = total(staging.hour_port.in_loss_packets)
+  - total(out_loss_packets) = total(staging.hour_port.out_loss_packets)
 sources: docs/metrics/flows.md
 --- */
 WITH marked AS (

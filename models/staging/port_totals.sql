@@ -15,7 +15,7 @@ columns:
   resets: BIGINT [1] rows with a negative delta that is no wrap
 checks:
   - polls > 0
-  - wraps = 0 or resets = 0
+  - zero_rows + wraps + resets <= polls
 sources: docs/metrics/rates.md
 --- */
 WITH sums AS (
