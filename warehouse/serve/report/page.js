@@ -8,8 +8,11 @@ function draw(element) {
   if (!one) return Promise.resolve();
   pending.delete(element.id);
   drawn.set(element.id, one);
+  // pixels do not know the colour of the page
+  const ink = one.renderer === "canvas" ? getComputedStyle(element).color : "currentColor";
+  const spec = JSON.parse(JSON.stringify(one.spec).replaceAll('"currentColor"', JSON.stringify(ink)));
   const options = { actions: false, renderer: one.renderer, ast: false, tooltip: { theme: dark.matches ? "dark" : "light" } };
-  return vegaEmbed(element, structuredClone(one.spec), options).then(
+  return vegaEmbed(element, spec, options).then(
     result => { element.dataset.state = "drawn"; one.view = result.view; },
     error => { element.dataset.state = "failed"; element.textContent = "This chart could not be drawn: " + error.message; });
 }
