@@ -27,6 +27,7 @@ from warehouse.kernels import kernel
 from warehouse.model import Check, Model
 from warehouse.plan import Key, Plan
 from warehouse.project import Project
+from warehouse.report import plural
 from warehouse.store import ALL, CheckResult, Part, Store, results_to_notes
 
 _PATIENCE = 0.1
@@ -130,7 +131,7 @@ class Run:
                 partition = None if damage.key.partition == ALL else damage.key.partition
                 files = {relation: self._intake.unmended(relation, partition) for relation in damage.relations}
                 count = sum(map(len, files.values()))
-                self._reporter.note(f"looking for bad lines in {count:,} files of {damage.key.partition}")
+                self._reporter.note(f"looking for bad lines in {plural(count, 'file')} of {damage.key.partition}")
                 mended = [self._intake.mend(those, remember=True) for those in files.values()]
                 if not any(mended):
                     raise damage.cause from damage.cause.__cause__
