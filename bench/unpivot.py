@@ -87,7 +87,7 @@ def _compare(given: argparse.Namespace, size: float, scratch: Path) -> None:
 
 
 def _make(folder: Path, size: float, file_size: float, columns: int) -> tuple[list[Path], int]:
-    """Synthetic files of this many GB: the cells of a column are drawn anew in each row, one in a hundred is empty."""
+    """Synthetic files of this many GB: rows are picked from a thousand, one cell in a hundred is empty."""
     folder.mkdir(parents=True)
     names = [f"10.140.{place // 800}.{place // 8 % 100}-{place % 8}" for place in range(columns)]
     written, cells = [], 0
@@ -98,20 +98,21 @@ def _make(folder: Path, size: float, file_size: float, columns: int) -> tuple[li
         path = folder / (f"{metric}.csv" if number < len(METRICS) else f"{metric}-2023-{number // len(METRICS):02}.csv")
         time, left = datetime(2023, 3 + number // len(METRICS), 1, 8), size * 1e9 / count  # noqa: DTZ001
         chance.shuffle(names)
+        rows = _rows(chance, metric, columns)
         with path.open("w", encoding="ascii") as stream:
             left -= stream.write(",".join(["Time", *names]) + "\n")
             while left > 0:
-                for row in _rows(chance, metric, columns):
-                    left -= stream.write(f"{time:%Y-%m-%d %H:%M:%S}+08:00,{row}\n")
-                    time += timedelta(seconds=15)
-                    cells += columns
+                row = rows[int(chance.integers(len(rows)))]
+                left -= stream.write(f"{time:%Y-%m-%d %H:%M:%S}+08:00,{row}\n")
+                time += timedelta(seconds=15)
+                cells += columns
         written.append(path)
     return written, cells
 
 
 def _rows(chance: np.random.Generator, metric: str, columns: int) -> list[str]:
-    """A few hundred rows of one metric: idle, at full load, or something between."""
-    shape = (200, columns)
+    """A thousand rows of one metric: idle, at full load, or something between."""
+    shape = (1_000, columns)
     if metric == "GPU_UTIL":
         values = (
             np.where(chance.random(shape) < 0.6, chance.choice([0, 100], shape), chance.integers(0, 101, shape)) / 1

@@ -35,7 +35,6 @@ TYPES = frozenset(
         "DATE",
         "VARCHAR[]",
         "INTEGER[]",
-        "DOUBLE[]",
     }
 )
 _COLUMN = re.compile(r"^(?P<type>[A-Z]+(?:\(\d+, ?\d+\))?(?:\[\])?)(?:\s+\[(?P<unit>[^\]]+)\])?(?:\s+(?P<about>.+))?$")

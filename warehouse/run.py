@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -235,10 +235,18 @@ class Run:
         return scratch.write(Select(sql, model.columns), path, model.grain if sort else ())
 
     def _blame(self, key: Key, node: Node, error: ModelError) -> Exception:
-        """A failure of a model that reads raw CSV files directly may be the files' fault."""
-        raw = [read for read in node.reads if read.startswith("raw.")]
+        """A failure of a model that reads raw CSV files, itself or by way of views, may be the files' fault."""
+        raw = sorted(set(self._raw_reads(node)))
         direct = [read for read in raw if isinstance(self.inputs.raw_source(read, key.partition), CsvFiles)]
         return _RawDamageError(key, direct, error) if direct else error
+
+    def _raw_reads(self, node: Node) -> Iterator[str]:
+        for read in node.reads:
+            below = self._graph.nodes.get(read)
+            if below is not None and below.model.materialize == "view":
+                yield from self._raw_reads(below)
+            elif read.startswith("raw."):
+                yield read
 
     # checks ---------------------------------------------------------------------------------
 

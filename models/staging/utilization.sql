@@ -26,6 +26,17 @@ WITH columns_of AS (           -- a row a file
     GROUP BY file
 ),
 
+numbers AS (
+    SELECT
+        file_group,
+        file,
+        cluster,
+        metric,
+        time_utc,
+        CASE WHEN time_utc IS NOT NULL THEN try_cast(string_split(cells, ',') AS DOUBLE[]) END AS cells
+    FROM staging.utilization_lines
+),
+
 cells AS (                     -- names follow by position afterwards, so that little is laid out a cell
     SELECT
         l.file_group,
@@ -40,7 +51,7 @@ cells AS (                     -- names follow by position afterwards, so that l
             range(1, array_length(l.cells) + 1),
             LAMBDA i: struct_pack(position := i, value := l.cells[i])
         )) AS one
-    FROM staging.utilization_lines AS l
+    FROM numbers AS l
     JOIN columns_of AS k ON k.file = l.file
 )
 

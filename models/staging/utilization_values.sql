@@ -15,33 +15,9 @@ checks:
   - is_read
 sources: docs/formats/utilization.md
 --- */
-WITH files AS (
-    SELECT f.read_path, u.file_group, u.file, u.cluster, u.metric
-    FROM staging.utilization_files AS u
-    JOIN raw.files AS f ON f.release_path = u.file AND f.file_group = u.file_group
-),
-
-lines AS (
-    SELECT
-        f.file_group,
-        f.file,
-        f.cluster,
-        f.metric,
-        {{ moment_utc(line_time('l.line')) }} AS time_utc,
-        substr({{ line_cells('l.line') }}, 2) AS cells
-    FROM raw.acme_utilization AS l
-    JOIN files AS f ON f.read_path = l.filename
-    WHERE NOT starts_with(l.line, 'Time,')
-),
-
-cells AS (
+WITH cells AS (
     SELECT file_group, file, cluster, metric, unnest(string_split(cells, ',')) AS cell
-    FROM lines AS l
-    WHERE NOT EXISTS (
-        SELECT 1
-        FROM staging.utilization_files AS s
-        WHERE s.file_group = l.file_group AND s.file < l.file AND l.time_utc BETWEEN s.first_utc AND s.last_utc
-    )
+    FROM staging.utilization_lines
 ),
 
 counted AS (

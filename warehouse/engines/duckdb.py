@@ -144,13 +144,17 @@ def _csv_select(source: CsvFiles, header: tuple[str, ...] | None, paths: Sequenc
 
 
 def csv_scan(columns: Mapping[str, str], paths: Sequence[Path], source: CsvFiles, *, globs: bool = False) -> str:
-    """A read_csv call with declared columns; nothing is sniffed, and a bad row is an error."""
+    """A read_csv call with declared columns; nothing is sniffed, and a bad row is an error.
+
+    Of whole lines nothing is left to be found out, but DuckDB then weighs the file: else it takes any for 42 rows,
+    and a join would gather the lines of a file of any size in memory.
+    """
     listed = patterns(paths) if globs else [escape_glob(str(path)) for path in paths]
     struct = ", ".join(f"{literal(name)}: {literal(kind)}" for name, kind in columns.items())
     delimiter = "\x01" if source.whole_lines else ","  # what stands in no line of text
     return (
-        f"read_csv({literal(listed)}, auto_detect=false, header={literal(not source.whole_lines)}, "
-        f"delim={literal(delimiter)}, "
+        f"read_csv({literal(listed)}, auto_detect={literal(source.whole_lines)}, skip=0, "
+        f"header={literal(not source.whole_lines)}, delim={literal(delimiter)}, "
         f"quote={literal(source.quote)}, escape={literal(source.quote)}, columns={{{struct}}}, "
         f"filename={literal(source.filename)}, hive_partitioning=false)"
     )
@@ -238,7 +242,8 @@ class DuckDBEngine:
             yield scratch
         finally:
             self._lent.discard(scratch)
-            idle.append(scratch)
+            if scratch.is_whole:
+                idle.append(scratch)
 
     def _new_scratch(self, one_thread: bool, few: bool) -> DuckDBScratch:
         catalogue = f"scratch_{next(_NUMBERS)}"
@@ -287,6 +292,8 @@ class DuckDBScratch:
         self._written = ""
         self._bound: dict[str, Source] = {}
         self._schemas: set[str] = set()
+        self.is_whole = True
+        """Whether it is known what is bound in it."""
 
     def add(self, relation: str, source: Source) -> None:
         """Bind one more relation."""
@@ -302,6 +309,7 @@ class DuckDBScratch:
         try:
             self._cursor.execute(";".join(statements))
         except duckdb.Error as error:
+            self.is_whole = False
             raise _engine_error(error, "", 0) from error
         self._bound |= changed
         self._schemas |= schemas

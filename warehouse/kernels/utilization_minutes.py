@@ -33,7 +33,7 @@ def rows(reader: Reader) -> Iterator[Arrays]:
     missing = _lines_of_minutes(reader)
     pending: defaultdict[Minute, list[NDArray[np.float64]]] = defaultdict(list)
     found: defaultdict[Group, dict[int, tuple[float, ...]]] = defaultdict(dict)
-    lines = f"SELECT {_LINES}, cells FROM staging.utilization_lines"
+    lines = f"SELECT {_LINES}, try_cast(string_split(cells, ',') AS DOUBLE[]) AS cells FROM staging.utilization_lines"
     for batch in reader.batches(lines, LINES_AT_ONCE):
         for minute, cells in _cells(batch):
             pending[minute].append(cells)
