@@ -292,7 +292,7 @@ def test_a_bad_line_that_a_model_meets_is_left_out_and_the_rest_is_in(hours: Tin
     hours.file(1, *rows)
     said = hours.build()
     assert said.status == 0
-    assert f"looking for bad lines in 1 files of {HOURS[1]}" in said.err
+    assert f"looking for bad lines in 1 file of {HOURS[1]}" in said.err
     assert hours.ask("SELECT bytes FROM staging.hour ORDER BY hour_utc") == [(100,), (4900,)]
     ((line, reason),) = hours.ask("SELECT line, reason FROM raw.rejected_rows")
     assert (line, reason) == (42, f"InOctets is beyond all bounds: '{'9' * 30}'")
