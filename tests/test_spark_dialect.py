@@ -72,7 +72,7 @@ def test_sql_that_does_not_parse_is_a_sentence() -> None:
         to_spark("SELECT (1 FROM t")
 
 
-@pytest.mark.parametrize("name", SHIPPED.models)
+@pytest.mark.parametrize("name", [name for name, model in SHIPPED.models.items() if not model.is_python])
 def test_a_shipped_model_renders_and_parses_again(name: str) -> None:
     rendered = to_spark(SHIPPED.render(SHIPPED.models[name]))
     again = sqlglot.parse_one(rendered, read="spark")

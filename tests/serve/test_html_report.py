@@ -196,8 +196,10 @@ def test_text_of_data_stays_text() -> None:
     assert _data(specs[0]["spec"]) == [{"name": HOSTILE}]
 
 
-def test_sections_without_data_say_so(report: Path) -> None:
-    text = report.read_text()
+def test_sections_without_data_say_so(sample: Path, tmp_path: Path) -> None:
+    warehouse.build(sample / "zhejiang", tmp_path / "fabric")
+    write_report(tmp_path / "fabric", tmp_path / "report.html", FOLDERS)
+    text = (tmp_path / "report.html").read_text()
     assert "No job trace is loaded." in text
     assert "No loaded trace says how jobs ended." in text
     assert re.search(r'id="job-durations">\s*<h3>[^<]*</h3>\s*<p class="without">', text)
