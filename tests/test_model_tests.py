@@ -166,8 +166,7 @@ def test_differences_pair_rows_by_grain_else_by_order() -> None:
 WAITING = (
     "metrics.elasticflow_", "metrics.gpu_allocation", "metrics.job_", "metrics.published_", "metrics.server_power",
     "metrics.task_", "metrics.traffic_",
-    "metrics.utilization", "staging.cluster_", "staging.log_", "staging.previous_", "staging.server_power",
-    "staging.task_", "staging.utilization", "topology.rank_", "topology.ring_", "topology.task_",
+    "metrics.utilization", "staging.task_",
 )  # fmt: skip
 """Of these, some are tried by tests/models alone as yet, on a sample with planted truth."""
 
