@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help setup demo test check lint types sql-format unit format bench clean
+.PHONY: help setup demo test check lint types sql-format unit compat format bench clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/: [^#]*##/\t/' | expand -t 16
@@ -34,6 +34,9 @@ sql-format: setup  ## sqlfluff: one style for all SQL
 
 unit: setup      ## the tests alone
 	$(BIN)/pytest -n 2
+
+compat: setup    ## the published file in DuckDB 1.4 and 1.5, each in an environment of its own
+	WAREHOUSE_MUST_RUN=1 $(BIN)/pytest tests/serve/test_versions.py
 
 format: setup    ## put Python and SQL into shape
 	$(BIN)/ruff format .

@@ -1,0 +1,111 @@
+"""The published file in other versions of DuckDB, each in an environment of its own; `make compat`."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.environments import environment
+from tests.tiny import Tiny
+
+VERSIONS = ("1.4.5", "1.5.6")
+"""The last release of each series that reads the file, besides the one of these tests."""
+
+SUMMARY = """
+import json, sys, duckdb
+opened = duckdb.connect(sys.argv[1], read_only=True)
+opened.execute("SET TimeZone = 'UTC'")
+columns = opened.execute('''
+    SELECT schema_name || '."' || table_name || '"', list('"' || column_name || '"' ORDER BY column_index),
+        list(data_type ORDER BY column_index)
+    FROM duckdb_columns() WHERE NOT internal GROUP BY ALL ORDER BY ALL
+''').fetchall()
+found = {}
+for relation, names, types in columns:
+    asked = ['count(*)']
+    for name, kind in zip(names, types):
+        asked += [f'count({name})', f'min({name})::VARCHAR', f'max({name})::VARCHAR']
+        if kind.endswith('INT') or kind.endswith('INTEGER'):
+            asked.append(f'sum({name})::VARCHAR')
+        elif kind == 'DOUBLE' or kind.startswith('DECIMAL'):
+            asked.append(f'avg({name})')
+    found[relation] = [types, *opened.execute(f'SELECT {", ".join(asked)} FROM {relation}').fetchone()]
+print(json.dumps([duckdb.__version__, found]))
+"""
+"""Rows of every table and view, and values, least, greatest and sum or mean of each column."""
+
+READER = """
+import json, sys, duckdb
+from pathlib import Path
+seen, stop = [], Path(sys.argv[2])
+print('ready', flush=True)
+while not stop.exists() or not seen:
+    with duckdb.connect(sys.argv[1], read_only=True) as opened:
+        seen += opened.execute('SELECT speed, (SELECT sum(speed) FROM staging.ports) FROM metrics.total').fetchall()
+print(json.dumps(seen))
+"""
+
+
+def engine(version: str) -> Path:
+    """The Python of an environment with this version and nothing else."""
+    return environment(f"duckdb-{version}", f"duckdb=={version}\n")
+
+
+def summary(python: Path | str, target: Path) -> tuple[str, dict[str, list[object]]]:
+    said = subprocess.run(
+        [str(python), "-I", "-c", SUMMARY, str(target / "warehouse.duckdb")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert said.returncode == 0, said.stderr
+    version, found = json.loads(said.stdout)
+    return str(version), dict(found)
+
+
+@pytest.fixture(scope="module")
+def expected(built: Path) -> dict[str, list[object]]:
+    return summary(sys.executable, built)[1]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_table_and_view_reads_the_same(version: str, built: Path, expected: dict[str, list[object]]) -> None:
+    ran, found = summary(engine(version), built)
+
+    assert ran == version
+    assert found.keys() == expected.keys()
+    for relation, values in found.items():
+        for ours, theirs in zip(expected[relation], values, strict=True):
+            if isinstance(ours, float) and isinstance(theirs, float):  # means of floats depend on their order
+                assert math.isclose(ours, theirs, rel_tol=1e-9), relation
+            else:
+                assert ours == theirs, relation
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_reader_goes_on_while_builds_publish(version: str, tiny: Tiny) -> None:
+    assert tiny.build().status == 0
+    stop = tiny.base / "stop"
+    command = [str(engine(version)), "-I", "-c", READER, str(tiny.target / "warehouse.duckdb"), str(stop)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as reader:
+        assert reader.stdout is not None
+        assert reader.stdout.readline() == "ready\n"
+        for step in range(1, 5):
+            tiny.reference("speeds", {"port": "VARCHAR", "speed": "BIGINT"}, "eth0,10", f"eth1,{40 + step}")
+            assert tiny.build().status == 0
+        stop.touch()
+        said, problem = reader.communicate(timeout=60)
+    assert (reader.returncode, problem) == (0, "")
+    seen = [tuple(row) for row in json.loads(said)]
+    assert set(seen) <= {(50 + step, 50 + step) for step in range(5)}, "never parts of two"
+    assert seen == sorted(seen), "and none goes back"
+
+
+def test_the_file_says_the_storage_version_that_they_read(built: Path) -> None:
+    head = (built / "warehouse.duckdb").read_bytes()[8:20]
+    assert (head[:4], int.from_bytes(head[4:12], "little")) == (b"DUCK", 67)  # written as v1.4.0
