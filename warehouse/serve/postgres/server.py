@@ -62,8 +62,9 @@ def refusals(what: str) -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
+        details = (error.diag.message_detail or "").splitlines()  # what depends on a table, which key is there twice
         hint = "the old tables are as they were"
-        raise QueryError(f"{what}: {_first_line(error)}", hint=hint) from error
+        raise QueryError(f"{what}: {_first_line(error)}", details=details, hint=hint) from error
 
 
 def hold(server: Any) -> None:
@@ -199,6 +200,7 @@ def _swap(
 ) -> None:
     for schema in sorted({table.schema for table in all_tables}):
         server.execute(f"CREATE SCHEMA IF NOT EXISTS {_name(schema)}")
+    granted = _granted(server, [table.full_name for table in changed])
     for name in gone:
         server.execute(f"DROP TABLE IF EXISTS {_dotted(name)}")
     for table in changed:
@@ -219,9 +221,29 @@ def _swap(
             "published_at = excluded.published_at",
             [table.schema, table.name, table.fingerprint, build, table.rows],
         )
+    for name, role in granted:
+        server.execute(f"GRANT SELECT ON {_dotted(name)} TO {role}")
     for reader in readers:
         _grant(server, reader, sorted({table.schema for table in all_tables}))
     server.execute(f"DROP SCHEMA {NEXT}")
+
+
+def _granted(server: Any, names: Sequence[str]) -> list[tuple[str, str]]:
+    """(table, role in SQL) of who may read the tables that are about to be replaced."""
+    rows = server.execute(
+        """
+        SELECT space.nspname || '.' || held.relname, coalesce(quote_ident(role.rolname), 'PUBLIC')
+        FROM pg_class held
+        JOIN pg_namespace space ON space.oid = held.relnamespace
+        CROSS JOIN aclexplode(held.relacl) given
+        LEFT JOIN pg_roles role ON role.oid = given.grantee
+        WHERE given.privilege_type = 'SELECT' AND given.grantee <> held.relowner
+            AND (role.rolname IS NOT NULL OR given.grantee = 0)
+            AND space.nspname || '.' || held.relname = ANY(%s)
+        """,
+        [list(names)],
+    ).fetchall()
+    return [(str(name), str(role)) for name, role in rows]
 
 
 def _grant(server: Any, reader: str, schemas: Sequence[str]) -> None:

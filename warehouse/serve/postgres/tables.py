@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     import duckdb
 
 LAYERS = ("reference", "topology", "metrics")
-ABOUT = ("meta.build", "meta.models", "meta.columns", "meta.checks")
-"""What the tables mean, from which build they are and what its checks found: sent with any of them."""
-FORM = 1
+ABOUT = ("meta.build", "meta.models", "meta.columns", "meta.measures", "meta.dimensions", "meta.checks")
+"""What the tables mean, how to sum them, from which build they are and what its checks found: sent with any of them."""
+FORM = 2
 """Raised when the same rows would be laid out otherwise on the server."""
 _CSV = "FORMAT csv, HEADER false, DELIMITER ',', QUOTE '\"', ESCAPE '\"', NULLSTR '', USE_TMP_FILE false"
 
@@ -77,7 +77,8 @@ def tables_to_send(connection: duckdb.DuckDBPyConnection, names: Sequence[str] |
             if name not in known:
                 raise QueryError(f"no table {name} to publish", hint=nearest_hint(name, known) or "see warehouse ls")
         chosen = sorted(set(names))
-    return [_sent(connection, name) for name in (*chosen, *ABOUT)]
+    there = {f"meta.{row[0]}" for row in connection.execute("SHOW TABLES FROM meta").fetchall()}
+    return [_sent(connection, name) for name in (*chosen, *(name for name in ABOUT if name in there))]
 
 
 def write_csv(connection: duckdb.DuckDBPyConnection, table: Sent, path: Path) -> None:

@@ -74,15 +74,41 @@ def copied(reference: str, declared: str) -> str:
     if declared == "BLOB":
         return rf"'\x' || hex({reference})"
     if kind == "jsonb":
-        return f"CAST(to_json({reference}) AS VARCHAR)"
+        nested = finite(reference, declared) if "DOUBLE" in declared or "FLOAT" in declared else reference
+        return f"CAST(to_json({nested}) AS VARCHAR)"
     if kind.endswith("[]"):
-        item = "CAST(item AS VARCHAR)"
+        item = r"'\x' || hex(item)" if kind == "bytea[]" else "CAST(item AS VARCHAR)"
         if kind.removesuffix("[]") not in _NUMBERS:
             item = _QUOTED.format(item)
         items = f"list_transform({reference}, LAMBDA item: coalesce({item}, 'NULL'))"
         return f"'{{' || array_to_string({items}, ',') || '}}'"
     if kind == "text" and declared != "VARCHAR":
         return f"CAST({reference} AS VARCHAR)"
+    return reference
+
+
+def finite(reference: str, declared: str, depth: int = 0) -> str:
+    """A SQL expression for a nested value whose NaN and infinities are texts: JSON has no such numbers.
+
+    >>> finite("c", "DOUBLE[]")
+    'list_transform(c, LAMBDA x0: if(isfinite(x0), to_json(x0), to_json(CAST(x0 AS VARCHAR))))'
+    """
+    import duckdb
+
+    kind = duckdb.type(declared)
+    if kind.id in ("double", "float"):
+        return f"if(isfinite({reference}), to_json({reference}), to_json(CAST({reference} AS VARCHAR)))"
+    if kind.id in ("list", "array"):
+        of = str(dict(kind.children)["child"])
+        return f"list_transform({reference}, LAMBDA x{depth}: {finite(f'x{depth}', of, depth + 1)})"
+    if kind.id == "struct":
+        fields = {'"' + name.replace('"', '""') + '"': str(of) for name, of in kind.children}
+        parts = [f"{name} := {finite(f'{reference}.{name}', of, depth)}" for name, of in fields.items()]
+        return f"if({reference} IS NULL, NULL, struct_pack({', '.join(parts)}))"
+    if kind.id == "map":
+        of = str(dict(kind.children)["value"])
+        values = f"list_transform(map_values({reference}), LAMBDA x{depth}: {finite(f'x{depth}', of, depth + 1)})"
+        return f"map(map_keys({reference}), {values})"
     return reference
 
 
