@@ -14,7 +14,8 @@ columns:
   implemented_volume: BIGINT [B] of it, for each parameter, over all micro batches
   expected_nominal_bytes: BIGINT [B] one NIC sends, and receives, an iteration
   expected_implemented_bytes: BIGINT [B] the same as implemented
-dimensions: [cluster, task, nominal_rule, implemented_rule]
+  reason: VARCHAR in words, why nothing is expected; NULL where something is
+dimensions: [cluster, task, nominal_rule, implemented_rule, reason]
 measures:
   expected_nominal_bytes, expected_implemented_bytes: none, shown in GB
   others: none
@@ -22,6 +23,8 @@ checks:
   - nominal_rule in ('all_reduce', 'zero_1', 'zero_2', 'zero_3') or nominal_rule is null
   - implemented_rule in ('all_reduce', 'scatter_gather', 'all_reduce_gather', 'scatter_gather_each', 'all_reduce_gather_each', 'gather_scatter_each') or implemented_rule is null
   - expected_nominal_bytes >= 0 or expected_nominal_bytes is null
+  - (expected_nominal_bytes is null) = (reason is not null)
+  - (expected_implemented_bytes is null) = (reason is not null)
 sources: docs/metrics/tasks.md
 --- */
 -- A ring of n ranks sends (n - 1) / n of what it reduces, gathers or scatters, an all-reduce twice that, over each
@@ -56,12 +59,23 @@ rules AS (
         s.weight_bytes AS w,
         s.accumulation AS k,
         -- data-parallel ranks of one server reduce among themselves; what is left goes round the servers
-        s.pipeline_parallel = 1
-        AND z.ranks = z.most_ranks
-        AND z.ranks % s.tensor_parallel = 0
-        AND s.data_parallel * s.tensor_parallel = z.ranks * z.pods
-        AND z.servers = z.pods
-        AND z.servers > 1 AS is_modelled,
+        CASE
+            WHEN s.pipeline_parallel > 1
+                THEN 'a pipeline of ' || s.pipeline_parallel || ' stages: what they send each other is not modelled'
+            WHEN z.servers < z.pods THEN 'pods share a server or run where it is not known'
+            WHEN z.servers = 1 THEN 'one server: nothing has to leave it'
+            WHEN z.ranks < z.most_ranks THEN 'pods have different numbers of ranks'
+            WHEN z.ranks % s.tensor_parallel <> 0
+                THEN 'tensor parallel over several servers: what its ranks send each other is not modelled'
+            WHEN s.data_parallel * s.tensor_parallel <> z.ranks * z.pods
+                THEN 'data and tensor parallel sizes do not make up the ranks'
+            WHEN s.params IS NULL THEN 'no line tells the number of parameters'
+            WHEN c.nics IS NULL THEN 'the NICs are not known or differ in number by server'
+            WHEN z.ranks IS NULL OR s.data_parallel IS NULL OR s.tensor_parallel IS NULL OR s.pipeline_parallel IS NULL
+                THEN 'no line tells the parallel strategy'
+            WHEN s.gradient_bytes IS NULL OR s.weight_bytes IS NULL THEN 'no line tells the precision'
+            WHEN s.accumulation IS NULL AND s.zero_stage >= 2 THEN 'no line tells the micro batches of an iteration'
+        END AS reason,
         CASE
             WHEN s.trainer = 'deepspeed' AND s.zero_stage = 1 THEN 'zero_1'
             WHEN s.trainer = 'deepspeed' AND s.zero_stage = 2 THEN 'zero_2'
@@ -103,14 +117,15 @@ volumes AS (
 SELECT
     cluster,
     task,
-    CASE WHEN is_modelled THEN params END AS synchronized_params,
+    CASE WHEN reason IS NULL THEN params END AS synchronized_params,
     data_parallel,
     servers,
     nics,
-    CASE WHEN is_modelled THEN nominal_rule END AS nominal_rule,
-    CASE WHEN is_modelled THEN nominal_volume END AS nominal_volume,
-    CASE WHEN is_modelled THEN implemented_rule END AS implemented_rule,
-    CASE WHEN is_modelled THEN implemented_volume END AS implemented_volume,
-    CASE WHEN is_modelled THEN params * nominal_volume * (data_parallel - 1) // (data_parallel * nics) END AS expected_nominal_bytes,
-    CASE WHEN is_modelled THEN params * implemented_volume * (data_parallel - 1) // (data_parallel * nics) END AS expected_implemented_bytes
+    CASE WHEN reason IS NULL THEN nominal_rule END AS nominal_rule,
+    CASE WHEN reason IS NULL THEN nominal_volume END AS nominal_volume,
+    CASE WHEN reason IS NULL THEN implemented_rule END AS implemented_rule,
+    CASE WHEN reason IS NULL THEN implemented_volume END AS implemented_volume,
+    CASE WHEN reason IS NULL THEN params * nominal_volume * (data_parallel - 1) // (data_parallel * nics) END AS expected_nominal_bytes,
+    CASE WHEN reason IS NULL THEN params * implemented_volume * (data_parallel - 1) // (data_parallel * nics) END AS expected_implemented_bytes,
+    reason
 FROM volumes

@@ -26,6 +26,7 @@ sources: docs/metrics/tasks.md
 --- */
 -- The lines on a communicator stand before the one that says that it is complete, in the same thread; some come late,
 -- and from 2.22 on from threads that name none: those are believed only where the process has no second communicator.
+-- RCCL's lines name theirs themselves.
 WITH alone AS (
     SELECT cluster, task, pod, host, pid
     FROM topology.task_communicators
@@ -60,7 +61,7 @@ candidates AS (
         ON c.cluster = e.cluster AND c.task = e.task AND c.pod = e.pod AND c.pid = e.pid AND c.host = e.host
     LEFT JOIN alone AS a
         ON a.cluster = e.cluster AND a.task = e.task AND a.pod = e.pod AND a.pid = e.pid AND a.host = e.host
-    WHERE c.tid = e.tid OR a.pid IS NOT NULL
+    WHERE c.pointer = e.communicator OR (e.communicator IS NULL AND (c.tid = e.tid OR a.pid IS NOT NULL))
 ),
 
 connected AS (                 -- where each thread says that its rings are connected

@@ -1,4 +1,4 @@
-"""NCCL's lines in the forms of versions 2.12 to 2.27, made up after the formats in docs/formats/logs.md."""
+"""NCCL's lines in the forms of versions 2.3 to 2.27, and of RCCL, made up after the formats in docs/formats/logs.md."""
 
 from __future__ import annotations
 
@@ -27,6 +27,12 @@ def _picked(event: dict[str, Any], *names: str) -> tuple[Any, ...]:
             "Channel 02/0 : 3[3] -> 4[4] [receive] via NET/AWS Libfabric/5/GDRDMA",
             (2, 3, 4, "receive", "NET/AWS Libfabric", 5),
         ),
+        ("Ring 03 : 9 -> 16 [send] via NET/Socket/1", (3, 9, 16, "send", "NET/Socket", 1)),
+        ("Ring 03 : 9[8a000] -> 16[1b000] [receive] via NET/IB/2/GDRDMA", (3, 9, 16, "receive", "NET/IB", 2)),
+        (
+            "Channel 05/0 : 9[8a000] -> 16[c000] [send] via NET/IB/3/GDRDMA comm 0x7a10 nRanks 32",
+            (5, 9, 16, "send", "NET/IB", 3),
+        ),
     ],
 )
 def test_edges(read: Read, message: str, expected: tuple[Any, ...]) -> None:
@@ -44,6 +50,9 @@ def test_edges(read: Read, message: str, expected: tuple[Any, ...]) -> None:
         "Channel 01/0 : 0[0] -> 3[3] via P2P/CUMEM/read",
         "Channel 01 : 0[10000] -> 3[4d000] via SHM/direct/direct",
         "Channel 01 : 0[10000] -> 3[4d000] via direct shared memory",
+        "Channel 01/0 : 0[0] -> 3[3] via P2P/direct pointer/read",
+        "Channel 01/0 : 0[10000] -> 3[4d000] via P2P/IPC comm 0x7a10 nRanks 32",
+        "Ring 01 : 0[0] -> 3[3] via P2P/IPC",
     ],
 )
 def test_connections_inside_a_server(read: Read, message: str) -> None:
@@ -59,6 +68,10 @@ def test_connections_inside_a_server(read: Read, message: str) -> None:
         ("Channel 00/08 :  0  7  6 15", (0, 8, "0 7 6 15", None)),
         ("Channel 01/32 :   0   7 126 12...", (1, 32, "0 7 126", "cut")),
         ("Channel 01/32 :   0   7 126 125 ...", (1, 32, "0 7 126 125", "cut")),
+        ("Channel 00/08 :    0   7  16  2", (0, 8, "0 7 16", "cut")),
+        ("Channel 00/08 : 0 7 16 2", (0, 8, "0 7 16 2", None)),
+        ("Channel 03 :    0   2   3   1", (3, None, "0 2 3 1", None)),
+        ("Channel 07/32 :    0", (7, 32, "0", None)),
     ],
 )
 def test_ring_lists(read: Read, message: str, expected: tuple[Any, ...]) -> None:
@@ -79,6 +92,41 @@ def test_trees_and_hops(read: Read) -> None:
     assert [_picked(event, "kind", "channel", "src_rank", "dst_rank") for event in hops] == [
         ("nccl_hop", 0, 7, 8),
         ("nccl_hop", 0, 8, 9),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("message", "value"),
+    [
+        ("Trees [2] 3/8/-1->2->-1", "-1 3 8 -1"),
+        ("Trees [2] 3/8/-1->2->-1|-1->2->3/8/-1", "-1 3 8 -1"),
+        ("Trees [2] 0->2->3/8/-1", "0 3 8 -1"),
+        ("Tree 2 : 0 -> 2 -> 3/-1/-1", "0 3 -1 -1"),
+        ("Trees [2] 3/8/-1->2->0 comm 0x7a10 nRanks 32 busId 17000", "0 3 8 -1"),
+    ],
+)
+def test_a_place_in_a_tree_as_each_version_prints_it(read: Read, message: str, value: str) -> None:
+    (event,) = read(PREFIX + message)
+
+    assert _picked(event, "kind", "channel", "rank", "value") == ("nccl_tree", 2, 2, value)
+
+
+def test_a_tree_that_says_two_things_says_nothing(read: Read) -> None:
+    (event,) = read(PREFIX + "Trees [0] 3/-1/-1->2->0|0->2->4/-1/-1")
+
+    assert event["kind"] == "message"
+
+
+def test_lines_of_rccl_name_their_communicator(read: Read) -> None:
+    events = read(
+        PREFIX + "Ring 00 : 7 -> 8 -> 9 comm 0x7a10 nRanks 32 busId c000",
+        PREFIX + "comm 0x7a10 rank 8 nRanks 32 nNodes 4 localRanks 8 localRank 0 MNNVL 0",
+    )
+
+    assert [_picked(event, "kind", "communicator", "ranks") for event in events] == [
+        ("nccl_hop", "0x7a10", 32),
+        ("nccl_hop", "0x7a10", 32),
+        ("message", None, None),
     ]
 
 
@@ -107,6 +155,9 @@ def test_a_line_that_the_buffer_cut_loses_its_last_item(read: Read) -> None:
             "NET/IB : Using [0]={[0] mlx5_0:1/IB, [1] mlx5_1:1/IB} [2]mlx5_2:1/IB [RO]; OOB x:1<0>",
             [(0, None), (2, "mlx5_2")],
         ),
+        ("NET/IB: [1] mlx5_3:1/IB", [(1, "mlx5_3")]),
+        ("NET/IB: Dev 0 Port 1 qpn 305 mtu 5 LID 4", []),
+        ("NET/IB : GPU Direct RDMA Disabled for GPU 2[2] / HCA 0 (distance 3 >= 2)", []),
         ("NET/IB : Made virtual device [4] name=mlx5_0+mlx5_1 speed=400000 ndevs=2", [(4, "mlx5_0+mlx5_1")]),
     ],
 )
@@ -132,6 +183,18 @@ MEMBER = "comm 0xab1 rank 3 nranks 32 cudaDev 3"
             "parent 0xff",
         ),
         (f"[Rank 3] ncclCommInitRank {MEMBER} busId 4d000 commId 0x9c - Init COMPLETE", "nccl_init", "commId 0x9c"),
+        (
+            f"ncclCommInitRankConfig {MEMBER} nvmlDev 3 busId 4d000 commId 0x9c - Init COMPLETE",
+            "nccl_init",
+            "commId 0x9c",
+        ),
+        (
+            f"ncclCommSplit {MEMBER} nvmlDev 3 busId 4d000 parent 0xff color 7 key 3 commId 0x9c - Init COMPLETE",
+            "nccl_init",
+            "commId 0x9c",
+        ),
+        (f"{MEMBER} nvmlDev 3 - Init COMPLETE", "nccl_init", None),
+        (f"{MEMBER} busId 4d000 used 67129296 bytes - Init COMPLETE", "nccl_init", None),
         (f"{MEMBER} busId 4d000 - Destroy COMPLETE", "nccl_end", None),
     ],
 )
@@ -177,6 +240,10 @@ def test_other_lines(read: Read, line: str, kind: str, value: str | None) -> Non
         "10.0.0.7: node-1: ",
         "2024-05-23T16:00:00.123456789Z ",
         "  | 2024-05-23T16:00:00.123Z | ",
+        "  | 2024-05-23T16:00:00.123-07:00 | ",
+        "[155] ",
+        "        [1,0]<stdout>:",
+        "\t",
     ],
 )
 def test_launchers_marks_are_no_hosts(read: Read, label: str) -> None:
@@ -185,7 +252,7 @@ def test_launchers_marks_are_no_hosts(read: Read, label: str) -> None:
     assert _picked(event, "kind", "host", "pid") == ("nccl_connected", "node-1", 100)
 
 
-@pytest.mark.parametrize("host", ["10.0.0.7", "77", "NODE-1.example.org", "node_1"])
+@pytest.mark.parametrize("host", ["10.0.0.7", "77", "NODE-1.example.org", "node_1", "<host_name>"])
 def test_hosts_of_all_kinds_and_a_time(read: Read, host: str) -> None:
     (event,) = read(f"[2025-01-02 03:04:05] {host}:1:2 [7] transport/net.cc:42 NCCL WARN Connected all rings")
 

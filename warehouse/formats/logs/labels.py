@@ -10,9 +10,11 @@ _ADDRESS = r"[\w-]+(?:\.[\w-]+)*"
 _LABELS = re.compile(
     "|".join(
         (
+            r"[ \t]+(?=\[\d|[^\s:]+:\d+:\d+ \[)",  # indented as a whole
             r"\(\w[\w.]* pid=\d+(?:, ip=[\d.]+)?\) ?",  # Ray: (RayTrainWorker pid=1234, ip=10.0.0.1)
             r"\[\d+(?:,\d+)?\]<std(?:out|err)>: ?",  # mpirun, Horovod: [1,0]<stdout>:
             r"\[(?:default|rank)\d+\]: ?",  # torchrun: [default7]:, [rank12]:
+            r"\[\d{1,6}\] (?=[^\s:]+:\d+:\d+ \[)",  # a rank alone: [155] host:pid:tid [3]
             rf"\[\d+\] {_ADDRESS}: ?",  # mpirun: [0] host:
             rf"\[(?:pod/)?{_ADDRESS}(?:/{_ADDRESS})*\] (?=\S)",  # kubectl logs --prefix
             r"\[?std(?:out|err)\]?(?::| \||(?=\s)) ?",

@@ -1,4 +1,4 @@
-"""NCCL's own lines, versions 2.12 to 2.27 (NCCL_DEBUG=INFO): who is which rank, and what goes over which NIC.
+"""NCCL's own lines, versions 2.3 to 2.27 (NCCL_DEBUG=INFO): who is which rank, and what goes over which NIC.
 
 `host:pid:tid [cudaDev] NCCL INFO message`. Formats by version: docs/formats/logs.md.
 """
@@ -7,30 +7,39 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 
 from warehouse.formats.logs.event import STAMP, WHOLE, Event, time_of
 
 _PREFIX = re.compile(
-    rf"(?:\[({STAMP}(?:\.\d+)?)\] )?([^\s:\[\]()<>]+):(\d{{1,10}}):(\d{{1,10}}) \[(\d{{1,4}})\] "
+    rf"(?:\[({STAMP}(?:\.\d+)?)\] )?(<[A-Za-z][\w-]*>|[^\s:\[\]()<>]+):(\d{{1,10}}):(\d{{1,10}}) \[(\d{{1,4}})\] "
     r"(?:([^\n]{1,400}?:\d+) )?NCCL (INFO|WARN) "
 )
 _BARE_VERSION = re.compile(r"NCCL version (\d+\.\d+\.\d+\S*)$")
 
-_RING = re.compile(rf"Channel ({WHOLE})/({WHOLE}) :((?: +{WHOLE})+)( ?\.\.\.)?$")
+_RING = re.compile(rf"Channel ({WHOLE})(?:/({WHOLE}))? :((?: +{WHOLE})+)( ?\.\.\.)?$")
 _TREES = re.compile(r"Trees?(?= \[)")
-_TREE = re.compile(rf" \[({WHOLE})\] (-?\d+)/(-?\d+)/(-?\d+)->(\d{{1,9}})->(-?\d+)(?= \[|$)")
+_TREE = re.compile(rf" \[({WHOLE})\] ([-\d/>|]+)(?= \[|$)")
+_CHILDREN_FIRST = re.compile(r"(-?\d+)/(-?\d+)/(-?\d+)->(\d{1,9})->(-?\d+)$")
+_PARENT_FIRST = re.compile(r"(-?\d+)->(\d{1,9})->(-?\d+)/(-?\d+)/(-?\d+)$")
+_ONE_TREE = re.compile(rf"Tree ({WHOLE}) : (-?\d+) -> ({WHOLE}) -> (-?\d+)/(-?\d+)/(-?\d+)$")
+_NUMBER_END = re.compile(r"\d+")
 _HOP = re.compile(rf"Ring ({WHOLE}) : ({WHOLE}) -> ({WHOLE}) -> ({WHOLE})$")
 _EDGE = re.compile(
-    rf"Channel ({WHOLE})(?:/({WHOLE}))? : ({WHOLE})\[(\w+)\] -> ({WHOLE})\[(\w+)\] (?:\[(send|receive)\] )?via (\S.*)$"
+    rf"(?:Channel|Ring) ({WHOLE})(?:/({WHOLE}))? : ({WHOLE})(?:\[(\w+)\])? -> ({WHOLE})(?:\[(\w+)\])? "
+    r"(?:\[(send|receive)\] )?via (\S.*)$"
 )
+_MEMBER = re.compile(rf" comm (0x[0-9a-f]+) nRanks ({WHOLE})(?: busId \w+)?$")
+"""What AMD's RCCL adds to lines on rings, trees and connections."""
 _NET = re.compile(rf"NET/(\S.*?)/({WHOLE})(?:\({WHOLE}\))?(?:/(?:GDRDMA(?:\([^)]*\))?|Shared|flush=\S+))*$")
 _USING = re.compile(r"NET/\S+ ?: Using(?= |$)")
 _NIC = re.compile(rf"\[({WHOLE})\](?:=\{{(.*?)\}}|([^\[\];{{}}]+?):(\d+)/([\w/]+))(?=[ ;]|$)")
+_NIC_LINE = re.compile(rf"NET/IB ?: \[({WHOLE})\] ([^\s:]+):(\d+)/([\w/]+)$")
 _VIRTUAL = re.compile(rf"NET/\S+ ?: Made virtual device \[({WHOLE})\] name=(\S+)")
 _BOOTSTRAP = re.compile(r"Bootstrap ?: Using (?:\[\d+\])?(\S+?):(\S+?)<\d+>")
 _INIT = re.compile(
     rf"(?:\[Rank {WHOLE}\] )?(?:\w+ )?comm (0x[0-9a-f]+) rank ({WHOLE}) nranks ({WHOLE}) cudaDev ({WHOLE})"
-    r"(?: nvmlDev \d+)? busId (\w+)(.*?) ?- (Init|Destroy|Abort) (START|COMPLETE)$"
+    r"(?: nvmlDev \d+)?(?: busId (\w+))?(.*?) ?- (Init|Destroy|Abort) (START|COMPLETE)$"
 )
 _COMM_ID = re.compile(r" commId (0x[0-9a-f]+)")
 _PARENT = re.compile(r" parent (0x[0-9a-f]+)")
@@ -49,10 +58,10 @@ class Nccl:
 
     def read(self, text: str) -> list[Event] | None:
         """Events of a line of one process; None where it is none."""
-        if version := _BARE_VERSION.match(text):
+        if text.startswith("NCCL ") and (version := _BARE_VERSION.match(text)):
             return [_event("nccl_version", value=version[1])]
         first = _PREFIX.match(text)
-        if not first or _PREFIX.search(text, first.end()):
+        if not first or (text.find("NCCL ", first.end()) >= 0 and _PREFIX.search(text, first.end())):
             return None
         host = self._host(first[2], first[3], at_start=True)
         return self._line(first, text[first.end() :], len(text), host)
@@ -98,19 +107,18 @@ def _event(kind: str, **columns: object) -> Event:
 
 
 def _message(message: str, *, cut: bool) -> Iterator[Event]:
-    if message.startswith("Channel "):
+    member = _MEMBER.search(message) if " nRanks " in message else None
+    if member:
+        for event in _message(message[: member.start()], cut=cut):
+            yield {**event, "communicator": member[1], "ranks": member[2]}
+    elif message.startswith(("Channel ", "Ring ")):
         yield from _channel(message)
-    elif _TREES.match(message):
-        items = list(_TREE.finditer(message))
-        for found in items[:-1] if cut else items:
-            channel, a, b, c, rank, up = found.groups()
-            yield {"kind": "nccl_tree", "channel": channel, "rank": rank, "value": f"{up} {a} {b} {c}"}
-    elif hop := _HOP.match(message):
-        channel, before, rank, after = hop.groups()
-        yield {"kind": "nccl_hop", "channel": channel, "src_rank": before, "dst_rank": rank, "rank": rank}
-        yield {"kind": "nccl_hop", "channel": channel, "src_rank": rank, "dst_rank": after, "rank": rank}
+    elif message.startswith("Tree"):
+        yield from _trees(message, cut=cut)
     elif using := _USING.match(message):
         yield from _nics(message[using.end() :], cut=cut)
+    elif nic := _NIC_LINE.match(message):
+        yield {"kind": "nccl_nic", "nic_index": nic[1], "name": nic[2], "value": f"{nic[3]}/{nic[4]}"}
     elif virtual := _VIRTUAL.match(message):
         yield {"kind": "nccl_nic", "nic_index": virtual[1], "name": virtual[2], "value": "virtual"}
     elif init := _INIT.match(message):
@@ -124,29 +132,74 @@ def _message(message: str, *, cut: bool) -> Iterator[Event]:
 
 
 def _channel(message: str) -> Iterator[Event]:
-    """A ring as a list of ranks, or one connection. Both begin alike."""
-    if ring := _RING.match(message):
-        channel, channels, listed, more = ring.groups()
-        members = listed.split()
-        if more and len(members) > 1 and len(members[-1]) < len(members[-2]):
-            members.pop()  # cut inside a number
-        whole = "cut" if more else None
-        yield {"kind": "nccl_ring", "channel": channel, "channels": channels, "value": " ".join(members), "name": whole}
+    """A ring as a list of ranks, one rank's neighbours in it, or one connection. All begin alike."""
+    if " via " not in message:
+        yield from _ring(message)
     elif edge := _EDGE.match(message):
         channel, connection, src, src_device, dst, dst_device, direction, via = edge.groups()
         base: Event = {"channel": channel, "name": connection, "src_rank": src, "dst_rank": dst, "transport": via}
-        base["value"] = f"{src_device} {dst_device}"
-        net = _NET.match(via)
-        if net and direction:
-            yield {
-                **base,
-                "kind": "nccl_edge",
-                "direction": direction,
-                "transport": f"NET/{net[1]}",
-                "nic_index": net[2],
-            }
+        if src_device and dst_device:
+            base["value"] = f"{src_device} {dst_device}"
+        net = _NET.match(via) if direction else None
+        if net:
+            base |= {"transport": f"NET/{net[1]}", "nic_index": net[2]}
+            yield {**base, "kind": "nccl_edge", "direction": direction}
         elif not via.startswith("NET/"):
             yield {**base, "kind": "nccl_local"}
+
+
+def _ring(message: str) -> Iterator[Event]:
+    if ring := _RING.match(message):
+        channel, channels, listed, more = ring.groups()
+        members = listed.split()
+        short = _is_short(listed)
+        if short or (more and len(members) > 1 and len(members[-1]) < len(members[-2])):
+            members.pop()  # cut inside a number
+        whole = "cut" if more or short else None
+        yield {"kind": "nccl_ring", "channel": channel, "channels": channels, "value": " ".join(members), "name": whole}
+    elif hop := _HOP.match(message):
+        channel, before, rank, after = hop.groups()
+        yield {"kind": "nccl_hop", "channel": channel, "src_rank": before, "dst_rank": rank, "rank": rank}
+        yield {"kind": "nccl_hop", "channel": channel, "src_rank": rank, "dst_rank": after, "rank": rank}
+
+
+def _is_short(listed: str) -> bool:
+    """Whether a list in columns lost the end of its last number: it ends before its column does.
+
+    >>> _is_short("    0   7  16  2"), _is_short("    0   7  16  23"), _is_short(" 0 12 13 4")
+    (True, False, False)
+    """
+    ends = [one.end() for one in _NUMBER_END.finditer(listed)]
+    *steps, last = (after - before for before, after in pairwise([0, *ends]))
+    return "  " in listed.strip() and len(set(steps[1:])) == 1 and last < steps[-1]
+
+
+def _trees(message: str, *, cut: bool) -> Iterator[Event]:
+    """A rank's place in the tree of each channel, `children->rank->parent`, or in one, `parent -> rank -> children`.
+
+    Versions 2.5 to 2.7 print both ways, one behind the other, 2.4 the second.
+    """
+    if one := _ONE_TREE.match(message):
+        channel, up, rank, *children = one.groups()
+        yield _tree(channel, rank, up, " ".join(children))
+    elif _TREES.match(message):
+        items = list(_TREE.finditer(message))
+        for found in items[:-1] if cut else items:
+            places = {_place(half) for half in found[2].split("|")}
+            if len(places) == 1 and (place := places.pop()):
+                yield _tree(found[1], *place)
+
+
+def _place(text: str) -> tuple[str, str, str] | None:
+    if found := _CHILDREN_FIRST.match(text):
+        return found[4], found[5], f"{found[1]} {found[2]} {found[3]}"
+    if found := _PARENT_FIRST.match(text):
+        return found[2], found[1], f"{found[3]} {found[4]} {found[5]}"
+    return None
+
+
+def _tree(channel: str, rank: str, up: str, children: str) -> Event:
+    return {"kind": "nccl_tree", "channel": channel, "rank": rank, "value": f"{up} {children}"}
 
 
 def _nics(listed: str, *, cut: bool) -> Iterator[Event]:

@@ -74,18 +74,19 @@ class LogReader:
 
     def _pair(self, bar: str | None, event: Event, found: list[Event]) -> None:
         """An iteration line and, where `bar` is what breaks the line before it, its bar: most of a long log."""
+        line, segment = self._line, self._segment
         if bar is not None:
-            self._line += 2 if bar == "\n" else 1
-            self._segment += 1 + len(bar)
+            line += 2 if bar == "\n" else 1
+            segment += 1 + len(bar)
         if self._held:
             if bar is not None or self._held["step"] != event["step"]:
                 found.append(self._held)
             self._held = None
-        event["line"] = self._line
-        event["segment"] = self._segment
+        event["line"] = line
+        event["segment"] = segment
         event["filename"] = self._filename
-        self._line += 1
-        self._segment += 1
+        self._line = line + 1
+        self._segment = segment + 1
         found.append(event)
 
     def _one(self, text: str, found: list[Event]) -> None:

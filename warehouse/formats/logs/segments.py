@@ -11,7 +11,9 @@ from pathlib import Path
 
 from warehouse.formats.text import STREAM_ERRORS, open_bytes
 
-CHUNK = 1 << 18
+CHUNK = 1 << 16
+"""Bytes that are read at once. A quarter of a megabyte, with its events, no longer stays in a core's cache, and is
+read a tenth slower."""
 LONGEST = 1 << 18
 """Bytes of a segment; what is longer is no line of a log."""
 TORN = "torn: the file ends without a final newline"
@@ -21,7 +23,7 @@ _COLOUR = re.compile("\x1b\\[[0-9;]*[A-Za-z]")
 
 
 def blocks(path: Path) -> Iterator[tuple[str, str | None]]:
-    """(text, what is wrong with it): segments with their breaks, in order, a quarter of a megabyte at a time.
+    """(text, what is wrong with it): segments with their breaks, in order, 64 KiB or a segment at a time.
 
     Bytes that are not UTF-8, and NUL, are written `\\xff`: text stays text, and nothing is lost. The last segment
     of a torn file, a segment that is too long, and the place where a compressed stream breaks come alone, with the

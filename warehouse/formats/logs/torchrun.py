@@ -9,7 +9,7 @@ from warehouse.formats.logs.event import Event
 FAMILY = "torchrun"
 
 _LOGGER = re.compile(r"(WARNING|ERROR|CRITICAL):(torch\.[\w.]+):")
-_C10D = re.compile(r"\[([IWEF])(?:\d{4} [\d:.]+)? ?(\w+\.(?:cpp|h|hpp)):(\d+)\]")
+_C10D = re.compile(r"\[([IWEF])(?:\d{3,4} [\d:.]+)? ?(\w+\.(?:cpp|h|hpp)):(\d+)\]")
 _PYTHON_WARNING = re.compile(r"(/\S+\.py):(\d+): (\w+Warning): ")
 _ERROR = re.compile(r"(?:[A-Za-z_]\w*\.)*([A-Z]\w*(?:Error|Exception|Interrupt))(?:: |$)")
 _LEVELS = {"I": "INFO", "W": "WARNING", "E": "ERROR", "F": "CRITICAL"}
