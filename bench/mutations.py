@@ -15,7 +15,7 @@ import argparse
 import dataclasses
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from warehouse.engines.duckdb import DuckDBEngine
 from warehouse.errors import ModelError
 from warehouse.graph import Graph, Node
 from warehouse.lineage.walk import blocks_of
-from warehouse.model_tests import run_test, tests_of
+from warehouse.model_tests import ModelTest, run_test, tests_of
 from warehouse.project import Project
 
 CAUGHT, SURVIVED = "caught", "survived"
@@ -48,15 +48,16 @@ def main() -> int:
         chosen = graph.select(given.select)
         for name in (one for one in graph.order if one in chosen and not graph.nodes[one].model.is_python):
             node = graph.nodes[name]
-            if not tests_of(node, graph):
+            tests = tests_of(node, graph)
+            if not tests:
                 untested.append(name)
                 continue
-            if _fails(engine, graph, name):
+            if _fails(engine, graph, tests):
                 raise SystemExit(f"the tests of {name} fail before anything is changed")
             counts: Counter[str] = Counter()
             for mutant, sql in _valid(engine, graph, node, relations):
                 changed = _changed(graph, node, sql)
-                how = CAUGHT if _fails(engine, changed, name) else SURVIVED
+                how = CAUGHT if _fails(engine, changed, tests) else SURVIVED
                 counts[how] += 1
                 if how == SURVIVED and given.verbose:
                     print(f"  {node.model.shown_path}:{mutant.line}: {mutant.what}", flush=True)
@@ -100,8 +101,8 @@ def _changed(graph: Graph, node: Node, sql: str) -> Graph:
     return Graph({**graph.nodes, node.name: dataclasses.replace(node, model=model, sql=sql)}, graph.rim)
 
 
-def _fails(engine: DuckDBEngine, graph: Graph, name: str) -> bool:
-    for test in tests_of(graph.nodes[name], graph):
+def _fails(engine: DuckDBEngine, graph: Graph, tests: Sequence[ModelTest]) -> bool:
+    for test in tests:
         try:
             if run_test(engine, graph, test):
                 return True

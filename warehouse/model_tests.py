@@ -18,8 +18,8 @@
         switch, access_in_bytes, uplink_out_bytes
         Leaf-1, 10,              20
 
-Rows are CSV, blanks around a cell left out; an empty cell is NULL, `''` the empty text, `0..59` a row each. A
-column that a table does not name is as `everywhere` says, else NULL if it is given and not compared if it is
+Rows are CSV, blanks around a cell left out; an empty cell is NULL, `''` the empty text, `0..59` a row each
+(several in a row run side by side). A column that a table does not name is as `everywhere` says, else NULL if it is given and not compared if it is
 expected. A relation that is not given is empty, a view is made of what it reads. A model with a kernel is tried by
 its SELECT and by its kernel.
 """
@@ -35,6 +35,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warehouse import python_model
+from warehouse.checks import relations_of
 from warehouse.engines.base import Empty, Engine, EngineError, Parts, Scratch, Select, Source
 from warehouse.engines.duckdb import source_sql
 from warehouse.errors import ModelError, Place, nearest_hint
@@ -139,7 +140,7 @@ def _rows(value: Value, shown: str, contract: Sequence[Column], relation: str, e
     for number, cells in parsed[1:]:
         if len(cells) != len(columns):
             raise ModelError(f"{len(cells)} cells below {len(columns)} columns", place=Place(shown, number))
-    parsed[1:] = [(number, one) for number, cells in parsed[1:] for one in _spread(cells)]
+    parsed[1:] = [(number, one) for number, cells in parsed[1:] for one in _spread(cells, Place(shown, number))]
     more = {name: text for name, text in everywhere.items() if name in known and name not in columns}
     rows = tuple((*(None if cell == "" else cell for cell in row), *more.values()) for _, row in parsed[1:])
     return Rows((*columns, *more), rows, value.place(shown))
@@ -149,14 +150,18 @@ def _cells(line: str) -> list[str]:
     return next(csv.reader([line], skipinitialspace=True))
 
 
-def _spread(cells: list[str]) -> Iterator[list[str]]:
-    """A row with `0..59` in a cell as sixty rows."""
-    at, bounds = next(((at, found) for at, cell in enumerate(cells) if (found := _RANGE.match(cell))), (0, None))
-    if bounds is None:
+def _spread(cells: list[str], place: Place) -> Iterator[list[str]]:
+    """A row with `0..59` in a cell as sixty rows; several such cells of a row run side by side."""
+    bounds = {at: found for at, cell in enumerate(cells) if (found := _RANGE.match(cell))}
+    runs = [range(int(found[1]), min(int(found[2]) + 1, int(found[1]) + _LONGEST_RANGE)) for found in bounds.values()]
+    if len({len(run) for run in runs}) > 1:
+        lengths = " and ".join(str(len(run)) for run in runs)
+        raise ModelError(f"ranges of {lengths} numbers in one row", place=place, hint="they run side by side")
+    if not runs:
         yield cells
-        return
-    for value in range(int(bounds[1]), min(int(bounds[2]) + 1, int(bounds[1]) + _LONGEST_RANGE)):
-        yield [*cells[:at], str(value), *cells[at + 1 :]]
+    for values in zip(*runs, strict=True):
+        spread = dict(zip(bounds, map(str, values), strict=True))
+        yield [spread.get(at, cell) for at, cell in enumerate(cells)]
 
 
 def _contract(graph: Graph, relation: str) -> Sequence[Column]:
@@ -194,11 +199,17 @@ def run_test(engine: Engine, graph: Graph, test: ModelTest) -> list[str]:
 def _visible(graph: Graph, node: Node) -> list[str]:
     """What a model reads, and what the views among that read."""
     found: dict[str, None] = {}
-    for read in node.reads:
+    for read in _reads(node):
         found[read] = None
         if _is_view(graph, read):
             found |= dict.fromkeys(_visible(graph, graph.nodes[read]))
     return list(found)
+
+
+def _reads(node: Node) -> tuple[str, ...]:
+    """What a model's SELECT reads; its kernel sees what its checks read, too."""
+    of_checks = [read for check in node.model.checks for read in relations_of(check)] if node.model.kernel else []
+    return tuple(dict.fromkeys([*node.reads, *(read for read in of_checks if read != node.name)]))
 
 
 def _is_view(graph: Graph, relation: str) -> bool:
@@ -207,7 +218,7 @@ def _is_view(graph: Graph, relation: str) -> bool:
 
 def _add_sources(sources: dict[str, Source], node: Node, graph: Graph, given: Mapping[str, Rows]) -> None:
     """Bind what a model reads, each after what it reads itself."""
-    for read in node.reads:
+    for read in _reads(node):
         contract = tuple(_contract(graph, read))
         if read in given:
             sources[read] = _source(given[read], contract)
