@@ -18,10 +18,10 @@
         switch, access_in_bytes, uplink_out_bytes
         Leaf-1, 10,              20
 
-Rows are CSV, blanks around a cell left out; an empty cell is NULL, `''` the empty text, `0..59` a row each
-(several in a row run side by side). A column that a table does not name is as `everywhere` says, else NULL if it is given and not compared if it is
-expected. A relation that is not given is empty, a view is made of what it reads. A model with a kernel is tried by
-its SELECT and by its kernel.
+Rows are CSV, blanks around a cell left out; an empty cell is NULL, `''` the empty text, `0..59` a row each (several
+in a row run side by side). A column that a table does not name is as `everywhere` says, else NULL if it is given and
+not compared if it is expected. A relation that is not given is empty, a view is made of what it reads. A model with a
+kernel is tried by its SELECT and by its kernel.
 """
 
 from __future__ import annotations
