@@ -72,14 +72,19 @@ def install(runners: list[Runner], environments: Path) -> Mapping[str, str]:
     """Make the environments that are not there yet; the version of what each runs, by lock."""
     versions = {}
     for lock in {runner.lock for runner in runners if runner.lock}:
-        pinned, folder = HERE / "peers" / f"{lock}.txt", environments / lock
-        done = folder / "installed.txt"
-        if not done.is_file() or done.read_bytes() != pinned.read_bytes():
-            print(f"installing {lock} into {folder}", file=sys.stderr, flush=True)
-            subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
-            pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-            subprocess.run([*pip, "--no-deps", "--requirement", str(pinned)], check=True)
-            done.write_bytes(pinned.read_bytes())
-        lines = dict(line.split("==") for line in pinned.read_text(encoding="utf-8").split())
+        lines = dict(line.split("==") for line in install_lock(lock, environments).split())
         versions[lock] = lines.get({"dbt": "dbt-core", "lea": "lea-cli", "yato": "yato-lib"}.get(lock, lock), "")
     return versions
+
+
+def install_lock(lock: str, environments: Path) -> str:
+    """Make one environment, unless it is there; its list of packages."""
+    pinned, folder = HERE / "peers" / f"{lock}.txt", environments / lock
+    done = folder / "installed.txt"
+    if not done.is_file() or done.read_bytes() != pinned.read_bytes():
+        print(f"installing {lock} into {folder}", file=sys.stderr, flush=True)
+        subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
+        pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        subprocess.run([*pip, "--no-deps", "--requirement", str(pinned)], check=True)
+        done.write_bytes(pinned.read_bytes())
+    return pinned.read_text(encoding="utf-8")

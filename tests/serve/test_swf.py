@@ -10,6 +10,7 @@ from typing import NamedTuple
 import pytest
 
 import warehouse
+from bench import swf as libraries
 from tests.conftest import Command
 from warehouse.serve.export import export
 
@@ -83,6 +84,19 @@ def test_jobs_read_back_are_those_of_the_table(written: Path, built: Path, name:
     assert len(set.union(*users.values())) == len(users)
     with (written / f"{name}.jobs.csv").open(encoding="utf-8", newline="") as stream:
         assert [row["job_id"] for row in csv.DictReader(stream)] == [row[0] for row in rows]
+
+
+@pytest.mark.skipif(
+    not libraries.PYTHON.exists(), reason="python -m bench.swf installs evalys and AccaSim, which read workloads"
+)
+def test_libraries_that_know_the_format_find_the_same_jobs(written: Path, built: Path) -> None:
+    files = sorted(written.glob("*.swf"))
+    for path, readers in libraries.read(files).items():
+        expected = libraries.jobs(built, path.stem)
+        assert len(expected) > 20
+        for reader, found in readers.items():
+            assert found == libraries.visible(expected, reader)
+    assert len(files) == 12
 
 
 def test_the_size_of_the_cluster_is_said_where_it_is_known(written: Path) -> None:
