@@ -19,6 +19,9 @@ from warehouse.sample import SampleOptions, write_sample
 from warehouse.settings import KEYS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.browser import Browser
     from tests.release import Release
     from tests.tiny import Tiny
 
@@ -65,6 +68,27 @@ def built(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     target = tmp_path_factory.mktemp("built") / "warehouse"
     warehouse.build(sample, target)
     return target
+
+
+@pytest.fixture(scope="session")
+def site(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site of the shipped project and the sample's build."""
+    from warehouse.serve.docs import write_docs
+
+    place = tmp_path_factory.mktemp("docs") / "site"
+    write_docs(place, Project.open(), built)
+    return place
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """A headless Chromium; tests that ask for it are skipped where there is none."""
+    from tests.browser import CHROMIUM, WITHOUT, chromium
+
+    if CHROMIUM is None:
+        pytest.skip(WITHOUT)
+    with chromium(tmp_path_factory.mktemp("chromium")) as found:
+        yield found
 
 
 @pytest.fixture(scope="session")

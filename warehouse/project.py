@@ -83,6 +83,11 @@ class Project:
         """The folders of the report's queries: the shipped ones always, as the sections name them."""
         return [folder / "sql" / "report" for folder in dict.fromkeys((shipped_root(), *self.folders))]
 
+    @property
+    def doc_folders(self) -> list[Path]:
+        """The folders of pages."""
+        return [folder / "docs" for folder in self.folders]
+
     def source_files(self) -> list[Path]:
         """Every file that decides what a build does, the package's own modules apart."""
         files: list[Path] = []

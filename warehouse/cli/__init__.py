@@ -20,7 +20,7 @@ GROUPS = {
     "ask": ("sql", "cite", "ls", "show", "lineage", "render"),
     "data": ("doctor",),
     "trust": ("diff", "verify", "builds", "rollback", "clean"),
-    "share": ("export", "publish", "report"),
+    "share": ("export", "publish", "report", "docs"),
     "start": ("sample", "demo", "init"),
 }
 """The modules of this package and their commands: a command's start-up imports its own module alone."""
@@ -33,6 +33,7 @@ examples:
   warehouse sql "FROM metrics.leaf_hour"        your own
   warehouse export tables/                      Parquet and CSV with a manifest
   warehouse report report.html                  one page with charts, to send
+  warehouse docs site/                          every table and column, to browse
   warehouse publish postgresql://me@host/db     into PostgreSQL, swapped at once
 
 Each option can also stand in warehouse.toml or in WAREHOUSE_DATA, WAREHOUSE_TARGET ...

@@ -1,4 +1,4 @@
-"""`warehouse export`, `warehouse publish`, `warehouse report`: for readers elsewhere."""
+"""`warehouse export`, `publish`, `report`, `docs`: for readers elsewhere."""
 
 from __future__ import annotations
 
@@ -56,11 +56,24 @@ def add(commands: Commands) -> None:
     add_engine(one)
     one.set_defaults(run=run_report)
 
+    one = command(
+        commands,
+        "docs",
+        "write a site that works from disk: tables, columns, lineage, checks, queries, formats; with a search",
+        "warehouse docs site/",
+    )
+    one.add_argument("directory", metavar="DIR", help="a new folder, or an earlier site, which is replaced")
+    add_target(one)
+    add_project(one)
+    add_engine(one)
+    one.set_defaults(run=run_docs)
+
 
 def run_export(given: argparse.Namespace) -> int:
     """Export, and say what was written."""
     from warehouse.report import plural
-    from warehouse.serve.export import FORMATS, MANIFEST, export
+    from warehouse.serve.export import FORMATS, export
+    from warehouse.serve.folders import MANIFEST
 
     settled = settings(given)
     folder = export(
@@ -122,4 +135,18 @@ def run_report(given: argparse.Namespace) -> int:
     print(f"Wrote  {given.file}: {plural(made.figures, 'figure')}{lacks}, {made.bytes / 1e6:.1f} MB")  # noqa: T201
     if given.figures:
         print(f"       {plural(made.files, 'file')} to {given.figures}")  # noqa: T201
+    return 0
+
+
+def run_docs(given: argparse.Namespace) -> int:
+    """Write the site, and say where to begin."""
+    from warehouse.project import Project
+    from warehouse.serve.docs import write_docs
+
+    settled = settings(given)
+    project, place = Project.open(settled.project), Path(given.directory)
+    made = write_docs(place, project, settled.target, memory=settled.memory, threads=settled.threads)
+    of = f"build {made.build[:8]}" if made.build else f"the models alone, as no warehouse is in {settled.target}"
+    print(f"Wrote  {made.pages} pages on {of}, {made.bytes / 1e6:.1f} MB")  # noqa: T201
+    print(f"       Open {place / 'index.html'}")  # noqa: T201
     return 0

@@ -18,7 +18,8 @@ from warehouse.errors import QueryError, WarehouseError
 from warehouse.history import find_build, is_target
 from warehouse.manifest import Manifest, last_manifest
 from warehouse.model import Column
-from warehouse.serve.export import KIND, MANIFEST
+from warehouse.serve.export import KIND
+from warehouse.serve.folders import MANIFEST
 from warehouse.store import ALL
 
 if TYPE_CHECKING:

@@ -6,15 +6,12 @@ grain, no clock, no path of this machine.
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
-import shutil
 from typing import TYPE_CHECKING
 
 from warehouse.errors import QueryError, nearest_hint
 from warehouse.serve.catalogue import Relation, Table, describe, list_tables
 from warehouse.serve.connect import connect
+from warehouse.serve.folders import MANIFEST, replaced, sha256, write_checksums, write_json
 from warehouse.serve.interrupt import interruptible
 from warehouse.serve.mistakes import MOVED
 from warehouse.serve.parquet import OPTIONS, exact, literal, quoted
@@ -29,7 +26,6 @@ if TYPE_CHECKING:
 
 KIND = "warehouse export"
 """What `manifest.json` says of itself: only a folder with such a manifest is ever replaced."""
-MANIFEST, CHECKSUMS = "manifest.json", "SHA256SUMS"
 FORMATS = ("parquet", "csv")
 """The forms that every table has."""
 SWF = "swf"
@@ -73,24 +69,14 @@ def export(
     for name in formats:
         if name not in (*FORMATS, SWF):
             raise QueryError(f"no export format {name}", hint=f"known formats: {', '.join((*FORMATS, SWF))}")
-    directory = directory.resolve()
-    _check_directory(directory, target)
-    aside = directory.with_name(f".{directory.name}.{os.getpid()}")
-    shutil.rmtree(aside, ignore_errors=True)
-    try:
-        aside.mkdir(parents=True)
+    with replaced(directory, target, KIND) as aside:
         connection = connect(target, outputs=[aside], memory=memory, threads=threads)
         try:
             chosen = _chosen(connection, tables, everything=everything)
             interruptible(connection, lambda: _write(connection, aside, chosen, formats))
         finally:
             connection.close()
-        _replace(directory, aside)
-    except OSError as error:
-        raise QueryError(f"{directory} cannot be written: {error.strerror}") from error
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
-    return directory
+    return directory.resolve()
 
 
 def _chosen(connection: duckdb.DuckDBPyConnection, names: Sequence[str] | None, *, everything: bool) -> list[Table]:
@@ -129,12 +115,8 @@ def _write(
             _described(one.path, "metrics.jobs", one.path.suffix[1:], one.about, one.rows)
             for one in write_swf(connection, folder, build)
         ]
-    manifest = {"kind": KIND, "build": build, "files": files}
-    text = json.dumps(manifest, indent=1, ensure_ascii=False) + "\n"
-    (folder / MANIFEST).write_text(text, encoding="utf-8", newline="\n")
-    names = sorted(path.name for path in folder.iterdir())
-    sums = "".join(f"{_sha256(folder / name)}  {name}\n" for name in names)
-    (folder / CHECKSUMS).write_text(sums, encoding="utf-8", newline="\n")
+    write_json(folder / MANIFEST, {"kind": KIND, "build": build, "files": files})
+    write_checksums(folder)
 
 
 def _copy(connection: duckdb.DuckDBPyConnection, relation: Relation, path: Path, form: str) -> int:
@@ -172,45 +154,5 @@ def _described(path: Path, table: str, form: str, about: str, rows: int) -> dict
         "about": about,
         "rows": rows,
         "bytes": path.stat().st_size,
-        "sha256": _sha256(path),
+        "sha256": sha256(path),
     }
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _check_directory(directory: Path, target: Path) -> None:
-    if directory.is_relative_to(target.resolve()):
-        raise QueryError(
-            f"{directory} lies in the target, which only `warehouse build` writes",
-            hint="choose another place",
-        )
-    if not directory.exists():
-        return
-    if not directory.is_dir():
-        raise QueryError(f"{directory} is a file", hint="name a folder")
-    found = {path.name for path in directory.iterdir()}
-    stray = sorted(found - _exported(directory))
-    if stray:
-        raise QueryError(f"{directory} holds files that no export wrote: {stray[0]}", hint="name a new folder")
-
-
-def _exported(directory: Path) -> set[str]:
-    """Name the files that an earlier export wrote here."""
-    try:
-        said = json.loads((directory / MANIFEST).read_text(encoding="utf-8"))
-        if said["kind"] == KIND:
-            return {MANIFEST, CHECKSUMS, *(file["path"] for file in said["files"])}
-    except (OSError, ValueError, KeyError, TypeError):
-        pass
-    return set()
-
-
-def _replace(directory: Path, aside: Path) -> None:
-    old = aside.with_name(f"{aside.name}.old")
-    if directory.exists():
-        directory.replace(old)
-    aside.replace(directory)
-    shutil.rmtree(old, ignore_errors=True)

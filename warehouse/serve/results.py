@@ -25,7 +25,7 @@ def with_results(relation: Relation, connection: duckdb.DuckDBPyConnection, targ
     """A table with the failing rows of its checks, and with what these found before."""
     from warehouse.manifest import kept_manifests, last_manifest
 
-    failing = _failing_rows(connection, relation.table.name)
+    failing = failing_rows(connection, relation.table.name)
     before: list[dict[str, str]] = []
     current = last_manifest(target)
     for manifest in kept_manifests(target) if current else ():
@@ -42,7 +42,8 @@ def with_results(relation: Relation, connection: duckdb.DuckDBPyConnection, targ
     return replace(relation, checks=checks, stopped=_stopped(target, relation.table.name))
 
 
-def _failing_rows(connection: duckdb.DuckDBPyConnection, name: str) -> dict[str, tuple[str, ...]]:
+def failing_rows(connection: duckdb.DuckDBPyConnection, name: str) -> dict[str, tuple[str, ...]]:
+    """Of each check of a table the first rows that fail, as JSON."""
     from warehouse.serve.catalogue import has_meta
 
     if not has_meta(connection, "failures"):  # a build of an earlier version

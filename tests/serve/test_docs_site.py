@@ -1,0 +1,202 @@
+"""The site: every link leads somewhere, every table is there as its model and the warehouse say, text stays text."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import warehouse
+from warehouse.errors import QueryError
+from warehouse.project import Project
+from warehouse.serve.docs import write_docs
+from warehouse.serve.docs.prose import render
+
+if TYPE_CHECKING:
+    from tests.conftest import Command
+    from tests.tiny import Tiny
+
+HOSTILE = """</script><img src="http://evil.example/x" onerror="alert(1)">&amp;<!--'"""
+
+
+class _Page(HTMLParser):
+    """What a page links to, what can be linked to in it, and its text by element."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.places: list[str] = []
+        self.text: dict[str, str] = {}
+        self.path: list[tuple[str, str]] = []
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        self.links += [str(given[name]) for name in ("href", "src") if given.get(name)]
+        self.places += [str(given["id"])] if given.get("id") else []
+        if tag not in ("meta", "link", "br", "input", "hr", "img"):
+            self.path.append((tag, given.get("id") or given.get("class") or tag))
+
+    def handle_endtag(self, tag: str) -> None:
+        while self.path and self.path.pop()[0] != tag:
+            pass
+
+    def handle_data(self, data: str) -> None:
+        for _, name in self.path:
+            self.text[name] = self.text.get(name, "") + data
+
+
+def _given(site: Path, name: str) -> Any:
+    """The value that a script of the site sets."""
+    return json.loads(re.sub(r"^window\.\w+=|;\n$", "", (site / "assets" / name).read_text(encoding="utf-8")))
+
+
+def test_every_link_leads_to_a_file_and_a_place_in_it(site: Path) -> None:
+    pages = {path: _Page(path) for path in site.rglob("*.html")}
+    for path, page in pages.items():
+        assert len(set(page.places)) == len(page.places), path
+        for link in page.links:
+            if re.match(r"https?:|mailto:|data:", link):
+                continue
+            name, _, place = link.partition("#")
+            there = (path.parent / name).resolve() if name else path
+            assert there.is_file(), f"{path.name} links to {link}"
+            if place and there.name != "lineage.html":
+                assert place in pages[there].places, f"{path.name} links to {link}"
+    for kind, title, _, href in _given(site, "search.js"):
+        name, _, place = href.partition("#")
+        assert not place or place in pages[site / name].places, f"{kind} {title}"
+
+
+def test_nothing_is_asked_of_a_network(site: Path) -> None:
+    for path in site.rglob("*.html"):
+        text = path.read_text(encoding="utf-8")
+        assert "default-src 'none'" in text
+        assert not re.findall(r"""<(?:script|link|img|iframe)\b[^>]*(?:src|href)=["'](?:https?:)?//""", text), path
+    for path in (site / "assets").iterdir():
+        assert not re.search(r"\bfetch\(|XMLHttpRequest|@import|url\(|import\(", path.read_text(encoding="utf-8")), path
+
+
+def test_every_model_is_there_with_its_sql_columns_and_checks(site: Path, built: Path) -> None:
+    with warehouse.open(built) as asked:
+        found = asked.execute("SELECT model, check_text, failures FROM meta.checks").fetchall()
+        rows = dict(asked.execute("SELECT model, rows FROM meta.models").fetchall())
+    for name, model in Project.open().models.items():
+        page = _Page(site / "tables" / f"{name}.html")
+        assert page.text["its-code"].strip() == model.sql.strip(), name
+        for column in model.columns:
+            said = " ".join(page.text[column.name].split())
+            assert column.name in said
+            assert " ".join(column.about.split()) in said, name
+            assert f"{column.type}{f' [{column.unit}]' if column.unit else ''}" in said
+        for check in (check for of, check, _ in found if of == name):
+            assert check in page.text["checks"], name
+        if rows[name] is not None:
+            assert f"{rows[name]:,}" in page.text["facts"], name
+
+
+@pytest.mark.parametrize("name", ["metrics.uplink_balance", "staging.log_events", "topology.nic_ports"])
+def test_values_are_those_of_the_warehouse(site: Path, built: Path, name: str) -> None:
+    page = _Page(site / "tables" / f"{name}.html")
+    with warehouse.open(built) as asked:
+        frame = asked.execute(f"FROM {name}").fetchall()
+        kinds = {one: str(kind) for one, kind, *_ in asked.execute(f"FROM {name} LIMIT 0").description}
+    for at, (column, kind) in enumerate(kinds.items()):
+        held = [row[at] for row in frame if row[at] is not None]
+        said = page.text[column]
+        nulls = len(frame) - len(held)
+        assert ("always NULL" if not held else f"{nulls:,} NULL of {len(frame):,}" if nulls else "never NULL") in said
+        if held and kind in ("BIGINT", "INTEGER"):
+            assert f"{min(held)} to {max(held)}" in said or (min(held) == max(held) and str(max(held)) in said), column
+
+
+def test_lineage_is_that_of_the_models(site: Path) -> None:
+    graph = _given(site, "lineage.js")
+    names = [name for name, *_ in graph["tables"]]
+
+    def full(pair: list[int]) -> str:
+        return f"{names[pair[0]]}.{graph['tables'][pair[0]][2][pair[1]] if pair[1] >= 0 else '*'}"
+
+    at = names.index("metrics.uplink_balance")
+    made = {
+        column: (kind, {full(one) for one in inputs})
+        for column, (kind, inputs) in zip(graph["tables"][at][2], graph["made"][at], strict=True)
+    }
+    assert made["switch"] == (1, {"metrics.port_hour.switch"})
+    assert made["mean_bytes"][0] == 3
+    assert {"metrics.port_hour.in_bytes", "metrics.port_hour.out_bytes"} <= made["mean_bytes"][1]
+    assert "metrics.port_hour.in_bytes" not in made["flows"][1]
+    deciding = {(how, full(one)) for how, _, inputs in graph["rows"][at] for one in inputs}
+    assert ("filter", "topology.ports.port_class") in deciding
+    assert ("join", "metrics.port_hour.port") in deciding
+    assert [names[read] for read in graph["reads"][at]] == [
+        "metrics.port_hour", "staging.hour_flow", "topology.ports",
+    ]  # fmt: skip
+    page = _Page(site / "tables" / "metrics.uplink_balance.html")
+    filters = next(line for line in page.text["clauses"].splitlines() if line.startswith("filter"))
+    place = re.search(r"uplink_balance\.sql:(\d+)", filters)
+    assert place is not None
+    assert "port_class IN" in page.text[f"L{place[1]}"]
+
+
+def test_answers_of_named_queries_are_theirs(site: Path, built: Path) -> None:
+    page = _Page(site / "queries.html")
+    text = " ".join(page.text["main-text"].split())
+    assert "$ warehouse sql -q nic --server GPU-1 " in text
+    assert "No answer" not in text
+    with warehouse.open(built) as asked:
+        row = asked.execute("SELECT server, hca, nic FROM topology.nic_ports WHERE server = 'GPU-1' ORDER BY hca")
+        assert all(value in text for value in row.fetchall()[0])
+
+
+def test_pages_have_their_links_set_right() -> None:
+    known = {"docs/b.md": "docs/b.html", "metrics.t": "tables/metrics.t.html"}
+    page = render("docs/x/a.md", "# A `b` c\n\n[b](../b.md#d) [out](../../README.md) `metrics.t` <b>\n", known)
+    assert '<h1 id="a-b-c">' in page.html
+    assert 'href="../../docs/b.html#d"' in page.html
+    assert " out " in page.html
+    assert '<a href="../../tables/metrics.t.html"><code>metrics.t</code></a>' in page.html
+    assert "&lt;b&gt;" in page.html
+
+
+def test_what_was_written_before_is_replaced_and_other_files_are_not(tiny: Tiny, tmp_path: Path) -> None:
+    place = tmp_path / "site"
+    write_docs(place, tiny.project, tiny.target)
+    before = {path.relative_to(place): path.read_bytes() for path in place.rglob("*") if path.is_file()}
+    write_docs(place, tiny.project, tiny.target)
+    assert {path.relative_to(place): path.read_bytes() for path in place.rglob("*") if path.is_file()} == before
+    (place / "assets" / "mine.txt").write_text("mine")
+    with pytest.raises(QueryError, match=r"holds files that no docs wrote: assets/mine\.txt"):
+        write_docs(place, tiny.project, tiny.target)
+
+
+def test_a_project_that_is_not_built_has_a_site_that_says_so(tiny: Tiny, command: Command, tmp_path: Path) -> None:
+    said = command("docs", "site", "-t", tiny.target)
+    assert said.status == 0, said.err
+    assert "the models alone" in said.out
+    page = _Page(tmp_path / "site" / "tables" / "metrics.total.html")
+    assert "no warehouse was published" in page.text["footer"]
+    assert "not run" in page.text.get("checks", "not run")
+    graph = _given(tmp_path / "site", "lineage.js")
+    names = [name for name, *_ in graph["tables"]]
+    total, ports = names.index("metrics.total"), names.index("staging.ports")
+    speed = graph["tables"][ports][2].index("speed")
+    assert graph["made"][total] == [[0, []], [3, [[ports, speed]]]]
+
+
+def test_text_of_models_and_of_data_stays_text(tiny: Tiny, tmp_path: Path) -> None:
+    quoted = HOSTILE.replace("'", "''")
+    tiny.model("metrics.total", f"SELECT '{quoted}' AS name, 1 AS speed", {"name": "VARCHAR", "speed": "BIGINT"})
+    tiny.write("sql/queries/q.sql", f"/* ---\nabout: '{quoted}'\n--- */\nSELECT '{quoted}' AS a\n")
+    tiny.write("docs/x.md", f"# X\n\n{HOSTILE}\n")
+    assert tiny.build().status == 0
+    write_docs(tmp_path / "site", tiny.project, tiny.target)
+    for path in (tmp_path / "site").rglob("*.html"):
+        assert "<img" not in path.read_text(encoding="utf-8"), path
+    page = _Page(tmp_path / "site" / "queries.html")
+    assert page.text["td"].strip() == HOSTILE
+    assert "<" not in (tmp_path / "site" / "assets" / "search.js").read_text(encoding="utf-8")

@@ -1,0 +1,87 @@
+"""Named queries with what they answer on the warehouse."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from warehouse.errors import QueryError
+from warehouse.serve.guard import check_read_only
+from warehouse.serve.parquet import quoted
+from warehouse.serve.queries import bind
+from warehouse.serve.result import Row, open_result
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from warehouse.serve.queries import Query
+
+SHOWN, COUNTED = 10, 10_000
+"""Rows shown of an answer, and read of it to say how many there are."""
+_TABLE = re.compile(r"\b(?:raw|reference|staging|topology|metrics)\.\w+")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a query gave."""
+
+    command: str
+    columns: Sequence[str]
+    numeric: Sequence[bool]
+    rows: Sequence[Row]
+    more: str
+    """How many rows are left out."""
+    problem: str = ""
+    """Why there is none."""
+
+
+def tables_of(sql: str) -> set[str]:
+    """The names of relations in a text.
+
+    >>> sorted(tables_of("FROM metrics.port_hour JOIN topology.ports USING (port)"))
+    ['metrics.port_hour', 'topology.ports']
+    """
+    return set(_TABLE.findall(sql))
+
+
+def answer(connection: duckdb.DuckDBPyConnection, query: Query) -> Answer:
+    """Run a query; what it must be given is the first value that its tables have of that name."""
+    import duckdb
+
+    given: Mapping[str, str] = {}
+    command = f"warehouse sql -q {query.name}"
+    try:
+        given = {one.name: _example(connection, query, one.name) for one in query.parameters.values() if one.required}
+        command += "".join(f" --{name.replace('_', '-')} {shlex.quote(text)}" for name, text in given.items())
+        [statement] = check_read_only(connection, query.sql.strip())
+        result = open_result(connection, statement, bind(query, given))
+        rows = list(islice(result.rows, COUNTED + 1))
+    except duckdb.InterruptException:
+        raise
+    except (QueryError, duckdb.Error) as error:
+        return Answer(command, (), (), (), "", str(error).splitlines()[0])
+    left = len(rows) - SHOWN
+    more = "" if left <= 0 else f"more than {COUNTED - SHOWN:,}" if len(rows) > COUNTED else f"{left:,}"
+    numeric = [column.kind == "number" for column in result.columns]
+    return Answer(command, [column.name for column in result.columns], numeric, rows[:SHOWN], more)
+
+
+def _example(connection: duckdb.DuckDBPyConnection, query: Query, name: str) -> str:
+    """A value for a parameter: the first of the column of its name in a table that the query reads."""
+    found = connection.execute(
+        "SELECT model FROM meta.columns WHERE column_name = $1 AND list_contains($2, model) ORDER BY model",
+        [name, sorted(tables_of(query.sql))],
+    ).fetchall()
+    for (model,) in found:
+        of, source = quoted(name), ".".join(map(quoted, str(model).split(".")))
+        row = connection.execute(
+            f"SELECT CAST({of} AS VARCHAR) AS value FROM {source} WHERE {of} IS NOT NULL "
+            "ORDER BY length(value), value LIMIT 1"
+        ).fetchone()
+        if row:
+            return str(row[0])
+    raise QueryError(f"it needs a value for {name}, and no loaded table has one")

@@ -1,0 +1,114 @@
+"""Lineage in both directions: what columns are made of, what is made of them, what decides the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from warehouse.lineage.columns import Node
+from warehouse.lineage.steps import KINDS, ROWS
+
+if TYPE_CHECKING:
+    from warehouse.lineage.columns import Columns, Deciding
+
+
+@dataclass(frozen=True)
+class Origins:
+    """Of all relations and their columns."""
+
+    reads: Mapping[str, Sequence[str]]
+    read_by: Mapping[str, Sequence[str]]
+    made_of: Mapping[Node, Sequence[Node]]
+    """Columns of other relations that a column is made of; `*` stands for their rows."""
+    used_by: Mapping[Node, Sequence[Node]]
+    kinds: Mapping[Node, str]
+    """copied, computed, aggregated or literal: the least plain of a column's steps in its model."""
+    clauses: Mapping[str, Sequence[Deciding]]
+    """What decides the rows of a model."""
+    decides: Mapping[Node, Sequence[str]]
+    """The models whose rows a column decides."""
+
+
+def origins_of(columns: Columns, tables: Mapping[str, Sequence[str]]) -> Origins:
+    """Turn the lineage of columns over.
+
+    Parameters
+    ----------
+    columns
+        From `warehouse.lineage.columns`.
+    tables
+        All relations with their columns.
+    """
+    reads = {name: _reads(columns, name) for name in tables}
+    read_by: dict[str, list[str]] = {name: [] for name in tables}
+    for name, several in reads.items():
+        for read in several:
+            read_by.setdefault(read, []).append(name)
+    made_of: dict[Node, Sequence[Node]] = {}
+    used_by: dict[Node, list[Node]] = {}
+    kinds: dict[Node, str] = {}
+    clauses: dict[str, Sequence[Deciding]] = {}
+    decides: dict[Node, list[str]] = {}
+    for name in columns.blocks:
+        clauses[name] = columns.clauses(name)
+        for given in dict.fromkeys(one for clause in clauses[name] for one in clause.columns):
+            decides.setdefault(given, []).append(name)
+        for column in tables[name]:
+            node = Node(name, "", column)
+            kinds[node] = _kind(columns, node)
+            made_of[node] = columns.made_of(name, column)
+            for given in made_of[node]:
+                used_by.setdefault(given, []).append(node)
+    return Origins(reads, read_by, made_of, used_by, kinds, clauses, decides)
+
+
+def _reads(columns: Columns, name: str) -> list[str]:
+    blocks = columns.blocks.get(name, {})
+    return sorted({read for block in blocks.values() for read in block.reads if "." in read})
+
+
+def _kind(columns: Columns, start: Node) -> str:
+    """Follow a column inside its model."""
+    found: dict[Node, None] = {}
+    kinds = {KINDS[0]}
+    waiting = [start]
+    while waiting:
+        node = waiting.pop()
+        if node in found or node.relation != start.relation or node.column == ROWS:
+            continue
+        found[node] = None
+        if not node.block and node != start:
+            continue
+        for origin in columns.origins(node):
+            kinds.add(origin.kind)
+            waiting += origin.inputs
+    return max((kind for kind in kinds if kind in KINDS), key=KINDS.index)
+
+
+def as_graph(origins: Origins, tables: Mapping[str, Sequence[str]], abouts: Mapping[str, str]) -> dict[str, object]:
+    """The same as small numbers, for the page that draws it.
+
+    `tables` are [name, meaning, columns]; a column is a pair of numbers, of its table and of itself in that, -1
+    for the rows; `made` has for each table and column [kind, pairs], `rows` for each table [how, place, pairs].
+    """
+    names = {name: at for at, name in enumerate(tables)}
+    places = {name: {column: at for at, column in enumerate(columns)} for name, columns in tables.items()}
+
+    def pair(node: Node) -> list[int]:
+        return [names[node.relation], -1 if node.column == ROWS else places[node.relation][node.column]]
+
+    def made(name: str, column: str) -> list[object]:
+        node = Node(name, "", column)
+        inputs = origins.made_of.get(node, ())
+        return [KINDS.index(origins.kinds.get(node, KINDS[0])), [pair(one) for one in inputs]]
+
+    return {
+        "tables": [[name, abouts.get(name, ""), list(columns)] for name, columns in tables.items()],
+        "reads": [[names[read] for read in origins.reads[name]] for name in tables],
+        "made": [[made(name, column) for column in columns] for name, columns in tables.items()],
+        "rows": [
+            [[one.how, one.place, [pair(node) for node in one.columns]] for one in origins.clauses.get(name, ())]
+            for name in tables
+        ],
+    }
