@@ -9,7 +9,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import warehouse
@@ -25,9 +25,9 @@ STATES = (GONE, FIRST, CORRECTED, HALF)
 
 
 def slow(examples: int) -> settings:
-    """Settings of a test whose examples are builds; each clears the folders of the one before."""
+    """Settings of a test whose examples are builds, too slow to shrink; each clears the folders of the one before."""
     checks = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-    return settings(max_examples=examples, deadline=None, suppress_health_check=checks)
+    return settings(max_examples=examples, deadline=None, suppress_health_check=checks, phases=[Phase.generate])
 
 
 def equal_cell_by_cell(one: Path, other: Path) -> None:
@@ -131,7 +131,7 @@ def test_an_hour_touches_its_own_parts_and_what_is_over_all_hours(hours: Tiny, s
 def release(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Three hours of the smallest sample, from which folders are taken."""
     root = tmp_path_factory.mktemp("release")
-    write_sample(root, SampleOptions(seconds=60, hours=3))
+    write_sample(root, SampleOptions(seconds=60, hours=3, utilization=False))
     yield root
     shutil.rmtree(root)
 

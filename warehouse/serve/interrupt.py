@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import threading
 import time
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,16 +40,52 @@ def interruptible(
     TimeoutError
         After `timeout` seconds, likewise.
     """
-    from concurrent.futures import ThreadPoolExecutor, wait
+    thread = _Work(work)
+    try:
+        thread.start()
+        _await(thread, watch, math.inf if timeout is None else time.monotonic() + timeout)
+        return thread.given()
+    except (KeyboardInterrupt, TimeoutError):
+        thread.is_wanted = False
+        while thread.began.is_set() and not thread.ended.wait(_AGAIN_SECONDS):
+            connection.interrupt()  # again and again: the work may stand between two queries
+        raise
 
-    with ThreadPoolExecutor(1) as pool:
-        future = pool.submit(work)
+
+def _await(thread: _Work[Given], watch: Callable[[], None] | None, ends: float) -> None:
+    while not thread.ended.wait(min(_WATCH_SECONDS, max(ends - time.monotonic(), 0))):
+        if time.monotonic() >= ends:
+            raise TimeoutError
+        if watch:
+            watch()
+
+
+class _Work(threading.Thread, Generic[Given]):
+    """What is done, and what came of it.
+
+    It is not joined: Python 3.11 takes a thread whose join a Ctrl-C broke for one that has ended.
+    """
+
+    def __init__(self, work: Callable[[], Given]) -> None:
+        super().__init__(daemon=True)
+        self._work = work
+        self._given: list[Given] = []
+        self._error: BaseException | None = None
+        self.began, self.ended = threading.Event(), threading.Event()
+        self.is_wanted = True
+        """Ctrl-C may come before the thread has begun: then it does nothing."""
+
+    def run(self) -> None:
+        self.began.set()
         try:
-            while watch and not wait([future], _WATCH_SECONDS).done:
-                watch()
-            return future.result(timeout)
-        except (KeyboardInterrupt, TimeoutError):
-            while not future.done():  # again and again: the work may stand between two queries
-                connection.interrupt()
-                time.sleep(_AGAIN_SECONDS)
-            raise
+            if self.is_wanted:
+                self._given.append(self._work())
+        except BaseException as error:
+            self._error = error
+        finally:
+            self.ended.set()
+
+    def given(self) -> Given:
+        if self._error is not None:
+            raise self._error
+        return self._given[0]
