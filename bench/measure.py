@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 
 
 @dataclass(frozen=True)
@@ -50,12 +51,10 @@ def medians(runs: Sequence[Cost]) -> Cost:
 
 
 def machine() -> str:
-    """The machine and the versions, in a line."""
-    import duckdb
-
+    """The machine and the versions, in a line; nothing large is imported, since what we start is charged with it."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as stream:  # noqa: PTH123
             cpu = next(line.split(":")[1].strip() for line in stream if line.startswith("model name"))
     except (OSError, StopIteration):
         cpu = platform.processor() or platform.machine()
-    return f"{cpu}, {os.cpu_count()} cores, Python {platform.python_version()}, duckdb {duckdb.__version__}"
+    return f"{cpu}, {os.cpu_count()} cores, Python {platform.python_version()}, duckdb {version('duckdb')}"

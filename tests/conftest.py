@@ -47,6 +47,13 @@ class Command(Protocol):
     def __call__(self, *arguments: str | Path, cwd: Path | None = None) -> Said: ...
 
 
+@pytest.fixture(scope="session", autouse=True)
+def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A cache folder of the run's own, which its processes share: the shipped models are parsed and bound once."""
+    base = tmp_path_factory.getbasetemp()
+    os.environ["XDG_CACHE_HOME"] = str((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "cache")
+
+
 @pytest.fixture(autouse=True)
 def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests see no settings of the person who runs them."""

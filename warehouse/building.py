@@ -10,6 +10,7 @@ from pathlib import Path
 
 from warehouse import __version__, snapshot
 from warehouse.aside import aside, left_behind, remove
+from warehouse.catalogue import Entry
 from warehouse.checking import note_failed
 from warehouse.engines.base import Engine, Parts, Select, Source
 from warehouse.engines.duckdb import DuckDBEngine
@@ -22,9 +23,11 @@ from warehouse.intake import FILES, Intake, abouts, nothing_to_read, rim
 from warehouse.listing import listing
 from warehouse.lock import hold
 from warehouse.manifest import Manifest, build_id, entry, kept_manifests, last_manifest
+from warehouse.memo import FILE as MEMO
+from warehouse.memo import Memo, memo_of_models
 from warehouse.plan import Key, Plan
 from warehouse.project import Project
-from warehouse.publish import Entry, keep_last, now_utc, publish
+from warehouse.publish import keep_last, now_utc, publish
 from warehouse.report import Silent
 from warehouse.run import Outcome, Run, contracts
 from warehouse.settings import Settings, stands_alone
@@ -169,8 +172,9 @@ def prepared(
     spill = aside(store.target / "cache" / "spill")
     engine: Engine = DuckDBEngine(threads=settings.threads, memory_bytes=settings.memory_bytes, spill=spill)
     with closing(engine):
-        graph = load_graph(project, engine)
+        graph = load_graph(project, engine, paranoid=paranoid)
         selected = graph.select(select) if select else None
+        memo = Memo(store.target / "cache" / MEMO, f"{engine.name} {engine.version}", paranoid=paranoid)
         around = [folder for folder in store.target.parents if (folder / "builds" / "current").is_file()]  # see verify
         intake = Intake(
             settings.data,
@@ -180,7 +184,9 @@ def prepared(
             leave_out=around,
             paranoid=paranoid,
             max_rejected=settings.max_rejected,
+            memo=memo,
         )
+        memo.save()
         if settings.data:
             if not any(file.is_read for file in intake.inventory.files):
                 raise nothing_to_read(intake.inventory)
@@ -230,7 +236,7 @@ def _build(
             number=1 + max((one.number for one in kept_manifests(store.target)), default=0),
         )
         entries = _entries(project, graph, intake, engine, outcome)
-        publish(store.target, entries, manifest, listing(intake), __version__, engine)
+        publish(store.target, entries, manifest, listing(intake), __version__, engine, fresh=paranoid)
     keep_last(store.target, keep)
     size = sum(part.bytes for part in parts) + (store.target / "warehouse.duckdb").stat().st_size
     changed = last is None or last.build != name
@@ -249,13 +255,18 @@ def _no_data() -> SettingsError:
     )
 
 
-def load_graph(project: Project, engine: Engine) -> Graph:
-    """Parse, order and bind all models: after this, no model has a mistake that can be seen without rows."""
+def load_graph(project: Project, engine: Engine, *, paranoid: bool = False) -> Graph:
+    """Parse, order and bind all models: after this, no model has a mistake that can be seen without rows.
+
+    What is remembered of the project's models is not found out again, unless `paranoid`.
+    """
     known = (rim(known_formats()) if project.reads_raw else {}) | {
         name: one.columns for name, one in project.references.items()
     }
-    graph = Graph.build(project, known, engine)
-    graph.bind(engine)
+    memo = memo_of_models(project.folders, f"{engine.name} {engine.version}", paranoid=paranoid)
+    graph = Graph.build(project, known, engine, memo)
+    graph.bind(engine, memo)
+    memo.save()
     return graph
 
 

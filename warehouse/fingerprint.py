@@ -24,6 +24,11 @@ def of(value: object) -> str:
     return xxhash.xxh3_128_hexdigest(text.encode())
 
 
+def of_bytes(content: bytes) -> str:
+    """The hash of bytes."""
+    return xxhash.xxh3_128_hexdigest(content)
+
+
 def of_file(path: Path, watch: Watch | None = None) -> str:
     """The hash of a file's bytes, which `watch` is shown as they are read."""
     with path.open("rb", buffering=0) as stream:

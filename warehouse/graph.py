@@ -12,10 +12,11 @@ from functools import cached_property
 from warehouse import python_model
 from warehouse.checking import bind_checks
 from warehouse.checks import compile_check, relations_of
-from warehouse.engines.base import Empty, Engine, EngineError, Source
+from warehouse.engines.base import Empty, Engine, EngineError, Parsed, Source
 from warehouse.engines.volatile import TABLES as READS_FILES
 from warehouse.engines.volatile import looks_volatile
 from warehouse.errors import ModelError, Place, SettingsError, nearest, nearest_hint
+from warehouse.memo import Memo
 from warehouse.model import LAYERS, Check, Column, Model
 from warehouse.project import Project
 
@@ -57,8 +58,10 @@ class Graph:
     rim: Mapping[str, tuple[Column, ...]]
 
     @staticmethod
-    def build(project: Project, rim: Mapping[str, tuple[Column, ...]], engine: Engine) -> Graph:
-        """Parse and order all models.
+    def build(
+        project: Project, rim: Mapping[str, tuple[Column, ...]], engine: Engine, memo: Memo | None = None
+    ) -> Graph:
+        """Parse and order all models; those that the memo knows are not parsed again.
 
         Raises
         ------
@@ -66,9 +69,10 @@ class Graph:
             For a syntax error, an unknown relation (with the nearest name), or a cycle.
         """
         nodes = {}
-        selects = {name: project.render(model).rstrip().rstrip(";") for name, model in project.models.items()}
+        memo = memo or Memo(None)
+        selects = {name: project.render(model, memo).rstrip().rstrip(";") for name, model in project.models.items()}
         in_sql = [name for name, model in project.models.items() if not model.is_python]
-        of_sql = dict(zip(in_sql, engine.parse_all([selects[name] for name in in_sql]), strict=True))
+        of_sql = dict(zip(in_sql, _parse_all([selects[name] for name in in_sql], engine, memo), strict=True))
         for name, model in project.models.items():
             parsed = python_model.parse(model) if model.is_python else of_sql[name]
             if isinstance(parsed, EngineError):
@@ -84,7 +88,7 @@ class Graph:
                         hint=_nearest_relation(read, known),
                     )
             for check in node.model.checks:
-                _refuse_more_than_rows(check, node.model, engine)
+                _refuse_more_than_rows(check, node.model, engine, memo)
                 for read in relations_of(check):
                     if read not in known:
                         raise ModelError(
@@ -169,8 +173,10 @@ class Graph:
                 chosen |= {name for one in found for name in self.descendants(one)}
         return chosen
 
-    def bind(self, engine: Engine) -> None:
+    def bind(self, engine: Engine, memo: Memo | None = None) -> None:
         """Bind every model against the contracts of what it reads: nothing runs, all mistakes in SQL show.
+
+        What the memo knows to be bound is not bound again.
 
         Raises
         ------
@@ -178,10 +184,14 @@ class Graph:
             For an unknown column or function (with the nearest name), a wrong type, or columns that differ
             from the contract.
         """
-        contracts: dict[str, Source] = {name: Empty(columns) for name, columns in self.rim.items()}
-        contracts |= {name: Empty(node.model.columns) for name, node in self.nodes.items()}
-        with engine.scratch(contracts) as scratch:
-            for name in self.order:
+        contracts = {**self.rim, **{name: node.model.columns for name, node in self.nodes.items()}}
+        memo = memo or Memo(None)
+        stands_on = {name: self._stands_on(name, contracts) for name in self.order}
+        doubtful = [name for name in self.order if not memo.knows(stands_on[name])]
+        needed = {read for name in doubtful for read in (name, *self.nodes[name].reads, *_checked(self.nodes[name]))}
+        sources: dict[str, Source] = {name: Empty(columns) for name, columns in contracts.items() if name in needed}
+        with engine.scratch(sources) as scratch:
+            for name in doubtful:
                 node = self.nodes[name]
                 if node.model.is_python:
                     continue  # its columns are compared when it has run
@@ -190,18 +200,38 @@ class Graph:
                 except EngineError as error:
                     raise model_error(node.model, node.sql, error, [*self.nodes, *self.rim]) from error
                 same_columns(node.model, given)
-            for name in self.order:
+            for name in doubtful:
                 bind_checks(scratch, self.nodes[name].model)
+        for name in self.order:
+            memo.ask(stands_on[name], lambda: True)
+
+    def _stands_on(self, name: str, contracts: Mapping[str, tuple[Column, ...]]) -> object:
+        """All that decides whether a model and its checks bind."""
+        node = self.nodes[name]
+        checks = [[check.text, check.warn] for check in node.model.checks]
+        reads = sorted({name, *node.reads, *_checked(node)})
+        types = [[read, [[column.name, column.type] for column in contracts[read]]] for read in reads]
+        return ["bind", node.sql, node.model.grain, checks, types]
 
 
-def _refuse_more_than_rows(check: Check, model: Model, engine: Engine) -> None:
+def _parse_all(selects: Sequence[str], engine: Engine, memo: Memo) -> list[Parsed | EngineError]:
+    """What the engine's parser says of SELECTs, those that were parsed before apart."""
+    new = [sql for sql in dict.fromkeys(selects) if not memo.knows(["parse", sql])]
+    found = dict(zip(new, engine.parse_all(new) if new else (), strict=True))
+    for sql in selects:
+        parsed = found.get(sql)
+        if not isinstance(parsed, EngineError):
+            found[sql] = Parsed.of(memo.ask(["parse", sql], parsed.said if parsed else dict))
+    return [found[sql] for sql in selects]
+
+
+def _refuse_more_than_rows(check: Check, model: Model, engine: Engine, memo: Memo) -> None:
     """A check reads relations: it writes nothing, and no file of its own. Raises ModelError at its line."""
     if not _HAS_QUERY.search(check.text):
         return
-    try:
-        parsed = engine.parse(compile_check(check, model).failing)
-    except EngineError as error:
-        raise ModelError(f"the check `{check.text}` is not valid: {error.message}", place=check.place) from error
+    (parsed,) = _parse_all([compile_check(check, model).failing], engine, memo)
+    if isinstance(parsed, EngineError):
+        raise ModelError(f"the check `{check.text}` is not valid: {parsed.message}", place=check.place) from parsed
     for what, _ in parsed.volatile:
         if what.startswith("'") or READS_FILES.match(what.removesuffix("()")):
             raise ModelError(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,8 +33,10 @@ from warehouse.formats.base import (
     WatchedFormat,
 )
 from warehouse.formats.scan import scan, settle_duplicates
+from warehouse.memo import Memo
 from warehouse.model import Column
 from warehouse.report import plural
+from warehouse.snapshot import is_racy, stamp
 from warehouse.store import ALL, Part, Store
 
 FILES = "raw.files"
@@ -98,15 +101,26 @@ class Intake:
         progress: Callable[[int], None] | None = None,
         paranoid: bool = False,
         max_rejected: float = 1,
+        memo: Memo | None = None,
     ) -> None:
         self.formats = {one.name: one for one in formats}
         self._store = store
         self._paranoid = paranoid
+        self._started_ns = time.time_ns()
         self._max_rejected = max_rejected
         self._cache = store.target / "cache"
         self._cache.mkdir(parents=True, exist_ok=True)
         folders = [unpack(root, self._cache / "unpacked") if is_archive(root) else root for root in roots]
-        listed = scan(folders, formats, cluster=cluster, leave_out=[store.target, *leave_out], progress=progress)
+        self._memo = memo or Memo(None)
+        self._beside: dict[Path, list[str]] = {}
+        listed = scan(
+            folders,
+            formats,
+            cluster=cluster,
+            leave_out=[store.target, *leave_out],
+            progress=progress,
+            inspect=self._inspect,
+        )
         self._odd: set[Path] = set()
         files = tuple(itertools.chain.from_iterable(self._with_members(file) for file in listed.files))
         hashed = Inventory(listed.roots, tuple(self._with_digests(files)))
@@ -131,12 +145,29 @@ class Intake:
         except DataError as error:
             return [file.but(status=SKIPPED, reason=error.message.removeprefix(f"{file.path}: "))]
         found = [file]
-        for member in scan([members.folder], list(self.formats.values())).files:
+        for member in scan([members.folder], list(self.formats.values()), inspect=self._inspect).files:
             below = f"{file.release_path}/{member.path.relative_to(members.folder).as_posix()}"
             found.append(member if member.is_read else member.but(cluster=file.cluster, release_path=below))
         for name, why in members.refused:
             found.append(file.but(release_path=f"{file.release_path}/{name}", bytes=0, status=SKIPPED, reason=why))
         return found
+
+    def _inspect(self, one: Format, file: RawFile) -> RawFile:
+        """What a format says of a file: as before, where the file and the names beside it are as they were."""
+        seen, folder = stamp(file.path.stat()), file.path.parent
+        if is_racy(seen, self._started_ns):
+            return one.inspect(file)
+        beside = self._beside.setdefault(folder, []) or sorted(path.name for path in folder.iterdir())
+        self._beside[folder] = beside
+        question = [one.name, one.version, str(file.path), file.release_path, file.cluster, seen, beside]
+
+        def find_out() -> dict[str, object]:
+            before, said = vars(file), vars(one.inspect(file))
+            return {name: value for name, value in said.items() if value != before[name]}
+
+        said = dict(self._memo.ask(question, find_out))
+        hour = said.get("hour_utc")
+        return file.but(**(said | {"hour_utc": datetime.fromisoformat(hour)} if isinstance(hour, str) else said))
 
     def _is_doubtful(self, file: RawFile) -> bool:
         return file.status == PARTIAL or (file.is_read and file.path in self._odd)

@@ -6,10 +6,15 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from warehouse import fingerprint
 from warehouse.errors import ModelError, Place, SettingsError
 from warehouse.model import TYPES, Column, Model, Value, read_header, read_model
 from warehouse.settings import stands_alone
+
+if TYPE_CHECKING:
+    from warehouse.memo import Memo
 
 MODEL_FILES = ("*.sql", "*.py")
 _MACRO_USE = re.compile(r"\{[{%]")
@@ -102,8 +107,10 @@ class Project:
                 files += sorted(globbed)
         return files
 
-    def render(self, model: Model) -> str:
+    def render(self, model: Model, memo: Memo | None = None) -> str:
         """The model's SELECT with its macros written out, line for line; a Python model has none.
+
+        What the memo knows is not written out again.
 
         Raises
         ------
@@ -112,9 +119,19 @@ class Project:
         """
         if model.is_python or not _MACRO_USE.search(model.sql):
             return model.sql
-        from warehouse.macros import render
 
-        return render(model, [folder / "sql" / "macros" for folder in self.folders])
+        def write_out() -> str:
+            from warehouse.macros import render
+
+            return render(model, [folder / "sql" / "macros" for folder in self.folders])
+
+        return str(memo.ask(["render", model.sql, self._macros], write_out)) if memo else write_out()
+
+    @cached_property
+    def _macros(self) -> list[str]:
+        """The content of all macro files."""
+        files = (path for folder in self.folders for path in sorted((folder / "sql" / "macros").glob("*.sql")))
+        return [fingerprint.of_file(path) for path in files]
 
     @cached_property
     def reads_raw(self) -> bool:

@@ -15,9 +15,9 @@ from warehouse.report import plural
 
 if TYPE_CHECKING:
     from warehouse.building import Result
+    from warehouse.catalogue import Entry
     from warehouse.intake import Intake
     from warehouse.project import Project
-    from warehouse.publish import Entry
     from warehouse.settings import Settings
 
 _SHOWN = 3

@@ -13,6 +13,7 @@ import pytest
 
 import warehouse
 from warehouse.errors import QueryError
+from warehouse.serve import connect as module
 from warehouse.serve.connect import connect
 
 Publish = Callable[..., Path]
@@ -141,6 +142,24 @@ def test_an_open_connection_keeps_its_build(own_target: Path, tmp_path: Path, pu
     assert builds == [BUILD, "0000000000000002", BUILD]
     for connection in (before, after, kept):
         connection.close()
+
+
+def test_a_file_that_is_replaced_while_it_is_opened_is_opened_again(
+    own_target: Path, tmp_path: Path, publish: Publish, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find = module._file_at
+    seen: list[object] = []
+
+    def find_and_replace(path: Path) -> object:
+        if len(seen) == 1:  # after the first ATTACH
+            publish(own_target, tmp_path / "data", build="0123456789abcdef")
+        seen.append(find(path))
+        return seen[-1]
+
+    monkeypatch.setattr(module, "_file_at", find_and_replace)
+    with connect(own_target) as connection:
+        assert one(connection, "SELECT build_id FROM meta.build") == "0123456789abcdef"
+    assert len(seen) == 4
 
 
 def test_limits_are_set(target: Path) -> None:

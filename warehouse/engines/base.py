@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from warehouse.model import Column
 
@@ -52,6 +52,18 @@ class Parsed:
     """What gives other rows from the same inputs (`random()`), and the byte where it stands."""
     needs: frozenset[frozenset[str]] = frozenset()
     """Groups of relations: while all of one group are empty, no row comes out."""
+
+    def said(self) -> list[object]:
+        """The same as JSON-able values."""
+        return [self.reads, self.canonical, self.volatile, sorted(map(sorted, self.needs))]
+
+    @staticmethod
+    def of(said: Sequence[Any]) -> Parsed:
+        """What `said` says."""
+        reads, canonical, volatile, needs = said
+        return Parsed(
+            tuple(reads), canonical, tuple((what, at) for what, at in volatile), frozenset(map(frozenset, needs))
+        )
 
 
 @dataclass(frozen=True)

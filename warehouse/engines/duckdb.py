@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import duckdb
+import msgspec
 
 from warehouse.engines.base import CsvFiles, Empty, EngineError, Parsed, Parts, Select, Source
 from warehouse.engines.needs import needs
@@ -427,7 +428,7 @@ class DuckDBScratch:
 
 def _parsed(serialized: str) -> Parsed | EngineError:
     """A serialized statement: its relations, and its tree without positions."""
-    tree = json.loads(serialized)
+    tree = msgspec.json.decode(serialized)
     if tree["error"]:
         position = tree.get("position")
         return EngineError(str(tree["error_message"]), offset=int(position) if position else None)

@@ -60,13 +60,17 @@ def _is_one_row(select: Any) -> bool:
 
 
 def _aggregates(node: Any) -> bool:
-    if isinstance(node, list):
-        return any(_aggregates(item) for item in node)
-    if not isinstance(node, dict) or node.get("class") == "SUBQUERY":
-        return False
-    if node.get("class") == "FUNCTION" and str(node.get("function_name")).lower() in AGGREGATES:
-        return True
-    return any(_aggregates(below) for below in node.values())
+    """Whether an expression calls an aggregate, outside of its subqueries."""
+    below = [node]
+    while below:
+        one = below.pop()
+        if isinstance(one, list):
+            below += one
+        elif isinstance(one, dict) and one.get("class") != "SUBQUERY":
+            if one.get("class") == "FUNCTION" and str(one.get("function_name")).lower() in AGGREGATES:
+                return True
+            below += one.values()
+    return False
 
 
 def _of_table(node: Any, known: Mapping[str, Needs]) -> Needs:

@@ -19,6 +19,7 @@ _STRAYS = re.compile(r"^(\.DS_Store|\._.*|Thumbs\.db|desktop\.ini|~\$.*|\.comple
 _PAPERS = re.compile(r"^(readme.*|licen[cs]e.*|.*\.md|.*\.txt|.*\.pdf|truth\.json)$", re.IGNORECASE)
 _KEPT = re.compile(r"/\.git/|/\.cache/huggingface/download/|/\.gitattributes$|/\.gitignore$")
 _CLUSTER_CHILDREN = ("trafficinfo", "taskinfo")
+Inspect = Callable[[Format, RawFile], RawFile]
 _HOUR = re.compile(r"^\d{10}$")
 
 
@@ -29,6 +30,7 @@ def scan(
     cluster: str | None = None,
     leave_out: Sequence[Path] = (),
     progress: Callable[[int], None] | None = None,
+    inspect: Inspect | None = None,
 ) -> Inventory:
     """List and recognise every file below `roots`.
 
@@ -44,6 +46,8 @@ def scan(
         Folders that are no data, such as a target that lies among them.
     progress
         Called with the number of files seen, now and then.
+    inspect
+        Who asks a format what a file is, where that is not just asked.
 
     Raises
     ------
@@ -59,7 +63,7 @@ def scan(
         for path, entry in walk(start, leave_out):
             if path in found:
                 continue
-            found[path] = _recognise(path, entry, start, formats, named)
+            found[path] = _recognise(path, entry, start, formats, named, inspect or _just_ask)
             if progress and len(found) % 500 == 0:
                 progress(len(found))
     files = sorted(found.values(), key=lambda file: (file.release_path, str(file.path)))
@@ -152,6 +156,7 @@ def _recognise(
     root: Path,
     formats: Sequence[Format],
     named: _ClusterNames,
+    inspect: Inspect,
 ) -> RawFile:
     cluster, release_path = named.place(path, root)
     if not _is_text(str(path)):
@@ -180,7 +185,7 @@ def _recognise(
         if not one.claims(path):
             continue
         try:
-            seen = one.inspect(file.but(format=one.name))
+            seen = inspect(one, file.but(format=one.name))
         except OSError as error:
             return file.but(format=one.name, status=SKIPPED, reason=f"cannot be read: {error.strerror}")
         if seen.is_read:
@@ -191,6 +196,10 @@ def _recognise(
     if _PAPERS.match(path.name):
         return file.but(status=IGNORED, reason="a text for people")
     return file.but(status=UNKNOWN, reason="no known format has such a name")
+
+
+def _just_ask(one: Format, file: RawFile) -> RawFile:
+    return one.inspect(file)
 
 
 def _is_kept_aside(path: Path) -> bool:

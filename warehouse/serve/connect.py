@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 FILE = "warehouse.duckdb"
 CATALOG = "warehouse"
 _SYMLINK_DEPTH = 3
+_TRIES = 20
 
 
 def connect(
@@ -106,7 +107,7 @@ def _attach(connection: duckdb.DuckDBPyConnection, path: Path, target: Path) -> 
     import duckdb
 
     try:
-        connection.execute(f"ATTACH {_literal(str(path))} AS {CATALOG} (READ_ONLY)")
+        _attach_whole(connection, path)
     except duckdb.Error as error:
         kept = _kept(path, target)
         if kept is None:
@@ -115,6 +116,33 @@ def _attach(connection: duckdb.DuckDBPyConnection, path: Path, target: Path) -> 
     # without the database in memory, cursors start in the warehouse too, and nothing else can be written
     connection.execute(f"USE {CATALOG}")
     connection.execute("DETACH memory")
+
+
+def _attach_whole(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+    """Attach a file that may be replaced meanwhile: DuckDB opens it twice, and would take the second for the first."""
+    import duckdb
+
+    for _ in range(_TRIES):
+        opened = _file_at(path)
+        try:
+            connection.execute(f"ATTACH {_literal(str(path))} AS {CATALOG} (READ_ONLY)")
+        except duckdb.Error:
+            if _file_at(path) == opened:
+                raise
+        else:
+            if _file_at(path) == opened:
+                return
+            connection.execute(f"DETACH {CATALOG}")
+    connection.execute(f"ATTACH {_literal(str(path))} AS {CATALOG} (READ_ONLY)")
+
+
+def _file_at(path: Path) -> tuple[int, int, int] | None:
+    """Which file a path leads to now."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_mtime_ns
 
 
 def _kept(path: Path, target: Path) -> Path | None:

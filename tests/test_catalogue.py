@@ -1,0 +1,180 @@
+"""A catalogue that begins as a copy of the last one is what it would be, written from nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from tests.conftest import call
+from tests.tiny import Tiny
+from warehouse import catalogue
+from warehouse.catalogue import NAME, WRITTEN, Entry, read_base
+
+COLUMNS = {"port": "VARCHAR the port", "speed": "BIGINT [bit/s] line rate"}
+HOUR = {"hour_utc": "TIMESTAMP", "bytes": "BIGINT"}
+HOURLY = (
+    "SELECT make_timestamp(SaveTimeUTC // 3600000 * 3600000000) AS hour_utc, sum(InOctets) AS bytes "
+    "FROM raw.port_counters GROUP BY ALL"
+)
+
+
+@pytest.fixture
+def built(tiny: Tiny) -> Tiny:
+    """With relations of every kind."""
+    for name in "abcd":
+        tiny.model(f"topology.{name}", "SELECT port, speed FROM staging.ports", COLUMNS)
+    tiny.model("topology.fast", "SELECT port, speed FROM staging.ports", COLUMNS, "materialize: view")
+    tiny.model("staging.hour", HOURLY, HOUR, "partition: hour_utc")
+    assert tiny.build().status == 0
+    return tiny
+
+
+@pytest.fixture
+def created(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The relations that were written, since the list was cleared last."""
+    found: list[str] = []
+    create = catalogue._create
+
+    def noted(connection: duckdb.DuckDBPyConnection, entry: Entry, held: dict[Path, str]) -> None:
+        found.append(entry.name)
+        create(connection, entry, held)
+
+    monkeypatch.setattr(catalogue, "_create", noted)
+    return found
+
+
+def folder(tiny: Tiny) -> Path:
+    """Of the published build."""
+    return tiny.target / "builds" / (tiny.target / "builds" / "current").read_text(encoding="utf-8").strip()
+
+
+def everything(target: Path) -> dict[str, object]:
+    """All that a catalogue holds and says, but for when it was published; of views their text and their rows."""
+    with duckdb.connect(str(target / "warehouse.duckdb"), read_only=True) as asked:
+        names = asked.execute(
+            "SELECT schema_name, table_name, comment, '' FROM duckdb_tables() UNION ALL "
+            "SELECT schema_name, view_name, comment, sql FROM duckdb_views() WHERE NOT internal ORDER BY ALL"
+        ).fetchall()
+        said: dict[str, object] = {
+            "relations": [(*row[:3], str(row[3]).replace(str(target), "")) for row in names],
+            "columns": asked.execute(
+                "SELECT schema_name, table_name, column_name, column_index, data_type, comment FROM duckdb_columns() "
+                "WHERE NOT internal ORDER BY ALL"
+            ).fetchall(),
+            "schemas": asked.execute(
+                "SELECT schema_name FROM duckdb_schemas() WHERE NOT internal ORDER BY 1"
+            ).fetchall(),
+        }
+        for schema, table, _, _ in names:
+            without = " EXCLUDE (published_utc)" if (schema, table) == ("meta", "build") else ""
+            said[f"{schema}.{table}"] = asked.execute(
+                f"SELECT *{without} FROM {schema}.{table} ORDER BY ALL"
+            ).fetchall()
+        return said
+
+
+CHANGES: dict[str, tuple[Callable[[Tiny], object], set[str]]] = {
+    "rows of a table": (
+        lambda t: t.model("topology.a", "SELECT port, speed + 1 AS speed FROM staging.ports", COLUMNS),
+        {"topology.a"},
+    ),
+    "what a column means": (
+        lambda t: t.model(
+            "topology.a", "SELECT port, speed FROM staging.ports", {"port": "VARCHAR", "speed": "BIGINT how fast"}
+        ),
+        {"topology.a"},
+    ),
+    "another column": (
+        lambda t: t.model("topology.a", "SELECT port, speed, 1 AS n FROM staging.ports", {**COLUMNS, "n": "BIGINT"}),
+        {"topology.a"},
+    ),
+    "a table that becomes a view": (
+        lambda t: t.model("topology.a", "SELECT port, speed FROM staging.ports", COLUMNS, "materialize: view"),
+        {"topology.a"},
+    ),
+    "a view that becomes a table": (
+        lambda t: t.model("topology.fast", "SELECT port, speed FROM staging.ports", COLUMNS),
+        {"topology.fast"},
+    ),
+    "a model gone": (lambda t: (t.folder / "models/topology/a.sql").unlink(), set()),
+    "a schema gone": (lambda t: (t.folder / "models/metrics/total.sql").unlink(), set()),
+    "a new model": (
+        lambda t: t.model("topology.e", "SELECT port, speed FROM staging.ports", COLUMNS),
+        {"topology.e"},
+    ),
+    "rows of a reviewed table": (
+        lambda t: t.reference("speeds", {"port": "VARCHAR", "speed": "BIGINT"}, "eth1,40", "eth0,10"),
+        {"reference.speeds", "staging.ports"},  # whose part has another name, and the same rows
+    ),
+    "a new hour": (
+        lambda t: t.file(2, "1,7,2,200,0,0.5"),
+        {"raw.files", "raw.port_counters", "staging.hour"},
+    ),
+    "only a check": (
+        lambda t: t.model(
+            "topology.a", "SELECT port, speed FROM staging.ports", COLUMNS, "checks:", "  - warn: speed > 20"
+        ),
+        set(),
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_differs_is_exchanged_and_the_rest_is_as_if_written_anew(
+    built: Tiny, created: list[str], change: str
+) -> None:
+    make, expected = CHANGES[change]
+    make(built)
+    assert built.build().status == 0
+    assert set(created) == expected
+    mine = everything(built.target)
+    created.clear()
+    other = built.base / "other"
+    assert call("build", "-d", built.data, "-t", other, cwd=built.base).status == 0
+    assert len(created) > len(expected), "written from nothing"
+    assert mine == everything(other)
+
+
+def test_a_catalogue_is_no_base_unless_it_is_as_it_was_written(built: Tiny, created: list[str]) -> None:
+    path = folder(built) / NAME
+    assert read_base(folder(built)) is not None
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.unlink()
+    path.write_bytes(bytes(content))
+    assert read_base(folder(built)) is None
+    CHANGES["rows of a table"][0](built)
+    assert built.build().status == 0
+    assert "staging.ports" in created
+    (folder(built) / WRITTEN).unlink()
+    assert read_base(folder(built)) is None
+
+
+def test_the_paranoid_write_from_nothing(built: Tiny, created: list[str]) -> None:
+    assert built.build("--paranoid").status == 0
+    assert "staging.ports" in created
+
+
+def test_a_file_that_grew_is_written_from_nothing(tiny: Tiny, created: list[str]) -> None:
+    """Each exchange of a large table may leave a hole in the file; holes do not add up."""
+    tiny.model(
+        "staging.large",
+        "SELECT i AS n, hash(i) % 1000000 AS k FROM range(100000) AS r(i)",
+        {"n": "BIGINT", "k": "BIGINT"},
+    )
+    for name in "abcdef":
+        tiny.model(f"topology.{name}", "SELECT port, speed FROM staging.ports", COLUMNS)
+    assert tiny.build().status == 0
+    first, sizes = (folder(tiny) / NAME).stat().st_size, []
+    for step in range(8):
+        tiny.model(
+            "staging.large",
+            f"SELECT i AS n, hash(i + {step}) % 1000000 AS k FROM range(100000) AS r(i)",
+            {"n": "BIGINT", "k": "BIGINT"},
+        )
+        assert tiny.build().status == 0
+        sizes.append((folder(tiny) / NAME).stat().st_size)
+    assert max(sizes) <= 2.6 * first

@@ -1,0 +1,156 @@
+"""What was found out is not found out again, unless anything that it follows from has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.tiny import Tiny
+from warehouse import memo as module
+from warehouse.engines.duckdb import DuckDBEngine, DuckDBScratch
+from warehouse.formats.base import RawFile
+from warehouse.formats.zhejiang.port_counters import PORT_COUNTERS
+from warehouse.memo import FILE, Memo
+
+COLUMNS = {"port": "VARCHAR", "speed": "BIGINT"}
+TOTAL = {"name": "VARCHAR", "speed": "BIGINT"}
+
+
+@pytest.fixture
+def asked(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the parser, the binder and the formats were asked since the list was cleared."""
+    found: list[str] = []
+    parse, describe, inspect = DuckDBEngine.parse_all, DuckDBScratch.describe, PORT_COUNTERS.inspect
+
+    def parsing(engine: DuckDBEngine, selects: Sequence[str]) -> object:
+        found.extend(f"parse {sql.strip()}" for sql in selects)
+        return parse(engine, selects)
+
+    def binding(scratch: DuckDBScratch, sql: str) -> object:
+        found.append(f"bind {sql.strip()}")
+        return describe(scratch, sql)
+
+    def inspecting(_: object, file: RawFile) -> RawFile:
+        found.append(f"inspect {file.path.parent.parent.name}")
+        return inspect(file)
+
+    monkeypatch.setattr(DuckDBEngine, "parse_all", parsing)
+    monkeypatch.setattr(DuckDBScratch, "describe", binding)
+    monkeypatch.setattr(type(PORT_COUNTERS), "inspect", inspecting)
+    monkeypatch.setattr("warehouse.intake.is_racy", lambda *_: False)
+    assert tiny.build().status == 0
+    found.clear()
+    return found
+
+
+def test_only_what_changed_is_parsed_and_bound(tiny: Tiny, asked: list[str]) -> None:
+    tiny.model("metrics.total", "SELECT 'all' AS name, max(speed) AS speed FROM staging.ports", TOTAL)
+    assert tiny.made() == {"metrics.total"}
+    assert {one for one in asked if "max(speed)" not in one} == set()
+    assert {one.split()[0] for one in asked} == {"parse", "bind"}
+
+
+def test_a_model_is_bound_again_when_what_it_reads_promises_something_else(tiny: Tiny, asked: list[str]) -> None:
+    tiny.model("staging.ports", "SELECT port FROM reference.speeds", {"port": "VARCHAR"})
+    said = tiny.build()
+    assert said.status == 1
+    assert "models/metrics/total.sql" in said.err
+    tiny.model(
+        "staging.ports",
+        "SELECT port, CAST(speed AS VARCHAR) AS speed FROM reference.speeds",
+        {"port": "VARCHAR", "speed": "VARCHAR"},
+    )
+    said = tiny.build()
+    assert said.status == 1
+    assert "models/metrics/total.sql" in said.err
+    assert any(one.startswith("bind") and "sum(speed)" in one for one in asked)
+
+
+def test_a_check_is_bound_again_when_it_changes(tiny: Tiny, asked: list[str]) -> None:
+    select = "SELECT 'all' AS name, sum(speed) AS speed FROM staging.ports"
+    tiny.model("metrics.total", select, TOTAL, "checks:", "  - speeed > 0")
+    said = tiny.build()
+    assert said.status == 1
+    assert "speeed" in said.err
+
+
+def test_a_macro_that_changes_is_written_out_again(tiny: Tiny) -> None:
+    tiny.write("sql/macros/twice.sql", "{% macro twice(x) %}{{ x }} * 2{% endmacro %}")
+    tiny.model("staging.ports", "SELECT port, {{ twice('speed') }} AS speed FROM reference.speeds", COLUMNS)
+    assert tiny.build().status == 0
+    assert tiny.ask("SELECT speed FROM metrics.total") == [(100,)]
+    tiny.write("sql/macros/twice.sql", "{% macro twice(x) %}{{ x }} * 3{% endmacro %}")
+    assert tiny.build().status == 0
+    assert tiny.ask("SELECT speed FROM metrics.total") == [(150,)]
+
+
+def test_only_files_that_changed_are_inspected(tiny: Tiny, asked: list[str]) -> None:
+    tiny.file(1, "1,9,2,200,0,0.5")
+    tiny.file(2, "1,7,2,200,0,0.5")
+    assert tiny.build().status == 0
+    assert [one for one in asked if one.startswith("inspect")] == ["inspect 2024052401", "inspect 2024052402"]
+    asked.clear()
+    (tiny.file(2, "1,7,2,200,0,0.5").parent / "beside").touch()
+    assert tiny.build("--paranoid").status == 0
+    assert [one for one in asked if one.startswith("inspect")] == [f"inspect 202405240{hour}" for hour in range(3)]
+
+
+def test_a_file_that_is_as_young_as_the_build_is_inspected_again(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert tiny.build().status == 0
+    seen: list[str] = []
+    inspect = PORT_COUNTERS.inspect
+
+    def inspecting(_: object, file: RawFile) -> RawFile:
+        seen.append(file.path.name)
+        return inspect(file)
+
+    monkeypatch.setattr(type(PORT_COUNTERS), "inspect", inspecting)
+    tiny.reference("speeds", COLUMNS, "eth0,11")
+    assert tiny.build().status == 0
+    assert len(seen) == 2, "both files were written within the last two seconds"
+
+
+def test_another_engine_or_package_knows_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    memo = Memo(tmp_path / FILE, "duckdb 2")
+    assert memo.ask(["a", 1], lambda: [1, None]) == [1, None]
+    memo.save()
+    again = Memo(tmp_path / FILE, "duckdb 2")
+    assert again.knows(["a", 1])
+    assert again.ask(["a", 1], lambda: pytest.fail("it is known")) == [1, None]
+    assert not Memo(tmp_path / FILE, "duckdb 3").knows(["a", 1])
+    assert not Memo(tmp_path / FILE, "duckdb 2", paranoid=True).knows(["a", 1])
+    monkeypatch.setattr(module, "look_at_sources", lambda _: type("Look", (), {"files": {"a.py": [1, 2, 3, 4]}}))
+    assert not Memo(tmp_path / FILE, "duckdb 2").knows(["a", 1])
+
+
+def test_what_nobody_asks_any_more_is_forgotten(tmp_path: Path) -> None:
+    for questions in (["a", "b"], ["b"]):
+        memo = Memo(tmp_path / FILE)
+        for question in questions:
+            memo.ask(question, lambda: True)
+        memo.save()
+    assert Memo(tmp_path / FILE).knows("b")
+    assert not Memo(tmp_path / FILE).knows("a")
+
+
+def test_a_memo_of_which_a_byte_is_another_knows_nothing(tmp_path: Path) -> None:
+    memo = Memo(tmp_path / FILE)
+    memo.ask("a", lambda: "right")
+    memo.save()
+    (tmp_path / FILE).write_bytes((tmp_path / FILE).read_bytes().replace(b"right", b"wrong"))
+    assert not Memo(tmp_path / FILE).knows("a")
+
+
+def test_a_memo_that_cannot_be_written_costs_nothing_but_time(tmp_path: Path) -> None:
+    (tmp_path / "folder").write_text("a file")
+    memo = Memo(tmp_path / "folder" / FILE)
+    assert memo.ask("a", lambda: 1) == 1
+    memo.save()
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"mark": 1}', b"\xff"])
+def test_a_damaged_memo_knows_nothing(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / FILE).write_bytes(content)
+    assert Memo(tmp_path / FILE).ask("a", lambda: 1) == 1

@@ -1,0 +1,268 @@
+"""The catalogue of a build: one DuckDB file with a relation each, and `meta` with what every table and column means.
+
+It holds small unpartitioned tables as tables, the others as views over an explicit list of their parts, and views as
+views. Where little differs from the build before, it begins as a copy of that one's, which is as it was written to
+the byte, and what differs is exchanged; else it is written from nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import duckdb
+
+from warehouse import fingerprint
+from warehouse.engines.base import CsvFiles, Engine, Parts, Source
+from warehouse.engines.duckdb import declared, identifier, insert_json, literal, qualified, sentence, source_sql
+from warehouse.errors import ModelError, Place, WarehouseError
+from warehouse.model import Column
+from warehouse.semantics import NOTHING_SAID, Semantics
+from warehouse.store import CheckResult
+
+STORAGE_VERSION = "v1.4.0"
+"""The file format that DuckDB 1.4 and later read."""
+NAME = "catalogue.duckdb"
+WRITTEN = "catalogue.json"
+"""What a catalogue was written as, beside it."""
+_FORMAT = 1
+_GROWTH = 1.5
+"""A file that exchanges made so much larger is written from nothing again."""
+META = {
+    "build": {
+        "build_id": "VARCHAR", "published_utc": "TIMESTAMP", "version": "VARCHAR", "engine": "VARCHAR",
+        "data_folders": "VARCHAR[]",
+    },
+    "models": {
+        "model": "VARCHAR", "about": "VARCHAR", "grain": "VARCHAR[]", "partition_column": "VARCHAR",
+        "kind": "VARCHAR", "rows": "BIGINT", "bytes": "BIGINT", "file": "VARCHAR", "sources": "VARCHAR",
+        "reads": "VARCHAR[]", "stale": "BOOLEAN",
+    },
+    "columns": {
+        "model": "VARCHAR", "position": "INTEGER", "column_name": "VARCHAR", "type": "VARCHAR", "unit": "VARCHAR",
+        "about": "VARCHAR",
+    },
+    "checks": {
+        "model": "VARCHAR", "partition": "VARCHAR", "check_text": "VARCHAR", "severity": "VARCHAR",
+        "status": "VARCHAR", "failures": "BIGINT",
+    },
+    "measures": {
+        "model": "VARCHAR", "column_name": "VARCHAR", "how": "VARCHAR", "not_over": "VARCHAR[]", "above": "VARCHAR",
+        "below": "VARCHAR", "display_unit": "VARCHAR", "display_factor": "DOUBLE",
+    },
+    "dimensions": {"model": "VARCHAR", "column_name": "VARCHAR", "is_time": "BOOLEAN"},
+    "failures": {
+        "model": "VARCHAR", "partition": "VARCHAR", "check_text": "VARCHAR", "severity": "VARCHAR",
+        "position": "INTEGER", "failing_row": "VARCHAR",
+    },
+}  # fmt: skip
+META_ABOUT = {
+    "build": "Which build this is, and of what.",
+    "models": "Every relation: what it is, its grain, how it is kept, its size.",
+    "columns": "Every column: type, unit, meaning.",
+    "checks": "What the checks of this build found.",
+    "measures": "How to sum each number: sum, mean, min, max, none, or ratio, which is sum(above) / sum(below).",
+    "dimensions": "By what to group, and the column of time.",
+    "failures": "The first rows that fail a check, as JSON; meta.checks says how many there are.",
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One relation of the catalogue."""
+
+    name: str
+    about: str
+    kind: str
+    """`table`, `partitioned`, `view`, `raw` or `reference`."""
+    source: Source
+    columns: tuple[Column, ...]
+    grain: tuple[str, ...] = ()
+    partition: str | None = None
+    rows: int | None = None
+    bytes: int | None = None
+    file: str | None = None
+    sources: str = ""
+    reads: tuple[str, ...] = ()
+    stale: bool = False
+    checks: tuple[tuple[str, CheckResult], ...] = ()
+    semantics: Semantics = NOTHING_SAID
+
+
+class Base(NamedTuple):
+    """The catalogue of an earlier build, as a file to begin with."""
+
+    path: Path
+    kinds: Mapping[str, str]
+    """Of its relations."""
+    marks: Mapping[str, str]
+    """What each was written as."""
+    fresh_bytes: int
+    """Its size when it was last written from nothing."""
+
+
+def write_catalogue(
+    path: Path, entries: Sequence[Entry], build: Mapping[str, object], engine: Engine, base: Base | None = None
+) -> None:
+    """Write the DuckDB file of a build: entries in an order in which views can be made.
+
+    Raises
+    ------
+    ModelError
+        When the rows of a relation cannot be written.
+    WarehouseError
+        When nothing can, since the disk is full, for example.
+    """
+    marks = {entry.name: _mark(entry) for entry in entries}
+    if base is not None and _is_far(base, marks):
+        base = None
+    with closing(engine.connection()) as connection:
+        try:
+            _begin(connection, path, base)
+            if base is not None:
+                _drop(connection, base, marks)
+            for schema in sorted({"meta", *(name.partition(".")[0] for name in marks)}):
+                connection.execute(f"CREATE SCHEMA IF NOT EXISTS {identifier(schema)}")
+            for entry in entries:
+                if base is None or base.marks.get(entry.name) != marks[entry.name]:
+                    _create(connection, entry, engine.held)
+            _write_meta(connection, entries, build)
+            connection.execute("COMMIT; CHECKPOINT published; USE memory; DETACH published")
+        except duckdb.Error as error:
+            raise WarehouseError(f"the catalogue cannot be written: {sentence(error)}") from error
+    size = path.stat().st_size
+    said = {
+        "format": _FORMAT,
+        "digest": fingerprint.of_file(path),
+        "fresh_bytes": base.fresh_bytes if base else size,
+        "relations": {entry.name: [entry.kind, marks[entry.name]] for entry in entries},
+    }
+    path.with_name(WRITTEN).write_text(json.dumps(said), encoding="utf-8")
+
+
+def read_base(folder: Path) -> Base | None:
+    """The catalogue in the folder of a build; None where it is not, to the byte, what was written."""
+    path = folder / NAME
+    try:
+        said = json.loads((folder / WRITTEN).read_text(encoding="utf-8"))
+        if said["format"] != _FORMAT or fingerprint.of_file(path) != said["digest"]:
+            return None
+        kinds = {name: str(kind) for name, (kind, _) in said["relations"].items()}
+        return Base(path, kinds, {name: mark for name, (_, mark) in said["relations"].items()}, said["fresh_bytes"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _is_far(base: Base, marks: Mapping[str, str]) -> bool:
+    """Whether to begin with nothing costs less, or is due."""
+    others = sum(base.marks.get(name) != mark for name, mark in marks.items())
+    return others > len(marks) / 2 or base.path.stat().st_size > _GROWTH * base.fresh_bytes
+
+
+def _begin(connection: duckdb.DuckDBPyConnection, path: Path, base: Base | None) -> None:
+    """Open the file, and a transaction in it."""
+    if base is not None:
+        shutil.copyfile(base.path, path)
+    connection.execute("SET GLOBAL checkpoint_threshold = '1B'")  # what is committed is in the file, not in a log
+    connection.execute(f"ATTACH {literal(str(path))} AS published (STORAGE_VERSION {literal(STORAGE_VERSION)})")
+    connection.execute("USE published; BEGIN")
+
+
+def _drop(connection: duckdb.DuckDBPyConnection, base: Base, marks: Mapping[str, str]) -> None:
+    """Drop what is another now, or gone, and the schemas that nothing is left in."""
+    names = [name for name, mark in base.marks.items() if marks.get(name) != mark]
+    for name in names:
+        connection.execute(f"DROP {_what(base.kinds[name])} {qualified(name)}")
+    connection.execute("DROP SCHEMA meta CASCADE")
+    before, after = ({name.partition(".")[0] for name in one} for one in (base.marks, marks))
+    for schema in sorted(before - after):
+        connection.execute(f"DROP SCHEMA {identifier(schema)}")
+
+
+def _what(kind: str) -> str:
+    """What a relation is for DuckDB."""
+    return "TABLE" if kind in ("table", "reference") else "VIEW"
+
+
+def _create(connection: duckdb.DuckDBPyConnection, entry: Entry, held: Mapping[Path, str]) -> None:
+    try:
+        connection.execute(";".join(_statements(entry, held)))
+    except duckdb.Error as error:
+        place = Place(entry.file) if entry.file else None
+        raise ModelError(f"{entry.name} cannot be published: {sentence(error)}", place=place) from error
+
+
+def _statements(entry: Entry, held: Mapping[Path, str]) -> Iterator[str]:
+    """What makes a relation, with its rows and what is said of it."""
+    name, what = qualified(entry.name), _what(entry.kind)
+    if what == "VIEW":
+        yield f"CREATE VIEW {name} AS {source_sql(entry.source, globs=True)}"
+    else:
+        yield f"CREATE TABLE {name} ({declared(entry.columns)})"
+        if not isinstance(entry.source, Parts | CsvFiles) or entry.source.paths:
+            yield f"INSERT INTO {name} {source_sql(entry.source, held)}"
+    yield f"COMMENT ON {what} {name} IS {literal(entry.about)}"
+    for column in entry.columns:
+        if column.comment:
+            yield f"COMMENT ON COLUMN {name}.{identifier(column.name)} IS {literal(column.comment)}"
+
+
+def _mark(entry: Entry) -> str:
+    """What a relation is written as: parts are named by what they hold, reviewed tables are not."""
+    content = []
+    if entry.kind == "reference" and isinstance(entry.source, CsvFiles):
+        content = [fingerprint.of_file(path) for path in entry.source.paths]
+    return fingerprint.of([entry.kind, list(_statements(entry, {})), content])
+
+
+def _write_meta(connection: duckdb.DuckDBPyConnection, entries: Sequence[Entry], build: Mapping[str, object]) -> None:
+    rows: dict[str, list[Sequence[object]]] = {
+        "build": [[build[name] for name in META["build"]]],
+        "models": [
+            [
+                e.name, e.about, list(e.grain), e.partition, e.kind, e.rows, e.bytes, e.file, e.sources or None,
+                list(e.reads), e.stale,
+            ]
+            for e in entries
+        ],
+        "columns": [
+            [e.name, position, c.name, c.type, c.unit, c.about]
+            for e in entries
+            for position, c in enumerate(e.columns, start=1)
+        ],
+        "checks": [
+            [
+                e.name, partition, r.check, "warn" if r.warn else "error",
+                "passed" if not r.failures else ("warned" if r.warn else "failed"), r.failures,
+            ]
+            for e in entries
+            for partition, r in e.checks
+        ],
+        "measures": [
+            [e.name, m.column, m.how, list(m.not_over), m.above, m.below, m.unit, m.factor]
+            for e in entries
+            for m in e.semantics.measures
+        ],
+        "dimensions": [
+            [e.name, name, name == e.semantics.time]
+            for e in entries
+            for name in dict.fromkeys([*filter(None, [e.semantics.time]), *e.semantics.dimensions])
+        ],
+        "failures": [
+            [e.name, partition, r.check, "warn" if r.warn else "error", position, row]
+            for e in entries
+            for partition, r in e.checks
+            for position, row in enumerate(r.rows, start=1)
+        ],
+    }  # fmt: skip
+    for table, types in META.items():
+        columns = ", ".join(f"{name} {kind}" for name, kind in types.items())
+        connection.execute(f"CREATE TABLE meta.{table} ({columns})")
+        connection.execute(f"COMMENT ON TABLE meta.{table} IS {literal(META_ABOUT[table])}")
+        lines = [dict(zip(types, row, strict=True)) for row in rows[table]]
+        insert_json(connection, f"meta.{table}", types, lines)

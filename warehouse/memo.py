@@ -1,0 +1,94 @@
+"""What was found out once and need not be found out again: answers by the hash of all that they follow from.
+
+How a SELECT parses and that it fits its contract is remembered for a project, as Python keeps compiled modules; what
+a raw file is, for a target. None of it changes while text, file, engine and this package are what they were. A memo
+of another engine or package knows nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from warehouse import fingerprint
+from warehouse.aside import aside
+from warehouse.snapshot import look_at_sources
+
+FILE = "memo.json"
+_DIGEST_LENGTH = len(fingerprint.of(""))
+
+
+def memo_of_models(folders: Sequence[Path], engine: str, *, paranoid: bool = False) -> Memo:
+    """The memo of a project, in the user's cache folder."""
+    project = fingerprint.of([str(folder.absolute()) for folder in folders])
+    try:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    except RuntimeError:  # a user without a home
+        return Memo(None)
+    return Memo(base / "warehouse" / f"models-{project}.json", engine, paranoid=paranoid)
+
+
+class Memo:
+    """Answers, as a file of the cache keeps them.
+
+    Parameters
+    ----------
+    path
+        The file; it may be missing or damaged. None for a memo that lasts as long as the object.
+    engine
+        Name and version of the engine.
+    paranoid
+        Believe nothing.
+    """
+
+    def __init__(self, path: Path | None, engine: str = "", *, paranoid: bool = False) -> None:
+        self._path = path
+        self._known: dict[str, Any] = {}
+        self._used: dict[str, Any] = {}
+        self._mark = ""
+        if path is None:
+            return
+        self._mark = fingerprint.of([engine, sys.version, look_at_sources(()).files])
+        try:
+            digest, written = (content := path.read_bytes())[:_DIGEST_LENGTH], content[_DIGEST_LENGTH:]
+            said = msgspec.json.decode(written)
+            if said["mark"] == self._mark and not paranoid and digest.decode() == fingerprint.of_bytes(written):
+                self._known = dict(said["answers"])
+        except (OSError, ValueError, KeyError, TypeError):
+            pass  # none yet, or damaged
+
+    def ask(self, question: object, find_out: Callable[[], Any]) -> Any:
+        """The answer to a question, a JSON-able value, which `find_out` gives where it is not known.
+
+        The question holds all that the answer follows from; what is raised is no answer.
+        """
+        key = fingerprint.of(question)
+        if key not in self._used:
+            self._used[key] = self._known[key] if key in self._known else find_out()
+        return self._used[key]
+
+    def knows(self, question: object) -> bool:
+        """Whether a question need not be asked."""
+        key = fingerprint.of(question)
+        return key in self._used or key in self._known
+
+    def save(self) -> None:
+        """Remember what was asked this time, and forget the rest."""
+        if self._path is None or self._used == self._known:
+            return
+        content = msgspec.json.encode({"mark": self._mark, "answers": self._used})
+        written = aside(self._path)
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                written.write_bytes(fingerprint.of_bytes(content).encode() + content)
+                written.replace(self._path)
+            finally:
+                written.unlink(missing_ok=True)
+        except OSError:
+            pass  # it only saves time
