@@ -202,6 +202,20 @@ def test_doctor_says_what_is_there_and_writes_nothing(tiny: Tiny, command: Comma
     assert sorted(tiny.target.rglob("*")) == before
 
 
+def test_doctor_has_a_line_a_format_however_many_clusters(tmp_path: Path, command: Command) -> None:
+    for number in range(1, 7):
+        path = tmp_path / "d" / f"cluster{number:02}.csv"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"job_id,submission_time,duration,num_gpu\n{number},1,600,1\n", encoding="utf-8")
+    for name in ("a", "b"):
+        (tmp_path / "d" / name).mkdir()
+        (tmp_path / "d" / name / ".DS_Store").write_text(name, encoding="utf-8")
+    said = command("doctor", "-d", tmp_path / "d", "-t", tmp_path / "t").out
+    assert "itp.jobs: 6 files read of 6 clusters, cluster01 to cluster06\n" in said
+    assert "2 files ignored · --all lists them\n  2 × left behind by a desktop, not a part of the release\n" in said
+    assert ".DS_Store" in command("doctor", "--all", "-d", tmp_path / "d", "-t", tmp_path / "t").out
+
+
 def test_doctor_can_be_had_as_json(tiny: Tiny, command: Command) -> None:
     files = json.loads(command("doctor", "-d", tiny.data, "--json").out)
     assert [(file["status"], file["switch"], file["hour_utc"]) for file in files] == [

@@ -14,6 +14,8 @@ from warehouse.formats.base import IGNORED, PARTIAL, SKIPPED, UNKNOWN, RawFile
 from warehouse.report import on_one_line, plural, size
 
 _SHOWN = 20
+_NAMED = 4
+"""Clusters of a format that are named, not counted."""
 
 
 def add(commands: Commands) -> None:
@@ -70,8 +72,21 @@ def _hours(files: Iterable[RawFile]) -> list[str]:
 
 
 def _whole(files: Iterable[RawFile]) -> list[str]:
-    counts = Counter((file.cluster, file.format) for file in files if file.is_read and file.hour_utc is None)
-    return [f"{cluster}  {name}: {plural(count, 'file')} read" for (cluster, name), count in sorted(counts.items())]
+    """A line a format, with the clusters that it was found of."""
+    clusters: dict[str, Counter[str]] = {}
+    for file in files:
+        if file.is_read and file.hour_utc is None:
+            clusters.setdefault(file.format or "", Counter())[file.cluster or ""] += 1
+    return [
+        f"{name}: {plural(sum(counts.values()), 'file')} read of {_named(sorted(counts))}"
+        for name, counts in sorted(clusters.items())
+    ]
+
+
+def _named(clusters: list[str]) -> str:
+    if len(clusters) <= _NAMED:
+        return ", ".join(clusters)
+    return f"{len(clusters)} clusters, {clusters[0]} to {clusters[-1]}"
 
 
 def _not_read(files: Iterable[RawFile], everything: bool) -> list[str]:
@@ -84,6 +99,12 @@ def _not_read(files: Iterable[RawFile], everything: bool) -> list[str]:
     ):
         those = [file for file in files if file.status == status]
         if not those:
+            continue
+        if status == IGNORED and not everything:
+            lines.append(f"{plural(len(those), 'file')} {word} · --all lists them")
+            reasons = Counter(file.reason for file in those).most_common()
+            lines += [f"  {count:,} × {reason}" for reason, count in reasons[:_SHOWN]]
+            lines += [f"  … {len(reasons) - _SHOWN:,} more reasons"] if len(reasons) > _SHOWN else []
             continue
         lines.append(f"{plural(len(those), 'file')} {word}")
         shown = those if everything else those[:_SHOWN]
