@@ -18,10 +18,10 @@
         switch, access_in_bytes, uplink_out_bytes
         Leaf-1, 10,              20
 
-Rows are CSV, blanks around a cell left out; an empty cell is NULL, `''` the empty text, `0..59` a row each (several
-in a row run side by side). A column that a table does not name is as `everywhere` says, else NULL if it is given and
-not compared if it is expected. A relation that is not given is empty, a view is made of what it reads. A model with a
-kernel is tried by its SELECT and by its kernel.
+Rows are CSV, blanks around a cell left out; an empty cell is NULL, `''` the empty text, `0..59` a row each,
+`2^0..5` one for each of 1, 2, 4 .. 32 (several such cells of a row run side by side). A column that a table does not
+name is as `everywhere` says, else NULL if it is given and not compared if it is expected. A relation that is not given
+is empty, a view is made of what it reads. A model with a kernel is tried by its SELECT and by its kernel.
 """
 
 from __future__ import annotations
@@ -46,8 +46,9 @@ from warehouse.model import Column, Value, read_yaml
 SUFFIX = ".test.yaml"
 EVERYWHERE = "everywhere"
 _KEYS = ("given", "expect")
-_RANGE = re.compile(r"^([0-9]{1,9})[.]{2}([0-9]{1,9})$")
+_RANGE = re.compile(r"^(2\^)?([0-9]{1,9})[.]{2}([0-9]{1,9})$")
 _LONGEST_RANGE = 100_000
+_LARGEST_POWER = 62
 Row = tuple[object, ...]
 
 
@@ -153,7 +154,7 @@ def _cells(line: str) -> list[str]:
 def _spread(cells: list[str], place: Place) -> Iterator[list[str]]:
     """A row with `0..59` in a cell as sixty rows; several such cells of a row run side by side."""
     bounds = {at: found for at, cell in enumerate(cells) if (found := _RANGE.match(cell))}
-    runs = [range(int(found[1]), min(int(found[2]) + 1, int(found[1]) + _LONGEST_RANGE)) for found in bounds.values()]
+    runs = [_numbers(found) for found in bounds.values()]
     if len({len(run) for run in runs}) > 1:
         lengths = " and ".join(str(len(run)) for run in runs)
         raise ModelError(f"ranges of {lengths} numbers in one row", place=place, hint="they run side by side")
@@ -162,6 +163,13 @@ def _spread(cells: list[str], place: Place) -> Iterator[list[str]]:
     for values in zip(*runs, strict=True):
         spread = dict(zip(bounds, map(str, values), strict=True))
         yield [spread.get(at, cell) for at, cell in enumerate(cells)]
+
+
+def _numbers(found: re.Match[str]) -> Sequence[int]:
+    powers, first, last = found[1], int(found[2]), int(found[3])
+    if powers:
+        return [2**exponent for exponent in range(first, min(last, _LARGEST_POWER) + 1)]
+    return range(first, min(last + 1, first + _LONGEST_RANGE))
 
 
 def _contract(graph: Graph, relation: str) -> Sequence[Column]:
