@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 
 from warehouse.cli.options import Commands, add_engine, add_project, add_target, command, settings
@@ -13,15 +14,16 @@ def add(commands: Commands) -> None:
     one = command(
         commands,
         "export",
-        "write tables as Parquet and CSV with a manifest and checksums",
-        "warehouse export tables/",
+        "write tables as Parquet and CSV, Excel or one DuckDB file, with units, licences and checksums",
+        "warehouse export tables/\n  warehouse export excel/ --format xlsx -s metrics.leaf_hour",
     )
     one.add_argument("directory", metavar="DIR", help="a new folder, or an earlier export, which is replaced")
     one.add_argument("-s", "--select", metavar="TABLE", action="append", help="only this table; may be repeated")
     one.add_argument("--all", action="store_true", help="the staging layer too")
     one.add_argument(
-        "--format", choices=("parquet", "csv", "swf"), action="append",
-        help="only this form (default parquet and csv); swf: jobs in the Standard Workload Format",
+        "--format", choices=("parquet", "csv", "xlsx", "duckdb", "swf"), action="append",
+        help="only this form (default parquet and csv), may be repeated; duckdb: all tables in one file; "
+        "swf: jobs in the Standard Workload Format",
     )  # fmt: skip
     add_target(one)
     add_engine(one)
@@ -84,8 +86,11 @@ def run_export(given: argparse.Namespace) -> int:
         formats=given.format or FORMATS,
         memory=given.memory,
     )
-    files = [path for path in folder.rglob("*") if path.suffix in (".parquet", ".csv", ".swf")]
+    said = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    files = [file for file in said["files"] if file["format"] != "json"]
     print(f"Wrote  {plural(len(files), 'file')} to {given.directory}, listed in {MANIFEST}")  # noqa: T201
+    for one in said["left_out"]:
+        print(f"       not {one['table']}.{one['format']}: {one['rows']:,} rows; -s {one['table']} writes it")  # noqa: T201
     return 0
 
 

@@ -1,0 +1,182 @@
+"""Exports as Excel, as one DuckDB file, and what `datapackage.json` says: nothing is rounded on the way."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+from typing import TYPE_CHECKING
+
+import duckdb
+import openpyxl
+import pytest
+
+import warehouse
+from warehouse.errors import QueryError
+from warehouse.serve import export as module
+from warehouse.serve.export import export
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.conftest import Command
+
+BIG = 2**53 + 1
+HUGE = 3 * 10**37 + 1
+HARD = f"""
+    CREATE OR REPLACE TABLE topology.ports AS SELECT * FROM (VALUES
+        (1, {BIG}::BIGINT, {HUGE}::HUGEINT, 0.5::DOUBLE, '=1+1',
+            TIMESTAMP '2024-05-23 16:00:00.000001', 1.25::DECIMAL(38,2)),
+        (2, -5::BIGINT, 7::HUGEINT, 'inf'::DOUBLE, 'http://x.example', NULL, 3::DECIMAL(38,2)),
+        (3, NULL, NULL, NULL, '', TIMESTAMP '2024-05-23 17:30:00', NULL)
+    ) t(n, big, huge, ratio, name, moment, price)
+"""
+
+
+@pytest.fixture
+def hard(own_target: Path) -> Path:
+    """A warehouse with what spreadsheets and other tools get wrong."""
+    path = own_target / "warehouse.duckdb"
+    path.chmod(0o644)
+    with duckdb.connect(path) as connection:
+        connection.execute(HARD)
+        connection.execute("DELETE FROM meta.columns WHERE model = 'topology.ports'")
+        connection.execute(
+            "INSERT INTO meta.columns SELECT 'topology.ports', column_index, column_name, data_type, "
+            "CASE column_name WHEN 'big' THEN 'B' END, 'meaning of ' || column_name FROM duckdb_columns() "
+            "WHERE schema_name = 'topology' AND table_name = 'ports'"
+        )
+        connection.execute("UPDATE meta.models SET grain = ['n'] WHERE model = 'topology.ports'")
+    return own_target
+
+
+def test_a_workbook_has_the_rows_and_what_they_mean(target: Path, tmp_path: Path) -> None:
+    folder = export(target, tmp_path / "out", tables=["metrics.port_hour"], formats=["xlsx"])
+    book = openpyxl.load_workbook(folder / "metrics.port_hour.xlsx")
+    assert book.sheetnames == ["about", "rows"]
+    about = [[cell.value for cell in row] for row in book["about"].iter_rows()]
+    assert ["table", None, None, "metrics.port_hour"] in [row[:4] for row in about]
+    assert ["in_bytes", "BIGINT", "B", "meaning of in_bytes"] in [row[:4] for row in about]
+    head, *rows = book["rows"].iter_rows(values_only=True)
+    assert "in_bytes [B]" in head
+    with warehouse.open(target) as asked:
+        found = asked.execute("FROM metrics.port_hour ORDER BY cluster, switch, port, hour_utc").fetchall()
+    assert len(rows) == len(found) > 0
+    for row, expected in zip(rows, found, strict=True):
+        for cell, value in zip(row, expected, strict=True):
+            if isinstance(value, float):
+                assert cell == pytest.approx(value, rel=1e-15)  # xlsx has 16 digits
+            else:
+                assert cell == (f"[{', '.join(value)}]" if isinstance(value, list) else value)
+
+
+def test_what_excel_cannot_hold_is_text(hard: Path, tmp_path: Path) -> None:
+    folder = export(hard, tmp_path / "out", tables=["topology.ports"], formats=["xlsx"])
+    book = openpyxl.load_workbook(folder / "topology.ports.xlsx")
+    head, *rows = book["rows"].iter_rows(values_only=True)
+    assert head == ("n", "big [B] (text)", "huge (text)", "ratio (text)", "name", "moment (text)", "price")
+    assert rows[0] == (1, str(BIG), str(HUGE), "0.5", "=1+1", "2024-05-23 16:00:00.000001", 1.25)
+    assert rows[1] == (2, "-5", "7", "inf", "http://x.example", None, 3)
+    assert rows[2] == (3, None, None, None, "", "2024-05-23 17:30:00", None)
+    assert book["rows"]["E2"].data_type == "s"
+    notes = {row[0].value: row[4].value for row in book["about"].iter_rows() if len(row) > 4}
+    assert "15 digits" in str(notes["big"])
+    assert not notes["n"]
+
+
+def test_times_are_times(target: Path, tmp_path: Path) -> None:
+    folder = export(target, tmp_path / "out", tables=["metrics.port_minute"], formats=["xlsx"])
+    rows = openpyxl.load_workbook(folder / "metrics.port_minute.xlsx")["rows"]
+    place = [cell.value for cell in rows[1]].index("minute_utc")
+    assert rows[2][place].value == datetime.datetime(2024, 5, 23, 16, 0)  # noqa: DTZ001 - as the tables have it
+
+
+def test_large_tables_become_workbooks_only_where_they_are_named(
+    target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
+) -> None:
+    monkeypatch.setattr(module, "LARGE", 100)
+    said = command("export", "out", "--format", "xlsx", "-t", target)
+    assert said.status == 0, said.err
+    assert "not metrics.port_minute.xlsx: 300 rows; -s metrics.port_minute writes it" in said.out
+    folder = tmp_path / "out"
+    assert not (folder / "metrics.port_minute.xlsx").exists()
+    assert (folder / "metrics.port_hour.xlsx").exists()
+    assert command("export", "out", "--format", "xlsx", "-s", "metrics.port_minute", "-t", target).status == 0
+    assert (folder / "metrics.port_minute.xlsx").exists()
+
+
+def test_a_workbook_is_the_same_twice(target: Path, tmp_path: Path) -> None:
+    one, two = (export(target, tmp_path / name, tables=["metrics.leaf_hour"], formats=["xlsx"]) for name in "ab")
+    name = "metrics.leaf_hour.xlsx"
+    assert (one / name).read_bytes() == (two / name).read_bytes()
+
+
+def test_one_file_holds_all_tables_as_they_are(hard: Path, tmp_path: Path) -> None:
+    folder = export(hard, tmp_path / "out", formats=["duckdb"])
+    path = folder / "tables.duckdb"
+    assert path.read_bytes()[8:12] == b"DUCK"
+    assert int.from_bytes(path.read_bytes()[12:20], "little") == 67, "DuckDB 1.4 and later read it"
+    assert str(hard).encode() not in path.read_bytes()
+    with warehouse.open(hard) as ours, duckdb.connect(path, read_only=True) as theirs:
+        names = [row[0] for row in theirs.execute("SELECT model FROM meta.models ORDER BY model").fetchall()]
+        assert "topology.ports" in names
+        for name in names:
+            order = "ORDER BY n" if name == "topology.ports" else "ORDER BY ALL"
+            mine, other = (one.execute(f"FROM {name} {order}") for one in (ours, theirs))
+            assert [column[:2] for column in mine.description] == [column[:2] for column in other.description]
+            assert mine.fetchall() == other.fetchall(), name
+        comments = dict(
+            theirs.execute("SELECT column_name, comment FROM duckdb_columns() WHERE table_name = 'ports'").fetchall()
+        )
+        assert comments["big"] == "[B] meaning of big"
+        assert theirs.execute("SELECT data_folders FROM meta.build").fetchall() == [([],)]
+    assert not list(folder.glob("*.wal"))
+    [entry] = [
+        file for file in json.loads((folder / "manifest.json").read_text())["files"] if file["format"] == "duckdb"
+    ]
+    assert entry["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_the_data_package_is_valid_and_says_types_units_and_licences(built: Path, tmp_path: Path) -> None:
+    frictionless = pytest.importorskip("frictionless")
+    tables = [
+        "metrics.uplink_balance",
+        "metrics.suspect_links",
+        "topology.ports",
+        "topology.switches",
+        "topology.nic_ports",
+    ]
+    folder = export(built, tmp_path / "out", tables=tables)
+    report = frictionless.validate(str(folder / "datapackage.json"))
+    assert report.valid, report.flatten(["name", "message"])
+    said = json.loads((folder / "datapackage.json").read_text(encoding="utf-8"))
+    assert {one["name"] for one in said["licenses"]} == {"CC-BY-4.0", "MIT"}
+    assert any("AcmeTrace" in one["title"] for one in said["sources"])
+    by_name = {one["name"]: one for one in said["resources"]}
+    fields = {one["name"]: one for one in by_name["metrics.uplink_balance"]["schema"]["fields"]}
+    assert (fields["mean_bytes"]["type"], fields["mean_bytes"]["unit"]) == ("number", "B")
+    assert fields["switch"]["constraints"] == {"required": True}
+    assert by_name["metrics.uplink_balance"]["schema"]["primaryKey"] == ["cluster", "switch", "hour_utc", "direction"]
+    [key] = by_name["topology.ports"]["schema"]["foreignKeys"]
+    assert key["reference"] == {"resource": "topology.switches", "fields": ["cluster", "switch"]}
+    assert "foreignKeys" not in by_name["topology.nic_ports"]["schema"], "its ports may be unknown"
+    for one in said["resources"]:
+        content = (folder / one["path"]).read_bytes()
+        assert one["hash"] == f"sha256:{hashlib.sha256(content).hexdigest()}"
+        assert one["bytes"] == len(content)
+
+
+def test_a_package_finds_what_was_changed(built: Path, tmp_path: Path) -> None:
+    frictionless = pytest.importorskip("frictionless")
+    folder = export(built, tmp_path / "out", tables=["topology.switches"], formats=["csv"])
+    path = folder / "topology.switches.csv"
+    path.write_text(path.read_text().replace("Leaf-1", "Leaf-2", 1))
+    assert not frictionless.validate(str(folder / "datapackage.json")).valid
+
+
+def test_xlsx_without_its_library_says_what_to_install(
+    target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "xlsxwriter", None)
+    with pytest.raises(QueryError, match="needs xlsxwriter"):
+        export(target, tmp_path / "out", formats=["xlsx"])

@@ -1,0 +1,37 @@
+"""Where the traces are from, and under which licence they were published."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Licence(NamedTuple):
+    """A licence as package formats name it."""
+
+    name: str
+    """Its SPDX id."""
+    title: str
+    url: str
+
+
+class Trace(NamedTuple):
+    """A published trace."""
+
+    title: str
+    url: str
+    licence: Licence
+
+
+CC_BY = Licence(
+    "CC-BY-4.0", "Creative Commons Attribution 4.0 International", "https://creativecommons.org/licenses/by/4.0/"
+)
+MIT = Licence("MIT", "MIT License", "https://opensource.org/license/mit")
+
+TRACES = {
+    "zhejiang": Trace(
+        "Zhejiang Lab cluster traces", "https://github.com/zhejianglab/Zhejiang-Lab-Cluster-Traces", CC_BY
+    ),
+    "acme": Trace("AcmeTrace", "https://github.com/InternLM/AcmeTrace", CC_BY),
+    "itp": Trace("Traces of ITP and ElasticFlow", "https://github.com/pkusys/ElasticFlow", MIT),
+}
+"""By the first part of the names of their formats: `zhejiang.port_counters`."""

@@ -1,0 +1,156 @@
+"""`datapackage.json`: what an export holds, in the words of Frictionless Data Package 1.0, which other tools read.
+
+https://specs.frictionlessdata.io/data-package/ and /table-schema/. Each CSV is a table that can be validated; other
+files are listed with their hash. Units stand beside the types, as `unit`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from warehouse.formats.traces import TRACES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import duckdb
+
+    from warehouse.serve.catalogue import Relation
+
+DATAPACKAGE = "datapackage.json"
+_MEDIA = {
+    "csv": "text/csv",
+    "parquet": "application/vnd.apache.parquet",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    "duckdb": "application/vnd.duckdb.file",
+    "swf": "text/plain",
+}
+_INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
+_REFERENCES = re.compile(r"^references\((?P<mine>[^)]*)\) -> (?P<other>[\w.]+)\((?P<theirs>[^)]*)\)$")
+
+
+def datapackage(
+    connection: duckdb.DuckDBPyConnection,
+    build: str | None,
+    files: Sequence[Mapping[str, Any]],
+    relations: Mapping[str, Relation],
+) -> dict[str, Any]:
+    """The package of an export.
+
+    Parameters
+    ----------
+    connection
+        The warehouse: which traces it was made of.
+    files
+        The entries of `manifest.json`.
+    relations
+        The tables that were exported, by name.
+    """
+    traces = [TRACES[name] for name in _loaded(connection) if name in TRACES]
+    tables = {str(file["table"]) for file in files if _is_table(file, relations)}
+    found: dict[str, Any] = {
+        "profile": "data-package",
+        "name": "gpu-cluster-tables",
+        "title": "Tables on GPU clusters, made of their published traces",
+        "id": f"warehouse:{build}",
+        "version": build,
+    }
+    if traces:
+        licences = dict.fromkeys(one.licence for one in traces)
+        found["licenses"] = [{"name": one.name, "title": one.title, "path": one.url} for one in licences]
+        found["sources"] = [{"title": f"{one.title} ({one.licence.name})", "path": one.url} for one in traces]
+    found["resources"] = [_resource(file, relations, tables) for file in files]
+    return found
+
+
+def _loaded(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """The traces whose files were read."""
+    import duckdb
+
+    try:
+        rows = connection.execute(
+            "SELECT DISTINCT split_part(format, '.', 1) FROM raw.files WHERE status IN ('read', 'partial') ORDER BY 1"
+        ).fetchall()
+    except duckdb.Error:  # a project that reads no files
+        return []
+    return [str(row[0]) for row in rows]
+
+
+def _is_table(file: Mapping[str, Any], relations: Mapping[str, Relation]) -> bool:
+    return file["format"] == "csv" and file["table"] in relations and file["path"] == f"{file['table']}.csv"
+
+
+def _resource(file: Mapping[str, Any], relations: Mapping[str, Relation], tables: set[str]) -> dict[str, Any]:
+    form, path = str(file["format"]), str(file["path"])
+    table = _is_table(file, relations)
+    found: dict[str, Any] = {
+        "name": file["table"] if table else re.sub(r"[^a-z0-9._-]", "-", path.lower()),
+        "path": path,
+        "description": file["about"],
+        "format": form,
+        "mediatype": _MEDIA.get(form, "application/octet-stream"),
+        "bytes": file["bytes"],
+        "hash": f"sha256:{file['sha256']}",
+    }
+    if not table:
+        found["type"] = "file"  # for readers that would look into it
+    else:
+        found |= {"profile": "tabular-data-resource", "encoding": "utf-8"}
+        found["schema"] = _schema(relations[file["table"]], tables)
+    return found
+
+
+def _schema(relation: Relation, tables: set[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "fields": [_field(column, required=column.name in relation.grain) for column in relation.columns],
+        "missingValues": [""],
+    }
+    if relation.grain:
+        found["primaryKey"] = list(relation.grain)
+    known = {name for check in relation.checks if check.status == "passed" for name in _not_null(check.check)}
+    passed = [check.check for check in relation.checks if check.status == "passed"]
+    keys = [key for check in passed if (key := _key(check, relation, tables))]
+    keys = [key for key in keys if {*key["fields"]} <= {*relation.grain, *known}]  # a key holds for rows without NULL
+    if keys:
+        found["foreignKeys"] = keys
+    return found
+
+
+def _field(column: Any, *, required: bool) -> dict[str, Any]:
+    kind = column.type.partition("(")[0]
+    form: dict[str, str] = {}
+    if column.type.endswith("[]"):
+        name = "string"
+    elif kind in _INTEGERS or column.type.endswith(",0)") or column.type.endswith(", 0)"):
+        name = "integer"
+    elif kind in ("DOUBLE", "FLOAT", "DECIMAL"):
+        name = "number"
+    elif kind in ("BOOLEAN", "DATE"):
+        name = kind.lower()
+    elif kind == "TIMESTAMP":
+        name, form = "datetime", {"format": "any"}  # 2024-05-23 16:00:00, with six digits more where they are not 0
+    else:
+        name = "string"
+    found: dict[str, Any] = {"name": column.name, "type": name, **form, "description": column.about}
+    if column.unit:
+        found["unit"] = column.unit
+    found["duckdbType"] = column.type
+    if required:
+        found["constraints"] = {"required": True}
+    return found
+
+
+def _not_null(check: str) -> list[str]:
+    match = re.match(r"^not null\((?P<names>[^)]*)\)$", check)
+    return [name.strip() for name in match["names"].split(",")] if match else []
+
+
+def _key(check: str, relation: Relation, tables: set[str]) -> dict[str, Any] | None:
+    """A foreign key, where a check says that there is one and its other end was exported."""
+    match = _REFERENCES.match(check)
+    if match is None or match["other"] not in tables:
+        return None
+    mine, theirs = ([name.strip() for name in match[side].split(",")] for side in ("mine", "theirs"))
+    other = "" if match["other"] == relation.table.name else match["other"]
+    return {"fields": mine, "reference": {"resource": other, "fields": theirs}}
