@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from warehouse.publish import META, META_ABOUT, STORAGE_VERSION
+from warehouse.catalogue import META, META_ABOUT, STORAGE_VERSION
 from warehouse.serve.catalogue import has_meta
 from warehouse.serve.parquet import literal, quoted
 
