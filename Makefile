@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help setup demo test check lint types sql-format unit compat format bench clean
+.PHONY: help setup demo test check lint types sql-format unit compat e2e format bench clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/: [^#]*##/\t/' | expand -t 16
@@ -37,6 +37,9 @@ unit: setup      ## the tests alone
 
 compat: setup    ## the published file in DuckDB 1.4 and 1.5, each in an environment of its own
 	WAREHOUSE_MUST_RUN=1 $(BIN)/pytest tests/serve/test_versions.py
+
+e2e: setup       ## Superset, installed from its lock: the dashboard over DuckDB and PostgreSQL, looked at with Chromium
+	WAREHOUSE_MUST_RUN=1 $(BIN)/pytest tests/e2e
 
 format: setup    ## put Python and SQL into shape
 	$(BIN)/ruff format .

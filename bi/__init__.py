@@ -1,0 +1,1 @@
+"""Dashboards of other tools over a published warehouse."""

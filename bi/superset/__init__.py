@@ -1,0 +1,1 @@
+"""A dashboard for Apache Superset: bi/superset/README.md."""

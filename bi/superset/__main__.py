@@ -1,0 +1,40 @@
+"""python -m bi.superset TARGET URI FILE: write the dashboard's bundle for one connection.
+
+python -m bi.superset build/warehouse duckdb:////data/warehouse/warehouse.duckdb dashboard.zip
+python -m bi.superset build/warehouse postgresql+psycopg2://dashboards@localhost:5432/traces dashboard.zip --name traces
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import warehouse
+from bi.superset.bundle import bundle
+from warehouse.errors import WarehouseError
+
+
+def main() -> int:
+    """Write the bundle and say how to import it."""
+    options = argparse.ArgumentParser(
+        prog="python -m bi.superset", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    options.add_argument("target", type=Path, help="the folder of a built warehouse: what its tables mean is in it")
+    options.add_argument("uri", help="where Superset finds the tables, in SQLAlchemy's form")
+    options.add_argument("file", type=Path, help="the zip file to write")
+    options.add_argument("--name", help="of the connection in Superset (default: warehouse in DuckDB or in PostgreSQL)")
+    given = options.parse_args()
+    engine = "DuckDB" if given.uri.startswith("duckdb:") else "PostgreSQL"
+    try:
+        with warehouse.open(given.target) as opened:
+            given.file.write_bytes(bundle(opened, given.uri, given.name or f"warehouse in {engine}"))
+    except (WarehouseError, LookupError, ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    print(f"Wrote  {given.file}: superset import-dashboards -p {given.file} -u admin")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

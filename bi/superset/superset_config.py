@@ -1,0 +1,26 @@
+"""Settings of a Superset beside a warehouse: nothing leaves the machine, secrets come from the environment.
+
+SUPERSET_CONFIG_PATH=bi/superset/superset_config.py
+SUPERSET_SECRET_KEY       of your own: `openssl rand -base64 42`
+SUPERSET_METASTORE        where Superset keeps its own tables: `postgresql+psycopg2://me@localhost:5432/superset`
+"""
+
+from __future__ import annotations
+
+import os
+from copy import deepcopy
+
+from superset import config
+
+SECRET_KEY = os.environ["SUPERSET_SECRET_KEY"]
+SQLALCHEMY_DATABASE_URI = os.environ["SUPERSET_METASTORE"]
+
+# a build puts new numbers in the place of the old; a chart that was kept would show the old ones
+DATA_CACHE_CONFIG = {"CACHE_TYPE": "NullCache"}
+
+# the page asks a host elsewhere for a pixel that counts users; its own policy forbids that, and all other hosts
+TALISMAN_CONFIG = deepcopy(config.TALISMAN_CONFIG)
+TALISMAN_CONFIG["content_security_policy"] = {
+    what: [one for one in allowed if one.startswith(("'", "data:", "blob:"))] if isinstance(allowed, list) else allowed
+    for what, allowed in TALISMAN_CONFIG["content_security_policy"].items()
+}

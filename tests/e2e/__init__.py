@@ -1,0 +1,1 @@
+"""Whole programs of others over a published warehouse; `make e2e`."""

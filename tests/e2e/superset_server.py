@@ -1,0 +1,107 @@
+"""A Superset on loopback with the dashboard over a DuckDB file and over PostgreSQL; ended by its process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+
+import warehouse
+from bi.superset.bundle import bundle
+from tests.environments import ROOT, environment
+from tests.serve.postgres_server import free_port, server
+from warehouse.serve.postgres.publish import publish
+
+CONNECTIONS = {"DuckDB": "warehouse in DuckDB", "PostgreSQL": "warehouse in PostgreSQL"}
+REQUIREMENTS = ROOT / "bi" / "superset" / "requirements.txt"
+BROWSE = Path(__file__).with_name("browse.py")
+
+
+@dataclass(frozen=True)
+class Superset:
+    """A running one."""
+
+    python: Path
+    base: str
+    metastore: str
+
+    def browse(self, slug: str, pictures: Path) -> str:
+        """What a browser saw of a dashboard, as JSON."""
+        done = subprocess.run(
+            [self.python, BROWSE, self.base, slug, pictures], capture_output=True, text=True, timeout=900, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+
+@contextmanager
+def superset(target: Path, scratch: Path) -> Iterator[Superset]:
+    """Install, fill and start it; `scratch` holds its settings and log."""
+    python = environment("superset", REQUIREMENTS.read_text(encoding="utf-8"))
+    with server() as host:
+        with psycopg.connect(f"{host}/postgres", autocommit=True) as made:
+            made.execute("CREATE DATABASE traces")
+            made.execute("CREATE DATABASE superset")
+        publish(target, f"{host}/traces", readers=["dashboards"])
+        with psycopg.connect(f"{host}/traces", autocommit=True) as made:
+            made.execute("CREATE ROLE viewer LOGIN IN ROLE dashboards")
+        alchemy = host.replace("postgresql://", "postgresql+psycopg2://")
+        env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {
+            "FLASK_APP": "superset",
+            "SUPERSET_CONFIG_PATH": str(ROOT / "bi" / "superset" / "superset_config.py"),
+            "SUPERSET_METASTORE": f"{alchemy}/superset",
+            "SUPERSET_SECRET_KEY": os.urandom(32).hex(),
+            "SUPERSET_HOME": str(scratch),
+        }
+        program = python.with_name("superset")
+        with (scratch / "log.txt").open("w", encoding="utf-8") as log:
+
+            def run(*words: str | Path) -> None:
+                done = subprocess.run([program, *words], env=env, cwd=scratch, stdout=log, stderr=log, check=False)
+                assert done.returncode == 0, (scratch / "log.txt").read_text(encoding="utf-8")[-3000:]
+
+            run("db", "upgrade")
+            run(
+                *("fab", "create-admin", "--username", "admin", "--password", "admin"),
+                *("--firstname", "A", "--lastname", "B", "--email", "a@example.org"),
+            )
+            run("init")
+            uris = {
+                "DuckDB": f"duckdb:///{target.absolute()}/warehouse.duckdb",
+                "PostgreSQL": f"{alchemy.replace('postgres@', 'viewer@')}/traces",
+            }
+            for engine, uri in uris.items():
+                with warehouse.open(target) as opened:
+                    (scratch / f"{engine}.zip").write_bytes(bundle(opened, uri, CONNECTIONS[engine]))
+                run("import-dashboards", "--path", scratch / f"{engine}.zip", "--username", "admin")
+            port = free_port()
+            command = [str(program), "run", "-h", "127.0.0.1", "-p", str(port), "--with-threads"]
+            process = subprocess.Popen(command, env=env, cwd=scratch, stdout=log, stderr=log)
+            try:
+                _wait_for(f"http://127.0.0.1:{port}", process)
+                yield Superset(python, f"http://127.0.0.1:{port}", f"{host}/superset")
+            finally:
+                process.terminate()
+                process.wait(30)
+
+
+def _wait_for(base: str, process: subprocess.Popen[bytes]) -> None:
+    until = time.monotonic() + 180
+    while True:
+        try:
+            with urllib.request.urlopen(f"{base}/health", timeout=5) as answer:
+                if answer.read() == b"OK":
+                    return
+        except (urllib.error.URLError, OSError):
+            pass
+        assert process.poll() is None, "Superset ended"
+        assert time.monotonic() < until, "Superset does not answer"
+        time.sleep(0.5)
