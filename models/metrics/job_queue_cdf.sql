@@ -17,59 +17,13 @@ checks:
   - job_share between 0 and 1
 sources: docs/metrics/jobs.md
 --- */
-WITH measured AS (
-    SELECT
-        trace,
-        cluster,
-        kind,
-        coalesce(job_type, 'none') AS job_type,
-        {{ power_of_two('queue_seconds') }} AS up_to_seconds,
-        count(*) AS jobs
-    FROM staging.job_sizes
-    WHERE trace <> 'itp'
-    GROUP BY trace, cluster, kind, job_type, up_to_seconds
-),
-
-typed AS (                     -- each type, and all types together
-    SELECT *
-    FROM measured
-    WHERE trace = 'acme'
-    UNION ALL
-    SELECT
-        trace,
-        cluster,
-        kind,
-        'all' AS job_type,
-        up_to_seconds,
-        sum(jobs) AS jobs
-    FROM measured
-    GROUP BY trace, cluster, kind, up_to_seconds
-),
-
-points AS (
-    SELECT
-        t.trace,
-        t.cluster,
-        t.kind,
-        t.job_type,
-        p.up_to_seconds,
-        sum(t.jobs) AS all_jobs
-    FROM typed AS t
-    CROSS JOIN unnest({{ powers_of_two() }}) AS p(up_to_seconds)
-    GROUP BY t.trace, t.cluster, t.kind, t.job_type, p.up_to_seconds
-)
-
 SELECT
-    p.trace,
-    p.cluster,
-    p.kind,
-    p.job_type,
-    p.up_to_seconds,
-    coalesce(sum(m.jobs), 0) AS jobs,
-    coalesce(sum(m.jobs), 0) / p.all_jobs AS job_share
-FROM points AS p
-LEFT JOIN typed AS m
-    ON
-        m.trace = p.trace AND m.cluster = p.cluster AND m.kind = p.kind
-        AND m.job_type = p.job_type AND m.up_to_seconds <= p.up_to_seconds
-GROUP BY p.trace, p.cluster, p.kind, p.job_type, p.up_to_seconds, p.all_jobs
+    trace,
+    cluster,
+    kind,
+    job_type,
+    up_to_seconds,
+    jobs,
+    jobs / all_jobs AS job_share
+FROM staging.job_spans
+WHERE basis = 'queue'

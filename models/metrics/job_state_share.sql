@@ -44,8 +44,7 @@ SELECT
     gpu_seconds::DOUBLE AS gpu_seconds,
     published_gpu_seconds::DOUBLE AS published_gpu_seconds,
     jobs / (sum(jobs) OVER whole) AS job_share,
-    gpu_seconds::DOUBLE / nullif(sum(gpu_seconds) OVER whole, 0)::DOUBLE AS gpu_time_share,
-    published_gpu_seconds::DOUBLE
-    / nullif(sum(published_gpu_seconds) OVER whole, 0)::DOUBLE AS published_gpu_time_share
+    {{ share_of_sum('gpu_seconds', 'whole') }} AS gpu_time_share,
+    {{ share_of_sum('published_gpu_seconds', 'whole') }} AS published_gpu_time_share
 FROM grouped
 WINDOW whole AS (PARTITION BY trace, cluster, kind)

@@ -63,68 +63,57 @@ members AS (
     )
 ),
 
-tree_places AS (               -- parent and children of a rank: an edge each way, up to reduce and down to broadcast
-    SELECT cluster, task, communicator, channel, rank, pod, segment, file, line, split_part(listed, ' ', CAST(place AS INTEGER)) AS other
+tree_places AS (               -- parent and children of a rank
+    SELECT cluster, task, communicator, channel, rank, file, line, CAST(other AS INTEGER) AS other
     FROM (
-        SELECT cluster, task, communicator, channel, rank, pod, segment, file, line, listed, unnest(range(1, 5)) AS place
+        SELECT cluster, task, communicator, channel, rank, file, line, unnest(string_split(listed, ' ')) AS other
         FROM topology.task_edges
         WHERE kind = 'nccl_tree'
     ) AS four
+    WHERE other <> '-1'
 ),
 
-tree_edges AS (
-    SELECT cluster, task, communicator, channel, rank AS src_rank, CAST(other AS INTEGER) AS dst_rank, file, line
-    FROM tree_places
-    WHERE regexp_matches(other, '^[0-9]+$')
-    UNION ALL
-    SELECT cluster, task, communicator, channel, CAST(other AS INTEGER) AS src_rank, rank AS dst_rank, file, line
-    FROM tree_places
-    WHERE regexp_matches(other, '^[0-9]+$')
-),
-
-trees AS (
-    SELECT
-        cluster,
-        task,
-        communicator,
-        channel,
-        src_rank,
-        dst_rank,
-        min(file) AS file,
-        arg_min(line, struct_pack(a := file, b := line)) AS line
-    FROM tree_edges
-    GROUP BY cluster, task, communicator, channel, src_rank, dst_rank
-),
-
-hops AS (                      -- rings that are printed rank by rank
-    SELECT
-        cluster,
-        task,
-        communicator,
-        channel,
-        src_rank,
-        dst_rank,
-        min(file) AS file,
-        arg_min(line, struct_pack(a := file, b := line)) AS line
+neighbours AS (                -- edges that ranks print: of a ring; of a tree one each way, up to reduce and down to broadcast
+    SELECT cluster, task, communicator, channel, 'ring' AS kind, src_rank, dst_rank, file, line
     FROM topology.task_edges
     WHERE kind = 'nccl_hop'
-    GROUP BY cluster, task, communicator, channel, src_rank, dst_rank
+    UNION ALL
+    SELECT cluster, task, communicator, channel, 'tree' AS kind, rank AS src_rank, other AS dst_rank, file, line
+    FROM tree_places
+    UNION ALL
+    SELECT cluster, task, communicator, channel, 'tree' AS kind, other AS src_rank, rank AS dst_rank, file, line
+    FROM tree_places
 ),
 
-rings AS (
-    SELECT cluster, task, communicator, channel, src_rank, dst_rank, evidence, file, line
+printed AS (                   -- each once, with its first line
+    SELECT
+        cluster,
+        task,
+        communicator,
+        channel,
+        kind,
+        src_rank,
+        dst_rank,
+        min(file) AS file,
+        arg_min(line, struct_pack(a := file, b := line)) AS line
+    FROM neighbours
+    GROUP BY cluster, task, communicator, channel, kind, src_rank, dst_rank
+),
+
+planned AS (                   -- edges that a ring or tree is known to have; whole rings first
+    SELECT cluster, task, communicator, channel, 'ring' AS kind, src_rank, dst_rank, evidence, file, line
     FROM topology.ring_edges
     UNION ALL
-    SELECT h.cluster, h.task, h.communicator, h.channel, h.src_rank, h.dst_rank, 'listed' AS evidence, h.file, h.line
-    FROM hops AS h
-    WHERE NOT EXISTS (
+    SELECT p.cluster, p.task, p.communicator, p.channel, p.kind, p.src_rank, p.dst_rank, 'listed' AS evidence, p.file, p.line
+    FROM printed AS p
+    WHERE p.kind = 'tree' OR NOT EXISTS (
         SELECT 1 FROM topology.ring_edges AS r
         WHERE
-            r.cluster = h.cluster
-            AND r.task = h.task
-            AND r.communicator = h.communicator
-            AND r.channel = h.channel
-            AND r.src_rank = h.src_rank
+            r.cluster = p.cluster
+            AND r.task = p.task
+            AND r.communicator = p.communicator
+            AND r.channel = p.channel
+            AND r.src_rank = p.src_rank
     )
 ),
 
@@ -147,14 +136,6 @@ logged AS (                    -- a connection, said by one end or by both; a li
     FROM topology.task_edges
     WHERE kind = 'nccl_edge'
     GROUP BY cluster, task, communicator, channel, src_rank, dst_rank
-),
-
-planned AS (                   -- edges that a ring or tree is known to have
-    SELECT cluster, task, communicator, channel, 'ring' AS kind, src_rank, dst_rank, evidence, file, line
-    FROM rings
-    UNION ALL
-    SELECT cluster, task, communicator, channel, 'tree' AS kind, src_rank, dst_rank, 'listed' AS evidence, file, line
-    FROM trees
 ),
 
 edges AS (                     -- a logged connection serves whatever is planned over it, else what it was made for

@@ -7,3 +7,5 @@
 {% macro power_of_two(seconds) %}CASE{% for _ in 'x' * 22 %} WHEN {{ seconds }} <= {{ 2 ** loop.index0 }} THEN {{ 2 ** loop.index0 }}{% endfor %} END{% endmacro %}
 {# 1, 2, 4 .. 2^21 as a list -#}
 {% macro powers_of_two() %}[{% for _ in 'x' * 22 %}{{ ', ' if loop.index0 }}{{ 2 ** loop.index0 }}{% endfor %}]{% endmacro %}
+{# the part that a number is of its sum over a window; NULL where that is 0 -#}
+{% macro share_of_sum(number, window) %}{{ number }}::DOUBLE / nullif(sum({{ number }}) OVER {{ window }}, 0)::DOUBLE{% endmacro %}

@@ -1,0 +1,108 @@
+/* ---
+about: How many of a cluster's jobs ran or waited at most 1, 2, 4 .. 2^21 seconds, and their GPU time; of all jobs and of each type.
+grain: [trace, cluster, kind, job_type, basis, up_to_seconds]
+columns:
+  trace: VARCHAR acme, itp, helios, philly or pai
+  cluster: VARCHAR the cluster
+  kind: VARCHAR gpu or cpu
+  job_type: VARCHAR Eval, Pretrain and so on; all for the jobs of every type
+  basis: VARCHAR published, by the duration as published, run, by end - start, or queue, by the wait as published
+  up_to_seconds: BIGINT [s] a power of two
+  jobs: BIGINT [1] jobs that ran or waited at most so long
+  all_jobs: BIGINT [1] jobs of this kind and type, those without such a time included
+  gpu_seconds: "DECIMAL(38, 3) [s] GPU time of these jobs, by the same basis; by end - start of those that waited"
+  all_gpu_seconds: "DECIMAL(38, 3) [s] GPU time of all jobs of this kind and type"
+checks:
+  - basis in ('published', 'run', 'queue')
+  - jobs <= all_jobs
+sources: docs/metrics/jobs.md
+--- */
+WITH spans AS (                -- of each job what was published, what it ran, and how long it waited
+    SELECT trace, cluster, kind, job_type, 'published' AS basis, duration_seconds AS seconds, published_gpu_seconds AS gpu_seconds
+    FROM staging.job_sizes
+    UNION ALL
+    SELECT trace, cluster, kind, job_type, 'run' AS basis, run_seconds AS seconds, gpu_seconds
+    FROM staging.job_sizes
+    WHERE trace IN ('acme', 'itp')
+    UNION ALL
+    SELECT trace, cluster, kind, job_type, 'queue' AS basis, queue_seconds AS seconds, gpu_seconds
+    FROM staging.job_sizes
+    WHERE trace <> 'itp'
+),
+
+measured AS (
+    SELECT
+        trace,
+        cluster,
+        kind,
+        coalesce(job_type, 'none') AS job_type,
+        basis,
+        {{ power_of_two('seconds') }} AS up_to_seconds,
+        count(*) AS jobs,
+        coalesce(sum(gpu_seconds), 0) AS gpu_seconds
+    FROM spans
+    GROUP BY trace, cluster, kind, job_type, basis, up_to_seconds
+),
+
+typed AS (                     -- each type, and all types together
+    SELECT *
+    FROM measured
+    WHERE trace = 'acme'
+    UNION ALL
+    SELECT
+        trace,
+        cluster,
+        kind,
+        'all' AS job_type,
+        basis,
+        up_to_seconds,
+        sum(jobs) AS jobs,
+        sum(gpu_seconds) AS gpu_seconds
+    FROM measured
+    GROUP BY trace, cluster, kind, basis, up_to_seconds
+),
+
+totals AS (
+    SELECT
+        trace,
+        cluster,
+        kind,
+        job_type,
+        basis,
+        sum(jobs) AS jobs,
+        sum(gpu_seconds) AS gpu_seconds
+    FROM typed
+    GROUP BY trace, cluster, kind, job_type, basis
+),
+
+points AS (
+    SELECT
+        t.trace,
+        t.cluster,
+        t.kind,
+        t.job_type,
+        t.basis,
+        p.up_to_seconds,
+        t.jobs AS all_jobs,
+        t.gpu_seconds AS all_gpu_seconds
+    FROM totals AS t
+    CROSS JOIN unnest({{ powers_of_two() }}) AS p(up_to_seconds)
+)
+
+SELECT
+    p.trace,
+    p.cluster,
+    p.kind,
+    p.job_type,
+    p.basis,
+    p.up_to_seconds,
+    coalesce(sum(m.jobs), 0) AS jobs,
+    p.all_jobs,
+    coalesce(sum(m.gpu_seconds), 0) AS gpu_seconds,
+    p.all_gpu_seconds
+FROM points AS p
+LEFT JOIN typed AS m
+    ON
+        m.trace = p.trace AND m.cluster = p.cluster AND m.kind = p.kind
+        AND m.job_type = p.job_type AND m.basis = p.basis AND m.up_to_seconds <= p.up_to_seconds
+GROUP BY p.trace, p.cluster, p.kind, p.job_type, p.basis, p.up_to_seconds, p.all_jobs, p.all_gpu_seconds
