@@ -46,6 +46,13 @@ _PARENT = re.compile(r" parent (0x[0-9a-f]+)")
 _CONNECTED = re.compile(r"Connected (all rings|all trees|NVLS tree)")
 _VERSION = re.compile(r"NCCL version (\d+\.\d+\.\d+\S*)$")
 
+CONNECTION = re.compile(
+    rf"(([\w.-]+):(\d{{1,10}}):(\d{{1,10}}) \[(\d{{1,4}})\] NCCL INFO "
+    rf"Channel ({WHOLE})(?:/({WHOLE}))? : ({WHOLE})\[(\w+)\] -> ({WHOLE})\[(\w+)\] "
+    rf"(?:\[(send|receive)\] via (NET/(?:IB\w*|Socket))/({WHOLE})(?:/GDRDMA)?|via ((?:P2P|SHM)/[\w/]+)))\n"
+).match
+"""The commonest of NCCL's lines in their commonest forms, with the line feed. The patterns above say the same."""
+
 BUFFER = 1023
 """Bytes of a line, prefix included: NCCL cuts what is longer, without a mark."""
 
@@ -65,6 +72,31 @@ class Nccl:
             return None
         host = self._host(first[2], first[3], at_start=True)
         return self._line(first, text[first.end() :], len(text), host)
+
+    def of_connection(self, found: re.Match[str]) -> Event:
+        """The event of a line that `CONNECTION` found."""
+        text, host, pid, tid, device, channel, connection, src, near, dst, far, way, net, index, inside = found.groups()
+        event: Event = {
+            "item": 0,
+            "family": "nccl",
+            "kind": "nccl_edge" if net else "nccl_local",
+            "level": "INFO",
+            "host": self._host(host, pid, at_start=True),
+            "pid": int(pid),
+            "tid": int(tid),
+            "local_rank": int(device),
+            "channel": int(channel),
+            "name": connection,
+            "src_rank": int(src),
+            "dst_rank": int(dst),
+            "transport": net or inside,
+            "value": f"{near} {far}",
+            "text": text,
+        }
+        if net:
+            event["direction"] = way
+            event["nic_index"] = int(index)
+        return event
 
     def last_of(self, text: str, complain: Callable[[str], None]) -> list[Event]:
         """Events of the last process that wrote into a line.

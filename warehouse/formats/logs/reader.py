@@ -9,7 +9,7 @@ from warehouse.formats.logs import deepspeed, hf_trainer, settings, torchrun
 from warehouse.formats.logs.event import LONGEST_TEXT, Event, typed
 from warehouse.formats.logs.labels import DEEPEST, rank_of, time_of_label, without_label
 from warehouse.formats.logs.megatron import Megatron
-from warehouse.formats.logs.nccl import Nccl
+from warehouse.formats.logs.nccl import CONNECTION, Nccl
 from warehouse.formats.logs.prefixes import next_prefix, prefixed
 from warehouse.formats.logs.segments import BREAK, blocks, plain
 
@@ -59,6 +59,10 @@ class LogReader:
                 self._pair(pair[1], event, found)
                 start = pair.end()
                 continue
+            if self._at_once and (line := CONNECTION(block, start)):
+                self._connection(self._nccl.of_connection(line), found)
+                start = line.end()
+                continue
             if has_returns:
                 line_end = BREAK.search(block, start)
                 stop, after = line_end.span() if line_end else (end, end)
@@ -87,6 +91,18 @@ class LogReader:
         event["filename"] = self._filename
         self._line = line + 1
         self._segment = segment + 1
+        found.append(event)
+
+    def _connection(self, event: Event, found: list[Event]) -> None:
+        """One of NCCL's connections: most of a log's beginning, with `NCCL_DEBUG=INFO` in every process."""
+        if self._held:
+            found.append(self._held)
+            self._held = None
+        event["line"] = self._line
+        event["segment"] = self._segment
+        event["filename"] = self._filename
+        self._line += 1
+        self._segment += 1
         found.append(event)
 
     def _one(self, text: str, found: list[Event]) -> None:
