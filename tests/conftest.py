@@ -161,11 +161,20 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tiny:
     return found
 
 
+@pytest.fixture(scope="session")
+def fabric_project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """The shipped models of ports and NICs, without those that stand on them: what a spoilt file can reach."""
+    from tests.release import lay_out_project
+
+    return lay_out_project(tmp_path_factory.mktemp("fabric"))
+
+
 @pytest.fixture
-def release(sample: Path, tmp_path: Path) -> Release:
-    """Five ports of the sample for one hour, as they should be, not built."""
+def release(sample: Path, tmp_path: Path, fabric_project: Project, monkeypatch: pytest.MonkeyPatch) -> Release:
+    """Five ports of the sample for one hour, as they should be, not built; the project of tests on it is small."""
     from tests.release import lay_out
 
+    monkeypatch.setattr(Project, "open", lambda _=None: fabric_project)
     return lay_out(sample, tmp_path)
 
 

@@ -4,19 +4,54 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import warehouse
 from tests.conftest import Said, call
+from warehouse.building import load_graph
+from warehouse.checks import relations_of
+from warehouse.engines.duckdb import DuckDBEngine
+from warehouse.project import Project
 
 LEAF = "NH-DC-NM129-B03-ROCE-Leaf-1_GPU_S9825"
 STORAGE = "NH-DC-NM224-J05-ROCE-ST-leaf-1_GPU_S9825"
 HOUR = "2024052400"
 PORTS = {LEAF: ("Leaf-1_0", "Leaf-1_1_1", "Leaf-1_33"), STORAGE: ("leaf-1_0", "leaf-1_55")}
 HEADER = b"SaveTime,SaveTimeUTC,DeviceName,PortName,InPkts,InOctets,OutPkts,OutOctets,InRatio,OutRatio"
+MODELS = (
+    "metrics.leaf_hour", "metrics.port_hour", "metrics.sampling_quality", "metrics.spine_hour", "metrics.suspect_links",
+    "staging.port_counters", "staging.rejected_rows", "topology.nic_ports", "topology.uplinks",
+)  # fmt: skip
 Rows = list[tuple[object, ...]]
 Spoil = Callable[[list[bytes]], list[bytes]]
 """Lines of a CSV, the header first and each with its newline, to the lines that are there instead."""
+
+
+def lay_out_project(base: Path) -> Project:
+    """A project of MODELS and what they and their checks read, with the shipped macros, queries and reviewed tables."""
+    shipped = Project.open()
+    (home,) = shipped.folders
+    for name in _with_all_they_read(shipped):
+        file = base / shipped.models[name].path.relative_to(home)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(shipped.models[name].path, file)
+    shutil.copytree(home / "sql", base / "sql")
+    (base / "data").mkdir()
+    for path in (*(home / "data").glob("*.csv"), home / "data" / "tables.yaml"):
+        shutil.copy(path, base / "data")
+    return Project((base,))
+
+
+def _with_all_they_read(shipped: Project) -> set[str]:
+    with closing(DuckDBEngine(threads=1, memory_bytes=2**30, spill=Path("spill"))) as engine:
+        nodes = load_graph(shipped, engine).nodes
+    found, ahead = set[str](), set(MODELS)
+    while ahead:
+        found |= ahead
+        checked = {read for name in ahead for check in nodes[name].model.checks for read in relations_of(check)}
+        ahead = ({read for name in ahead for read in nodes[name].reads} | checked) & nodes.keys() - found
+    return found
 
 
 class Release:

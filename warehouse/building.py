@@ -13,7 +13,7 @@ from warehouse.aside import aside, left_behind, remove
 from warehouse.catalogue import Entry
 from warehouse.checking import note_failed
 from warehouse.engines.base import Engine, Parts, Select, Source
-from warehouse.engines.duckdb import DuckDBEngine
+from warehouse.engines.duckdb import DuckDBEngine, sentence
 from warehouse.errors import CheckError, QueryError, SettingsError, WarehouseError
 from warehouse.formats import known_formats
 from warehouse.formats.base import Inventory
@@ -272,6 +272,8 @@ def load_graph(project: Project, engine: Engine, *, paranoid: bool = False) -> G
 
 def _remarks(project: Project, target: Path) -> tuple[str, ...]:
     """Lines of the named query `after-build`, which a project may have."""
+    import duckdb
+
     from warehouse.serve.connect import connect
     from warehouse.serve.queries import load_queries
 
@@ -283,6 +285,8 @@ def _remarks(project: Project, target: Path) -> tuple[str, ...]:
             return tuple(str(row[0]) for row in connection.execute(query.sql).fetchall())
     except QueryError as error:  # such as a reader that just opened the file to write: the build is published
         return (f"no remarks: {error.message}",)
+    except duckdb.Error as error:  # the query is wrong, such as one that reads models which the project leaves out
+        return (f"no remarks: {query.path}: {sentence(error)}",)
 
 
 def _last_parts(last: Manifest | None, store: Store) -> dict[tuple[str, str], Part]:
