@@ -1,0 +1,190 @@
+"""The recipes of docs/recipes, run as they stand: cell by cell what `warehouse sql` says of the same table."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.conftest import call
+from tests.environments import ROOT
+from tests.serve.postgres_server import server
+from warehouse.serve.postgres.publish import publish
+
+RECIPES = ROOT / "docs" / "recipes"
+TABLES = ("metrics.leaf_hour", "metrics.task_traffic", "metrics.port_hour", "metrics.task_summary")
+"""With NULLs among whole numbers, floats, times, lists of texts."""
+JDBC = Path("/usr/share/java/postgresql.jar")
+NULL = "\\N"
+TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?")
+Rows = list[list[Any]]
+
+
+@pytest.fixture(scope="module")
+def url(built: Path) -> Iterator[str]:
+    """A PostgreSQL with these tables."""
+    pytest.importorskip("psycopg")
+    with server() as host:
+        publish(built, f"{host}/postgres", tables=TABLES)
+        yield f"{host}/postgres"
+
+
+def said(target: Path, sql: str) -> Rows:
+    """What `warehouse sql` answers."""
+    answer = call("sql", sql, "-t", target, "--format", "json", cwd=target.parent)
+    assert answer.status == 0, answer.err
+    return [list(row.values()) for row in json.loads(answer.out)]
+
+
+def assert_same(found: Sequence[Sequence[Any]], expected: Rows) -> None:
+    """Compare without regard to order: servers sort texts each in their own way."""
+    assert len(found) == len(expected)
+    assert len(expected) > 1
+    for one, other in zip(_ordered(found), _ordered(expected), strict=True):
+        assert all(_same(a, b) for a, b in zip(one, other, strict=True)), (one, other)
+
+
+def _ordered(rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    """By the texts in them, which no client changes; those of a table's grain are unique."""
+    return sorted((list(row) for row in rows), key=lambda row: [str(c) for c in row if isinstance(c, str | datetime)])
+
+
+def _same(found: object, expected: object) -> bool:
+    """A value of a client against that of `warehouse sql`."""
+    if isinstance(expected, list):
+        items = found.strip("{}").split(",") if isinstance(found, str) else found
+        return [one for one in items if one] == expected  # type: ignore[attr-defined]
+    if isinstance(expected, str) and TIME.fullmatch(expected):
+        return (found if isinstance(found, datetime) else datetime.fromisoformat(str(found))) == datetime.fromisoformat(
+            expected
+        )
+    return found == expected
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_psql(table: str, url: str, built: Path) -> None:
+    if shutil.which("psql") is None:
+        pytest.skip("no psql: apt-get install postgresql-client")
+    done = subprocess.run(
+        ["psql", url, "--csv", "--tuples-only", "-P", f"null={NULL}", "-c", f"SELECT * FROM {table}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert_same(_cells(list(csv.reader(io.StringIO(done.stdout))), built, table), said(built, f"FROM {table}"))
+
+
+@pytest.mark.parametrize("table", TABLES[1:3])
+def test_jdbc(table: str, url: str, built: Path) -> None:
+    if shutil.which("java") is None or not JDBC.is_file():
+        pytest.skip("no Java or driver: apt-get install default-jdk-headless libpostgresql-jdbc-java")
+    where = urlsplit(url)
+    jdbc = f"jdbc:postgresql://{where.hostname}:{where.port}{where.path}?user={where.username}"
+    done = subprocess.run(
+        ["java", "-cp", str(JDBC), str(RECIPES / "Table.java"), jdbc, f"SELECT * FROM {table}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    rows = [line.split("\t") for line in done.stdout.splitlines()]
+    assert_same(_cells(rows, built, table), said(built, f"FROM {table}"))
+
+
+def test_r(url: str, built: Path) -> None:
+    if shutil.which("Rscript") is None:
+        pytest.skip("no R: apt-get install r-base-core r-cran-dbi r-cran-rpostgresql")
+    where = urlsplit(url)
+    for table in TABLES[:2]:  # lists are not for data frames
+        done = subprocess.run(
+            ["Rscript", RECIPES / "table.R", str(where.hostname), str(where.port), "postgres", str(where.username),
+             f"SELECT * FROM {table}"],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        if "there is no package" in done.stderr:
+            pytest.skip("R without its driver: apt-get install r-cran-dbi r-cran-rpostgresql")
+        assert done.returncode == 0, done.stderr
+        rows = list(csv.reader(io.StringIO(done.stdout)))[1:]
+        assert_same(_cells(rows, built, table), said(built, f"FROM {table}"))
+
+
+def _cells(rows: list[list[str]], target: Path, table: str) -> Rows:
+    """Texts with numbers where the warehouse has numbers, so that both sides sort alike."""
+    types = [row[1] for row in said(target, f"DESCRIBE {table}")]
+    numbers = {"BIGINT": int, "INTEGER": int, "DOUBLE": float}
+    return [
+        [None if cell == NULL else numbers.get(kind, str)(cell) for cell, kind in zip(row, types, strict=True)]
+        for row in rows
+    ]
+
+
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_frames(library: str, table: str, built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip(library)
+    monkeypatch.setattr(sys, "argv", ["recipe", str(built), table])
+    frame = runpy.run_path(str(RECIPES / f"with_{library}.py"))["frame"]
+    rows = frame.rows() if library == "polars" else [list(row) for row in frame.itertuples(index=False)]
+    assert_same([[_plain(cell) for cell in row] for row in rows], said(built, f"FROM {table}"))
+
+
+def _plain(cell: Any) -> Any:
+    """A value of pandas as Python has it."""
+    if type(cell).__name__ == "NAType" or (isinstance(cell, float) and math.isnan(cell)):
+        return None
+    return cell.to_pydatetime() if hasattr(cell, "to_pydatetime") else cell
+
+
+def test_the_notebook_runs_and_shows_what_sql_says(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("altair")
+    monkeypatch.setenv("WAREHOUSE_TARGET", str(built))
+    notebook = json.loads((RECIPES / "first_look.ipynb").read_text(encoding="utf-8"))
+    there: dict[str, Any] = {}
+    code = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    for cell in code:
+        exec(compile(cell, "first_look.ipynb", "exec"), there)  # a cell after the other, as a reader would
+    there["connection"].close()
+    [asked] = [
+        match[1] for cell in code if (match := re.search(r'frame = connection\.sql\("""(.*?)"""\)', cell, re.DOTALL))
+    ]
+    assert_same(there["frame"].rows(), said(built, asked))
+    assert there["chart"].to_dict()["mark"]["type"] == "bar"
+    assert not any(cell.get("outputs") for cell in notebook["cells"]), "outputs are of one warehouse"
+
+
+@pytest.mark.parametrize("table", TABLES[:2])
+def test_excel(table: str, built: Path, tmp_path: Path) -> None:
+    pytest.importorskip("xlsxwriter")
+    import openpyxl
+
+    done = call("export", tmp_path / "excel", "--format", "xlsx", "-s", table, "-t", built, cwd=tmp_path)
+    assert done.status == 0, done.err
+    [file] = (tmp_path / "excel").rglob("*.xlsx")
+    sheet = openpyxl.load_workbook(file).worksheets[-1]
+    rows = [list(row) for row in sheet.iter_rows(min_row=2, values_only=True)]
+    expected = said(built, f"FROM {table}")
+    width = len(expected[0])
+    assert_same([row[:width] for row in rows], [[_fifteen(cell) for cell in row] for row in expected])
+
+
+def _fifteen(cell: Any) -> Any:
+    """A float as the workbook has it: sixteen digits, of which Excel keeps fifteen."""
+    return float(f"{cell:.16G}") if isinstance(cell, float) else cell
+
+
+def test_every_recipe_is_on_the_page() -> None:
+    page = (RECIPES / "README.md").read_text(encoding="utf-8")
+    for file in RECIPES.iterdir():
+        assert file.name == "README.md" or f"({file.name})" in page
