@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help setup demo test check lint types sql-format unit compat e2e format bench clean
+.PHONY: help setup demo test check lint types sql-format unit compat e2e format screenshots bench clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/: [^#]*##/\t/' | expand -t 16
@@ -45,6 +45,10 @@ format: setup    ## put Python and SQL into shape
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 	$(BIN)/sqlfluff fix --processes 2 models sql
+
+screenshots: setup  ## the pictures of the README, of the sample (needs Chromium)
+	$(BIN)/warehouse demo
+	$(BIN)/python -m tests.screenshots build/warehouse docs/images
 
 bench: setup     ## ingest against a bare DuckDB load
 	$(BIN)/python -m bench.ingest

@@ -122,12 +122,12 @@ class Browser:
         self.do("Input.dispatchKeyEvent", type="keyDown", key=key, code=key, windowsVirtualKeyCode=codes[key], **text)
         self.do("Input.dispatchKeyEvent", type="keyUp", key=key, code=key, windowsVirtualKeyCode=codes[key])
 
-    def picture(self, path: Path, height: int | None = None) -> None:
-        """What is to be seen, as PNG; with a height, so much of the page."""
+    def picture(self, path: Path, height: int | None = None, top: str | None = None) -> None:
+        """What is to be seen, as PNG; with a height, so much of the page from the element `top` on."""
         more: dict[str, Any] = {}
         if height:
-            width = self.run("innerWidth")
-            clip = {"x": 0, "y": self.run("scrollY"), "width": width, "height": height, "scale": 1}
+            start = f"document.querySelector({json.dumps(top)}).getBoundingClientRect().top + scrollY" if top else "0"
+            clip = {"x": 0, "y": self.run(start), "width": self.run("innerWidth"), "height": height, "scale": 1}
             more = {"clip": clip, "captureBeyondViewport": True}
         path.write_bytes(base64.b64decode(self.do("Page.captureScreenshot", format="png", **more)["data"]))
 

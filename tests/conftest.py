@@ -88,6 +88,16 @@ def site(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def report(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report on the sample's build."""
+    from warehouse.serve.report import write_report
+
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    write_report(built, path, Project.open().report_folders)
+    return path
+
+
+@pytest.fixture(scope="session")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     """A headless Chromium; tests that ask for it are skipped where there is none."""
     from tests.browser import CHROMIUM, WITHOUT, chromium

@@ -72,7 +72,7 @@ def _chart(rows: Sequence[Values]) -> Spec:
         for name, x in placed.items()
     ]
     x = altair.X("x:Q", axis=None, scale=altair.Scale(domain=[0, 1]))
-    y = altair.Y("y:Q", axis=None, scale=altair.Scale(domain=[-0.55, 3.55]))
+    y = altair.Y("y:Q", axis=None, scale=altair.Scale(domain=[-0.4, 3.3]))
     tooltip = [f"{name}:N" for name in ("leaf", "to", "links", "mean_percent", "fullest_percent", "suspects")]
     lines = chart(links).encode(x=x, y=y, x2="x2:Q", y2="y2:Q", tooltip=tooltip)
     unknown = lines.transform_filter("datum.fullest_percent === null").mark_rule(
@@ -91,12 +91,12 @@ def _chart(rows: Sequence[Values]) -> Spec:
     )
     points = chart(nodes).mark_circle(size=60, color="currentColor", opacity=1).encode(x=x, y=y, tooltip=["name:N"])
     names = chart(nodes).encode(x=x, y=y, text="name:N")
-    upright = names.transform_filter("datum.kind === 'leaf group'").mark_text(dy=16, fontSize=11, limit=90)
+    upright = names.transform_filter("datum.kind === 'leaf group'").mark_text(dy=17, fontSize=12, limit=100)
     short = names.transform_calculate(
         short="replace(replace(datum.name, /^(Leaf|spine)-/, ''), /^ST-leaf-/, 'ST')"
     ).encode(text="short:N")
-    below = short.transform_filter("datum.kind === 'leaf'").mark_text(dy=13, dx=8, fontSize=9)
-    above = short.transform_filter("datum.kind === 'spine'").mark_text(dy=-12, fontSize=11)
+    below = short.transform_filter("datum.kind === 'leaf'").mark_text(dy=13, dx=9, fontSize=11)
+    above = short.transform_filter("datum.kind === 'spine'").mark_text(dy=-12, fontSize=12)
     return sized(altair.layer(unknown, loads, points, crosses, upright, below, above), 360)
 
 
@@ -110,6 +110,7 @@ def section(clusters: Sequence[str]) -> Section:
             f"No link of {cluster} is known.",
             _chart,
             {"cluster": cluster},
+            wide=True,
         )
         for cluster in clusters
     )

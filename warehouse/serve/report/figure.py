@@ -40,6 +40,8 @@ class Figure:
     parameters: Mapping[str, str] = field(default_factory=dict)
     canvas: bool = False
     """Whether the page draws pixels, for charts of very many marks."""
+    wide: bool = False
+    """Whether it is unreadable at the width of a phone: there it is moved sideways in a frame of its own."""
 
     @property
     def name(self) -> str:

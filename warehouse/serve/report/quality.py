@@ -15,7 +15,7 @@ def _files(rows: Sequence[Values]) -> str:
     clusters = distinct(read, "cluster")
     said = f"{count(total(read, 'files'), 'file')} of {count(len(clusters), 'cluster')} were read, "
     said += f"{size(total(read, 'bytes'))} in {count(len(distinct(read, 'format')), 'format')}."
-    return said + (f" {count(total(others, 'files'), 'file')} were set aside or ignored." if others else "")
+    return said + (f" Set aside or ignored: {count(total(others, 'files'), 'file')}." if others else "")
 
 
 def _checks(rows: Sequence[Values]) -> str:

@@ -13,7 +13,7 @@ def _busiest(rows: Sequence[Values]) -> str:
     top = rows[0]
     return (
         f"{top['server']} moved most: {number(top['rx_gbps'])} Gb/s received and {number(top['tx_gbps'])} Gb/s sent, "
-        f"the mean of the hour over the {count(top['nics'], 'NIC')} that were seen. Only NICs on loaded switches count."
+        f"the mean of the hour over {count(top['nics'], 'NIC')} seen. Only NICs on loaded switches count."
     )
 
 

@@ -1,0 +1,70 @@
+"""The pictures of the README: `python -m tests.screenshots TARGET DIR` of a warehouse, by `make screenshots`."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.browser import CHROMIUM, WITHOUT, Browser, chromium
+from warehouse.project import Project
+from warehouse.serve.docs import write_docs
+from warehouse.serve.report import write_report
+
+REPORT = {
+    "report-fabric": ("figure[id^=fabric]", 500),
+    "report-ports": ("figure[id^=heatmap]", 460),
+    "report-balance": ("#uplink-balance", 480),
+    "report-tasks": ("figure[id^=task-traffic]:has(+ figure) ~ figure[id^=task-traffic]", 470),
+    "report-jobs": ("#job-durations", 480),
+}
+"""Parts of the report: where each begins, and how high it is."""
+
+
+def main(target: Path, folder: Path) -> int:
+    """Write the report and the site somewhere, and take pictures of them."""
+    if CHROMIUM is None:
+        sys.stderr.write(f"{WITHOUT}\n")
+        return 1
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as aside:
+        report, site = Path(aside) / "report.html", Path(aside) / "site"
+        write_report(target, report, Project.open().report_folders)
+        write_docs(site, Project.open(), target)
+        with chromium(Path(aside) / "profile") as browser:
+            _of_report(browser, report, folder)
+            _of_site(browser, site, folder)
+    return 0
+
+
+def _of_report(browser: Browser, report: Path, folder: Path) -> None:
+    browser.size(900, 700)
+    browser.colours("light")
+    browser.go(report)
+    browser.wait("document.documentElement.dataset.charts === 'drawn'")
+    for name, (top, height) in REPORT.items():
+        browser.picture(folder / f"{name}.png", height, top)
+    browser.size(390, 700)
+    browser.colours("dark")
+    browser.go(report)
+    browser.wait("document.documentElement.dataset.charts === 'drawn'")
+    browser.picture(folder / "report-phone.png", 700, "#section-balance")
+
+
+def _of_site(browser: Browser, site: Path, folder: Path) -> None:
+    browser.size(900, 620)
+    browser.colours("light")
+    browser.go(site / "index.html")
+    browser.type("/uplnik balnace")
+    browser.wait("document.querySelectorAll('#search-found a').length > 3")
+    browser.picture(folder / "site-search.png")
+    browser.size(900, 760)
+    browser.go(site / "tables" / "metrics.uplink_balance.html")
+    browser.picture(folder / "site-table.png")
+    browser.size(1100, 620)
+    browser.go(site / "lineage.html", "metrics.uplink_balance.cov")
+    browser.picture(folder / "site-lineage.png")
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2])))
