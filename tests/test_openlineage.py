@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 import json
-import re
 import threading
-import uuid
 from datetime import datetime
+from enum import Enum
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from typing import Any
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
+import attrs
 import pytest
+from openlineage.client import event_v2
+from openlineage.client.generated import (
+    base,
+    column_lineage_dataset,
+    output_statistics_output_dataset,
+    parent_run,
+    schema_dataset,
+)
+from openlineage.client.serde import Serde
 
 from tests.tiny import Tiny
 
 Event = dict[str, Any]
-URI = re.compile(r"^(https?://|urn:)\S+$")
+FACETS: dict[str, type] = {
+    "schema": schema_dataset.SchemaDatasetFacet,
+    "columnLineage": column_lineage_dataset.ColumnLineageDatasetFacet,
+    "outputStatistics": output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet,
+    "parent": parent_run.ParentRunFacet,
+}
 TRANSFORMATIONS = {
     "DIRECT": {"IDENTITY", "TRANSFORMATION", "AGGREGATION"},
     "INDIRECT": {"JOIN", "GROUP_BY", "FILTER", "SORT", "WINDOW", "CONDITIONAL"},
@@ -38,44 +53,48 @@ def told(tiny: Tiny) -> list[Event]:
     return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
 
 
-def is_facet(one: Event) -> None:
-    assert URI.match(one["_producer"])
-    assert re.match(r"^https://openlineage\.io/spec/facets/\d-\d-\d/(\w+)\.json#/\$defs/\1$", one["_schemaURL"])
+def structured(said: Any, hint: Any) -> Any:
+    """JSON as the value that a class of the published client, generated from the schema, makes of it.
 
-
-def is_dataset(one: Event) -> None:
-    assert all(isinstance(one[key], str) and one[key] for key in ("namespace", "name"))
-    for facet in (*one.get("facets", {}).values(), *one.get("outputFacets", {}).values()):
-        is_facet(facet)
-    for column in one["facets"]["schema"]["fields"]:
-        assert isinstance(column["name"], str)
-        assert {type(value) for value in column.values()} == {str}
-    statistics = one.get("outputFacets", {}).get("outputStatistics", {})
-    assert all(isinstance(statistics[key], int) for key in ("rowCount", "size") if key in statistics)
-    lineage = one["facets"].get("columnLineage", {"fields": {}, "dataset": []})
-    for given in (
-        *lineage["dataset"],
-        *(one for column in lineage["fields"].values() for one in column["inputFields"]),
-    ):
-        assert all(isinstance(given[key], str) for key in ("namespace", "name", "field"))
-        for transformation in given["transformations"]:
-            assert transformation["subtype"] in TRANSFORMATIONS[transformation["type"]]
+    Every key is one of the schema's, what it requires is there, and each value is of its type.
+    """
+    if isinstance(hint, UnionType):
+        hint = next(one for one in get_args(hint) if one is not type(None))
+    if get_origin(hint) is list:
+        assert isinstance(said, list)
+        return [structured(one, get_args(hint)[0]) for one in said]
+    if get_origin(hint) is dict:
+        assert isinstance(said, dict)
+        below = get_args(hint)[1]
+        classes = FACETS if issubclass(below, base.BaseFacet) else dict.fromkeys(said, below)
+        return {key: structured(one, classes[key]) for key, one in said.items()}
+    if attrs.has(hint):
+        hints = get_type_hints(hint)
+        fields = {one.name: one for one in attrs.fields(hint)}
+        assert set(said) <= set(fields)
+        assert {name for name, one in fields.items() if one.default is attrs.NOTHING} <= set(said)
+        given = {name: structured(one, hints[name]) for name, one in said.items()}
+        made = hint(**{name.lstrip("_"): one for name, one in given.items() if fields[name].init})
+        for name in ("schemaURL", "_schemaURL"):
+            assert said.get(name) == getattr(made, name, None)
+        return made
+    if issubclass(hint, Enum):
+        return hint(said)
+    assert isinstance(said, hint)
+    return said
 
 
 def is_event(one: Event) -> None:
-    """What the specification asks of a RunEvent, version 2-0-2, and of the facets that are used."""
-    assert one["eventType"] in ("START", "RUNNING", "COMPLETE", "ABORT", "FAIL", "OTHER")
+    """As the published schema of a RunEvent wants it, and its facets theirs."""
+    made = structured(one, event_v2.RunEvent)
+    assert structured(Serde.to_dict(made), event_v2.RunEvent) == made
     assert datetime.fromisoformat(one["eventTime"]).tzinfo
-    assert URI.match(one["producer"])
-    assert one["schemaURL"] == "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent"
-    assert str(uuid.UUID(one["run"]["runId"])) == one["run"]["runId"]
-    assert all(isinstance(one["job"][key], str) for key in ("namespace", "name"))
-    for facet in one["run"]["facets"].values():
-        is_facet(facet)
-        assert facet["run"]["runId"]
-        assert facet["job"]["name"]
-    for dataset in (*one["inputs"], *one["outputs"]):
-        is_dataset(dataset)
+    for dataset in one["outputs"]:
+        lineage = dataset["facets"]["columnLineage"]
+        fields = (given for column in lineage["fields"].values() for given in column["inputFields"])
+        for given in (*lineage["dataset"], *fields):
+            for transformation in given["transformations"]:
+                assert transformation["subtype"] in TRANSFORMATIONS[transformation["type"]]
 
 
 def test_every_event_is_as_the_specification_wants_it(fleet: Tiny) -> None:
@@ -89,6 +108,28 @@ def test_every_event_is_as_the_specification_wants_it(fleet: Tiny) -> None:
     assert [event["job"]["name"] for event in found[1:-1:2]] == ["staging.ports", "metrics.total"]
     build = found[0]["run"]["runId"]
     assert {event["run"]["facets"]["parent"]["run"]["runId"] for event in found[1:-1]} == {build}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"job": None}, {"run": {"runId": "7"}}, {"eventType": "DONE"}, {"eventTime": "2024-05-23"}, {"more": 1},
+     {"schemaURL": "https://openlineage.io/spec/1-0-0/OpenLineage.json#/$defs/RunEvent"},
+     {"outputs": [{"name": "no namespace"}]}, {"inputs": [{"namespace": "n", "name": 7}]}],
+)  # fmt: skip
+def test_what_the_schema_does_not_allow_would_be_noticed(change: Event) -> None:
+    good: Event = {
+        "eventType": "START",
+        "eventTime": "2024-05-23T16:00:00+00:00",
+        "run": {"runId": "79454a0c-dbde-5f26-af4b-3a013d37dedd"},
+        "job": {"namespace": "n", "name": "x"},
+        "inputs": [],
+        "outputs": [],
+        "producer": "urn:x",
+        "schemaURL": "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent",
+    }
+    is_event(good)
+    with pytest.raises((AssertionError, ValueError)):
+        is_event({key: value for key, value in (good | change).items() if value is not None})
 
 
 def test_an_event_says_schema_rows_and_where_each_column_is_from(fleet: Tiny) -> None:

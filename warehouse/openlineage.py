@@ -27,12 +27,12 @@ SCHEMA = f"{SPEC}/2-0-2/OpenLineage.json#/$defs/RunEvent"
 PRODUCER = f"urn:gpu-warehouse:{__version__}"
 JOBS = "warehouse"
 FACETS = {
-    "schema": f"{SPEC}/facets/1-1-1/SchemaDatasetFacet.json#/$defs/SchemaDatasetFacet",
+    "schema": f"{SPEC}/facets/1-2-0/SchemaDatasetFacet.json#/$defs/SchemaDatasetFacet",
     "columnLineage": f"{SPEC}/facets/1-2-0/ColumnLineageDatasetFacet.json#/$defs/ColumnLineageDatasetFacet",
     "outputStatistics": (
         f"{SPEC}/facets/1-0-2/OutputStatisticsOutputDatasetFacet.json#/$defs/OutputStatisticsOutputDatasetFacet"
     ),
-    "parent": f"{SPEC}/facets/1-0-1/ParentRunFacet.json#/$defs/ParentRunFacet",
+    "parent": f"{SPEC}/facets/1-2-0/ParentRunFacet.json#/$defs/ParentRunFacet",
 }
 KINDS = {COPIED: "IDENTITY", AGGREGATED: "AGGREGATION"}
 """Our kinds of a step as subtypes of a direct transformation; the others are TRANSFORMATION."""
