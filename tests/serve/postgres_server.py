@@ -50,8 +50,10 @@ def server() -> Iterator[str]:
         nobody = pwd.getpwnam("nobody")
         os.chown(base, nobody.pw_uid, nobody.pw_gid)
         if folder.is_relative_to(sys.prefix):  # others may not look into the environment of root
-            shutil.copytree(folder.parent, base / "postgresql")
-            folder = base / "postgresql" / "bin"
+            wheel = folder.parents[1]
+            for one in (wheel, wheel.with_name(f"{wheel.name}.libs")):  # programs look for libraries beside the wheel
+                shutil.copytree(one, base / one.name)
+            folder = base / wheel.name / folder.relative_to(wheel)
         as_user = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
     data, port = base / "data", free_port()
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": base}
@@ -75,7 +77,7 @@ def server() -> Iterator[str]:
         _wait_for(port, process)
         yield f"postgresql://postgres@127.0.0.1:{port}"
     finally:
-        process.send_signal(signal.SIGINT)  # a fast shutdown
+        process.send_signal(signal.SIGQUIT)  # an immediate shutdown: nothing of it is kept
         process.wait(30)
         shutil.rmtree(base, ignore_errors=True)
 

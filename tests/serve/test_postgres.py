@@ -15,6 +15,7 @@ from typing import Any
 import duckdb
 import pytest
 
+from tests.conftest import Command
 from tests.serve.postgres_server import server
 from warehouse.errors import QueryError
 from warehouse.serve.postgres.publish import publish
@@ -326,6 +327,35 @@ def test_a_second_publish_is_refused_and_the_first_is_named(own_target: Path, ur
 def test_a_password_in_the_url_is_refused(own_target: Path, url: str) -> None:
     with pytest.raises(QueryError, match="the URL holds a password"):
         publish(own_target, url.replace("postgres@", "postgres:secret@"))
+
+
+def test_the_password_comes_from_the_environment_or_pgpass_and_is_never_shown(
+    own_target: Path, host: str, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
+) -> None:
+    name = url.rpartition("/")[2]
+    with psycopg.connect(f"{host}/postgres", autocommit=True) as made:
+        made.execute(f"CREATE ROLE owner_{name} LOGIN PASSWORD 'open sesame'")
+        made.execute(f"ALTER DATABASE {name} OWNER TO owner_{name}")
+        hba = Path(str(made.execute("SHOW hba_file").fetchone()[0]))
+        before = hba.read_text(encoding="utf-8")
+        hba.write_text(f"host {name} owner_{name} 127.0.0.1/32 scram-sha-256\n{before}", encoding="utf-8")
+        made.execute("SELECT pg_reload_conf()")
+    theirs = url.replace("postgres@", f"owner_{name}@")
+    monkeypatch.delenv("PGPASSWORD", raising=False)
+    monkeypatch.setenv("PGPASSFILE", str(tmp_path / "none"))
+    until = time.monotonic() + 10
+    while (said := command("publish", theirs, "-t", own_target, "--dry-run")).status == 0:
+        assert time.monotonic() < until, "the server does not ask for a password"
+        time.sleep(0.05)  # it reads its settings anew
+    assert "the server does not let us in: connection failed" in said.told
+    monkeypatch.setenv("PGPASSWORD", "open sesame")
+    said = command("publish", theirs, "-t", own_target)
+    assert (said.status, "sesame" in said.out + said.err) == (0, False)
+    monkeypatch.delenv("PGPASSWORD")
+    (tmp_path / "pgpass").write_text(f"127.0.0.1:*:{name}:owner_{name}:open sesame\n", encoding="utf-8")
+    (tmp_path / "pgpass").chmod(0o600)
+    monkeypatch.setenv("PGPASSFILE", str(tmp_path / "pgpass"))
+    assert command("publish", theirs, "-t", own_target).status == 0
 
 
 def test_a_server_that_is_not_there_is_one_sentence(own_target: Path) -> None:

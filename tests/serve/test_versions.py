@@ -106,6 +106,30 @@ def test_a_reader_goes_on_while_builds_publish(version: str, tiny: Tiny) -> None
     assert seen == sorted(seen), "and none goes back"
 
 
+HOLDER = """
+import os, sys, duckdb
+path = sys.argv[1]
+def publish(n):
+    with duckdb.connect(path + '.new') as made:
+        made.execute(f'CREATE TABLE t AS SELECT {n} AS n')
+    os.replace(path + '.new', path)
+def ask():
+    return duckdb.connect(path, read_only=True)
+publish(1)
+held = ask()
+publish(2)
+print(ask().execute('FROM t').fetchone()[0])
+held.close()
+print(ask().execute('FROM t').fetchone()[0])
+"""
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_process_sees_a_new_build_once_all_its_connections_are_closed(version: str, tmp_path: Path) -> None:
+    command = [str(engine(version)), "-I", "-c", HOLDER, str(tmp_path / "warehouse.duckdb")]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.split() == ["1", "2"]
+
+
 def test_the_file_says_the_storage_version_that_they_read(built: Path) -> None:
     head = (built / "warehouse.duckdb").read_bytes()[8:20]
     assert (head[:4], int.from_bytes(head[4:12], "little")) == (b"DUCK", 67)  # written as v1.4.0
