@@ -33,7 +33,8 @@ PAIR = re.compile(
     rf"(?:([\r\n]?) *\d{{1,3}}%\|[^|\r\n]*\| *({WHOLE})/{WHOLE} "
     rf"\[{_TIME}<{_TIME}, *{_PLAIN}s/it\] *\{{'[^{{}}\r\n]*\}}\n)?"
     rf"(\[({STAMP}),(\d{{3}})\] \[(INFO)\] \[[\w.]+:\d+:\w+\] loss: ({_PLAIN}), learning_rate: ({_PLAIN}), "
-    rf"epoch: {_PLAIN}, iter: ((?(2)\2|{WHOLE}))/({WHOLE}), +({_TIME}) < {_TIME}, +({_PLAIN})s/it)\n"
+    rf"epoch: {_PLAIN}, iter: ((?(2)\2|{WHOLE}))/({WHOLE}), +({_TIME}) < {_TIME}, +({_PLAIN})s/it)\n",
+    re.ASCII,
 ).match
 """The commonest lines in their commonest form: a bar with its dictionary, a line feed, and the iteration line of the
 same step. What this leaves alone, or does not see, the patterns above read line by line, and say the same."""

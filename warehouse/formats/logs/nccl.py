@@ -49,7 +49,8 @@ _VERSION = re.compile(r"NCCL version (\d+\.\d+\.\d+\S*)$")
 CONNECTION = re.compile(
     rf"(([\w.-]+):(\d{{1,10}}):(\d{{1,10}}) \[(\d{{1,4}})\] NCCL INFO "
     rf"Channel ({WHOLE})(?:/({WHOLE}))? : ({WHOLE})\[(\w+)\] -> ({WHOLE})\[(\w+)\] "
-    rf"(?:\[(send|receive)\] via (NET/(?:IB\w*|Socket))/({WHOLE})(?:/GDRDMA)?|via ((?:P2P|SHM)/[\w/]+)))\n"
+    rf"(?:\[(send|receive)\] via (NET/(?:IB\w*|Socket))/({WHOLE})(?:/GDRDMA)?|via ((?:P2P|SHM)/[\w/]+)))\n",
+    re.ASCII,
 ).match
 """The commonest of NCCL's lines in their commonest forms, with the line feed. The patterns above say the same."""
 

@@ -11,7 +11,7 @@ from warehouse.formats.logs.labels import DEEPEST, rank_of, time_of_label, witho
 from warehouse.formats.logs.megatron import Megatron
 from warehouse.formats.logs.nccl import CONNECTION, Nccl
 from warehouse.formats.logs.prefixes import next_prefix, prefixed
-from warehouse.formats.logs.segments import BREAK, blocks, plain
+from warehouse.formats.logs.segments import BREAK, blocks, plain, text_of
 
 Reject = Callable[[int, str, str], None]
 """Told of (line, reason, text) of what cannot be read."""
@@ -70,7 +70,7 @@ class LogReader:
                 stop = block.find("\n", start)
                 after = stop + 1
             if stop > start:
-                self._one(block[start:stop], found)
+                self._one(text_of(block[start:stop]), found)
             start = after
             self._segment += 1
             self._line += block[after - 1] == "\n"

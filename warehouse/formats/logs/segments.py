@@ -25,9 +25,9 @@ _COLOUR = re.compile("\x1b\\[[0-9;]*[A-Za-z]")
 def blocks(path: Path) -> Iterator[tuple[str, str | None]]:
     """(text, what is wrong with it): segments with their breaks, in order, 64 KiB or a segment at a time.
 
-    Bytes that are not UTF-8, and NUL, are written `\\xff`: text stays text, and nothing is lost. The last segment
+    A character is a byte, which `text_of` makes text: most lines are ASCII, and are soonest read so. The last segment
     of a torn file, a segment that is too long, and the place where a compressed stream breaks come alone, with the
-    reason; of one that is too long only the beginning, and its break later.
+    reason, as text; of one that is too long only the beginning, and its break later.
     """
     rest = b""
     too_long = False
@@ -52,12 +52,12 @@ def blocks(path: Path) -> Iterator[tuple[str, str | None]]:
                 too_long, rest = True, b""
                 continue
             if cut >= 0:
-                yield readable(data[: cut + 1]), None
+                yield data[: cut + 1].decode("latin-1"), None
             rest = data[cut + 1 :]
     if rest:
         whole, _, last = rest.rpartition(b"\r")
         if whole:
-            yield readable(whole + b"\r"), None
+            yield (whole + b"\r").decode("latin-1"), None
         if last:
             yield readable(last), TORN
 
@@ -69,8 +69,17 @@ def _last_break(data: bytes) -> int:
     return max(feed, bare)
 
 
+def text_of(segment: str) -> str:
+    """A segment of a block as text.
+
+    >>> text_of("50% \xe2\x96\x88 | 5\xb5s")
+    '50% █ | 5\\\\xb5s'
+    """
+    return segment if segment.isascii() and "\0" not in segment else readable(segment.encode("latin-1"))
+
+
 def readable(data: bytes) -> str:
-    """Bytes as text.
+    """Bytes as text: those that are not UTF-8, and NUL, are written `\\xff`, so that nothing is lost.
 
     >>> readable(b"loss: 1\\xff \\x00")
     'loss: 1\\\\xff \\\\x00'
