@@ -266,9 +266,17 @@ def test_a_place_with_blanks_and_brackets(read: Read) -> None:
 
 
 def test_a_prefix_that_lost_its_first_bytes_makes_no_new_host(read: Read) -> None:
-    events = read(PREFIX + "Connected all trees", (PREFIX + "Connected all rings")[2:])
+    whole = PREFIX + "Connected all trees"
+    events = read(whole, whole, (PREFIX + "Connected all rings")[2:])
 
-    assert {event["host"] for event in events} == {"node-1"}
+    assert [event["host"] for event in events] == ["node-1"] * 3
+
+
+def test_a_host_with_another_line_before_it_is_not_that_of_later_lines(read: Read) -> None:
+    whole = PREFIX + "Connected all rings"
+    events = read("node-1" + whole, whole, whole, whole[2:])
+
+    assert [event["host"] for event in events[1:]] == ["node-1"] * 3
 
 
 def test_of_two_writers_in_a_line_the_last_is_read_if_it_is_known(read: Read, rejects: Rejects) -> None:

@@ -62,6 +62,7 @@ class Nccl:
     """Reads the lines of one file; remembers which process is on which host."""
 
     def __init__(self) -> None:
+        self._once: dict[str, str] = {}
         self._hosts: dict[str, str] = {}
 
     def read(self, text: str) -> list[Event] | None:
@@ -114,15 +115,22 @@ class Nccl:
         return self._line(last, text[last.end() :], len(text) - last.start(), host) if host else []
 
     def _host(self, host: str, pid: str, *, at_start: bool) -> str | None:
-        """The host of a prefix: one that lost its first bytes, or has others before it, is the process's known one."""
+        """The host of a prefix: one that lost its first bytes, or has others before it, is the process's known one.
+
+        One line may itself have others' bytes before its host: a shorter one is taken for the rest of what two lines
+        said alike.
+        """
         known = self._hosts.get(pid)
         if known == host:
             return host
-        if known and (known.endswith(host) if at_start else host.endswith(known)):
-            return known
         if not at_start:
-            return None
-        self._hosts.setdefault(pid, host)
+            known = known or self._once.get(pid)
+            return known if known and host.endswith(known) else None
+        if known and known.endswith(host):
+            return known
+        if self._once.get(pid) == host:
+            self._hosts[pid] = host
+        self._once[pid] = host
         return host
 
     def _line(self, prefix: re.Match[str], message: str, length: int, host: str | None) -> list[Event]:
