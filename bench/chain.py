@@ -65,15 +65,16 @@ def measure(runners: list[Runner], environments: Path, folder: Path, rounds: int
             for case in CASES:
                 if case == CASES[2]:
                     write(runner.layout, project, chain(leaf=2))
-                cost = run(runner.command(environments), cwd=str(project), env=environment())
+                cost = run(runner.command(environments), cwd=str(project), env=environment(project))
                 costs.setdefault((key(runner), case), []).append(cost)
             print(f"round {number} of {rounds}: {runner.name}", file=sys.stderr, flush=True)
     return {which: found[1:] for which, found in costs.items()}
 
 
-def environment() -> Mapping[str, str]:
-    """Our own package is found where this bench is."""
-    return {**QUIET, "PYTHONPATH": str(Path(__file__).resolve().parent.parent)}
+def environment(project: Path) -> Mapping[str, str]:
+    """Our own package is found where this bench is; a first build finds nothing that another one remembers."""
+    home = Path(__file__).resolve().parent.parent
+    return {**QUIET, "PYTHONPATH": str(home), "XDG_CACHE_HOME": str(project / "cache")}
 
 
 def show(costs: Costs, runners: list[Runner], versions: Mapping[str, str]) -> None:

@@ -115,8 +115,8 @@ class Trial:
     def _build(self, kill_after: float | None = None) -> int:
         with self._log.open("ab") as log:
             process = subprocess.Popen(
-                self._command, cwd=self._project, env={**os.environ, **environment()}, stdin=subprocess.DEVNULL,
-                stdout=log, stderr=log, start_new_session=True,
+                self._command, cwd=self._project, env={**os.environ, **environment(self._project)},
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
             )  # fmt: skip
             try:
                 return process.wait(kill_after)

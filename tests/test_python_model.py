@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -181,3 +183,16 @@ def test_lines_are_those_of_the_file(tmp_path: Path) -> None:
     path.write_text("# first a comment\n" + HEAD.replace("BIGINT", "BIG") + BODY, encoding="utf-8")
     with pytest.raises(ModelError, match=r"doubled.py:8:3: column `speed` has the type BIG"):
         read_model(path, tmp_path)
+
+
+def test_pandas_is_not_imported_for_lists_of_values() -> None:
+    script = (
+        "import sys, pyarrow\n"
+        "from warehouse.python_model import _pandas_left_out\n"
+        "with _pandas_left_out(): pyarrow.array([1])\n"
+        "assert 'pandas' not in sys.modules\n"
+        "pyarrow.array([1]).to_pandas()\n"
+        "assert 'pandas' in sys.modules"
+    )
+    pytest.importorskip("pandas")
+    subprocess.run([sys.executable, "-c", script], check=True)

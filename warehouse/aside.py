@@ -27,8 +27,9 @@ def write_text(path: Path, text: str) -> None:
     try:
         on_its_way.write_text(text, encoding="utf-8")
         on_its_way.replace(path)
-    finally:
+    except BaseException:
         on_its_way.unlink(missing_ok=True)
+        raise
 
 
 def sync(path: Path) -> None:

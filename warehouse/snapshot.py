@@ -316,7 +316,7 @@ def write(target: str, name: str, value: object) -> None:
     aside = f"{target}/cache/.{name}.{os.getpid()}"
     try:
         with open(aside, "w", encoding="utf-8") as stream:
-            json.dump(value, stream, separators=(",", ":"))
+            stream.write(json.dumps(value, separators=(",", ":")))
         os.replace(aside, f"{target}/cache/{name}")
     except OSError:  # such a file only saves time
         for path in (aside, f"{target}/cache/{name}"):

@@ -119,8 +119,9 @@ class Store:
             part = Part(relation, partition, mark, digest, rows, size, path, said)
             self._write_notes(part, written)
             written.replace(path)
-        finally:
+        except BaseException:
             written.unlink(missing_ok=True)
+            raise
         return part
 
     def annotate(self, part: Part, **notes: object) -> None:
