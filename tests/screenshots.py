@@ -14,7 +14,6 @@ from warehouse.serve.report import write_report
 REPORT = {
     "report-fabric": ("figure[id^=fabric]", 500),
     "report-ports": ("figure[id^=heatmap]", 460),
-    "report-balance": ("#uplink-balance", 480),
     "report-tasks": ("figure[id^=task-traffic]:has(+ figure) ~ figure[id^=task-traffic]", 470),
     "report-jobs": ("#job-durations", 480),
 }
@@ -58,9 +57,6 @@ def _of_site(browser: Browser, site: Path, folder: Path) -> None:
     browser.type("/uplnik balnace")
     browser.wait("document.querySelectorAll('#search-found a').length > 3")
     browser.picture(folder / "site-search.png")
-    browser.size(900, 760)
-    browser.go(site / "tables" / "metrics.uplink_balance.html")
-    browser.picture(folder / "site-table.png")
     browser.size(1100, 620)
     browser.go(site / "lineage.html", "metrics.uplink_balance.cov")
     browser.picture(folder / "site-lineage.png")

@@ -327,15 +327,6 @@ def test_a_sample_can_be_written_and_says_what_to_do_next(command: Command, tmp_
     assert (tmp_path / "s" / "truth.json").is_file()
 
 
-@pytest.mark.usefixtures("short_samples")
-def test_the_demo_shows_what_a_warehouse_is_for(command: Command, tmp_path: Path) -> None:
-    said = command("demo")
-    assert said.status == 0, said
-    assert "$ warehouse sql -q nic --server GPU-1\n" in said.out
-    assert "Try next:" in said.out
-    assert (tmp_path / "build" / "warehouse" / "warehouse.duckdb").is_file()
-
-
 def test_a_reader_that_stops_early_is_no_error(built: Path) -> None:
     """As of `warehouse ls | head -1`."""
     environment = {name: value for name, value in os.environ.items() if name not in SETTINGS}

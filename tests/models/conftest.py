@@ -11,6 +11,7 @@ import duckdb
 import pytest
 
 import warehouse
+from tests.conftest import call
 from warehouse.sample import SampleOptions, write_sample
 
 Rows = list[tuple[Any, ...]]
@@ -43,10 +44,17 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Planted]:
 
 
 @pytest.fixture(scope="session")
-def real_built(real: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection to a build of the real Zhejiang files."""
-    target = tmp_path_factory.mktemp("real-built") / "warehouse"
-    warehouse.build(real / "zhejiang", target, threads=2)
-    connection = warehouse.open(target)
+def real_told(real: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The target of a build of the real Zhejiang files, and what the command said."""
+    base = tmp_path_factory.mktemp("real-built")
+    said = call("build", "-d", real / "zhejiang", "-t", "warehouse", "--threads", "2", cwd=base)
+    assert said.status == 0, said
+    return base / "warehouse", said.err
+
+
+@pytest.fixture(scope="session")
+def real_built(real_told: tuple[Path, str]) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection to that build."""
+    connection = warehouse.open(real_told[0])
     yield connection
     connection.close()

@@ -13,6 +13,8 @@ import duckdb
 import polars
 import pytest
 
+from tests.examples import ROOT, examples, same
+
 pytestmark = pytest.mark.real
 
 Connection = duckdb.DuckDBPyConnection
@@ -254,3 +256,10 @@ def test_balance_against_plain_python(real: Path, real_built: Connection) -> Non
         assert math.isclose(cov, std / mean, rel_tol=1e-9)
         assert math.isclose(over, max(values) / mean, rel_tol=1e-9)
         assert math.isclose(jain, sum(values) ** 2 / len(values) / sum(v * v for v in values), rel_tol=1e-9)
+
+
+def test_the_readme_shows_this_build(real: Path, real_told: tuple[Path, str]) -> None:
+    if len(_port_files(real)) != 445:
+        pytest.skip("the README shows the build of five switches")
+    [shown] = [one for one in examples(ROOT / "README.md") if one.command == "warehouse build -d data/real/zhejiang"]
+    assert same(shown.output, real_told[1]), real_told[1]

@@ -124,6 +124,7 @@ class Site:
     def _groups(self) -> dict[str, list[Page]]:
         """Pages by what they are called together; those in no folder first."""
         named = {"": "Use and terms"} | GROUPS
+        named |= {page.group: page.group for page in self.pages if page.group not in named}
         found = {said: [one for one in self.pages if one.group == group] for group, said in named.items()}
         return {said: pages for said, pages in found.items() if pages}
 

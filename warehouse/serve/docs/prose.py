@@ -17,7 +17,12 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 FOLDER = "docs"
-GROUPS = {"formats": "Raw formats and their traps", "metrics": "Metrics and their formulas", "adr": "Decisions"}
+GROUPS = {
+    "recipes": "With other tools",
+    "formats": "Raw formats and their traps",
+    "metrics": "Metrics and their formulas",
+    "adr": "Decisions",
+}
 """Folders of docs/, and what they are called."""
 GLOSSARY = "docs/glossary.md"
 _LEFT_OUT = ("docs/queries.md",)
@@ -181,6 +186,8 @@ def _linked(
         elif one.type == "link_close":
             if not dropped.pop():
                 made.append(one)
+        elif one.type == "image":  # pictures are not part of the site
+            made.append(Token("text", "", 0, content=f"[picture: {one.content}]"))
         elif one.type == "code_inline" and not dropped and one.content in known:
             made += [
                 Token("link_open", "a", 1, attrs={"href": up + known[one.content]}),

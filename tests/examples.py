@@ -1,0 +1,55 @@
+"""Examples in documents: blocks that begin with `$ `, each command with the output that stands below it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+_NOT_COMPARED = (
+    (r"(?<=Built  )[0-9a-f]{8}|(?<=build )[0-9a-f]{16}", "ID"),
+    (r"\d+ (models|parts|passed|there already)\b", r"N \1"),  # they count the project, which grows
+    (r"\d+(\.\d+)? (B|kB|MB|GB)\b", "SIZE"),
+    (r"\d+\.\d s\b", "TIME"),
+    (r"→ \S+", "→ PLACE"),
+    (r"sha256 [0-9a-f]+; citation [0-9a-f]+", "sha256 SUM; citation ID"),
+    (r"\s+", " "),
+)
+"""What differs from machine to machine, and what with every model."""
+
+
+class Example(NamedTuple):
+    """A command and what it says."""
+
+    page: str
+    command: str
+    output: str
+
+
+def examples(page: Path) -> list[Example]:
+    """The commands of a page that have output below them; lines of a command that go on are joined."""
+    found = []
+    for block in re.findall(r"^```\n(\$ .*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, output = re.fullmatch(r'((?:[^"\n]|"[^"]*")*)\n(.*)', part, re.DOTALL).groups()  # type: ignore[union-attr]
+            if output.strip():
+                found.append(Example(page.relative_to(ROOT).as_posix(), " ".join(command.split()), output))
+    return found
+
+
+def same(documented: str, said: str) -> bool:
+    """Whether a documented output is what was said; a line `...` stands for any lines, empty ones do not count."""
+    wanted = "".join(r"(?:.*\n)*?" if line == "..." else re.escape(line) + r"\n" for line in _lines(documented))
+    heard = "".join(f"{line}\n" for line in _lines(said))
+    return re.fullmatch(wanted, heard) is not None
+
+
+def _lines(text: str) -> list[str]:
+    return list(filter(None, map(_plain, text.split("\n"))))
+
+
+def _plain(line: str) -> str:
+    for pattern, instead in _NOT_COMPARED:
+        line = re.sub(pattern, instead, line)
+    return line.strip()
