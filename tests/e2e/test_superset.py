@@ -18,6 +18,7 @@ import pytest
 
 from bi.superset.bundle import template
 from bi.superset.layout import charts_of, slug
+from tests.e2e.browse import SWITCH
 from tests.e2e.superset_server import CONNECTIONS, Superset, superset
 from tests.environments import ASKED, ROOT, missing
 
@@ -86,6 +87,16 @@ def test_no_answer_failed_was_empty_or_was_cut(engine: str, seen: dict[str, dict
         said = {name: answer[name] for name in ("slice", "status", "rows", "limit", "error")}
         assert (answer["status"], answer["error"]) == (200, None), said
         assert 0 < answer["rows"] < answer["limit"], said
+
+
+@pytest.mark.parametrize("engine", CONNECTIONS)
+def test_a_filter_reaches_the_charts_of_its_tab(engine: str, seen: dict[str, dict[str, Any]]) -> None:
+    fabric = template()["tabs"][0]
+    filtered = [answer for answer in seen[engine]["filtered"] if answer["slice"] is not None]
+    assert len({answer["slice"] for answer in filtered}) == len(charts_of(fabric))
+    before = {answer["slice"]: answer["rows"] for answer in seen[engine]["answers"]}
+    assert all(0 < answer["rows"] <= before[answer["slice"]] for answer in filtered)
+    assert {row["switch"] for answer in filtered for row in answer["data"] if "switch" in row} == {SWITCH}
 
 
 @pytest.mark.parametrize("engine", CONNECTIONS)
