@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from warehouse.errors import ModelError
-from warehouse.intake import FILES_COLUMNS
 from warehouse.model import PARTITIONS, Column, Model, read_model
+from warehouse.rim import FILES_COLUMNS
 
 GOOD = """\
 /* ---

@@ -19,7 +19,7 @@ from warehouse.formats import known_formats
 from warehouse.formats.base import Inventory
 from warehouse.graph import Graph
 from warehouse.inputs import reference_source
-from warehouse.intake import FILES, Intake, abouts, nothing_to_read, rim
+from warehouse.intake import Intake, nothing_to_read
 from warehouse.listing import listing
 from warehouse.lock import hold
 from warehouse.manifest import Manifest, build_id, entry, kept_manifests, last_manifest
@@ -29,6 +29,7 @@ from warehouse.plan import Key, Plan
 from warehouse.project import Project
 from warehouse.publish import keep_last, now_utc, publish
 from warehouse.report import Silent
+from warehouse.rim import FILES, abouts, rim
 from warehouse.run import Outcome, Run, contracts
 from warehouse.settings import Settings, stands_alone
 from warehouse.store import CheckResult, Part, Store

@@ -9,7 +9,8 @@ from pathlib import Path
 from warehouse.errors import SettingsError, WarehouseError
 from warehouse.formats import known_formats
 from warehouse.formats.base import Inventory
-from warehouse.intake import Intake, rim
+from warehouse.intake import Intake
+from warehouse.rim import rim
 from warehouse.settings import Settings
 from warehouse.store import Store
 

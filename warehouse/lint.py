@@ -50,7 +50,7 @@ class Finding:
 def lint_project(project: Project) -> list[Finding]:
     """All findings in all models, with the types that their inputs' contracts give."""
     from warehouse.formats import known_formats
-    from warehouse.intake import rim
+    from warehouse.rim import rim
 
     contracts = rim(known_formats())
     contracts |= {name: reference.columns for name, reference in project.references.items()}

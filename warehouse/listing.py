@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from warehouse.aside import write_text
-from warehouse.intake import FILES, Intake, partition_of
+from warehouse.intake import Intake, partition_of
 from warehouse.model import PARTITIONS
+from warehouse.rim import FILES
 from warehouse.store import ALL
 
 FILE = "files.json"

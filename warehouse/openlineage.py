@@ -152,9 +152,9 @@ def _output(namespace: str, table: _Table, columns: Columns) -> Event:
         one["name"]: {"inputFields": _inputs(namespace, table.name, one["name"], columns)} for one in table.fields
     }
     deciding = [
-        _input(namespace, node, "INDIRECT", CLAUSES.get(one.how, "CONDITIONAL"))
+        _input(namespace, node, "INDIRECT", CLAUSES.get(one.kind, "CONDITIONAL"))
         for one in columns.clauses(table.name)
-        for node in one.columns
+        for node in one.inputs
         if node.column != ROWS
     ]
     unique = list({json.dumps(one, sort_keys=True): one for one in deciding}.values())

@@ -13,7 +13,8 @@ from functools import cached_property
 
 from warehouse.checks import relations_of
 from warehouse.graph import Graph, Node
-from warehouse.intake import FILES, Intake, column_of
+from warehouse.intake import Intake, column_of
+from warehouse.rim import FILES
 from warehouse.store import ALL
 
 

@@ -12,9 +12,9 @@ from warehouse.engines.base import Engine, EngineError
 from warehouse.engines.pieces import changed_pieces
 from warehouse.engines.volatile import looks_volatile
 from warehouse.graph import Graph, Node
-from warehouse.intake import FILES
 from warehouse.listing import Listing, changes
 from warehouse.plan import Key
+from warehouse.rim import FILES
 
 MAKE, MAYBE, CHECK, KEEP, DROP = "make", "maybe", "check", "keep", "drop"
 NEW, READS = "new", "reads "

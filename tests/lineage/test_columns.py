@@ -14,7 +14,6 @@ from tests.conftest import Command
 from tests.tiny import Tiny
 from warehouse.errors import ModelError
 from warehouse.formats import known_formats
-from warehouse.intake import rim
 from warehouse.lineage import columns as column_lineage
 from warehouse.lineage import walk as column_walk
 from warehouse.lineage.columns import Columns, Node, columns_of, load
@@ -22,6 +21,7 @@ from warehouse.lineage.steps import ROWS, Block
 from warehouse.lineage.walk import blocks_of
 from warehouse.lint import EQUAL
 from warehouse.project import Project
+from warehouse.rim import rim
 
 RELATIONS = {"s.t": ["a", "b", "c", "l", "p"], "s.u": ["a", "d"]}
 
@@ -101,7 +101,7 @@ DECIDERS = {
 @pytest.mark.parametrize("sql", DECIDERS)
 def test_what_decides_the_rows_of_a_select(sql: str) -> None:
     found = blocks_of(sql, RELATIONS, "m.sql")[""].deciders
-    told = [" ".join([one.how, *(f"{ref.source}.{ref.column}" for ref in one.inputs)]) for one in found]
+    told = [" ".join([one.kind, *(f"{ref.source}.{ref.column}" for ref in one.inputs)]) for one in found]
     assert told == DECIDERS[sql]
 
 
@@ -286,7 +286,7 @@ def test_what_decides_the_rows_of_a_subquery_decides_those_around_it(tiny: Tiny)
     where = "WHERE EXISTS (SELECT 1 FROM staging.ports AS p WHERE p.speed = s.speed)"
     tiny.model("metrics.total", f"SELECT port FROM reference.speeds AS s {where}", {"port": "VARCHAR"})
     [found] = columns(tiny).trace("metrics.total", "port").deciders
-    assert [str(one) for one in found.columns] == ["staging.ports.speed", "reference.speeds.speed"]
+    assert [str(one) for one in found.inputs] == ["staging.ports.speed", "reference.speeds.speed"]
 
 
 def test_a_column_of_a_python_model_is_made_of_all_that_it_declares_to_read(tiny: Tiny) -> None:

@@ -287,35 +287,21 @@ def run_lineage(given: argparse.Namespace) -> int:
     from warehouse.lineage.tables import as_json, as_text, names_a_column, table_lineage
 
     if names_a_column(given.name):
-        return _column_lineage(given)
+        print(_column_path(settings(given), given.name, as_json=given.json))  # noqa: T201
+        return 0
     lineage = table_lineage(settings(given), given.name)
     print(json.dumps(as_json(lineage), indent=1) if given.json else as_text(lineage))  # noqa: T201
     return 0
 
 
-def _column_path(settled: Settings, name: str) -> str:
-    from warehouse.lineage import columns as column_lineage
+def _column_path(settled: Settings, name: str, *, as_json: bool = False) -> str:
+    from warehouse.lineage import columns, shown
     from warehouse.project import Project
 
     project = Project.open(settled.project)
-    columns = column_lineage.load(project, settled.target)
-    trace = columns.trace(*column_lineage.column_named(columns, project, name))
-    return column_lineage.as_text(trace, column_lineage.read_from(project))
-
-
-def _column_lineage(given: argparse.Namespace) -> int:
-    from warehouse.lineage import columns as column_lineage
-    from warehouse.project import Project
-
-    settled = settings(given)
-    if not given.json:
-        print(_column_path(settled, given.name))  # noqa: T201
-        return 0
-    project = Project.open(settled.project)
-    columns = column_lineage.load(project, settled.target)
-    trace = columns.trace(*column_lineage.column_named(columns, project, given.name))
-    print(json.dumps(column_lineage.as_json(trace), indent=1))  # noqa: T201
-    return 0
+    found = columns.load(project, settled.target)
+    trace = found.trace(*columns.column_named(found, project, name))
+    return json.dumps(shown.as_json(trace), indent=1) if as_json else shown.as_text(trace, shown.read_from(project))
 
 
 def run_render(given: argparse.Namespace) -> int:

@@ -1,1 +1,1 @@
-"""Where tables and columns are from: `tables` reads the graph, `columns` follows a column, `walk` reads a SELECT."""
+"""Where tables and columns are from: `tables` reads the graph, `walk` a SELECT, `columns` follows, `shown` prints."""

@@ -6,9 +6,11 @@ were last looked at: the rest is in the target's cache.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -43,23 +45,13 @@ class Node(NamedTuple):
         return f"{self.relation}{'/' if self.block else ''}{self.block}.{self.column}"
 
 
-@dataclass(frozen=True)
-class Origin:
-    """One step with its inputs."""
+class Origin(NamedTuple):
+    """One step, or a clause that decides rows, with its file and the columns that it stands on."""
 
     kind: str
     place: str
     """`models/metrics/uplink_balance.sql:42`"""
     inputs: tuple[Node, ...]
-
-
-@dataclass(frozen=True)
-class Deciding:
-    """A clause that decides rows, and the columns of other relations that it stands on."""
-
-    how: str
-    place: str
-    columns: tuple[Node, ...]
 
 
 @dataclass(frozen=True)
@@ -73,7 +65,8 @@ class Trace:
     """Columns of raw files and reference tables that it ends in."""
     literals: tuple[str, ...]
     """Places of the literals that it ends in."""
-    deciders: tuple[Deciding, ...]
+    deciders: tuple[Origin, ...]
+    """Clauses that decide rows, with columns of other relations."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +79,11 @@ class Columns:
     rim: Mapping[str, Sequence[str]]
     """Columns of relations of raw files and of reference tables."""
     _origins: dict[Node, tuple[Origin, ...]] = field(default_factory=dict, compare=False, repr=False)
-    _clauses: dict[tuple[str, str], tuple[Deciding, ...]] = field(default_factory=dict, compare=False, repr=False)
+    _paths: dict[Node, dict[Node, None]] = field(default_factory=dict, compare=False, repr=False)
+    _blocks_below: dict[tuple[str, str], dict[tuple[str, str], None]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+    _clauses: dict[tuple[str, str], tuple[Origin, ...]] = field(default_factory=dict, compare=False, repr=False)
     _outside: dict[Node, tuple[Node, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     def origins(self, node: Node) -> tuple[Origin, ...]:
@@ -116,51 +113,64 @@ class Columns:
     def trace(self, relation: str, column: str) -> Trace:
         """Follow a column down to raw files, reference tables and literals."""
         start = Node(relation, "", column)
-        found: dict[Node, tuple[Origin, ...]] = {}
-        ends: dict[Node, None] = {}
-        literals: dict[str, None] = {}
-        waiting = [start]
-        while waiting:
-            node = waiting.pop()
-            if node in found or node in ends:
-                continue
-            if node.relation in self.rim:
-                ends[node] = None
-                continue
-            found[node] = self.origins(node)
-            for origin in found[node]:
-                if origin.kind == LITERAL:
-                    literals[origin.place] = None
-                waiting += reversed(origin.inputs)
-        return Trace(start, found, tuple(ends), tuple(literals), tuple(self._deciders(found)))
+        path = self._path(start)
+        ends = tuple(node for node in path if node.relation in self.rim)
+        found = {node: self.origins(node) for node in path if node.relation not in self.rim}
+        places = (one.place for origins in found.values() for one in origins if one.kind == LITERAL)
+        return Trace(start, found, ends, tuple(dict.fromkeys(places)), tuple(self._deciders(found)))
 
-    def _deciders(self, path: Iterable[Node]) -> Iterable[Deciding]:
+    def _path(self, start: Node) -> Mapping[Node, None]:
+        """All columns that one stands on, itself first, in the order in which they are met; those of a model once."""
+        path = self._paths.get(start)
+        if path is None:
+            path = self._paths[start] = {}
+            waiting = [start]
+            while waiting:
+                node = waiting.pop()
+                if node.block or node == start:  # models do not read each other in a circle, blocks of one may
+                    if node not in path:
+                        path[node] = None
+                        waiting += (one for origin in self.origins(node) for one in reversed(origin.inputs))
+                else:
+                    path |= self._path(node)
+        return path
+
+    def _deciders(self, path: Iterable[Node]) -> Iterable[Origin]:
         """The clauses of all blocks on a path, and of what these read inside their model.
 
         Rows that are only counted lead no further: they have a lineage of their own.
         """
         seen: dict[tuple[str, str], None] = {}
-        waiting = [(node.relation, node.block) for node in path if node.column != ROWS]
-        waiting.reverse()
-        while waiting:
-            relation, name = waiting.pop()
-            if (relation, name) not in seen:
-                seen[relation, name] = None
-                block = self.blocks[relation][name]
-                reads = (*block.reads, *(ref.source for one in block.deciders for ref in one.inputs))
-                waiting += [(relation, read) for read in reads if "." not in read]
+        for node in path:
+            if node.column != ROWS and (node.relation, node.block) not in seen:
+                seen |= self._below(node.relation, node.block)
         for at in seen:
             if at not in self._clauses:
                 self._clauses[at] = tuple(self._clauses_of(*at))
             yield from self._clauses[at]
 
-    def _clauses_of(self, relation: str, name: str) -> Iterator[Deciding]:
+    def _below(self, relation: str, name: str) -> Mapping[tuple[str, str], None]:
+        """A block and those of its model that it reads, directly or not."""
+        found = self._blocks_below.get((relation, name))
+        if found is None:
+            found = self._blocks_below[relation, name] = {}
+            waiting = [name]
+            while waiting:
+                one = waiting.pop()
+                if (relation, one) not in found:
+                    found[relation, one] = None
+                    block = self.blocks[relation][one]
+                    reads = (*block.reads, *(ref.source for clause in block.deciders for ref in clause.inputs))
+                    waiting += [read for read in reads if "." not in read]
+        return found
+
+    def _clauses_of(self, relation: str, name: str) -> Iterator[Origin]:
         for one in self.blocks[relation][name].deciders:
             columns = self._outside_of(self.node(relation, ref) for ref in one.inputs)
             if columns:
-                yield Deciding(one.how, f"{self.files[relation]}:{one.line}", columns)
+                yield Origin(one.kind, f"{self.files[relation]}:{one.line}", columns)
 
-    def clauses(self, relation: str) -> tuple[Deciding, ...]:
+    def clauses(self, relation: str) -> tuple[Origin, ...]:
         """What decides the rows of a model, in all of its blocks."""
         return tuple(one for name in self.blocks[relation] for one in self._clauses_of(relation, name))
 
@@ -185,13 +195,26 @@ class Columns:
 def load(project: Project, target: Path) -> Columns:
     """The columns of all models of a project, parsed once: unchanged models come from the target's cache."""
     from warehouse.formats import known_formats
-    from warehouse.intake import rim
+    from warehouse.rim import rim
 
     at_rim = rim(known_formats()) | {name: one.columns for name, one in project.references.items()}
     cache = target / "cache" / CACHE if target.is_dir() else None
     return columns_of(project, {name: [one.name for one in columns] for name, columns in at_rim.items()}, cache)
 
 
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Trees are many objects, none of them garbage yet: to look through them takes a fifth of the time."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+@_without_collector()
 def columns_of(project: Project, rim: Mapping[str, Sequence[str]], cache: Path | None = None) -> Columns:
     """The columns of all models of a project; what `cache` holds of them is not parsed again."""
     relations = dict(rim) | {name: [one.name for one in model.columns] for name, model in project.models.items()}
@@ -218,17 +241,9 @@ def columns_of(project: Project, rim: Mapping[str, Sequence[str]], cache: Path |
 def _walked(model: Model, sql: str, relations: Mapping[str, Sequence[str]]) -> Mapping[str, Block]:
     if model.is_python:
         return _declared(model, relations)
-    import gc
-
     from warehouse.lineage.walk import blocks_of
 
-    was = gc.isenabled()
-    gc.disable()  # a tree is many objects, none of them garbage yet: to look through them takes a third of the time
-    try:
-        return blocks_of(sql, relations, model.shown_path)
-    finally:
-        if was:
-            gc.enable()
+    return blocks_of(sql, relations, model.shown_path)
 
 
 def _declared(model: Model, relations: Mapping[str, Sequence[str]]) -> Mapping[str, Block]:
@@ -278,68 +293,3 @@ def column_named(columns: Columns, project: Project, name: str) -> tuple[str, st
     raise SettingsError(
         f"{relation} has no column {column}", hint=nearest_hint(column, there) or f"it has {', '.join(there)}"
     )
-
-
-def as_text(trace: Trace, ends: Mapping[str, str]) -> str:
-    """A tree for people, then what decides the rows; what was drawn above is not drawn again.
-
-    Parameters
-    ----------
-    ends
-        Of each relation at the rim, where it is read from.
-    """
-    lines: list[str] = []
-    seen: set[Node] = set()
-
-    def draw(node: Node, before: str, indent: str) -> None:
-        origins = trace.origins.get(node, ())
-        if node.column == ROWS:
-            lines.append(f"{before}{node}  the number of rows")
-            return
-        inputs = dict.fromkeys(one for origin in origins for one in origin.inputs)
-        if node in seen and inputs:
-            lines.append(f"{before}{node} …")
-            return
-        seen.add(node)
-        said = ", ".join(f"{origin.kind} {origin.place}" for origin in origins) or ends.get(node.relation, "")
-        lines.append(f"{before}{node}  {said}")
-        for position, one in enumerate(inputs):
-            last = position == len(inputs) - 1
-            draw(one, f"{indent}{'└' if last else '├'} ", f"{indent}{'  ' if last else '│ '}")
-
-    draw(trace.column, "", "")
-    lines += ["", "ends in"]
-    lines += [f"  {node if node.column != ROWS else f'the rows of {node.relation}'}" for node in sorted(trace.ends)]
-    lines += [f"  a literal, {place}" for place in trace.literals]
-    if trace.deciders:
-        lines += ["", "rows decided by"]
-        lines += [f"  {one.how:<8} {one.place}  {', '.join(map(str, one.columns))}" for one in trace.deciders]
-    return "\n".join(lines)
-
-
-def as_json(trace: Trace) -> dict[str, object]:
-    """The same for programs."""
-    return {
-        "column": trace.column.full,
-        "steps": [
-            {"column": node.full, "kind": one.kind, "place": one.place, "inputs": [given.full for given in one.inputs]}
-            for node, origins in trace.origins.items()
-            for one in origins
-        ],
-        "ends": [node.full for node in trace.ends],
-        "literals": list(trace.literals),
-        "rows": [
-            {"how": one.how, "place": one.place, "columns": [node.full for node in one.columns]}
-            for one in trace.deciders
-        ],
-    }
-
-
-def read_from(project: Project) -> dict[str, str]:
-    """Where each relation at the rim is read from: the kinds of files, or the file of data/."""
-    from warehouse.formats import known_formats
-
-    said = {"raw.files": "the list of files", "raw.rejected_rows": "the lines that could not be read"}
-    for one in known_formats():
-        said |= {f"raw.{relation.name}": f"files of {one.name}" for relation in one.relations}
-    return said | {name: f"data/{one.path.name}" for name, one in project.references.items()}

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from sqlglot import exp
 
 from warehouse.lineage.steps import LITERAL, Block, Step
 
 T = TypeVar("T")
+_WHOLE = (exp.Column, exp.Select, exp.SetOperation, exp.Literal)
+"""What is not looked into: names, queries of their own, constants."""
 _NOT_SUMMED = (exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue)
 """What sqlglot counts among aggregates although it takes the value of one row."""
 _AGGREGATES = frozenset({"bit_and", "bit_or", "bit_xor", "histogram", "product", "fsum", "string_agg"})
@@ -28,15 +30,12 @@ def values(node: exp.Values) -> Block:
 
 def of_this_query(node: exp.Expr) -> Iterator[exp.Expr]:
     """The nodes of an expression, a query in it as a whole and not what is inside."""
-    waiting: list[Any] = [node]
+    waiting: list[exp.Expr] = [node]
     while waiting:
         one = waiting.pop()
         yield one
-        if isinstance(one, (exp.Select, exp.SetOperation)):
-            continue
-        if isinstance(one, exp.Column) and not isinstance(one.this, exp.Star):
-            continue
-        waiting += reversed(list(one.iter_expressions()))
+        if not isinstance(one, _WHOLE) or (isinstance(one, exp.Column) and isinstance(one.this, exp.Star)):
+            waiting += one.iter_expressions(reverse=True)
 
 
 def aggregates(node: exp.Expr) -> bool:
@@ -63,8 +62,7 @@ def line(node: exp.Expr | None) -> int:
         return 0
     if isinstance(node, exp.Alias) and "line" in node.args["alias"].meta:
         return int(node.args["alias"].meta["line"])
-    lines = [int(below.meta["line"]) for below in node.walk() if "line" in below.meta]
-    return min(lines, default=0)
+    return next((int(below.meta["line"]) for below in node.walk(bfs=False) if "line" in below.meta), 0)
 
 
 def unique(several: Iterable[T]) -> tuple[T, ...]:

@@ -23,20 +23,11 @@ class Ref(NamedTuple):
     column: str
 
 
-@dataclass(frozen=True)
-class Step:
-    """One way in which a column comes about; a UNION has several."""
+class Step(NamedTuple):
+    """One way in which a column comes about (a UNION has several), or a clause that decides which rows there are."""
 
     kind: str
-    line: int
-    inputs: tuple[Ref, ...]
-
-
-@dataclass(frozen=True)
-class Decider:
-    """What decides which rows there are: a filter, join, group, distinct, limit, union, except or intersect."""
-
-    how: str
+    """One of `KINDS`; of a clause filter, join, group, distinct, limit, union, except or intersect."""
     line: int
     inputs: tuple[Ref, ...]
 
@@ -46,7 +37,7 @@ class Block:
     """A SELECT of a model: its own, a CTE or a subquery."""
 
     columns: Mapping[str, tuple[Step, ...]]
-    deciders: tuple[Decider, ...]
+    deciders: tuple[Step, ...]
     reads: tuple[str, ...]
     """Relations and blocks of its FROM."""
 
@@ -57,8 +48,8 @@ class Block:
     def as_json(self) -> dict[str, Any]:
         """JSON-able values."""
         return {
-            "columns": {name: [list(step.__dict__.values()) for step in steps] for name, steps in self.columns.items()},
-            "deciders": [list(one.__dict__.values()) for one in self.deciders],
+            "columns": {name: list(map(list, steps)) for name, steps in self.columns.items()},
+            "deciders": list(map(list, self.deciders)),
             "reads": list(self.reads),
         }
 
@@ -66,11 +57,11 @@ class Block:
     def from_json(said: Mapping[str, Any]) -> Block:
         """Read what `as_json` gave."""
         return Block(
-            {name: tuple(Step(k, n, _refs(r)) for k, n, r in steps) for name, steps in said["columns"].items()},
-            tuple(Decider(how, line, _refs(refs)) for how, line, refs in said["deciders"]),
+            {name: _steps(steps) for name, steps in said["columns"].items()},
+            _steps(said["deciders"]),
             tuple(said["reads"]),
         )
 
 
-def _refs(said: Any) -> tuple[Ref, ...]:
-    return tuple(Ref(source, column) for source, column in said)
+def _steps(said: Any) -> tuple[Step, ...]:
+    return tuple(Step(kind, line, tuple(Ref(*one) for one in refs)) for kind, line, refs in said)

@@ -7,7 +7,7 @@ its own qualifying does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp, parse_one
@@ -15,7 +15,7 @@ from sqlglot.errors import ParseError, SqlglotError
 
 from warehouse.errors import ModelError, Place
 from warehouse.lineage.nodes import aggregates, is_bound_by_lambda, line, of_this_query, unique, values
-from warehouse.lineage.steps import AGGREGATED, COMPUTED, COPIED, LITERAL, ROWS, Block, Decider, Ref, Step
+from warehouse.lineage.steps import AGGREGATED, COMPUTED, COPIED, LITERAL, ROWS, Block, Ref, Step
 
 _SCALAR, _FROM = "subquery:", "from:"
 """How a query without a name is called, by its line: inside an expression, and in FROM."""
@@ -130,12 +130,12 @@ class _Walk:
         deciders = [*left.deciders, *right.deciders]
         if node.args.get("distinct") or not isinstance(node, exp.Union):
             refs = [ref for column in steps.values() for step in column for ref in step.inputs]
-            deciders.append(Decider(node.key, line(node), unique(refs)))
+            deciders.append(Step(node.key, line(node), unique(refs)))
         return Block(steps, tuple(deciders), unique([*left.reads, *right.reads]))
 
     def _select(self, node: exp.Select, ctes: Mapping[str, str], outer: _Scope | None) -> Block:
         scope = _Scope({}, outer, ctes)
-        deciders: list[Decider] = []
+        deciders: list[Step] = []
         from_ = node.args.get("from_")
         if from_ is not None:
             self._add_source(from_.this, scope, deciders)
@@ -161,7 +161,7 @@ class _Walk:
         reads = unique(source.name for source in scope.sources.values())
         return Block(columns, tuple(deciders), reads)
 
-    def _grouping(self, node: exp.Select, scope: _Scope, columns: Mapping[str, tuple[Step, ...]]) -> Iterator[Decider]:
+    def _grouping(self, node: exp.Select, scope: _Scope, columns: Mapping[str, tuple[Step, ...]]) -> Iterator[Step]:
         group = node.args.get("group")
         if group is None:
             return
@@ -175,13 +175,13 @@ class _Walk:
             ]
         yield self._decider("group", by, scope, at=group if by else node)
 
-    def _decider(self, how: str, nodes: Sequence[exp.Expr], scope: _Scope, at: exp.Expr | None = None) -> Decider:
+    def _decider(self, how: str, nodes: Sequence[exp.Expr], scope: _Scope, at: exp.Expr | None = None) -> Step:
         refs = unique(ref for node in nodes for ref in self._refs(node, scope))
-        return Decider(how, line(nodes[0] if nodes else at), refs)
+        return Step(how, line(nodes[0] if nodes else at), refs)
 
     # FROM -----------------------------------------------------------------------------------
 
-    def _add_join(self, join: exp.Join, scope: _Scope, deciders: list[Decider]) -> None:
+    def _add_join(self, join: exp.Join, scope: _Scope, deciders: list[Step]) -> None:
         before = dict(scope.sources)
         added = self._add_source(join.this, scope, deciders)
         using = [one.name for one in join.args.get("using") or ()]
@@ -190,11 +190,11 @@ class _Walk:
         if using:
             sides = [added, *before.values()]
             refs = [side.ref(one) for one in using for side in sides if one.lower() in side.columns]
-            deciders.append(Decider("join", line(join), unique(refs)))
+            deciders.append(Step("join", line(join), unique(refs)))
         elif on := join.args.get("on"):
             deciders.append(self._decider("join", [on], scope))
 
-    def _add_source(self, node: exp.Expr, scope: _Scope, deciders: list[Decider]) -> _Source:
+    def _add_source(self, node: exp.Expr, scope: _Scope, deciders: list[Step]) -> _Source:
         """Add an item of FROM, joins that hang on it included; the item itself."""
         alias = node.args.get("alias")
         source = self._source(node, scope)
@@ -255,9 +255,10 @@ class _Walk:
         return {name: (self._step(node.unalias(), scope, at=node),)}
 
     def _step(self, node: exp.Expr, scope: _Scope, at: exp.Expr | None = None) -> Step:
-        refs = self._refs(node, scope)
+        below = list(of_this_query(node))
+        refs = self._refs_in(below, scope)
         nested = [self.blocks[ref.source].kind_of(ref.column) for ref in refs if ref.source.startswith(_SCALAR)]
-        if any(map(aggregates, of_this_query(node))) or AGGREGATED in nested:
+        if any(map(aggregates, below)) or AGGREGATED in nested:
             kind = AGGREGATED
         elif not refs:
             kind = LITERAL
@@ -267,8 +268,11 @@ class _Walk:
 
     def _refs(self, node: exp.Expr, scope: _Scope) -> tuple[Ref, ...]:
         """What an expression reads, in the order in which it is named."""
+        return self._refs_in(of_this_query(node), scope)
+
+    def _refs_in(self, nodes: Iterable[exp.Expr], scope: _Scope) -> tuple[Ref, ...]:
         found: list[Ref] = []
-        for one in of_this_query(node):
+        for one in nodes:
             if isinstance(one, exp.Column) and not isinstance(one.this, exp.Star):
                 found += self._column(one, scope)
             elif isinstance(one, exp.Star):

@@ -10,7 +10,7 @@ from warehouse.lineage.columns import Node
 from warehouse.lineage.steps import KINDS, ROWS
 
 if TYPE_CHECKING:
-    from warehouse.lineage.columns import Columns, Deciding
+    from warehouse.lineage.columns import Columns, Origin
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Origins:
     used_by: Mapping[Node, Sequence[Node]]
     kinds: Mapping[Node, str]
     """copied, computed, aggregated or literal: the least plain of a column's steps in its model."""
-    clauses: Mapping[str, Sequence[Deciding]]
+    clauses: Mapping[str, Sequence[Origin]]
     """What decides the rows of a model."""
     decides: Mapping[Node, Sequence[str]]
     """The models whose rows a column decides."""
@@ -48,11 +48,11 @@ def origins_of(columns: Columns, tables: Mapping[str, Sequence[str]]) -> Origins
     made_of: dict[Node, Sequence[Node]] = {}
     used_by: dict[Node, list[Node]] = {}
     kinds: dict[Node, str] = {}
-    clauses: dict[str, Sequence[Deciding]] = {}
+    clauses: dict[str, Sequence[Origin]] = {}
     decides: dict[Node, list[str]] = {}
     for name in columns.blocks:
         clauses[name] = columns.clauses(name)
-        for given in dict.fromkeys(one for clause in clauses[name] for one in clause.columns):
+        for given in dict.fromkeys(one for clause in clauses[name] for one in clause.inputs):
             decides.setdefault(given, []).append(name)
         for column in tables[name]:
             node = Node(name, "", column)
@@ -108,7 +108,7 @@ def as_graph(origins: Origins, tables: Mapping[str, Sequence[str]], abouts: Mapp
         "reads": [[names[read] for read in origins.reads[name]] for name in tables],
         "made": [[made(name, column) for column in columns] for name, columns in tables.items()],
         "rows": [
-            [[one.how, one.place, [pair(node) for node in one.columns]] for one in origins.clauses.get(name, ())]
+            [[one.kind, one.place, [pair(node) for node in one.inputs]] for one in origins.clauses.get(name, ())]
             for name in tables
         ],
     }

@@ -118,7 +118,7 @@ def view(
         model,
         [_column(name, one, sums, origins, values) for one in columns],
         _checks(model, facts),
-        [_clause(name, one.how, one.place, one.columns) for one in origins.clauses.get(name, ())],
+        [_clause(name, one.kind, one.place, one.inputs) for one in origins.clauses.get(name, ())],
         [_table_link(one) for one in origins.reads.get(name, ())],
         [_table_link(one) for one in origins.read_by.get(name, ())],
         facts,

@@ -1,0 +1,55 @@
+"""The relations at the graph's rim: those of raw files, their columns and what they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from warehouse.formats.base import Format
+from warehouse.model import Column
+
+FILES = "raw.files"
+REJECTED = "raw.rejected_rows"
+FILES_COLUMNS = (
+    Column("path", "VARCHAR", None, "where the file lies"),
+    Column("release_path", "VARCHAR", None, "its path in its release, from the cluster's folder on"),
+    Column("bytes", "BIGINT", "B", "size as stored"),
+    Column("mtime_utc", "TIMESTAMP", None, "when it was last changed"),
+    Column("format", "VARCHAR", None, "what it was recognised as"),
+    Column("cluster", "VARCHAR", None, "the folder that holds trafficinfo/, taskinfo/ or the workbook"),
+    Column("hour_utc", "TIMESTAMP", None, "the hour that its rows belong to"),
+    Column("switch", "VARCHAR", None, "the switch whose rows it holds"),
+    Column("device", "VARCHAR", None, "that switch's DeviceName"),
+    Column("port", "VARCHAR", None, "the port whose rows it holds"),
+    Column("file_group", "VARCHAR", None, "the files that are read together, where not those of an hour"),
+    Column("status", "VARCHAR", None, "read, partial, skipped, ignored or unknown"),
+    Column("reason", "VARCHAR", None, "why it is not simply read"),
+    Column("read_path", "VARCHAR", None, "what is read: the file, or its mended copy"),
+)
+REJECTED_COLUMNS = (
+    Column("file", "VARCHAR", None, "the file's release path"),
+    Column("line", "INTEGER", None, "line number, the header being 1; of a workbook the sheet's row"),
+    Column("reason", "VARCHAR", None, "why the line could not be read"),
+    Column("text", "VARCHAR", None, "the line, at most 500 characters"),
+)
+
+
+def rim(formats: Sequence[Format]) -> dict[str, tuple[Column, ...]]:
+    """The contracts of schema `raw`."""
+    found = {FILES: FILES_COLUMNS, REJECTED: REJECTED_COLUMNS}
+    for one in formats:
+        for relation in one.relations:
+            columns = [Column(name, kind) for name, kind in relation.columns.items()]
+            found[f"raw.{relation.name}"] = (
+                *columns,
+                Column("filename", "VARCHAR", None, "the file it was read from"),
+            )
+    return found
+
+
+def abouts(formats: Sequence[Format]) -> dict[str, str]:
+    """A sentence a relation of `raw`."""
+    found = {
+        FILES: "Every file of the data folders and what it was taken for.",
+        REJECTED: "Lines that could not be read.",
+    }
+    return found | {f"raw.{relation.name}": relation.about for one in formats for relation in one.relations}
