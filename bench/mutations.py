@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -41,7 +42,10 @@ def main() -> int:
     project = Project.open()
     total: Counter[str] = Counter()
     untested = []
-    with closing(DuckDBEngine(threads=1, memory_bytes=2**30, spill=Path("spill"))) as engine:
+    with (
+        tempfile.TemporaryDirectory(prefix="warehouse-mutations-") as spill,
+        closing(DuckDBEngine(threads=1, memory_bytes=2**30, spill=Path(spill))) as engine,
+    ):
         graph = load_graph(project, engine)
         relations = {name: [one.name for one in columns] for name, columns in graph.rim.items()}
         relations |= {name: [one.name for one in node.model.columns] for name, node in graph.nodes.items()}
