@@ -163,3 +163,33 @@ def test_any_bytes_at_all(content: bytes, tmp_path: Path) -> None:
     events, rejected = _read(tmp_path, content)
 
     assert len(events) + len(rejected) <= len(content) + 1
+
+
+STAMP = "[2024-05-23 16:00:00,000] [INFO] [x.py:1:f] "
+NCCL = "node-1:100:200 [0] NCCL INFO "
+LONG = {
+    "writers": STAMP * 5_000,
+    "pairs": STAMP + "a: 1" + ", a: 1" * 40_000 + "x",
+    "words": STAMP + "a, " * 80_000 + "= x",
+    "keys of Megatron": " iteration 1/ 2 |" + " a" * 120_000,
+    "sizes": "using world size: " + "a " * 120_000,
+    "bars": " 5%| | 1/2 [00:01<00:01, 1.0s/it]" * 7_000,
+    "a bar without end": " 0%|" + "|" * 250_000,
+    "labels": "a: " * 80_000,
+    "dots": "  name " + "." * 250_000,
+    "an error": "a." * 120_000 + "Error",
+    "lists of NICs": NCCL + "NET/IB : Using " + "[0]={" * 50_000,
+    "communicators": NCCL + "Tree 0 : 1 -> 2 -> 3/4/-1" + " comm 0x7a10 nRanks 32" * 10_000,
+    "trees": NCCL + "Trees [0] " + "1/-1/-1->0->8|" * 18_000,
+    "ranks": NCCL + "Channel 00/08 :" + "   1" * 60_000 + "x",
+    "hosts": ("a" * 20 + ":1:2 [0] NCCL INFO x") * 6_000,
+}
+"""Lines of a quarter of a megabyte, made to keep a pattern busy or to nest deeply."""
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("form", LONG)
+def test_a_long_line_ends_soon_and_the_next_is_read(form: str, tmp_path: Path) -> None:
+    events, _ = _read(tmp_path, f"{LONG[form]}\n{STAMP}fine\n".encode())
+
+    assert ("message", 2) in {(event["kind"], event["line"]) for event in events}

@@ -11,9 +11,10 @@ FAMILY = "megatron"
 
 _HEAD = re.compile(rf"(?:^|(?<=[\s|\]])) *iteration +({WHOLE})/ *({WHOLE}) \|")
 _STAMP = re.compile(rf"\[({STAMP}(?:\.\d+)?)\]")
-_PAIR = re.compile(rf" *([A-Za-z][\w ()/.-]*?) ?: *({NUMBER}) \|")
-_TAIL = re.compile(rf"\s*[A-Za-z][\w ()/.-]*?: *{NUMBER} \|")
-_SIZES = re.compile(r"([a-z][a-z -]*?)[ -]size: (\d{1,9})")
+_KEY = r"[A-Za-z][\w ()/.-]{0,80}?"
+_PAIR = re.compile(rf" {{0,80}}({_KEY}) ?: *({NUMBER}) \|")
+_TAIL = re.compile(rf"\s*{_KEY}: *{NUMBER} \|")
+_SIZES = re.compile(r"([a-z][a-z -]{0,80}?)[ -]size: (\d{1,9})")
 _PARAMETERS = re.compile(
     rf" ?> number of parameters on \(tensor, pipeline\) model parallel rank \(({WHOLE}), ({WHOLE})\): (\d{{1,18}})"
 )

@@ -33,7 +33,7 @@ _MEMBER = re.compile(rf" comm (0x[0-9a-f]+) nRanks ({WHOLE})(?: busId \w+)?$")
 """What AMD's RCCL adds to lines on rings, trees and connections."""
 _NET = re.compile(rf"NET/(\S.*?)/({WHOLE})(?:\({WHOLE}\))?(?:/(?:GDRDMA(?:\([^)]*\))?|Shared|flush=\S+))*$")
 _USING = re.compile(r"NET/\S+ ?: Using(?= |$)")
-_NIC = re.compile(rf"\[({WHOLE})\](?:=\{{(.*?)\}}|([^\[\];{{}}]+?):(\d+)/([\w/]+))(?=[ ;]|$)")
+_NIC = re.compile(rf"\[({WHOLE})\](?:=\{{([^{{}}]*)\}}|([^\[\];{{}}]+?):(\d+)/([\w/]+))(?=[ ;]|$)")
 _NIC_LINE = re.compile(rf"NET/IB ?: \[({WHOLE})\] ([^\s:]+):(\d+)/([\w/]+)$")
 _VIRTUAL = re.compile(rf"NET/\S+ ?: Made virtual device \[({WHOLE})\] name=(\S+)")
 _BOOTSTRAP = re.compile(r"Bootstrap ?: Using (?:\[\d+\])?(\S+?):(\S+?)<\d+>")
@@ -148,11 +148,15 @@ def _event(kind: str, **columns: object) -> Event:
 
 
 def _message(message: str, *, cut: bool) -> Iterator[Event]:
-    member = _MEMBER.search(message) if " nRanks " in message else None
-    if member:
-        for event in _message(message[: member.start()], cut=cut):
+    if " nRanks " in message and (member := _MEMBER.search(message)):
+        for event in _said(message[: member.start()], cut=cut):
             yield {**event, "communicator": member[1], "ranks": member[2]}
-    elif message.startswith(("Channel ", "Ring ")):
+    else:
+        yield from _said(message, cut=cut)
+
+
+def _said(message: str, *, cut: bool) -> Iterator[Event]:
+    if message.startswith(("Channel ", "Ring ")):
         yield from _channel(message)
     elif message.startswith("Tree"):
         yield from _trees(message, cut=cut)

@@ -10,8 +10,11 @@ from warehouse.formats.logs.event import LONGEST_TEXT, Event, typed
 from warehouse.formats.logs.labels import DEEPEST, rank_of, time_of_label, without_label
 from warehouse.formats.logs.megatron import Megatron
 from warehouse.formats.logs.nccl import CONNECTION, Nccl
-from warehouse.formats.logs.prefixes import next_prefix, prefixed
+from warehouse.formats.logs.prefixes import Prefixed, next_prefix, prefixed
 from warehouse.formats.logs.segments import BREAK, blocks, plain, text_of
+
+WRITERS = 100
+"""Lines of loggers in one line that are told apart."""
 
 Reject = Callable[[int, str, str], None]
 """Told of (line, reason, text) of what cannot be read."""
@@ -153,15 +156,7 @@ class LogReader:
     def _unlabelled(self, text: str) -> list[Event] | None:
         """Events of a line without a launcher's mark; None where no family knows it."""
         if text[0] == "[" and (head := prefixed(text)):
-            if head.time_utc is None:
-                self._reject(self._line, "there is no such time", text)
-                return []
-            second = next_prefix(text, head.end)
-            message = head.message if second < 0 else text[head.end : second]
-            base: Event = {"family": head.family, "level": head.level, "time_utc": head.time_utc}
-            found = [*hf_trainer.message(message)] or [*deepspeed.message(head.place, message)]
-            events = [{**base, **one} for one in found] or [{**base, "kind": "message"}]
-            return events if second < 0 else [*events, *(self._unlabelled(text[second:]) or ())]
+            return self._logged(text, head)
         if "NCCL " in text and (spoken := self._nccl.read(text)):
             return spoken
         if "%|" in text and (bars := self._bars(text)):
@@ -172,6 +167,26 @@ class LogReader:
         if other is None:
             other = torchrun.read(text)
         return other if other is not None else settings.scalars("python", text) or None
+
+    def _logged(self, text: str, first: Prefixed) -> list[Event]:
+        """Events of a line of a logger, and of the lines that others wrote behind it."""
+        events: list[Event] = []
+        head: Prefixed | None = first
+        for _ in range(WRITERS):
+            if head is None or head.time_utc is None:
+                self._reject(self._line, "there is no such time", text)
+                return events
+            second = next_prefix(text, head.end)
+            message = head.message if second < 0 else text[head.end : second]
+            base: Event = {"family": head.family, "level": head.level, "time_utc": head.time_utc}
+            found = [*hf_trainer.message(message)] or [*deepspeed.message(head.place, message)]
+            events += [{**base, **one} for one in found] or [{**base, "kind": "message"}]
+            if second < 0:
+                return events
+            text = text[second:]
+            head = prefixed(text)
+        self._reject(self._line, f"more than {WRITERS} lines in one", text)
+        return events
 
     def _bars(self, text: str) -> list[Event]:
         """Bars that share a line, and a log line glued behind the last."""
