@@ -71,7 +71,7 @@ def main() -> None:
         tables = {}
         for name, order in (
             ("server_hour", "cluster, server"),
-            ("busy_nic_second", "cluster, server, file_key, second"),
+            ("busy_server_second", "cluster, server, second"),
             ("traffic_periods", "cluster, server"),
         ):
             started = time.process_time()
@@ -80,8 +80,8 @@ def main() -> None:
             size = f"{tables[name].num_rows:>9,} rows {tables[name].nbytes / 1e6:>7.1f} MB"
             print(f"read {name:<18} {size} {cost:>6.2f} s CPU")
         for name, given in (
-            ("traffic_periods", ("server_hour", "busy_nic_second")),
-            ("traffic_groups", ("traffic_periods", "busy_nic_second")),
+            ("traffic_periods", ("server_hour", "busy_server_second")),
+            ("traffic_groups", ("traffic_periods", "busy_server_second")),
         ):
             started = time.process_time()
             rows = _look_at(name).model(*(tables[one] for one in given))  # type: ignore[attr-defined]

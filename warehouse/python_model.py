@@ -120,10 +120,7 @@ def write(scratch: Scratch, model: Model, orders: Sequence[Sequence[str]], path:
         When a value cannot be cast to its contract.
     """
     with _ONE_AT_A_TIME:
-        given = [
-            scratch.arrow(f"SELECT * FROM {read} ORDER BY {', '.join(order) or 'ALL'}")
-            for read, order in zip(model.reads, orders, strict=True)
-        ]
+        given = [scratch.table(read, order) for read, order in zip(model.reads, orders, strict=True)]
         rows = _call(model, given)
         del given
         _check_columns(model, rows)

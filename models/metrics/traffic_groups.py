@@ -1,7 +1,7 @@
 """---
 about: Servers whose traffic rises and falls together, that is jobs as the network sees them. A group is what correlations of at least 0.6 connect.
 partition: hour_utc
-reads: [metrics.traffic_periods, metrics.busy_nic_second]
+reads: [metrics.traffic_periods, metrics.busy_server_second]
 grain: [cluster, hour_utc, group_id, server]
 columns:
   cluster: VARCHAR the cluster's folder
@@ -63,7 +63,7 @@ def model(periods: pa.Table, seconds: pa.Table) -> pa.Table:
             known = [period_of[cluster, names[one]] for one in members if period_of[cluster, names[one]] is not None]
             period = round(median(known), 4) if known else None
             for one in members:
-                others = sum(alike[one, other] for other in members if other != one) / (len(members) - 1)
+                others = (alike[one, members].sum() - alike[one, one]) / (len(members) - 1)
                 rows.append((cluster, number, names[one], len(members), period, round(float(others), 3)))
     hour = periods["hour_utc"][0] if len(periods) else None
     kinds = (pa.string(), pa.int32(), pa.string(), pa.int32(), pa.float64(), pa.float64())
@@ -82,7 +82,7 @@ def per_server(seconds: pa.Table) -> Iterator[tuple[Server, tuple[Ints, Ints]]]:
         rows = slice(low, high)
         at = second[rows]
         total, observed = np.zeros(HOUR, np.int64), np.zeros(HOUR, np.int64)
-        np.add.at(total, at, moved[rows])
+        total[at] = moved[rows]
         observed[at.min() : at.max() + 1] = 1
         observed[at[longest[rows] > GAP_MS]] = 0
         yield (cluster[low].as_py(), server[low].as_py()), (total, observed)

@@ -1,7 +1,7 @@
 """---
 about: The period with which each server's traffic pulses, found by autocorrelation of its bytes per second; one iteration of a training job is one pulse. Where no period can be resolved, why.
 partition: hour_utc
-reads: [metrics.server_hour, metrics.busy_nic_second]
+reads: [metrics.server_hour, metrics.busy_server_second]
 grain: [cluster, server, hour_utc]
 columns:
   cluster: VARCHAR the cluster's folder
@@ -129,7 +129,7 @@ def per_server(seconds: pa.Table) -> Iterator[tuple[tuple[str, str], tuple[Ints,
         rows = slice(low, high)
         at = second[rows]
         total = np.zeros(HOUR, np.int64)
-        np.add.at(total, at, moved[rows])
+        total[at] = moved[rows]
         observed = np.zeros(HOUR, bool)
         observed[at.min() : at.max() + 1] = True
         observed[at[longest[rows] > GAP_MS]] = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 from typing import TYPE_CHECKING
@@ -76,6 +77,7 @@ def run_build(given: argparse.Namespace) -> int:
             again.tell(said, started, **manner)
             return 0
 
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's own threads would wait for work beside the engine's
     from warehouse.building import build
     from warehouse.report import Silent, Terminal
 

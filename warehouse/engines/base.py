@@ -139,8 +139,8 @@ class Scratch(Protocol):
         """Write what a kernel hands over, as it comes; the number of rows."""
         ...
 
-    def arrow(self, sql: str) -> pyarrow.Table:
-        """The rows of a SELECT, for a Python model."""
+    def table(self, relation: str, order: Sequence[str]) -> pyarrow.Table:
+        """All rows of a relation in this order, or in that of all columns, for a Python model."""
         ...
 
     def write_arrow(self, rows: pyarrow.Table, columns: Sequence[Column], path: Path, order: Sequence[str]) -> int:

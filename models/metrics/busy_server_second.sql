@@ -1,0 +1,64 @@
+/* ---
+about: Bytes of each server in each second, over its NICs and both directions, of servers that moved at least 1 GB in the hour. Narrow, for models that look at series; metrics.nic_second has NICs, directions and all servers.
+partition: hour_utc
+grain: [cluster, server, hour_utc, second]
+columns:
+  cluster: VARCHAR the cluster's folder
+  server: VARCHAR GPU-n
+  hour_utc: TIMESTAMP the hour
+  second: INTEGER [s] second of the hour
+  bytes: BIGINT [B] bytes received and sent
+  longest_ms: INTEGER [ms] the longest window of any NIC that touches the second
+time: hour_utc
+dimensions: [cluster, server]
+measures:
+  bytes: sum, shown in GB
+  longest_ms: max
+checks:
+  - bytes >= 0 and second between 0 and 3599
+sources: docs/metrics/periods.md
+--- */
+WITH busy AS (                 -- ports of the NICs of servers with traffic
+    SELECT
+        n.cluster,
+        n.server,
+        f.file_key
+    FROM topology.nic_ports AS n
+    JOIN staging.port_files AS f ON f.cluster = n.cluster AND f.switch = n.switch AND f.port = n.port
+    JOIN metrics.server_hour AS h ON h.cluster = n.cluster AND h.server = n.server AND h.hour_utc = f.hour_utc
+    WHERE h.rx_bytes + h.tx_bytes >= 1000000000
+),
+
+numbered AS (                  -- an integer for each server: names are joined when all is summed
+    SELECT cluster, server, min(file_key) AS server_key
+    FROM busy
+    GROUP BY cluster, server
+),
+
+ports AS (
+    SELECT b.file_key, n.server_key
+    FROM busy AS b
+    JOIN numbered AS n ON n.cluster = b.cluster AND n.server = b.server
+),
+
+moved AS (
+    SELECT
+        p.server_key,
+        s.hour_utc,
+        s.second,
+        sum(s.in_bytes + s.out_bytes) AS bytes,
+        max(s.longest_ms) AS longest_ms
+    FROM staging.port_seconds AS s
+    JOIN ports AS p ON p.file_key = s.file_key
+    GROUP BY p.server_key, s.hour_utc, s.second
+)
+
+SELECT
+    n.cluster,
+    n.server,
+    m.hour_utc,
+    m.second,
+    m.bytes,
+    m.longest_ms
+FROM moved AS m
+JOIN numbered AS n ON n.server_key = m.server_key
