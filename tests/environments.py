@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -26,6 +27,13 @@ def environment(name: str, pinned: str) -> Path:
         Lines of a requirements file, every package with its version. With other lines it is made anew.
     """
     folder = ENVIRONMENTS / name
+    ENVIRONMENTS.mkdir(parents=True, exist_ok=True)
+    with (ENVIRONMENTS / f"{name}.lock").open("w") as lock:  # tests run in several processes
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return _installed(name, folder, pinned)
+
+
+def _installed(name: str, folder: Path, pinned: str) -> Path:
     python, done = folder / "bin" / "python", folder / "installed.txt"
     if not done.is_file() or done.read_text(encoding="utf-8") != pinned:
         subprocess.run([sys.executable, "-m", "venv", "--clear", "--without-pip", str(folder)], check=True)

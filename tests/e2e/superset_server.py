@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import subprocess
 import time
 import urllib.error
@@ -11,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
@@ -32,6 +35,33 @@ class Superset:
     python: Path
     base: str
     metastore: str
+    file: Path
+    """The DuckDB file that the dashboard of DuckDB reads."""
+
+    def rows_of(self, table: str) -> int:
+        """How many rows a table of the DuckDB file has, asked as a chart does."""
+        with psycopg.connect(self.metastore) as asked:
+            found = asked.execute(
+                "SELECT t.id FROM tables t JOIN dbs d ON d.id = t.database_id "
+                "WHERE t.table_name = %s AND d.database_name = %s",
+                [table, CONNECTIONS["DuckDB"]],
+            ).fetchone()
+        assert found
+        login = {"username": "admin", "password": "admin", "provider": "db"}
+        token = self._post("security/login", login)["access_token"]
+        query = {"metrics": ["rows"], "columns": [], "filters": [], "row_limit": 10}
+        asked_for = {"datasource": {"id": found[0], "type": "table"}, "queries": [query]}
+        answer = self._post("chart/data", asked_for, {"Authorization": f"Bearer {token}"})
+        return int(answer["result"][0]["data"][0]["rows"])
+
+    def _post(self, where: str, what: object, headers: dict[str, str] | None = None) -> Any:
+        request = urllib.request.Request(
+            f"{self.base}/api/v1/{where}",
+            json.dumps(what).encode(),
+            {"Content-Type": "application/json"} | (headers or {}),
+        )
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return json.load(answer)
 
     def browse(self, slug: str, pictures: Path) -> str:
         """What a browser saw of a dashboard, as JSON."""
@@ -50,6 +80,8 @@ def superset(target: Path, scratch: Path) -> Iterator[Superset]:
         with psycopg.connect(f"{host}/postgres", autocommit=True) as made:
             made.execute("CREATE DATABASE traces")
             made.execute("CREATE DATABASE superset")
+        file = scratch / "warehouse.duckdb"
+        shutil.copyfile(target / "warehouse.duckdb", file)  # whose views name the parts by their whole path
         publish(target, f"{host}/traces", readers=["dashboards"])
         with psycopg.connect(f"{host}/traces", autocommit=True) as made:
             made.execute("CREATE ROLE viewer LOGIN IN ROLE dashboards")
@@ -75,7 +107,7 @@ def superset(target: Path, scratch: Path) -> Iterator[Superset]:
             )
             run("init")
             uris = {
-                "DuckDB": f"duckdb:///{target.absolute()}/warehouse.duckdb",
+                "DuckDB": f"duckdb:///{file}",
                 "PostgreSQL": f"{alchemy.replace('postgres@', 'viewer@')}/traces",
             }
             for engine, uri in uris.items():
@@ -87,7 +119,7 @@ def superset(target: Path, scratch: Path) -> Iterator[Superset]:
             process = subprocess.Popen(command, env=env, cwd=scratch, stdout=log, stderr=log)
             try:
                 _wait_for(f"http://127.0.0.1:{port}", process)
-                yield Superset(python, f"http://127.0.0.1:{port}", f"{host}/superset")
+                yield Superset(python, f"http://127.0.0.1:{port}", f"{host}/superset", file)
             finally:
                 process.terminate()
                 process.wait(30)

@@ -27,6 +27,8 @@ from warehouse.serve.postgres.publish import publish
 RECIPES = ROOT / "docs" / "recipes"
 TABLES = ("metrics.leaf_hour", "metrics.task_traffic", "metrics.port_hour", "metrics.task_summary")
 """With NULLs among whole numbers, floats, times, lists of texts."""
+SUMS = "(SELECT switch, sum(in_bytes) * 1000000007 AS large FROM metrics.port_hour GROUP BY switch)"
+"""Whole numbers beyond those of a double."""
 JDBC = Path("/usr/share/java/postgresql.jar")
 NULL = "\\N"
 TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?")
@@ -130,7 +132,7 @@ def _cells(rows: list[list[str]], target: Path, table: str) -> Rows:
     ]
 
 
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("table", [*TABLES, SUMS])
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_frames(library: str, table: str, built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip(library)
