@@ -109,6 +109,12 @@ def main() -> None:
         shown = len(answers)
         tabs.first.click()
         choose(page, "NATIVE_FILTER-fabric-switch", SWITCH)
+        for _ in range(60):  # charts that are out of sight ask when they come into it
+            if len({answer["slice"] for answer in answers[shown:]} - {None}) >= len(drawn[names[0]]):
+                break
+            page.mouse.move(800, 700)
+            page.mouse.wheel(0, 4000)
+            page.wait_for_timeout(1000)
         browser.close()
     answers, filtered = answers[:shown], answers[shown:]
     print(json.dumps({"drawn": drawn, "answers": answers, "filtered": filtered, "elsewhere": elsewhere, "text": text}))
@@ -144,16 +150,13 @@ def look(page: Page, picture: Path) -> list[dict[str, object]]:
 
 
 def choose(page: Page, name: str, value: str) -> None:
-    """Set a filter of the bar at the left, apply it, and wait for the charts that it is for."""
+    """Set a filter of the bar at the left and apply it."""
     box = page.locator(f'[data-test="filter-bar"] [role="combobox"][aria-label="{name}"]')
     box.click()
     box.fill(value)
     page.locator(f'.ant-select-item-option[title="{value}"]').first.click()
     page.keyboard.press("Escape")
-    with page.expect_response(lambda one: "/api/v1/chart/data" in one.url):
-        page.locator('[data-test="filter-bar__apply-button"]').click()
-    page.wait_for_timeout(2000)
-    page.wait_for_load_state("networkidle")
+    page.locator('[data-test="filter-bar__apply-button"]').click()
 
 
 if __name__ == "__main__":
