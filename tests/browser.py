@@ -154,6 +154,7 @@ class Browser:
 def chromium(profile: Path) -> Iterator[Browser]:
     """Start Chromium without a network and end it afterwards."""
     assert CHROMIUM is not None
+    profile.mkdir(parents=True, exist_ok=True)
     theirs_in, to = os.pipe()
     back, theirs_out = os.pipe()
     # Chromium reads commands at descriptor 3 and answers at 4
@@ -165,6 +166,7 @@ def chromium(profile: Path) -> Iterator[Browser]:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
+        env=os.environ | {"TMPDIR": str(profile)},
     )
     os.close(theirs_in)
     os.close(theirs_out)

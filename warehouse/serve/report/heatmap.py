@@ -11,7 +11,7 @@ from warehouse.serve.report.theme import SEQUENTIAL, chart, sized
 from warehouse.serve.report.words import count, distinct, most, number
 
 LOWEST, HIGHEST = 160, 900
-"""Pixels of the whole."""
+"""Pixels of the whole; where there are more ports, it is as high as they need."""
 
 
 def _says(rows: Sequence[Values]) -> str:
@@ -40,7 +40,7 @@ def _chart(rows: Sequence[Values]) -> Spec:
         chart(data)
         .transform_flatten(["p"], ["percent"])
         .transform_window(minute="row_number()", groupby=["row"])
-        .transform_calculate(m="datum.minute - 1", end="datum.minute", next="datum.row + 1")
+        .transform_calculate(m="datum.minute - 1", end="min(datum.minute + 0.05, 60)", next="datum.row + 1")
         .transform_filter("datum.percent !== null")
         .mark_rect()
         .encode(
@@ -60,8 +60,13 @@ def _chart(rows: Sequence[Values]) -> Spec:
             ),
             tooltip=["port:N", "m:Q", "percent:Q"],
         ),
-        max(LOWEST, min(HIGHEST, 2 * len(rows))),
+        _height(len(rows)),
     )
+
+
+def _height(ports: int) -> int:
+    """Pixels: a whole number a port, so that no colour is mixed of two."""
+    return ports * max(1, min(HIGHEST // ports, max(2, -(-LOWEST // ports))))
 
 
 def section(clusters: Sequence[str]) -> Section:

@@ -17,6 +17,8 @@ SEQUENTIAL: Final = "cividis"
 FONT = "system-ui, 'DejaVu Sans', sans-serif"
 ROW = 20
 """Height of a row of bars, in pixels."""
+HIGHEST = 800
+"""Of a chart on paper, in pixels: a page is no higher."""
 
 CONFIG: dict[str, Any] = {
     "background": "transparent",
@@ -74,5 +76,7 @@ def for_paper(spec: dict[str, Any], width: int) -> dict[str, Any]:
 
     paper: dict[str, Any] = json.loads(json.dumps(spec).replace('"currentColor"', '"#000000"'))
     paper["width"] = width
+    if isinstance(paper.get("height"), int | float):
+        paper["height"] = min(paper["height"], HIGHEST)
     paper["config"] |= {"background": "white", "font": "DejaVu Sans"}
     return paper
