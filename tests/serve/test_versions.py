@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import Command
 from tests.environments import environment
 from tests.tiny import Tiny
 
@@ -56,9 +57,9 @@ def engine(version: str) -> Path:
     return environment(f"duckdb-{version}", f"duckdb=={version}\n")
 
 
-def summary(python: Path | str, target: Path) -> tuple[str, dict[str, list[object]]]:
+def summary(python: Path | str, file: Path) -> tuple[str, dict[str, list[object]]]:
     said = subprocess.run(
-        [str(python), "-I", "-c", SUMMARY, str(target / "warehouse.duckdb")],
+        [str(python), "-I", "-c", SUMMARY, str(file)],
         capture_output=True,
         text=True,
         check=False,
@@ -70,12 +71,12 @@ def summary(python: Path | str, target: Path) -> tuple[str, dict[str, list[objec
 
 @pytest.fixture(scope="module")
 def expected(built: Path) -> dict[str, list[object]]:
-    return summary(sys.executable, built)[1]
+    return summary(sys.executable, built / "warehouse.duckdb")[1]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_table_and_view_reads_the_same(version: str, built: Path, expected: dict[str, list[object]]) -> None:
-    ran, found = summary(engine(version), built)
+    ran, found = summary(engine(version), built / "warehouse.duckdb")
 
     assert ran == version
     assert found.keys() == expected.keys()
@@ -85,6 +86,20 @@ def test_every_table_and_view_reads_the_same(version: str, built: Path, expected
                 assert math.isclose(ours, theirs, rel_tol=1e-9), relation
             else:
                 assert ours == theirs, relation
+
+
+def test_an_export_in_one_file_reads_the_same(
+    built: Path, tmp_path: Path, command: Command, expected: dict[str, list[object]]
+) -> None:
+    tables = ("metrics.leaf_hour", "metrics.port_hour")
+    chosen = [word for table in tables for word in ("-s", table)]
+    said = command("export", tmp_path / "one", "--format", "duckdb", *chosen, "-t", built)
+    assert said.status == 0, said.err
+    [file] = (tmp_path / "one").glob("*.duckdb")
+    found = summary(engine(VERSIONS[0]), file)[1]
+    for table in tables:
+        name = '{}."{}"'.format(*table.split("."))
+        assert found[name][:2] == expected[name][:2]  # types and rows
 
 
 @pytest.mark.parametrize("version", VERSIONS)
