@@ -124,15 +124,17 @@ def test_an_hour_touches_its_own_parts_and_what_is_over_all_hours(hours: Tiny, s
     assert hours.made() == set(), "the parts of before are still there"
 
 
-# the shipped models, few histories ----------------------------------------------------------------
+# shipped models, few histories ----------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
-def release(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Three hours of the smallest sample, from which folders are taken."""
+def release(tmp_path_factory: pytest.TempPathFactory, fabric_project: Project) -> Iterator[Path]:
+    """Three hours of the smallest sample, from which folders are taken; the models are those of ports and NICs."""
     root = tmp_path_factory.mktemp("release")
     write_sample(root, SampleOptions(seconds=60, hours=3, utilization=False))
-    yield root
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Project, "open", lambda _=None: fabric_project)
+        yield root
     shutil.rmtree(root)
 
 
@@ -187,8 +189,3 @@ def test_any_history_of_a_release_ends_as_a_build_of_what_is_there(
         assert partitions(changed) & {hours[hour]} or state in (GONE, FIRST)
     assert build(data, target).build == build(data, fresh).build
     equal_cell_by_cell(target, fresh)
-
-
-def test_the_project_of_these_tests_is_the_shipped_one() -> None:
-    """`tiny` stands for it only in tests that ask for it."""
-    assert "metrics.port_hour" in Project.open().models
