@@ -62,8 +62,11 @@ def chart_title(chart: Mapping[str, Any], table: Table) -> str:
 def _metrics(chart: Mapping[str, Any], table: Table, fixed: set[str]) -> list[Any]:
     """Names of the dataset's measures; a number that cannot be summed as an expression of this chart."""
     if "value" in chart:
-        if missing := set(table.grain) - fixed:
-            raise ValueError(f"{chart['chart']}: {chart['value']} means nothing over several {', '.join(missing)}")
+        coarser = {str(chart["x"])} if "grain" in chart else set()
+        if missing := set(table.grain) - (fixed - coarser):
+            raise ValueError(
+                f"{chart['chart']}: {chart['value']} means nothing over several {', '.join(sorted(missing))}"
+            )
         measure = table.measures[chart["value"]]
         return [
             {

@@ -109,6 +109,7 @@ def changed(monkeypatch: pytest.MonkeyPatch, title: str, **more: object) -> None
     ("title", "more", "refused"),
     [
         ("Unevenness of uplinks by the hour", {"by": ["switch"]}, "cov means nothing over several"),
+        ("Unevenness of uplinks by the hour", {"grain": "P1D"}, "cov means nothing over several hour_utc"),
         ("Bytes into leaves", {"measures": ["in_out_imbalance"]}, "in_out_imbalance does not add up"),
         ("GPU time by how jobs end", {"measures": ["job_share"]}, "job_share does not add up"),
         ("Bytes into leaves", {"measures": ["no_such"]}, "has no measure no_such"),
