@@ -49,18 +49,25 @@ class Finding:
 
 def lint_project(project: Project) -> list[Finding]:
     """All findings in all models, with the types that their inputs' contracts give."""
-    from warehouse.formats import known_formats
-    from warehouse.rim import rim
-
-    contracts = rim(known_formats())
-    contracts |= {name: reference.columns for name, reference in project.references.items()}
-    contracts |= {name: model.columns for name, model in project.models.items()}
+    contracts = contracts_of(project)
     findings = []
     for model in project.models.values():
         if model.is_python:
             continue
         findings += lint(project.render(model), shown_path=model.shown_path, contracts=contracts)
     return findings
+
+
+def contracts_of(project: Project) -> dict[str, Sequence[Column]]:
+    """The columns of all relations that a model or query may read."""
+    from warehouse.formats import known_formats
+    from warehouse.rim import rim
+
+    return {
+        **rim(known_formats()),
+        **{name: reference.columns for name, reference in project.references.items()},
+        **{name: model.columns for name, model in project.models.items()},
+    }
 
 
 def lint(sql: str, *, shown_path: str, contracts: Mapping[str, Sequence[Column]] | None = None) -> list[Finding]:

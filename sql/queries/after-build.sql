@@ -10,7 +10,7 @@ WITH facts AS (
             JOIN staging.port_files AS p USING (cluster, switch, port, hour_utc)
             SEMI JOIN (FROM topology.ports WHERE port_class = 'access') AS a USING (cluster, switch, port)
             ANTI JOIN staging.rejected_rows AS r ON r.file = p.file) AS missing,
-        (SELECT sum(gap_bytes_share * in_bytes) / nullif(sum(in_bytes), 0)
+        (SELECT sum((gap_bytes_share * in_bytes)::DECIMAL(38, 3))::DOUBLE / nullif(sum(in_bytes), 0)
             FROM metrics.sampling_quality JOIN metrics.leaf_hour USING (cluster, switch, hour_utc)) AS gap_share,
         (SELECT count(*) FROM staging.rejected_rows) AS rejected,
         (SELECT max(checkable_note) FROM metrics.spine_hour) AS note

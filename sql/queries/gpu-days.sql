@@ -4,8 +4,9 @@ params:
   cluster: VARCHAR = null only this cluster
   limit: INTEGER = 14 how many days, the fullest first
 --- */
-SELECT cluster, time_utc::DATE AS day, round(avg(mean_gpus), 1) AS mean_gpus, round(max(mean_gpus), 1) AS most_gpus,
-    any_value(cluster_gpus) AS cluster_gpus, round(100 * avg(allocation_share), 2) AS mean_percent,
+SELECT cluster, time_utc::DATE AS day, round(sum(gpu_seconds) / count(*) / 600, 1) AS mean_gpus,
+    round(max(mean_gpus), 1) AS most_gpus, max(cluster_gpus) AS cluster_gpus,
+    round(100 * sum(gpu_seconds) / count(*) / 600 / max(cluster_gpus), 2) AS mean_percent,
     round(100 * max(allocation_share), 2) AS most_percent
 FROM metrics.gpu_allocation
 WHERE $cluster IS NULL OR cluster = $cluster

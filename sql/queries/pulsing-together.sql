@@ -7,7 +7,7 @@ SELECT
     g.group_id,
     g.servers,
     g.period_seconds,
-    round(avg(p.duty_cycle), 2) AS duty_cycle,
+    round(sum(p.duty_cycle::DECIMAL(18, 6))::DOUBLE / count(p.duty_cycle), 2) AS duty_cycle,
     round(min(g.correlation), 2) AS least_correlation,
     string_agg(g.server, ' ' ORDER BY g.server) AS which,
     g.hour_utc,

@@ -8,12 +8,12 @@ WITH chosen AS (
 )
 SELECT i.pod, i.hca, count(*) FILTER (WHERE i.quality = 'fine') AS iterations,
     median(i.tx_bytes) FILTER (WHERE i.quality = 'fine')::BIGINT AS tx_bytes,
-    any_value(e.expected_nominal_bytes) AS nominal_bytes,
-    any_value(e.expected_implemented_bytes) AS implemented_bytes,
-    round(median(i.tx_bytes) FILTER (WHERE i.quality = 'fine') / any_value(e.expected_nominal_bytes), 3) AS over_nominal,
-    round(median(i.tx_bytes) FILTER (WHERE i.quality = 'fine') / any_value(e.expected_implemented_bytes), 3)
+    max(e.expected_nominal_bytes) AS nominal_bytes,
+    max(e.expected_implemented_bytes) AS implemented_bytes,
+    round(median(i.tx_bytes) FILTER (WHERE i.quality = 'fine') / max(e.expected_nominal_bytes), 3) AS over_nominal,
+    round(median(i.tx_bytes) FILTER (WHERE i.quality = 'fine') / max(e.expected_implemented_bytes), 3)
         AS over_implemented,
-    any_value(e.implemented_rule) AS rule, max(i.status) AS status, any_value(e.reason) AS reason, i.task, i.cluster
+    max(e.implemented_rule) AS rule, max(i.status) AS status, max(e.reason) AS reason, i.task, i.cluster
 FROM metrics.task_iteration_traffic AS i
 JOIN metrics.task_expected_bytes AS e USING (cluster, task)
 WHERE i.task = (SELECT task FROM chosen)
