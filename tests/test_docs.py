@@ -184,3 +184,9 @@ def _described(query: Query, target: Path) -> str:
         answer = f"error: {error.message}"
     flags = "".join(f" --{name} {value}" for name, value in _given(query).items())
     return "\n".join([*lines, "```", f"$ warehouse sql -q {query.name}{flags}", answer, "```", ""])
+
+
+@pytest.mark.parametrize("command", _commands())
+def test_help_fits_a_terminal_of_80_columns(command: str) -> None:
+    text = _commands()[command].format_help()
+    assert max(map(len, text.splitlines())) <= 80

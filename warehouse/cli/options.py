@@ -16,6 +16,11 @@ class Help(argparse.RawDescriptionHelpFormatter):
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=80)
 
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        """Examples keep their lines; a sentence is broken into some."""
+        kind = argparse.RawDescriptionHelpFormatter if "\n" in text else argparse.HelpFormatter
+        return kind._fill_text(self, text, width, indent)  # noqa: SLF001 - argparse has no other way
+
 
 def command(commands: Commands, name: str, about: str, example: str, **more: object) -> argparse.ArgumentParser:
     """Add a command: its sentence, its example, its options in `more`."""

@@ -14,7 +14,7 @@ def add(commands: Commands) -> None:
     one = command(
         commands,
         "export",
-        "write tables as Parquet and CSV, Excel or one DuckDB file, with units, licences and checksums",
+        "write tables as Parquet, CSV, Excel or one DuckDB file, with checksums",
         "warehouse export tables/\n  warehouse export excel/ --format xlsx -s metrics.leaf_hour",
     )
     one.add_argument("directory", metavar="DIR", help="a new folder, or an earlier export, which is replaced")
@@ -61,7 +61,7 @@ def add(commands: Commands) -> None:
     one = command(
         commands,
         "docs",
-        "write a site that works from disk: tables, columns, lineage, checks, queries, formats; with a search",
+        "write a site that works from disk: tables, lineage, queries, pages, search",
         "warehouse docs site/",
     )
     one.add_argument("directory", metavar="DIR", help="a new folder, or an earlier site, which is replaced")
