@@ -188,6 +188,14 @@ def test_a_project_that_is_not_built_has_a_site_that_says_so(tiny: Tiny, command
     assert graph["made"][total] == [[0, []], [3, [[ports, speed]]]]
 
 
+def test_tables_without_a_model_are_named(tiny: Tiny, command: Command) -> None:
+    assert tiny.build().status == 0
+    (tiny.folder / "models" / "metrics" / "total.sql").unlink()
+    said = command("docs", "site", "-t", tiny.target)
+    assert said.status == 0, said.err
+    assert "1 table of the build without a page: metrics.total" in said.out
+
+
 def test_text_of_models_and_of_data_stays_text(tiny: Tiny, tmp_path: Path) -> None:
     quoted = HOSTILE.replace("'", "''")
     tiny.model("metrics.total", f"SELECT '{quoted}' AS name, 1 AS speed", {"name": "VARCHAR", "speed": "BIGINT"})

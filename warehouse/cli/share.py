@@ -146,6 +146,7 @@ def run_report(given: argparse.Namespace) -> int:
 def run_docs(given: argparse.Namespace) -> int:
     """Write the site, and say where to begin."""
     from warehouse.project import Project
+    from warehouse.report import plural
     from warehouse.serve.docs import write_docs
 
     settled = settings(given)
@@ -153,5 +154,8 @@ def run_docs(given: argparse.Namespace) -> int:
     made = write_docs(place, project, settled.target, memory=settled.memory, threads=settled.threads)
     of = f"build {made.build[:8]}" if made.build else f"the models alone, as no warehouse is in {settled.target}"
     print(f"Wrote  {made.pages} pages on {of}, {made.bytes / 1e6:.1f} MB")  # noqa: T201
+    if made.unknown:
+        without = f"{plural(len(made.unknown), 'table')} of the build without a page: {made.unknown[0]}"
+        print(f"       {without}; its model is in another project (--project DIR)")  # noqa: T201
     print(f"       Open {place / 'index.html'}")  # noqa: T201
     return 0

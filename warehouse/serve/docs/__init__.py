@@ -25,6 +25,8 @@ class Made(NamedTuple):
     pages: int
     bytes: int
     build: str | None
+    unknown: tuple[str, ...]
+    """Tables of the build that the project has no model of: they have no page."""
 
 
 def write_docs(
@@ -76,7 +78,7 @@ def write_docs(
         write_json(aside / MANIFEST, {"kind": KIND, "build": build, "files": files})
         pages = sum(path.suffix == ".html" for path in paths)
         size = sum(path.stat().st_size for path in paths)
-    return Made(pages, size, build)
+    return Made(pages, size, build, site.unknown)
 
 
 __all__ = ["KIND", "Made", "write_docs"]

@@ -42,7 +42,8 @@ class Site:
     queries: Mapping[str, tuple[Query, Answer | None]]
     pages: Sequence[Page]
     origins: Origins
-    folders: int
+    unknown: tuple[str, ...] = ()
+    """Tables of the build that the project does not have."""
 
     @staticmethod
     def of(project: Project, target: Path, connection: duckdb.DuckDBPyConnection | None) -> Site:
@@ -73,7 +74,7 @@ class Site:
         known |= {source: page_path(source) for source in found}
         pages = [render(source, path.read_text(encoding="utf-8"), known) for source, path in found.items()]
         build = build_of(connection) if connection else None
-        return Site(build, tables, queries, pages, origins, len(project.folders))
+        return Site(build, tables, queries, pages, origins, tuple(name for name in facts if name not in tables))
 
     def files(self) -> Iterator[tuple[str, str]]:
         """The files of the site: place and text."""
