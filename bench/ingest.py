@@ -64,25 +64,31 @@ def main() -> int:
 
 
 def _full_hour(scratch: Path) -> Path:
-    """Port CSVs and workbook alone, as the release has them: its hour-level tables are documented, not there."""
+    """Port CSVs and workbook alone, as of the files at hand: the sample's logs and jobs are other benches' matter."""
     make = "from warehouse.sample import *; from pathlib import Path; import sys; "
     make += "write_sample(Path(sys.argv[1]), SampleOptions(full=True, hour_tables=False, utilization=False))"
     run([sys.executable, "-c", make, str(scratch / "full")])
-    return scratch / "full"
+    return _fabric(scratch / "full", scratch)
 
 
 def _default_data(scratch: Path) -> Path:
     """The fabric's files at hand, port CSVs and workbook: logs and jobs of the release are other benches' matter."""
-    real = Path(os.environ.get("WAREHOUSE_REAL", "data/real")).absolute()
-    fabric = scratch / "fabric"
-    for cluster in sorted((real / "zhejiang").glob("*")):
-        (fabric / cluster.name).mkdir(parents=True)
-        for one in (cluster / "trafficinfo", *cluster.glob("*.xlsx")):
-            (fabric / cluster.name / one.name).symlink_to(one)
-    if fabric.is_dir():
-        return fabric
+    real = Path(os.environ.get("WAREHOUSE_REAL", "data/real")).absolute() / "zhejiang"
+    if real.is_dir():
+        return _fabric(real, scratch)
     run([sys.executable, "-m", "warehouse", "sample", str(scratch / "sample")])
-    return scratch / "sample"
+    return _fabric(scratch / "sample", scratch)
+
+
+def _fabric(release: Path, scratch: Path) -> Path:
+    """A folder that leads to the clusters' port CSVs and workbooks, and to nothing else."""
+    fabric = scratch / "fabric"
+    for traffic in sorted(release.rglob("trafficinfo")):
+        cluster = fabric / traffic.parent.name
+        cluster.mkdir(parents=True)
+        for one in (traffic, *traffic.parent.glob("*.xlsx")):
+            (cluster / one.name).symlink_to(one)
+    return fabric
 
 
 def _compare(data: Path, rounds: int, scratch: Path, *, polars: bool) -> None:
