@@ -1,6 +1,6 @@
 """What unpivoting wide utilisation files costs against DuckDB merely reading them as text columns.
 
-    python -m bench.unpivot                          2 GB in files of 1 GB, one thread, 2 GB of memory
+    python -m bench.unpivot                          2 GB in files of 1 GB, one thread, 1 GB for the engine
     python -m bench.unpivot --gb 1 2 4 8             how cost grows; the files are made one size after another
     python -m bench.unpivot --columns 2344 --rounds 3
 
@@ -50,7 +50,7 @@ def main() -> int:
     options.add_argument("--columns", type=int, default=2344)
     options.add_argument("--rounds", type=int, default=1)
     options.add_argument("--threads", type=int, default=1)
-    options.add_argument("--memory", default="1500MB")
+    options.add_argument("--memory", default="1GB")
     options.add_argument("--scratch", type=Path, help="where the files are made; needs their size")
     given = options.parse_args()
     print(machine())
