@@ -4,7 +4,7 @@
     python -m bench.swf -d data/real    of the jobs in a folder
 
 The first time it installs both into an environment of their own, with pandas 2: evalys 4.0.7 does not read with
-pandas 3. tests/serve/test_swf.py uses that environment where it is there.
+pandas 3. tests/serve/test_swf.py reads with AccaSim always, and with evalys where that environment is there.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from warehouse.serve.export import export
 HERE = Path(__file__).resolve().parent
 ENVIRONMENTS = HERE.parent / "build" / "bench" / "environments"
 PYTHON = ENVIRONMENTS / "swf" / "bin" / "python"
+READERS = ("evalys", "AccaSim")
 Job = tuple[int, ...]
 STATUS = "CASE outcome WHEN 'completed' THEN 1 WHEN 'failed' THEN 0 WHEN 'cancelled' THEN 5 ELSE -1 END"
 
@@ -57,10 +58,12 @@ def main() -> int:
     return 1 if wrong else 0
 
 
-def read(files: Sequence[Path]) -> dict[Path, dict[str, list[Job]]]:
-    """What each library finds in each file."""
+def read(
+    files: Sequence[Path], python: Path = PYTHON, readers: Sequence[str] = READERS
+) -> dict[Path, dict[str, list[Job]]]:
+    """What each library finds in each file; `python` is of an environment that has them."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"MPLBACKEND": "Agg"}
-    command = [str(PYTHON), str(HERE / "swf_readers.py"), *map(str, files)]
+    command = [str(python), str(HERE / "swf_readers.py"), ",".join(readers), *map(str, files)]
     said = json.loads(subprocess.run(command, env=environment, check=True, capture_output=True).stdout)
     return {
         Path(path): {reader: [tuple(map(int, job)) for job in rows] for reader, rows in readers.items()}

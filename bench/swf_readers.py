@@ -35,5 +35,6 @@ def accasim(path: str) -> list[Job]:
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    readers = {"evalys": evalys, "AccaSim": accasim}
-    json.dump({path: {name: read(path) for name, read in readers.items()} for path in sys.argv[1:]}, sys.stdout)
+    known = {"evalys": evalys, "AccaSim": accasim}
+    readers = {name: known[name] for name in sys.argv[1].split(",")}
+    json.dump({path: {name: read(path) for name, read in readers.items()} for path in sys.argv[2:]}, sys.stdout)
