@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from tests.release import Release
     from tests.tiny import Tiny
 
+signal.signal(signal.SIGINT, signal.default_int_handler)
+"""Who starts the tests in the background may have them ignore Ctrl-C, and then what they start does, too."""
 SETTINGS = tuple(f"WAREHOUSE_{key.upper()}" for key in KEYS)
 
 
