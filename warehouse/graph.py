@@ -6,7 +6,7 @@ import fnmatch
 import graphlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from warehouse import python_model
@@ -38,6 +38,8 @@ class Node:
     volatile: tuple[tuple[str, int | None], ...] = ()
     """What in it gives other rows from the same inputs, and the byte where it stands."""
     needs: frozenset[frozenset[str]] = frozenset()
+    checks_need: Mapping[str, frozenset[frozenset[str]]] = field(default_factory=dict)
+    """The same of the checks that are queries, by their text: where they need more, no row fails them."""
 
     @property
     def name(self) -> str:
@@ -79,7 +81,7 @@ class Graph:
                 raise model_error(model, selects[name], parsed) from parsed
             nodes[name] = Node(model, selects[name], parsed.reads, parsed.canonical, parsed.volatile, parsed.needs)
         known = [*nodes, *rim]
-        for node in nodes.values():
+        for node in list(nodes.values()):
             for read in node.reads:
                 if read not in known:
                     raise ModelError(
@@ -87,8 +89,10 @@ class Graph:
                         place=_place_of(node, read),
                         hint=_nearest_relation(read, known),
                     )
+            queries = {check.text: _query(check, node.model, engine, memo) for check in node.model.checks}
+            needs = {text: parsed.needs for text, parsed in queries.items() if parsed}
+            nodes[node.name] = replace(node, checks_need=needs)
             for check in node.model.checks:
-                _refuse_more_than_rows(check, node.model, engine, memo)
                 for read in relations_of(check):
                     if read not in known:
                         raise ModelError(
@@ -225,10 +229,10 @@ def _parse_all(selects: Sequence[str], engine: Engine, memo: Memo) -> list[Parse
     return [found[sql] for sql in selects]
 
 
-def _refuse_more_than_rows(check: Check, model: Model, engine: Engine, memo: Memo) -> None:
-    """A check reads relations: it writes nothing, and no file of its own. Raises ModelError at its line."""
+def _query(check: Check, model: Model, engine: Engine, memo: Memo) -> Parsed | None:
+    """A check that is a query, which reads relations: no file of its own, and it writes nothing. Raises ModelError."""
     if not _HAS_QUERY.search(check.text):
-        return
+        return None
     (parsed,) = _parse_all([compile_check(check, model).failing], engine, memo)
     if isinstance(parsed, EngineError):
         raise ModelError(f"the check `{check.text}` is not valid: {parsed.message}", place=check.place) from parsed
@@ -237,6 +241,7 @@ def _refuse_more_than_rows(check: Check, model: Model, engine: Engine, memo: Mem
             raise ModelError(
                 f"the check `{check.text}` is refused: it reads {what}, which is no relation", place=check.place
             )
+    return parsed
 
 
 def _checked(node: Node) -> set[str]:

@@ -14,6 +14,7 @@ from functools import cached_property
 from warehouse.checks import relations_of
 from warehouse.graph import Graph, Node
 from warehouse.intake import Intake, column_of
+from warehouse.model import Check
 from warehouse.rim import FILES
 from warehouse.store import ALL
 
@@ -64,12 +65,9 @@ class Plan:
         empty = {name for name in self.graph.rim if name.startswith("raw.") and not self.intake.feeds(name)}
         for name in self.graph.order:
             node = self.graph.nodes[name]
-            without = all(
-                check.warn or (others and set(others) <= empty | {name})
-                for check in node.model.checks
-                if (others := relations_of(check)) or check.text.lower().startswith(("rows", "none"))
-            )
-            if without and any(group <= empty for group in node.needs):
+            if any(group <= empty for group in node.needs) and all(
+                check.warn or _holds_of_nothing(check, node, empty | {name}) for check in node.model.checks
+            ):
                 empty.add(name)
         return frozenset(empty)
 
@@ -116,3 +114,10 @@ class Plan:
         if partition == ALL or self._column(read) != column_of(partition):
             return there
         return [partition] if partition in there else []
+
+
+def _holds_of_nothing(check: Check, node: Node, empty: set[str]) -> bool:
+    """Whether no row can fail a check while its model and these relations are empty."""
+    if check.text in node.checks_need:
+        return any(group <= empty for group in node.checks_need[check.text])
+    return set(relations_of(check)) <= empty and not check.text.lower().startswith("rows")

@@ -22,6 +22,7 @@ WITH busy AS (                 -- ports of the NICs of servers with traffic
     SELECT
         n.cluster,
         n.server,
+        f.hour_utc,
         f.file_key
     FROM topology.nic_ports AS n
     JOIN staging.port_files AS f ON f.cluster = n.cluster AND f.switch = n.switch AND f.port = n.port
@@ -29,34 +30,33 @@ WITH busy AS (                 -- ports of the NICs of servers with traffic
     WHERE h.rx_bytes + h.tx_bytes >= 1000000000
 ),
 
-numbered AS (                  -- an integer for each server: names are joined when all is summed
-    SELECT cluster, server, min(file_key) AS server_key
+numbered AS (                  -- an integer for each server and hour: names are joined when all is summed
+    SELECT cluster, server, hour_utc, min(file_key) AS server_key
     FROM busy
-    GROUP BY cluster, server
+    GROUP BY cluster, server, hour_utc
 ),
 
 ports AS (
     SELECT b.file_key, n.server_key
     FROM busy AS b
-    JOIN numbered AS n ON n.cluster = b.cluster AND n.server = b.server
+    JOIN numbered AS n ON n.cluster = b.cluster AND n.server = b.server AND n.hour_utc = b.hour_utc
 ),
 
 moved AS (
     SELECT
         p.server_key,
-        s.hour_utc,
         s.second,
         sum(s.in_bytes + s.out_bytes) AS bytes,
         max(s.longest_ms) AS longest_ms
     FROM staging.port_seconds AS s
     JOIN ports AS p ON p.file_key = s.file_key
-    GROUP BY p.server_key, s.hour_utc, s.second
+    GROUP BY p.server_key, s.second
 )
 
 SELECT
     n.cluster,
     n.server,
-    m.hour_utc,
+    n.hour_utc,
     m.second,
     m.bytes,
     m.longest_ms

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from warehouse.catalogue import META, META_ABOUT, STORAGE_VERSION
 from warehouse.serve.catalogue import has_meta
 from warehouse.serve.parquet import literal, quoted
 
@@ -33,6 +32,8 @@ def write_file(
     orders
         Of each table the columns to sort by, in SQL.
     """
+    from warehouse.catalogue import STORAGE_VERSION
+
     connection.execute(f"ATTACH {literal(str(path))} AS exported (STORAGE_VERSION {literal(STORAGE_VERSION)})")
     try:
         for schema in sorted({one.table.name.partition(".")[0] for one in relations} | {"meta"}):
@@ -56,6 +57,8 @@ def _copy(connection: duckdb.DuckDBPyConnection, relation: Relation, order: str)
 
 
 def _copy_meta(connection: duckdb.DuckDBPyConnection, tables: Sequence[str]) -> None:
+    from warehouse.catalogue import META, META_ABOUT
+
     for name, types in META.items():
         if not has_meta(connection, name):  # a build of an earlier version
             continue
