@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -58,6 +59,7 @@ class Intake:
         memo: Memo | None = None,
     ) -> None:
         self.formats = {one.name: one for one in formats}
+        self._of_csv = {one.name for one in formats if isinstance(one, CsvFormat)}  # asked of every file
         self._store = store
         self._paranoid = paranoid
         self._started_ns = time.time_ns()
@@ -66,7 +68,7 @@ class Intake:
         self._cache.mkdir(parents=True, exist_ok=True)
         folders = [unpack(root, self._cache / "unpacked") if is_archive(root) else root for root in roots]
         self._memo = memo or Memo(None)
-        self._beside: dict[Path, list[str]] = {}
+        self._beside: dict[Path, str] = {}
         listed = scan(
             folders,
             formats,
@@ -85,11 +87,11 @@ class Intake:
         self._table_rejects: dict[tuple[str, str], list[Rejected]] = {}
 
     def _is_csv(self, file: RawFile) -> bool:
-        return file.format is not None and isinstance(self.formats[file.format], CsvFormat)
+        return file.format in self._of_csv
 
     def _with_members(self, file: RawFile) -> list[RawFile]:
         """The file itself and, where it is an archive, what its members were taken for."""
-        one = self.formats.get(file.format or "")
+        one = None if self._is_csv(file) else self.formats.get(file.format or "")
         if not (isinstance(one, ArchiveFormat) and file.is_read):
             return [file]
         try:
@@ -111,7 +113,7 @@ class Intake:
         seen, folder = stamp(file.path.stat()), file.path.parent
         if is_racy(seen, self._started_ns):
             return one.inspect(file)
-        beside = self._beside.setdefault(folder, []) or sorted(path.name for path in folder.iterdir())
+        beside = self._beside.get(folder) or fingerprint.of(sorted(os.listdir(folder)))
         self._beside[folder] = beside
         question = [one.name, one.version, str(file.path), file.release_path, file.cluster, seen, beside]
 
