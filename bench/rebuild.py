@@ -75,7 +75,7 @@ def hour(scratch: Path, rounds: int) -> tuple[list[Cost], list[Cost]]:
     """Builds of one hour, alone and beside those that are built already."""
     whole, alone, most = scratch / "whole", scratch / "alone", scratch / "most"
     run([sys.executable, "-m", "warehouse", "sample", str(whole), "--hours", str(HOURS)])
-    folders = sorted(path for path in whole.glob("*/trafficinfo/*") if path.is_dir())
+    folders = sorted(path for path in whole.glob("*/*/trafficinfo/*") if path.is_dir())
     chosen = folders[-1].name
     for there, hours in ((alone, {chosen}), (most, {path.name for path in folders} - {chosen})):
         shutil.copytree(whole, there, ignore=lambda _, names, hours=hours: [
