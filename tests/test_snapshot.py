@@ -9,13 +9,14 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.conftest import Command
 from tests.test_cli import python
 from tests.tiny import HOURS, Tiny
-from warehouse import snapshot
+from warehouse import building, publish, snapshot
 from warehouse.cli import again
 from warehouse.run import Run
 from warehouse.settings import DEFAULT_TARGET
@@ -333,6 +334,24 @@ def test_inputs_that_change_while_they_are_read_are_told_and_nothing_is_publishe
     assert hours.ask("FROM meta.build") == before
     assert not is_still(hours)
     assert hours.ask("SELECT build_id FROM meta.build") != [before[0][:1]]
+
+
+def test_a_raw_file_that_goes_while_the_catalogue_is_written_is_told_as_a_change(
+    hours: Tiny, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = hours.ask("FROM meta.build")
+    hours.file(0, "1,101,2,200,0,0.5")
+
+    def publish_without_files(*given: Any, **named: Any) -> None:
+        for path in hours.data.rglob("*.csv"):
+            path.unlink()
+        publish.publish(*given, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(building, "publish", publish_without_files)
+        said = hours.build()
+    assert (said.status, "files changed while the build ran" in said.err) == (2, True), said.err
+    assert hours.ask("FROM meta.build") == before
 
 
 def test_files_that_arrive_while_a_build_runs_are_for_the_next_one(

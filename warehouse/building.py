@@ -223,21 +223,22 @@ def _build(
     store = Store(settings.target, paranoid=paranoid)
     with prepared(settings, project, store, reporter, select=select, kernels=kernels, paranoid=paranoid) as ready:
         graph, intake, engine, last = ready.graph, ready.intake, ready.engine, ready.last
-        with witness.watching(intake):
+        with witness.watching(intake) as refuse_changes:
             outcome = ready.run.run()
-        parts = list(outcome.parts.values())
-        name = build_id(parts, contracts(graph), ready.engine_mark)
-        manifest = Manifest(
-            build=name,
-            engine=ready.engine_mark,
-            parts=tuple(entry(part, store.target) for part in parts),
-            stale=tuple(sorted(outcome.stale)),
-            data=tuple(str(root.absolute()) for root in settings.data),
-            published_utc=now_utc(),
-            number=1 + max((one.number for one in kept_manifests(store.target)), default=0),
-        )
-        entries = _entries(project, graph, intake, engine, outcome)
-        publish(store.target, entries, manifest, listing(intake), __version__, engine, fresh=paranoid)
+            refuse_changes()
+            parts = list(outcome.parts.values())
+            name = build_id(parts, contracts(graph), ready.engine_mark)
+            manifest = Manifest(
+                build=name,
+                engine=ready.engine_mark,
+                parts=tuple(entry(part, store.target) for part in parts),
+                stale=tuple(sorted(outcome.stale)),
+                data=tuple(str(root.absolute()) for root in settings.data),
+                published_utc=now_utc(),
+                number=1 + max((one.number for one in kept_manifests(store.target)), default=0),
+            )
+            entries = _entries(project, graph, intake, engine, outcome)
+            publish(store.target, entries, manifest, listing(intake), __version__, engine, fresh=paranoid)
     keep_last(store.target, keep)
     size = sum(part.bytes for part in parts) + (store.target / "warehouse.duckdb").stat().st_size
     changed = last is None or last.build != name

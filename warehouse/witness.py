@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,24 +37,23 @@ class Witness:
         self._digests: dict[str, str] = {}
 
     @contextlib.contextmanager
-    def watching(self, intake: Intake) -> Iterator[None]:
-        """The block reads what `intake` lists: none of it may change until the block ends.
+    def watching(self, intake: Intake) -> Iterator[Callable[[], None]]:
+        """The block reads what `intake` lists, and calls what it is given when it has read: none of that may change.
 
         Raises
         ------
         DataError
-            When a file did; then the block may have seen some of the old and some of the new, or have failed for
-            no other reason.
+            When a file did before that call, since the block may have seen some of the old and some of the new; and
+            when the block failed and a file did, since it may have failed for no other reason.
         """
         self._digests = {str(file.path): file.digest for file in intake.inventory.files if file.is_read and file.digest}
         try:
-            yield
+            yield self._refuse_changes
         except WarehouseError as error:
             self._refuse_changes(error)
             raise
-        self._refuse_changes(None)
 
-    def _refuse_changes(self, error: WarehouseError | None) -> None:
+    def _refuse_changes(self, error: WarehouseError | None = None) -> None:
         changed = [*_changed(self._data, self._digests), *_changed(self._sources, self._tables)]
         if changed:
             raise DataError(
