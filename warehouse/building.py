@@ -171,10 +171,14 @@ def prepared(
 ) -> Iterator[Prepared]:
     """Read models and raw files, open an engine."""
     spill = aside(store.target / "cache" / "spill")
-    engine: Engine = DuckDBEngine(threads=settings.threads, memory_bytes=settings.memory_bytes, spill=spill)
+    reporter.doing("models")
+    engine: Engine = DuckDBEngine(
+        threads=settings.threads, memory_bytes=settings.memory_bytes, spill=spill, observe=reporter.ran
+    )
     with closing(engine):
         graph = load_graph(project, engine, paranoid=paranoid)
         selected = graph.select(select) if select else None
+        reporter.doing("raw files")
         memo = Memo(store.target / "cache" / MEMO, f"{engine.name} {engine.version}", paranoid=paranoid)
         around = [folder for folder in store.target.parents if (folder / "builds" / "current").is_file()]  # see verify
         intake = Intake(
@@ -204,7 +208,9 @@ def prepared(
             intake,
             store,
             engine,
-            workers=max(1, min(settings.threads, settings.memory_bytes // _WORKER_MEMORY)),
+            workers=1
+            if reporter.one_at_a_time
+            else max(1, min(settings.threads, settings.memory_bytes // _WORKER_MEMORY)),
             reporter=reporter,
             selected=selected,
             kernels=kernels,
@@ -226,6 +232,7 @@ def _build(
         with witness.watching(intake) as refuse_changes:
             outcome = ready.run.run()
             refuse_changes()
+            reporter.doing("catalogue")
             parts = list(outcome.parts.values())
             name = build_id(parts, contracts(graph), ready.engine_mark)
             manifest = Manifest(
@@ -239,6 +246,7 @@ def _build(
             )
             entries = _entries(project, graph, intake, engine, outcome)
             publish(store.target, entries, manifest, listing(intake), __version__, engine, fresh=paranoid)
+    reporter.doing("end")
     keep_last(store.target, keep)
     size = sum(part.bytes for part in parts) + (store.target / "warehouse.duckdb").stat().st_size
     changed = last is None or last.build != name

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
     from warehouse.building import Result
+    from warehouse.profiling import Ran
 
 _WIDTH = 80
 _SHOWN = 5
@@ -29,12 +30,22 @@ class Silent:
 
     wants_remarks = False
     """Whether the project's own query `after-build` is asked."""
+    one_at_a_time = False
+    """Whether parts are made one after another, so that what each costs can be told."""
+    ran: Ran | None = None
+    """Who is told what the engine needed for each statement, if anyone is."""
 
     def found(self, inventory: Inventory) -> None:
         """What the data folders hold."""
 
     def started(self, parts: int) -> None:
         """The number of parts that this build has."""
+
+    def doing(self, stage: str) -> None:
+        """What the build turns to, outside of parts."""
+
+    def making(self, model: str, partition: str) -> None:
+        """The part that the build turns to."""
 
     def finished(self, part: Part, seconds: float, reused: bool) -> None:
         """A part is there."""

@@ -41,6 +41,14 @@ class Reporter(Protocol):
         """The number of parts that this build has."""
         ...
 
+    def doing(self, stage: str) -> None:
+        """What the build turns to, outside of parts."""
+        ...
+
+    def making(self, model: str, partition: str) -> None:
+        """The part that the build turns to."""
+        ...
+
     def finished(self, part: Part, seconds: float, reused: bool) -> None:
         """A part is there."""
         ...
@@ -125,6 +133,7 @@ class Run:
         while True:
             try:
                 self._make_all()
+                self._reporter.doing("checks of views")
                 self._check_views()
                 return self._outcome
             except _RawDamageError as damage:
@@ -178,6 +187,7 @@ class Run:
 
     def _make(self, key: Key) -> Part:
         started = time.perf_counter()
+        self._reporter.making(key.model, key.partition)
         node = self._graph.nodes[key.model]
         made_of = self.inputs.made_of(key)
         mark = fingerprint.of(made_of)

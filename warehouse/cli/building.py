@@ -23,12 +23,17 @@ def add(commands: Commands) -> None:
         commands,
         "build",
         "read the data folders, build all models, check them, publish",
-        "warehouse build -d data/",
+        "warehouse build -d data/\n  warehouse build -d data/ -t build/anew --profile --plans plans/",
     )
     _add_common(one)
     one.add_argument("--wait", action="store_true", help="wait for another build of this target to end")
     one.add_argument("--json", action="store_true", help="the result as JSON on stdout")
     one.add_argument("--quiet", action="store_true", help="say nothing but errors")
+    one.add_argument(
+        "--profile", metavar="BY", nargs="?", const="models", choices=("models", "parts"),
+        help="what each model (or, with `parts`, each part) cost: CPU, time, rows, bytes, memory, spill; on stdout",
+    )  # fmt: skip
+    one.add_argument("--plans", metavar="DIR", help="--profile, and keep the engine's plans there, a file a model")
     one.add_argument(
         "--openlineage", metavar="FILE|URL", help="tell the run as OpenLineage events: lines of a file, or posted"
     )
@@ -67,14 +72,17 @@ def run_build(given: argparse.Namespace) -> int:
     keep, kernels = max(1, given.keep), not given.plain_sql
     asked = snapshot.asked(settled, keep=keep, kernels=kernels)
     manner = {"as_json": given.json, "quiet": given.quiet}
+    given.profile = given.profile or ("models" if given.plans else None)
     if not (given.select or given.paranoid):
         said, _ = snapshot.unchanged(asked)
         if said is not None:
             if given.openlineage:
                 _tell_lineage(settled, given.openlineage)
-            else:
+            elif not given.profile:
                 again.remember(asked, given.words, **manner)
             again.tell(said, started, **manner)
+            if given.profile and not given.quiet:
+                print("Nothing was made: profile a build into a target of its own (-t DIR).", file=sys.stderr)  # noqa: T201
             return 0
 
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's own threads would wait for work beside the engine's
@@ -82,6 +90,12 @@ def run_build(given: argparse.Namespace) -> int:
     from warehouse.report import Silent, Terminal
 
     reporter = Silent() if given.quiet or given.json else Terminal(sys.stderr)
+    if given.profile:
+        from pathlib import Path
+
+        from warehouse.profiling import Profile
+
+        reporter = profile = Profile(reporter, Path(given.plans) if given.plans else None)
     with reporter.telling(settled.target):
         result = build(
             settled,
@@ -94,11 +108,14 @@ def run_build(given: argparse.Namespace) -> int:
         )
     if given.openlineage:
         _tell_lineage(settled, given.openlineage)
-    elif not (given.select or given.paranoid):
+    elif not (given.select or given.paranoid or given.profile):
         again.remember(asked, given.words, **manner)
-    if given.json:
-        print(json.dumps(result.summary(), indent=1))  # noqa: T201
     reporter.ended(result)
+    if given.json:
+        shown = result.summary() | ({"profile": profile.summary()} if given.profile else {})
+        print(json.dumps(shown, indent=1))  # noqa: T201
+    elif given.profile:
+        print(*profile.table(by_part=given.profile == "parts"), sep="\n")  # noqa: T201
     return 0
 
 

@@ -11,10 +11,10 @@ import itertools
 import json
 import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import duckdb
 import msgspec
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     import pyarrow
 
+    from warehouse.engines.observed import Statement
     from warehouse.kernels import Arrays
 
 _POSITION = re.compile(r',?"query_location(?:_length)?":\d+')
@@ -197,7 +198,9 @@ class DuckDBEngine:
     name = "duckdb"
     version = duckdb.__version__
 
-    def __init__(self, *, threads: int, memory_bytes: int, spill: Path) -> None:
+    def __init__(
+        self, *, threads: int, memory_bytes: int, spill: Path, observe: Callable[[Statement], None] | None = None
+    ) -> None:
         self._config: dict[str, str | bool | int | float | list[str]] = {
             "threads": threads,
             "memory_limit": f"{memory_bytes // 2**20}MiB",
@@ -207,6 +210,7 @@ class DuckDBEngine:
             "errors_as_json": True,
         }
         self._instance = duckdb.connect(config=self._config)
+        self._observe = observe
         self._on_one_thread: duckdb.DuckDBPyConnection | None = None
         self._open = threading.Lock()
         self._idle: dict[tuple[bool, bool], list[DuckDBScratch]] = {}
@@ -245,6 +249,8 @@ class DuckDBEngine:
             yield scratch
         finally:
             self._lent.discard(scratch)
+            if self._observe is not None:
+                scratch.tell_last()
             if scratch.is_whole:
                 idle.append(scratch)
 
@@ -253,6 +259,10 @@ class DuckDBEngine:
         cursor = (self._single() if one_thread else self._instance).cursor()
         cursor.execute(f"ATTACH ':memory:' AS {catalogue}")
         cursor.execute(f"USE {catalogue}")
+        if self._observe is not None:
+            from warehouse.engines.observed import Observed
+
+            cursor = cast("duckdb.DuckDBPyConnection", Observed(cursor, self._observe))
         return DuckDBScratch(cursor, self.held if few else None)
 
     def _single(self) -> duckdb.DuckDBPyConnection:
@@ -325,6 +335,10 @@ class DuckDBScratch:
             yield f"CREATE TABLE {name} ({declared(source.columns)})"
         else:
             yield f"CREATE VIEW {name} AS {source_sql(source, self._held)}"
+
+    def tell_last(self) -> None:
+        """Have an observed cursor tell of its last statement."""
+        self._cursor.tell_last()  # type: ignore[attr-defined]
 
     def interrupt(self) -> None:
         """End what runs, from another thread."""

@@ -1,0 +1,154 @@
+"""`build --profile` says what each part cost, and costs nothing where nobody asks."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.tiny import HOURS, Tiny
+from warehouse import profiling
+from warehouse.engines.observed import Statement
+from warehouse.plan import Key
+from warehouse.profiling import Profile, Reading
+from warehouse.report import Silent
+from warehouse.store import Part
+
+ROWS = 50_000
+
+
+@pytest.fixture
+def hours(tiny: Tiny) -> Tiny:
+    """With `metrics.busy`, whose parts have work to do."""
+    tiny.model(
+        "metrics.busy",
+        "SELECT make_timestamp(min(SaveTimeUTC) // 3600000 * 3600000000) AS hour_utc, i, i * 7919 % 50021 AS h\n"
+        f"FROM raw.port_counters, range({ROWS}) AS r(i) GROUP BY i",
+        {"hour_utc": "TIMESTAMP", "i": "BIGINT", "h": "BIGINT"},
+        "partition: hour_utc",
+        "grain: [i]",
+    )
+    return tiny
+
+
+def test_a_line_a_model_the_costliest_first_and_what_lies_outside(hours: Tiny) -> None:
+    said = hours.build("--profile", "--quiet")
+    assert said.status == 0, said
+    lines = said.out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[2].split()[0] == "metrics.busy"
+    assert f"{2 * ROWS:,}" in lines[2]
+    at = next(place for place, line in enumerate(lines) if line.startswith("3 models, 4 parts"))
+    costs = [float(line[31:38]) for line in lines[2:at]]
+    assert costs == sorted(costs, reverse=True)
+    outside = [re.split(r"  +", line)[0] for line in lines[at + 2 :]]
+    assert outside[0] == "start"
+    assert {"models", "raw files", "catalogue"} <= set(outside)
+    assert outside[-1] == "whole process"
+
+
+def test_parts_are_told_apart_and_add_up(hours: Tiny) -> None:
+    by_part = hours.build("--profile", "parts", "--quiet", "-t", hours.base / "other")
+    assert {f"metrics.busy {hour}" for hour in HOURS} <= {line[:31].strip() for line in by_part.out.splitlines()}
+
+    said = json.loads(hours.build("--profile", "--json").out)
+    parts = {(one["model"], one["partition"]): one for one in said["profile"]["parts"]}
+    assert parts.keys() == {(one["model"], one["partition"]) for one in said["made"]}
+    for hour in HOURS:
+        one = parts["metrics.busy", hour]
+        (file,) = (hours.target / "parts" / "metrics.busy" / hour).glob("*.parquet")
+        assert one["rows"] == ROWS
+        assert one["cpu"] > 0
+        assert one["memory"] > 0
+        if sys.platform == "linux":  # at the least the file, which is read once more to be hashed
+            assert one["written"] >= file.stat().st_size
+            assert one["read"] >= file.stat().st_size
+
+
+def test_parts_that_were_there_are_not_told_as_made(hours: Tiny) -> None:
+    hours.made()
+    hours.model(
+        "metrics.total", "SELECT 'sum' AS name, sum(speed) AS speed FROM staging.ports",
+        {"name": "VARCHAR", "speed": "BIGINT"},
+    )  # fmt: skip
+    said = json.loads(hours.build("--profile", "--json").out)
+    assert [one["model"] for one in said["profile"]["parts"]] == ["metrics.total"]
+
+
+def test_nothing_to_do_is_said_with_what_to_do(hours: Tiny) -> None:
+    hours.made()
+    said = hours.build("--profile")
+    assert (said.status, said.out) == (0, "")
+    assert "-t DIR" in said.err
+
+
+def test_plans_are_kept_a_file_a_model(hours: Tiny) -> None:
+    said = hours.build("--plans", hours.base / "plans", "--quiet")
+    assert "metrics.busy" in said.out, "--plans asks for the table, too"
+    kept = {path.name: path.read_text(encoding="utf-8") for path in (hours.base / "plans").iterdir()}
+    assert kept.keys() == {"metrics.busy.txt", "metrics.total.txt", "staging.ports.txt"}
+    busy = kept["metrics.busy.txt"]
+    assert all(f"-- metrics.busy {hour}" in busy for hour in HOURS)
+    assert "i * 7919 % 50021 AS h\nFROM raw.port_counters" in busy
+    assert f"{ROWS:,} rows" in busy
+    assert "Total Time" in busy
+    again = hours.build("--plans", hours.base / "plans", "--quiet", "-t", hours.base / "other")
+    assert again.status == 0
+    text = (hours.base / "plans" / "metrics.busy.txt").read_text(encoding="utf-8")
+    assert text.count("i * 7919 % 50021 AS h") == busy.count("i * 7919 % 50021 AS h"), (
+        "a later build's plans stand in their place"
+    )
+
+
+def test_parts_are_the_same_bytes_as_without(hours: Tiny) -> None:
+    hours.made()
+    hours.build("--profile", "--quiet", "-t", hours.base / "other")
+    plain, profiled = (
+        {path.relative_to(target): path.read_bytes() for path in (target / "parts").rglob("*.parquet")}
+        for target in (hours.target, hours.base / "other")
+    )
+    assert plain == profiled
+
+
+def test_without_it_nothing_of_it_is_loaded(hours: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("warehouse.profiling", "warehouse.engines.observed")
+    for name in names:
+        monkeypatch.delitem(sys.modules, name)
+    hours.made()
+    assert not any(name in sys.modules for name in names)
+
+
+# what goes to whom, with figures that are given ---------------------------------------------------
+
+
+def test_what_is_used_goes_to_what_the_build_is_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    readings = [Reading(float(at * at), 10.0 * at, 100 * at, 1000 * at) for at in range(1, 9)]
+    given = iter(readings)
+    monkeypatch.setattr(Reading, "now", staticmethod(lambda: next(given)))
+    monkeypatch.setattr(profiling, "_memory", lambda _: 0)
+    profile = Profile(Silent())
+    profile.doing("models")
+    profile.making("a.made", "all")
+    profile.ran(Statement("SELECT 1", "", memory=7, spill=5))
+    profile.ran(Statement("SELECT 2", "", memory=3, spill=0))
+    profile.finished(Part("a.made", "all", "", "", 42, 1, Path()), 0.0, reused=False)
+    profile.making("a.there", "all")
+    profile.finished(Part("a.there", "all", "", "", 43, 1, Path()), 0.0, reused=True)
+    profile.doing("catalogue")
+    profile.doing("models")
+
+    steps = [later.cpu - earlier.cpu for earlier, later in pairwise(readings)]
+    (made,) = profile.parts.items()
+    assert made[0] == Key("a.made", "all")
+    assert (made[1].cpu, made[1].wall, made[1].rows) == (steps[2], 10.0, 42)
+    assert (made[1].read, made[1].written, made[1].memory, made[1].spill) == (100, 1000, 7, 5)
+    assert profile.stages["models"].cpu == steps[1]
+    assert profile.stages[profiling.THERE].cpu == steps[3] + steps[4] + steps[5]
+    assert profile.stages["catalogue"].cpu == steps[6]
+    shown = [float(line[31:38]) for line in profile.table() if line and not line.startswith(" ")]
+    assert shown[0] == shown[1] == made[1].cpu
+    assert shown[-1] == readings[-1].cpu, "all of it, from the start of the process"
