@@ -11,6 +11,7 @@ import pytest
 from tests.conftest import Command
 from tests.test_run import HOUR_COLUMNS, hours
 from tests.tiny import HOURS, Tiny
+from warehouse import python_model
 from warehouse.errors import ModelError
 from warehouse.model import read_model
 
@@ -79,10 +80,10 @@ def test_it_is_made_anew_with_another_version_of_what_it_imports(tiny: Tiny, mon
     tiny.made()
     snapshot = tiny.target / "cache" / "snapshot.json"  # sees packages come and go by their folders, not this patch
     snapshot.unlink()
-    monkeypatch.setattr("importlib.metadata.version", lambda name: "9.9" if name == "scipy" else "1.0")
+    monkeypatch.setattr(python_model, "version_of", lambda name: "9.9" if name == "scipy" else "1.0")
     assert tiny.made() == {"metrics.doubled"}
     snapshot.unlink()
-    monkeypatch.setattr("importlib.metadata.version", lambda _: "1.0")  # scipy is not imported
+    monkeypatch.setattr(python_model, "version_of", lambda _: "1.0")  # scipy is not imported
     assert tiny.made() == set()
 
 

@@ -347,9 +347,8 @@ def _entries(project: Project, graph: Graph, intake: Intake, engine: Engine, out
                 semantics=model.semantics,
                 checks=tuple(
                     (key.partition, result)
-                    for key, results in sorted(outcome.checks.items())
-                    if key.model == name
-                    for result in results
+                    for key in sorted(key for key in outcome.checks if key.model == name)
+                    for result in outcome.checks[key]
                 ),
             )
         )

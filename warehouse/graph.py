@@ -76,7 +76,7 @@ class Graph:
         in_sql = [name for name, model in project.models.items() if not model.is_python]
         of_sql = dict(zip(in_sql, _parse_all([selects[name] for name in in_sql], engine, memo), strict=True))
         for name, model in project.models.items():
-            parsed = python_model.parse(model) if model.is_python else of_sql[name]
+            parsed = python_model.parse(model, memo) if model.is_python else of_sql[name]
             if isinstance(parsed, EngineError):
                 raise model_error(model, selects[name], parsed) from parsed
             nodes[name] = Node(model, selects[name], parsed.reads, parsed.canonical, parsed.volatile, parsed.needs)

@@ -69,6 +69,7 @@ class Intake:
         folders = [unpack(root, self._cache / "unpacked") if is_archive(root) else root for root in roots]
         self._memo = memo or Memo(None)
         self._beside: dict[Path, str] = {}
+        self._groups: dict[tuple[str, str | None], dict[str | None, list[RawFile]]] = {}
         listed = scan(
             folders,
             formats,
@@ -188,6 +189,7 @@ class Intake:
             if remember:
                 self._mark_of(files).touch()
             kept = [one for one in self.inventory.rejected if one.file not in {f.release_path for f in mended.values()}]
+            self._groups.clear()
             self.inventory = Inventory(
                 self.inventory.roots,
                 tuple(mended.get(file.path, file) for file in self.inventory.files),
@@ -253,13 +255,23 @@ class Intake:
 
     def files_of(self, relation: str, partition: str | None) -> tuple[RawFile, ...]:
         """The files that feed a relation, all or those of one partition."""
+        if partition is not None:
+            return tuple(self._by(relation, column_of(partition)).get(partition, ()))
         if relation == FILES:
-            files = self.inventory.files
-        elif relation == REJECTED:
+            return self.inventory.files
+        if relation == REJECTED:
             return ()
-        else:
-            files = self.inventory.of(one.name for one in self.formats_of(relation))
-        return tuple(file for file in files if partition is None or in_partition(file, partition))
+        return self.inventory.of(one.name for one in self.formats_of(relation))
+
+    def _by(self, relation: str, column: str | None) -> Mapping[str | None, Sequence[RawFile]]:
+        """The files that feed a relation by `partition_of`; each model that reads it asks for that."""
+        groups = self._groups.get((relation, column))
+        if groups is None:
+            groups = {}
+            for file in self.files_of(relation, None):
+                groups.setdefault(partition_of(file, column), []).append(file)
+            self._groups[relation, column] = groups
+        return groups
 
     def feeds(self, relation: str) -> bool:
         """Whether any file, or the runner itself, gives rows of a relation."""
@@ -361,8 +373,8 @@ class Intake:
 
     def partitions(self, relation: str, column: str | None = None) -> set[str]:
         """The partitions that files of a relation belong to, by a column of `raw.files`, else by their own."""
-        files = (file for file in self.files_of(relation, None) if file.is_read)
-        return {value for file in files if (value := partition_of(file, column))}
+        groups = self._by(relation, column)
+        return {value for value, files in groups.items() if value and any(file.is_read for file in files)}
 
     def _written(
         self,
@@ -424,11 +436,6 @@ def column_of(partition: str) -> str:
     """The column of `raw.files` that a partition is one value of."""
     column, equals, _ = partition.partition("=")
     return column if equals else HOUR
-
-
-def in_partition(file: RawFile, partition: str) -> bool:
-    """Whether a file's rows belong to a partition."""
-    return partition_of(file, column_of(partition)) == partition
 
 
 def _in_order(file: RawFile) -> tuple[str, ...]:

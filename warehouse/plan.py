@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from warehouse.checks import relations_of
 from warehouse.graph import Graph, Node
@@ -19,8 +20,7 @@ from warehouse.rim import FILES
 from warehouse.store import ALL
 
 
-@dataclass(frozen=True, order=True)
-class Key:
+class Key(NamedTuple):
     """A part that a build needs: a model and a partition of it (`all` where it has none)."""
 
     model: str

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.abc import MetaPathFinder
 from types import ModuleType
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from warehouse.engines.base import Parsed, Scratch
+    from warehouse.memo import Memo
     from warehouse.model import Model
 
 FUNCTION = "model"
@@ -37,6 +39,7 @@ LIBRARY = (
 )  # fmt: skip
 """Modules of the standard library that know neither files nor clocks: the same inputs give the same rows."""
 _MARK = "---"
+_VERSION = re.compile("^Version: (.*)$", re.MULTILINE)
 _ONE_AT_A_TIME = threading.Lock()
 """Python runs one thread at a time anyhow, and so the inputs of one model only are in memory."""
 
@@ -63,8 +66,10 @@ def split(content: str, shown: str) -> tuple[str, str]:
     return header, "\n".join([""] * end + lines[end:])
 
 
-def parse(model: Model) -> Parsed:
+def parse(model: Model, memo: Memo) -> Parsed:
     """What a Python model reads, and what counts of its source: not comments, not formatting.
+
+    A model that the memo knows is not read again.
 
     Raises
     ------
@@ -72,8 +77,14 @@ def parse(model: Model) -> Parsed:
         When there is no function `model`, it does not take what the model reads, or something is imported
         whose version no fingerprint holds.
     """
-    from importlib.metadata import PackageNotFoundError, version
+    from warehouse.engines.base import Parsed
 
+    versions = {name: version_of(name) for name in PACKAGES}
+    question = ["python", model.sql, list(model.reads), versions]
+    return Parsed.of(memo.ask(question, lambda: _parsed(model, versions).said()))
+
+
+def _parsed(model: Model, versions: Mapping[str, str | None]) -> Parsed:
     from warehouse.engines.base import Parsed
 
     tree = _parse(model.sql, model.shown_path)
@@ -95,13 +106,24 @@ def parse(model: Model) -> Parsed:
             place=model.place(functions[0].lineno),
         )
     packages = sorted({_package(name, line, model) for name, line in _imports(tree)} & set(PACKAGES))
-    try:
-        said = [ast.unparse(tree), list(model.reads), [[name, version(name)] for name in packages]]
-    except PackageNotFoundError as error:
-        raise ModelError(
-            f"it imports {error.name}, which is not installed", place=model.place(1), hint=f"pip install {error.name}"
-        ) from error
+    for name in packages:
+        if versions[name] is None:
+            raise ModelError(
+                f"it imports {name}, which is not installed", place=model.place(1), hint=f"pip install {name}"
+            )
+    said = [ast.unparse(tree), list(model.reads), [[name, versions[name]] for name in packages]]
     return Parsed(tuple(sorted(model.reads)), json.dumps(said))
+
+
+def version_of(package: str) -> str | None:
+    """The version that is installed; `importlib.metadata.version` parses the whole README for it, as an e-mail."""
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    try:
+        found = _VERSION.search(distribution(package).read_text("METADATA") or "")
+    except PackageNotFoundError:
+        return None
+    return found[1] if found else None
 
 
 def write(scratch: Scratch, model: Model, orders: Sequence[Sequence[str]], path: Path) -> int:

@@ -70,7 +70,7 @@ class Outcome:
 
     def of(self, model: str) -> list[Part]:
         """The parts of one model, by partition."""
-        return [part for key, part in sorted(self.parts.items()) if key.model == model]
+        return [self.parts[key] for key in sorted(key for key in self.parts if key.model == model)]
 
 
 class _RawDamageError(Exception):

@@ -17,6 +17,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -187,7 +188,7 @@ class ArchiveFormat(Format, Protocol):
     """What the members may add up to."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Inventory:
     """All files of the data folders, recognised or not, in order of release path."""
 
@@ -195,7 +196,14 @@ class Inventory:
     files: tuple[RawFile, ...]
     rejected: tuple[Rejected, ...] = field(default=())
 
+    @cached_property
+    def _of(self) -> dict[frozenset[str], tuple[RawFile, ...]]:
+        """What was asked already: models ask for the same again and again."""
+        return {}
+
     def of(self, relation_formats: Iterable[str]) -> tuple[RawFile, ...]:
         """The files that are read for these formats."""
-        names = set(relation_formats)
-        return tuple(file for file in self.files if file.is_read and file.format in names)
+        names = frozenset(relation_formats)
+        if names not in self._of:
+            self._of[names] = tuple(file for file in self.files if file.is_read and file.format in names)
+        return self._of[names]

@@ -43,10 +43,10 @@ class UniformLines:
 
     def is_odd(self) -> bool:
         """Whether some line does not look like the first one below the header; not where nothing was read."""
-        import numpy
-
         if not self._head:
             return False
+        import numpy
+
         header, line = (text + b"\n" for text in (*self._head.split(b"\n", 2), b"", b"")[:2])
         fields = line.count(b",")
         lines, left = divmod(self._commas - header.count(b","), fields) if fields else (0, 1)
