@@ -3,6 +3,7 @@
     python -m bench.ingest                     the real files (data/real or WAREHOUSE_REAL), else the sample
     python -m bench.ingest --full              a synthetic full-size hour: 24 switches, 2,160 files, 1.5 GB
     python -m bench.ingest --data DIR --rounds 5
+    python -m bench.ingest --peers all         polars, pandas and chdb beside it: `port_hour` alone (bench/port_hour.py)
 
 The bare load is one CREATE TABLE AS in a database on disk, ten declared columns: it reads, types and stores,
 and nothing else. Ours hashes every file, guards every row, and makes, checks and publishes every table. Its models
@@ -14,11 +15,14 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
-from bench.measure import Cost, machine, medians, run
+from bench.measure import Cost, machine, run, table
+from bench.peers import ENVIRONMENTS, install_lock
 
 BARE = """
 import sys, duckdb
@@ -30,22 +34,14 @@ connection.execute("CREATE TABLE port_counters AS SELECT * FROM read_csv(?, auto
                    "delim=',', quote='', escape='', columns=" + repr(COLUMNS) + ")", [files])
 connection.close()
 """
-POLARS = """
-import sys, polars
-files = open(sys.argv[1]).read().split("\\n")
-kinds = {"SaveTime": polars.String, "DeviceName": polars.String, "PortName": polars.String,
-         "InRatio": polars.Float64, "OutRatio": polars.Float64}
-names = "SaveTime,SaveTimeUTC,DeviceName,PortName,InPkts,InOctets,OutPkts,OutOctets,InRatio,OutRatio".split(",")
-rows = polars.scan_csv(files, schema={name: kinds.get(name, polars.Int64) for name in names})
-wrap = polars.col("PortName").str.starts_with("M-GigabitEthernet")
-def corrected(name):
-    stored = polars.col(name)
-    return polars.when(stored >= 0).then(stored).when(wrap).then(stored + 2**32).otherwise(0).alias(name)
-fixed = [corrected("InOctets"), corrected("OutOctets")]
-hour = (rows.with_columns(fixed).group_by("DeviceName", "PortName")
-        .agg(polars.len().alias("polls"), polars.col("InPkts", "InOctets", "OutPkts", "OutOctets").sum())
-        .with_columns((polars.col("InOctets") * 8 / 3600).alias("in_mean_bps")).sort("DeviceName", "PortName"))
-hour.collect(engine="streaming").write_parquet(sys.argv[2])
+PEERS = ("polars", "pandas", "chdb")
+SAME = """
+import sys, duckdb
+counted = "SELECT * EXCLUDE in_mean_bps FROM '{}'"  # the last bit of a mean is the library's own
+first, *others = map(counted.format, sys.argv[1:])
+for other in others:
+    if duckdb.sql(f"({first} EXCEPT {other}) UNION ALL ({other} EXCEPT {first})").fetchall():
+        raise SystemExit(f"other rows: {first}, {other}")
 """
 
 
@@ -55,32 +51,33 @@ def main() -> int:
     options.add_argument("--data", type=Path)
     options.add_argument("--full", action="store_true", help="a synthetic full-size hour, made first")
     options.add_argument("--rounds", type=int, default=3)
-    options.add_argument("--polars", action="store_true", help="a polars script of port_hour beside it")
+    options.add_argument("--peers", default="none", help="a script of port_hour beside it: polars,pandas,chdb; or all")
     given = options.parse_args()
     with tempfile.TemporaryDirectory(prefix="warehouse-bench-") as scratch:
-        data = given.data or (_full_hour(Path(scratch)) if given.full else _default_data(Path(scratch)))
-        _compare(data, given.rounds, Path(scratch), polars=given.polars)
+        data = given.data or (full_hour(Path(scratch)) if given.full else default_data(Path(scratch)))
+        peers = [name for name in (PEERS if given.peers == "all" else given.peers.split(",")) if name in PEERS]
+        _compare(data, given.rounds, Path(scratch), peers)
     return 0
 
 
-def _full_hour(scratch: Path) -> Path:
+def full_hour(scratch: Path) -> Path:
     """Port CSVs and workbook alone, as of the files at hand: the sample's logs and jobs are other benches' matter."""
     make = "from warehouse.sample import *; from pathlib import Path; import sys; "
     make += "write_sample(Path(sys.argv[1]), SampleOptions(full=True, hour_tables=False, utilization=False))"
     run([sys.executable, "-c", make, str(scratch / "full")])
-    return _fabric(scratch / "full", scratch)
+    return fabric_of(scratch / "full", scratch)
 
 
-def _default_data(scratch: Path) -> Path:
+def default_data(scratch: Path) -> Path:
     """The fabric's files at hand, port CSVs and workbook: logs and jobs of the release are other benches' matter."""
     real = Path(os.environ.get("WAREHOUSE_REAL", "data/real")).absolute() / "zhejiang"
     if real.is_dir():
-        return _fabric(real, scratch)
+        return fabric_of(real, scratch)
     run([sys.executable, "-m", "warehouse", "sample", str(scratch / "sample")])
-    return _fabric(scratch / "sample", scratch)
+    return fabric_of(scratch / "sample", scratch)
 
 
-def _fabric(release: Path, scratch: Path) -> Path:
+def fabric_of(release: Path, scratch: Path) -> Path:
     """A folder that leads to the clusters' port CSVs and workbooks, and to nothing else."""
     fabric = scratch / "fabric"
     for traffic in sorted(release.rglob("trafficinfo")):
@@ -91,13 +88,23 @@ def _fabric(release: Path, scratch: Path) -> Path:
     return fabric
 
 
-def _compare(data: Path, rounds: int, scratch: Path, *, polars: bool) -> None:
+def _readers() -> tuple[Path, str]:
+    """The Python of the readers' environment, which is made where it is not there, and their versions."""
+    try:
+        pinned = dict(line.split("==") for line in install_lock("readers", ENVIRONMENTS).split())
+    except (OSError, subprocess.CalledProcessError) as error:  # no network, no wheels for this machine
+        return Path(), f"\npeers are skipped: {error}"
+    return ENVIRONMENTS / "readers" / "bin" / "python", "".join(f", {name} {pinned[name]}" for name in PEERS)
+
+
+def _compare(data: Path, rounds: int, scratch: Path, peers: Sequence[str]) -> None:
+    python, versions = _readers() if peers else (Path(), "")
     below = (Path(folder) / name for folder, _, names in os.walk(data, followlinks=True) for name in names)
     files = sorted(path for path in below if path.suffix == ".csv" and path.parent.parent.name.isdigit())
     listing = scratch / "files.txt"
     listing.write_text("\n".join(map(str, files)), encoding="utf-8")
     size = sum(path.stat().st_size for path in files)
-    print(machine())
+    print(machine() + versions)
     print(f"{data}: {len(files):,} port CSVs, {size / 1e6:,.0f} MB; {rounds} rounds in turn\n")
     environment = {"POLARS_MAX_THREADS": "1", "XDG_CACHE_HOME": str(scratch / "cache")}
     cases = {
@@ -107,14 +114,10 @@ def _compare(data: Path, rounds: int, scratch: Path, *, polars: bool) -> None:
             "--threads", "1", "--quiet",
         ],
     }  # fmt: skip
-    if polars:
-        cases["polars port_hour"] = [
-            sys.executable,
-            "-c",
-            POLARS,
-            str(listing),
-            str(scratch / "polars.parquet"),
-        ]
+    results = [str(scratch / f"{name}.parquet") for name in peers]
+    for name, result in zip(peers, results, strict=True) if python.is_file() else ():
+        script = str(Path(__file__).with_name("port_hour.py"))
+        cases[f"{name} port_hour"] = [str(python), script, name, str(listing), result]
     first = run(cases["warehouse build"], env=environment)
     costs: dict[str, list[Cost]] = {name: [] for name in cases}
     for _ in range(rounds):
@@ -122,12 +125,10 @@ def _compare(data: Path, rounds: int, scratch: Path, *, polars: bool) -> None:
             shutil.rmtree(scratch / "target", ignore_errors=True)
             (scratch / "bare.duckdb").unlink(missing_ok=True)
             costs[name].append(run(command, env=environment))
-    bare = medians(costs["bare DuckDB load"])
-    print(f"{'':<20}{'CPU s':>8}{'ratio':>8}{'peak MB':>9}{'wall s':>8}   CPU s of each run")
-    for name, found in costs.items():
-        cost = medians(found)
-        each = " ".join(f"{one.cpu:.2f}" for one in found)
-        print(f"{name:<20}{cost.cpu:>8.2f}{cost.cpu / bare.cpu:>8.2f}{cost.peak_mb:>9.0f}{cost.wall:>8.2f}   {each}")
+    table(costs, "bare DuckDB load")
+    if results and python.is_file():
+        run([sys.executable, "-c", SAME, *results])
+        print("\nThe scripts of port_hour have the same rows." * (len(results) > 1), end="")
     print(f"\nThe first build of all, which parsed and bound the models for those after it: {first.cpu:.2f} CPU s.")
 
 

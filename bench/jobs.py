@@ -17,7 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench.measure import Cost, machine, medians, run
+from bench.measure import Cost, machine, run, table
 
 SEREN, KALOS = 818_327, 62_413
 
@@ -59,12 +59,7 @@ def _compare(data: Path, rounds: int, scratch: Path) -> None:
             shutil.rmtree(scratch / "target", ignore_errors=True)
             (scratch / "bare.duckdb").unlink(missing_ok=True)
             costs[name].append(run(command))
-    bare = medians(costs["bare DuckDB queries"])
-    print(f"{'':<20}{'CPU s':>8}{'ratio':>8}{'peak MB':>9}{'wall s':>8}   CPU s of each run")
-    for name, found in costs.items():
-        cost = medians(found)
-        each = " ".join(f"{one.cpu:.2f}" for one in found)
-        print(f"{name:<20}{cost.cpu:>8.2f}{cost.cpu / bare.cpu:>8.2f}{cost.peak_mb:>9.0f}{cost.wall:>8.2f}   {each}")
+    table(costs, "bare DuckDB queries")
 
 
 if __name__ == "__main__":

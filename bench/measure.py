@@ -50,6 +50,17 @@ def medians(runs: Sequence[Cost]) -> Cost:
     )
 
 
+def table(costs: Mapping[str, Sequence[Cost]], of: str, width: int = 20) -> None:
+    """Print a line a case: medians, and the ratio of CPU to that of the case `of`."""
+    base = medians(costs[of])
+    print(f"{'':<{width}}{'CPU s':>8}{'ratio':>8}{'peak MB':>9}{'wall s':>8}   CPU s of each run")
+    for name, found in costs.items():
+        cost = medians(found)
+        each = " ".join(f"{one.cpu:.2f}" for one in found)
+        ratio = cost.cpu / base.cpu
+        print(f"{name:<{width}}{cost.cpu:>8.2f}{ratio:>8.2f}{cost.peak_mb:>9.0f}{cost.wall:>8.2f}   {each}")
+
+
 def machine() -> str:
     """The machine and the versions, in a line; nothing large is imported, since what we start is charged with it."""
     try:

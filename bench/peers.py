@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+ENVIRONMENTS = HERE.parent / "build" / "bench" / "environments"
 QUIET = {
     "DO_NOT_TRACK": "1",
     "DBT_SEND_ANONYMOUS_USAGE_STATS": "false",

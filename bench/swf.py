@@ -19,11 +19,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import warehouse
-from bench.peers import install_lock
+from bench.peers import ENVIRONMENTS, install_lock
 from warehouse.serve.export import export
 
 HERE = Path(__file__).resolve().parent
-ENVIRONMENTS = HERE.parent / "build" / "bench" / "environments"
 PYTHON = ENVIRONMENTS / "swf" / "bin" / "python"
 READERS = ("evalys", "AccaSim")
 Job = tuple[int, ...]

@@ -1,0 +1,153 @@
+"""How a build grows with the hours of a release: CPU, memory, and what a build with nothing to do costs.
+
+    python -m bench.growth                       the real hour at hand (else the sample's), 1 2 4 8 16 times
+    python -m bench.growth --hours 1 4 --rounds 3
+    python -m bench.growth --full --hours 1 4    a synthetic hour of 24 switches; needs 1.5 GB of disk an hour
+
+The hours are one hour again and again, with every time in every row moved on: each is as much work as the first. Each
+number of hours is built from nothing, one thread, into a target of its own. CPU of a further hour is what the line
+has more than the first, by hours; what start, workbook and models cost once is not in it. Nothing to do: the
+same command once more. Listing: a program that lists the same folders and asks for size and times of each file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from bench.ingest import default_data, full_hour
+from bench.measure import Cost, machine, medians, run
+
+HOUR_MS = 3_600_000
+_HOUR_AT, _UTC_AT = len("2024/05/24 星期五 ".encode()), len("2024/05/24 星期五 00:00:00.000,".encode())
+"""Where a row has its local hour (2 digits) and its time in ms (13 digits): what comes before is of one length."""
+LIST = """
+import os, sys
+def look(folder):
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            about = entry.stat()
+            if entry.is_dir(): look(entry.path)
+for folder in sys.argv[1:]: look(folder)
+"""
+NOTHING_TO_DO = 7
+"""So many runs of what takes hundredths of a second."""
+
+
+def main() -> int:
+    """Print the table."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--hours", type=int, nargs="+", default=[1, 2, 4, 8, 16])
+    options.add_argument("--rounds", type=int, default=1)
+    options.add_argument("--full", action="store_true", help="a synthetic full-size hour, made first")
+    options.add_argument("--threads", default="1")
+    options.add_argument("--scratch", type=Path, help="where the hours are made; needs their size")
+    given = options.parse_args()
+    with tempfile.TemporaryDirectory(prefix="warehouse-bench-", dir=given.scratch) as folder:
+        scratch = Path(folder)
+        first = full_hour(scratch) if given.full else default_data(scratch)
+        releases = {
+            count: release(first, scratch / "hours", scratch / f"release-{count}", count) for count in given.hours
+        }
+        costs = measure(releases, scratch, given.rounds, given.threads)
+        show(releases, costs, scratch)
+    return 0
+
+
+def release(first: Path, hours: Path, place: Path, count: int) -> Path:
+    """A release of so many hours: that of `first`, moved on by an hour each time; hours that were made are shared."""
+    for cluster in sorted(path for path in first.iterdir() if path.is_dir()):
+        folder = min(path for path in (cluster / "trafficinfo").iterdir() if path.name.isdigit())
+        (place / cluster.name / "trafficinfo").mkdir(parents=True)
+        for workbook in cluster.glob("*.xlsx"):
+            (place / cluster.name / workbook.name).symlink_to(workbook)
+        for later in range(count):
+            name = f"{int(folder.name) + later}"
+            made = hours / cluster.name / name
+            if not made.exists():
+                for source in sorted(folder.rglob("*.csv")):
+                    moved = made / source.relative_to(folder)
+                    moved.parent.mkdir(parents=True, exist_ok=True)
+                    moved.write_bytes(move_on(source.read_bytes(), later))
+            (place / cluster.name / "trafficinfo" / name).symlink_to(made)
+    return place
+
+
+def move_on(content: bytes, hours: int) -> bytes:
+    """A port's CSV with every SaveTime and SaveTimeUTC so many hours later, on the same day."""
+    text = np.frombuffer(content, np.uint8).copy()
+    starts = np.flatnonzero(text == ord("\n"))[:-1] + 1  # of all lines but the header
+    for at, digits, step in ((_HOUR_AT, 2, hours), (_UTC_AT, 13, hours * HOUR_MS)):
+        places = starts[:, None] + np.arange(at, at + digits)
+        powers = 10 ** np.arange(digits - 1, -1, -1, dtype=np.int64)
+        value = (text[places].astype(np.int64) - ord("0")) @ powers + step
+        text[places] = (value[:, None] // powers % 10 + ord("0")).astype(np.uint8)
+    return text.tobytes()
+
+
+def hours_of(release: Path) -> list[Path]:
+    """The folders of its hours."""
+    return [link.resolve() for link in sorted(release.glob("*/trafficinfo/*"))]
+
+
+Costs = dict[int, dict[str, list[Cost]]]
+
+
+def measure(releases: dict[int, Path], scratch: Path, rounds: int, threads: str) -> Costs:
+    """Builds from nothing, in turn; then builds with nothing to do, and listings, in turn."""
+    environment = {"XDG_CACHE_HOME": str(scratch / "cache")}
+    costs: Costs = {count: {"build": [], "again": [], "list": []} for count in releases}
+    targets = {count: scratch / f"target-{count}" for count in releases}
+    build = {
+        count: [
+            sys.executable, "-m", "warehouse", "build", "-d", str(path), "-t", str(targets[count]),
+            "--threads", threads, "--quiet",
+        ]
+        for count, path in releases.items()
+    }  # fmt: skip
+    run(build[min(releases)], env=environment)  # which parses and binds the models for those after it
+    for number in range(rounds):
+        for count, command in build.items():
+            shutil.rmtree(targets[count], ignore_errors=True)
+            costs[count]["build"].append(run(command, env=environment))
+            print(f"round {number + 1} of {rounds}: {count} hours", file=sys.stderr, flush=True)
+    for command in build.values():
+        run(command, env=environment)  # remembers its words
+    for _ in range(NOTHING_TO_DO):
+        for count, command in build.items():
+            costs[count]["again"].append(run(command, env=environment))
+            listed = [sys.executable, "-c", LIST, *map(str, hours_of(releases[count])), str(targets[count] / "parts")]
+            costs[count]["list"].append(run(listed))
+    return costs
+
+
+def show(releases: dict[int, Path], costs: Costs, scratch: Path) -> None:
+    """A line a number of hours."""
+    print(machine())
+    hour = min(releases)
+    sizes = [path.stat().st_size for folder in hours_of(releases[hour]) for path in folder.rglob("*.csv")]
+    files = len(sizes) // hour
+    print(f"an hour is {files:,} port CSVs, {sum(sizes) / hour / 1e6:,.0f} MB\n")
+    head = f"{'hours':>5}{'files':>8}{'CPU s':>9}{'an hour':>9}{'further':>9}{'peak MB':>9}"
+    print(f"{head}{'parts MB':>10}{'catalogue MB':>14}{'cache MB':>10}{'nothing to do':>15}{'listing':>9}{'ratio':>7}")
+    first = medians(costs[hour]["build"]).cpu
+    for count, found in costs.items():
+        cost, again, listed = (medians(found[name]) for name in ("build", "again", "list"))
+        further = f"{(cost.cpu - first) / (count - hour):.2f}" if count > hour else ""
+        line = f"{count:>5}{count * files:>8,}{cost.cpu:>9.2f}{cost.cpu / count:>9.2f}{further:>9}{cost.peak_mb:>9.0f}"
+        target = scratch / f"target-{count}"
+        line += f"{_mb(target / 'parts'):>10.0f}{_mb(target / 'builds'):>14.1f}{_mb(target / 'cache'):>10.1f}"
+        print(f"{line}{again.cpu:>15.3f}{listed.cpu:>9.3f}{again.cpu / listed.cpu:>7.2f}")
+
+
+def _mb(folder: Path) -> float:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
