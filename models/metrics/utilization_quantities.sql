@@ -21,7 +21,7 @@ medians AS (                   -- gpu_util, sm_active
     WHERE metric IN ('GPU_UTIL', 'SM_ACTIVE')
 ),
 
-power AS (                     -- a row of all servers and GPUs
+power AS (                     -- a row of all servers and GPUs, if there are any
     SELECT
         count(DISTINCT cluster) FILTER (WHERE metric = 'POWER_USAGE') AS clusters,
         max(max_value) FILTER (WHERE metric = 'POWER_USAGE') AS gpu_max,
@@ -33,6 +33,7 @@ power AS (                     -- a row of all servers and GPUs
         max(max_value) FILTER (WHERE metric = 'NODE_MEMORY_UTILIZATION') AS memory_max,
         max(points) AS points
     FROM drawn
+    HAVING count(*) > 0
 ),
 
 idle AS (                      -- the mean of both clusters, an idle GPU being one of at most 70 W
@@ -80,6 +81,7 @@ named AS (
     UNION ALL
     SELECT 'acme/utilization/interval_seconds' AS quantity, median(step_seconds) AS value
     FROM metrics.utilization_quality
+    HAVING count(*) > 0
 )
 
 SELECT quantity, value

@@ -51,12 +51,26 @@ def _of_query(node: Any, known: Mapping[str, Needs]) -> Needs:
 
 def _is_one_row(select: Any) -> bool:
     """Whether it aggregates all rows into one, which is there even when no row is."""
+    if _asks_for_rows(select.get("having")):
+        return False
     sets = select.get("group_sets") or []
     if sets:
         return any(not group for group in sets)
     if select.get("aggregate_handling") != "STANDARD_HANDLING":  # GROUP BY ALL
         return all(_aggregates(item) for item in select["select_list"])
     return any(_aggregates(select.get(clause)) for clause in ("select_list", "having", "qualify"))
+
+
+def _asks_for_rows(having: Any) -> bool:
+    """Whether it is `count(*) > 0` or `count(*) = n`, n being 1 or more."""
+    match having:
+        case {
+            "type": "COMPARE_GREATERTHAN" | "COMPARE_EQUAL" as how,
+            "left": {"class": "FUNCTION", "function_name": "count_star", "filter": None},
+            "right": {"class": "CONSTANT", "literal": {"kind": "INTEGER", "text": least}},
+        }:
+            return int(least) > (-1 if how == "COMPARE_GREATERTHAN" else 0)
+    return False
 
 
 def _aggregates(node: Any) -> bool:
