@@ -1,8 +1,10 @@
 """What unpivoting wide utilisation files costs against DuckDB merely reading them as text columns.
 
-    python -m bench.unpivot                          2 GB in files of 1 GB, one thread, 1 GB for the engine
+    python -m bench.unpivot                          2 GB in files of 250 MB, one thread, 1 GB for the engine
     python -m bench.unpivot --gb 1 2 4 8             how cost grows; the files are made one size after another
-    python -m bench.unpivot --columns 2344 --rounds 3
+    python -m bench.unpivot --gb 4 --file-gb 1       fewer and larger files
+
+Four metrics take turns, file by file. Sizes compare where each has as many files of one metric as of another.
 
 Read as text: one read_csv a file, every column declared VARCHAR and counted. Unpivot: `staging.utilization` of a
 built warehouse, every cell with its server, GPU and time, counted and summed. Build: `warehouse build` of the
@@ -46,7 +48,7 @@ def main() -> int:
     """Print a table a size."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--gb", type=float, nargs="+", default=[2.0])
-    options.add_argument("--file-gb", type=float, default=1.0, help="size of a file; every file is a metric of its own")
+    options.add_argument("--file-gb", type=float, default=0.25, help="size of a file")
     options.add_argument("--columns", type=int, default=2344)
     options.add_argument("--rounds", type=int, default=1)
     options.add_argument("--threads", type=int, default=1)

@@ -15,24 +15,31 @@ checks:
   - is_read
 sources: docs/formats/utilization.md
 --- */
-WITH cells AS (
-    SELECT file_group, file, cluster, metric, unnest(string_split(cells, ',')) AS cell
-    FROM staging.utilization_lines
+WITH numbered AS (             -- a number stands for the file where its cells are counted: a cell carries little
+    SELECT *, CAST(row_number() OVER (ORDER BY file) AS INTEGER) AS number
+    FROM staging.utilization_files
+),
+
+cells AS (
+    SELECT f.number, unnest(string_split(l.cells, ',')) AS cell
+    FROM staging.utilization_lines AS l
+    JOIN numbered AS f ON f.file = l.file
 ),
 
 counted AS (
-    SELECT file_group, file, cluster, metric, cell, count(*) AS samples
+    SELECT number, cell, count(*) AS samples
     FROM cells
-    GROUP BY file_group, file, cluster, metric, cell
+    GROUP BY number, cell
 )
 
 SELECT
-    file_group,
-    file,
-    cluster,
-    metric,
-    cell,
-    CASE WHEN {{ is_cell('cell') }} AND lower(cell) NOT IN ('', 'nan') THEN try_cast(cell AS DOUBLE) END AS value,
-    samples,
-    {{ is_cell('cell') }} AS is_read
-FROM counted
+    f.file_group,
+    f.file,
+    f.cluster,
+    f.metric,
+    c.cell,
+    CASE WHEN {{ is_cell('c.cell') }} AND lower(c.cell) NOT IN ('', 'nan') THEN try_cast(c.cell AS DOUBLE) END AS value,
+    c.samples,
+    {{ is_cell('c.cell') }} AS is_read
+FROM counted AS c
+JOIN numbered AS f ON f.number = c.number

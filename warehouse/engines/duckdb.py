@@ -40,6 +40,8 @@ _CSV_ERROR = re.compile(
 )
 _HELD_ROWS = 1_000_000
 """Parts of more rows are read from their files."""
+_PIECE_BYTES = 4_000_000
+"""What is read at a time of a file of whole lines; one line has to fit in."""
 _NUMBERS = itertools.count(1)
 _WRITES = re.compile(r'"type":"(?!SELECT|SET_OPERATION|RECURSIVE_CTE|CTE)(\w+)_NODE"')
 """A query node that does more than read: DuckDB has COPY, INSERT, UPDATE and DELETE inside WITH."""
@@ -88,6 +90,8 @@ def source_sql(source: Source, held: Mapping[Path, str] | None = None, *, globs:
         return " UNION ALL ".join(f"FROM {held[path]}" for path in source.paths)
     if isinstance(source, Select):
         return f"SELECT {casts(source.columns)} FROM ({source.sql}\n)"
+    if isinstance(source, CsvFiles) and source.paths and source.whole_lines:
+        return _lines_select(source)
     if isinstance(source, CsvFiles) and source.paths:
         return " UNION ALL ".join(_csv_select(source, header, paths, globs) for header, paths in _by_header(source))
     if isinstance(source, Parts) and source.paths:
@@ -146,21 +150,31 @@ def _csv_select(source: CsvFiles, header: tuple[str, ...] | None, paths: Sequenc
 
 
 def csv_scan(columns: Mapping[str, str], paths: Sequence[Path], source: CsvFiles, *, globs: bool = False) -> str:
-    """A read_csv call with declared columns; nothing is sniffed, and a bad row is an error.
-
-    Of whole lines nothing is left to be found out, but DuckDB then weighs the file: else it takes any for 42 rows,
-    and a join would gather the lines of a file of any size in memory. One line is looked at: of the 20,480 that it
-    would take it keeps hundreds of megabytes a file.
-    """
+    """A read_csv call with declared columns; nothing is sniffed, and a bad row is an error."""
     listed = patterns(paths) if globs else [escape_glob(str(path)) for path in paths]
     struct = ", ".join(f"{literal(name)}: {literal(kind)}" for name, kind in columns.items())
-    delimiter = "\x01" if source.whole_lines else ","  # what stands in no line of text
-    weighed = "true, sample_size=1" if source.whole_lines else "false"
     return (
-        f"read_csv({literal(listed)}, auto_detect={weighed}, skip=0, "
-        f"header={literal(not source.whole_lines)}, delim={literal(delimiter)}, "
+        f"read_csv({literal(listed)}, auto_detect=false, skip=0, header=true, delim=',', "
         f"quote={literal(source.quote)}, escape={literal(source.quote)}, columns={{{struct}}}, "
         f"filename={literal(source.filename)}, hive_partitioning=false)"
+    )
+
+
+def _lines_select(source: CsvFiles) -> str:
+    """The lines of files as they stand, each file read alone, in pieces.
+
+    Of several files in one call DuckDB keeps each whole in memory while it reads it. And it takes a file that it has
+    not looked into for 42 rows, so that a join would gather all lines as the smaller side: it is made to look into one
+    line of the largest, which tells it the size. Not of all: a look costs 30 MB.
+    """
+    ((column, kind),) = source.columns.items()
+    largest = max(source.paths, key=lambda path: path.stat().st_size)
+    return " UNION ALL ".join(
+        f"SELECT * FROM read_csv({literal(escape_glob(str(path)))}, "
+        f"auto_detect={'true, sample_size=1' if path == largest else 'false'}, skip=0, header=false, "
+        f"delim='\x01', quote='', escape='', columns={{{literal(column)}: {literal(kind)}}}, "  # no line has \x01
+        f"filename={literal(source.filename)}, hive_partitioning=false, buffer_size={_PIECE_BYTES})"
+        for path in source.paths
     )
 
 
