@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import json
 import random
 import statistics
 from datetime import UTC, datetime, timedelta
@@ -182,6 +183,27 @@ def test_a_metric_can_come_split_and_overlap(wide: Wide) -> None:
         (3, 0, 9), (2, 1, 1),
     ]  # fmt: skip
     assert wide.ask("SELECT DISTINCT file_group FROM raw.files") == [("kalos.GPU_UTIL",)]
+
+
+def test_no_join_gathers_the_lines(wide: Wide) -> None:
+    """Lines are what is large: a join keeps its other side, and lets them pass."""
+    names = [f"10.0.{n}.1-0" for n in range(20)]
+    for month in (7, 8, 9):
+        row = f"2023-0{month}-01 08:%02d:00+08:00,{','.join('7' for _ in names)}"
+        lines = [row % minute for minute in range(60)]
+        wide.lines(",".join(["Time", *names]), *lines, name=f"kalos/GPU_UTIL-2023-0{month}.csv")
+    wide.build()
+
+    ((_, plan),) = wide.ask("EXPLAIN (FORMAT json) SELECT max(value), max(host_ip) FROM staging.utilization")
+    waiting, streamed = json.loads(str(plan)), 0
+    while waiting:
+        node = waiting.pop()
+        waiting += node["children"]
+        if "JOIN" in node["name"]:
+            passing, kept = (json.dumps(side) for side in node["children"])
+            assert "READ_CSV" not in kept
+            streamed += "READ_CSV" in passing
+    assert streamed == 2  # with files, with columns
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".zst"])
