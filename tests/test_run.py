@@ -8,11 +8,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.conftest import SETTINGS, call
 from tests.tiny import HOURS, Tiny
+from warehouse.engines.duckdb import DuckDBEngine, DuckDBScratch
 
 COLUMNS = {"port": "VARCHAR", "speed": "BIGINT"}
 HOUR_COLUMNS = {"hour_utc": "TIMESTAMP", "bytes": "BIGINT"}
@@ -129,6 +131,35 @@ def test_a_new_hour_makes_its_own_part_and_what_is_over_all_hours(hours: Tiny) -
     hours.file(2, "1,700,2,200,0,0.5")
     assert hours.made() == {"staging.hour 2024-05-23T18", "metrics.hours"}
     assert hours.ask("SELECT bytes FROM staging.hour ORDER BY hour_utc") == [(100,), (100,), (700,)]
+
+
+def test_what_is_held_in_memory_is_of_the_hour_at_hand(hours: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small parts are held for those who read them after, and let go with the last of these."""
+    select = "SELECT hour_utc, 2 * bytes AS bytes FROM staging.hour"
+    hours.model("metrics.twice", select, HOUR_COLUMNS, "partition: hour_utc")
+    hours.model("metrics.again", select.replace("staging.hour", "metrics.twice"), HOUR_COLUMNS, "partition: hour_utc")
+    held: list[int] = []
+    write, close = DuckDBScratch.write, DuckDBEngine.close
+
+    def counted(scratch: DuckDBScratch, *given: Any) -> int:
+        held.append(len(scratch._held or ()))
+        return write(scratch, *given)
+
+    def closed(engine: DuckDBEngine) -> None:
+        held.append(len(engine.held))
+        close(engine)
+
+    monkeypatch.setattr(DuckDBScratch, "write", counted)
+    monkeypatch.setattr(DuckDBEngine, "close", closed)
+    most = []
+    for count in (2, 6):
+        for hour in range(count):
+            hours.file(hour, "1,100,2,200,0,0.5")
+        held.clear()
+        assert hours.build("--threads", "1", "-t", hours.base / f"target-{count}", "--quiet").status == 0
+        most.append((max(held), held[-1]))
+    assert most[0] == most[1], "no more with more hours"
+    assert most[0][0] > most[0][1], "a part of an hour was held, and let go"
 
 
 def test_an_hour_that_is_gone_is_gone_from_the_tables(hours: Tiny) -> None:

@@ -165,7 +165,10 @@ class Run:
         return part, False
 
     def _make_all(self) -> None:
-        waiting = {key: self.plan.needs(key) for key in self.plan.keys}
+        # an hour after the other, so that what is in memory is of the hours at hand; before them what they all read
+        in_turn = sorted(self.plan.keys, key=lambda key: (key.partition != ALL, key.partition))
+        waiting = {key: self.plan.needs(key) for key in in_turn}
+        readers = self._readers(waiting)
         running: dict[Future[Part], Key] = {}
         with ThreadPoolExecutor(self._workers) as pool:
             try:
@@ -178,12 +181,30 @@ class Run:
                     for future in done:
                         key = running.pop(future)
                         self._outcome.parts[key] = future.result()
+                        self._let_go(key, readers)
             except BaseException:
                 for future in running:
                     future.cancel()
                 while wait(running, timeout=_PATIENCE).not_done:
                     self._engine.interrupt()
                 raise
+
+    def _readers(self, needs: Mapping[Key, set[Key]]) -> dict[Key, set[Key]]:
+        """Who may read each part of an hour (or file group) from memory: see `Engine.let_go`."""
+        readers: dict[Key, set[Key]] = {key: set() for key in needs if key.partition != ALL}
+        for key, those in needs.items():
+            for need in those & readers.keys():
+                if need.partition == key.partition or len(self.plan.partitions(need.model)) == 1:
+                    readers[need].add(key)
+        return readers
+
+    def _let_go(self, made: Key, readers: dict[Key, set[Key]]) -> None:
+        """Have the engine forget what nobody reads any more, now that a part is made."""
+        for need in (self.plan.needs(made) | {made}) & readers.keys():
+            readers[need].discard(made)
+            if not readers[need]:
+                del readers[need]
+                self._engine.let_go(self._outcome.parts[need].path)
 
     def _make(self, key: Key) -> Part:
         started = time.perf_counter()

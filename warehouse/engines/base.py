@@ -175,6 +175,10 @@ class Engine(Protocol):
         """Parts whose rows stand in memory as well, and the table of `connection` that holds them."""
         ...
 
+    def let_go(self, path: Path) -> None:
+        """Nobody will read this part from memory any more. Sources of several parts are read from their files."""
+        ...
+
     def scratch(
         self, sources: Mapping[str, Source], *, one_thread: bool = False, few: bool = False
     ) -> AbstractContextManager[Scratch]:

@@ -84,10 +84,10 @@ def qualified(relation: str) -> str:
 def source_sql(source: Source, held: Mapping[Path, str] | None = None, *, globs: bool = False) -> str:
     """The SELECT that gives a source's rows, cast to its columns; with `globs`, short but in no set order.
 
-    Parts that are `held` in tables are read from there.
+    A part that is `held` in a table is read from there.
     """
-    if held and isinstance(source, Parts) and source.paths and all(path in held for path in source.paths):
-        return " UNION ALL ".join(f"FROM {held[path]}" for path in source.paths)
+    if held and isinstance(source, Parts) and len(source.paths) == 1 and source.paths[0] in held:
+        return f"FROM {held[source.paths[0]]}"
     if isinstance(source, Select):
         return f"SELECT {casts(source.columns)} FROM ({source.sql}\n)"
     if isinstance(source, CsvFiles) and source.paths and source.whole_lines:
@@ -230,6 +230,7 @@ class DuckDBEngine:
         self._idle: dict[tuple[bool, bool], list[DuckDBScratch]] = {}
         self._lent: set[DuckDBScratch] = set()
         self.held: dict[Path, str] = {}
+        self._gone: set[Path] = set()
 
     def parse(self, sql: str) -> Parsed:
         """Read a SELECT with DuckDB's parser: its relations and its tree without positions."""
@@ -277,7 +278,7 @@ class DuckDBEngine:
             from warehouse.engines.observed import Observed
 
             cursor = cast("duckdb.DuckDBPyConnection", Observed(cursor, self._observe))
-        return DuckDBScratch(cursor, self.held if few else None)
+        return DuckDBScratch(cursor, self.held if few else None, self._gone)
 
     def _single(self) -> duckdb.DuckDBPyConnection:
         """A second instance, since DuckDB sets threads for an instance and not for a statement."""
@@ -298,6 +299,13 @@ class DuckDBEngine:
         """One more connection to the instance."""
         return self._instance.cursor()
 
+    def let_go(self, path: Path) -> None:
+        """Drop the table that holds a part; views of it that idle scratches have are bound anew when asked for."""
+        table = self.held.pop(path, None)
+        if table is not None:
+            self._gone.add(path)
+            self._instance.cursor().execute(f"DROP TABLE {table}")
+
     def interrupt(self) -> None:
         """End what runs in scratches that are lent."""
         for scratch in list(self._lent):
@@ -313,9 +321,10 @@ class DuckDBEngine:
 class DuckDBScratch:
     """A cursor inside one scratch catalogue."""
 
-    def __init__(self, cursor: duckdb.DuckDBPyConnection, held: dict[Path, str] | None) -> None:
+    def __init__(self, cursor: duckdb.DuckDBPyConnection, held: dict[Path, str] | None, gone: set[Path]) -> None:
         self._cursor = cursor
         self._held = held
+        self._gone = gone
         self._written = ""
         self._bound: dict[str, Source] = {}
         self._schemas: set[str] = set()
@@ -328,7 +337,12 @@ class DuckDBScratch:
 
     def bind(self, sources: Iterable[tuple[str, Source]]) -> None:
         """Bind relations: as empty tables, or as views; one that is bound to the same source stays."""
-        changed = {relation: source for relation, source in sources if self._bound.get(relation) != source}
+        changed = {
+            relation: source
+            for relation, source in sources
+            if self._bound.get(relation) != source
+            or (isinstance(source, Parts) and not self._gone.isdisjoint(source.paths))
+        }
         schemas = {relation.partition(".")[0] for relation in changed} - self._schemas
         statements = [f"CREATE SCHEMA IF NOT EXISTS {identifier(schema)}" for schema in sorted(schemas)]
         for relation, source in changed.items():
