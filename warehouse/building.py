@@ -38,8 +38,6 @@ from warehouse.witness import Witness
 KEEP = 3
 COPIED_BYTES = 8 * 10**6
 """A table whose parts are larger is read from them, partitioned or not: to copy it would cost as much as to make it."""
-_WORKER_MEMORY = 10**9
-"""Parts are made side by side only while each can have about this much memory."""
 
 
 @dataclass(frozen=True)
@@ -172,9 +170,7 @@ def prepared(
     """Read models and raw files, open an engine."""
     spill = aside(store.target / "cache" / "spill")
     reporter.doing("models")
-    engine: Engine = DuckDBEngine(
-        threads=settings.threads, memory_bytes=settings.memory_bytes, spill=spill, observe=reporter.ran
-    )
+    engine = _engine(settings, spill, reporter)
     with closing(engine):
         graph = load_graph(project, engine, paranoid=paranoid)
         selected = graph.select(select) if select else None
@@ -208,15 +204,23 @@ def prepared(
             intake,
             store,
             engine,
-            workers=1
-            if reporter.one_at_a_time
-            else max(1, min(settings.threads, settings.memory_bytes // _WORKER_MEMORY)),
+            workers=1 if reporter.one_at_a_time else engine.side_by_side,
             reporter=reporter,
             selected=selected,
-            kernels=kernels,
+            kernels=kernels and engine.runs_kernels,
             last=_last_parts(last, store),
         )
         yield Prepared(graph, intake, engine, last, run)
+
+
+def _engine(settings: Settings, spill: Path, reporter: Silent) -> Engine:
+    """The engine that was asked for."""
+    threads, memory_bytes = settings.threads, settings.memory_bytes
+    if settings.engine == "spark":
+        from warehouse.engines.spark import SparkEngine
+
+        return SparkEngine(settings.master, threads=threads, memory_bytes=memory_bytes, spill=spill)
+    return DuckDBEngine(threads=threads, memory_bytes=memory_bytes, spill=spill, observe=reporter.ran)
 
 
 def _build(

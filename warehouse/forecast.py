@@ -136,7 +136,7 @@ def _step(ready: Prepared, store: Store, reasons: Reasons, key: Key, mark: str |
     new = run.inputs.made_of(key)
     unknown = [read for read, digest in dict(new["inputs"]).items() if digest is None]  # type: ignore[call-overload]
     name = None if unknown else fingerprint.of(new)
-    part, stale = run.found(key, name)
+    part, stale = run.found(key, name, new)
     if part is not None:
         run.parts[key] = part
         if stale:

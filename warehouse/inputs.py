@@ -66,6 +66,22 @@ class Inputs:
         }
         return said | ({"once": self.once} if node.volatile else {})
 
+    def stands_for(self, key: Key, made: Mapping[str, object], wanted: Mapping[str, object]) -> bool:
+        """Whether a part that another engine made has the rows that are wanted: all but the engine is as it would be.
+
+        A kernel gives the rows of its SELECT, in its present version.
+        """
+        own = {"engine", "kernel", "sql"}
+        mine, other = ({name: one for name, one in said.items() if name not in own} for said in (wanted, made))
+        engines = [said.get("engine") or [""] for said in (wanted, made)]
+        model = self._nodes[key.model].model
+        kernels = [None, [model.kernel, kernel(model.kernel).VERSION]] if model.kernel else [None]
+        return (
+            engines[0][0] != engines[1][0]  # type: ignore[index]
+            and made.get("kernel") in kernels
+            and fingerprint.of(mine) == fingerprint.of(other)
+        )
+
     def _kernel_mark(self, model: Model) -> list[object] | None:
         """A kernel gives the same rows as its SELECT, but not the same Parquet bytes."""
         return [model.kernel, kernel(model.kernel).VERSION] if model.kernel and self._kernels else None

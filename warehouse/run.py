@@ -156,9 +156,16 @@ class Run:
         """The parts that are known so far."""
         return self._outcome.parts
 
-    def found(self, key: Key, mark: str | None) -> tuple[Part | None, bool]:
-        """The part that is there already, and whether it is the last one of a model that is not wanted now."""
+    def found(self, key: Key, mark: str | None, made_of: Mapping[str, object]) -> tuple[Part | None, bool]:
+        """The part that is there already, and whether it is the last one of a model that is not wanted now.
+
+        One that another engine made of the same stands for it: their rows are equal.
+        """
         part = self._store.find(key.model, key.partition, mark) if mark else None
+        if part is None and mark:
+            part = self._store.find_made(
+                key.model, key.partition, lambda made: self.inputs.stands_for(key, made, made_of)
+            )
         if part is None and key.model not in self._wanted:
             part = self._last.get((key.model, key.partition))
             return part, part is not None
@@ -212,7 +219,7 @@ class Run:
         node = self._graph.nodes[key.model]
         made_of = self.inputs.made_of(key)
         mark = fingerprint.of(made_of)
-        part, stale = self.found(key, mark)
+        part, stale = self.found(key, mark, made_of)
         reused = part is not None
         if part is not None and stale:
             self._outcome.stale.add(key.model)
@@ -221,7 +228,7 @@ class Run:
         try:
             if part is None or self.unchecked(key, part):
                 sources = self.inputs.sources(key)
-                presorted = node.model.presorted
+                presorted = node.model.presorted and self._engine.keeps_order
                 few = not presorted and self.inputs.few(key)
                 with self._engine.scratch(sources, one_thread=presorted, few=few) as scratch:
 

@@ -15,7 +15,8 @@ DEFAULT_TARGET = Path("build/warehouse")
 DEFAULT_MEMORY = "3GB"
 """An hour of 24 switches is sorted within it; with less, it is sorted through files in the target."""
 DEFAULT_MAX_REJECTED = 0.01
-KEYS = ("data", "target", "project", "threads", "memory", "cluster", "max_rejected")
+KEYS = ("data", "target", "project", "threads", "memory", "cluster", "max_rejected", "engine", "master")
+ENGINES = ("duckdb", "spark")
 SHIPPED = "shipped"
 """A key of a project's own warehouse.toml: `shipped = false` leaves the shipped models out."""
 _PATHS = ("data", "target", "project")
@@ -43,6 +44,9 @@ class Settings(NamedTuple):
     cluster: str | None = None
     max_rejected: float = DEFAULT_MAX_REJECTED
     """The share of a job file's rows that may be unreadable."""
+    engine: str = "duckdb"
+    master: str | None = None
+    """Where Spark's master listens; this machine's cores, if left out."""
 
     @property
     def memory_bytes(self) -> int:
@@ -104,6 +108,9 @@ def settle(flags: Mapping[str, object], *, folder: Path | None = None) -> Settin
     memory = text("memory") or DEFAULT_MEMORY
     memory_bytes(memory, value("memory")[1])
     target, project = text("target"), text("project")
+    engine = _engine(text("engine") or ENGINES[0], value("engine")[1])
+    if flags.get("master") and engine != "spark":
+        raise SettingsError("--master is Spark's, and the engine is DuckDB", hint="add --engine spark")
     return Settings(
         data=tuple(Path(item) for item in items),
         target=Path(target) if target else DEFAULT_TARGET,
@@ -112,7 +119,17 @@ def settle(flags: Mapping[str, object], *, folder: Path | None = None) -> Settin
         memory=memory,
         cluster=text("cluster"),
         max_rejected=_share(*value("max_rejected")),
+        engine=engine,
+        master=text("master"),
     )
+
+
+def _engine(name: str, source: str) -> str:
+    if name not in ENGINES:
+        raise SettingsError(
+            f"{source} is {name!r}, not an engine", hint=nearest_hint(name, ENGINES) or "there are duckdb and spark"
+        )
+    return name
 
 
 def _threads(value: object, source: str) -> int:

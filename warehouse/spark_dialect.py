@@ -24,8 +24,16 @@ _Translate = Callable[[Any, Any], str]
 _MICROSECONDS = {"SECOND": 10**6, "MINUTE": 60 * 10**6, "HOUR": 3600 * 10**6}
 
 
-def to_spark(sql: str) -> str:
+def to_spark(sql: str, view_of: Callable[[str], str] | None = None) -> str:
     """One DuckDB SELECT as Spark SQL, laid out for reading.
+
+    Parameters
+    ----------
+    sql
+        The SELECT.
+    view_of
+        Gives the name that Spark has for a relation (`schema.name`); without it, names stay. Spark's temporary
+        views have no schema.
 
     Raises
     ------
@@ -33,11 +41,32 @@ def to_spark(sql: str) -> str:
         When the SQL does not parse, or holds what Spark cannot be made to do alike.
     """
     try:
-        return parse_one(sql, read="duckdb").sql(SparkW, pretty=True, unsupported_level=ErrorLevel.RAISE)
+        tree = parse_one(sql, read="duckdb")
+        for table in list(tree.find_all(exp.Table)) if view_of else ():
+            if table.db and view_of:
+                _rename(table, view_of(f"{table.db}.{table.name}"))
+        return tree.sql(SparkW, pretty=True, unsupported_level=ErrorLevel.RAISE)
     except SqlglotError as error:
         raise ModelError(
             f"not to be said in Spark's SQL: {error}", hint="docs/portable_sql.md has what to write instead"
         ) from error
+
+
+def spark_type(kind: str) -> str:
+    """A type of a contract as Spark writes it.
+
+    >>> spark_type("TIMESTAMP"), spark_type("VARCHAR[]")
+    ('TIMESTAMP_NTZ', 'ARRAY<STRING>')
+    """
+    return exp.DataType.build(kind, dialect="duckdb").sql(SparkW)
+
+
+def _rename(table: exp.Table, view: str) -> None:
+    """Give a relation its other name; its columns go on by the one that was written."""
+    if not table.alias:
+        table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name)))
+    table.set("this", exp.to_identifier(view))
+    table.set("db", None)
 
 
 def _date_trunc(self: SparkGenerator, node: exp.TimestampTrunc) -> str:

@@ -8,7 +8,7 @@ that is there is whole, and on disk.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -85,6 +85,15 @@ class Store:
             return part
         except (OSError, ValueError, KeyError, TypeError):
             return None
+
+    def find_made(self, relation: str, partition: str, fits: Callable[[Mapping[str, Any]], bool]) -> Part | None:
+        """A whole part that was made of what fits."""
+        for path in sorted((self.folder / relation / partition).glob("*.parquet")):
+            if fits(dict(self.notes(relation, partition, path.stem).get("made_of", {}))):
+                part = self.find(relation, partition, path.stem)
+                if part is not None:
+                    return part
+        return None
 
     def notes(self, relation: str, partition: str, mark: str) -> dict[str, Any]:
         """What was noted with a part, which itself may be gone."""

@@ -25,18 +25,25 @@ WITH drawn AS (                -- the types that the figure of types shows
         )
 ),
 
+drawn_shares AS (
+    SELECT
+        cluster,
+        job_type,
+        jobs,
+        100 * jobs / (sum(jobs) OVER (PARTITION BY cluster)) AS job_percent,
+        100 * gpu_seconds::DOUBLE / (sum(gpu_seconds) OVER (PARTITION BY cluster))::DOUBLE AS gpu_time_percent
+    FROM drawn
+),
+
 drawn_lists AS (
     SELECT
         concat(cluster, '/drawn/', job_type, '/') AS prefix,
         unnest([
             struct_pack(name := 'jobs', value := jobs::DOUBLE),
-            struct_pack(name := 'job_percent', value := 100 * jobs / (sum(jobs) OVER (PARTITION BY cluster))),
-            struct_pack(
-                name := 'gpu_time_percent',
-                value := 100 * gpu_seconds::DOUBLE / (sum(gpu_seconds) OVER (PARTITION BY cluster))::DOUBLE
-            )
+            struct_pack(name := 'job_percent', value := job_percent),
+            struct_pack(name := 'gpu_time_percent', value := gpu_time_percent)
         ]) AS one
-    FROM drawn
+    FROM drawn_shares
 ),
 
 box_lists AS (

@@ -65,6 +65,12 @@ def add_engine(one: argparse.ArgumentParser) -> None:
     one.add_argument("--memory", metavar="SIZE", help="memory that the engine may use (default 3GB)")
 
 
+def add_spark(one: argparse.ArgumentParser) -> None:
+    """`--engine`, `--master`."""
+    one.add_argument("--engine", metavar="NAME", help="duckdb, or spark: the same models on a cluster (default duckdb)")
+    one.add_argument("--master", metavar="URL", help="spark://HOST:7077 (default: Spark on this machine's cores)")
+
+
 def settings(given: argparse.Namespace) -> Settings:
     """The settled settings of a command."""
     return settle({key: getattr(given, key, None) for key in KEYS})

@@ -42,6 +42,8 @@ _HELD_ROWS = 1_000_000
 """Parts of more rows are read from their files."""
 _PIECE_BYTES = 4_000_000
 """What is read at a time of a file of whole lines; one line has to fit in."""
+_PART_MEMORY = 10**9
+"""Parts are made side by side only while each can have about this much memory."""
 _NUMBERS = itertools.count(1)
 _WRITES = re.compile(r'"type":"(?!SELECT|SET_OPERATION|RECURSIVE_CTE|CTE)(\w+)_NODE"')
 """A query node that does more than read: DuckDB has COPY, INSERT, UPDATE and DELETE inside WITH."""
@@ -211,6 +213,8 @@ class DuckDBEngine:
 
     name = "duckdb"
     version = duckdb.__version__
+    keeps_order = True
+    runs_kernels = True
 
     def __init__(
         self, *, threads: int, memory_bytes: int, spill: Path, observe: Callable[[Statement], None] | None = None
@@ -223,6 +227,7 @@ class DuckDBEngine:
             "autoload_known_extensions": False,
             "errors_as_json": True,
         }
+        self.side_by_side = max(1, min(threads, memory_bytes // _PART_MEMORY))
         self._instance = duckdb.connect(config=self._config)
         self._observe = observe
         self._on_one_thread: duckdb.DuckDBPyConnection | None = None
@@ -411,6 +416,10 @@ class DuckDBScratch:
             self._cursor, f"{prefix}{select.sql}\n){by}", path, len(prefix), select.sql, _types(select.columns)
         )
 
+    def write_nothing(self, columns: Sequence[Column], path: Path) -> int:
+        """Write a part without rows."""
+        return _copy(self._cursor, source_sql(Empty(tuple(columns))), path, 0, "", _types(columns))
+
     def hold(self, path: Path) -> None:
         """Say where the rows that were written last have their file."""
         if self._held is not None and self._written:
@@ -436,7 +445,7 @@ class DuckDBScratch:
 
         gathered = list(chunks)
         if not gathered:
-            return _copy(self._cursor, source_sql(Empty(tuple(columns))), path, 0, "", _types(columns))
+            return self.write_nothing(columns, path)
         arrays = {column.name: numpy.concatenate([chunk.pop(column.name) for chunk in gathered]) for column in columns}
         self._cursor.register("kernel_rows", arrays)
         try:
@@ -491,24 +500,32 @@ def _types(columns: Iterable[Column]) -> list[str]:
     return [column.type for column in columns]
 
 
+def copy_rows(cursor: duckdb.DuckDBPyConnection, select: str, path: Path, types: Iterable[str]) -> int:
+    """Write the rows of a SELECT as a part; their number. Raises duckdb.Error."""
+    cursor.execute(f"COPY ({select}) TO {literal(str(path))} ({_parquet(types)})")
+    row = cursor.fetchone()
+    assert row is not None
+    return int(row[0])
+
+
 def _copy(
     cursor: duckdb.DuckDBPyConnection, select: str, path: Path, prefix: int, sql: str, types: Iterable[str]
 ) -> int:
-    """COPY to Parquet; without dictionaries where no column is text: of numbers they save nothing.
+    """The same, with errors at their place in the author's SELECT, which starts after a prefix."""
+    try:
+        return copy_rows(cursor, select, path, types)
+    except duckdb.Error as error:
+        raise _engine_error(error, sql, len("COPY (") + prefix) from error
+
+
+def _parquet(types: Iterable[str]) -> str:
+    """How parts are written; without dictionaries where no column is text: of numbers they save nothing.
 
     zstd at level 1 takes a third less time than at 3, DuckDB's own, for files of the same size.
     """
     has_text = any(kind.startswith("VARCHAR") for kind in types)
     dictionaries = "" if has_text else ", DICTIONARY_SIZE_LIMIT 1"
-    options = f"FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 1{dictionaries}"
-    copy = "COPY ("
-    try:
-        cursor.execute(f"{copy}{select}) TO {literal(str(path))} ({options})")
-        row = cursor.fetchone()
-    except duckdb.Error as error:
-        raise _engine_error(error, sql, len(copy) + prefix) from error
-    assert row is not None
-    return int(row[0])
+    return f"FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 1{dictionaries}"
 
 
 def _views_last(sources: Mapping[str, Source]) -> list[tuple[str, Source]]:

@@ -1,0 +1,81 @@
+"""One cluster for all tests of an engine's, and one build of the sample on it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import warehouse
+from tests.engines import cluster as spark
+from tests.engines.projects import Sums
+from warehouse.sample import SampleOptions, write_sample
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.engines.cluster import Cluster
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A master and two workers; tests that ask for them are skipped where there is no Spark."""
+    if why := spark.missing():
+        if os.environ.get("WAREHOUSE_MUST_RUN"):
+            pytest.fail(why)
+        pytest.skip(why)
+    with spark.cluster(tmp_path_factory.mktemp("spark")) as found:
+        yield found
+
+
+def start_build(cluster: Cluster, data: Path, target: Path, *options: str) -> subprocess.Popen[str]:
+    """`warehouse build --engine spark` on a cluster, as a process of its own."""
+    words = ["build", "-d", str(data), "-t", str(target), "--engine", "spark", "--master", cluster.master, *options]
+    return subprocess.Popen(
+        [sys.executable, "-W", "error", "-m", "warehouse", *words],
+        cwd=target.parent,
+        env=cluster.environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.fixture
+def sums(tmp_path: Path) -> Sums:
+    """A small project of a test's own."""
+    return Sums(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def spark_sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One hour of the sample, of which seven minutes are recorded, with utilisation: a row for nearly every table."""
+    root = tmp_path_factory.mktemp("spark_sample")
+    write_sample(root, SampleOptions(hours=1, seconds=420))
+    return root
+
+
+@pytest.fixture(scope="session")
+def by_duckdb(spark_sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The target of its build on one machine."""
+    target = tmp_path_factory.mktemp("by_duckdb") / "warehouse"
+    warehouse.build(spark_sample, target)
+    return target
+
+
+@pytest.fixture(scope="session")
+def by_spark(cluster: Cluster, spark_sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The target of its build on the cluster."""
+    target = tmp_path_factory.mktemp("by_spark") / "warehouse"
+    build = start_build(cluster, spark_sample, target, "--json")
+    out, err = build.communicate(timeout=540)
+    assert build.returncode == 0, err
+    assert err == ""
+    assert json.loads(out)["checks"]["passed"] > 100
+    return target

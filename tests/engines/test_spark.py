@@ -1,0 +1,201 @@
+"""Spark beside DuckDB: the same cells from a real cluster, and a build that ends well whatever becomes of it."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import warehouse
+from tests.conftest import Said, call
+from tests.engines.conftest import start_build
+from tests.engines.projects import Sums
+from warehouse.diff.cells import Cells, compare_all
+from warehouse.diff.sides import part_files
+from warehouse.manifest import Manifest, last_manifest
+from warehouse.project import Project
+from warehouse.store import ALL, Store
+
+if TYPE_CHECKING:
+    from tests.engines.cluster import Cluster
+    from tests.tiny import Tiny
+
+WORST = 1e-12
+DOUBLES = 20
+"""No more doubles than this differ, of some hundred thousand."""
+
+
+def manifest_of(target: Path) -> Manifest:
+    found = last_manifest(target)
+    assert found is not None
+    return found
+
+
+def makers(target: Path) -> dict[str, set[str]]:
+    """The engines that made a model's parts."""
+    store, found = Store(target), dict[str, set[str]]()
+    for one in manifest_of(target).parts:
+        made = store.notes(str(one["model"]), str(one["partition"] or ALL), str(one["fingerprint"]))["made_of"]
+        found.setdefault(str(one["model"]), set()).add(str(made["engine"][0]))
+    return found
+
+
+# the sample on the cluster -----------------------------------------------------------------------
+
+
+def test_every_cell_of_every_table_is_duckdbs(by_spark: Path, by_duckdb: Path) -> None:
+    ours, theirs = (part_files(target, manifest_of(target)) for target in (by_duckdb, by_spark))
+    assert {model: set(parts) for model, parts in ours.items()} == {
+        model: set(parts) for model, parts in theirs.items()
+    }
+    tables = {name for name, model in Project.open().models.items() if model.materialize == "table"}
+    assert tables == set(ours)
+    keys = [(model, partition) for model, parts in ours.items() for partition in parts]
+    found = compare_all((ours[model][part].path, theirs[model][part].path) for model, part in keys)
+    different = {key: cells for key, cells in zip(keys, found, strict=True) if cells.different}
+    assert different == {}
+    total = sum(found, Cells())
+    assert total.cells > 500_000
+    assert total.close <= DOUBLES
+    assert total.worst <= WORST
+
+
+def test_what_is_published_is_read_like_any_other(by_spark: Path, by_duckdb: Path) -> None:
+    ask = "SELECT * FROM metrics.leaf_hour ORDER BY ALL"
+    with warehouse.open(by_spark) as spark, warehouse.open(by_duckdb) as ours:
+        assert spark.execute(ask).fetchall() == ours.execute(ask).fetchall()
+        (engine,) = spark.execute("SELECT value FROM meta.build WHERE key = 'engine'").fetchall()
+    assert str(engine[0]).startswith("spark 4.")
+    assert all(made == {"spark"} for made in makers(by_spark).values())
+
+
+def test_verify_builds_again_on_the_other_engine(by_spark: Path, spark_sample: Path, tmp_path: Path) -> None:
+    said = call("verify", "-t", by_spark, "-d", spark_sample, "--engine", "duckdb", "--json", cwd=tmp_path)
+    found = json.loads(said.out)
+    assert (said.status, found["good"], found["others"]) == (0, True, [])
+    assert found["cells"]["different"] == 0
+    assert found["cells"]["cells"] > 100_000
+
+
+def test_nothing_is_left_to_do_for_the_other_engine(by_spark: Path, spark_sample: Path, tmp_path: Path) -> None:
+    said = call("plan", "-t", by_spark, "-d", spark_sample, "--json", cwd=tmp_path)
+    actions = {one["action"] for one in json.loads(said.out)["parts"]}
+    assert actions == {"keep"}
+
+
+# hours of either engine --------------------------------------------------------------------------
+
+
+def test_a_target_holds_hours_of_either_engine(cluster: Cluster, sums: Sums) -> None:
+    """The first hour is DuckDB's; of two, Spark makes the second, and what stands on both."""
+    sums.hour(0)
+    assert sums.by_duckdb().status == 0
+    sums.hour(1)
+    said = sums.by_spark(cluster)
+    assert said.status == 0, said.err
+    assert makers(sums.target) == {"staging.polls": {"duckdb", "spark"}, "metrics.total": {"spark"}}
+    assert sums.total() == [(2, 60)]
+    again = json.loads(sums.by_duckdb("--json").out)
+    assert (again["made"], again["parts"]) == ([], 3)
+
+
+def test_a_bad_line_is_found_by_the_executors(cluster: Cluster, sums: Sums) -> None:
+    """They say where it is; it is set aside, and the rest is as it would be on one machine."""
+    sums.hour(0)
+    path = sums.hour(1)
+    path.write_text(path.read_text().replace(",4,", ",four,"))
+    said = sums.by_spark(cluster)
+    assert said.status == 0, said.err
+    assert "1 line rejected" in " ".join(said.err.split())
+    assert sums.total() == [(1, 30)]
+
+
+def test_an_error_of_a_select_is_a_sentence_at_its_model(cluster: Cluster, sums: Sums) -> None:
+    sums.hour(0)
+    sums.model("SELECT count(*) AS polls, sum(in_bytes) // (count(*) - 1) AS in_bytes FROM staging.polls")
+    said = sums.by_spark(cluster)
+    assert said.status == 1
+    assert said.err.startswith("error: models/metrics/total.sql")
+    assert "zero" in said.err
+    assert len(said.err.splitlines()) <= 2
+    assert last_manifest(sums.target) is None
+
+
+# a cluster that is not as it should be -----------------------------------------------------------
+
+
+def one_sentence(said: Said, *parts: str) -> None:
+    assert said.status == 2, said
+    assert said.err.startswith("error: ")
+    assert "Exception" not in said.err
+    assert "\tat " not in said.err
+    for part in parts:
+        assert part in said.told
+
+
+def test_a_master_that_does_not_answer_is_a_sentence(tiny: Tiny) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    pytest.importorskip("pyspark")
+    said = tiny.build("--engine", "spark", "--master", f"spark://127.0.0.1:{port}")
+    one_sentence(said, f"no Spark master answers at spark://127.0.0.1:{port}: Connection refused")
+
+
+@pytest.mark.parametrize("master", ["127.0.0.1:7077", "spark://", "spark://host", "yarn", "spark://a:1/x"])
+def test_a_master_of_another_form_is_a_sentence(tiny: Tiny, master: str) -> None:
+    pytest.importorskip("pyspark")
+    one_sentence(tiny.build("--engine", "spark", "--master", master), master, "spark://HOST:PORT")
+
+
+def test_without_pyspark_the_extra_is_named(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    def version(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("importlib.metadata.version", version)
+    one_sentence(tiny.build("--engine", "spark"), "PySpark, which is not installed", "gpu-warehouse[spark]")
+
+
+def test_without_java_it_is_said(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyspark")
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    one_sentence(tiny.build("--engine", "spark"), "no `java` on the PATH", "install Java 17")
+
+
+def test_an_engine_that_there_is_not_is_a_sentence(tiny: Tiny) -> None:
+    one_sentence(tiny.build("--engine", "sparc"), "'sparc', not an engine", "nearest: spark")
+    one_sentence(tiny.build("--master", "spark://a:1"), "the engine is DuckDB", "--engine spark")
+
+
+def test_a_worker_is_killed_and_the_build_ends_well(cluster: Cluster, sums: Sums) -> None:
+    """The tasks of a lost worker are done by the other one. When that goes too, nothing is published."""
+    sums.hour(0)
+    assert sums.by_duckdb().status == 0
+    good = manifest_of(sums.target).build
+    sums.hour(1)
+    sums.model(sums.slow(1))
+    build = start_build(cluster, sums.data, sums.target, "--project", str(sums.folder))
+    sums.wait_for_part("staging.polls", 2, build)
+    time.sleep(1)
+    cluster.kill_worker(0)
+    _, err = build.communicate(timeout=240)
+    assert build.returncode == 0, err
+    assert sums.total() == [(2, 60)]
+    finished = manifest_of(sums.target).build
+    assert finished != good
+
+    sums.model(sums.slow(2))
+    sums.hour(2)
+    build = start_build(cluster, sums.data, sums.target, "--project", str(sums.folder))
+    sums.wait_for_part("staging.polls", 3, build)
+    cluster.kill_worker(1)
+    _, err = build.communicate(timeout=240)
+    one_sentence(Said(build.returncode, "", err[err.index("error: ") :]), "has had no executor for", "goes on there")
+    assert manifest_of(sums.target).build == finished
+    assert sums.total() == [(2, 60)]
