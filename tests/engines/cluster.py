@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
-_JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 """A small Java that compiles little: most of what it runs, it runs once."""
 _PATIENCE = 60.0
 
@@ -32,14 +32,15 @@ class Cluster:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._processes: list[subprocess.Popen[bytes]] = []
+        self._ended: set[Path] = set()
         (folder / "conf").mkdir(parents=True)
         lines = [
             "spark.master.rest.enabled false",
             "spark.executor.memory 512m",
             "spark.executor.cores 1",
             "spark.scheduler.maxRegisteredResourcesWaitingTime 5s",
-            f"spark.executor.extraJavaOptions {_JAVA}",
-            f"spark.driver.extraJavaOptions {_JAVA}",
+            f"spark.executor.extraJavaOptions {JAVA}",
+            f"spark.driver.extraJavaOptions {JAVA}",
         ]
         (folder / "conf" / "spark-defaults.conf").write_text("\n".join(lines) + "\n")
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
@@ -48,7 +49,7 @@ class Cluster:
             "SPARK_LOCAL_DIRS": str(folder / "scratch"),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_DAEMON_MEMORY": "256m",
-            "SPARK_DAEMON_JAVA_OPTS": _JAVA,
+            "SPARK_DAEMON_JAVA_OPTS": JAVA,
             "PYSPARK_PYTHON": sys.executable,
             "TZ": "UTC",
         }
@@ -96,6 +97,19 @@ class Cluster:
                 return found[found.re.groups]
             time.sleep(0.1)
         raise TimeoutError(f"{name} did not say {pattern!r}: {said[-2000:]}")
+
+    def await_tasks(self, executors: int, build: subprocess.Popen[str]) -> None:
+        """Wait until so many executors of an application that was not waited for before have a task."""
+        deadline = time.monotonic() + 2 * _PATIENCE
+        while True:
+            assert build.poll() is None, build.communicate()
+            assert time.monotonic() < deadline
+            last = max((self._folder / "work").glob("app-*"), default=self._folder)
+            logs = [path.read_text(errors="replace") for path in last.glob("*/stderr")]
+            if last not in self._ended and sum("Running task" in log for log in logs) >= executors:
+                self._ended.add(last)
+                return
+            time.sleep(0.1)
 
     def kill_worker(self, number: int) -> None:
         """A machine is lost: a worker and all that it started, without a word."""

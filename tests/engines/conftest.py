@@ -48,6 +48,14 @@ def start_build(cluster: Cluster, data: Path, target: Path, *options: str) -> su
 
 
 @pytest.fixture
+def spark_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark within this process, for what a cluster has no part in."""
+    if why := spark.missing():
+        pytest.skip(why)
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", spark.JAVA)
+
+
+@pytest.fixture
 def sums(tmp_path: Path) -> Sums:
     """A small project of a test's own."""
     return Sums(tmp_path)

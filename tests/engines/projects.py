@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import warehouse
 from tests.conftest import Said, call
 from tests.tiny import HEADER
-
-if TYPE_CHECKING:
-    from tests.engines.cluster import Cluster
 
 _POLLS = """/* ---
 about: Polls.
@@ -35,7 +29,7 @@ columns:
   in_bytes: BIGINT
 --- */
 """
-_SUM = "SELECT count(*) AS polls, sum(in_bytes) AS in_bytes FROM staging.polls"
+SUM = "SELECT count(*) AS polls, sum(in_bytes) AS in_bytes FROM staging.polls"
 
 
 class Sums:
@@ -47,7 +41,7 @@ class Sums:
         (self.folder / "models" / "metrics").mkdir()
         (self.folder / "warehouse.toml").write_text("shipped = false\n", encoding="utf-8")
         (self.folder / "models" / "staging" / "polls.sql").write_text(_POLLS, encoding="utf-8")
-        self.model(_SUM)
+        self.model(SUM)
 
     def model(self, select: str) -> None:
         """Write the model of the sum."""
@@ -55,44 +49,35 @@ class Sums:
 
     @staticmethod
     def slow(number: int) -> str:
-        """The sum, in a SELECT that takes Spark some seconds in several tasks."""
+        """The sum, in a SELECT that takes Spark some seconds, a task a file."""
         return (
-            f"WITH counted AS (SELECT count(*) AS n FROM range(30000) AS a (x) CROSS JOIN range(6000) AS b (y) "
-            f"WHERE (a.x * b.y + {number}) % 1000003 = -1) "
-            "SELECT count(*) AS polls, sum(p.in_bytes + c.n) AS in_bytes FROM staging.polls AS p "
-            "CROSS JOIN counted AS c"
+            "SELECT count(*) // 20000000 AS polls, sum(c.InOctets) // 20000000 AS in_bytes "
+            "FROM raw.port_counters AS c CROSS JOIN range(1000000) AS r (x) CROSS JOIN range(20) AS q (y) "
+            f"WHERE (c.InOctets * r.x + q.y + {number}) % 1000003 >= 0"
         )
 
     def hour(self, number: int) -> Path:
-        """One more file: a poll of 30 bytes in this local hour."""
+        """One more file: in this local hour, two polls of 15 bytes each."""
         path = self.data / "c" / "trafficinfo" / f"20240524{number:02}" / "x" / "Leaf-1_1_1.csv"
         path.parent.mkdir(parents=True, exist_ok=True)
-        time_ms = 1716480000000 + number * 3_600_000 + 1000
-        row = f"2024/05/24 星期五 {number:02}:00:01.000,{time_ms},NH-Leaf-1.GPU,TwoHundredGigE1/0/1:1,4,30,5,60,0,0.5"
-        path.write_text(f"{HEADER}\n{row}\n", encoding="utf-8")
+        start = 1716480000000 + number * 3_600_000
+        rows = [
+            f"2024/05/24 星期五 {number:02}:00:{second:02}.000,{start + second * 1000},"
+            f"NH-Leaf-1.GPU,TwoHundredGigE1/0/1:1,4,15,{second},60,0,0.5"
+            for second in (1, 2)
+        ]
+        path.write_text("\n".join([HEADER, *rows, ""]), encoding="utf-8")
         return path
 
     def by_duckdb(self, *options: str) -> Said:
-        """Build on one machine."""
+        """Build with DuckDB."""
         return call("build", "-d", self.data, "-t", self.target, "--project", self.folder, *options, cwd=self.data)
 
-    def by_spark(self, cluster: Cluster, *options: str) -> Said:
-        """Build on a cluster."""
-        from tests.engines.conftest import start_build
-
-        build = start_build(cluster, self.data, self.target, "--project", str(self.folder), *options)
-        out, err = build.communicate(timeout=240)
-        return Said(build.returncode, out, err)
+    def by_spark(self, *options: str) -> Said:
+        """Build with Spark on this machine's cores."""
+        return self.by_duckdb("--engine", "spark", "--master", "local[2]", *options)
 
     def total(self) -> list[tuple[object, ...]]:
         """What is published."""
         with warehouse.open(self.target) as connection:
             return connection.execute("SELECT polls, in_bytes FROM metrics.total").fetchall()
-
-    def wait_for_part(self, model: str, count: int, build: subprocess.Popen[str]) -> None:
-        """Wait until a build has written so many parts of a model."""
-        deadline = time.monotonic() + 120
-        while len(list((self.target / "parts" / model).glob("*/[!.]*.parquet"))) < count:
-            assert build.poll() is None, build.communicate()
-            assert time.monotonic() < deadline
-            time.sleep(0.1)

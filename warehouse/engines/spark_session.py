@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
@@ -28,6 +29,7 @@ _QUIET = {
     "spark.log.level": "ERROR",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.sql.maxPlanStringLength": "0",  # nobody reads the plans, which are long
 }
 _PARTS = {
@@ -98,6 +100,7 @@ def start(master: str | None, *, threads: int, memory_bytes: int, log: Path) -> 
     said["spark.executorEnv.PYTHONPATH"] = str(Path(__file__).parents[2])
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("TZ", "UTC")
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # prints the stack of every failure
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)  # which is not used
     conf = SparkConf(loadDefaults=False).setAll(list(said.items()))
     try:
