@@ -110,6 +110,9 @@ class SparkEngine:
         """A connection to the driver's DuckDB."""
         return self._driver.connection()
 
+    def let_go(self, path: Path) -> None:
+        """Nothing is held."""
+
     def interrupt(self) -> None:
         """End Spark's jobs and the driver's statements."""
         if self._cluster is not None:
