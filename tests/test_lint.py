@@ -153,6 +153,10 @@ CASES = {
     "unnest": [
         ("SELECT unnest(l) AS a, unnest(l) AS b FROM staging.t", "unnest(l)"),
         ("SELECT u FROM unnest([1, 2]) WITH ORDINALITY AS q(u, o)", "SELECT u FROM unnest([1, 2]) AS q(u)"),
+        (
+            "SELECT unnest([sum(i) OVER ()]) AS u FROM staging.t",
+            "SELECT unnest([i]) AS u, sum(i) OVER () AS n FROM staging.t",
+        ),
     ],
     "volatile": [("now()", "ts"), ("current_date", "day"), ("random()", "d"), ("uuid()", "s")],
     "window": [

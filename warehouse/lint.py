@@ -211,7 +211,7 @@ time-format      %Y %m %d %H %M %S, and %g in strftime; the rest by concat
 trunc            a BIGINT on Spark; CAST(CASE WHEN x < 0 THEN ceil(x) ELSE floor(x) END AS BIGINT)
 try-cast         the engines take other texts; CASE WHEN regexp_matches(x, '^[0-9]+$') THEN try_cast(..) END
 type             no type of a contract; DECIMAL(38, 0) for large integers, TIMESTAMP, in UTC, for times
-unnest           lists side by side multiply, and count from 0; one list of structs, row_number()
+unnest           lists side by side multiply, count from 0, hold no window; one list of structs, a window before it
 volatile         it differs in every build; a column of the data
 window           Spark has no such window; aggregate, then join
 zone             times are UTC without zone; x + INTERVAL '8 hours', make_timestamp(seconds * 1000000)
@@ -373,6 +373,7 @@ RULES = (
     Rule("try-cast", exp.TryCast, lambda e: _nearest(e, exp.Case, exp.Select) is not exp.Case),
     Rule("type", exp.DataType, lambda e: e.this not in _TYPES),
     Rule("unnest", exp.Explode, _second_list),
+    Rule("unnest", exp.Explode, lambda e: e.find(exp.Window)),
     Rule("unnest", exp.Unnest, lambda e: e.args.get("offset") or len(e.expressions) > 1),
     Rule("window", exp.WindowSpec, lambda e: e.args.get("exclude") or e.text("kind").upper() == "GROUPS"),
     Rule("window", exp.Window, lambda e: isinstance(e.this, (exp.ArgMax, exp.ArgMin))),

@@ -1,8 +1,7 @@
-"""One cluster for all tests of an engine's, and one build of the sample on it."""
+"""One cluster for the tests of a module, and what is built on it."""
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import warehouse
 from tests.engines import cluster as spark
 from tests.engines.projects import Sums
 from warehouse.sample import SampleOptions, write_sample
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
     from tests.engines.cluster import Cluster
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A master and two workers; tests that ask for them are skipped where there is no Spark."""
     if why := spark.missing():
@@ -67,23 +65,3 @@ def spark_sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("spark_sample")
     write_sample(root, SampleOptions(hours=1, seconds=420))
     return root
-
-
-@pytest.fixture(scope="session")
-def by_duckdb(spark_sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The target of its build on one machine."""
-    target = tmp_path_factory.mktemp("by_duckdb") / "warehouse"
-    warehouse.build(spark_sample, target)
-    return target
-
-
-@pytest.fixture(scope="session")
-def by_spark(cluster: Cluster, spark_sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The target of its build on the cluster."""
-    target = tmp_path_factory.mktemp("by_spark") / "warehouse"
-    build = start_build(cluster, spark_sample, target, "--json")
-    out, err = build.communicate(timeout=540)
-    assert build.returncode == 0, err
-    assert err == ""
-    assert json.loads(out)["checks"]["passed"] > 100
-    return target
