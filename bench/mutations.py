@@ -12,7 +12,6 @@ that the engine refuses, or that gives other types, is none. Models without a te
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import sys
 import tempfile
 from collections import Counter
@@ -101,8 +100,8 @@ def _described(scratch: Scratch, sql: str) -> list[tuple[str, str]] | None:
 
 def _changed(graph: Graph, node: Node, sql: str) -> Graph:
     """The graph with another SELECT in the place of a model's."""
-    model = dataclasses.replace(node.model, kernel=None)
-    return Graph({**graph.nodes, node.name: dataclasses.replace(node, model=model, sql=sql)}, graph.rim)
+    model = node.model._replace(kernel=None)
+    return Graph({**graph.nodes, node.name: node._replace(model=model, sql=sql)}, graph.rim)
 
 
 def _fails(engine: DuckDBEngine, graph: Graph, tests: Sequence[ModelTest]) -> bool:

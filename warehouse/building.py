@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from warehouse import __version__, snapshot
 from warehouse.aside import aside, left_behind, remove
@@ -140,8 +141,7 @@ def check_folders(settings: Settings) -> None:
             raise SettingsError(f"the data folder {root} lies inside the target {settings.target}")
 
 
-@dataclass(frozen=True)
-class Prepared:
+class Prepared(NamedTuple):
     """All that a build stands on, before it makes anything."""
 
     graph: Graph

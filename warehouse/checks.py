@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from warehouse.errors import ModelError, nearest_hint
 from warehouse.model import Check, Model
@@ -42,8 +42,7 @@ _NONE = re.compile(r"^none:\s*(?P<select>(?:select|with|from)\b.+)$", re.IGNOREC
 _RELATION = re.compile(r"\b((?:raw|reference|staging|topology|metrics)\.[a-z_][a-z0-9_]*)\b")
 
 
-@dataclass(frozen=True)
-class Compiled:
+class Compiled(NamedTuple):
     """A check as SQL over a relation."""
 
     failing: str
@@ -108,8 +107,7 @@ def compile_check(check: Check, model: Model) -> Compiled:
     return _of_rows(text, model)
 
 
-@dataclass(frozen=True)
-class Ascent:
+class Ascent(NamedTuple):
     """The check of the grain on a part, whose rows are written in its order.
 
     Neighbours that do not ascend are doubled or out of order: one pass without a hash table, which the

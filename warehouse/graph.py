@@ -6,8 +6,10 @@ import fnmatch
 import graphlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
+from typing import NamedTuple
 
 from warehouse import python_model
 from warehouse.checking import bind_checks
@@ -27,8 +29,7 @@ _HAS_QUERY = re.compile(r"\b(?:select|from|with|write_log)\b", re.IGNORECASE)
 _FRACTIONS = ("DOUBLE", "FLOAT", "DECIMAL")
 
 
-@dataclass(frozen=True)
-class Node:
+class Node(NamedTuple):
     """A model, its SELECT with macros written out or its Python, and what that reads."""
 
     model: Model
@@ -38,7 +39,7 @@ class Node:
     volatile: tuple[tuple[str, int | None], ...] = ()
     """What in it gives other rows from the same inputs, and the byte where it stands."""
     needs: frozenset[frozenset[str]] = frozenset()
-    checks_need: Mapping[str, frozenset[frozenset[str]]] = field(default_factory=dict)
+    checks_need: Mapping[str, frozenset[frozenset[str]]] = MappingProxyType({})
     """The same of the checks that are queries, by their text: where they need more, no row fails them."""
 
     @property
@@ -91,7 +92,7 @@ class Graph:
                     )
             queries = {check.text: _query(check, node.model, engine, memo) for check in node.model.checks}
             needs = {text: parsed.needs for text, parsed in queries.items() if parsed}
-            nodes[node.name] = replace(node, checks_need=needs)
+            nodes[node.name] = node._replace(checks_need=needs)
             for check in node.model.checks:
                 for read in relations_of(check):
                     if read not in known:

@@ -119,7 +119,7 @@ class Intake:
         question = [one.name, one.version, str(file.path), file.release_path, file.cluster, seen, beside]
 
         def find_out() -> dict[str, object]:
-            before, said = vars(file), vars(one.inspect(file))
+            before, said = file._asdict(), one.inspect(file)._asdict()
             return {name: value for name, value in said.items() if value != before[name]}
 
         said = dict(self._memo.ask(question, find_out))
@@ -280,7 +280,7 @@ class Intake:
     def digest(self, relation: str, partition: str | None) -> str:
         """What a relation of `raw` counts as in a fingerprint: content and release paths, never where it lies."""
         if relation == REJECTED:
-            return fingerprint.of([vars(one) for one in self.rejected()])
+            return fingerprint.of([one._asdict() for one in self.rejected()])
         said = [
             (
                 f.release_path,
@@ -307,7 +307,7 @@ class Intake:
             rows = (_file_row(file) for file in self.files_of(relation, partition))
             return self._written(relation, partition or ALL, FILES_COLUMNS, rows, engine)
         if relation == REJECTED:
-            return self._written(relation, ALL, REJECTED_COLUMNS, map(vars, self.rejected()), engine)
+            return self._written(relation, ALL, REJECTED_COLUMNS, (one._asdict() for one in self.rejected()), engine)
         files = self.files_of(relation, partition)
         formats = self.formats_of(relation)
         if isinstance(formats[0], CsvFormat):
@@ -345,7 +345,7 @@ class Intake:
 
             def make(path: Path) -> int:
                 count = self._write(rows, columns, path, engine)
-                notes["rejected"] = [vars(one) for one in rejects]
+                notes["rejected"] = [one._asdict() for one in rejects]
                 return count
 
             part = self._store.write(relation, where, mark, make, notes)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from warehouse import fingerprint
 from warehouse.errors import WarehouseError
 from warehouse.store import Part
 
 
-@dataclass(frozen=True)
-class Manifest:
+class Manifest(NamedTuple):
     """A build, as `builds/<id>/manifest.json` holds it."""
 
     build: str
@@ -27,7 +26,8 @@ class Manifest:
 
     def write(self, path: Path) -> None:
         """Write the JSON file."""
-        path.write_text(json.dumps(vars(self), indent=1, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
+        said = json.dumps(self._asdict(), indent=1, sort_keys=True, ensure_ascii=False)
+        path.write_text(said + "\n", encoding="utf-8")
 
 
 def build_id(parts: Sequence[Part], contracts: object, engine: str) -> str:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
 
 import yaml
 
@@ -45,8 +46,7 @@ LONGEST_YAML = 100_000
 _OPEN, _CLOSE = "/* ---", "--- */"
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(NamedTuple):
     """A column of the contract: what it holds, in which unit."""
 
     name: str
@@ -60,8 +60,7 @@ class Column:
         return f"[{self.unit}] {self.about}" if self.unit else self.about
 
 
-@dataclass(frozen=True)
-class Check:
+class Check(NamedTuple):
     """A line of `checks`, as written, and where it stands."""
 
     text: str
@@ -69,8 +68,7 @@ class Check:
     warn: bool = False
 
 
-@dataclass(frozen=True)
-class Model:
+class Model(NamedTuple):
     """One model, as its file says."""
 
     name: str
@@ -86,7 +84,7 @@ class Model:
     """`table` (parts) or `view`."""
     kernel: str | None = None
     """A kernel of `warehouse.kernels` that gives the same rows as the SELECT."""
-    reads: Mapping[str, Place] = field(default_factory=dict)
+    reads: Mapping[str, Place] = MappingProxyType({})
     """What a Python model is given, and where it says so; a SELECT says it itself."""
     presorted: bool = False
     """Whether rows come in the order of the grain, so that they are sorted only if they did not after all."""
@@ -94,7 +92,7 @@ class Model:
     sources: str = ""
     semantics: Semantics = NOTHING_SAID
     """How to sum its columns, and by what to group."""
-    shown_path: str = field(default="", compare=False)
+    shown_path: str = ""
     """The path as people write it: relative to the project."""
 
     @property
@@ -168,11 +166,10 @@ def read_model(path: Path, project: Path) -> Model:
         shown_path=shown,
     )
     _validate(model, values)
-    return replace(model, semantics=semantics.read_semantics(values, model.columns, model.grain, shown))
+    return model._replace(semantics=semantics.read_semantics(values, model.columns, model.grain, shown))
 
 
-@dataclass(frozen=True)
-class Value:
+class Value(NamedTuple):
     """A YAML node as plain text, with the place where it stands."""
 
     content: str | Sequence[Value] | Mapping[str, Value]
@@ -353,7 +350,7 @@ def _check(value: Value, shown: str) -> Check:
         if isinstance(content, Mapping) and len(content) == 1:
             key, below = next(iter(content.items()))
             if key == "warn":
-                return replace(_check(below, shown), warn=True)
+                return _check(below, shown)._replace(warn=True)
             if key == "none" and isinstance(below.content, str):
                 return Check(f"none: {' '.join(below.content.split())}", value.place(shown))
         raise ModelError("a check is one line: a condition, or `warn: condition`", place=value.place(shown))

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from warehouse import fingerprint
 from warehouse.errors import ModelError, Place, SettingsError
@@ -27,8 +27,7 @@ def shipped_root() -> Path:
     return inside if inside.is_dir() else package.parent
 
 
-@dataclass(frozen=True)
-class Reference:
+class Reference(NamedTuple):
     """A reviewed table of `data/`: `reference.clusters`."""
 
     name: str

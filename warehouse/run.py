@@ -360,7 +360,7 @@ def contracts(graph: Graph) -> list[object]:
             node.model.about,
             node.model.grain,
             node.model.materialize,
-            [vars(column) for column in node.model.columns],
+            [column._asdict() for column in node.model.columns],
             node.canonical if node.model.materialize == "view" else None,
         ]
         for node in nodes

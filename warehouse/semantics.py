@@ -19,8 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from warehouse.errors import ModelError, Place, nearest_hint
 
@@ -49,8 +48,7 @@ _FACTORS = {
 _NUMBERS = ("BIGINT", "INTEGER", "SMALLINT", "DOUBLE", "DECIMAL")
 
 
-@dataclass(frozen=True)
-class Measure:
+class Measure(NamedTuple):
     """A number, and what may be done with several of it."""
 
     column: str
@@ -72,8 +70,7 @@ class Measure:
         return how + (f", not over {', '.join(self.not_over)}" if self.not_over else "")
 
 
-@dataclass(frozen=True)
-class Semantics:
+class Semantics(NamedTuple):
     """All of this for one table."""
 
     time: str | None = None

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from warehouse import fingerprint
 from warehouse.aside import aside, sync, write_text
@@ -19,8 +19,7 @@ from warehouse.aside import aside, sync, write_text
 ALL = "all"
 
 
-@dataclass(frozen=True)
-class CheckResult:
+class CheckResult(NamedTuple):
     """What a check found."""
 
     check: str
@@ -152,4 +151,4 @@ class Store:
 
 def results_to_notes(results: list[CheckResult]) -> list[dict[str, object]]:
     """Check results as JSON-able values."""
-    return [asdict(result) for result in results]
+    return [result._asdict() for result in results]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from warehouse.model import Column
 
@@ -40,8 +40,7 @@ class EngineError(Exception):
         """What `name` is meant to be: `column`, `function`, `type` or `relation`."""
 
 
-@dataclass(frozen=True)
-class Parsed:
+class Parsed(NamedTuple):
     """What the engine's own parser says of a SELECT."""
 
     reads: tuple[str, ...]
@@ -66,23 +65,20 @@ class Parsed:
         )
 
 
-@dataclass(frozen=True)
-class Empty:
+class Empty(NamedTuple):
     """A relation with columns and no rows."""
 
     columns: tuple[Column, ...]
 
 
-@dataclass(frozen=True)
-class Parts:
+class Parts(NamedTuple):
     """Parquet files of one relation, in order."""
 
     columns: tuple[Column, ...]
     paths: tuple[Path, ...]
 
 
-@dataclass(frozen=True)
-class CsvFiles:
+class CsvFiles(NamedTuple):
     """CSV files with a header line and these columns, in this order; rows come in the order of the paths."""
 
     columns: Mapping[str, str]
@@ -90,14 +86,13 @@ class CsvFiles:
     quote: str = ""
     filename: bool = True
     """Whether the relation gains `filename`, the path that a row was read from."""
-    headers: Mapping[Path, tuple[str, ...]] = field(default_factory=dict)
+    headers: Mapping[Path, tuple[str, ...]] = MappingProxyType({})
     """The columns of those files that have others, or in another order: they are found by name."""
     whole_lines: bool = False
     """Whether a row is a line as it stands, the header among them, in the one column."""
 
 
-@dataclass(frozen=True)
-class Select:
+class Select(NamedTuple):
     """A SELECT and the contract that its rows are cast to."""
 
     sql: str

@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -334,8 +333,7 @@ def _groups(source: CsvFiles, cores: int) -> list[CsvFiles]:
         groups[-1].append(path)
         gathered += size
     return [
-        replace(
-            source,
+        source._replace(
             columns=dict(source.columns),
             paths=tuple(paths),
             headers={path: source.headers[path] for path in paths if path in source.headers},

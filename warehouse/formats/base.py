@@ -13,13 +13,12 @@ Three kinds:
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 READ, PARTIAL, SKIPPED, IGNORED, UNKNOWN = "read", "partial", "skipped", "ignored", "unknown"
 
@@ -27,8 +26,7 @@ READ, PARTIAL, SKIPPED, IGNORED, UNKNOWN = "read", "partial", "skipped", "ignore
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 
 
-@dataclass(frozen=True)
-class RawFile:
+class RawFile(NamedTuple):
     """One file of a data folder: a row of `raw.files`."""
 
     path: Path
@@ -72,11 +70,10 @@ class RawFile:
 
     def but(self, **changes: object) -> RawFile:
         """A copy with these fields changed."""
-        return dataclasses.replace(self, **changes)  # type: ignore[arg-type]
+        return self._replace(**changes)  # type: ignore[arg-type]
 
 
-@dataclass(frozen=True)
-class Rejected:
+class Rejected(NamedTuple):
     """A line that could not be read: a row of `staging.rejected_rows`."""
 
     file: str
@@ -88,8 +85,7 @@ class Rejected:
     """The line as it stands, at most 500 characters."""
 
 
-@dataclass(frozen=True)
-class RawRelation:
+class RawRelation(NamedTuple):
     """A relation of schema `raw` and what is promised about it."""
 
     name: str
@@ -194,7 +190,7 @@ class Inventory:
 
     roots: tuple[Path, ...]
     files: tuple[RawFile, ...]
-    rejected: tuple[Rejected, ...] = field(default=())
+    rejected: tuple[Rejected, ...] = ()
 
     @cached_property
     def _of(self) -> dict[frozenset[str], tuple[RawFile, ...]]:

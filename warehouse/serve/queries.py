@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from warehouse.errors import ModelError, Place, QueryError, nearest_hint
 from warehouse.model import Value, read_header, split_header
@@ -26,8 +25,7 @@ _NAME = re.compile(r"^[a-z][a-z0-9_]*$")
 _TRUE, _FALSE = frozenset({"true", "yes", "1"}), frozenset({"false", "no", "0"})
 
 
-@dataclass(frozen=True)
-class Parameter:
+class Parameter(NamedTuple):
     """A parameter of a named query."""
 
     name: str
@@ -38,8 +36,7 @@ class Parameter:
     """The value where none is given; None is SQL's NULL."""
 
 
-@dataclass(frozen=True)
-class Query:
+class Query(NamedTuple):
     """A named query, as its file says."""
 
     name: str
