@@ -99,7 +99,9 @@ def foresee(
         steps = tuple(_steps(ready, store))
         if ready.last and _same_parts(ready.last, ready.run.parts):
             now = build_id(list(ready.run.parts.values()), contracts(ready.graph), ready.engine_mark)
-            why = why if now == ready.last.build else "what tables or columns mean has changed"
+            other = ready.last.engine != ready.engine_mark
+            changed = f"{ready.last.engine} published it" if other else "what tables or columns mean has changed"
+            why = why if now == ready.last.build else changed
         before = {str(one["partition"] or ALL) for one in _parts(ready.last)}
         after = {key.partition for key in ready.run.plan.keys}
         last = ready.last.build if ready.last else None

@@ -33,6 +33,9 @@ _QUIET = {
     "spark.sql.maxPlanStringLength": "0",  # nobody reads the plans, which are long
 }
 _PARTS = {
+    # parts are packed tightly: what is small as a file need not fit into each executor. Rows that were counted tell
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.adaptive.autoBroadcastJoinThreshold": "10MB",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
     "spark.sql.optimizer.expressionProjectionCandidateLimit": "1",  # else a plan of many joins takes half a minute
     "spark.scheduler.mode": "FAIR",  # a small part does not wait for the tasks of a large one
@@ -40,7 +43,6 @@ _PARTS = {
 }
 FEW = {
     "spark.sql.adaptive.enabled": "false",
-    "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.constraintPropagation.enabled": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.codegen.wholeStage": "false",
