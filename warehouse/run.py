@@ -172,9 +172,7 @@ class Run:
         return part, False
 
     def _make_all(self) -> None:
-        # an hour after the other, so that what is in memory is of the hours at hand; before them what they all read
-        in_turn = sorted(self.plan.keys, key=lambda key: (key.partition != ALL, key.partition))
-        waiting = {key: self.plan.needs(key) for key in in_turn}
+        waiting = self._in_turn()
         readers = self._readers(waiting)
         running: dict[Future[Part], Key] = {}
         with ThreadPoolExecutor(self._workers) as pool:
@@ -195,6 +193,24 @@ class Run:
                 while wait(running, timeout=_PATIENCE).not_done:
                     self._engine.interrupt()
                 raise
+
+    def _in_turn(self) -> dict[Key, set[Key]]:
+        """What each part needs: an hour after the other, so that what is in memory is of the hours at hand.
+
+        What a part needs stands before it, such as the topology before the first hour that reads it.
+        """
+        needs = {key: self.plan.needs(key) for key in self.plan.keys}
+        in_turn: dict[Key, set[Key]] = {}
+
+        def put(key: Key) -> None:
+            if key not in in_turn:
+                for need in sorted(needs[key]):
+                    put(need)
+                in_turn[key] = needs[key]
+
+        for key in sorted(needs, key=lambda key: (key.partition == ALL, key.partition)):  # stable: models in order
+            put(key)
+        return in_turn
 
     def _readers(self, needs: Mapping[Key, set[Key]]) -> dict[Key, set[Key]]:
         """Who may read each part of an hour (or file group) from memory: see `Engine.let_go`."""
