@@ -88,19 +88,24 @@ def fabric_of(release: Path, scratch: Path) -> Path:
     return fabric
 
 
-def _readers() -> tuple[Path, str]:
+def port_csvs(data: Path) -> list[Path]:
+    """The port CSVs below a folder, in order."""
+    below = (Path(folder) / name for folder, _, names in os.walk(data, followlinks=True) for name in names)
+    return sorted(path for path in below if path.suffix == ".csv" and path.parent.parent.name.isdigit())
+
+
+def readers(names: Sequence[str]) -> tuple[Path, str]:
     """The Python of the readers' environment, which is made where it is not there, and their versions."""
     try:
         pinned = dict(line.split("==") for line in install_lock("readers", ENVIRONMENTS).split())
     except (OSError, subprocess.CalledProcessError) as error:  # no network, no wheels for this machine
         return Path(), f"\npeers are skipped: {error}"
-    return ENVIRONMENTS / "readers" / "bin" / "python", "".join(f", {name} {pinned[name]}" for name in PEERS)
+    return ENVIRONMENTS / "readers" / "bin" / "python", "".join(f", {name} {pinned[name]}" for name in names)
 
 
 def _compare(data: Path, rounds: int, scratch: Path, peers: Sequence[str]) -> None:
-    python, versions = _readers() if peers else (Path(), "")
-    below = (Path(folder) / name for folder, _, names in os.walk(data, followlinks=True) for name in names)
-    files = sorted(path for path in below if path.suffix == ".csv" and path.parent.parent.name.isdigit())
+    python, versions = readers(peers) if peers else (Path(), "")
+    files = port_csvs(data)
     listing = scratch / "files.txt"
     listing.write_text("\n".join(map(str, files)), encoding="utf-8")
     size = sum(path.stat().st_size for path in files)
