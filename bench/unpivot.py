@@ -75,17 +75,16 @@ def _compare(given: argparse.Namespace, size: float, scratch: Path) -> None:
         ],
         "unpivot (staging.utilization)": [sys.executable, "-c", UNPIVOT, *limits, ""],
     }  # fmt: skip
+    print(f"{'':<32}{'CPU s':>8}{'ratio':>8}{'ns/cell':>9}{'peak MB':>9}{'wall s':>8}", flush=True)
     costs: dict[str, list[Cost]] = {name: [] for name in cases}
     for round_ in range(given.rounds):
         target = str(scratch / f"target-{round_}")
         for name, command in cases.items():
             costs[name].append(run([part or target for part in command]))
-    text = medians(costs["read as text columns"])
-    print(f"{'':<32}{'CPU s':>8}{'ratio':>8}{'ns/cell':>9}{'peak MB':>9}{'wall s':>8}")
-    for name, found in costs.items():
-        cost = medians(found)
-        each = f"{cost.cpu:>8.1f}{cost.cpu / text.cpu:>8.2f}{cost.cpu / cells * 1e9:>9.0f}{cost.peak_mb:>9.0f}"
-        print(f"{name:<32}{each}{cost.wall:>8.1f}", flush=True)
+            if len(costs[name]) == given.rounds:
+                cost, text = medians(costs[name]), medians(costs["read as text columns"])
+                each = f"{cost.cpu:>8.1f}{cost.cpu / text.cpu:>8.2f}{cost.cpu / cells * 1e9:>9.0f}{cost.peak_mb:>9.0f}"
+                print(f"{name:<32}{each}{cost.wall:>8.1f}", flush=True)
 
 
 def _make(folder: Path, size: float, file_size: float, columns: int) -> tuple[list[Path], int]:

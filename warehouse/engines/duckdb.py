@@ -93,7 +93,7 @@ def source_sql(source: Source, held: Mapping[Path, str] | None = None, *, globs:
     if isinstance(source, Select):
         return f"SELECT {casts(source.columns)} FROM ({source.sql}\n)"
     if isinstance(source, CsvFiles) and source.paths and source.whole_lines:
-        return _lines_select(source)
+        return _lines_select(source, together=globs)
     if isinstance(source, CsvFiles) and source.paths:
         return " UNION ALL ".join(_csv_select(source, header, paths, globs) for header, paths in _by_header(source))
     if isinstance(source, Parts) and source.paths:
@@ -162,21 +162,24 @@ def csv_scan(columns: Mapping[str, str], paths: Sequence[Path], source: CsvFiles
     )
 
 
-def _lines_select(source: CsvFiles) -> str:
-    """The lines of files as they stand, each file read alone, in pieces.
+def _lines_select(source: CsvFiles, *, together: bool) -> str:
+    """The lines of files as they stand, read in pieces; with `together` in no set order.
 
-    Of several files in one call DuckDB keeps each whole in memory while it reads it. And it takes a file that it has
-    not looked into for 42 rows, so that a join would gather all lines as the smaller side: it is made to look into one
-    line of the largest, which tells it the size. Not of all: a look costs 30 MB.
+    DuckDB takes a file that it has not looked into for 42 rows, so that a join would gather all lines as the smaller
+    side: it is made to look into one line of the largest, which tells it the size. Not of all: a look costs 30 MB.
+    A file that is read alone leaves memory piece by piece, but all files so named are read at the same time. That suits
+    a part, which has few. `together` the others are one list, of which one file at a time is held.
     """
     ((column, kind),) = source.columns.items()
     largest = max(source.paths, key=lambda path: path.stat().st_size)
+    others = [path for path in source.paths if path != largest]
+    calls = [[largest], others] if together and others else [[path] for path in source.paths]
     return " UNION ALL ".join(
-        f"SELECT * FROM read_csv({literal(escape_glob(str(path)))}, "
-        f"auto_detect={'true, sample_size=1' if path == largest else 'false'}, skip=0, header=false, "
+        f"SELECT * FROM read_csv({literal([escape_glob(str(path)) for path in paths])}, "
+        f"auto_detect={'true, sample_size=1' if paths == [largest] else 'false'}, skip=0, header=false, "
         f"delim='\x01', quote='', escape='', columns={{{literal(column)}: {literal(kind)}}}, "  # no line has \x01
         f"filename={literal(source.filename)}, hive_partitioning=false, buffer_size={_PIECE_BYTES})"
-        for path in source.paths
+        for paths in calls
     )
 
 
