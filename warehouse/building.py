@@ -274,10 +274,11 @@ def load_graph(project: Project, engine: Engine, *, paranoid: bool = False) -> G
 
     What is remembered of the project's models is not found out again, unless `paranoid`.
     """
+    memo = memo_of_models(project.folders, f"{engine.name} {engine.version}", paranoid=paranoid)
+    project = project.remembering(memo)
     known = (rim(known_formats()) if project.reads_raw else {}) | {
         name: one.columns for name, one in project.references.items()
     }
-    memo = memo_of_models(project.folders, f"{engine.name} {engine.version}", paranoid=paranoid)
     graph = Graph.build(project, known, engine, memo)
     graph.bind(engine, memo)
     memo.save()
@@ -289,9 +290,9 @@ def _remarks(project: Project, target: Path) -> tuple[str, ...]:
     import duckdb
 
     from warehouse.serve.connect import connect
-    from warehouse.serve.queries import load_queries
+    from warehouse.serve.queries import load_query
 
-    query = load_queries(project.query_folders).get("after-build")
+    query = load_query("after-build", project.query_folders)
     if query is None:
         return ()
     try:

@@ -39,9 +39,10 @@ from warehouse.checks import relations_of
 from warehouse.engines.base import Empty, Engine, EngineError, Parts, Scratch, Select, Source
 from warehouse.engines.duckdb import source_sql
 from warehouse.errors import ModelError, Place, nearest_hint
+from warehouse.front_matter import Value, read_yaml
 from warehouse.graph import Graph, Node
 from warehouse.kernels import kernel
-from warehouse.model import Column, Value, read_yaml
+from warehouse.model import Column
 
 SUFFIX = ".test.yaml"
 EVERYWHERE = "everywhere"

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from warehouse import fingerprint
 from warehouse.errors import ModelError, Place, SettingsError
-from warehouse.model import TYPES, Column, Model, Value, read_header, read_model
+from warehouse.model import TYPES, Column, Model, read_model
 from warehouse.settings import stands_alone
 
 if TYPE_CHECKING:
+    from warehouse.front_matter import Value
     from warehouse.memo import Memo
 
 MODEL_FILES = ("*.sql", "*.py")
@@ -41,6 +42,8 @@ class Project:
     """All folders that make the warehouse, the user's last: a model there replaces a shipped one of its name."""
 
     folders: tuple[Path, ...]
+    memo: Memo | None = None
+    """What is known of its models already."""
 
     @staticmethod
     def open(extra: Path | None = None) -> Project:
@@ -52,6 +55,10 @@ class Project:
             raise SettingsError(f"no such project folder: {extra}", hint="warehouse init DIR starts one")
         return Project((extra.resolve(),) if stands_alone(extra) else (shipped, extra.resolve()))
 
+    def remembering(self, memo: Memo) -> Project:
+        """The same project, whose models the memo may know."""
+        return replace(self, memo=memo)
+
     @cached_property
     def models(self) -> dict[str, Model]:
         """All models by name, in order of name."""
@@ -59,7 +66,7 @@ class Project:
         for folder in self.folders:
             mine: dict[str, Model] = {}
             for path in sorted(path for kind in MODEL_FILES for path in (folder / "models").rglob(kind)):
-                model = read_model(path, folder)
+                model = read_model(path, folder, self.memo)
                 if model.name in mine:
                     raise ModelError(f"{mine[model.name].shown_path} is {model.name}, too", place=model.place())
                 mine[model.name] = model
@@ -143,6 +150,8 @@ class Project:
 
 
 def _read_references(listing: Path, folder: Path) -> list[Reference]:
+    from warehouse.front_matter import read_header
+
     shown = listing.relative_to(folder).as_posix()
     text = _read_text(listing, shown)
     names = re.findall(r"^([a-z][a-z0-9_]*):", text, re.MULTILINE)

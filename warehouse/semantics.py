@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from warehouse.errors import ModelError, Place, nearest_hint
 
 if TYPE_CHECKING:
-    from warehouse.model import Column, Value
+    from warehouse.front_matter import Value
+    from warehouse.model import Column
 
 OTHERS = "others"
 WAYS = ("sum", "mean", "min", "max", "none")

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from warehouse.errors import WarehouseError
 
 INTERRUPTED = 130
-GARBAGE = 100_000
-"""Objects between two looks for circles of garbage: a command makes few, and Python's 700 cost it a twentieth."""
+GARBAGE = 1_000_000
+"""Objects between two looks for circles of garbage: most commands never come so far, and looking costs them a twentieth."""
 GROUPS = {
     "building": ("build", "plan"),
     "testing": ("test",),

@@ -7,15 +7,16 @@ default it must be given. Values are bound, never pasted into the text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from warehouse.errors import ModelError, Place, QueryError, nearest_hint
-from warehouse.model import Value, read_header, split_header
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from warehouse.front_matter import Value
 
 KEYS = ("about", "params")
 TYPES = ("VARCHAR", "INTEGER", "BIGINT", "DOUBLE", "TIMESTAMP", "BOOLEAN")
@@ -59,6 +60,12 @@ def load_queries(folders: Iterable[Path]) -> dict[str, Query]:
     return {name: read_query(path) for name, path in sorted(found.items())}
 
 
+def load_query(name: str, folders: Sequence[Path]) -> Query | None:
+    """Read the query of that name alone; None where there is none. Raises ModelError as `load_queries` does."""
+    there = [path for folder in folders if (path := folder / f"{name}.sql").is_file()]
+    return read_query(there[-1]) if there else None
+
+
 def find_query(name: str, queries: Mapping[str, Query]) -> Query:
     """Return the query of that name.
 
@@ -77,6 +84,8 @@ def find_query(name: str, queries: Mapping[str, Query]) -> Query:
 
 def read_query(path: Path) -> Query:
     """Read one file; see the module's docstring for its form."""
+    from warehouse.front_matter import read_header, split_header
+
     shown = path.name
     try:
         content = path.read_text(encoding="utf-8")
