@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 GARBAGE = 1_000_000
-"""Objects between two looks for circles of garbage: most commands never come so far, and looking costs them a twentieth."""
+"""Objects between two looks for circles of garbage: most commands end before the first, which costs a twentieth."""
 GROUPS = {
     "building": ("build", "plan"),
     "testing": ("test",),
