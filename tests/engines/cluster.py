@@ -32,13 +32,13 @@ class Cluster:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._processes: list[subprocess.Popen[bytes]] = []
-        self._ended: set[Path] = set()
+        self._known: set[Path] = set()
         (folder / "conf").mkdir(parents=True)
         lines = [
             "spark.master.rest.enabled false",
             "spark.executor.memory 512m",
             "spark.executor.cores 1",
-            "spark.scheduler.maxRegisteredResourcesWaitingTime 5s",
+            "spark.scheduler.maxRegisteredResourcesWaitingTime 20s",
             f"spark.executor.extraJavaOptions {JAVA}",
             f"spark.driver.extraJavaOptions {JAVA}",
         ]
@@ -98,16 +98,19 @@ class Cluster:
             time.sleep(0.1)
         raise TimeoutError(f"{name} did not say {pattern!r}: {said[-2000:]}")
 
+    def note_applications(self) -> None:
+        """Those that are there now are not waited for."""
+        self._known = set((self._folder / "work").glob("app-*"))
+
     def await_tasks(self, executors: int, build: subprocess.Popen[str]) -> None:
-        """Wait until so many executors of an application that was not waited for before have a task."""
+        """Wait until so many executors of the newest application, since `note_applications`, have a task."""
         deadline = time.monotonic() + 2 * _PATIENCE
         while True:
             assert build.poll() is None, build.communicate()
             assert time.monotonic() < deadline
             last = max((self._folder / "work").glob("app-*"), default=self._folder)
             logs = [path.read_text(errors="replace") for path in last.glob("*/stderr")]
-            if last not in self._ended and sum("Running task" in log for log in logs) >= executors:
-                self._ended.add(last)
+            if last not in self._known and sum("Running task" in log for log in logs) >= executors:
                 return
             time.sleep(0.1)
 

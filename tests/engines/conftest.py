@@ -33,6 +33,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 def start_build(cluster: Cluster, data: Path, target: Path, *options: str) -> subprocess.Popen[str]:
     """`warehouse build --engine spark` on a cluster, as a process of its own."""
+    cluster.note_applications()
     words = ["build", "-d", str(data), "-t", str(target), "--engine", "spark", "--master", cluster.master, *options]
     return subprocess.Popen(
         [sys.executable, "-W", "error", "-m", "warehouse", *words],
