@@ -60,7 +60,7 @@ bench: setup     ## ingest against a bare DuckDB load
 	$(BIN)/python -m bench.ingest
 
 bench-spark: spark  ## both engines on the real files and on a synthetic day, and where Spark overtakes
-	$(BIN)/python -m bench.spark
+	$(BIN)/python -m bench.spark --hours 24
 
 clean:           ## everything that can be made again
 	rm -rf build dist data/sample .mypy_cache .ruff_cache .pytest_cache
