@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import random
+from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
+import duckdb
+import numpy as np
 import pytest
 
 import warehouse
 from warehouse.building import build
-from warehouse.kernels import NAMES, kernel
+from warehouse.engines.base import EngineError
+from warehouse.engines.batches import ROWS as BATCH_ROWS
+from warehouse.engines.duckdb import DuckDBEngine
+from warehouse.kernels import NAMES, Arrays, kernel
+from warehouse.kernels.port_seconds import COLUMNS, seconds
+from warehouse.model import Column
 from warehouse.project import Project
 from warehouse.report import Silent
 from warehouse.settings import settle
@@ -56,3 +66,94 @@ def test_an_hour_without_port_files_has_no_seconds(sample: Path, tmp_path: Path)
     with warehouse.open(tmp_path / "target") as built:
         assert built.execute("SELECT count(*) FROM staging.port_seconds").fetchall() == [(0,)]
         assert built.execute("SELECT count(*) > 0 FROM metrics.flow_locality_hour").fetchall() == [(True,)]
+
+
+def _seconds_of(port: int, polls: list[tuple[int, ...]]) -> Iterator[tuple[int, ...]]:
+    """The rows of one port by the rule of docs/metrics/rates.md, a window and a second at a time."""
+    found: dict[int, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
+    anchor = None
+    for place, (time, *moved) in enumerate(polls):
+        if any(moved):
+            start = 0 if anchor is None else max(anchor, polls[place - 1][0] - 1000, 1)
+            end = max(time, start + 1)
+            for second in range(start // 1000, (end - 1) // 1000 + 1):
+                low, high = max(second * 1000, start) - start, min(second * 1000 + 1000, end) - start
+                row = found[second]
+                for way, amount in enumerate(moved):
+                    row[way] += amount * high // (end - start) - amount * low // (end - start)
+                row[2] += high - low
+                row[3] = max(row[3], end - start)
+        if anchor is None or any(moved):
+            anchor = time
+    yield from ((port, second, *found[second]) for second in sorted(found))
+
+
+@pytest.mark.parametrize("most", [10, 10**9, 10**15 - 1])
+def test_seconds_of_random_ports(most: int) -> None:
+    """Idle ports, first polls that show something, gaps, windows of a millisecond, and bytes near the largest."""
+    chance = random.Random(most)
+    polls = {
+        port: [
+            (time, *(chance.choice([0, 0, chance.randrange(most + 1)]) for _ in range(2)))
+            for time in sorted(chance.sample(range(chance.choice([20, 5_000, 3_600_000])), chance.randrange(1, 20)))
+        ]
+        for port in sorted(chance.sample(range(1000), 200))
+    }
+    rows = np.array([(port, *row) for port, listed in polls.items() for row in listed])
+    found = seconds(*rows.T)
+    expected = [row for port, listed in polls.items() for row in _seconds_of(port, listed)]
+    assert len(expected) > 1000
+    assert list(zip(*(found[name].tolist() for name in COLUMNS), strict=True)) == expected
+
+
+def test_seconds_of_nothing() -> None:
+    assert {name: len(values) for name, values in seconds(*np.zeros((4, 0), np.int64)).items()} == dict.fromkeys(
+        COLUMNS, 0
+    )
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[DuckDBEngine]:
+    engine = DuckDBEngine(threads=2, memory_bytes=2**30, spill=tmp_path / "spill")
+    yield engine
+    engine.close()
+
+
+PLACE = (Column("place", "BIGINT"),)
+
+
+def test_a_part_does_not_depend_on_the_chunks_of_a_kernel(engine: DuckDBEngine, tmp_path: Path) -> None:
+    rows = np.arange(BATCH_ROWS * 2 + 17)
+    written = []
+    with engine.scratch({}) as scratch:
+        for size in (1_000, BATCH_ROWS, len(rows)):
+            path = tmp_path / f"{size}.parquet"
+            chunks: list[Arrays] = [{"place": rows[at : at + size]} for at in range(0, len(rows), size)]
+            assert scratch.write_arrays(chunks, PLACE, path) == len(rows)
+            written.append(path.read_bytes())
+    assert written[0] == written[1] == written[2]
+    assert duckdb.read_parquet(str(path)).fetchnumpy()["place"].tolist() == rows.tolist()
+
+
+def test_a_kernel_reads_while_its_rows_are_written(engine: DuckDBEngine, tmp_path: Path) -> None:
+    def rows() -> Iterator[Arrays]:
+        for at in range(0, BATCH_ROWS * 3, BATCH_ROWS // 2):
+            yield scratch.arrays(f"SELECT range AS place FROM range({at}, {at + BATCH_ROWS // 2})")
+
+    with engine.scratch({}) as scratch:
+        assert scratch.write_arrays(rows(), PLACE, tmp_path / "rows.parquet") == BATCH_ROWS * 3
+
+
+@pytest.mark.parametrize("good", [0, 2])
+def test_what_a_kernel_raises_comes_out_as_it_is(engine: DuckDBEngine, tmp_path: Path, good: int) -> None:
+    """Before its first rows, and in the middle of the file."""
+
+    def rows() -> Iterator[Arrays]:
+        for _ in range(good):
+            yield {"place": np.arange(BATCH_ROWS)}
+        yield scratch.arrays("SELECT nothing FROM range(3)")
+
+    with engine.scratch({}) as scratch:
+        with pytest.raises(EngineError, match='"nothing" not found'):
+            scratch.write_arrays(rows(), PLACE, tmp_path / "rows.parquet")
+        assert scratch.write_arrays([], PLACE, tmp_path / "none.parquet") == 0

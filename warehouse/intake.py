@@ -60,6 +60,7 @@ class Intake:
     ) -> None:
         self.formats = {one.name: one for one in formats}
         self._of_csv = {one.name for one in formats if isinstance(one, CsvFormat)}  # asked of every file
+        self._archives = {one.name: one for one in formats if isinstance(one, ArchiveFormat)}
         self._store = store
         self._paranoid = paranoid
         self._started_ns = time.time_ns()
@@ -92,8 +93,8 @@ class Intake:
 
     def _with_members(self, file: RawFile) -> list[RawFile]:
         """The file itself and, where it is an archive, what its members were taken for."""
-        one = None if self._is_csv(file) else self.formats.get(file.format or "")
-        if not (isinstance(one, ArchiveFormat) and file.is_read):
+        one = self._archives.get(file.format or "")
+        if one is None or not file.is_read:
             return [file]
         try:
             members = unpack_members(

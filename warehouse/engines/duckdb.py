@@ -13,6 +13,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -279,14 +280,19 @@ class DuckDBEngine:
 
     def _new_scratch(self, one_thread: bool, few: bool) -> DuckDBScratch:
         catalogue = f"scratch_{next(_NUMBERS)}"
-        cursor = (self._single() if one_thread else self._instance).cursor()
-        cursor.execute(f"ATTACH ':memory:' AS {catalogue}")
-        cursor.execute(f"USE {catalogue}")
-        if self._observe is not None:
+        instance = self._single() if one_thread else self._instance
+        instance.cursor().execute(f"ATTACH ':memory:' AS {catalogue}")
+
+        def opened() -> duckdb.DuckDBPyConnection:
+            cursor = instance.cursor()
+            cursor.execute(f"USE {catalogue}")
+            if self._observe is None:
+                return cursor
             from warehouse.engines.observed import Observed
 
-            cursor = cast("duckdb.DuckDBPyConnection", Observed(cursor, self._observe))
-        return DuckDBScratch(cursor, self.held if few else None, self._gone)
+            return cast("duckdb.DuckDBPyConnection", Observed(cursor, self._observe))
+
+        return DuckDBScratch(opened, self.held if few else None, self._gone)
 
     def _single(self) -> duckdb.DuckDBPyConnection:
         """A second instance, since DuckDB sets threads for an instance and not for a statement."""
@@ -327,10 +333,13 @@ class DuckDBEngine:
 
 
 class DuckDBScratch:
-    """A cursor inside one scratch catalogue."""
+    """A cursor inside one scratch catalogue, and one more for what a kernel reads while its rows are written."""
 
-    def __init__(self, cursor: duckdb.DuckDBPyConnection, held: dict[Path, str] | None, gone: set[Path]) -> None:
-        self._cursor = cursor
+    def __init__(
+        self, opened: Callable[[], duckdb.DuckDBPyConnection], held: dict[Path, str] | None, gone: set[Path]
+    ) -> None:
+        self._cursor = opened()
+        self._opened = opened
         self._held = held
         self._gone = gone
         self._written = ""
@@ -372,13 +381,24 @@ class DuckDBScratch:
         else:
             yield f"CREATE VIEW {name} AS {source_sql(source, self._held)}"
 
+    @cached_property
+    def _beside(self) -> duckdb.DuckDBPyConnection:
+        return self._opened()
+
+    def _cursors(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        yield self._cursor
+        if "_beside" in vars(self):
+            yield self._beside
+
     def tell_last(self) -> None:
-        """Have an observed cursor tell of its last statement."""
-        self._cursor.tell_last()  # type: ignore[attr-defined]
+        """Have observed cursors tell of their last statement."""
+        for cursor in self._cursors():
+            cursor.tell_last()  # type: ignore[attr-defined]
 
     def interrupt(self) -> None:
         """End what runs, from another thread."""
-        self._cursor.interrupt()
+        for cursor in self._cursors():
+            cursor.interrupt()
 
     def describe(self, sql: str) -> list[tuple[str, str]]:
         """Bind the SELECT and name its columns, without running it."""
@@ -431,28 +451,32 @@ class DuckDBScratch:
     def arrays(self, sql: str) -> Arrays:
         """Fetch the columns as numpy arrays."""
         try:
-            return self._cursor.execute(sql).fetchnumpy()
+            return self._beside.execute(sql).fetchnumpy()
         except duckdb.Error as error:
             raise _engine_error(error, sql, 0) from error
 
     def batches(self, sql: str, rows: int) -> Iterator[pyarrow.RecordBatch]:
         """Stream the rows as Arrow."""
         try:
-            yield from self._cursor.sql(sql).to_arrow_reader(rows)
+            yield from self._beside.sql(sql).to_arrow_reader(rows)
         except duckdb.Error as error:
             raise _engine_error(error, "", 0) from error
 
     def write_arrays(self, chunks: Iterable[Arrays], columns: Sequence[Column], path: Path) -> int:
-        """Lay the chunks end to end and COPY them as they come."""
-        import numpy
+        """COPY the chunks as they come: nested in it run the SELECTs that they are made of."""
+        from warehouse.engines.batches import Stream
 
-        gathered = list(chunks)
-        if not gathered:
+        stream = Stream(chunks, [column.name for column in columns])
+        reader = stream.reader()
+        if reader is None:
             return self.write_nothing(columns, path)
-        arrays = {column.name: numpy.concatenate([chunk.pop(column.name) for chunk in gathered]) for column in columns}
-        self._cursor.register("kernel_rows", arrays)
+        self._cursor.register("kernel_rows", reader)
         try:
             return _copy(self._cursor, f"SELECT {casts(columns)} FROM kernel_rows", path, 0, "", _types(columns))
+        except EngineError:
+            if stream.failure is not None:
+                raise stream.failure from None
+            raise
         finally:
             self._cursor.unregister("kernel_rows")
 

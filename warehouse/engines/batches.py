@@ -1,0 +1,66 @@
+"""Arrays of a kernel as a stream of Arrow batches: a part is written while its rows are being computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from warehouse.kernels import Arrays
+
+ROWS = 122_880
+"""Rows of a batch: a row group of DuckDB's, so that the file does not depend on how the rows came in chunks."""
+
+
+class Stream:
+    """The columns of chunks, laid end to end and cut into equal batches, of which one is held at a time."""
+
+    def __init__(self, chunks: Iterable[Arrays], names: Iterable[str]) -> None:
+        self._names = tuple(names)
+        self._batches = self._cut(chunks)
+        self._first = next(self._batches, None)
+        self.failure: Exception | None = None
+        """What went wrong in making a chunk: Arrow hands over no more than its text."""
+
+    def reader(self) -> pyarrow.RecordBatchReader | None:
+        """The batches, to be read once; None where there is no row."""
+        import pyarrow
+
+        if self._first is None:
+            return None
+        return pyarrow.RecordBatchReader.from_batches(self._first.schema, self._told())
+
+    def _told(self) -> Iterator[pyarrow.RecordBatch]:
+        first, self._first = self._first, None
+        yield first
+        try:
+            yield from self._batches
+        except Exception as error:
+            self.failure = error
+            raise
+
+    def _cut(self, chunks: Iterable[Arrays]) -> Iterator[pyarrow.RecordBatch]:
+        pending: list[Arrays] = []
+        rows = 0
+        for chunk in chunks:
+            pending.append(chunk)
+            rows += len(chunk[self._names[0]])
+            while rows >= ROWS:
+                whole = self._together(pending)
+                yield self._batch({name: values[:ROWS] for name, values in whole.items()})
+                pending = [{name: values[ROWS:] for name, values in whole.items()}]
+                rows -= ROWS
+        if rows:
+            yield self._batch(self._together(pending))
+
+    def _together(self, chunks: list[Arrays]) -> Arrays:
+        import numpy
+
+        return {name: numpy.concatenate([chunk[name] for chunk in chunks]) for name in self._names}
+
+    def _batch(self, arrays: Arrays) -> pyarrow.RecordBatch:
+        import pyarrow
+
+        return pyarrow.RecordBatch.from_arrays([pyarrow.array(arrays[name]) for name in self._names], self._names)
