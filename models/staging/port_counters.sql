@@ -21,45 +21,60 @@ columns:
   flags: VARCHAR[] first, gap, missing_polls, no_refresh, reset, wrapped; see docs/glossary.md
 sources: docs/metrics/rates.md
 --- */
-WITH readings AS (
-    SELECT
-        *,
-        lag(offset_ms) OVER (PARTITION BY file_key ORDER BY offset_ms) AS previous_ms
-    FROM staging.port_readings
-),
-
-described AS (
+WITH named AS (
     SELECT
         p.cluster,
         p.switch,
         p.port,
+        p.is_management,
+        r.file_key,
         r.hour_utc,
-        make_timestamp(epoch_us(r.hour_utc) + CAST(r.offset_ms AS BIGINT) * 1000) AS time_utc,
+        r.offset_ms,
         r.in_bytes_raw,
         r.out_bytes_raw,
         r.in_packets,
         r.out_packets,
         r.published_in_ratio,
         r.published_out_ratio,
-        w.in_bytes,
-        w.out_bytes,
-        make_timestamp(epoch_us(r.hour_utc) + CAST(w.window_start_ms AS BIGINT) * 1000) AS window_start_utc,
-        w.offset_ms - w.window_start_ms > 10000 AS is_gap,
-        w.offset_ms IS NULL AS is_unrefreshed,
-        r.previous_ms IS NULL AS is_first,
-        r.previous_ms < s.previous_ms AS is_after_missing,
-        (r.in_bytes_raw < 0 OR r.out_bytes_raw < 0) AND p.is_management AS is_wrapped,
-        (r.in_bytes_raw < 0 OR r.out_bytes_raw < 0) AND NOT p.is_management AS is_reset
-    FROM readings AS r
+        {{ corrected_bytes('r.in_bytes_raw', 'p.is_management') }} AS in_bytes,
+        {{ corrected_bytes('r.out_bytes_raw', 'p.is_management') }} AS out_bytes
+    FROM staging.port_readings AS r
     JOIN staging.port_files AS p ON p.file_key = r.file_key
+),
+
+marked AS (
+    SELECT
+        *,
+        in_bytes <> 0 OR out_bytes <> 0 AS is_refresh
+    FROM named
+),
+
+placed AS (                    -- hour, switch and port are the file's: a filter on them passes to its rows by this
+    SELECT
+        *,
+        min(offset_ms) OVER file AS first_ms,
+        lag(offset_ms) OVER before AS previous_ms,
+        lag(CASE WHEN is_refresh THEN offset_ms END IGNORE NULLS) OVER before AS refresh_ms
+    FROM marked
+    WINDOW
+        file AS (PARTITION BY file_key, hour_utc, switch, port),
+        before AS (PARTITION BY file_key, hour_utc, switch, port ORDER BY offset_ms)
+),
+
+described AS (
+    SELECT
+        r.*,
+        CASE WHEN r.is_refresh THEN {{ window_start('r.previous_ms', 'coalesce(r.refresh_ms, r.first_ms)') }} END
+            AS window_start_ms,
+        r.previous_ms < s.previous_ms AS is_after_missing,
+        r.in_bytes_raw < 0 OR r.out_bytes_raw < 0 AS is_negative
+    FROM placed AS r
     JOIN staging.switch_polls AS s
         ON
-            s.cluster = p.cluster
-            AND s.switch = p.switch
+            s.cluster = r.cluster
+            AND s.switch = r.switch
             AND s.hour_utc = r.hour_utc
             AND s.offset_ms = r.offset_ms
-    LEFT JOIN staging.port_windows AS w
-        ON w.file_key = r.file_key AND w.offset_ms = r.offset_ms
 )
 
 SELECT
@@ -67,24 +82,24 @@ SELECT
     switch,
     port,
     hour_utc,
-    time_utc,
-    coalesce(in_bytes, 0) AS in_bytes,
-    coalesce(out_bytes, 0) AS out_bytes,
+    make_timestamp(epoch_us(hour_utc) + CAST(offset_ms AS BIGINT) * 1000) AS time_utc,
+    in_bytes,
+    out_bytes,
     in_bytes_raw,
     out_bytes_raw,
     in_packets,
     out_packets,
     published_in_ratio,
     published_out_ratio,
-    window_start_utc,
+    make_timestamp(epoch_us(hour_utc) + CAST(window_start_ms AS BIGINT) * 1000) AS window_start_utc,
     list_filter(
         [
-            CASE WHEN is_first THEN 'first' END,
-            CASE WHEN is_gap THEN 'gap' END,
+            CASE WHEN previous_ms IS NULL THEN 'first' END,
+            CASE WHEN offset_ms - window_start_ms > 10000 THEN 'gap' END,
             CASE WHEN is_after_missing THEN 'missing_polls' END,
-            CASE WHEN is_unrefreshed THEN 'no_refresh' END,
-            CASE WHEN is_reset THEN 'reset' END,
-            CASE WHEN is_wrapped THEN 'wrapped' END
+            CASE WHEN NOT is_refresh THEN 'no_refresh' END,
+            CASE WHEN is_negative AND NOT is_management THEN 'reset' END,
+            CASE WHEN is_negative AND is_management THEN 'wrapped' END
         ],
         LAMBDA flag: flag IS NOT NULL
     ) AS flags

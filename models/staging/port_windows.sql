@@ -17,16 +17,8 @@ WITH corrected AS (            -- a negative delta is a 32-bit wrap of a managem
         r.file_key,
         r.hour_utc,
         r.offset_ms,
-        CASE
-            WHEN r.in_bytes_raw >= 0 THEN r.in_bytes_raw
-            WHEN p.is_management THEN r.in_bytes_raw + 4294967296
-            ELSE 0
-        END AS in_bytes,
-        CASE
-            WHEN r.out_bytes_raw >= 0 THEN r.out_bytes_raw
-            WHEN p.is_management THEN r.out_bytes_raw + 4294967296
-            ELSE 0
-        END AS out_bytes
+        {{ corrected_bytes('r.in_bytes_raw', 'p.is_management') }} AS in_bytes,
+        {{ corrected_bytes('r.out_bytes_raw', 'p.is_management') }} AS out_bytes
     FROM staging.port_readings AS r
     JOIN staging.port_files AS p ON p.file_key = r.file_key
 ),
@@ -50,8 +42,7 @@ SELECT
     file_key,
     hour_utc,
     offset_ms,
-    -- a first row has no predecessor in its hour: its window opens with the hour, and has the first millisecond
-    CASE WHEN previous_ms IS NULL THEN 0 ELSE greatest(anchor_ms, previous_ms - 1000, 1) END AS window_start_ms,
+    {{ window_start('previous_ms', 'anchor_ms') }} AS window_start_ms,
     in_bytes,
     out_bytes
 FROM anchors

@@ -1,0 +1,62 @@
+"""The view of raw polls: windows as the table of windows has them, and a question about few ports reads few."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.models.conftest import Planted
+
+ASKED = {
+    "a port": "port = 'TwoHundredGigE1/0/1:1' AND switch = 'Leaf-1'",
+    "some minutes of a switch": "switch = 'Leaf-2' AND time_utc < TIMESTAMP '2024-05-23 16:05:00'",
+    "an hour": "hour_utc = TIMESTAMP '2024-05-23 17:00:00'",
+    "nothing": "switch = 'there is none'",
+}
+
+
+def test_polls_have_the_windows_of_the_view_of_windows(planted: Planted) -> None:
+    windows = """
+        SELECT p.cluster, p.switch, p.port,
+            w.hour_utc + w.offset_ms * INTERVAL '1 millisecond' AS time_utc,
+            w.hour_utc + w.window_start_ms * INTERVAL '1 millisecond' AS window_start_utc, w.in_bytes, w.out_bytes
+        FROM staging.port_windows AS w JOIN staging.port_files AS p USING (file_key)"""
+    polls = """
+        SELECT cluster, switch, port, time_utc, window_start_utc, in_bytes, out_bytes
+        FROM staging.port_counters WHERE window_start_utc IS NOT NULL"""
+    counts = [planted.rows(f"SELECT count(*) FROM ({side})") for side in (windows, polls)]
+    assert counts[0] == counts[1] > [(0,)]
+    assert planted.rows(f"({windows}) EXCEPT ALL ({polls})") == []
+
+
+def test_polls_without_a_window_moved_nothing(planted: Planted) -> None:
+    rows = planted.rows(
+        "SELECT DISTINCT in_bytes, out_bytes, list_contains(flags, 'no_refresh') FROM staging.port_counters "
+        "WHERE window_start_utc IS NULL"
+    )
+    assert rows == [(0, 0, True)]
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_windows_are_worked_out_for_the_ports_that_are_asked_for(asked: str, planted: Planted) -> None:
+    """Else a question about one port would sort the polls of all."""
+    of_ports = ASKED[asked].partition(" AND time_utc")[0]
+    wanted = planted.rows(
+        "SELECT count(*) FROM staging.port_readings AS r "
+        f"JOIN (SELECT * EXCLUDE hour_utc FROM staging.port_files) AS p USING (file_key) WHERE {of_ports}"
+    )[0][0]
+    (_, plan), *_ = planted.connection.execute(
+        f"EXPLAIN (ANALYZE, FORMAT json) SELECT * FROM staging.port_counters WHERE {ASKED[asked]}"
+    ).fetchall()
+    operators = _operators(json.loads(plan)["operator"])
+    worked = [operator["intermediate_rows"] for operator in operators if operator["type"] == "WINDOW"]
+    assert sum(worked) == wanted
+
+
+def _operators(nodes: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for node in nodes:
+        yield node
+        yield from _operators(node.get("children", []))
