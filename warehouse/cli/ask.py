@@ -120,22 +120,25 @@ def add(commands: Commands) -> None:
 
 def run_sql(given: argparse.Namespace) -> int:
     """Run one query."""
-    from warehouse.project import Project
-    from warehouse.serve.queries import find_query, load_queries
     from warehouse.serve.sql import run_query
 
     settled = settings(given)
-    folders = Project.open(settled.project).query_folders
-    if given.list:
-        return _list_queries(folders)
     asked = [value for value in (given.sql, given.file, given.query) if value]
+    if given.list:
+        return _list_queries(_queries(settled))
     if not asked:
-        return _shell(settled, load_queries(folders), given)
+        return _shell(settled, _queries(settled), given)
     if len(asked) > 1:
         raise SettingsError("give one of QUERY, --file or --query", hint="warehouse sql alone opens a shell")
     parameters = _parameters(given.param)
     text = sys.stdin.read() if given.sql == "-" else given.sql
-    query = find_query(given.query, load_queries(folders)) if given.query else None
+    # SQL with a text of its own asks for no project, whose modules would cost it a start's twentieth
+    queries = _queries(settled) if given.query or given.project else {}
+    query = None
+    if given.query:
+        from warehouse.serve.queries import find_query
+
+        query = find_query(given.query, queries)
     status = run_query(
         settled.target,
         text,
@@ -156,6 +159,14 @@ def run_sql(given: argparse.Namespace) -> int:
         said = Path(given.file).read_text(encoding="utf-8") if given.file else text or ""
         print(cite_query(settled.target, said, query, parameters).text(), file=sys.stderr)  # noqa: T201
     return status
+
+
+def _queries(settled: Settings) -> Mapping[str, Query]:
+    """The named queries of the project."""
+    from warehouse.project import Project
+    from warehouse.serve.queries import load_queries
+
+    return load_queries(Project.open(settled.project).query_folders)
 
 
 def _shell(settled: Settings, queries: Mapping[str, Query], given: argparse.Namespace) -> int:
@@ -183,9 +194,7 @@ def _shell(settled: Settings, queries: Mapping[str, Query], given: argparse.Name
 
 def run_cite(given: argparse.Namespace) -> int:
     """List citations, or compute one again."""
-    from warehouse.project import Project
     from warehouse.serve import cite
-    from warehouse.serve.queries import load_queries
 
     settled = settings(given)
     if given.id is None:
@@ -194,7 +203,7 @@ def run_cite(given: argparse.Namespace) -> int:
             print(cite.load(settled.target, path.stem).text())  # noqa: T201
         return 0
     citation = cite.load(settled.target, given.id)
-    differences = cite.again(settled.target, citation, load_queries(Project.open(settled.project).query_folders))
+    differences = cite.again(settled.target, citation, _queries(settled))
     print(citation.text())  # noqa: T201
     print("\n".join(["differs", *(f"  {line}" for line in differences)]) if differences else "same")  # noqa: T201
     return 1 if differences else 0
@@ -244,10 +253,8 @@ def _parameters(pairs: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _list_queries(folders: Sequence[Path]) -> int:
-    from warehouse.serve.queries import load_queries
-
-    for name, query in load_queries(folders).items():
+def _list_queries(queries: Mapping[str, Query]) -> int:
+    for name, query in queries.items():
         print(f"{name}\n    {query.about}")  # noqa: T201
         for parameter in query.parameters.values():
             default = "required" if parameter.required else f"default {parameter.default}"

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import duckdb
 
-from warehouse.engines.duckdb import escape_glob, identifier, literal
+from warehouse.engines.duckdb import identifier, literal
+from warehouse.engines.globs import escape_glob
 
 TOLERANCE = 1e-12
 """Doubles of two engines are the same number when they differ by no more, relative to the larger one."""

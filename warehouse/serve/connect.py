@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from warehouse.engines.globs import escape_glob
 from warehouse.errors import QueryError
 
 if TYPE_CHECKING:
@@ -186,8 +187,6 @@ def _recorded_folders(connection: duckdb.DuckDBPyConnection, path: Path) -> list
 
 
 def _shut_in(connection: duckdb.DuckDBPyConnection, readable: Sequence[Path], *, json_errors: bool) -> None:
-    from warehouse.engines.duckdb import escape_glob
-
     names = [str(path.absolute()) for path in readable if path.is_dir()]
     # a view's glob is compared as it is written, with `[` as `[[]`
     folders = ", ".join(_literal(name) for name in {*names, *map(escape_glob, names)})

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from warehouse.errors import QueryError
 from warehouse.serve.mistakes import from_engine, located
@@ -61,8 +60,7 @@ _READ = "write a SELECT"
 _PIVOTS = frozenset({"PIVOT", "PIVOT_WIDER", "FROM", "SELECT", "WITH", "EXPLAIN", "MULTI"})
 
 
-@dataclass(frozen=True)
-class Statement:
+class Statement(NamedTuple):
     """One statement that only reads."""
 
     text: str
@@ -128,8 +126,7 @@ def check_text(text: str, what: str) -> None:
         raise QueryError(f"{what} is not UTF-8 text") from error
 
 
-@dataclass(frozen=True)
-class _Checker:
+class _Checker(NamedTuple):
     connection: duckdb.DuckDBPyConnection
     sql: str
     path: Path | None

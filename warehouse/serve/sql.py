@@ -13,7 +13,6 @@ from warehouse.serve.interrupt import interruptible
 from warehouse.serve.mistakes import from_engine
 from warehouse.serve.output import JSON_FORMATS, write_result
 from warehouse.serve.parquet import copy_to_parquet
-from warehouse.serve.queries import Query, bind
 from warehouse.serve.result import OPENING, open_result
 from warehouse.serve.sink import aside_of, check_output, choose_format, leave_pipe, open_sink
 
@@ -22,6 +21,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import duckdb
+
+    from warehouse.serve.queries import Query
 
 INTERRUPTED = 130
 ROWS_ON_TERMINAL = 40
@@ -140,6 +141,8 @@ def _values(query: Query | None, given: dict[str, str], limit: int | None) -> Ma
         check_text(value, f"the value of {name}")
     if query is None:
         return given
+    from warehouse.serve.queries import bind
+
     if limit and "limit" in query.parameters:
         given.setdefault("limit", str(limit))
     return bind(query, given)

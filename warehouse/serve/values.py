@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from duckdb.sqltypes import DuckDBPyType
@@ -19,8 +18,7 @@ NOT_JSON = frozenset({"nan", "-nan", "inf", "-inf"})
 _SECONDS_ONLY = "%Y-%m-%d %H:%M:%S.%f"
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(NamedTuple):
     """A column of a result."""
 
     name: str
