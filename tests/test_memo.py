@@ -121,6 +121,7 @@ def test_another_engine_or_package_knows_nothing(tmp_path: Path, monkeypatch: py
     assert again.ask(["a", 1], lambda: pytest.fail("it is known")) == [1, None]
     assert not Memo(tmp_path / FILE, "duckdb 3").knows(["a", 1])
     assert not Memo(tmp_path / FILE, "duckdb 2", paranoid=True).knows(["a", 1])
+    monkeypatch.setattr(module, "_stands_on", module._stands_on.__wrapped__)
     monkeypatch.setattr(module, "look_at_sources", lambda _: type("Look", (), {"files": {"a.py": [1, 2, 3, 4]}}))
     assert not Memo(tmp_path / FILE, "duckdb 2").knows(["a", 1])
 

@@ -17,8 +17,8 @@ from typing import NamedTuple
 import duckdb
 
 from warehouse import fingerprint
-from warehouse.engines.base import CsvFiles, Engine, Parts, Source
-from warehouse.engines.duckdb import declared, identifier, insert_json, literal, qualified, sentence, source_sql
+from warehouse.engines.base import CsvFiles, Engine, Source
+from warehouse.engines.duckdb import identifier, insert_json, literal, qualified, sentence, source_sql
 from warehouse.errors import ModelError, Place, WarehouseError
 from warehouse.model import Column
 from warehouse.semantics import NOTHING_SAID, Semantics
@@ -201,9 +201,7 @@ def _statements(entry: Entry, held: Mapping[Path, str]) -> Iterator[str]:
     if what == "VIEW":
         yield f"CREATE VIEW {name} AS {source_sql(entry.source, globs=True)}"
     else:
-        yield f"CREATE TABLE {name} ({declared(entry.columns)})"
-        if not isinstance(entry.source, Parts | CsvFiles) or entry.source.paths:
-            yield f"INSERT INTO {name} {source_sql(entry.source, held)}"
+        yield f"CREATE TABLE {name} AS {source_sql(entry.source, held)}"
     yield f"COMMENT ON {what} {name} IS {literal(entry.about)}"
     for column in entry.columns:
         if column.comment:

@@ -38,10 +38,11 @@ def of_file(path: Path, watch: Watch | None = None) -> str:
 def of_content(path: Path, watch: Watch | None = None) -> str:
     """The hash of a raw file's content, decompressed where it is compressed: the rows count, not their packing."""
     from warehouse.formats.base import COMPRESSIONS
-    from warehouse.formats.text import STREAM_ERRORS, open_bytes
 
     if path.suffix.lower() not in COMPRESSIONS:
         return of_file(path, watch)
+    from warehouse.formats.text import STREAM_ERRORS, open_bytes
+
     try:
         with open_bytes(path) as stream:
             return _of_stream(stream, watch)

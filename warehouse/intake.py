@@ -19,7 +19,6 @@ from warehouse.aside import aside, write_text
 from warehouse.digests import Digests
 from warehouse.engines.base import CsvFiles, Engine, EngineError, Parts, Source
 from warehouse.errors import DataError, WarehouseError
-from warehouse.formats.archive import is_archive, unpack, unpack_members
 from warehouse.formats.base import (
     PARTIAL,
     READ,
@@ -67,7 +66,7 @@ class Intake:
         self._max_rejected = max_rejected
         self._cache = store.target / "cache"
         self._cache.mkdir(parents=True, exist_ok=True)
-        folders = [unpack(root, self._cache / "unpacked") if is_archive(root) else root for root in roots]
+        folders = [_folder(root, self._cache / "unpacked") for root in roots]
         self._memo = memo or Memo(None)
         self._beside: dict[Path, str] = {}
         self._groups: dict[tuple[str, str | None], dict[str | None, list[RawFile]]] = {}
@@ -96,6 +95,8 @@ class Intake:
         one = self._archives.get(file.format or "")
         if one is None or not file.is_read:
             return [file]
+        from warehouse.formats.archive import unpack_members
+
         try:
             members = unpack_members(
                 file.path, self._cache / "unpacked", max_bytes=one.max_bytes, max_members=one.max_members
@@ -414,6 +415,13 @@ class Intake:
             ) from error
         finally:
             lines.unlink(missing_ok=True)
+
+
+def _folder(root: Path, into: Path) -> Path:
+    """A data folder; of an archive, the one that it is unpacked to."""
+    from warehouse.formats.archive import is_archive, unpack
+
+    return unpack(root, into) if is_archive(root) else root
 
 
 HOUR = "hour_utc"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,12 @@ from warehouse.snapshot import look_at_sources
 
 FILE = "memo.json"
 _DIGEST_LENGTH = len(fingerprint.of(""))
+
+
+@cache
+def _stands_on(engine: str) -> str:
+    """All that every answer follows from: engine, Python, and this package, whose modules are loaded only once."""
+    return fingerprint.of([engine, sys.version, look_at_sources(()).files])
 
 
 def memo_of_models(folders: Sequence[Path], engine: str, *, paranoid: bool = False) -> Memo:
@@ -53,7 +60,7 @@ class Memo:
         self._mark = ""
         if path is None:
             return
-        self._mark = fingerprint.of([engine, sys.version, look_at_sources(()).files])
+        self._mark = _stands_on(engine)
         try:
             digest, written = (content := path.read_bytes())[:_DIGEST_LENGTH], content[_DIGEST_LENGTH:]
             said = msgspec.json.decode(written)

@@ -12,7 +12,6 @@ import json
 import re
 import sys
 import threading
-import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.abc import MetaPathFinder
@@ -198,6 +197,8 @@ class _NoPandas(MetaPathFinder):
 
 def _line(error: Exception, model: Model) -> int | None:
     """The line of the model's file that was running last."""
+    import traceback
+
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(model.path)]
     return lines[-1] if lines else None
 

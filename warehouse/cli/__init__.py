@@ -71,10 +71,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with _no_interrupt_lost():
             said = list(sys.argv[1:] if arguments is None else arguments)
+            unchanged = None
             if said[:1] == ["build"]:
                 from warehouse.cli.again import repeated
 
-                if repeated(said):
+                if unchanged := repeated(said):
                     return 0
             if said[:1] == ["sql"]:
                 from warehouse.cli.ask import with_parameters
@@ -82,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 said = with_parameters(said)
             _known_command(said)
             given = parser(said[0] if said else "").parse_args(said)
-            given.words = said
+            given.words, given.has_changed = said, unchanged is False
             status = int(given.run(given))
         sys.stdout.flush()  # a reader that is gone is noticed here, not when Python ends
         return status

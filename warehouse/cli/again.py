@@ -23,20 +23,20 @@ TARGET = "build/warehouse"
 """Where a target is that nobody names."""
 
 
-def repeated(arguments: Sequence[str]) -> bool:
-    """Whether these are the words of the last build and nothing has changed since; then that has been said."""
+def repeated(arguments: Sequence[str]) -> bool | None:
+    """Whether nothing has changed since a build in these words; then that has been said. None of other words."""
     started = time.perf_counter()
     try:
         with open(f"{_target(arguments)}/cache/{NAME}", encoding="utf-8") as stream:
             last = json.load(stream)
         if last["words"] != words(arguments):
-            return False
+            return None
         said, _ = snapshot.unchanged(last["asked"])
         if said is None:
             return False
         tell(said, started, **last["manner"])
     except (OSError, ValueError, KeyError, TypeError):
-        return False
+        return None
     return True
 
 

@@ -78,7 +78,7 @@ def run_build(given: argparse.Namespace) -> int:
         from warehouse.errors import SettingsError
 
         raise SettingsError("--profile tells what DuckDB's statements need", hint="leave out --engine spark")
-    if not (given.select or given.paranoid):
+    if not (given.select or given.paranoid or given.has_changed):
         said, _ = snapshot.unchanged(asked)
         if said is not None:
             if given.openlineage:

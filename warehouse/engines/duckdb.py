@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from warehouse.engines.observed import Statement
     from warehouse.kernels import Arrays
 
-_POSITION = re.compile(r',?"query_location(?:_length)?":\d+')
+_POSITION = re.compile(r',"query_location(?:_length)?":\d+')
 """Where in the text a node stood: the one thing in a serialized tree that formatting changes."""
 _CSV_ERROR = re.compile(
     r"CSV Error on Line: (?P<line>\d+)\n(?:Original Line: .*\n)?(?P<what>.+)\n(?s:.*)^ *file = (?P<file>.+)$",

@@ -1,7 +1,7 @@
 """What in a SELECT can give other rows from the same inputs: the clock, chance, files of its own, a LIMIT at will.
 
-A model that has any of it is made anew by every build. Read off DuckDB's serialized tree; one search of its text
-tells the many SELECTs that have none.
+A model that has any of it is made anew by every build. Read off DuckDB's serialized tree; a few searches of its text
+tell the many SELECTs that have none.
 """
 
 from __future__ import annotations
@@ -22,17 +22,29 @@ KEYWORDS = frozenset({"current_date", "current_time", "current_timestamp", "loca
 """Functions without parentheses, which the tree holds as columns."""
 TABLES = re.compile(r"^(read_\w+|\w+_scan|glob|sniff_csv|parquet_\w+|duckdb_\w+|pragma_\w+|query|query_table)$")
 """Table functions that read what no fingerprint knows of."""
-_SUSPECT = re.compile(
-    rf'"function_name":"(?:{"|".join(sorted(FUNCTIONS))}|{TABLES.pattern[2:-2]})"'
-    rf'|"column_names":\["(?:{"|".join(sorted(KEYWORDS))})"\]|"sample":{{|"type":"LIMIT|"schema_name":"","table_name":"\w*[^\w"][^"]*"',
-    re.IGNORECASE,
-)
+_CALLED = re.compile(r'"function_name":"(\w+)"')
+_NAMED = re.compile(r'"column_names":\["(\w+)"\]')
+_FILE = re.compile(r'"schema_name":"","table_name":"\w*[^\w"]')
 _LIMITS = ("LIMIT_MODIFIER", "LIMIT_PERCENT_MODIFIER")
 
 
 def volatile(serialized: str, tree: Any) -> tuple[tuple[str, int | None], ...]:
     """What makes a SELECT volatile, as people write it, and the byte where each stands."""
-    return tuple(dict.fromkeys(_found(tree, None))) if _SUSPECT.search(serialized) else ()
+    return tuple(dict.fromkeys(_found(tree, None))) if _is_suspect(serialized) else ()
+
+
+def _is_suspect(serialized: str) -> bool:
+    """Whether the text of a tree has any of it, which costs a tenth of looking at its nodes."""
+    called = {name.lower() for name in _CALLED.findall(serialized)}
+    named = {name.lower() for name in _NAMED.findall(serialized)}
+    return bool(
+        not FUNCTIONS.isdisjoint(called)
+        or not KEYWORDS.isdisjoint(named)
+        or any(map(TABLES.match, called))
+        or '"sample":{' in serialized
+        or '"type":"LIMIT' in serialized
+        or _FILE.search(serialized)
+    )
 
 
 def _found(node: Any, at: int | None) -> Iterator[tuple[str, int | None]]:
