@@ -8,6 +8,8 @@ with a DuckDB of its own.
 
 from __future__ import annotations
 
+import gc
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,6 +39,9 @@ if TYPE_CHECKING:
 _TASK_BYTES = 64 * 2**20
 """Raw files are read in tasks of about this size, a file never in two."""
 _SIDE_BY_SIDE = 16
+_KEPT = Path()
+"""Stands for what is never let go: raw files, and the parts of several hours together."""
+_VIEW = re.compile(r"\bv_[0-9a-f]{32}\b")
 
 
 class SparkEngine:
@@ -90,7 +95,7 @@ class SparkEngine:
                     self._master, threads=self._threads, memory_bytes=self._memory, log=self._log
                 )
                 cores = session.sparkContext.defaultParallelism
-                self._cluster = Cluster(session, self._master, self._memory // 2 // max(cores, 1))
+                self._cluster = Cluster(session, self._master, self._memory // 2 // max(cores, 1), self._log)
             return self._cluster
 
     @contextmanager
@@ -100,6 +105,7 @@ class SparkEngine:
         """The relations, for Spark and for the driver's DuckDB."""
         with self._driver.scratch(sources, one_thread=one_thread) as on_driver:
             yield SparkScratch(self, on_driver, sources, few=few)
+        gc.collect()  # what Python has of Java refers to itself: Java keeps its plans until that is gone
 
     def write_rows(self, columns: Mapping[str, str], json_lines: Path, path: Path) -> int:
         """What Python read of raw files becomes a part on the driver."""
@@ -110,7 +116,9 @@ class SparkEngine:
         return self._driver.connection()
 
     def let_go(self, path: Path) -> None:
-        """Nothing is held."""
+        """Drop the views of a part that nobody reads any more."""
+        if self._cluster is not None:
+            self._cluster.forget(path)
 
     def interrupt(self) -> None:
         """End Spark's jobs and the driver's statements."""
@@ -136,10 +144,13 @@ class Cluster:
         Whose executors are watched; None where the driver is its own.
     memory_bytes
         What DuckDB may use in a task.
+    log
+        Where Java says what became of it.
     """
 
-    def __init__(self, session: SparkSession, master: str | None, memory_bytes: int) -> None:
+    def __init__(self, session: SparkSession, master: str | None, memory_bytes: int, log: Path) -> None:
         self.memory_bytes = max(256 * 2**20, memory_bytes)
+        self._log = log
         self._master = master
         self._many = session
         cores = session.sparkContext.defaultParallelism
@@ -148,7 +159,8 @@ class Cluster:
         for key, value in spark_session.FEW.items():
             self._few.conf.set(key, value)
         self._cores = cores
-        self._views: set[tuple[bool, str]] = set()
+        self._views: dict[tuple[bool, str], set[Path]] = {}
+        """Of each view the parts that it waits for, to be dropped."""
         self._lost = ""
         self._ended = threading.Event()
         if master is not None and not master.startswith("local"):
@@ -164,8 +176,23 @@ class Cluster:
         name = f"v_{fingerprint.of(text or repr(source))}"
         if (few, name) not in self._views:
             self._frame(source, text, few=few).createOrReplaceTempView(name)
-            self._views.add((few, name))
+            self._views[few, name] = self._stands_on(source, text, few=few)
         return name
+
+    def _stands_on(self, source: Source, text: str | None, *, few: bool) -> set[Path]:
+        """The parts that a view shows, its own or by way of other views."""
+        if isinstance(source, Parts) and len(source.paths) == 1:
+            return set(source.paths)
+        read = _VIEW.findall(text or "")
+        return set().union(*(self._views[few, name] for name in read)) if read else {_KEPT}
+
+    def forget(self, path: Path) -> None:
+        """Drop the views that show nothing but parts that are let go: Java holds a plan for each of them."""
+        for (few, name), wanted in list(self._views.items()):
+            wanted.discard(path)
+            if not wanted:
+                (self._few if few else self._many).catalog.dropTempView(name)
+                del self._views[few, name]
 
     def _frame(self, source: Source, text: str | None, *, few: bool) -> DataFrame:
         session = self._few if few else self._many
@@ -197,8 +224,10 @@ class Cluster:
             raise EngineError(text[start + len(OPEN) : end]) from error
         if self._lost or self._many.sparkContext._jsc.sc().isStopped():  # noqa: SLF001
             raise WarehouseError(
-                self._lost or f"{self._master} ended the build's application",
-                hint="Nothing of this build is published; its parts so far are kept. Build again: it goes on there.",
+                self._lost or f"{self._master or 'Spark on this machine'} ended the build's application",
+                details=[f"  what Java said: {self._log}"],
+                hint="Nothing of this build is published; its parts so far are kept. Build again: it goes on there."
+                + (" --memory gives Java more, if that is what it lacked." if self._master is None else ""),
             ) from error
         raise EngineError(spark_session.first_line(error)) from error
 

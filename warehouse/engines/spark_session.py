@@ -31,6 +31,11 @@ _QUIET = {
     "spark.ui.showConsoleProgress": "false",
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.sql.maxPlanStringLength": "0",  # nobody reads the plans, which are long
+    # nor what Spark keeps of jobs that ended, for pages that are not served
+    "spark.sql.ui.retainedExecutions": "1",
+    "spark.ui.retainedJobs": "1",
+    "spark.ui.retainedStages": "1",
+    "spark.ui.retainedTasks": "100",
 }
 _PARTS = {
     # parts are packed tightly: what is small as a file need not fit into each executor. Rows that were counted tell
