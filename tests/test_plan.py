@@ -13,7 +13,7 @@ from tests.conftest import Command
 from tests.test_snapshot import while_it_runs
 from tests.tiny import HOURS, Tiny
 from warehouse.engines.duckdb import DuckDBEngine
-from warehouse.kernels import port_seconds
+from warehouse.kernels import VERSIONS
 
 SPEED, HOUR = {"port": "VARCHAR", "speed": "BIGINT"}, {"hour_utc": "TIMESTAMP", "bytes": "BIGINT"}
 TOTAL = {"name": "VARCHAR", "speed": "BIGINT"}
@@ -225,7 +225,7 @@ def test_another_kernel_is_a_reason(tiny: Tiny, plan: Callable[..., Plan], monke
     assert tiny.build("--plain-sql").status == 0
     assert plan("--plain-sql") == {}
     assert plan()["staging.ports"] == ("make", "kernel changed")
-    monkeypatch.setattr(port_seconds, "VERSION", 99)
+    monkeypatch.setitem(VERSIONS, "port_seconds", 99)
     assert plan("--plain-sql") == {}
 
 

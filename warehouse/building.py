@@ -208,7 +208,7 @@ def prepared(
             reporter=reporter,
             selected=selected,
             kernels=kernels and engine.runs_kernels,
-            last=_last_parts(last, store),
+            last=_last_parts(last, store) if select else None,
         )
         yield Prepared(graph, intake, engine, last, run)
 

@@ -261,4 +261,5 @@ def _write_meta(connection: duckdb.DuckDBPyConnection, entries: Sequence[Entry],
         connection.execute(f"CREATE TABLE meta.{table} ({columns})")
         connection.execute(f"COMMENT ON TABLE meta.{table} IS {literal(META_ABOUT[table])}")
         lines = [dict(zip(types, row, strict=True)) for row in rows[table]]
-        insert_json(connection, f"meta.{table}", types, lines)
+        if lines:
+            insert_json(connection, f"meta.{table}", types, lines)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from warehouse import fingerprint
 from warehouse.checks import relations_of
 from warehouse.engines.base import CsvFiles, Engine, Parts, Select, Source
-from warehouse.kernels import kernel
+from warehouse.kernels import VERSIONS
 from warehouse.model import Model
 from warehouse.plan import Key, Plan
 from warehouse.project import Project, Reference
@@ -75,7 +75,7 @@ class Inputs:
         mine, other = ({name: one for name, one in said.items() if name not in own} for said in (wanted, made))
         engines = [said.get("engine") or [""] for said in (wanted, made)]
         model = self._nodes[key.model].model
-        kernels = [None, [model.kernel, kernel(model.kernel).VERSION]] if model.kernel else [None]
+        kernels = [None, [model.kernel, VERSIONS[model.kernel]]] if model.kernel else [None]
         return (
             engines[0][0] != engines[1][0]  # type: ignore[index]
             and made.get("kernel") in kernels
@@ -84,7 +84,7 @@ class Inputs:
 
     def _kernel_mark(self, model: Model) -> list[object] | None:
         """A kernel gives the same rows as its SELECT, but not the same Parquet bytes."""
-        return [model.kernel, kernel(model.kernel).VERSION] if model.kernel and self._kernels else None
+        return [model.kernel, VERSIONS[model.kernel]] if model.kernel and self._kernels else None
 
     def is_known(self, read: str, partition: str) -> bool:
         """Whether all parts that show through a relation are there."""

@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from urllib.parse import quote
 
@@ -436,8 +437,12 @@ def partition_of(file: RawFile, column: str | None = None) -> str | None:
     if column is None:
         return partition_of(file, HOUR) or partition_of(file, "file_group")
     value = getattr(file, column)
-    if value is None:
-        return None
+    return None if value is None else _named(column, value)
+
+
+@cache
+def _named(column: str, value: object) -> str:
+    """The name of a partition: the many files have few values."""
     return f"{value:%Y-%m-%dT%H}" if column == HOUR else f"{column}={quote(str(value), safe=' ')}"
 
 

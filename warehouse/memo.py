@@ -20,7 +20,7 @@ from warehouse import fingerprint
 from warehouse.aside import aside
 from warehouse.snapshot import look_at_sources
 
-FILE = "memo.json"
+FILE = "memo.msgpack"
 _DIGEST_LENGTH = len(fingerprint.of(""))
 
 
@@ -37,7 +37,7 @@ def memo_of_models(folders: Sequence[Path], engine: str, *, paranoid: bool = Fal
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     except RuntimeError:  # a user without a home
         return Memo(None)
-    return Memo(base / "warehouse" / f"models-{project}.json", engine, paranoid=paranoid)
+    return Memo(base / "warehouse" / f"models-{project}.msgpack", engine, paranoid=paranoid)
 
 
 class Memo:
@@ -63,7 +63,7 @@ class Memo:
         self._mark = _stands_on(engine)
         try:
             digest, written = (content := path.read_bytes())[:_DIGEST_LENGTH], content[_DIGEST_LENGTH:]
-            said = msgspec.json.decode(written)
+            said = msgspec.msgpack.decode(written)
             if said["mark"] == self._mark and not paranoid and digest.decode() == fingerprint.of_bytes(written):
                 self._known = dict(said["answers"])
         except (OSError, ValueError, KeyError, TypeError):
@@ -88,7 +88,7 @@ class Memo:
         """Remember what was asked this time, and forget the rest."""
         if self._path is None or self._used == self._known:
             return
-        content = msgspec.json.encode({"mark": self._mark, "answers": self._used})
+        content = msgspec.msgpack.encode({"mark": self._mark, "answers": self._used})
         written = aside(self._path)
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)

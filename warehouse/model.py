@@ -292,8 +292,8 @@ def _validate(model: Model, values: Mapping[str, Value]) -> None:
             place=place("partition"),
             hint=nearest_hint(model.partition or "", PARTITIONS) or f"there are: {', '.join(PARTITIONS)}",
         )
-    if model.kernel is not None and model.kernel not in kernels.NAMES:
-        hint = nearest_hint(model.kernel, kernels.NAMES) or f"there are: {', '.join(kernels.NAMES)}"
+    if model.kernel is not None and model.kernel not in kernels.VERSIONS:
+        hint = nearest_hint(model.kernel, kernels.VERSIONS) or f"there are: {', '.join(kernels.VERSIONS)}"
         raise ModelError(f"no kernel {model.kernel}", place=place("kernel"), hint=hint)
     if model.materialize not in ("table", "view"):
         raise ModelError("`materialize` is table or view", place=place("materialize"))

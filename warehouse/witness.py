@@ -86,14 +86,14 @@ class Witness:
 
     def _left(self, result: Result, entries: Iterable[Entry]) -> set[Path]:
         """All files of the target that readers or the next build need."""
-        build = self._target / "builds" / result.build
+        build, inside = self._target / "builds" / result.build, f"{self._target}/"
         paths = {self._target / "warehouse.duckdb", build.parent / "current", build / "manifest.json"}
         paths.add(build / "catalogue.duckdb")
         for part in result.outcome.parts.values():
             paths |= {part.path, part.path.with_suffix(".json")}
         for entry in entries:
             if isinstance(entry.source, Parts | CsvFiles):
-                paths |= {path for path in entry.source.paths if path.is_relative_to(self._target)}
+                paths |= {path for path in entry.source.paths if str(path).startswith(inside)}
         return paths
 
 

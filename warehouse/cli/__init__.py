@@ -85,6 +85,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             given = parser(said[0] if said else "").parse_args(said)
             given.words, given.has_changed = said, unchanged is False
             status = int(given.run(given))
+        if arguments is None:
+            gc.freeze()  # Python ends without looking through all there is for garbage, which costs as much
         sys.stdout.flush()  # a reader that is gone is noticed here, not when Python ends
         return status
     except KeyboardInterrupt:

@@ -114,6 +114,7 @@ class _ClusterNames:
     def __init__(self, fallback: str | None) -> None:
         self._fallback = fallback
         self._holds: dict[Path, bool] = {}
+        self._begins: dict[tuple[str, Path], tuple[str, str]] = {}
 
     def of(self, path: Path) -> Path | None:
         """The cluster's folder, or None."""
@@ -125,7 +126,15 @@ class _ClusterNames:
         return None
 
     def place(self, path: Path, root: Path) -> tuple[str, str]:
-        """(cluster, release path) of a file."""
+        """(cluster, release path) of a file: those of its folder are asked for once."""
+        folder = (os.path.dirname(path), root)  # noqa: PTH120 - of many files, each once
+        if folder not in self._begins:
+            cluster, release_path = self._place(path, root)
+            self._begins[folder] = cluster, release_path.removesuffix(path.name)
+        cluster, begin = self._begins[folder]
+        return cluster, begin + path.name
+
+    def _place(self, path: Path, root: Path) -> tuple[str, str]:
         folder = self.of(path)
         if folder is not None:
             return folder.name, path.relative_to(folder.parent).as_posix()

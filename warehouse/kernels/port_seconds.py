@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from warehouse.kernels import Arrays, Reader
 
-VERSION = 2
 REACH_MS = 1000
 """How far before the last poll that showed nothing a window reaches back: one refresh period."""
 WRAP = 2**32

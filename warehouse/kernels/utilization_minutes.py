@@ -18,7 +18,6 @@ from warehouse.kernels import Arrays, Reader
 if TYPE_CHECKING:
     import pyarrow
 
-VERSION = 1
 LINES_AT_ONCE = 128
 MINUTE_US = 60_000_000
 _LINES = "file_group, cluster, metric, epoch_us(time_utc) // 60000000 AS minute"
