@@ -52,6 +52,7 @@ marked AS (
 placed AS (                    -- hour, switch and port are the file's: a filter on them passes to its rows by this
     SELECT
         *,
+        make_timestamp(epoch_us(hour_utc) + CAST(offset_ms AS BIGINT) * 1000) AS time_utc,
         min(offset_ms) OVER file AS first_ms,
         lag(offset_ms) OVER before AS previous_ms,
         lag(CASE WHEN is_refresh THEN offset_ms END IGNORE NULLS) OVER before AS refresh_ms
@@ -82,7 +83,7 @@ SELECT
     switch,
     port,
     hour_utc,
-    make_timestamp(epoch_us(hour_utc) + CAST(offset_ms AS BIGINT) * 1000) AS time_utc,
+    time_utc,
     in_bytes,
     out_bytes,
     in_bytes_raw,
