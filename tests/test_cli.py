@@ -327,6 +327,14 @@ def test_a_sample_can_be_written_and_says_what_to_do_next(command: Command, tmp_
     assert (tmp_path / "s" / "truth.json").is_file()
 
 
+def test_a_query_writes_its_answer_and_nothing_else(built: Path) -> None:
+    """Not even when Python ends, where a module may report what it finds."""
+    environment = {name: value for name, value in os.environ.items() if name not in SETTINGS}
+    command = [sys.executable, "-m", "warehouse", "sql", "-t", str(built), "SELECT 1 AS one"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "one\n1\n", "")
+
+
 def test_a_reader_that_stops_early_is_no_error(built: Path) -> None:
     """As of `warehouse ls | head -1`."""
     environment = {name: value for name, value in os.environ.items() if name not in SETTINGS}
