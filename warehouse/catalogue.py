@@ -29,45 +29,45 @@ STORAGE_VERSION = "v1.4.0"
 NAME = "catalogue.duckdb"
 WRITTEN = "catalogue.json"
 """What a catalogue was written as, beside it."""
-_FORMAT = 1
+_FORMAT = 2
 _GROWTH = 1.5
 """A file that exchanges made so much larger is written from nothing again."""
 META = {
-    "build": {
+    "meta.build": {
         "build_id": "VARCHAR", "published_utc": "TIMESTAMP", "version": "VARCHAR", "engine": "VARCHAR",
         "data_folders": "VARCHAR[]",
     },
-    "models": {
+    "meta.models": {
         "model": "VARCHAR", "about": "VARCHAR", "grain": "VARCHAR[]", "partition_column": "VARCHAR",
         "kind": "VARCHAR", "rows": "BIGINT", "bytes": "BIGINT", "file": "VARCHAR", "sources": "VARCHAR",
         "reads": "VARCHAR[]", "stale": "BOOLEAN",
     },
-    "columns": {
+    "meta.columns": {
         "model": "VARCHAR", "position": "INTEGER", "column_name": "VARCHAR", "type": "VARCHAR", "unit": "VARCHAR",
         "about": "VARCHAR",
     },
-    "checks": {
+    "meta.checks": {
         "model": "VARCHAR", "partition": "VARCHAR", "check_text": "VARCHAR", "severity": "VARCHAR",
         "status": "VARCHAR", "failures": "BIGINT",
     },
-    "measures": {
+    "meta.measures": {
         "model": "VARCHAR", "column_name": "VARCHAR", "how": "VARCHAR", "not_over": "VARCHAR[]", "above": "VARCHAR",
         "below": "VARCHAR", "display_unit": "VARCHAR", "display_factor": "DOUBLE",
     },
-    "dimensions": {"model": "VARCHAR", "column_name": "VARCHAR", "is_time": "BOOLEAN"},
-    "failures": {
+    "meta.dimensions": {"model": "VARCHAR", "column_name": "VARCHAR", "is_time": "BOOLEAN"},
+    "meta.failures": {
         "model": "VARCHAR", "partition": "VARCHAR", "check_text": "VARCHAR", "severity": "VARCHAR",
         "position": "INTEGER", "failing_row": "VARCHAR",
     },
 }  # fmt: skip
 META_ABOUT = {
-    "build": "Which build this is, and of what.",
-    "models": "Every relation: what it is, its grain, how it is kept, its size.",
-    "columns": "Every column: type, unit, meaning.",
-    "checks": "What the checks of this build found.",
-    "measures": "How to sum each number: sum, mean, min, max, none, or ratio, which is sum(above) / sum(below).",
-    "dimensions": "By what to group, and the column of time.",
-    "failures": "The first rows that fail a check, as JSON; meta.checks says how many there are.",
+    "meta.build": "Which build this is, and of what.",
+    "meta.models": "Every relation: what it is, its grain, how it is kept, its size.",
+    "meta.columns": "Every column: type, unit, meaning.",
+    "meta.checks": "What the checks of this build found.",
+    "meta.measures": "How to sum each number: sum, mean, min, max, none, or ratio, which is sum(above) / sum(below).",
+    "meta.dimensions": "By what to group, and the column of time.",
+    "meta.failures": "The first rows that fail a check, as JSON; meta.checks says how many there are.",
 }
 
 
@@ -119,17 +119,23 @@ def write_catalogue(
     marks = {entry.name: _mark(entry) for entry in entries}
     if base is not None and _is_far(base, marks):
         base = None
+    meta = _meta(entries, build)
+    kinds = {entry.name: entry.kind for entry in entries} | dict.fromkeys(meta, "table")
+    marks |= {name: fingerprint.of([META[name], META_ABOUT[name], rows]) for name, rows in meta.items()}
+    others = {name for name, mark in marks.items() if base is None or base.marks.get(name) != mark}
     with closing(engine.connection()) as connection:
         try:
             _begin(connection, path, base)
             if base is not None:
                 _drop(connection, base, marks)
-            for schema in sorted({"meta", *(name.partition(".")[0] for name in marks)}):
+            for schema in sorted({name.partition(".")[0] for name in marks}):
                 connection.execute(f"CREATE SCHEMA IF NOT EXISTS {identifier(schema)}")
             for entry in entries:
-                if base is None or base.marks.get(entry.name) != marks[entry.name]:
+                if entry.name in others:
                     _create(connection, entry, engine.held)
-            _write_meta(connection, entries, build)
+            for name, rows in meta.items():
+                if name in others:
+                    _write_meta(connection, name, rows)
             connection.execute("COMMIT; CHECKPOINT published; USE memory; DETACH published")
         except duckdb.Error as error:
             raise WarehouseError(f"the catalogue cannot be written: {sentence(error)}") from error
@@ -138,7 +144,7 @@ def write_catalogue(
         "format": _FORMAT,
         "digest": fingerprint.of_file(path),
         "fresh_bytes": base.fresh_bytes if base else size,
-        "relations": {entry.name: [entry.kind, marks[entry.name]] for entry in entries},
+        "relations": {name: [kinds[name], mark] for name, mark in marks.items()},
     }
     path.with_name(WRITTEN).write_text(json.dumps(said), encoding="utf-8")
 
@@ -176,7 +182,6 @@ def _drop(connection: duckdb.DuckDBPyConnection, base: Base, marks: Mapping[str,
     names = [name for name, mark in base.marks.items() if marks.get(name) != mark]
     for name in names:
         connection.execute(f"DROP {_what(base.kinds[name])} {qualified(name)}")
-    connection.execute("DROP SCHEMA meta CASCADE")
     before, after = ({name.partition(".")[0] for name in one} for one in (base.marks, marks))
     for schema in sorted(before - after):
         connection.execute(f"DROP SCHEMA {identifier(schema)}")
@@ -216,22 +221,23 @@ def _mark(entry: Entry) -> str:
     return fingerprint.of([entry.kind, list(_statements(entry, {})), content])
 
 
-def _write_meta(connection: duckdb.DuckDBPyConnection, entries: Sequence[Entry], build: Mapping[str, object]) -> None:
+def _meta(entries: Sequence[Entry], build: Mapping[str, object]) -> dict[str, list[dict[str, object]]]:
+    """The rows of each table of `meta`."""
     rows: dict[str, list[Sequence[object]]] = {
-        "build": [[build[name] for name in META["build"]]],
-        "models": [
+        "meta.build": [[build[name] for name in META["meta.build"]]],
+        "meta.models": [
             [
                 e.name, e.about, list(e.grain), e.partition, e.kind, e.rows, e.bytes, e.file, e.sources or None,
                 list(e.reads), e.stale,
             ]
             for e in entries
         ],
-        "columns": [
+        "meta.columns": [
             [e.name, position, c.name, c.type, c.unit, c.about]
             for e in entries
             for position, c in enumerate(e.columns, start=1)
         ],
-        "checks": [
+        "meta.checks": [
             [
                 e.name, partition, r.check, "warn" if r.warn else "error",
                 "passed" if not r.failures else ("warned" if r.warn else "failed"), r.failures,
@@ -239,27 +245,29 @@ def _write_meta(connection: duckdb.DuckDBPyConnection, entries: Sequence[Entry],
             for e in entries
             for partition, r in e.checks
         ],
-        "measures": [
+        "meta.measures": [
             [e.name, m.column, m.how, list(m.not_over), m.above, m.below, m.unit, m.factor]
             for e in entries
             for m in e.semantics.measures
         ],
-        "dimensions": [
+        "meta.dimensions": [
             [e.name, name, name == e.semantics.time]
             for e in entries
             for name in dict.fromkeys([*filter(None, [e.semantics.time]), *e.semantics.dimensions])
         ],
-        "failures": [
+        "meta.failures": [
             [e.name, partition, r.check, "warn" if r.warn else "error", position, row]
             for e in entries
             for partition, r in e.checks
             for position, row in enumerate(r.rows, start=1)
         ],
     }  # fmt: skip
-    for table, types in META.items():
-        columns = ", ".join(f"{name} {kind}" for name, kind in types.items())
-        connection.execute(f"CREATE TABLE meta.{table} ({columns})")
-        connection.execute(f"COMMENT ON TABLE meta.{table} IS {literal(META_ABOUT[table])}")
-        lines = [dict(zip(types, row, strict=True)) for row in rows[table]]
-        if lines:
-            insert_json(connection, f"meta.{table}", types, lines)
+    return {name: [dict(zip(META[name], row, strict=True)) for row in those] for name, those in rows.items()}
+
+
+def _write_meta(connection: duckdb.DuckDBPyConnection, name: str, rows: Sequence[Mapping[str, object]]) -> None:
+    columns = ", ".join(f"{column} {kind}" for column, kind in META[name].items())
+    connection.execute(f"CREATE TABLE {name} ({columns})")
+    connection.execute(f"COMMENT ON TABLE {name} IS {literal(META_ABOUT[name])}")
+    if rows:
+        insert_json(connection, name, META[name], rows)
