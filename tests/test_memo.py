@@ -9,7 +9,8 @@ import pytest
 
 from tests.tiny import Tiny
 from warehouse import memo as module
-from warehouse.engines.duckdb import DuckDBEngine, DuckDBScratch
+from warehouse.engines.duckdb import DuckDBEngine
+from warehouse.engines.duckdb_scratch import DuckDBScratch
 from warehouse.formats.base import RawFile
 from warehouse.formats.zhejiang.port_counters import PORT_COUNTERS
 from warehouse.memo import FILE, Memo

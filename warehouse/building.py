@@ -14,7 +14,8 @@ from warehouse.aside import aside, left_behind, remove
 from warehouse.catalogue import Entry
 from warehouse.checking import note_failed
 from warehouse.engines.base import Engine, Parts, Select, Source
-from warehouse.engines.duckdb import DuckDBEngine, sentence
+from warehouse.engines.duckdb import DuckDBEngine
+from warehouse.engines.duckdb_errors import sentence
 from warehouse.errors import CheckError, QueryError, SettingsError, WarehouseError
 from warehouse.formats import known_formats
 from warehouse.formats.base import Inventory

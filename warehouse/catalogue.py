@@ -18,7 +18,8 @@ import duckdb
 
 from warehouse import fingerprint
 from warehouse.engines.base import CsvFiles, Engine, Source
-from warehouse.engines.duckdb import identifier, insert_json, literal, qualified, sentence, source_sql
+from warehouse.engines.duckdb_errors import sentence
+from warehouse.engines.duckdb_sql import identifier, insert_json, literal, qualified, source_sql
 from warehouse.errors import ModelError, Place, WarehouseError
 from warehouse.model import Column
 from warehouse.semantics import NOTHING_SAID, Semantics

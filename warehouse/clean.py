@@ -152,7 +152,7 @@ def _ask(file: Path, sql: str) -> list[str] | None:
     """The first column of what a catalogue answers; None where it cannot be asked."""
     import duckdb
 
-    from warehouse.engines.duckdb import literal
+    from warehouse.engines.duckdb_sql import literal
 
     if not file.is_file():
         return None

@@ -188,7 +188,7 @@ def try_catalogue(target: Path, build: str | None) -> None:
     """
     import duckdb
 
-    from warehouse.engines.duckdb import qualified
+    from warehouse.engines.duckdb_sql import qualified
     from warehouse.serve.connect import connect
 
     with connect(target, build=build) as connection:

@@ -37,7 +37,7 @@ from pathlib import Path
 from warehouse import python_model
 from warehouse.checks import relations_of
 from warehouse.engines.base import Empty, Engine, EngineError, Parts, Scratch, Select, Source
-from warehouse.engines.duckdb import source_sql
+from warehouse.engines.duckdb_sql import source_sql
 from warehouse.errors import ModelError, Place, nearest_hint
 from warehouse.front_matter import Value, read_yaml
 from warehouse.graph import Graph, Node

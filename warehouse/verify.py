@@ -234,7 +234,7 @@ def _copies(target: Path, manifest: Manifest) -> Iterator[Damage]:
     """Tables whose rows in the catalogue are not those of their part: reading all of them proves every block."""
     import duckdb
 
-    from warehouse.engines.duckdb import literal, qualified
+    from warehouse.engines.duckdb_sql import literal, qualified
     from warehouse.serve.connect import connect
 
     parts = part_files(target, manifest)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import duckdb
 
-from warehouse.engines.duckdb import identifier, literal
+from warehouse.engines.duckdb_sql import identifier, literal
 from warehouse.engines.globs import escape_glob
 
 TOLERANCE = 1e-12

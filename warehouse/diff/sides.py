@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from warehouse.engines.base import Parts
-from warehouse.engines.duckdb import identifier, literal, qualified, source_sql
+from warehouse.engines.duckdb_sql import identifier, literal, qualified, source_sql
 from warehouse.errors import QueryError, WarehouseError
 from warehouse.history import find_build, is_target
 from warehouse.manifest import Manifest, last_manifest

@@ -22,7 +22,9 @@ import duckdb
 from warehouse import fingerprint
 from warehouse.engines import spark_session
 from warehouse.engines.base import CsvFiles, Empty, EngineError, Parsed, Parts, Select, Source
-from warehouse.engines.duckdb import DuckDBEngine, DuckDBScratch, casts
+from warehouse.engines.duckdb import DuckDBEngine
+from warehouse.engines.duckdb_scratch import DuckDBScratch
+from warehouse.engines.duckdb_sql import casts
 from warehouse.engines.spark_tasks import CLOSE, OPEN, Writing, read_csv
 from warehouse.errors import ModelError, WarehouseError
 from warehouse.spark_dialect import spark_type, to_spark

@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from warehouse.aside import aside, sync
-from warehouse.engines.duckdb import casts, copy_rows, identifier, sentence, source_sql
+from warehouse.engines.duckdb_errors import sentence
+from warehouse.engines.duckdb_scratch import copy_rows
+from warehouse.engines.duckdb_sql import casts, identifier, source_sql
 
 if TYPE_CHECKING:
     import pyarrow
