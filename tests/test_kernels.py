@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -157,3 +159,21 @@ def test_what_a_kernel_raises_comes_out_as_it_is(engine: DuckDBEngine, tmp_path:
         with pytest.raises(EngineError, match='"nothing" not found'):
             scratch.write_arrays(rows(), PLACE, tmp_path / "rows.parquet")
         assert scratch.write_arrays([], PLACE, tmp_path / "none.parquet") == 0
+
+
+def test_a_kernel_does_without_pandas(tmp_path: Path) -> None:
+    """Arrow looks for it when arrays are asked for, which takes longer than the rest of a kernel."""
+    pytest.importorskip("pandas")
+    script = f"""
+import sys
+from pathlib import Path
+from warehouse.engines.duckdb import DuckDBEngine
+from warehouse.model import Column
+engine = DuckDBEngine(threads=1, memory_bytes=2**28, spill=Path({str(tmp_path)!r}))
+with engine.scratch({{}}) as scratch:
+    batches = scratch.batches("SELECT range AS place FROM range(9)", 4)
+    chunks = ({{"place": batch.column("place").to_numpy()}} for batch in batches)
+    assert scratch.write_arrays(chunks, [Column("place", "BIGINT")], Path({str(tmp_path)!r}) / "rows.parquet") == 9
+assert "pandas" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)

@@ -13,12 +13,11 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from importlib.abc import MetaPathFinder
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 from warehouse.errors import ModelError, Place, nearest_hint
+from warehouse.without_pandas import pandas_left_out
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -164,7 +163,7 @@ def _call(model: Model, given: Sequence[pyarrow.Table]) -> pyarrow.Table:
     from warehouse.engines.base import EngineError
 
     try:
-        with _pandas_left_out():
+        with pandas_left_out():
             rows = function_of(model)(*given)
     except (EngineError, MemoryError):
         raise
@@ -173,26 +172,6 @@ def _call(model: Model, given: Sequence[pyarrow.Table]) -> pyarrow.Table:
     if not isinstance(rows, pyarrow.Table):
         raise ModelError(f"`{FUNCTION}` gives a {type(rows).__name__}, not an Arrow table", place=model.place(1))
     return rows
-
-
-@contextmanager
-def _pandas_left_out() -> Iterator[None]:
-    """Have Arrow find no pandas: it imports it, which is dear, to see whether a list is one of its columns."""
-    sys.meta_path.insert(0, _NoPandas)
-    try:
-        yield
-    finally:
-        sys.meta_path.remove(_NoPandas)
-
-
-class _NoPandas(MetaPathFinder):
-    """Finds everything but pandas where it does."""
-
-    @classmethod
-    def find_spec(cls, name: str, *_: object) -> None:
-        """Refuse pandas; leave the rest to others."""
-        if name == "pandas":
-            raise ModuleNotFoundError(name, name=name)
 
 
 def _line(error: Exception, model: Model) -> int | None:

@@ -13,6 +13,7 @@ import duckdb
 from warehouse.engines.base import Empty, EngineError, Parts, Select, Source
 from warehouse.engines.duckdb_errors import engine_error
 from warehouse.engines.duckdb_sql import casts, declared, identifier, literal, qualified, source_sql
+from warehouse.without_pandas import pandas_left_out
 
 if TYPE_CHECKING:
     import pyarrow
@@ -159,19 +160,20 @@ class DuckDBScratch:
         """COPY the chunks as they come: nested in it run the SELECTs that they are made of."""
         from warehouse.engines.batches import Stream
 
-        stream = Stream(chunks, [column.name for column in columns])
-        reader = stream.reader()
-        if reader is None:
-            return self.write_nothing(columns, path)
-        self._cursor.register("kernel_rows", reader)
-        try:
-            return _copy(self._cursor, f"SELECT {casts(columns)} FROM kernel_rows", path, 0, "", _types(columns))
-        except EngineError:
-            if stream.failure is not None:
-                raise stream.failure from None
-            raise
-        finally:
-            self._cursor.unregister("kernel_rows")
+        with pandas_left_out():
+            stream = Stream(chunks, [column.name for column in columns])
+            reader = stream.reader()
+            if reader is None:
+                return self.write_nothing(columns, path)
+            self._cursor.register("kernel_rows", reader)
+            try:
+                return _copy(self._cursor, f"SELECT {casts(columns)} FROM kernel_rows", path, 0, "", _types(columns))
+            except EngineError:
+                if stream.failure is not None:
+                    raise stream.failure from None
+                raise
+            finally:
+                self._cursor.unregister("kernel_rows")
 
     def table(self, relation: str, order: Sequence[str]) -> pyarrow.Table:
         """All rows of a relation in this order, which one part of a model lies in already."""
