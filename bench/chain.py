@@ -37,6 +37,7 @@ def main() -> int:
     given = options.parse_args()
     peers = chosen(given.peers)
     runners = [BARE, OURS, *([BARE_PEERS, *peers] if peers else [])]
+    given.scratch.mkdir(parents=True, exist_ok=True)
     environments = given.scratch.absolute() / "environments"
     versions = install(runners, environments)
     print(machine())
