@@ -11,6 +11,7 @@ from pathlib import Path
 
 import duckdb
 import numpy as np
+import pyarrow
 import pytest
 
 import warehouse
@@ -134,7 +135,8 @@ def test_a_part_does_not_depend_on_the_chunks_of_a_kernel(engine: DuckDBEngine, 
             assert scratch.write_arrays(chunks, PLACE, path) == len(rows)
             written.append(path.read_bytes())
     assert written[0] == written[1] == written[2]
-    assert duckdb.read_parquet(str(path)).fetchnumpy()["place"].tolist() == rows.tolist()
+    with duckdb.connect() as connection:
+        assert connection.read_parquet(str(path)).fetchnumpy()["place"].tolist() == rows.tolist()
 
 
 def test_a_kernel_reads_while_its_rows_are_written(engine: DuckDBEngine, tmp_path: Path) -> None:
@@ -161,6 +163,21 @@ def test_what_a_kernel_raises_comes_out_as_it_is(engine: DuckDBEngine, tmp_path:
         assert scratch.write_arrays([], PLACE, tmp_path / "none.parquet") == 0
 
 
+@pytest.mark.parametrize("at", [7, 700_000])
+def test_an_error_in_what_a_kernel_reads_is_a_sentence(engine: DuckDBEngine, at: int) -> None:
+    """At once, and when Arrow has handed on many rows."""
+    with engine.scratch({}) as scratch:
+        select = f"SELECT CASE WHEN range = {at} THEN error('torn') ELSE range END AS place FROM range(1000000)"
+        with pytest.raises(EngineError, match=r"^torn$"):
+            list(scratch.batches(select, BATCH_ROWS))
+
+
+def test_chunks_of_other_types_are_not_taken_for_the_first(engine: DuckDBEngine, tmp_path: Path) -> None:
+    chunks: list[Arrays] = [{"place": np.arange(BATCH_ROWS)}, {"place": np.arange(3) / 2}]
+    with engine.scratch({}) as scratch, pytest.raises(pyarrow.ArrowInvalid, match="truncated"):
+        scratch.write_arrays(chunks, PLACE, tmp_path / "rows.parquet")
+
+
 def test_a_kernel_does_without_pandas(tmp_path: Path) -> None:
     """Arrow looks for it when arrays are asked for, which takes longer than the rest of a kernel."""
     pytest.importorskip("pandas")
@@ -171,9 +188,11 @@ from warehouse.engines.duckdb import DuckDBEngine
 from warehouse.model import Column
 engine = DuckDBEngine(threads=1, memory_bytes=2**28, spill=Path({str(tmp_path)!r}))
 with engine.scratch({{}}) as scratch:
-    batches = scratch.batches("SELECT range AS place FROM range(9)", 4)
-    chunks = ({{"place": batch.column("place").to_numpy()}} for batch in batches)
-    assert scratch.write_arrays(chunks, [Column("place", "BIGINT")], Path({str(tmp_path)!r}) / "rows.parquet") == 9
+    def chunks():
+        for batch in list(scratch.batches("SELECT range AS place FROM range(9)", 4)):
+            yield {{"place": batch.column("place").to_numpy()}}
+
+    assert scratch.write_arrays(chunks(), [Column("place", "BIGINT")], Path({str(tmp_path)!r}) / "rows.parquet") == 9
 assert "pandas" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", script], check=True)

@@ -19,9 +19,10 @@ class Stream:
 
     def __init__(self, chunks: Iterable[Arrays], names: Iterable[str]) -> None:
         self._names = tuple(names)
+        self._types: dict[str, pyarrow.DataType] = {}
         self._batches = self._cut(chunks)
         self._first = next(self._batches, None)
-        self.failure: Exception | None = None
+        self.failure: BaseException | None = None
         """What went wrong in making a chunk: Arrow hands over no more than its text."""
 
     def reader(self) -> pyarrow.RecordBatchReader | None:
@@ -37,7 +38,7 @@ class Stream:
         yield first
         try:
             yield from self._batches
-        except Exception as error:
+        except (Exception, KeyboardInterrupt) as error:
             self.failure = error
             raise
 
@@ -63,4 +64,9 @@ class Stream:
     def _batch(self, arrays: Arrays) -> pyarrow.RecordBatch:
         import pyarrow
 
-        return pyarrow.RecordBatch.from_arrays([pyarrow.array(arrays[name]) for name in self._names], self._names)
+        columns = [pyarrow.array(arrays[name], type=self._types.get(name)) for name in self._names]
+        batch = pyarrow.RecordBatch.from_arrays(columns, self._names)
+        self._types = dict(
+            zip(self._names, batch.schema.types, strict=True)
+        )  # those of the first, which the reader has
+        return batch

@@ -33,8 +33,8 @@ def _sentence(text: str) -> str:
     return f"{found['file']}:{found['line']}: {found['what']}" if found else text.strip().partition("\n")[0]
 
 
-def engine_error(error: duckdb.Error, sql: str, prefix: int) -> EngineError:
-    """DuckDB's error as ours; its JSON form holds the position as a byte of the statement."""
+def engine_error(error: Exception, sql: str, prefix: int) -> EngineError:
+    """DuckDB's error, which Arrow may have handed on, as ours; its JSON form holds the place as a byte of the SQL."""
     text = str(error)
     start = text.find("{")
     try:

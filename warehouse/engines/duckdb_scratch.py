@@ -150,10 +150,12 @@ class DuckDBScratch:
             raise engine_error(error, sql, 0) from error
 
     def batches(self, sql: str, rows: int) -> Iterator[pyarrow.RecordBatch]:
-        """Stream the rows as Arrow."""
+        """Stream the rows as Arrow, which has errors of its own for what DuckDB finds on the way."""
+        from pyarrow import ArrowException
+
         try:
             yield from self._beside.sql(sql).to_arrow_reader(rows)
-        except duckdb.Error as error:
+        except (duckdb.Error, ArrowException, OSError) as error:
             raise engine_error(error, "", 0) from error
 
     def write_arrays(self, chunks: Iterable[Arrays], columns: Sequence[Column], path: Path) -> int:

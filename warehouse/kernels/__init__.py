@@ -27,7 +27,10 @@ class Reader(Protocol):
         ...
 
     def batches(self, sql: str, rows: int) -> Iterator[pyarrow.RecordBatch]:
-        """The rows, so many at a time."""
+        """The rows, so many at a time; all of them before the first chunk is handed over.
+
+        Chunks are written as they come, and DuckDB may wait for ever for a result that streams while it writes.
+        """
         ...
 
 

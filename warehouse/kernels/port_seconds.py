@@ -21,36 +21,36 @@ WRAP = 2**32
 COLUMNS = ("file_key", "second", "in_bytes", "out_bytes", "covered_ms", "longest_ms")
 FULL_SECONDS = 3601
 """Of an hour with its end: where one second becomes the next."""
-ROWS_AT_ONCE, FILES_AT_ONCE = 200_000, 8
-"""Read at a time, and spread at a time: arrays of so few ports stay in the processor's cache."""
+FILES_AT_ONCE = 8
+"""Arrays of so few ports stay in the processor's cache."""
 
 Ints = NDArray[np.int64]
 
 
 def rows(reader: Reader) -> Iterator[Arrays]:
-    """Second rows of all ports, a few ports at a time."""
-    files = reader.arrays("SELECT file_key, hour_utc, is_management FROM staging.port_files ORDER BY file_key")
-    for readings in _of_whole_ports(reader):
-        yield _seconds_of_files(readings, files)
-
-
-def _of_whole_ports(reader: Reader) -> Iterator[Arrays]:
-    """Readings by port and time, of so many ports at a time: they are read as they lie in their part."""
-    rest: Arrays = {}
-    select = "SELECT file_key, offset_ms, in_bytes_raw, out_bytes_raw FROM staging.port_readings"
-    for batch in reader.batches(select, ROWS_AT_ONCE):
-        come = {name: batch.column(name).to_numpy() for name in batch.schema.names}
-        readings = _in_order({name: np.concatenate([rest[name], come[name]]) for name in come} if rest else come)
-        edges = [0, *_starts(readings["file_key"])[FILES_AT_ONCE::FILES_AT_ONCE].tolist()]
+    """Second rows of all ports, a switch at a time."""
+    files = reader.arrays("SELECT file_key, hour_utc, switch, is_management FROM staging.port_files ORDER BY file_key")
+    keys, switches = files["file_key"], files["switch"]
+    if not len(keys):
+        return
+    starts = [0, *(np.flatnonzero(switches[1:] != switches[:-1]) + 1).tolist()]
+    for start, end in zip(starts, [*starts[1:], len(keys)], strict=True):
+        readings = _in_order(
+            reader.arrays(
+                "SELECT file_key, offset_ms, in_bytes_raw, out_bytes_raw FROM staging.port_readings "
+                f"WHERE file_key BETWEEN {keys[start]} AND {keys[end - 1]}"
+            )
+        )
+        rows_of = np.searchsorted(readings["file_key"], keys[start : end + 1], side="left").tolist()
+        edges = [*range(start, end, FILES_AT_ONCE), end]
         for low, high in pairwise(edges):
-            yield {name: values[low:high] for name, values in readings.items()}
-        rest = {name: values[edges[-1] :] for name, values in readings.items()}
-    if rest:
-        yield rest
+            chunk = slice(rows_of[low - start], rows_of[high - start] if high < end else None)
+            if len(readings["file_key"][chunk]):
+                yield _chunk(readings, chunk, keys, files)
 
 
 def _in_order(readings: Arrays) -> Arrays:
-    """Rows by port and time; a part lies in that order, so that there is nothing to do."""
+    """Rows by port and time; a part lies in that order, so that there is nothing to do while it does."""
     file, times = readings["file_key"], readings["offset_ms"]
     if np.all((file[1:] > file[:-1]) | ((file[1:] == file[:-1]) & (times[1:] > times[:-1]))):
         return readings
@@ -58,26 +58,18 @@ def _in_order(readings: Arrays) -> Arrays:
     return {name: values[order] for name, values in readings.items()}
 
 
-def _starts(file: Ints) -> Ints:
-    """The first row of each port."""
-    return np.flatnonzero(np.append(True, file[1:] != file[:-1]))
-
-
-def _seconds_of_files(readings: Arrays, files: Arrays) -> Arrays:
-    """The seconds of some files: bytes corrected, and named by the files' keys and hours."""
-    starts = _starts(readings["file_key"])
-    place = np.searchsorted(files["file_key"], readings["file_key"][starts])
-    port = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(readings["file_key"])))
-    is_management = files["is_management"][place].astype(bool)[port]
+def _chunk(readings: Arrays, chunk: slice, keys: Ints, files: Arrays) -> Arrays:
+    file = np.searchsorted(keys, readings["file_key"][chunk])
+    is_management = files["is_management"][file].astype(bool)
     found = seconds(
-        port,
-        readings["offset_ms"].astype(np.int64),
-        corrected(readings["in_bytes_raw"], is_management),
-        corrected(readings["out_bytes_raw"], is_management),
+        file,
+        readings["offset_ms"][chunk].astype(np.int64),
+        corrected(readings["in_bytes_raw"][chunk], is_management),
+        corrected(readings["out_bytes_raw"][chunk], is_management),
     )
+    port = found["file_key"]
     narrow = {name: found[name].astype(np.int32) for name in ("second", "covered_ms", "longest_ms")}
-    place = place[found["file_key"]]
-    return {**found, **narrow, "file_key": files["file_key"][place], "hour_utc": files["hour_utc"][place]}
+    return {**found, **narrow, "file_key": keys[port], "hour_utc": files["hour_utc"][port]}
 
 
 def corrected(raw: Ints, is_management: NDArray[np.bool_]) -> Ints:

@@ -59,7 +59,8 @@ def _copy(connection: duckdb.DuckDBPyConnection, relation: Relation, order: str)
 def _copy_meta(connection: duckdb.DuckDBPyConnection, tables: Sequence[str]) -> None:
     from warehouse.catalogue import META, META_ABOUT
 
-    for name, types in META.items():
+    for relation, types in META.items():
+        name = relation.removeprefix("meta.")
         if not has_meta(connection, name):  # a build of an earlier version
             continue
         there = {row[0] for row in connection.execute(f"DESCRIBE meta.{name}").fetchall()}
@@ -67,4 +68,4 @@ def _copy_meta(connection: duckdb.DuckDBPyConnection, tables: Sequence[str]) -> 
         columns = ", ".join(f"{here.get(one, quoted(one))} AS {quoted(one)}" for one in types if one in there)
         where = f" WHERE model IN ({', '.join(map(literal, tables))})" if "model" in types else ""
         connection.execute(f"CREATE TABLE exported.meta.{name} AS SELECT {columns} FROM meta.{name}{where}")
-        connection.execute(f"COMMENT ON TABLE exported.meta.{name} IS {literal(META_ABOUT[name])}")
+        connection.execute(f"COMMENT ON TABLE exported.meta.{name} IS {literal(META_ABOUT[relation])}")
