@@ -25,7 +25,8 @@ def engine(spark_here: None, tmp_path: Path) -> Iterator[SparkEngine]:
 
 
 def part(path: Path) -> Path:
-    duckdb.sql(f"COPY (SELECT 1::INTEGER AS n) TO '{path}' (FORMAT parquet)")
+    with duckdb.connect() as connection:
+        connection.execute(f"COPY (SELECT 1::INTEGER AS n) TO '{path}' (FORMAT parquet)")
     return path
 
 
