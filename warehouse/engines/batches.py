@@ -66,7 +66,5 @@ class Stream:
 
         columns = [pyarrow.array(arrays[name], type=self._types.get(name)) for name in self._names]
         batch = pyarrow.RecordBatch.from_arrays(columns, self._names)
-        self._types = dict(
-            zip(self._names, batch.schema.types, strict=True)
-        )  # those of the first, which the reader has
+        self._types = dict(zip(self._names, batch.schema.types, strict=True))  # of the first, which the reader has
         return batch

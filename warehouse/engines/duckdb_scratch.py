@@ -87,7 +87,7 @@ class DuckDBScratch:
     def tell_last(self) -> None:
         """Have observed cursors tell of their last statement."""
         for cursor in self._cursors():
-            cursor.tell_last()  # type: ignore[attr-defined]
+            cursor.tell_last()  # type: ignore[attr-defined]  # Observed, which stands in for a cursor
 
     def interrupt(self) -> None:
         """End what runs, from another thread."""
