@@ -26,7 +26,7 @@ from warehouse.project import Project
 from warehouse.report import Silent
 from warehouse.settings import settle
 
-ROWS = "SELECT * FROM staging.port_seconds ORDER BY file_key, second"
+OF_FILES = ["staging.port_readings", "staging.port_seconds"]
 
 
 def _plain(data: Path, target: Path) -> Path:
@@ -39,24 +39,30 @@ def test_every_kernel_is_the_kernel_of_a_model() -> None:
     assert all(kernel(name) for name in VERSIONS)
 
 
-def test_port_seconds_on_the_sample(sample: Path, built: Path, tmp_path: Path) -> None:
-    with warehouse.open(built) as fast, warehouse.open(_plain(sample, tmp_path / "plain")) as plain:
-        expected = plain.execute(ROWS).fetchall()
+@pytest.fixture(scope="module")
+def plain(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sample, built without kernels."""
+    return _plain(sample, tmp_path_factory.mktemp("plain"))
+
+
+@pytest.mark.parametrize("model", OF_FILES)
+def test_rows_on_the_sample(model: str, built: Path, plain: Path) -> None:
+    with warehouse.open(built) as fast, warehouse.open(plain) as slow:
+        expected = slow.execute(f"SELECT * FROM {model} ORDER BY ALL").fetchall()
         assert len(expected) > 1000
-        assert expected == fast.execute(ROWS).fetchall()
+        assert expected == fast.execute(f"SELECT * FROM {model} ORDER BY ALL").fetchall()
 
 
 @pytest.mark.real
-def test_port_seconds_on_the_real_files(real: Path, tmp_path: Path) -> None:
+def test_rows_on_the_real_files(real: Path, tmp_path: Path) -> None:
     warehouse.build(real / "zhejiang", tmp_path / "fast")
     plain = _plain(real / "zhejiang", tmp_path / "plain")
-    part = next((plain / "parts" / "staging.port_seconds").rglob("*.parquet"))
-    with warehouse.open(tmp_path / "fast", data=[plain]) as fast:
-        missing = fast.execute(f"SELECT count(*) FROM (FROM '{part}' EXCEPT ALL FROM staging.port_seconds)").fetchall()
-        counts = fast.execute(f"SELECT (SELECT count(*) FROM '{part}'), (SELECT count(*) FROM staging.port_seconds)")
-        rows = counts.fetchall()
-    assert missing == [(0,)]
-    assert rows[0][0] == rows[0][1]
+    for model in OF_FILES:
+        part = next((plain / "parts" / model).rglob("*.parquet"))
+        with warehouse.open(tmp_path / "fast", data=[plain]) as fast:
+            assert fast.execute(f"SELECT count(*) FROM (FROM '{part}' EXCEPT ALL FROM {model})").fetchall() == [(0,)]
+            rows = fast.execute(f"SELECT (SELECT count(*) FROM '{part}'), (SELECT count(*) FROM {model})").fetchall()
+        assert rows[0][0] == rows[0][1] > 1_000_000
 
 
 def test_an_hour_without_port_files_has_no_seconds(sample: Path, tmp_path: Path) -> None:

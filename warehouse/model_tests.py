@@ -41,7 +41,7 @@ from warehouse.engines.duckdb_sql import source_sql
 from warehouse.errors import ModelError, Place, nearest_hint
 from warehouse.front_matter import Value, read_yaml
 from warehouse.graph import Graph, Node
-from warehouse.kernels import kernel
+from warehouse.kernels import DeclinedError, kernel
 from warehouse.model import Column
 
 SUFFIX = ".test.yaml"
@@ -254,7 +254,10 @@ def _made(scratch: Scratch, node: Node, graph: Graph, how: str, chosen: Sequence
             orders = [graph.nodes[read].model.grain if read in graph.nodes else () for read in model.reads]
             python_model.write(scratch, model, orders, path)
         elif model.kernel:
-            scratch.write_arrays(kernel(model.kernel).rows(scratch), model.columns, path)
+            try:
+                scratch.write_arrays(kernel(model.kernel).rows(scratch), model.columns, path)
+            except DeclinedError:
+                return _made(scratch, node, graph, "", chosen)
         scratch.add("written.made", Parts(model.columns, (path,)))
         return scratch.rows(f"SELECT {names} FROM written.made")
 

@@ -23,7 +23,7 @@ from warehouse.errors import CheckError, ModelError
 from warehouse.graph import Graph, Node, model_error
 from warehouse.inputs import Inputs
 from warehouse.intake import Intake
-from warehouse.kernels import kernel
+from warehouse.kernels import DeclinedError, kernel
 from warehouse.model import Check, Model
 from warehouse.plan import Key, Plan
 from warehouse.project import Project
@@ -285,7 +285,10 @@ class Run:
             orders = [nodes[read].model.grain if read in nodes else () for read in model.reads]
             return python_model.write(scratch, model, orders, path)
         if model.kernel and self._kernels:
-            return scratch.write_arrays(kernel(model.kernel).rows(scratch), model.columns, path)
+            try:
+                return scratch.write_arrays(kernel(model.kernel).rows(scratch), model.columns, path)
+            except DeclinedError as error:
+                self._reporter.note(f"{model.name} is made by its SELECT, which takes longer, because of {error}")
         return scratch.write(Select(sql, model.columns), path, model.grain if sort else ())
 
     def _blame(self, key: Key, node: Node, error: ModelError) -> Exception:

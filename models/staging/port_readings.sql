@@ -3,6 +3,7 @@ about: Every stored poll of every port, as narrow as it can be kept. Read stagin
 partition: hour_utc
 grain: [file_key, offset_ms]
 presorted: true            # files are read in the order of their keys, and a file is in the order of its polls
+kernel: port_readings      # the same rows in numpy, of files as they are published; this SELECT is the definition
 columns:
   file_key: BIGINT [1] the port and hour, see staging.port_files
   hour_utc: TIMESTAMP the hour

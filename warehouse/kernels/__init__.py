@@ -38,11 +38,18 @@ class Kernel(Protocol):
     """What a module of this package offers."""
 
     def rows(self, reader: Reader) -> Iterator[Arrays]:
-        """The model's columns, chunk by chunk, ascending by its grain."""
+        """The model's columns, chunk by chunk, ascending by its grain.
+
+        Raises DeclinedError, at any chunk, where it does not know these data: then the SELECT makes the rows.
+        """
         ...
 
 
-VERSIONS = {"port_seconds": 2, "utilization_minutes": 1}
+class DeclinedError(Exception):
+    """A kernel leaves these data to the SELECT."""
+
+
+VERSIONS = {"port_readings": 1, "port_seconds": 2, "utilization_minutes": 1}
 """Raised when a kernel's rows change: part of the fingerprint, and told without numpy, which few builds need."""
 
 
