@@ -18,7 +18,7 @@ from tests.tiny import Tiny
 from warehouse.cli import parser
 from warehouse.sample import SampleOptions, write_sample
 
-HEAVY = {"duckdb", "sqlglot", "jinja2", "rich", "numpy", "openpyxl", "pyarrow", "scipy", "yaml", "zstandard"}
+HEAVY = {"duckdb", "_duckdb", "sqlglot", "jinja2", "rich", "numpy", "openpyxl", "pyarrow", "scipy", "yaml", "zstandard"}
 COMMANDS = sorted(
     next(action for action in parser()._actions if action.dest == "command").choices or ()  # all that are added
 )
@@ -52,6 +52,25 @@ def test_nothing_heavy_is_imported_before_it_is_needed(
     monkeypatch.chdir(tmp_path)
     loaded = {name.partition(".")[0] for name in python(LOADED.format(code)).splitlines()[-1].split()}
     assert loaded & HEAVY == set()
+
+
+def test_a_build_and_a_query_load_the_engine_without_its_python_layer(tiny: Tiny) -> None:
+    tiny.write("warehouse.toml", "shipped = false\n")
+    for words in ("build", "--project", str(tiny.folder)), ("sql", "SELECT 1"):
+        code = f"from warehouse.cli import main; main({[*words, '-t', str(tiny.target)]})"
+        loaded = set(python(LOADED.format(code)).splitlines()[-1].split())
+        assert loaded & {"_duckdb", "duckdb", "importlib.metadata"} == {"_duckdb"}
+
+
+def test_what_is_opened_in_python_is_whole(tiny: Tiny) -> None:
+    assert tiny.build().status == 0
+    code = (
+        "import warehouse\n"
+        f"with warehouse.open({str(tiny.target)!r}) as opened:\n"
+        "    rows = opened.sql('SELECT max(speed) AS speed FROM staging.ports')\n"
+        "    print(rows.df()['speed'][0], rows.pl()['speed'][0], *rows.to_arrow_table()['speed'], opened.table)"
+    )
+    assert python(code).startswith("40 40 40 <bound method")
 
 
 def test_build_and_open_are_functions_even_after_modules_of_similar_names_were_imported() -> None:

@@ -37,8 +37,10 @@ def open(target: str | Path = "build/warehouse", data: Sequence[str | Path] = ()
     """
     from pathlib import Path
 
+    from warehouse.extension import complete
     from warehouse.serve.connect import connect
 
+    complete()
     return connect(Path(target), [Path(folder) for folder in data])
 
 

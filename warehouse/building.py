@@ -288,8 +288,7 @@ def load_graph(project: Project, engine: Engine, *, paranoid: bool = False) -> G
 
 def _remarks(project: Project, target: Path) -> tuple[str, ...]:
     """Lines of the named query `after-build`, which a project may have."""
-    import duckdb
-
+    from warehouse.extension import duckdb
     from warehouse.serve.connect import connect
     from warehouse.serve.queries import load_query
 

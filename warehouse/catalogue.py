@@ -14,13 +14,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
-import duckdb
-
 from warehouse import fingerprint
 from warehouse.engines.base import CsvFiles, Engine, Source
 from warehouse.engines.duckdb_errors import sentence
 from warehouse.engines.duckdb_sql import identifier, insert_json, literal, qualified, source_sql
 from warehouse.errors import ModelError, Place, WarehouseError
+from warehouse.extension import duckdb
 from warehouse.model import Column
 from warehouse.semantics import NOTHING_SAID, Semantics
 from warehouse.store import CheckResult

@@ -150,9 +150,8 @@ def _hashes(target: Path, kept: Sequence[Manifest]) -> set[str] | None:
 
 def _ask(file: Path, sql: str) -> list[str] | None:
     """The first column of what a catalogue answers; None where it cannot be asked."""
-    import duckdb
-
     from warehouse.engines.duckdb_sql import literal
+    from warehouse.extension import duckdb
 
     if not file.is_file():
         return None

@@ -186,9 +186,8 @@ def try_catalogue(target: Path, build: str | None) -> None:
     QueryError
         When it is damaged, or its tables are not where it looks for them, as after the target was moved.
     """
-    import duckdb
-
     from warehouse.engines.duckdb_sql import qualified
+    from warehouse.extension import duckdb
     from warehouse.serve.connect import connect
 
     with connect(target, build=build) as connection:

@@ -232,9 +232,8 @@ def _catalogue_damages(target: Path, manifest: Manifest, *, whole: bool) -> Iter
 
 def _copies(target: Path, manifest: Manifest) -> Iterator[Damage]:
     """Tables whose rows in the catalogue are not those of their part: reading all of them proves every block."""
-    import duckdb
-
     from warehouse.engines.duckdb_sql import literal, qualified
+    from warehouse.extension import duckdb
     from warehouse.serve.connect import connect
 
     parts = part_files(target, manifest)

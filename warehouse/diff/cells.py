@@ -9,10 +9,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import duckdb
-
 from warehouse.engines.duckdb_sql import identifier, literal
 from warehouse.engines.globs import escape_glob
+from warehouse.extension import duckdb
 
 TOLERANCE = 1e-12
 """Doubles of two engines are the same number when they differ by no more, relative to the larger one."""

@@ -178,7 +178,7 @@ def _exported(side: Side) -> dict[str, Table]:
 
 
 def _built(connection: duckdb.DuckDBPyConnection, side: Side, manifest: Manifest, alias: str) -> dict[str, Table]:
-    import duckdb
+    from warehouse.extension import duckdb
 
     assert side.target is not None
     path = side.target / "builds" / manifest.build / "catalogue.duckdb"

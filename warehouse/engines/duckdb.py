@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-import duckdb
 import msgspec
 
 from warehouse.engines.base import EngineError, Parsed, Select, Source
@@ -25,6 +24,7 @@ from warehouse.engines.duckdb_sql import literal
 from warehouse.engines.globs import escape_glob
 from warehouse.engines.needs import needs
 from warehouse.engines.volatile import volatile
+from warehouse.extension import duckdb
 
 if TYPE_CHECKING:
     from warehouse.engines.observed import Statement

@@ -8,11 +8,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import duckdb
-
 from warehouse.engines.base import Empty, EngineError, Parts, Select, Source
 from warehouse.engines.duckdb_errors import engine_error
 from warehouse.engines.duckdb_sql import casts, declared, identifier, literal, qualified, source_sql
+from warehouse.extension import complete, duckdb
 from warehouse.without_pandas import pandas_left_out
 
 if TYPE_CHECKING:
@@ -153,6 +152,7 @@ class DuckDBScratch:
         """Stream the rows as Arrow, which has errors of its own for what DuckDB finds on the way."""
         from pyarrow import ArrowException
 
+        complete()
         try:
             yield from self._beside.sql(sql).to_arrow_reader(rows)
         except (duckdb.Error, ArrowException, OSError) as error:
@@ -167,6 +167,7 @@ class DuckDBScratch:
             reader = stream.reader()
             if reader is None:
                 return self.write_nothing(columns, path)
+            complete()
             self._cursor.register("kernel_rows", reader)
             try:
                 return _copy(self._cursor, f"SELECT {casts(columns)} FROM kernel_rows", path, 0, "", _types(columns))
@@ -182,6 +183,7 @@ class DuckDBScratch:
         bound = self._bound.get(relation)
         lies_so = isinstance(bound, Parts) and len(bound.paths) == 1 and order
         by = "" if lies_so else f" ORDER BY {', '.join(map(identifier, order)) or 'ALL'}"
+        complete()
         try:
             return self._cursor.sql(f"SELECT * FROM {qualified(relation)}{by}").to_arrow_table()
         except duckdb.Error as error:
@@ -190,6 +192,7 @@ class DuckDBScratch:
     def write_arrow(self, rows: pyarrow.Table, columns: Sequence[Column], path: Path, order: Sequence[str]) -> int:
         """COPY the rows, cast and sorted as those of a SELECT are."""
         by = ", ".join(identifier(name) for name in order)
+        complete()
         self._cursor.register("python_rows", rows)
         try:
             select = f"SELECT {casts(columns)} FROM python_rows ORDER BY {by}"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import duckdb
+from warehouse.extension import duckdb
 
 _QUERIES = ("COPY (", "CREATE TABLE memory.", "SELECT ", "FROM ", "WITH ")
 """How statements begin that do the work of a part; others bind names."""

@@ -128,8 +128,7 @@ def show(target: Path, name: str, *, rows: int = 5, data_folders: Sequence[Path]
     QueryError
         With the nearest name, where there is no such table; or when its rows cannot be read.
     """
-    import duckdb
-
+    from warehouse.extension import duckdb
     from warehouse.serve.results import with_results
 
     connection = connect(target, data_folders)

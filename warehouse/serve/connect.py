@@ -62,7 +62,7 @@ def connect(
     QueryError
         When there is no warehouse, or the file is damaged or of another version of DuckDB.
     """
-    import duckdb
+    from warehouse.extension import duckdb
 
     path = _catalogue(target, build)
     config: dict[str, str | bool | int | float | list[str]] = {
@@ -105,7 +105,7 @@ def _catalogue(target: Path, build: str | None) -> Path:
 
 
 def _attach(connection: duckdb.DuckDBPyConnection, path: Path, target: Path) -> None:
-    import duckdb
+    from warehouse.extension import duckdb
 
     try:
         _attach_whole(connection, path)
@@ -121,7 +121,7 @@ def _attach(connection: duckdb.DuckDBPyConnection, path: Path, target: Path) -> 
 
 def _attach_whole(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
     """Attach a file that may be replaced meanwhile: DuckDB opens it twice, and would take the second for the first."""
-    import duckdb
+    from warehouse.extension import duckdb
 
     for _ in range(_TRIES):
         opened = _file_at(path)
@@ -158,7 +158,7 @@ def _unreadable(error: Exception, path: Path, target: Path) -> QueryError:
     hint = f"warehouse build -d DIR -t {target} writes a new one"
     said = str(error)
     if "version number" in said or "Storage Version" in said:
-        import duckdb
+        from warehouse.extension import duckdb
 
         return QueryError(
             f"{path} is of another version of DuckDB than this one ({duckdb.__version__})",
@@ -173,7 +173,7 @@ def _unreadable(error: Exception, path: Path, target: Path) -> QueryError:
 
 
 def _recorded_folders(connection: duckdb.DuckDBPyConnection, path: Path) -> list[str]:
-    import duckdb
+    from warehouse.extension import duckdb
 
     try:
         row = connection.execute("SELECT data_folders FROM meta.build").fetchone()

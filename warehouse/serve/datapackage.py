@@ -66,7 +66,7 @@ def datapackage(
 
 def _loaded(connection: duckdb.DuckDBPyConnection) -> list[str]:
     """The traces whose files were read."""
-    import duckdb
+    from warehouse.extension import duckdb
 
     try:
         rows = connection.execute(

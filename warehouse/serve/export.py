@@ -136,7 +136,7 @@ def _write(
 
 
 def _copied(connection: duckdb.DuckDBPyConnection, relation: Relation, path: Path, form: str, build: str | None) -> int:
-    import duckdb
+    from warehouse.extension import duckdb
 
     source, order = _source(relation), _order(connection, relation)
     try:

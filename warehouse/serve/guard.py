@@ -90,7 +90,7 @@ def check_read_only(connection: duckdb.DuckDBPyConnection, sql: str, *, path: Pa
     QueryError
         Naming the first statement or function that does more, where it stands, and what to use instead.
     """
-    import duckdb
+    from warehouse.extension import duckdb
 
     check_text(sql, "the query")
     try:
@@ -170,7 +170,7 @@ class _Checker(NamedTuple):
 
         Options before it (`ANALYZE`, `(FORMAT json)`) never parse together with what follows them.
         """
-        import duckdb
+        from warehouse.extension import duckdb
 
         text = statement.text.encode()
         for offset in _words(statement.text)[1:_LONGEST_EXPLAIN]:
@@ -231,7 +231,7 @@ def _is_known_pragma(text: str) -> bool:
 
 def _words(text: str) -> list[int]:
     """Where the tokens of a text start, in bytes, comments left out."""
-    import duckdb
+    from warehouse.extension import duckdb
 
     return [offset for offset, kind in duckdb.tokenize(text) if kind != duckdb.token_type.comment]
 

@@ -194,7 +194,7 @@ def _as_query_errors(
     connection: duckdb.DuckDBPyConnection, text: str, path: Path | None
 ) -> Iterator[Callable[[Statement], None]]:
     """Tell errors of the engine as those of the statement that was named last."""
-    import duckdb
+    from warehouse.extension import duckdb
 
     offset = 0
 

@@ -50,7 +50,7 @@ def tables_of(sql: str) -> set[str]:
 
 def answer(connection: duckdb.DuckDBPyConnection, query: Query) -> Answer:
     """Run a query; what it must be given is the first value that its tables have of that name."""
-    import duckdb
+    from warehouse.extension import duckdb
 
     given: Mapping[str, str] = {}
     command = f"warehouse sql -q {query.name}"

@@ -71,7 +71,7 @@ def facts_of(connection: duckdb.DuckDBPyConnection) -> dict[str, Facts]:
 
 
 def _facts(connection: duckdb.DuckDBPyConnection, relation: Relation) -> Facts:
-    import duckdb
+    from warehouse.extension import duckdb
 
     name = relation.table.name
     failing = {

@@ -94,7 +94,7 @@ def write_csv(connection: duckdb.DuckDBPyConnection, table: Sent, path: Path) ->
 
 
 def _sent(connection: duckdb.DuckDBPyConnection, name: str) -> Sent:
-    import duckdb
+    from warehouse.extension import duckdb
 
     source = _relation(name)
     try:

@@ -93,7 +93,7 @@ def finite(reference: str, declared: str, depth: int = 0) -> str:
     >>> finite("c", "DOUBLE[]")
     'list_transform(c, LAMBDA x0: if(isfinite(x0), to_json(x0), to_json(CAST(x0 AS VARCHAR))))'
     """
-    import duckdb
+    from warehouse.extension import duckdb
 
     kind = duckdb.type(declared)
     if kind.id in ("double", "float"):

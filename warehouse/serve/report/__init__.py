@@ -120,7 +120,7 @@ def sections(connection: duckdb.DuckDBPyConnection) -> list[Section]:
 
 
 def _rows(connection: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[str, ...]]:
-    import duckdb
+    from warehouse.extension import duckdb
 
     try:
         return connection.execute(sql).fetchall()

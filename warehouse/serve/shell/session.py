@@ -223,7 +223,7 @@ class Session:
                 self.out.write(f"{time.perf_counter() - started:.3f} s\n")
 
     def _answer(self, statement: Statement, values: Mapping[str, object], text: str, query: Query | None) -> None:
-        import duckdb
+        from warehouse.extension import duckdb
 
         offset = statement.start - (len(OPENING) if statement.kind == "SELECT" else 0)
         try:
