@@ -14,10 +14,9 @@ columns:
   out_packets: BIGINT [1] packets that left
   published_in_ratio: DOUBLE [%] as published, 1.6 times too low on 400G ports
   published_out_ratio: DOUBLE [%] as published
-  fits: BOOLEAN whether the row is of its file's device, port and hour, its clocks agree and its counters are possible
+  fits: BOOLEAN whether the row is of its file's device, port and hour, its clocks agree, its counters are possible and its ratios are there
 checks:
   - fits                     # not where a counter is NULL, either
-  - not null(published_in_ratio, published_out_ratio)
 sources: docs/formats/port_counters.md
 --- */
 WITH keyed_files AS (          -- the path that is read, and what every row in it must say
@@ -53,6 +52,8 @@ SELECT
     AND r.OutOctets BETWEEN k.lowest AND 999999999999999
     AND r.InPkts BETWEEN -999999999999999 AND 999999999999999
     AND r.OutPkts BETWEEN -999999999999999 AND 999999999999999
+    AND r.InRatio IS NOT NULL
+    AND r.OutRatio IS NOT NULL
     AND starts_with(r.SaveTime, k.local_date)
     AND ends_with(r.SaveTime, strftime(epoch_ms(r.SaveTimeUTC + 28800000), ' %H:%M:%S.%g')) AS fits
 FROM raw.port_counters AS r

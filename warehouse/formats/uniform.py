@@ -37,9 +37,9 @@ class UniformLines:
             self._head += chunk[:_PIECE]
         octets = numpy.frombuffer(chunk, numpy.uint8)
         for start in range(0, len(octets), _PIECE):
-            piece = octets[start : start + _PIECE]
-            self._outside += _outside(piece)
-            self._commas += int(numpy.count_nonzero(piece == _FIRST))
+            above_comma = octets[start : start + _PIECE] - _FIRST
+            self._outside += _outside(above_comma)
+            self._commas += len(above_comma) - int(numpy.count_nonzero(above_comma))
 
     def is_odd(self) -> bool:
         """Whether some line does not look like the first one below the header; not where nothing was read."""
@@ -50,11 +50,12 @@ class UniformLines:
         header, line = (text + b"\n" for text in (*self._head.split(b"\n", 2), b"", b"")[:2])
         fields = line.count(b",")
         lines, left = divmod(self._commas - header.count(b","), fields) if fields else (0, 1)
-        of_header, of_line = (_outside(numpy.frombuffer(text, numpy.uint8)) for text in (header, line))
+        of_header, of_line = (_outside(numpy.frombuffer(text, numpy.uint8) - _FIRST) for text in (header, line))
         return left != 0 or self._outside != of_header + lines * of_line
 
 
-def _outside(octets: NDArray[numpy.uint8]) -> int:
+def _outside(above_comma: NDArray[numpy.uint8]) -> int:
+    """How many of the bytes, less a comma's, are no number's; those below it have wrapped around."""
     import numpy
 
-    return int(numpy.count_nonzero(octets - _FIRST > _LAST - _FIRST))  # bytes below the first wrap around
+    return int(numpy.count_nonzero(above_comma > _LAST - _FIRST))

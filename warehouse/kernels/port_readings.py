@@ -20,9 +20,9 @@ from warehouse.kernels import Arrays, DeclinedError, Reader
 from warehouse.kernels.text import ZEROS, Ints, Text, Words, word
 
 FILES = """
-    SELECT p.file_key, p.hour_utc, p.device_name, p.port, p.is_management, p.file, f.read_path
+    SELECT p.file_key, p.hour_utc, p.device_name, p.port, p.is_management, p.file, coalesce(f.read_path, '') AS path
     FROM staging.port_files AS p
-    JOIN raw.files AS f ON f.release_path = p.file AND f.hour_utc = p.hour_utc AND f.status IN ('read', 'partial')
+    LEFT JOIN raw.files AS f ON f.release_path = p.file AND f.hour_utc = p.hour_utc AND f.status IN ('read', 'partial')
     ORDER BY p.file_key
 """
 HOUR_MS = 3_600_000
@@ -47,6 +47,8 @@ def rows(reader: Reader) -> Iterator[Arrays]:
     files = reader.arrays(FILES)
     text = Text()
     for key, hour, device, port, is_management, file, path in zip(*(files[name] for name in files), strict=True):
+        if not path:
+            raise DeclinedError(f"{file} (not among raw.files)")
         try:
             text.load(Path(path))
             found = readings(text, PortHour(hour.item(), device, port, is_management))
