@@ -1,4 +1,4 @@
-"""From data folders to what models can read: inventory, content hashes, mended copies, relations of `raw`.
+"""From data folders to what models can read: inventory, content hashes, relations of `raw`.
 
 The runner's side of raw files. Which formats there are, and what their files mean, is in `warehouse.formats`.
 """
@@ -6,20 +6,16 @@ The runner's side of raw files. Which formats there are, and what their files me
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
-from urllib.parse import quote
 
 from warehouse import fingerprint
-from warehouse.aside import aside, write_text
 from warehouse.digests import Digests
-from warehouse.engines.base import CsvFiles, Engine, EngineError, Parts, Source
-from warehouse.errors import DataError, WarehouseError
+from warehouse.engines.base import CsvFiles, Engine, Parts, Source
+from warehouse.errors import DataError
 from warehouse.formats.base import (
     PARTIAL,
     READ,
@@ -35,11 +31,13 @@ from warehouse.formats.base import (
 )
 from warehouse.formats.scan import scan, settle_duplicates
 from warehouse.memo import Memo
-from warehouse.model import Column
+from warehouse.mending import Mender
+from warehouse.partition import column_of, partition_of
 from warehouse.report import plural
 from warehouse.rim import FILES, FILES_COLUMNS, REJECTED, REJECTED_COLUMNS, rim
 from warehouse.snapshot import is_racy, stamp
 from warehouse.store import ALL, Part, Store
+from warehouse.tables import Tables
 
 
 class Intake:
@@ -61,12 +59,12 @@ class Intake:
         self.formats = {one.name: one for one in formats}
         self._of_csv = {one.name for one in formats if isinstance(one, CsvFormat)}  # asked of every file
         self._archives = {one.name: one for one in formats if isinstance(one, ArchiveFormat)}
-        self._store = store
         self._paranoid = paranoid
         self._started_ns = time.time_ns()
-        self._max_rejected = max_rejected
         self._cache = store.target / "cache"
         self._cache.mkdir(parents=True, exist_ok=True)
+        self._tables = Tables(store, self._cache, self.formats)
+        self._mender = Mender(self._cache / "clean", self.formats, paranoid=paranoid, max_rejected=max_rejected)
         folders = [_folder(root, self._cache / "unpacked") for root in roots]
         self._memo = memo or Memo(None)
         self._beside: dict[Path, str] = {}
@@ -86,7 +84,6 @@ class Intake:
         self.inventory = settled
         self.mend([file for file in settled.files if self._is_csv(file) and self._is_doubtful(file)])
         self._mend_remembered()
-        self._table_rejects: dict[tuple[str, str], list[Rejected]] = {}
 
     def _is_csv(self, file: RawFile) -> bool:
         return file.format in self._of_csv
@@ -162,19 +159,14 @@ class Intake:
 
         Just those together: what is mended follows from what is there, not from what was there before.
         """
-        if not (self._cache / "clean").is_dir():
+        if not self._mender.has_mended():
             return
         for one in (one for one in self.formats.values() if isinstance(one, CsvFormat)):
             relation = f"raw.{one.relations[0].name}"
             for partition in (None, *sorted(self.partitions(relation))):
                 files = self.unmended(relation, partition)
-                if self._mark_of(files).is_file():
+                if self._mender.is_remembered(files):
                     self.mend(files)
-
-    def _mark_of(self, files: Sequence[RawFile]) -> Path:
-        """What says that these files were looked through and had bad lines."""
-        said = [(file.release_path, file.digest, self.formats[file.format or ""].version) for file in files]
-        return self._cache / "clean" / f"{fingerprint.of(said)}.mended"
 
     def mend(self, files: Sequence[RawFile], *, remember: bool = False) -> bool:
         """Look through CSV files line by line; those with bad lines are read from a mended copy.
@@ -184,13 +176,13 @@ class Intake:
         mended: dict[Path, RawFile] = {}
         rejected: list[Rejected] = []
         for file in files:
-            found, lines = self._mend_one(file)
+            found, lines = self._mender.mend(file)
             if found is not file:
                 mended[file.path] = found
                 rejected += lines
         if mended:
             if remember:
-                self._mark_of(files).touch()
+                self._mender.remember(files)
             kept = [one for one in self.inventory.rejected if one.file not in {f.release_path for f in mended.values()}]
             self._groups.clear()
             self.inventory = Inventory(
@@ -199,58 +191,6 @@ class Intake:
                 tuple(sorted([*kept, *rejected], key=lambda one: (one.file, one.line))),
             )
         return bool(mended)
-
-    def _mend_one(self, file: RawFile) -> tuple[RawFile, list[Rejected]]:
-        """The file to read instead, and the lines that are not in it; the file itself where nothing is wrong."""
-        clean, lines, changed = self._look_through(file)
-        if not changed:
-            return file, []
-        if not lines:
-            return file.but(reason="its lines do not all end alike: read from a mended copy", clean_path=clean), []
-        self._not_too_many(file, clean, lines)
-        first = lines[0]
-        more = f" and {plural(len(lines) - 1, 'more line')}" if len(lines) > 1 else ""
-        return file.but(status=PARTIAL, reason=f"line {first.line}: {first.reason}{more}", clean_path=clean), lines
-
-    def _not_too_many(self, file: RawFile, clean: Path, lines: list[Rejected]) -> None:
-        """Refuse a file of a relation that limits its bad lines when it has more. Raises DataError."""
-        one = self.formats[file.format or ""]
-        with clean.open("rb") as stream:
-            rows = len(lines) + sum(1 for _ in stream) - 1
-        if one.relations[0].limited and len(lines) > self._max_rejected * rows:
-            raise DataError(
-                f"{file.path}: {len(lines):,} of {plural(rows, 'row')} cannot be read, more than --max-rejected allows"
-                f" ({self._max_rejected:.3g} of them)",
-                details=[f"  line {bad.line}: {bad.reason}" for bad in lines[:3]],
-                hint="mend the file, or set the rows aside with a larger --max-rejected",
-            )
-
-    def _look_through(self, file: RawFile) -> tuple[Path, list[Rejected], bool]:
-        """(mended copy, bad lines, whether the copy differs); remembered, since it takes seconds for a large hour."""
-        one = self.formats[file.format or ""]
-        assert isinstance(one, CsvFormat)
-        folder = self._cache / "clean" / f"{file.digest}-{one.version}"
-        name = file.path.name.removesuffix(file.path.suffix) if file.path.suffix != ".csv" else file.path.name
-        clean, noted = folder / name, folder / "lines.json"
-        try:
-            said = json.loads(noted.read_text(encoding="utf-8"))
-            lines = [Rejected(file.release_path, *line) for line in said["lines"]]
-            if not self._paranoid and (clean.is_file() or not said["changed"]):
-                return clean, lines, said["changed"]
-        except (OSError, ValueError, KeyError, TypeError):
-            pass  # not looked through yet
-        folder.mkdir(parents=True, exist_ok=True)
-        mended = aside(clean)
-        try:
-            lines = list(one.mend(file, mended))
-            changed = bool(lines) or fingerprint.of_file(mended) != file.digest
-            if changed:
-                mended.replace(clean)
-        finally:
-            mended.unlink(missing_ok=True)
-        said = {"changed": changed, "lines": [(line.line, line.reason, line.text) for line in lines]}
-        write_text(noted, json.dumps(said))
-        return clean, lines, changed
 
     def formats_of(self, relation: str) -> list[Format]:
         """The formats that feed a relation of `raw`."""
@@ -308,9 +248,11 @@ class Intake:
         """Where an engine reads a relation of `raw`."""
         if relation == FILES:
             rows = (_file_row(file) for file in self.files_of(relation, partition))
-            return self._written(relation, partition or ALL, FILES_COLUMNS, rows, engine)
+            return self._tables.listing(relation, partition or ALL, FILES_COLUMNS, rows, engine)
         if relation == REJECTED:
-            return self._written(relation, ALL, REJECTED_COLUMNS, (one._asdict() for one in self.rejected()), engine)
+            return self._tables.listing(
+                relation, ALL, REJECTED_COLUMNS, (one._asdict() for one in self.rejected()), engine
+            )
         files = self.files_of(relation, partition)
         formats = self.formats_of(relation)
         if isinstance(formats[0], CsvFormat):
@@ -319,103 +261,33 @@ class Intake:
             headers = {file.read_path: file.header for file in ordered if file.header is not None}
             paths = tuple(file.read_path for file in ordered)
             return CsvFiles(known.columns, paths, quote=known.quote, headers=headers, whole_lines=known.whole_lines)
-        parts = self.table_parts(relation, partition, engine)
-        return Parts(_table_columns(formats[0], relation), tuple(part.path for part in parts))
+        parts = self._table_parts(relation, partition, engine)
+        return Parts(rim(formats[:1])[relation], tuple(part.path for part in parts))
 
     def read_tables(self, relations: Iterable[str], engine: Engine) -> None:
         """Have Python read what it has to, before any model asks: then all rejected lines are known."""
         for relation in sorted(relations):
             formats = self.formats_of(relation)
             if formats and isinstance(formats[0], TableFormat):
-                self.table_parts(relation, None, engine)
+                self._table_parts(relation, None, engine)
 
-    def table_parts(self, relation: str, partition: str | None, engine: Engine) -> list[Part]:
-        """The cached parts of a relation that Python reads, one a partition; made where not there yet."""
-        groups: dict[str, list[RawFile]] = {}
+    def _table_parts(self, relation: str, partition: str | None, engine: Engine) -> list[Part]:
+        """The parts of a relation that Python reads, one a partition of its own."""
+        files_of: dict[str, list[RawFile]] = {}
         for file in self.files_of(relation, partition):
-            groups.setdefault(partition_of(file) or ALL, []).append(file)
-        return [self._table_part(relation, where, groups[where], engine) for where in sorted(groups)]
-
-    def _table_part(self, relation: str, where: str, files: list[RawFile], engine: Engine) -> Part:
-        columns = _table_columns(self.formats_of(relation)[0], relation)
-        said = [(f.release_path, f.format, self.formats[f.format or ""].version, f.digest) for f in files]
-        mark = fingerprint.of([relation, said, [(c.name, c.type) for c in columns]])
-        part = self._store.find(relation, where, mark)
-        if part is None:
-            rejects: list[Rejected] = []
-            rows = self._table_rows(relation, files, rejects)
-            notes: dict[str, object] = {}
-
-            def make(path: Path) -> int:
-                count = self._write(rows, columns, path, engine)
-                notes["rejected"] = [one._asdict() for one in rejects]
-                return count
-
-            part = self._store.write(relation, where, mark, make, notes)
-        noted = part.notes.get("rejected", [])
-        assert isinstance(noted, list)
-        self._table_rejects[relation, where] = [Rejected(**one) for one in noted]
-        return part
-
-    def _table_rows(
-        self, relation: str, files: Sequence[RawFile], rejects: list[Rejected]
-    ) -> Iterator[Mapping[str, object]]:
-        for name in sorted({file.format or "" for file in files}):
-            one = self.formats[name]
-            assert isinstance(one, TableFormat)
-            mine = [file for file in files if file.format == name]
-            shown = {str(file.path): file.release_path for file in mine}
-            for row in one.read(mine, relation.removeprefix("raw."), rejects):
-                known = shown.get(str(row["filename"]))
-                yield {**row, "filename": known} if known else row
+            files_of.setdefault(partition_of(file) or ALL, []).append(file)
+        return self._tables.parts(relation, files_of, engine)
 
     def rejected(self) -> list[Rejected]:
         """All lines that could not be read, in order of file and line."""
-        tables = [one for lines in self._table_rejects.values() for one in lines]
-        return sorted({*self.inventory.rejected, *tables}, key=lambda one: (one.file, one.line, one.reason))
+        return sorted(
+            {*self.inventory.rejected, *self._tables.rejected()}, key=lambda one: (one.file, one.line, one.reason)
+        )
 
     def partitions(self, relation: str, column: str | None = None) -> set[str]:
         """The partitions that files of a relation belong to, by a column of `raw.files`, else by their own."""
         groups = self._by(relation, column)
         return {value for value, files in groups.items() if value and any(file.is_read for file in files)}
-
-    def _written(
-        self,
-        relation: str,
-        partition: str,
-        columns: Sequence[Column],
-        rows: Iterable[Mapping[str, object]],
-        engine: Engine,
-    ) -> Parts:
-        """The runner's own listing as a part."""
-        items = [dict(row) for row in rows]
-        mark = fingerprint.of([items, [(column.name, column.type) for column in columns]])
-        part = self._store.find(relation, partition, mark)
-        if part is None:
-            part = self._store.write(relation, partition, mark, lambda path: self._write(items, columns, path, engine))
-        return Parts(tuple(columns), (part.path,))
-
-    def _write(
-        self, rows: Iterable[Mapping[str, object]], columns: Sequence[Column], path: Path, engine: Engine
-    ) -> int:
-        """Write rows as Parquet."""
-        import msgspec
-
-        encode = msgspec.json.Encoder(enc_hook=str).encode
-        lines = aside(self._cache / "rows")
-        try:
-            with lines.open("wb") as stream:
-                for row in rows:
-                    stream.write(encode(row))
-                    stream.write(b"\n")
-            return engine.write_rows({column.name: column.type for column in columns}, lines, path)
-        except EngineError as error:
-            raise WarehouseError(
-                f"{path} cannot be written: {error.message}",
-                hint="--memory gives the engine more, if that is what it lacks",
-            ) from error
-        finally:
-            lines.unlink(missing_ok=True)
 
 
 def _folder(root: Path, into: Path) -> Path:
@@ -423,33 +295,6 @@ def _folder(root: Path, into: Path) -> Path:
     from warehouse.formats.archive import is_archive, unpack
 
     return unpack(root, into) if is_archive(root) else root
-
-
-HOUR = "hour_utc"
-
-
-def partition_of(file: RawFile, column: str | None = None) -> str | None:
-    """The name of the partition that a file belongs to among those by a column of `raw.files`.
-
-    Hours are named as they are, `2024-05-23T16`, all others with their column, `file_group=seren.GPU_UTIL`.
-    Without a column it is the file's hour, or the group that it is read with.
-    """
-    if column is None:
-        return partition_of(file, HOUR) or partition_of(file, "file_group")
-    value = getattr(file, column)
-    return None if value is None else _named(column, value)
-
-
-@cache
-def _named(column: str, value: object) -> str:
-    """The name of a partition: the many files have few values."""
-    return f"{value:%Y-%m-%dT%H}" if column == HOUR else f"{column}={quote(str(value), safe=' ')}"
-
-
-def column_of(partition: str) -> str:
-    """The column of `raw.files` that a partition is one value of."""
-    column, equals, _ = partition.partition("=")
-    return column if equals else HOUR
 
 
 def _in_order(file: RawFile) -> tuple[str, ...]:
@@ -461,10 +306,6 @@ def _in_order(file: RawFile) -> tuple[str, ...]:
         file.port or "",
         file.release_path,
     )
-
-
-def _table_columns(one: Format, relation: str) -> tuple[Column, ...]:
-    return rim([one])[relation]
 
 
 def _file_row(file: RawFile) -> dict[str, object]:

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from warehouse.aside import write_text
-from warehouse.intake import Intake, partition_of
+from warehouse.intake import Intake
 from warehouse.model import PARTITIONS
+from warehouse.partition import partition_of
 from warehouse.rim import FILES
 from warehouse.store import ALL
 

@@ -1,0 +1,112 @@
+"""Parts of `raw` whose rows Python makes: of files that no engine reads, and of the runner's own lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from warehouse import fingerprint
+from warehouse.aside import aside
+from warehouse.engines.base import Engine, EngineError, Parts
+from warehouse.errors import WarehouseError
+from warehouse.formats.base import Format, RawFile, Rejected, TableFormat
+from warehouse.model import Column
+from warehouse.rim import rim
+from warehouse.store import Part, Store
+
+
+class Tables:
+    """Makes such parts where they are not in the store, and knows what their files had of bad lines.
+
+    Parameters
+    ----------
+    store
+        Where the parts are kept.
+    folder
+        For rows on their way to the engine.
+    formats
+        By name.
+    """
+
+    def __init__(self, store: Store, folder: Path, formats: Mapping[str, Format]) -> None:
+        self._store = store
+        self._folder = folder
+        self._formats = formats
+        self._rejected: dict[tuple[str, str], list[Rejected]] = {}
+
+    def parts(self, relation: str, files_of: Mapping[str, list[RawFile]], engine: Engine) -> list[Part]:
+        """The parts of a relation, given the files of each partition."""
+        return [self._part(relation, where, files, engine) for where, files in sorted(files_of.items())]
+
+    def rejected(self) -> list[Rejected]:
+        """The bad lines of all files that were read."""
+        return [one for lines in self._rejected.values() for one in lines]
+
+    def _part(self, relation: str, where: str, files: list[RawFile], engine: Engine) -> Part:
+        columns = rim([self._formats[files[0].format or ""]])[relation]
+        said = [(f.release_path, f.format, self._formats[f.format or ""].version, f.digest) for f in files]
+        mark = fingerprint.of([relation, said, [(c.name, c.type) for c in columns]])
+        part = self._store.find(relation, where, mark)
+        if part is None:
+            rejects: list[Rejected] = []
+            rows = self._rows(relation, files, rejects)
+            notes: dict[str, object] = {}
+
+            def make(path: Path) -> int:
+                count = self._write(rows, columns, path, engine)
+                notes["rejected"] = [one._asdict() for one in rejects]
+                return count
+
+            part = self._store.write(relation, where, mark, make, notes)
+        noted = part.notes.get("rejected", [])
+        assert isinstance(noted, list)
+        self._rejected[relation, where] = [Rejected(**one) for one in noted]
+        return part
+
+    def _rows(self, relation: str, files: Sequence[RawFile], rejects: list[Rejected]) -> Iterator[Mapping[str, object]]:
+        for name in sorted({file.format or "" for file in files}):
+            one = self._formats[name]
+            assert isinstance(one, TableFormat)
+            mine = [file for file in files if file.format == name]
+            shown = {str(file.path): file.release_path for file in mine}
+            for row in one.read(mine, relation.removeprefix("raw."), rejects):
+                known = shown.get(str(row["filename"]))
+                yield {**row, "filename": known} if known else row
+
+    def listing(
+        self,
+        relation: str,
+        partition: str,
+        columns: Sequence[Column],
+        rows: Iterable[Mapping[str, object]],
+        engine: Engine,
+    ) -> Parts:
+        """The runner's own listing as a part."""
+        items = [dict(row) for row in rows]
+        mark = fingerprint.of([items, [(column.name, column.type) for column in columns]])
+        part = self._store.find(relation, partition, mark)
+        if part is None:
+            part = self._store.write(relation, partition, mark, lambda path: self._write(items, columns, path, engine))
+        return Parts(tuple(columns), (part.path,))
+
+    def _write(
+        self, rows: Iterable[Mapping[str, object]], columns: Sequence[Column], path: Path, engine: Engine
+    ) -> int:
+        """Write rows as Parquet."""
+        import msgspec
+
+        encode = msgspec.json.Encoder(enc_hook=str).encode
+        lines = aside(self._folder / "rows")
+        try:
+            with lines.open("wb") as stream:
+                for row in rows:
+                    stream.write(encode(row))
+                    stream.write(b"\n")
+            return engine.write_rows({column.name: column.type for column in columns}, lines, path)
+        except EngineError as error:
+            raise WarehouseError(
+                f"{path} cannot be written: {error.message}",
+                hint="--memory gives the engine more, if that is what it lacks",
+            ) from error
+        finally:
+            lines.unlink(missing_ok=True)
