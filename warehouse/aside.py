@@ -7,13 +7,14 @@ writes: the next build removes it.
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-_NAME = re.compile(r"^\..+\.(\d+)$")
+from warehouse.regex import regex
+
+_NAME = regex(r"^\..+\.(\d+)$")
 
 
 def aside(path: Path) -> Path:

@@ -145,6 +145,7 @@ def check_folders(settings: Settings) -> None:
 class Prepared(NamedTuple):
     """All that a build stands on, before it makes anything."""
 
+    project: Project
     graph: Graph
     intake: Intake
     engine: Engine
@@ -173,7 +174,8 @@ def prepared(
     reporter.doing("models")
     engine = _engine(settings, spill, reporter)
     with closing(engine):
-        graph = load_graph(project, engine, paranoid=paranoid)
+        project = project.remembering(_memo(project, engine, paranoid=paranoid))
+        graph = load_graph(project, engine)
         selected = graph.select(select) if select else None
         reporter.doing("raw files")
         memo = Memo(store.target / "cache" / MEMO, f"{engine.name} {engine.version}", paranoid=paranoid)
@@ -211,7 +213,7 @@ def prepared(
             kernels=kernels and engine.runs_kernels,
             last=_last_parts(last, store) if select else None,
         )
-        yield Prepared(graph, intake, engine, last, run)
+        yield Prepared(project, graph, intake, engine, last, run)
 
 
 def _engine(settings: Settings, spill: Path, reporter: Silent) -> Engine:
@@ -249,7 +251,7 @@ def _build(
                 published_utc=now_utc(),
                 number=1 + max((one.number for one in kept_manifests(store.target)), default=0),
             )
-            entries = _entries(project, graph, intake, engine, outcome)
+            entries = _entries(ready.project, graph, intake, engine, outcome)
             publish(store.target, entries, manifest, listing(intake), __version__, engine, fresh=paranoid)
     reporter.doing("end")
     keep_last(store.target, keep)
@@ -270,12 +272,12 @@ def _no_data() -> SettingsError:
     )
 
 
-def load_graph(project: Project, engine: Engine, *, paranoid: bool = False) -> Graph:
+def load_graph(project: Project, engine: Engine) -> Graph:
     """Parse, order and bind all models: after this, no model has a mistake that can be seen without rows.
 
-    What is remembered of the project's models is not found out again, unless `paranoid`.
+    What is remembered of the project is not found out again.
     """
-    memo = memo_of_models(project.folders, f"{engine.name} {engine.version}", paranoid=paranoid)
+    memo = project.memo or _memo(project, engine)
     project = project.remembering(memo)
     known = (rim(known_formats()) if project.reads_raw else {}) | {
         name: one.columns for name, one in project.references.items()
@@ -284,6 +286,11 @@ def load_graph(project: Project, engine: Engine, *, paranoid: bool = False) -> G
     graph.bind(engine, memo)
     memo.save()
     return graph
+
+
+def _memo(project: Project, engine: Engine, *, paranoid: bool = False) -> Memo:
+    """What is remembered of a project; `paranoid` believes none of it."""
+    return memo_of_models(project.folders, f"{engine.name} {engine.version}", paranoid=paranoid)
 
 
 def _remarks(project: Project, target: Path) -> tuple[str, ...]:

@@ -21,25 +21,26 @@ from typing import NamedTuple
 
 from warehouse.errors import ModelError, nearest_hint
 from warehouse.model import Check, Model
+from warehouse.regex import regex
 
-_UNIQUE = re.compile(r"^unique\((?P<columns>[^)]+)\)$", re.IGNORECASE)
-_NOT_NULL = re.compile(r"^not null\((?P<columns>[^)]+)\)$", re.IGNORECASE)
-_REFERENCES = re.compile(
+_UNIQUE = regex(r"^unique\((?P<columns>[^)]+)\)$", re.IGNORECASE)
+_NOT_NULL = regex(r"^not null\((?P<columns>[^)]+)\)$", re.IGNORECASE)
+_REFERENCES = regex(
     r"^references\((?P<columns>[^)]+)\)\s*->\s*(?P<relation>\w+\.\w+)\((?P<others>[^)]+)\)$", re.IGNORECASE
 )
-_TOTAL = re.compile(r"^total\((?P<mine>.+?)\)\s*=\s*total\((?P<relation>\w+\.\w+)\.(?P<other>\w+)\)$", re.IGNORECASE)
-_TOTAL_BY = re.compile(
+_TOTAL = regex(r"^total\((?P<mine>.+?)\)\s*=\s*total\((?P<relation>\w+\.\w+)\.(?P<other>\w+)\)$", re.IGNORECASE)
+_TOTAL_BY = regex(
     r"^total\((?P<mine>.+?)\)\s*=\s*total\((?P<relation>\w+\.\w+)\.(?P<other>\w+)\)\s+by\s+(?P<columns>[\w, ]+)$",
     re.IGNORECASE,
 )
-_LATEST = re.compile(
+_LATEST = regex(
     r"^latest\((?P<mine>\w+)\)\s+within\s+(?P<number>\d+)\s+(?P<unit>second|minute|hour|day)s?\s+of\s+"
     r"(?:latest\((?P<relation>\w+\.\w+)\.(?P<other>\w+)\)|now\(\))$",
     re.IGNORECASE,
 )
-_ROWS = re.compile(r"^rows\s+(?P<bound>(?:[<>]=?|=)\s*\d+|between\s+\d+\s+and\s+\d+)$", re.IGNORECASE)
-_NONE = re.compile(r"^none:\s*(?P<select>(?:select|with|from)\b.+)$", re.IGNORECASE)
-_RELATION = re.compile(r"\b((?:raw|reference|staging|topology|metrics)\.[a-z_][a-z0-9_]*)\b")
+_ROWS = regex(r"^rows\s+(?P<bound>(?:[<>]=?|=)\s*\d+|between\s+\d+\s+and\s+\d+)$", re.IGNORECASE)
+_NONE = regex(r"^none:\s*(?P<select>(?:select|with|from)\b.+)$", re.IGNORECASE)
+_RELATION = regex(r"\b((?:raw|reference|staging|topology|metrics)\.[a-z_][a-z0-9_]*)\b")
 
 
 class Compiled(NamedTuple):

@@ -8,7 +8,6 @@ among the files that it lists, is in use.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,11 +18,12 @@ from warehouse.errors import WarehouseError
 from warehouse.history import builds, catalogue_of, part_sizes
 from warehouse.lock import hold
 from warehouse.manifest import Manifest, build_folders, current_build, kept_manifests, last_manifest
+from warehouse.regex import regex
 
 KEEP = 3
 BUILD, PART, CACHE, LEFTOVER = "build", "part", "cache", "leftover"
-_HASH = re.compile(r"[0-9a-f]{32}")
-_PART = re.compile(r"^([0-9a-f]{32})\.(?:parquet|json)$")
+_HASH = regex(r"[0-9a-f]{32}")
+_PART = regex(r"^([0-9a-f]{32})\.(?:parquet|json)$")
 
 
 @dataclass(frozen=True)

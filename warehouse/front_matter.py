@@ -1,17 +1,12 @@
-"""Front matter: YAML at the top of a file, read as plain text with the place of each value."""
+"""Front matter: YAML at the top of a file, each value with its place."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-import yaml
-
 from warehouse.errors import ModelError, Place, nearest_hint
 
-LONGEST_YAML = 100_000
-_PLAIN_LINE = re.compile(r"^(\s*(?:- +)?[a-z][a-z0-9_]*: +)([^\s'\"\[{|>&*!%@`#-].*?: .*?)(\s+#.*)?$")
 _OPEN, _CLOSE = "/* ---", "--- */"
 
 
@@ -51,6 +46,8 @@ def split_header(content: str, shown: str) -> tuple[str, str]:
 
 def read_header(header: str, shown: str, keys: Sequence[str]) -> dict[str, Value]:
     """The top-level keys of a front matter; unknown and doubled keys are errors with their place."""
+    from warehouse.yaml_text import read_yaml
+
     found = read_yaml(header, shown, "the front matter")
     for key, below in found.items():
         if key not in keys:
@@ -60,76 +57,3 @@ def read_header(header: str, shown: str, keys: Sequence[str]) -> dict[str, Value
                 hint=nearest_hint(key, keys) or f"known keys: {', '.join(keys)}",
             )
     return found
-
-
-def read_yaml(text: str, shown: str, what: str) -> dict[str, Value]:
-    """The top-level keys of a YAML text, everything in it read as plain text.
-
-    Raises
-    ------
-    ModelError
-        With its place, where it is not valid or a key stands twice; `what` names the text.
-    """
-    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
-    try:
-        node = yaml.compose("\n".join(map(_quote_plain, text.split("\n"))), Loader=loader)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-        place = Place(shown, mark.line + 1, mark.column + 1) if mark else Place(shown, 1)
-        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
-        raise ModelError(f"{what} is not valid YAML: {problem}", place=place) from error
-    if not isinstance(node, yaml.MappingNode):
-        raise ModelError(f"{what} is not a list of `key: value` lines", place=Place(shown, 1))
-    try:
-        if _size(node, {}) > LONGEST_YAML:
-            raise ModelError(f"{what} unfolds to more than {LONGEST_YAML:,} values", place=Place(shown, 1))
-        value = _value(node, shown, what)
-    except RecursionError as error:  # an alias to what it stands in
-        raise ModelError(f"{what} contains itself", place=Place(shown, 1)) from error
-    assert isinstance(value.content, Mapping)
-    return dict(value.content)
-
-
-def _size(node: yaml.Node, known: dict[int, int]) -> int:
-    """How many values a YAML text means, aliases unfolded: ten lines can mean a billion."""
-    if id(node) not in known:
-        below: list[yaml.Node] = []
-        if isinstance(node, yaml.SequenceNode):
-            below = node.value
-        elif isinstance(node, yaml.MappingNode):
-            below = [value for _, value in node.value]
-        known[id(node)] = 1 + sum(_size(one, known) for one in below)
-    return known[id(node)]
-
-
-def _quote_plain(line: str) -> str:
-    """A line whose text holds a colon, quoted, since to YAML a bare one would begin a mapping.
-
-    >>> _quote_plain("about: The sheet: all of it")
-    "about: 'The sheet: all of it'"
-    """
-    match = _PLAIN_LINE.match(line)
-    if match is None:
-        return line
-    text = match[2].replace("'", "''")
-    return f"{match[1]}'{text}'{match[3] or ''}"
-
-
-def _value(node: yaml.Node, shown: str, what: str, at: yaml.Mark | None = None) -> Value:
-    mark = at or node.start_mark
-    line, column = mark.line + 1, mark.column + 1
-    if isinstance(node, yaml.ScalarNode):
-        return Value(node.value, line, column)
-    if isinstance(node, yaml.SequenceNode):
-        return Value([_value(item, shown, what) for item in node.value], line, column)
-    assert isinstance(node, yaml.MappingNode)
-    content: dict[str, Value] = {}
-    for key, below in node.value:
-        name = str(key.value)
-        if name in content:
-            raise ModelError(
-                f"`{name}` stands twice in {what}",
-                place=Place(shown, key.start_mark.line + 1, key.start_mark.column + 1),
-            )
-        content[name] = _value(below, shown, what, key.start_mark)
-    return Value(content, line, column)

@@ -21,10 +21,11 @@ from warehouse.errors import ModelError, Place, SettingsError, nearest, nearest_
 from warehouse.memo import Memo
 from warehouse.model import LAYERS, Check, Column, Model
 from warehouse.project import Project
+from warehouse.regex import regex
 
 _INTEGERS = frozenset({"BIGINT", "INTEGER", "SMALLINT"})
-_NO_COLUMN = re.compile(r'"(\w+)" does not have a column named "(\w+)"')
-_HAS_QUERY = re.compile(r"\b(?:select|from|with|write_log)\b", re.IGNORECASE)
+_NO_COLUMN = regex(r'"(\w+)" does not have a column named "(\w+)"')
+_HAS_QUERY = regex(r"\b(?:select|from|with|write_log)\b", re.IGNORECASE)
 """A check without any of these is a condition on a row."""
 _FRACTIONS = ("DOUBLE", "FLOAT", "DECIMAL")
 
@@ -36,6 +37,8 @@ class Node(NamedTuple):
     sql: str
     reads: tuple[str, ...]
     canonical: str
+    mark: str
+    """The hash of the canonical text."""
     volatile: tuple[tuple[str, int | None], ...] = ()
     """What in it gives other rows from the same inputs, and the byte where it stands."""
     needs: frozenset[frozenset[str]] = frozenset()
@@ -80,7 +83,8 @@ class Graph:
             parsed = python_model.parse(model, memo) if model.is_python else of_sql[name]
             if isinstance(parsed, EngineError):
                 raise model_error(model, selects[name], parsed) from parsed
-            nodes[name] = Node(model, selects[name], parsed.reads, parsed.canonical, parsed.volatile, parsed.needs)
+            reads, canonical, volatile, rows_of, mark = parsed
+            nodes[name] = Node(model, selects[name], reads, canonical, mark, volatile, rows_of)
         known = [*nodes, *rim]
         for node in list(nodes.values()):
             for read in node.reads:

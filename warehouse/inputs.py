@@ -57,7 +57,7 @@ class Inputs:
         said: dict[str, object] = {
             "recipe": RECIPE,
             "engine": [self._engine.name, self._engine.version],
-            "select": fingerprint.of(node.canonical),
+            "select": node.mark,
             "columns": [[column.name, column.type] for column in node.model.columns],
             "grain": list(node.model.grain),
             "kernel": self._kernel_mark(node.model),

@@ -17,6 +17,7 @@ from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
 
 from warehouse.errors import ModelError, Place
+from warehouse.regex import regex
 from warehouse.spark_dialect import to_spark
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from warehouse.model import Column
     from warehouse.project import Project
 
-_COMMENT = re.compile(r"--\s*lint:(?:\s*allow (?P<rules>[a-z-]+(?:, [a-z-]+)*) because \S)?")
+_COMMENT = regex(r"--\s*lint:(?:\s*allow (?P<rules>[a-z-]+(?:, [a-z-]+)*) because \S)?")
 
 
 @dataclass(frozen=True, order=True)

@@ -6,7 +6,6 @@ off and replaced by as many newlines, so that every line of the SELECT keeps the
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -14,11 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from warehouse import kernels, semantics
 from warehouse.errors import ModelError, Place, nearest_hint
+from warehouse.front_matter import read_header, split_header
+from warehouse.memo import Memo
+from warehouse.regex import regex
 from warehouse.semantics import NOTHING_SAID, Measure, Semantics
 
 if TYPE_CHECKING:
     from warehouse.front_matter import Value
-    from warehouse.memo import Memo
 
 LAYERS = ("staging", "topology", "metrics")
 SQL_KEYS = ("about", "partition", "grain", "columns", "checks", "sources", "materialize", "kernel", "presorted")
@@ -40,9 +41,9 @@ TYPES = frozenset(
         "INTEGER[]",
     }
 )
-_COLUMN = re.compile(r"^(?P<type>[A-Z]+(?:\(\d+, ?\d+\))?(?:\[\])?)(?:\s+\[(?P<unit>[^\]]+)\])?(?:\s+(?P<about>.+))?$")
-_DECIMAL = re.compile(r"^DECIMAL\(\d+, ?\d+\)$")
-_NAME = re.compile(r"^[a-z][a-z0-9_]*$")
+_COLUMN = regex(r"^(?P<type>[A-Z]+(?:\(\d+, ?\d+\))?(?:\[\])?)(?:\s+\[(?P<unit>[^\]]+)\])?(?:\s+(?P<about>.+))?$")
+_DECIMAL = regex(r"^DECIMAL\(\d+, ?\d+\)$")
+_NAME = regex(r"^[a-z][a-z0-9_]*$")
 
 
 class Column(NamedTuple):
@@ -161,30 +162,32 @@ def read_model(path: Path, project: Path, memo: Memo | None = None) -> Model:
         raise ModelError("the file is not UTF-8 text", place=Place(shown)) from error
     except OSError as error:
         raise ModelError(f"the file cannot be read: {error.strerror}", place=Place(shown)) from error
-    if memo is None:
-        return _parse(content, path, f"{layer}.{name}", shown)
-    said = memo.ask(["model", shown, content], lambda: _parse(content, path, f"{layer}.{name}", shown).said())
-    return Model.of(said, path)
+    memo = memo or Memo(None)
+    header, sql = _split(content, path, shown, memo)
+    said = memo.ask(["model", shown, header], lambda: _parse(header, path, f"{layer}.{name}", shown).said())
+    return Model.of(said, path)._replace(sql=sql)
 
 
-def _parse(content: str, path: Path, name: str, shown: str) -> Model:
-    from warehouse.front_matter import read_header, split_header
-
+def _split(content: str, path: Path, shown: str, memo: Memo) -> Sequence[str]:
+    """The front matter of a model, and what follows it."""
     if path.suffix == ".py":
         from warehouse import python_model
 
-        header, sql = python_model.split(content, shown)
-        values = read_header(header, shown, PYTHON_KEYS)
-    else:
-        header, sql = split_header(content, shown)
-        values = read_header(header, shown, KEYS)
+        halves: Sequence[str] = memo.ask(["split", shown, content], lambda: python_model.split(content, shown))
+        return halves
+    return split_header(content, shown)
+
+
+def _parse(header: str, path: Path, name: str, shown: str) -> Model:
+    """What a front matter says of a model."""
+    values = read_header(header, shown, PYTHON_KEYS if path.suffix == ".py" else KEYS)
     model = Model(
         name=name,
         path=path,
         about=_text(values, "about", shown, required=True),
         columns=_columns(values.get("columns"), shown),
         grain=tuple(_list(values.get("grain"), shown)),
-        sql=sql,
+        sql="",
         partition=_text(values, "partition", shown) or None,
         materialize=_text(values, "materialize", shown) or "table",
         kernel=_text(values, "kernel", shown) or None,

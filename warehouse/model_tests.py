@@ -39,15 +39,17 @@ from warehouse.checks import relations_of
 from warehouse.engines.base import Empty, Engine, EngineError, Parts, Scratch, Select, Source
 from warehouse.engines.duckdb_sql import source_sql
 from warehouse.errors import ModelError, Place, nearest_hint
-from warehouse.front_matter import Value, read_yaml
+from warehouse.front_matter import Value
 from warehouse.graph import Graph, Node
 from warehouse.kernels import DeclinedError, kernel
 from warehouse.model import Column
+from warehouse.regex import regex
+from warehouse.yaml_text import read_yaml
 
 SUFFIX = ".test.yaml"
 EVERYWHERE = "everywhere"
 _KEYS = ("given", "expect")
-_RANGE = re.compile(r"^(2\^)?([0-9]{1,9})[.]{2}([0-9]{1,9})$")
+_RANGE = regex(r"^(2\^)?([0-9]{1,9})[.]{2}([0-9]{1,9})$")
 _LONGEST_RANGE = 100_000
 _LARGEST_POWER = 62
 Row = tuple[object, ...]

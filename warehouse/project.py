@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from warehouse import fingerprint
 from warehouse.errors import ModelError, Place, SettingsError
+from warehouse.front_matter import read_header
+from warehouse.memo import Memo
 from warehouse.model import TYPES, Column, Model, read_model
+from warehouse.regex import regex
 from warehouse.settings import stands_alone
 
 if TYPE_CHECKING:
     from warehouse.front_matter import Value
-    from warehouse.memo import Memo
 
 MODEL_FILES = ("*.sql", "*.py")
-_MACRO_USE = re.compile(r"\{[{%]")
+_MACRO_USE = regex(r"\{[{%]")
 
 
 def shipped_root() -> Path:
@@ -43,7 +45,7 @@ class Project:
 
     folders: tuple[Path, ...]
     memo: Memo | None = None
-    """What is known of its models already."""
+    """What is known of it already."""
 
     @staticmethod
     def open(extra: Path | None = None) -> Project:
@@ -56,7 +58,7 @@ class Project:
         return Project((extra.resolve(),) if stands_alone(extra) else (shipped, extra.resolve()))
 
     def remembering(self, memo: Memo) -> Project:
-        """The same project, whose models the memo may know."""
+        """The same project, of which the memo may know something."""
         return replace(self, memo=memo)
 
     @cached_property
@@ -80,9 +82,13 @@ class Project:
         for folder in self.folders:
             listing = folder / "data" / "tables.yaml"
             if listing.is_file():
-                for reference in _read_references(listing, folder):
+                for reference in _read_references(listing, folder, self.memo or Memo(None)):
                     found[reference.name] = reference
         return found
+
+    def tables(self) -> list[Path]:
+        """The files in which the reviewed tables are, and those beside them that are none."""
+        return [path for folder in self.folders for path in sorted((folder / "data").glob("*.csv"))]
 
     @property
     def query_folders(self) -> list[Path]:
@@ -149,22 +155,28 @@ class Project:
         )
 
 
-def _read_references(listing: Path, folder: Path) -> list[Reference]:
-    from warehouse.front_matter import read_header
-
+def _read_references(listing: Path, folder: Path, memo: Memo) -> list[Reference]:
     shown = listing.relative_to(folder).as_posix()
     text = _read_text(listing, shown)
-    names = re.findall(r"^([a-z][a-z0-9_]*):", text, re.MULTILINE)
     references = []
+    for name, about, said in memo.ask(["references", shown, text], lambda: _listed(text, shown)):
+        path = listing.parent / f"{name}.csv"
+        columns = tuple(Column(*column) for column in said)
+        _same_header(path, [column.name for column in columns], folder)
+        references.append(Reference(f"reference.{name}", path, about, columns))
+    return references
+
+
+def _listed(text: str, shown: str) -> list[tuple[str, str, tuple[Column, ...]]]:
+    """Name, meaning and columns of each table that a listing has."""
+    names = re.findall(r"^([a-z][a-z0-9_]*):", text, re.MULTILINE)
+    listed = []
     for name, value in read_header(text, shown, names).items():
         below = value.content
         if not isinstance(below, dict) or set(below) != {"about", "columns"}:
             raise ModelError(f"`{name}` needs `about` and `columns`", place=value.place(shown))
-        path = listing.parent / f"{name}.csv"
-        columns = _reference_columns(below["columns"], shown)
-        _same_header(path, [column.name for column in columns], folder)
-        references.append(Reference(f"reference.{name}", path, str(below["about"].content), columns))
-    return references
+        listed.append((name, str(below["about"].content), _reference_columns(below["columns"], shown)))
+    return listed
 
 
 def _reference_columns(value: Value, shown: str) -> tuple[Column, ...]:

@@ -9,19 +9,18 @@ from __future__ import annotations
 
 import ast
 import json
-import re
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from warehouse import fingerprint
 from warehouse.errors import ModelError, Place, nearest_hint
 from warehouse.without_pandas import pandas_left_out
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pyarrow
 
     from warehouse.engines.base import Parsed, Scratch
@@ -37,7 +36,6 @@ LIBRARY = (
 )  # fmt: skip
 """Modules of the standard library that know neither files nor clocks: the same inputs give the same rows."""
 _MARK = "---"
-_VERSION = re.compile("^Version: (.*)$", re.MULTILINE)
 _ONE_AT_A_TIME = threading.Lock()
 """Python runs one thread at a time anyhow, and so the inputs of one model only are in memory."""
 
@@ -77,14 +75,14 @@ def parse(model: Model, memo: Memo) -> Parsed:
     """
     from warehouse.engines.base import Parsed
 
-    versions = {name: version_of(name) for name in PACKAGES}
-    question = ["python", model.sql, list(model.reads), versions]
-    return Parsed.of(memo.ask(question, lambda: _parsed(model, versions).said()))
+    source, packages = memo.ask(["python", model.sql, list(model.reads)], lambda: _parsed(model))
+    versions = [[name, _installed(name, model)] for name in packages]
+    canonical = json.dumps([source, list(model.reads), versions])
+    return Parsed(tuple(sorted(model.reads)), canonical, mark=fingerprint.of(canonical))
 
 
-def _parsed(model: Model, versions: Mapping[str, str | None]) -> Parsed:
-    from warehouse.engines.base import Parsed
-
+def _parsed(model: Model) -> tuple[str, list[str]]:
+    """The source of a model without comments and formatting, and the packages that it imports."""
     tree = _parse(model.sql, model.shown_path)
     for read, place in model.reads.items():
         if read.startswith("raw."):
@@ -103,25 +101,30 @@ def _parsed(model: Model, versions: Mapping[str, str | None]) -> Parsed:
             f"`{FUNCTION}({', '.join(names)})` takes {len(names)} tables, `reads` lists {len(model.reads)}",
             place=model.place(functions[0].lineno),
         )
-    packages = sorted({_package(name, line, model) for name, line in _imports(tree)} & set(PACKAGES))
-    for name in packages:
-        if versions[name] is None:
-            raise ModelError(
-                f"it imports {name}, which is not installed", place=model.place(1), hint=f"pip install {name}"
-            )
-    said = [ast.unparse(tree), list(model.reads), [[name, versions[name]] for name in packages]]
-    return Parsed(tuple(sorted(model.reads)), json.dumps(said))
+    return ast.unparse(tree), sorted({_package(name, line, model) for name, line in _imports(tree)} & set(PACKAGES))
+
+
+def _installed(package: str, model: Model) -> str:
+    """The version of a package that a model imports. Raises ModelError."""
+    found = version_of(package)
+    if found is None:
+        raise ModelError(
+            f"it imports {package}, which is not installed", place=model.place(1), hint=f"pip install {package}"
+        )
+    return found
 
 
 def version_of(package: str) -> str | None:
-    """The version that is installed; `importlib.metadata.version` parses the whole README for it, as an e-mail."""
-    from importlib.metadata import PackageNotFoundError, distribution
+    """The version that is installed, by the name of the folder that says so, else as Python finds it, which is dear."""
+    for folder in sys.path:
+        for said in Path(folder).glob(f"{package}-*.dist-info"):
+            return said.stem.removeprefix(f"{package}-")
+    from importlib.metadata import PackageNotFoundError, version
 
     try:
-        found = _VERSION.search(distribution(package).read_text("METADATA") or "")
+        return version(package)
     except PackageNotFoundError:
         return None
-    return found[1] if found else None
 
 
 def write(scratch: Scratch, model: Model, orders: Sequence[Sequence[str]], path: Path) -> int:

@@ -17,11 +17,11 @@ Every number of a table that says any of this is a measure, or of its grain or d
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from warehouse.errors import ModelError, Place, nearest_hint
+from warehouse.regex import regex
 
 if TYPE_CHECKING:
     from warehouse.front_matter import Value
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 OTHERS = "others"
 WAYS = ("sum", "mean", "min", "max", "none")
-_MEASURE = re.compile(
+_MEASURE = regex(
     r"^(?:(?P<how>sum|mean|min|max|none)(?: except over (?P<but>[a-z0-9_]+(?:, [a-z0-9_]+)*))?"
     r"|(?P<above>[a-z0-9_]+) / (?P<below>[a-z0-9_]+))(?:, shown in (?P<unit>\S+))?$"
 )

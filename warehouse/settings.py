@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from warehouse.errors import Place, SettingsError, nearest_hint
+from warehouse.regex import regex
 
 CONFIG = "warehouse.toml"
 DEFAULT_TARGET = Path("build/warehouse")
@@ -20,7 +20,7 @@ ENGINES = ("duckdb", "spark")
 SHIPPED = "shipped"
 """A key of a project's own warehouse.toml: `shipped = false` leaves the shipped models out."""
 _PATHS = ("data", "target", "project")
-_MEMORY = re.compile(r"^(\d+(?:\.\d+)?)\s*(KB|MB|GB|TB|KiB|MiB|GiB|TiB)$")
+_MEMORY = regex(r"^(\d+(?:\.\d+)?)\s*(KB|MB|GB|TB|KiB|MiB|GiB|TiB)$")
 _UNITS = {
     "KB": 10**3,
     "MB": 10**6,

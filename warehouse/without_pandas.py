@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.abc import MetaPathFinder
 
 
 @contextmanager
@@ -18,7 +17,7 @@ def pandas_left_out() -> Iterator[None]:
         sys.meta_path.remove(_NoPandas)
 
 
-class _NoPandas(MetaPathFinder):
+class _NoPandas:
     """Finds everything but pandas where it does."""
 
     @classmethod

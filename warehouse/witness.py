@@ -33,7 +33,7 @@ class Witness:
         self._target = settings.target.absolute()
         self._data = snapshot.look_at_data(settings.data, self._target)
         self._sources = snapshot.look_at_sources(project.folders)
-        self._tables = {str(one.path): fingerprint.of_file(one.path) for one in project.references.values()}
+        self._tables = {str(path): fingerprint.of_file(path) for path in project.tables()}
         self._digests: dict[str, str] = {}
 
     @contextlib.contextmanager

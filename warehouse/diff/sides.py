@@ -6,7 +6,6 @@ A table of a build is known by the digests of its parts, so that equal ones are 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +17,7 @@ from warehouse.errors import QueryError, WarehouseError
 from warehouse.history import find_build, is_target
 from warehouse.manifest import Manifest, last_manifest
 from warehouse.model import Column
+from warehouse.regex import regex
 from warehouse.serve.export import KIND
 from warehouse.serve.folders import MANIFEST
 from warehouse.store import ALL
@@ -25,7 +25,7 @@ from warehouse.store import ALL
 if TYPE_CHECKING:
     import duckdb
 
-_HOUR = re.compile(r"^(\d{4}-\d\d-\d\d)T(\d\d)$")
+_HOUR = regex(r"^(\d{4}-\d\d-\d\d)T(\d\d)$")
 """How a partition is named after the hour in its column."""
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from warehouse import fingerprint
 from warehouse.model import Column
 
 if TYPE_CHECKING:
@@ -51,18 +52,20 @@ class Parsed(NamedTuple):
     """What gives other rows from the same inputs (`random()`), and the byte where it stands."""
     needs: frozenset[frozenset[str]] = frozenset()
     """Groups of relations: while all of one group are empty, no row comes out."""
+    mark: str = ""
+    """The hash of the canonical text, which is long."""
 
     def said(self) -> list[object]:
         """The same as JSON-able values."""
-        return [self.reads, self.canonical, self.volatile, sorted(map(sorted, self.needs))]
+        mark = fingerprint.of(self.canonical)
+        return [self.reads, self.canonical, self.volatile, sorted(map(sorted, self.needs)), mark]
 
     @staticmethod
     def of(said: Sequence[Any]) -> Parsed:
         """What `said` says."""
-        reads, canonical, volatile, needs = said
-        return Parsed(
-            tuple(reads), canonical, tuple((what, at) for what, at in volatile), frozenset(map(frozenset, needs))
-        )
+        reads, canonical, volatile, needs, mark = said
+        places = tuple((what, at) for what, at in volatile)
+        return Parsed(tuple(reads), canonical, places, frozenset(map(frozenset, needs)), mark)
 
 
 class Empty(NamedTuple):

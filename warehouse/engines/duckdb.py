@@ -8,7 +8,6 @@ instance, which holds one limit of threads and memory for all of them.
 from __future__ import annotations
 
 import itertools
-import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,18 +24,19 @@ from warehouse.engines.globs import escape_glob
 from warehouse.engines.needs import needs
 from warehouse.engines.volatile import volatile
 from warehouse.extension import duckdb
+from warehouse.regex import regex
 
 if TYPE_CHECKING:
     from warehouse.engines.observed import Statement
 
-_POSITION = re.compile(r',"query_location(?:_length)?":\d+')
+_POSITION = regex(r',"query_location(?:_length)?":\d+')
 """Where in the text a node stood: the one thing in a serialized tree that formatting changes."""
 _PART_MEMORY = 10**9
 """Parts are made side by side only while each can have about this much memory."""
 _NUMBERS = itertools.count(1)
-_WRITES = re.compile(r'"type":"(?!SELECT|SET_OPERATION|RECURSIVE_CTE|CTE)(\w+)_NODE"')
+_WRITES = regex(r'"type":"(?!SELECT|SET_OPERATION|RECURSIVE_CTE|CTE)(\w+)_NODE"')
 """A query node that does more than read: DuckDB has COPY, INSERT, UPDATE and DELETE inside WITH."""
-_BASE_TABLE = re.compile(r'"schema_name":"(\w+)","table_name":"(\w+)"')
+_BASE_TABLE = regex(r'"schema_name":"(\w+)","table_name":"(\w+)"')
 
 
 class DuckDBEngine:

@@ -7,11 +7,12 @@ import re
 from typing import TYPE_CHECKING
 
 from warehouse.engines.base import EngineError
+from warehouse.regex import regex
 
 if TYPE_CHECKING:
     import duckdb
 
-_CSV_ERROR = re.compile(
+_CSV_ERROR = regex(
     r"CSV Error on Line: (?P<line>\d+)\n(?:Original Line: .*\n)?(?P<what>.+)\n(?s:.*)^ *file = (?P<file>.+)$",
     re.MULTILINE,
 )

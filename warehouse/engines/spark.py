@@ -9,7 +9,6 @@ with a DuckDB of its own.
 from __future__ import annotations
 
 import gc
-import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,6 +26,7 @@ from warehouse.engines.duckdb_scratch import DuckDBScratch
 from warehouse.engines.duckdb_sql import casts
 from warehouse.engines.spark_tasks import CLOSE, OPEN, Writing, read_csv
 from warehouse.errors import ModelError, WarehouseError
+from warehouse.regex import regex
 from warehouse.spark_dialect import spark_type, to_spark
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ _TASK_BYTES = 64 * 2**20
 _SIDE_BY_SIDE = 16
 _KEPT = Path()
 """Stands for what is never let go: raw files, and the parts of several hours together."""
-_VIEW = re.compile(r"\bv_[0-9a-f]{32}\b")
+_VIEW = regex(r"\bv_[0-9a-f]{32}\b")
 
 
 class SparkEngine:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import shutil
 import socket
 import sys
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from warehouse.errors import SettingsError, WarehouseError
+from warehouse.regex import regex
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,7 +54,7 @@ FEW = {
     "spark.sql.shuffle.partitions": "1",
 }
 """For SELECTs that read few rows: one task without a shuffle, and no code is compiled for them."""
-_MASTER = re.compile(r"^spark://(?P<hosts>[^/\s]+:\d+(?:,[^/\s]+:\d+)*)$")
+_MASTER = regex(r"^spark://(?P<hosts>[^/\s]+:\d+(?:,[^/\s]+:\d+)*)$")
 _LOOPBACK = ("127.0.0.1", "localhost")
 _PATIENCE = "spark.scheduler.maxRegisteredResourcesWaitingTime", "60s"
 

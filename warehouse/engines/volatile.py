@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from warehouse.regex import regex
+
 _FUNCTIONS = """
     age ago current_connection_id current_localtime current_localtimestamp current_query current_query_id
     current_setting current_transaction_id currval gen_random_uuid get_current_time get_current_timestamp
@@ -20,11 +22,11 @@ FUNCTIONS = frozenset(_FUNCTIONS.split())
 """What DuckDB calls volatile or constant within a query, and some it forgot; a test compares."""
 KEYWORDS = frozenset({"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"})
 """Functions without parentheses, which the tree holds as columns."""
-TABLES = re.compile(r"^(read_\w+|\w+_scan|glob|sniff_csv|parquet_\w+|duckdb_\w+|pragma_\w+|query|query_table)$")
+TABLES = regex(r"^(read_\w+|\w+_scan|glob|sniff_csv|parquet_\w+|duckdb_\w+|pragma_\w+|query|query_table)$")
 """Table functions that read what no fingerprint knows of."""
-_CALLED = re.compile(r'"function_name":"(\w+)"')
-_NAMED = re.compile(r'"column_names":\["(\w+)"\]')
-_FILE = re.compile(r'"schema_name":"","table_name":"\w*[^\w"]')
+_CALLED = regex(r'"function_name":"(\w+)"')
+_NAMED = regex(r'"column_names":\["(\w+)"\]')
+_FILE = regex(r'"schema_name":"","table_name":"\w*[^\w"]')
 _LIMITS = ("LIMIT_MODIFIER", "LIMIT_PERCENT_MODIFIER")
 
 
@@ -72,7 +74,7 @@ def _found(node: Any, at: int | None) -> Iterator[tuple[str, int | None]]:
         yield from _found(below, at)
 
 
-_WORD = re.compile(rf"\b(?:(?:{'|'.join(sorted(FUNCTIONS))})\(|(?:{'|'.join(sorted(KEYWORDS))})\b)", re.IGNORECASE)
+_WORD = regex(rf"\b(?:(?:{'|'.join(sorted(FUNCTIONS))})\(|(?:{'|'.join(sorted(KEYWORDS))})\b)", re.IGNORECASE)
 
 
 def looks_volatile(condition: str) -> bool:

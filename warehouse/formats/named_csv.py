@@ -16,8 +16,9 @@ from pathlib import Path
 
 from warehouse.formats import text
 from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, RawRelation, Rejected
+from warehouse.regex import regex
 
-_TIME = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?:\.\d{1,9})?[+-]\d\d:\d\d", re.ASCII)
+_TIME = regex(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?:\.\d{1,9})?[+-]\d\d:\d\d", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Cell:
 
 
 def _cell(kind: str, what: str, pattern: str) -> Cell:
-    return Cell(kind, what, re.compile(pattern, re.ASCII))
+    return Cell(kind, what, regex(pattern, re.ASCII))
 
 
 NAME = _cell("VARCHAR", "a name of letters, digits and . _ : -", r"[A-Za-z0-9][A-Za-z0-9._:-]{0,99}")
@@ -51,7 +52,7 @@ TEXT = _cell("VARCHAR", "plain text", r"[^\x00-\x1f\x7f\"]{0,200}")
 
 def signed(cell: Cell) -> Cell:
     """The same kind of number, which may be below 0."""
-    return Cell(cell.type, cell.what.removesuffix(", 0 or more"), re.compile(f"-?{cell.pattern.pattern}", re.ASCII))
+    return Cell(cell.type, cell.what.removesuffix(", 0 or more"), regex(f"-?{cell.pattern.pattern}", re.ASCII))
 
 
 @dataclass
@@ -80,7 +81,7 @@ class NamedCsv:
     key: str | None = None
     version: int = 1
     relations: Sequence[RawRelation] = field(init=False)
-    file_name: re.Pattern[str] = field(default_factory=lambda: re.compile(r"[^/]+\.csv(\.gz|\.zst)?", re.IGNORECASE))
+    file_name: re.Pattern[str] = field(default_factory=lambda: regex(r"[^/]+\.csv(\.gz|\.zst)?", re.IGNORECASE))
     ends_with_newline: bool = True
     """Whether its files are published with a final newline, so that one without was cut short."""
 

@@ -14,13 +14,14 @@ from pathlib import Path
 
 from warehouse.errors import DataError
 from warehouse.formats.base import IGNORED, SKIPPED, UNKNOWN, Format, Inventory, RawFile
+from warehouse.regex import regex
 
-_STRAYS = re.compile(r"^(\.DS_Store|\._.*|Thumbs\.db|desktop\.ini|~\$.*|\.complete|__MACOSX)$", re.IGNORECASE)
-_PAPERS = re.compile(r"^(readme.*|licen[cs]e.*|.*\.md|.*\.txt|.*\.pdf|truth\.json)$", re.IGNORECASE)
-_KEPT = re.compile(r"/\.git/|/\.cache/huggingface/download/|/\.gitattributes$|/\.gitignore$")
+_STRAYS = regex(r"^(\.DS_Store|\._.*|Thumbs\.db|desktop\.ini|~\$.*|\.complete|__MACOSX)$", re.IGNORECASE)
+_PAPERS = regex(r"^(readme.*|licen[cs]e.*|.*\.md|.*\.txt|.*\.pdf|truth\.json)$", re.IGNORECASE)
+_KEPT = regex(r"/\.git/|/\.cache/huggingface/download/|/\.gitattributes$|/\.gitignore$")
 _CLUSTER_CHILDREN = ("trafficinfo", "taskinfo")
 Inspect = Callable[[Format, RawFile], RawFile]
-_HOUR = re.compile(r"^\d{10}$")
+_HOUR = regex(r"^\d{10}$")
 
 
 def scan(

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from warehouse.errors import QueryError, nearest_hint
+from warehouse.regex import regex
 from warehouse.serve.connect import connect
 from warehouse.serve.guard import check_read_only
 from warehouse.serve.queries import Query, bind
@@ -30,7 +31,7 @@ FOLDER = "citations"
 MOST_ROWS = 100_000
 KEPT_ROWS = 50
 """Rows that the citation itself holds, to say later which one changed."""
-_TABLE = re.compile(r'"schema_name":"(\w+)","table_name":"(\w+)"')
+_TABLE = regex(r'"schema_name":"(\w+)","table_name":"(\w+)"')
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from warehouse.formats.traces import TRACES
+from warehouse.regex import regex
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,7 +28,7 @@ _MEDIA = {
     "swf": "text/plain",
 }
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
-_REFERENCES = re.compile(r"^references\((?P<mine>[^)]*)\) -> (?P<other>[\w.]+)\((?P<theirs>[^)]*)\)$")
+_REFERENCES = regex(r"^references\((?P<mine>[^)]*)\) -> (?P<other>[\w.]+)\((?P<theirs>[^)]*)\)$")
 
 
 def datapackage(

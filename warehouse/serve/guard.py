@@ -8,10 +8,10 @@ So each statement is parsed by the engine and its tree is looked through before 
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from warehouse.errors import QueryError
+from warehouse.regex import regex
 from warehouse.serve.mistakes import from_engine, located
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 QUERY_NODES = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"})
 """The nodes of a query tree that only read; the others are COPY, INSERT, UPDATE, DELETE."""
 
-TABLE_FUNCTIONS = re.compile(
+TABLE_FUNCTIONS = regex(
     r"read_\w+|parquet_\w+|pragma_\w+|duckdb_(?!secrets$|logs)\w+|json_each|json_tree|range|generate_series|unnest"
     r"|repeat|repeat_row|glob|sniff_csv|summary|histogram|histogram_values|icu_calendar_names|pg_timezone_names"
 )
@@ -37,7 +37,7 @@ PRAGMAS = frozenset(
      "storage_info", "version", "platform", "collations"}
 )  # fmt: skip
 
-_WORD = re.compile(rb"\w+|.")
+_WORD = regex(rb"\w+|.")
 _LONGEST_EXPLAIN = 20
 _WITHOUT_FILES = "only the target and the data folders (-d) can be read"
 _HINTS = {

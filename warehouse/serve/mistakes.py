@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from warehouse.errors import Place, QueryError, nearest, nearest_hint
+from warehouse.regex import regex
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -14,9 +15,9 @@ if TYPE_CHECKING:
 
     import duckdb
 
-_NO_COLUMN = re.compile(r'^[A-Z][\w ]* "(?P<table>.+?)" does not have a column named "(?P<name>.+?)"')
-_NO_FILE_ACCESS = re.compile(r'Cannot access (?:file|directory) "(?P<path>.+?)"')
-_NO_FILES = re.compile(r'No files found that match the pattern "(?P<path>.+?)"')
+_NO_COLUMN = regex(r'^[A-Z][\w ]* "(?P<table>.+?)" does not have a column named "(?P<name>.+?)"')
+_NO_FILE_ACCESS = regex(r'Cannot access (?:file|directory) "(?P<path>.+?)"')
+_NO_FILES = regex(r'No files found that match the pattern "(?P<path>.+?)"')
 _POSITIONED = frozenset({"Parser", "Binder", "Catalog"})
 """Other errors may come from inside a view: then their position is one of the view's text."""
 MOVED = "was the target moved? `warehouse build` writes its paths anew"

@@ -5,13 +5,13 @@ What comes here is exact text already; nothing is parsed or rounded again.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from itertools import islice
 from json.encoder import encode_basestring
 from typing import TYPE_CHECKING, TextIO
 
 from warehouse.errors import QueryError, nearest_hint
+from warehouse.regex import regex
 from warehouse.serve.result import Result, Row
 from warehouse.serve.values import NOT_JSON
 
@@ -29,8 +29,8 @@ SUFFIXES = {
     ".txt": "table",
 }
 JSON_FORMATS = frozenset({"json", "jsonl"})
-_CSV_QUOTED = re.compile(r'[",\r\n#]')
-_NOT_JSON_INSIDE = re.compile(r'"(?:[^"\\]|\\.)*"|-?(?:Infinity|NaN)')
+_CSV_QUOTED = regex(r'[",\r\n#]')
+_NOT_JSON_INSIDE = regex(r'"(?:[^"\\]|\\.)*"|-?(?:Infinity|NaN)')
 _MARKDOWN = str.maketrans(
     {"\\": "\\\\", "|": "\\|", "`": "\\`", "*": "\\*", "<": "&lt;", "&": "&amp;", "\r": None, "\n": "<br>"}
 )

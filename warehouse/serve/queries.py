@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from warehouse.errors import ModelError, Place, QueryError, nearest_hint
+from warehouse.regex import regex
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 KEYS = ("about", "params")
 TYPES = ("VARCHAR", "INTEGER", "BIGINT", "DOUBLE", "TIMESTAMP", "BOOLEAN")
 _BITS = {"INTEGER": 31, "BIGINT": 63}
-_PARAMETER = re.compile(r"^(?P<type>[A-Z]+)(?:\s*=\s*(?P<default>'[^']*'|\S+))?\s+(?P<about>\S.*)$")
-_NAME = re.compile(r"^[a-z][a-z0-9_]*$")
+_PARAMETER = regex(r"^(?P<type>[A-Z]+)(?:\s*=\s*(?P<default>'[^']*'|\S+))?\s+(?P<about>\S.*)$")
+_NAME = regex(r"^[a-z][a-z0-9_]*$")
 _TRUE, _FALSE = frozenset({"true", "yes", "1"}), frozenset({"false", "no", "0"})
 
 

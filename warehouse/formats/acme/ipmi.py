@@ -12,9 +12,10 @@ from pathlib import Path
 
 from warehouse.formats.acme.lines import TIME, LineFiles
 from warehouse.formats.base import RawFile
+from warehouse.regex import regex
 
 NODE = "node"
-_NAME = re.compile(r"(?P<stem>[A-Za-z0-9_]{1,60}_Power)(-\d{4}[-\w.]*)?\.csv(\.gz|\.zst)?", re.ASCII | re.IGNORECASE)
+_NAME = regex(r"(?P<stem>[A-Za-z0-9_]{1,60}_Power)(-\d{4}[-\w.]*)?\.csv(\.gz|\.zst)?", re.ASCII | re.IGNORECASE)
 CLUSTER = "seren"
 """The release draws them as Seren's servers; their addresses, 10.140.x.y, are Seren's."""
 

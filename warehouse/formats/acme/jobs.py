@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from warehouse.formats.base import RawFile
 from warehouse.formats.named_csv import NAME, NUMBER, TEXT, TIME, WHOLE, WORD, NamedCsv, parse_time, signed
+from warehouse.regex import regex
 
 JOBS = {
     "job_id": NAME.needed(),
@@ -63,9 +64,9 @@ _CPU = """
 """
 SUMMARY = {"id": NAME.needed()} | dict.fromkeys(f"{_COUNTS} {_GPU} {_CPU}".split(), NUMBER)
 
-_TRACE = re.compile(r"(?:trace_)?(seren|kalos)[^/]*\.csv(?:\.gz|\.zst)?", re.IGNORECASE)
-_EARLIER = re.compile(r"(helios|philly|pai)_(trace[^/.]*)\.csv(?:\.gz|\.zst)?", re.IGNORECASE)
-_SUMMARY = re.compile(r"cluster_summary\.csv", re.IGNORECASE)
+_TRACE = regex(r"(?:trace_)?(seren|kalos)[^/]*\.csv(?:\.gz|\.zst)?", re.IGNORECASE)
+_EARLIER = regex(r"(helios|philly|pai)_(trace[^/.]*)\.csv(?:\.gz|\.zst)?", re.IGNORECASE)
+_SUMMARY = regex(r"cluster_summary\.csv", re.IGNORECASE)
 
 
 @dataclass

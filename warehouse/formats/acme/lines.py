@@ -13,10 +13,11 @@ from pathlib import Path
 
 from warehouse.formats import text
 from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, RawRelation, Rejected
+from warehouse.regex import regex
 
 TIME = "Time"
-_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?[+-]\d\d:\d\d", re.ASCII)
-_NUMBER = re.compile(rb"|[nN][aA][nN]|-?\d{1,9}(\.\d{0,17})?([eE]-\d{1,2})?")
+_TIME = regex(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?[+-]\d\d:\d\d", re.ASCII)
+_NUMBER = regex(rb"|[nN][aA][nN]|-?\d{1,9}(\.\d{0,17})?([eE]-\d{1,2})?")
 """A cell that is read: nothing, nan, or a number that is no larger than what is measured here."""
 _TORN = "torn: the file ends without a final newline"
 _KNOWN_CELLS = 500_000

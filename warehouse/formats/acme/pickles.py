@@ -15,9 +15,10 @@ from pathlib import Path
 from warehouse.errors import DataError, Place
 from warehouse.formats.acme.number_lists import MAX_BYTES, RefusedError, read_arrays
 from warehouse.formats.base import READ, SKIPPED, RawFile, RawRelation, Rejected
+from warehouse.regex import regex
 
 Curve = tuple[tuple[float, ...], tuple[float, ...]]
-_CLUSTER = re.compile(r"(?:^|_)(seren|kalos|philly|pai|helios)(?:_|\.|$)", re.IGNORECASE)
+_CLUSTER = regex(r"(?:^|_)(seren|kalos|philly|pai|helios)(?:_|\.|$)", re.IGNORECASE)
 
 
 class PublishedCurves:

@@ -12,10 +12,11 @@ from pathlib import Path
 
 from warehouse.formats.acme.lines import TIME, LineFiles
 from warehouse.formats.base import RawFile
+from warehouse.regex import regex
 
 CLUSTERS = ("seren", "kalos")
-_NAME = re.compile(r"(?P<metric>[A-Z][A-Z0-9_]{1,60})(-\d{4}[-\w.]*)?\.csv(\.gz|\.zst)?", re.ASCII)
-_ADDRESS = re.compile(r"\d{1,3}(\.\d{1,3}){3}(\.\d{1,3})?(-[\w.]+)?", re.ASCII)
+_NAME = regex(r"(?P<metric>[A-Z][A-Z0-9_]{1,60})(-\d{4}[-\w.]*)?\.csv(\.gz|\.zst)?", re.ASCII)
+_ADDRESS = regex(r"\d{1,3}(\.\d{1,3}){3}(\.\d{1,3})?(-[\w.]+)?", re.ASCII)
 """A server, `10.140.1.10`, or a device of it, `10.140.1.10-0`; five parts are an odd column, but one of these."""
 
 

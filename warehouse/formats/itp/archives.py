@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from warehouse.formats.base import READ, RawFile, RawRelation
+from warehouse.regex import regex
 
-_FILE_NAME = re.compile(r"[^/]*trace[^/]*\.(tar(\.(gz|xz|bz2|zst))?|tgz)", re.IGNORECASE)
+_FILE_NAME = regex(r"[^/]*trace[^/]*\.(tar(\.(gz|xz|bz2|zst))?|tgz)", re.IGNORECASE)
 
 
 class ItpArchive:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from warehouse.formats.base import RawFile
 from warehouse.formats.named_csv import INTEGER, NAME, WORD, NamedCsv
+from warehouse.regex import regex
 
 RAW = {
     "job_id": NAME.needed(),
@@ -29,8 +30,8 @@ ELASTICFLOW = {
     "num_gpu": INTEGER.needed(),
     "duration": INTEGER.needed(),
 }
-_CLUSTER = re.compile(r"(cluster\d{2})\.csv(?:\.gz|\.zst)?", re.IGNORECASE)
-_TESTBED = re.compile(r"195job\.csv(?:\.gz|\.zst)?", re.IGNORECASE)
+_CLUSTER = regex(r"(cluster\d{2})\.csv(?:\.gz|\.zst)?", re.IGNORECASE)
+_TESTBED = regex(r"195job\.csv(?:\.gz|\.zst)?", re.IGNORECASE)
 
 
 @dataclass

@@ -7,16 +7,17 @@ from collections.abc import Iterator
 
 from warehouse.formats.logs import settings
 from warehouse.formats.logs.event import NUMBER, WHOLE, Event, config
+from warehouse.regex import regex
 
 FAMILY = "deepspeed"
 
-_RANK = re.compile(rf"\[Rank ({WHOLE})\] ")
-_STAGE = re.compile(r"Creating (?:(torch\.\w+) )?ZeRO stage (\d) optimizer")
-_VERSION = re.compile(r"DeepSpeed info: version=([\w.+-]+?),? ")
-_LOCAL = re.compile(rf"Process rank: ({WHOLE}), device: cuda:({WHOLE}),")
-_SHARD = re.compile(rf"zero_pp_rank_({WHOLE})_mp_rank_({WHOLE})_")
-_GLOBAL_STEP = re.compile(rf"\[Torch\] Checkpoint global_step({WHOLE}) is (about to be saved!|ready now!)")
-_STEP = re.compile(rf"step=({WHOLE}), skipped={WHOLE}, lr=\[({NUMBER})")
+_RANK = regex(rf"\[Rank ({WHOLE})\] ")
+_STAGE = regex(r"Creating (?:(torch\.\w+) )?ZeRO stage (\d) optimizer")
+_VERSION = regex(r"DeepSpeed info: version=([\w.+-]+?),? ")
+_LOCAL = regex(rf"Process rank: ({WHOLE}), device: cuda:({WHOLE}),")
+_SHARD = regex(rf"zero_pp_rank_({WHOLE})_mp_rank_({WHOLE})_")
+_GLOBAL_STEP = regex(rf"\[Torch\] Checkpoint global_step({WHOLE}) is (about to be saved!|ready now!)")
+_STEP = regex(rf"step=({WHOLE}), skipped={WHOLE}, lr=\[({NUMBER})")
 
 
 def message(place: str, text: str) -> Iterator[Event]:

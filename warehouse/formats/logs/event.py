@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from datetime import date
 from functools import lru_cache
+
+from warehouse.regex import regex
 
 Event = dict[str, object]
 """Columns that a line fills; all others are NULL. Numbers may be given as the text of a number."""
@@ -50,8 +51,8 @@ STAMP = r"\d{4}-\d\d-\d\d [0-2]\d:[0-5]\d:[0-5]\d"
 NUMBER = r"(?:[-+]?(?:\d{1,18}(?:\.\d{0,18})?|\.\d{1,18})(?:[eE][-+]?\d{1,3})?|[-+]?(?:nan|inf|NaN|Infinity))"
 """A number of any form that trainers print."""
 WHOLE = r"\d{1,9}"
-_NUMBER = re.compile(NUMBER)
-_STAMP = re.compile(rf"({STAMP})(?:[.,](\d{{1,6}})\d*)?")
+_NUMBER = regex(NUMBER)
+_STAMP = regex(rf"({STAMP})(?:[.,](\d{{1,6}})\d*)?")
 
 
 def time_of(stamp: str) -> str | None:

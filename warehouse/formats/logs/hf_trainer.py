@@ -6,30 +6,29 @@ import re
 
 from warehouse.formats.logs import settings
 from warehouse.formats.logs.event import NUMBER, STAMP, WHOLE, Event, is_day, number_of
+from warehouse.regex import regex
 
 FAMILY = "hf_trainer"
 
 _CLOCK = r"(?:\d{1,6}:)?\d{1,2}:\d\d|\?"
-_ITERATION = re.compile(
+_ITERATION = regex(
     rf"loss: '?({NUMBER})'?,(?: grad_norm: '?{NUMBER}'?,)? learning_rate: '?({NUMBER})'?, epoch: '?({NUMBER})'?, "
     rf"iter: ({WHOLE})/({WHOLE}), +({_CLOCK}) < ({_CLOCK}), +({NUMBER}|\?)(s/it|it/s)$"
 )
-_RUNTIME = re.compile(rf"(?:.*[{{ ])?'?train_runtime'?: '?({NUMBER})'?,.*'?train_loss'?: '?({NUMBER})'?")
-_BAR = re.compile(
+_RUNTIME = regex(rf"(?:.*[{{ ])?'?train_runtime'?: '?({NUMBER})'?,.*'?train_loss'?: '?({NUMBER})'?")
+_BAR = regex(
     rf" *(?:[\w :/-]{{1,40}}: *)?\d{{1,3}}%\|[^|]*\| *({WHOLE})/({WHOLE}) "
     rf"\[({_CLOCK})<({_CLOCK}), *({NUMBER}|\?)(s/it|it/s)(?:, [^\]{{}}]*)?\]"
 )
-_DICTIONARY = re.compile(r" *(\{'[^{}]*\})")
-_LOSS = re.compile(rf"'loss': '?({NUMBER})'?[,}}]")
-_LEARNING_RATE = re.compile(rf"'learning_rate': '?({NUMBER})'?[,}}]")
-_CHECKPOINT = re.compile(
-    rf"(?:Saving model checkpoint to \S*checkpoint-|Saving \S*checkpoint to \S*-)({WHOLE})(?:[/\s]|$)"
-)
+_DICTIONARY = regex(r" *(\{'[^{}]*\})")
+_LOSS = regex(rf"'loss': '?({NUMBER})'?[,}}]")
+_LEARNING_RATE = regex(rf"'learning_rate': '?({NUMBER})'?[,}}]")
+_CHECKPOINT = regex(rf"(?:Saving model checkpoint to \S*checkpoint-|Saving \S*checkpoint to \S*-)({WHOLE})(?:[/\s]|$)")
 
 Match = re.Match[str]
 _PLAIN = r"-?\d{1,18}(?:\.\d{1,18})?(?:e-?\d{1,3})?"
 _TIME = r"(?:\d{1,6}:)?\d{1,2}:\d\d"
-PAIR = re.compile(
+PAIR = regex(
     rf"(?:([\r\n]?) *\d{{1,3}}%\|[^|\r\n]*\| *({WHOLE})/{WHOLE} "
     rf"\[{_TIME}<{_TIME}, *{_PLAIN}s/it\] *\{{'[^{{}}\r\n]*\}}\n)?"
     rf"(\[({STAMP}),(\d{{3}})\] \[(INFO)\] \[[\w.]+:\d+:\w+\] loss: ({_PLAIN}), learning_rate: ({_PLAIN}), "

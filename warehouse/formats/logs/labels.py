@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 from warehouse.formats.logs.event import time_of
+from warehouse.regex import regex
 
 _ADDRESS = r"[\w-]+(?:\.[\w-]+)*"
-_LABELS = re.compile(
+_LABELS = regex(
     "|".join(
         (
             r"[ \t]+(?=\[\d|[^\s:]+:\d+:\d+ \[)",  # indented as a whole
@@ -24,9 +23,9 @@ _LABELS = re.compile(
         )
     )
 )
-_REPEATED = re.compile(r" \[repeated \d+x(?: across cluster)?\](?: \(.*\))?$")
-_TIME = re.compile(r"(?: *\| )?(\d{4}-\d\d-\d\d)T([\d:]{8}(?:\.\d{1,6})?)\d*Z")
-_RANK = re.compile(r"\[rank(\d{1,6})\]:")
+_REPEATED = regex(r" \[repeated \d+x(?: across cluster)?\](?: \(.*\))?$")
+_TIME = regex(r"(?: *\| )?(\d{4}-\d\d-\d\d)T([\d:]{8}(?:\.\d{1,6})?)\d*Z")
+_RANK = regex(r"\[rank(\d{1,6})\]:")
 
 DEEPEST = 3
 """Marks before one line."""

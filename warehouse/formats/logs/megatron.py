@@ -6,21 +6,22 @@ import re
 
 from warehouse.formats.logs import settings
 from warehouse.formats.logs.event import NUMBER, STAMP, WHOLE, Event, config, number_of, time_of
+from warehouse.regex import regex
 
 FAMILY = "megatron"
 
-_HEAD = re.compile(rf"(?:^|(?<=[\s|\]])) *iteration +({WHOLE})/ *({WHOLE}) \|")
-_STAMP = re.compile(rf"\[({STAMP}(?:\.\d+)?)\]")
+_HEAD = regex(rf"(?:^|(?<=[\s|\]])) *iteration +({WHOLE})/ *({WHOLE}) \|")
+_STAMP = regex(rf"\[({STAMP}(?:\.\d+)?)\]")
 _KEY = r"[A-Za-z][\w ()/.-]{0,80}?"
-_PAIR = re.compile(rf" {{0,80}}({_KEY}) ?: *({NUMBER}) \|")
-_TAIL = re.compile(rf"\s*{_KEY}: *{NUMBER} \|")
-_SIZES = re.compile(r"([a-z][a-z -]{0,80}?)[ -]size: (\d{1,9})")
-_PARAMETERS = re.compile(
+_PAIR = regex(rf" {{0,80}}({_KEY}) ?: *({NUMBER}) \|")
+_TAIL = regex(rf"\s*{_KEY}: *{NUMBER} \|")
+_SIZES = regex(r"([a-z][a-z -]{0,80}?)[ -]size: (\d{1,9})")
+_PARAMETERS = regex(
     rf" ?> number of parameters on \(tensor, pipeline\) model parallel rank \(({WHOLE}), ({WHOLE})\): (\d{{1,18}})"
 )
-_CHECKPOINT = re.compile(rf"\s*(saving|successfully saved) checkpoint (?:at|from) iteration +({WHOLE})\b")
-_START = re.compile(rf"\[(before the start of training step|after training is done)\] datetime: ({STAMP})")
-_ARGUMENTS = re.compile(r"-{8,} (arguments|end of arguments) -{8,}")
+_CHECKPOINT = regex(rf"\s*(saving|successfully saved) checkpoint (?:at|from) iteration +({WHOLE})\b")
+_START = regex(rf"\[(before the start of training step|after training is done)\] datetime: ({STAMP})")
+_ARGUMENTS = regex(r"-{8,} (arguments|end of arguments) -{8,}")
 
 
 class Megatron:

@@ -10,43 +10,44 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 from warehouse.formats.logs.event import STAMP, WHOLE, Event, time_of
+from warehouse.regex import regex
 
-_PREFIX = re.compile(
+_PREFIX = regex(
     rf"(?:\[({STAMP}(?:\.\d+)?)\] )?(<[A-Za-z][\w-]*>|[^\s:\[\]()<>]+):(\d{{1,10}}):(\d{{1,10}}) \[(\d{{1,4}})\] "
     r"(?:([^\n]{1,400}?:\d+) )?NCCL (INFO|WARN) "
 )
-_BARE_VERSION = re.compile(r"NCCL version (\d+\.\d+\.\d+\S*)$")
+_BARE_VERSION = regex(r"NCCL version (\d+\.\d+\.\d+\S*)$")
 
-_RING = re.compile(rf"Channel ({WHOLE})(?:/({WHOLE}))? :((?: +{WHOLE})+)( ?\.\.\.)?$")
-_TREES = re.compile(r"Trees?(?= \[)")
-_TREE = re.compile(rf" \[({WHOLE})\] ([-\d/>|]+)(?= \[|$)")
-_CHILDREN_FIRST = re.compile(rf"(-?{WHOLE})/(-?{WHOLE})/(-?{WHOLE})->({WHOLE})->(-?{WHOLE})$")
-_PARENT_FIRST = re.compile(rf"(-?{WHOLE})->({WHOLE})->(-?{WHOLE})/(-?{WHOLE})/(-?{WHOLE})$")
-_ONE_TREE = re.compile(rf"Tree ({WHOLE}) : (-?{WHOLE}) -> ({WHOLE}) -> (-?{WHOLE})/(-?{WHOLE})/(-?{WHOLE})$")
-_NUMBER_END = re.compile(r"\d+")
-_HOP = re.compile(rf"Ring ({WHOLE}) : ({WHOLE}) -> ({WHOLE}) -> ({WHOLE})$")
-_EDGE = re.compile(
+_RING = regex(rf"Channel ({WHOLE})(?:/({WHOLE}))? :((?: +{WHOLE})+)( ?\.\.\.)?$")
+_TREES = regex(r"Trees?(?= \[)")
+_TREE = regex(rf" \[({WHOLE})\] ([-\d/>|]+)(?= \[|$)")
+_CHILDREN_FIRST = regex(rf"(-?{WHOLE})/(-?{WHOLE})/(-?{WHOLE})->({WHOLE})->(-?{WHOLE})$")
+_PARENT_FIRST = regex(rf"(-?{WHOLE})->({WHOLE})->(-?{WHOLE})/(-?{WHOLE})/(-?{WHOLE})$")
+_ONE_TREE = regex(rf"Tree ({WHOLE}) : (-?{WHOLE}) -> ({WHOLE}) -> (-?{WHOLE})/(-?{WHOLE})/(-?{WHOLE})$")
+_NUMBER_END = regex(r"\d+")
+_HOP = regex(rf"Ring ({WHOLE}) : ({WHOLE}) -> ({WHOLE}) -> ({WHOLE})$")
+_EDGE = regex(
     rf"(?:Channel|Ring) ({WHOLE})(?:/({WHOLE}))? : ({WHOLE})(?:\[(\w+)\])? -> ({WHOLE})(?:\[(\w+)\])? "
     r"(?:\[(send|receive)\] )?via (\S.*)$"
 )
-_MEMBER = re.compile(rf" comm (0x[0-9a-f]+) nRanks ({WHOLE})(?: busId \w+)?$")
+_MEMBER = regex(rf" comm (0x[0-9a-f]+) nRanks ({WHOLE})(?: busId \w+)?$")
 """What AMD's RCCL adds to lines on rings, trees and connections."""
-_NET = re.compile(rf"NET/(\S.*?)/({WHOLE})(?:\({WHOLE}\))?(?:/(?:GDRDMA(?:\([^)]*\))?|Shared|flush=\S+))*$")
-_USING = re.compile(r"NET/\S+ ?: Using(?= |$)")
-_NIC = re.compile(rf"\[({WHOLE})\](?:=\{{([^{{}}]*)\}}|([^\[\];{{}}]+?):(\d+)/([\w/]+))(?=[ ;]|$)")
-_NIC_LINE = re.compile(rf"NET/IB ?: \[({WHOLE})\] ([^\s:]+):(\d+)/([\w/]+)$")
-_VIRTUAL = re.compile(rf"NET/\S+ ?: Made virtual device \[({WHOLE})\] name=(\S+)")
-_BOOTSTRAP = re.compile(r"Bootstrap ?: Using (?:\[\d+\])?(\S+?):(\S+?)<\d+>")
-_INIT = re.compile(
+_NET = regex(rf"NET/(\S.*?)/({WHOLE})(?:\({WHOLE}\))?(?:/(?:GDRDMA(?:\([^)]*\))?|Shared|flush=\S+))*$")
+_USING = regex(r"NET/\S+ ?: Using(?= |$)")
+_NIC = regex(rf"\[({WHOLE})\](?:=\{{([^{{}}]*)\}}|([^\[\];{{}}]+?):(\d+)/([\w/]+))(?=[ ;]|$)")
+_NIC_LINE = regex(rf"NET/IB ?: \[({WHOLE})\] ([^\s:]+):(\d+)/([\w/]+)$")
+_VIRTUAL = regex(rf"NET/\S+ ?: Made virtual device \[({WHOLE})\] name=(\S+)")
+_BOOTSTRAP = regex(r"Bootstrap ?: Using (?:\[\d+\])?(\S+?):(\S+?)<\d+>")
+_INIT = regex(
     rf"(?:\[Rank {WHOLE}\] )?(?:\w+ )?comm (0x[0-9a-f]+) rank ({WHOLE}) nranks ({WHOLE}) cudaDev ({WHOLE})"
     r"(?: nvmlDev \d+)?(?: busId (\w+))?(.*?) ?- (Init|Destroy|Abort) (START|COMPLETE)$"
 )
-_COMM_ID = re.compile(r" commId (0x[0-9a-f]+)")
-_PARENT = re.compile(r" parent (0x[0-9a-f]+)")
-_CONNECTED = re.compile(r"Connected (all rings|all trees|NVLS tree)")
-_VERSION = re.compile(r"NCCL version (\d+\.\d+\.\d+\S*)$")
+_COMM_ID = regex(r" commId (0x[0-9a-f]+)")
+_PARENT = regex(r" parent (0x[0-9a-f]+)")
+_CONNECTED = regex(r"Connected (all rings|all trees|NVLS tree)")
+_VERSION = regex(r"NCCL version (\d+\.\d+\.\d+\S*)$")
 
-CONNECTION = re.compile(
+CONNECTION = regex(
     rf"(([\w.-]+):(\d{{1,10}}):(\d{{1,10}}) \[(\d{{1,4}})\] NCCL INFO "
     rf"Channel ({WHOLE})(?:/({WHOLE}))? : ({WHOLE})\[(\w+)\] -> ({WHOLE})\[(\w+)\] "
     rf"(?:\[(send|receive)\] via (NET/(?:IB\w*|Socket))/({WHOLE})(?:/GDRDMA)?|via ((?:P2P|SHM)/[\w/]+)))\n",

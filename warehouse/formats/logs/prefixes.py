@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
 from warehouse.formats.logs.event import LEVEL, STAMP, time_of
+from warehouse.regex import regex
 
 _MILLIS = r"(?:[.,]\d{3,6})?"
 _PLACE = r"[\w.<>-]+:\d+"
-APP = re.compile(rf"\[({STAMP}{_MILLIS})\] \[({LEVEL})\] \[([\w.<>]+:\d+:[\w.<>]+)\] ?")
+APP = regex(rf"\[({STAMP}{_MILLIS})\] \[({LEVEL})\] \[([\w.<>]+:\d+:[\w.<>]+)\] ?")
 """DeepSpeed's logger: `[2024-04-29 06:15:13,208] [INFO] [comm.py:637:init_distributed] cdb=None`."""
-HUGGING_FACE = re.compile(rf"\[({LEVEL})\|(?:({_PLACE})\] ({STAMP}{_MILLIS})|({STAMP}{_MILLIS})\] ({_PLACE})) >> ?")
+HUGGING_FACE = regex(rf"\[({LEVEL})\|(?:({_PLACE})\] ({STAMP}{_MILLIS})|({STAMP}{_MILLIS})\] ({_PLACE})) >> ?")
 """Transformers' logger, older and newer form: `[INFO|trainer.py:1729] 2024-04-29 06:17:12,319 >> text`."""
 
 

@@ -5,11 +5,11 @@ A segment is what stands between line feeds or bare carriage returns: progress b
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from warehouse.formats.text import STREAM_ERRORS, open_bytes
+from warehouse.regex import regex
 
 CHUNK = 1 << 16
 """Bytes that are read at once. A quarter of a megabyte, with its events, no longer stays in a core's cache, and is
@@ -18,8 +18,8 @@ LONGEST = 1 << 18
 """Bytes of a segment; what is longer is no line of a log."""
 TORN = "torn: the file ends without a final newline"
 TOO_LONG = f"longer than {LONGEST:,} bytes"
-BREAK = re.compile("\r\n|\n|\r")
-_COLOUR = re.compile("\x1b\\[[0-9;]*[A-Za-z]")
+BREAK = regex("\r\n|\n|\r")
+_COLOUR = regex("\x1b\\[[0-9;]*[A-Za-z]")
 
 
 def blocks(path: Path) -> Iterator[tuple[str, str | None]]:

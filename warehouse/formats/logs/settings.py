@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from warehouse.formats.logs.event import Event, config, number_of
+from warehouse.regex import regex
 
-_DOTTED = re.compile(r"  ([A-Za-z]\w*) (?:(\.+) | )(\S.*)$")
-_JSON = re.compile(r'\s*"([\w.-]+)": ("[^"]*"|-?[\d.eE+-]+|true|false|null|NaN|Infinity),?\s*$')
-_EQUAL = re.compile(r"\s*([A-Za-z][\w .,()&/-]*?) = (-?[\d,.]+(?:[eE][-+]?\d+)?|True|False|None)$")
-_COLON = re.compile(r"\s+([A-Za-z][\w -]*?):\s+(-?[\d,.]+)\s*$")
-_PAIRS = re.compile(r"(?!loss)[A-Za-z]\w*: \d{1,18}(?:, [A-Za-z]\w*: \d{1,18})+$")
-_PAIR = re.compile(r"([A-Za-z]\w*): (\d+)")
-_WORDS = re.compile(r"(\w+)=('[^']*'|[^\s=]+)")
+_DOTTED = regex(r"  ([A-Za-z]\w*) (?:(\.+) | )(\S.*)$")
+_JSON = regex(r'\s*"([\w.-]+)": ("[^"]*"|-?[\d.eE+-]+|true|false|null|NaN|Infinity),?\s*$')
+_EQUAL = regex(r"\s*([A-Za-z][\w .,()&/-]*?) = (-?[\d,.]+(?:[eE][-+]?\d+)?|True|False|None)$")
+_COLON = regex(r"\s+([A-Za-z][\w -]*?):\s+(-?[\d,.]+)\s*$")
+_PAIRS = regex(r"(?!loss)[A-Za-z]\w*: \d{1,18}(?:, [A-Za-z]\w*: \d{1,18})+$")
+_PAIR = regex(r"([A-Za-z]\w*): (\d+)")
+_WORDS = regex(r"(\w+)=('[^']*'|[^\s=]+)")
 
 
 def dotted(family: str, text: str, *, long_names: bool) -> Iterator[Event]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
-
 from warehouse.formats.logs.event import Event
+from warehouse.regex import regex
 
 FAMILY = "torchrun"
 
-_LOGGER = re.compile(r"(WARNING|ERROR|CRITICAL):(torch\.[\w.]+):")
-_C10D = re.compile(r"\[([IWEF])(?:\d{3,4} [\d:.]+)? ?(\w+\.(?:cpp|h|hpp)):(\d+)\]")
-_PYTHON_WARNING = re.compile(r"(/\S+\.py):(\d+): (\w+Warning): ")
-_ERROR = re.compile(r"(?:[A-Za-z_]\w*\.)*([A-Z]\w*(?:Error|Exception|Interrupt))(?:: |$)")
+_LOGGER = regex(r"(WARNING|ERROR|CRITICAL):(torch\.[\w.]+):")
+_C10D = regex(r"\[([IWEF])(?:\d{3,4} [\d:.]+)? ?(\w+\.(?:cpp|h|hpp)):(\d+)\]")
+_PYTHON_WARNING = regex(r"(/\S+\.py):(\d+): (\w+Warning): ")
+_ERROR = regex(r"(?:[A-Za-z_]\w*\.)*([A-Z]\w*(?:Error|Exception|Interrupt))(?:: |$)")
 _LEVELS = {"I": "INFO", "W": "WARNING", "E": "ERROR", "F": "CRITICAL"}
 
 

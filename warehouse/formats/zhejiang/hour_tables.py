@@ -23,6 +23,7 @@ from warehouse.formats.zhejiang import xlsx
 from warehouse.formats.zhejiang.headers import Header, Row, ignored_columns, match_header
 from warehouse.formats.zhejiang.hour_rows import TABLES, HourTable
 from warehouse.formats.zhejiang.values import parse_hour
+from warehouse.regex import regex
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -41,7 +42,7 @@ class HourCsv:
 
     def __init__(self, table: HourTable) -> None:
         self._table = table
-        self._file_name = re.compile(rf"[0-9]{{10}}_{table.name}\.csv(\.gz|\.zst)?", re.IGNORECASE)
+        self._file_name = regex(rf"[0-9]{{10}}_{table.name}\.csv(\.gz|\.zst)?", re.IGNORECASE)
         self.name = f"zhejiang.{table.name}"
         self.relations: Sequence[RawRelation] = (table.relation,)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from warehouse.errors import DataError, Place
@@ -10,12 +9,13 @@ from warehouse.formats import text
 from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, RawRelation, Rejected
 from warehouse.formats.logs.event import STAMP, time_of
 from warehouse.formats.zhejiang.task_log import FOLDER, is_pod_starts
+from warehouse.regex import regex
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-_ROW = re.compile(rf"(\S+)\s+(\d{{1,3}}(?:\.\d{{1,3}}){{3}})\s+(\S+)\s+({STAMP.replace(' ', 'T')})(?:\.\d+)?Z\s*")
+_ROW = regex(rf"(\S+)\s+(\d{{1,3}}(?:\.\d{{1,3}}){{3}})\s+(\S+)\s+({STAMP.replace(' ', 'T')})(?:\.\d+)?Z\s*")
 
 
 class PodStarts:

@@ -19,6 +19,7 @@ from warehouse.formats import text
 from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, RawRelation, Rejected
 from warehouse.formats.uniform import UniformLines
 from warehouse.formats.zhejiang.values import PORT_NAME
+from warehouse.regex import regex
 
 COLUMNS = {
     "SaveTime": "VARCHAR",
@@ -36,11 +37,11 @@ HEADER = ",".join(COLUMNS)
 UTC_OFFSET = timedelta(hours=8)
 """Folder names and SaveTime are China Standard Time."""
 
-_FILE_NAME = re.compile(r"^[Ll]eaf-\d+_\d+(_\d+)?\.csv(\.gz|\.zst)?$")
-_HOUR_FOLDER = re.compile(r"^\d{10}$", re.ASCII)
-_SWITCH = re.compile(r"-((?:ST-leaf|Leaf)-\d+)(?:\.|$)", re.ASCII)
-_DEVICE = re.compile(r"[A-Za-z0-9._-]{1,100}")
-_PORT = re.compile(PORT_NAME, re.ASCII)
+_FILE_NAME = regex(r"^[Ll]eaf-\d+_\d+(_\d+)?\.csv(\.gz|\.zst)?$")
+_HOUR_FOLDER = regex(r"^\d{10}$", re.ASCII)
+_SWITCH = regex(r"-((?:ST-leaf|Leaf)-\d+)(?:\.|$)", re.ASCII)
+_DEVICE = regex(r"[A-Za-z0-9._-]{1,100}")
+_PORT = regex(PORT_NAME, re.ASCII)
 _NUMBER = r"-?(?:\d{1,99}(?:\.\d*)?|\.\d+)"
 """What the engine takes for a number and `UniformLines` lets pass: mending must not refuse what is read elsewhere."""
 _COUNTERS = ("InPkts", "InOctets", "OutPkts", "OutOctets")
@@ -48,7 +49,7 @@ _MOST = 10**15 - 1
 """More than a port can count in five hours; 2.25e12 is the largest published value."""
 _WRAP = 2**32
 """A counter of a management port has 32 bits: it cannot fall by more."""
-_ROW = re.compile(
+_ROW = regex(
     r"(?P<date>\d{4}/\d\d/\d\d) [^\s,]+ (?P<h>[01]\d|2[0-3]):(?P<m>[0-5]\d):(?P<s>[0-5]\d)\.(?P<ms>\d{3}),"
     rf"(?P<utc>{_NUMBER}),(?P<device>[^,]+),(?P<port>[^,]+),"
     + "".join(rf"(?P<{name}>{_NUMBER})," for name in _COUNTERS)

@@ -10,6 +10,8 @@ import re
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from decimal import Decimal
 
+from warehouse.regex import regex
+
 CHINA = timezone(timedelta(hours=8))
 """The release's clocks and names are China Standard Time, which knows no summer time."""
 
@@ -22,7 +24,7 @@ OCTET = r"(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 ADDRESS = rf"(?:{OCTET}[.]){{3}}{OCTET}"
 """An IPv4 address."""
 
-_TIME = re.compile(
+_TIME = regex(
     r"""
     (?P<year>[0-9]{4}) (?P<mark>[-/]) (?P<month>[0-9]{1,2}) (?P=mark) (?P<day>[0-9]{1,2})
     (?: [T\s] \s* )
@@ -33,8 +35,8 @@ _TIME = re.compile(
     """,
     re.VERBOSE,
 )
-_HOUR = re.compile(r"([0-9]{4})([0-9]{2})([0-9]{2})([0-9]{2})")
-_NUMBER = re.compile(r"[+-]?[0-9]{1,40}(?:\.[0-9]{0,40})?(?:[eE][+-]?[0-9]{1,3})?")
+_HOUR = regex(r"([0-9]{4})([0-9]{2})([0-9]{2})([0-9]{2})")
+_NUMBER = regex(r"[+-]?[0-9]{1,40}(?:\.[0-9]{0,40})?(?:[eE][+-]?[0-9]{1,3})?")
 
 
 def parse_local_time(text: str | datetime) -> datetime:

@@ -17,6 +17,7 @@ from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, RawRelation,
 from warehouse.formats.zhejiang import xlsx
 from warehouse.formats.zhejiang.headers import Columns, Row, ignored_columns
 from warehouse.formats.zhejiang.values import ADDRESS, OCTET, PORT_NAME
+from warehouse.regex import regex
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -79,7 +80,7 @@ class _Sheet:
 
 
 def _form(pattern: str, like: str, *, may_be_blank: bool = False) -> _Form:
-    return _Form(re.compile(pattern, re.ASCII), like, may_be_blank)
+    return _Form(regex(pattern, re.ASCII), like, may_be_blank)
 
 
 _PORT = _form(PORT_NAME, "TwoHundredGigE1/0/1:1")

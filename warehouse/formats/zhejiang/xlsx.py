@@ -8,7 +8,6 @@ are never evaluated: a cell counts with the value that was stored with it.
 
 from __future__ import annotations
 
-import re
 import warnings
 import zipfile
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from xml.parsers import expat
 
 from warehouse.errors import DataError, Place
 from warehouse.formats.zhejiang.headers import NO_HEADER, Columns, Header, Row, fold, match_header
+from warehouse.regex import regex
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -29,7 +29,7 @@ MAX_ENTRIES = 2_000
 MAX_BYTES = 256 * 2**20
 MAX_RATIO = 200
 RATIO_COUNTS_FROM = 2**20
-_FORMULA = re.compile(rb"<(?:\w+:)?f[ />]")
+_FORMULA = regex(rb"<(?:\w+:)?f[ />]")
 LAST_ROW = 1_048_576
 """No sheet has more rows; a file that says so is forged."""
 

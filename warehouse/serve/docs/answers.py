@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from warehouse.errors import QueryError
+from warehouse.regex import regex
 from warehouse.serve.guard import check_read_only
 from warehouse.serve.parquet import quoted
 from warehouse.serve.queries import bind
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 SHOWN, COUNTED = 10, 10_000
 """Rows shown of an answer, and read of it to say how many there are."""
-_TABLE = re.compile(r"\b(?:raw|reference|staging|topology|metrics)\.\w+")
+_TABLE = regex(r"\b(?:raw|reference|staging|topology|metrics)\.\w+")
 
 
 @dataclass(frozen=True)

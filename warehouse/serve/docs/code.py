@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
+from warehouse.regex import regex
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_TABLE = re.compile(
-    r'<span class="(?:n|k)">(\w+)</span><span class="(?:p|o)">\.</span><span class="(?:n|k)">(\w+)</span>'
-)
+_TABLE = regex(r'<span class="(?:n|k)">(\w+)</span><span class="(?:p|o)">\.</span><span class="(?:n|k)">(\w+)</span>')
 
 
 def highlighted(

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from warehouse.regex import regex
 from warehouse.serve.docs.prose import GLOSSARY
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from warehouse.serve.docs.tables import TableView
     from warehouse.serve.queries import Query
 
-_WORD = re.compile(r'<tr id="(?P<place>[^"]+)">\s*<td>(?P<word>.*?)</td>\s*<td>(?P<meaning>.*?)</td>', re.DOTALL)
+_WORD = regex(r'<tr id="(?P<place>[^"]+)">\s*<td>(?P<word>.*?)</td>\s*<td>(?P<meaning>.*?)</td>', re.DOTALL)
 
 
 class Entry(NamedTuple):

@@ -5,7 +5,7 @@ Each type keeps every value exactly; what PostgreSQL has no room for becomes tex
 
 from __future__ import annotations
 
-import re
+from warehouse.regex import regex
 
 _SAME = {
     "BOOLEAN": "boolean",
@@ -34,8 +34,8 @@ _SAME = {
     "BLOB": "bytea",
     "JSON": "jsonb",
 }
-_DECIMAL = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
-_LIST = re.compile(r"(?P<of>.+?)(?P<lists>(\[\d*\])+)")
+_DECIMAL = regex(r"DECIMAL\((\d+),\s*(\d+)\)")
+_LIST = regex(r"(?P<of>.+?)(?P<lists>(\[\d*\])+)")
 _QUOTED = """'"' || regexp_replace({}, '(["\\\\])', '\\\\\\1', 'g') || '"'"""
 """An item of a server's array, its own quotes and backslashes escaped."""
 _NUMBERS = frozenset({"smallint", "integer", "bigint", "real", "double precision", "boolean"})

@@ -7,19 +7,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from warehouse.regex import regex
+
 if TYPE_CHECKING:
     import duckdb
 
     from warehouse.serve.queries import Query
 
-_WORD = re.compile(r'[\w."-]*$')
-_SOURCE = re.compile(
+_WORD = regex(r'[\w."-]*$')
+_SOURCE = regex(
     r"\b(?:FROM|JOIN|,)\s+(?P<table>\w+\.\w+)(?:\s+(?:AS\s+)?(?P<alias>(?!(?:ON|USING|WHERE|GROUP|ORDER|LEFT|JOIN|CROSS|"
     r"INNER|LIMIT|SELECT|HAVING|QUALIFY|UNION|WINDOW|ASOF|NATURAL|FULL|RIGHT|SEMI|ANTI|POSITIONAL)\b)\w+))?",
     re.IGNORECASE,
 )
-_CTE = re.compile(r"(?:\bWITH|,)\s+(\w+)\s+AS\s*\(", re.IGNORECASE)
-_AFTER_SOURCE_WORD = re.compile(r"\b(?:FROM|JOIN|DESCRIBE|SUMMARIZE)\s+[\w.]*$", re.IGNORECASE)
+_CTE = regex(r"(?:\bWITH|,)\s+(\w+)\s+AS\s*\(", re.IGNORECASE)
+_AFTER_SOURCE_WORD = regex(r"\b(?:FROM|JOIN|DESCRIBE|SUMMARIZE)\s+[\w.]*$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
