@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple
 
 from warehouse.errors import ModelError, nearest_hint
@@ -56,12 +57,17 @@ class Compiled(NamedTuple):
 
 def relations_of(check: Check) -> list[str]:
     """The other relations that a check reads."""
+    return list(_relations(check.text))
+
+
+@cache  # every part asks
+def _relations(text: str) -> tuple[str, ...]:
     for pattern in (_REFERENCES, _TOTAL, _TOTAL_BY, _LATEST):
-        match = pattern.match(check.text)
+        match = pattern.match(text)
         if match:
-            return [match["relation"]] if match["relation"] else []
-    match = _NONE.match(check.text)
-    return sorted(set(_RELATION.findall(match["select"]))) if match else []
+            return (match["relation"],) if match["relation"] else ()
+    match = _NONE.match(text)
+    return tuple(sorted(set(_RELATION.findall(match["select"])))) if match else ()
 
 
 def compile_check(check: Check, model: Model) -> Compiled:

@@ -242,7 +242,8 @@ class Run:
             self._outcome.checks[key] = []
             return part
         try:
-            if part is None or self.unchecked(key, part):
+            noted = self._noted(key, node, part) if part else []
+            if part is None or _unchecked(node, noted):
                 sources = self.inputs.sources(key)
                 presorted = node.model.presorted and self._engine.keeps_order
                 few = not presorted and self.inputs.few(key)
@@ -266,7 +267,8 @@ class Run:
                         part = make(sort=True)
                         found = run_checks(scratch, node.model, all_checks(node.model))
                     self._note(scratch, key, node, part, found)
-            self._outcome.checks[key] = self._noted(key, node, part)
+                noted = self._noted(key, node, part)
+            self._outcome.checks[key] = noted
         except EngineError as error:
             raise self._blame(key, node, model_error(node.model, node.sql, error)) from error
         except CheckError as error:
@@ -324,8 +326,7 @@ class Run:
     def unchecked(self, key: Key, part: Part) -> bool:
         """Whether a part was not checked yet, or failed."""
         node = self._graph.nodes[key.model]
-        noted = self._noted(key, node, part)
-        return len(noted) < len(all_checks(node.model)) or any(one.failures and not one.warn for one in noted)
+        return _unchecked(node, self._noted(key, node, part))
 
     def _note(self, scratch: Scratch, key: Key, node: Node, part: Part, found: Sequence[int]) -> None:
         """Note the results of a part's checks with it; those that fail end the build."""
@@ -356,6 +357,11 @@ class Run:
                     results = results_of(scratch, node.model, checks, found)
                     self._outcome.checks[key] = results
                     _stop_at_failure(key, node, results)
+
+
+def _unchecked(node: Node, noted: Sequence[CheckResult]) -> bool:
+    """Whether results that are noted with a part are not those of all its checks, or one failed."""
+    return len(noted) < len(all_checks(node.model)) or any(one.failures and not one.warn for one in noted)
 
 
 def _stop_at_failure(key: Key, node: Node, results: Sequence[CheckResult]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,17 +12,18 @@ def patterns(paths: Sequence[Path]) -> list[str]:
 
     DuckDB takes a backslash in a glob for a slash: below such a folder, too, it is the paths.
     """
-    wanted: dict[tuple[Path, str], set[str]] = {}
+    wanted: dict[tuple[str, str], set[str]] = {}
     for path in paths:
-        suffix = path.name[path.name.index(".") :] if "." in path.name else ""
-        wanted.setdefault((path.parent, suffix), set()).add(path.name)
+        folder, name = os.path.split(path)  # of many paths: `path.parent` is dear
+        suffix = name[name.index(".") :] if "." in name else ""
+        wanted.setdefault((folder, suffix), set()).add(name)
     found = []
     for (folder, suffix), names in wanted.items():
-        there = {path.name for path in folder.iterdir() if path.name.endswith(suffix)} if suffix else set()
-        if there == names and "\\" not in str(folder):
-            found.append(f"{escape_glob(str(folder))}/*{suffix}")
+        there = {name for name in os.listdir(folder) if name.endswith(suffix)} if suffix else set()
+        if there == names and "\\" not in folder:
+            found.append(f"{escape_glob(folder)}/*{suffix}")
         else:
-            found += [escape_glob(str(folder / name)) for name in sorted(names)]
+            found += [escape_glob(f"{folder.removesuffix('/')}/{name}") for name in sorted(names)]
     return found
 
 

@@ -8,7 +8,6 @@ build was published goes on reading the old build, one opened after it reads the
 from __future__ import annotations
 
 import os
-import secrets
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -71,7 +70,7 @@ def connect(
         "allow_community_extensions": False,
         "allow_persistent_secrets": False,
         "python_enable_replacements": False,  # no table named as a variable of ours
-        "temp_directory": str(Path(tempfile.gettempdir()) / f"warehouse-{secrets.token_hex(8)}"),
+        "temp_directory": str(Path(tempfile.gettempdir()) / f"warehouse-{os.urandom(8).hex()}"),
     }
     if memory:
         config["memory_limit"] = memory

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from warehouse.serve.values import Column, column, text_of
@@ -21,15 +20,22 @@ OPENING = "FROM (\n"
 _BATCH = 2048
 
 
-@dataclass(frozen=True)
 class Result:
     """Columns and rows of a statement; the rows can be read once, while the connection does nothing else."""
 
-    columns: tuple[Column, ...]
-    rows: Iterator[Row]
-    connection: duckdb.DuckDBPyConnection
-    statement: Statement
-    parameters: Mapping[str, object]
+    def __init__(
+        self,
+        columns: tuple[Column, ...],
+        rows: Iterator[Row],
+        connection: duckdb.DuckDBPyConnection,
+        statement: Statement,
+        parameters: Mapping[str, object],
+    ) -> None:
+        self.columns = columns
+        self.rows = rows
+        self.connection = connection
+        self.statement = statement
+        self.parameters = parameters
 
     def count(self) -> int:
         """Count the rows of the statement; it runs once more for this, without fetching."""
