@@ -83,8 +83,7 @@ class Graph:
             parsed = python_model.parse(model, memo) if model.is_python else of_sql[name]
             if isinstance(parsed, EngineError):
                 raise model_error(model, selects[name], parsed) from parsed
-            reads, canonical, volatile, rows_of, mark = parsed
-            nodes[name] = Node(model, selects[name], reads, canonical, mark, volatile, rows_of)
+            nodes[name] = Node(model, selects[name], *parsed)
         known = [*nodes, *rim]
         for node in list(nodes.values()):
             for read in node.reads:

@@ -78,7 +78,7 @@ def parse(model: Model, memo: Memo) -> Parsed:
     source, packages = memo.ask(["python", model.sql, list(model.reads)], lambda: _parsed(model))
     versions = [[name, _installed(name, model)] for name in packages]
     canonical = json.dumps([source, list(model.reads), versions])
-    return Parsed(tuple(sorted(model.reads)), canonical, mark=fingerprint.of(canonical))
+    return Parsed(tuple(sorted(model.reads)), canonical, fingerprint.of(canonical))
 
 
 def _parsed(model: Model) -> tuple[str, list[str]]:

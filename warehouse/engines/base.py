@@ -8,7 +8,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from warehouse import fingerprint
 from warehouse.model import Column
 
 if TYPE_CHECKING:
@@ -48,24 +47,23 @@ class Parsed(NamedTuple):
     """`schema.name` of every relation, sorted."""
     canonical: str
     """The same for two texts that differ only in comments and formatting."""
+    mark: str
+    """The hash of the canonical text, which is long."""
     volatile: tuple[tuple[str, int | None], ...] = ()
     """What gives other rows from the same inputs (`random()`), and the byte where it stands."""
     needs: frozenset[frozenset[str]] = frozenset()
     """Groups of relations: while all of one group are empty, no row comes out."""
-    mark: str = ""
-    """The hash of the canonical text, which is long."""
 
     def said(self) -> list[object]:
         """The same as JSON-able values."""
-        mark = fingerprint.of(self.canonical)
-        return [self.reads, self.canonical, self.volatile, sorted(map(sorted, self.needs)), mark]
+        return [self.reads, self.canonical, self.mark, self.volatile, sorted(map(sorted, self.needs))]
 
     @staticmethod
     def of(said: Sequence[Any]) -> Parsed:
         """What `said` says."""
-        reads, canonical, volatile, needs, mark = said
+        reads, canonical, mark, volatile, needs = said
         places = tuple((what, at) for what, at in volatile)
-        return Parsed(tuple(reads), canonical, places, frozenset(map(frozenset, needs)), mark)
+        return Parsed(tuple(reads), canonical, mark, places, frozenset(map(frozenset, needs)))
 
 
 class Empty(NamedTuple):

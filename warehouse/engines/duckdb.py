@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 
+from warehouse import fingerprint
 from warehouse.engines.base import EngineError, Parsed, Select, Source
 from warehouse.engines.duckdb_errors import engine_error
 from warehouse.engines.duckdb_scratch import DuckDBScratch, copy_rows
@@ -173,7 +174,8 @@ def _parsed(serialized: str) -> Parsed | EngineError:
     said = _POSITION.sub("", serialized)
     if writes := _WRITES.search(said):
         return EngineError(f"{writes[1]} inside WITH is refused: a model only reads")
-    return Parsed(tuple(sorted(set(_relations(said)))), said, volatile(said, tree), needs(tree))
+    reads = tuple(sorted(set(_relations(said))))
+    return Parsed(reads, said, fingerprint.of(said), volatile(said, tree), needs(tree))
 
 
 def _views_last(sources: Mapping[str, Source]) -> list[tuple[str, Source]]:
