@@ -13,7 +13,7 @@ from tests.conftest import Command
 from tests.test_snapshot import while_it_runs
 from tests.tiny import HOURS, Tiny
 from warehouse.engines.duckdb import DuckDBEngine
-from warehouse.kernels import VERSIONS
+from warehouse.kernels import SELECTS, VERSIONS
 
 SPEED, HOUR = {"port": "VARCHAR", "speed": "BIGINT"}, {"hour_utc": "TIMESTAMP", "bytes": "BIGINT"}
 TOTAL = {"name": "VARCHAR", "speed": "BIGINT"}
@@ -222,6 +222,7 @@ def test_another_engine_is_a_reason_for_everything(
 
 def test_another_kernel_is_a_reason(tiny: Tiny, plan: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch) -> None:
     edit(tiny, "staging.ports", "columns:", "kernel: port_seconds\ncolumns:")
+    monkeypatch.setattr("warehouse.graph.Graph.definition", lambda *_: SELECTS["port_seconds"])
     assert tiny.build("--plain-sql").status == 0
     assert plan("--plain-sql") == {}
     assert plan()["staging.ports"] == ("make", "kernel changed")

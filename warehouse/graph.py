@@ -11,7 +11,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
 
-from warehouse import python_model
+from warehouse import fingerprint, python_model
 from warehouse.checking import bind_checks
 from warehouse.checks import compile_check, relations_of
 from warehouse.engines.base import Empty, Engine, EngineError, Parsed, Source
@@ -150,6 +150,13 @@ class Graph:
     def descendants(self, name: str) -> set[str]:
         """All models that stand on a relation, itself not."""
         return {other for other in self.nodes if name in self.ancestors(other)}
+
+    def definition(self, name: str) -> str:
+        """The hash of a model's SELECT, macros written out, and of those of the views that it reads."""
+        node = self.nodes[name]
+        below = [read for read in node.reads if read in self.nodes]
+        views = [read for read in below if self.nodes[read].model.materialize == "view"]
+        return fingerprint.of([node.sql.strip(), *map(self.definition, views)])
 
     def select(self, selectors: Sequence[str]) -> set[str]:
         """The models that selectors name.

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from warehouse import fingerprint
 from warehouse.checks import relations_of
 from warehouse.engines.base import CsvFiles, Engine, Parts, Select, Source
-from warehouse.kernels import VERSIONS
-from warehouse.model import Model
+from warehouse.graph import Node
+from warehouse.kernels import SELECTS, VERSIONS
 from warehouse.plan import Key, Plan
 from warehouse.project import Project, Reference
 from warehouse.store import ALL, Part
@@ -60,7 +60,7 @@ class Inputs:
             "select": node.mark,
             "columns": [[column.name, column.type] for column in node.model.columns],
             "grain": list(node.model.grain),
-            "kernel": self._kernel_mark(node.model),
+            "kernel": self._kernel_mark(node),
             "presorted": node.model.presorted,
             "inputs": reads,
         }
@@ -82,9 +82,17 @@ class Inputs:
             and fingerprint.of(mine) == fingerprint.of(other)
         )
 
-    def _kernel_mark(self, model: Model) -> list[object] | None:
+    def kernel_of(self, node: Node) -> str | None:
+        """The kernel that makes a model's rows, while its SELECT is the one that the kernel stands for."""
+        name = node.model.kernel
+        if not name or not self._kernels:
+            return None
+        return name if self._plan.graph.definition(node.name) == SELECTS[name] else None
+
+    def _kernel_mark(self, node: Node) -> list[object] | None:
         """A kernel gives the same rows as its SELECT, but not the same Parquet bytes."""
-        return [model.kernel, VERSIONS[model.kernel]] if model.kernel and self._kernels else None
+        name = self.kernel_of(node)
+        return [name, VERSIONS[name]] if name else None
 
     def is_known(self, read: str, partition: str) -> bool:
         """Whether all parts that show through a relation are there."""

@@ -24,7 +24,7 @@ from warehouse.graph import Graph, Node, model_error
 from warehouse.inputs import Inputs
 from warehouse.intake import Intake
 from warehouse.kernels import DeclinedError, kernel
-from warehouse.model import Check, Model
+from warehouse.model import Check
 from warehouse.plan import Key, Plan
 from warehouse.project import Project
 from warehouse.report import plural
@@ -254,7 +254,7 @@ class Run:
                             key.model,
                             key.partition,
                             mark,
-                            lambda path: self._write(scratch, node.model, node.sql, path, sort=sort),
+                            lambda path: self._write(scratch, node, path, sort=sort),
                             {"made_of": {**made_of, "sql": node.sql.strip()}},
                         )
 
@@ -280,18 +280,19 @@ class Run:
         self._reporter.finished(part, seconds, reused)
         return part
 
-    def _write(self, scratch: Scratch, model: Model, sql: str, path: Path, *, sort: bool) -> int:
+    def _write(self, scratch: Scratch, node: Node, path: Path, *, sort: bool) -> int:
         """Write a part in the order of its grain, from the model's function or kernel where it has one."""
+        model = node.model
         if model.is_python:
             nodes = self._graph.nodes
             orders = [nodes[read].model.grain if read in nodes else () for read in model.reads]
             return python_model.write(scratch, model, orders, path)
-        if model.kernel and self._kernels:
+        if name := self.inputs.kernel_of(node):
             try:
-                return scratch.write_arrays(kernel(model.kernel).rows(scratch), model.columns, path)
+                return scratch.write_arrays(kernel(name).rows(scratch), model.columns, path)
             except DeclinedError as error:
                 self._reporter.note(f"{model.name} is made by its SELECT, which takes longer, because of {error}")
-        return scratch.write(Select(sql, model.columns), path, model.grain if sort else ())
+        return scratch.write(Select(node.sql, model.columns), path, model.grain if sort else ())
 
     def _blame(self, key: Key, node: Node, error: ModelError) -> Exception:
         """A failure of a model that reads raw CSV files, itself or by way of views, may be the files' fault."""
