@@ -64,7 +64,7 @@ def run_checks(scratch: Scratch, model: Model, checks: Sequence[Check]) -> list[
         counts |= {position: failures for (position, _), failures in zip(conditions, found, strict=True)}
     for relation, sums in totals.items():
         here = ", ".join(f"coalesce(sum({mine}), 0) AS a{position}" for position, mine, _ in sums)
-        there = ", ".join(f"coalesce(sum({other}), 0) AS b{position}" for position, _, other in sums)
+        there = ", ".join(f"coalesce({other}, 0) AS b{position}" for position, _, other in sums)
         same = ", ".join(f"CAST(a{position} <> b{position} AS INTEGER)" for position, _, _ in sums)
         found = _count(
             scratch,

@@ -5,6 +5,7 @@
     references(a, b) -> model(c, d)           every (a, b) that is not NULL stands in the other relation
     total(x) = total(model.y)                 the two sums are equal (NULL counts as 0)
     total(x) = total(model.y) by a, b         likewise for each (a, b) of either table
+    total(x) = total(model.y where condition) likewise, over the rows of the other table that meet a condition
     latest(t) within 2 hours of latest(model.u)   the latest times are no further apart; also `of now()`
     rows >= 1, rows = 24, rows between a and b   the number of rows
     none: SELECT ...                          free SQL that must give no row; `this` is the model's own relation
@@ -29,9 +30,9 @@ _NOT_NULL = regex(r"^not null\((?P<columns>[^)]+)\)$", re.IGNORECASE)
 _REFERENCES = regex(
     r"^references\((?P<columns>[^)]+)\)\s*->\s*(?P<relation>\w+\.\w+)\((?P<others>[^)]+)\)$", re.IGNORECASE
 )
-_TOTAL = regex(r"^total\((?P<mine>.+?)\)\s*=\s*total\((?P<relation>\w+\.\w+)\.(?P<other>\w+)\)$", re.IGNORECASE)
-_TOTAL_BY = regex(
-    r"^total\((?P<mine>.+?)\)\s*=\s*total\((?P<relation>\w+\.\w+)\.(?P<other>\w+)\)\s+by\s+(?P<columns>[\w, ]+)$",
+_TOTAL = regex(
+    r"^total\((?P<mine>.+?)\)\s*=\s*"
+    r"total\((?P<relation>\w+\.\w+)\.(?P<other>\w+)(?:\s+where\s+(?P<only>.+?))?\)(?:\s+by\s+(?P<columns>[\w, ]+))?$",
     re.IGNORECASE,
 )
 _LATEST = regex(
@@ -52,7 +53,7 @@ class Compiled(NamedTuple):
     predicate: str | None = None
     """For checks of single rows: the condition, so that many can share one scan."""
     total: tuple[str, str, str] | None = None
-    """For totals: what is summed here, the other relation, its column; totals of one relation share a scan."""
+    """For totals: what is summed here, the other relation, its sum; totals of one relation share a scan."""
 
 
 def relations_of(check: Check) -> list[str]:
@@ -62,7 +63,7 @@ def relations_of(check: Check) -> list[str]:
 
 @cache  # every part asks
 def _relations(text: str) -> tuple[str, ...]:
-    for pattern in (_REFERENCES, _TOTAL, _TOTAL_BY, _LATEST):
+    for pattern in (_REFERENCES, _TOTAL, _LATEST):
         match = pattern.match(text)
         if match:
             return (match["relation"],) if match["relation"] else ()
@@ -96,14 +97,15 @@ def compile_check(check: Check, model: Model) -> Compiled:
         same = " AND ".join(f"a.{name} = b.{other}" for name, other in zip(mine, others, strict=True))
         return Compiled(f"SELECT a.* FROM {this} AS a ANTI JOIN {match['relation']} AS b ON {same} WHERE {present}")
     if match := _TOTAL.match(text):
+        other = f"sum({match['other']})" + (f" FILTER (WHERE {match['only']})" if match["only"] else "")
+        if match["columns"]:
+            return Compiled(_total_by(match, other, _known(match["columns"], names, check), this))
         return Compiled(
             f"SELECT * FROM (SELECT coalesce(sum({match['mine']}), 0) AS total FROM {this}), "
-            f"(SELECT coalesce(sum({match['other']}), 0) AS expected FROM {match['relation']}) "
+            f"(SELECT coalesce({other}, 0) AS expected FROM {match['relation']}) "
             "WHERE total <> expected",
-            total=(match["mine"], match["relation"], match["other"]),
+            total=(match["mine"], match["relation"], other),
         )
-    if match := _TOTAL_BY.match(text):
-        return Compiled(_total_by(match, _known(match["columns"], names, check), this))
     if match := _LATEST.match(text):
         _known(match["mine"], names, check)
         return Compiled(_latest(match, this))
@@ -142,7 +144,7 @@ def _not_ascending(names: Sequence[str]) -> str:
     return f"({condition})"
 
 
-def _total_by(match: re.Match[str], keys: Sequence[str], this: str) -> str:
+def _total_by(match: re.Match[str], other: str, keys: Sequence[str], this: str) -> str:
     """The keys for which the two sums differ; a key that one table lacks counts as 0 there."""
     listed = ", ".join(keys)
     same = " AND ".join(f"a.{key} IS NOT DISTINCT FROM b.{key}" for key in keys)
@@ -150,7 +152,7 @@ def _total_by(match: re.Match[str], keys: Sequence[str], this: str) -> str:
     return (
         f"SELECT {either}, coalesce(a.total, 0) AS total, coalesce(b.total, 0) AS expected "
         f"FROM (SELECT {listed}, sum({match['mine']}) AS total FROM {this} GROUP BY {listed}) AS a "
-        f"FULL JOIN (SELECT {listed}, sum({match['other']}) AS total FROM {match['relation']} GROUP BY {listed}) AS b "
+        f"FULL JOIN (SELECT {listed}, {other} AS total FROM {match['relation']} GROUP BY {listed}) AS b "
         f"ON {same} WHERE coalesce(a.total, 0) <> coalesce(b.total, 0)"
     )
 

@@ -12,6 +12,7 @@ from warehouse.graph import Node
 from warehouse.kernels import SELECTS, VERSIONS
 from warehouse.plan import Key, Plan
 from warehouse.project import Project, Reference
+from warehouse.rim import FILES
 from warehouse.store import ALL, Part
 
 RECIPE = 4
@@ -54,6 +55,8 @@ class Inputs:
             read: self.digest(read, key.partition) if self.is_known(read, key.partition) else None
             for read in node.reads
         }
+        if beside := self._read_beside_files(node):
+            reads[FILES] = self._intake.digest(FILES, _or_none(key.partition), beside)
         said: dict[str, object] = {
             "recipe": RECIPE,
             "engine": [self._engine.name, self._engine.version],
@@ -108,7 +111,7 @@ class Inputs:
 
     def _new_digest(self, read: str, partition: str) -> str:
         if read.startswith("raw."):
-            return self._intake.digest(read, None if partition == ALL else partition)
+            return self._intake.digest(read, _or_none(partition))
         if read in self._project.references:
             reference = self._project.references[read]
             types = [(column.name, column.type) for column in reference.columns]
@@ -126,9 +129,31 @@ class Inputs:
         node = self._nodes[key.model]
         wanted = {*node.reads, *(read for check in node.model.checks for read in relations_of(check))}
         sources: dict[str, Source] = {}
+        if beside := self._read_beside_files(node):
+            sources[FILES] = self._intake.source(FILES, _or_none(key.partition), self._engine, beside)
         for read in sorted(wanted - {key.model}):
             self._add_source(sources, read, key.partition)
         return sources
+
+    def _read_beside_files(self, node: Node) -> frozenset[str]:
+        """The relations of raw files that a table joins with `raw.files`, which then lists their files alone.
+
+        So a workbook's table depends on no counter file. Empty where `raw.files` lists all: for a model that reads
+        nothing else of `raw`, and where a check or a view below reads it, too.
+        """
+        if FILES not in node.reads or node.model.materialize == "view":
+            return frozenset()
+        others = [read for read in node.reads if read in self._nodes]
+        others += [read for check in node.model.checks for read in relations_of(check)]
+        if any(self._shows_files(read) for read in others):
+            return frozenset()
+        return frozenset(read for read in node.reads if read.startswith("raw.") and read != FILES)
+
+    def _shows_files(self, read: str) -> bool:
+        """Return True if a relation is `raw.files`, or a view that reads it."""
+        node = self._nodes.get(read)
+        is_view = node is not None and node.model.materialize == "view"
+        return read == FILES or (is_view and node is not None and any(map(self._shows_files, node.reads)))
 
     def few(self, key: Key) -> bool:
         """Whether a part reads few rows, and no raw file: that follows from its inputs, as its bytes have to."""
@@ -164,8 +189,12 @@ class Inputs:
         if read in self._project.references:
             return reference_source(self._project.references[read])
         if read.startswith("raw."):
-            return self._intake.source(read, None if partition == ALL else partition, self._engine)
+            return self._intake.source(read, _or_none(partition), self._engine)
         return Parts((), ())
+
+
+def _or_none(partition: str) -> str | None:
+    return None if partition == ALL else partition
 
 
 def reference_source(reference: Reference) -> CsvFiles:

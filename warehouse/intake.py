@@ -196,8 +196,16 @@ class Intake:
         """The formats that feed a relation of `raw`."""
         return [one for one in self.formats.values() if any(f"raw.{fed.name}" == relation for fed in one.relations)]
 
-    def files_of(self, relation: str, partition: str | None) -> tuple[RawFile, ...]:
-        """The files that feed a relation, all or those of one partition."""
+    def files_of(
+        self, relation: str, partition: str | None, beside: frozenset[str] = frozenset()
+    ) -> tuple[RawFile, ...]:
+        """The files that feed a relation, all or those of one partition.
+
+        For `raw.files`, `beside` names relations whose formats alone count.
+        """
+        if beside:
+            formats = {one.name for other in beside for one in self.formats_of(other)}
+            return tuple(file for file in self.files_of(relation, partition) if file.format in formats)
         if partition is not None:
             return tuple(self._by(relation, column_of(partition)).get(partition, ()))
         if relation == FILES:
@@ -220,7 +228,7 @@ class Intake:
         """Whether any file, or the runner itself, gives rows of a relation."""
         return relation in (FILES, REJECTED) or bool(self.files_of(relation, None))
 
-    def digest(self, relation: str, partition: str | None) -> str:
+    def digest(self, relation: str, partition: str | None, beside: frozenset[str] = frozenset()) -> str:
         """What a relation of `raw` counts as in a fingerprint: content and release paths, never where it lies."""
         if relation == REJECTED:
             return fingerprint.of([one._asdict() for one in self.rejected()])
@@ -240,14 +248,16 @@ class Intake:
             )
             if relation == FILES
             else (f.release_path, f.format, self.formats[f.format or ""].version, f.reason, f.digest)
-            for f in self.files_of(relation, partition)
+            for f in self.files_of(relation, partition, beside)
         ]
         return fingerprint.of([relation, said])
 
-    def source(self, relation: str, partition: str | None, engine: Engine) -> Source:
+    def source(
+        self, relation: str, partition: str | None, engine: Engine, beside: frozenset[str] = frozenset()
+    ) -> Source:
         """Where an engine reads a relation of `raw`."""
         if relation == FILES:
-            rows = (_file_row(file) for file in self.files_of(relation, partition))
+            rows = (_file_row(file) for file in self.files_of(relation, partition, beside))
             return self._tables.listing(relation, partition or ALL, FILES_COLUMNS, rows, engine)
         if relation == REJECTED:
             return self._tables.listing(

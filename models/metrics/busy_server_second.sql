@@ -4,7 +4,7 @@ partition: hour_utc
 grain: [cluster, server, hour_utc, second]
 columns:
   cluster: VARCHAR the cluster's folder
-  server: VARCHAR GPU-n
+  server: VARCHAR owner of the ports, as in topology.hour_owners
   hour_utc: TIMESTAMP the hour
   second: INTEGER [s] second of the hour
   bytes: BIGINT [B] bytes received and sent
@@ -18,15 +18,14 @@ checks:
   - bytes >= 0 and second between 0 and 3599
 sources: docs/metrics/periods.md
 --- */
-WITH busy AS (                 -- ports of the NICs of servers with traffic
+WITH busy AS (                 -- ports of servers with traffic
     SELECT
-        n.cluster,
-        n.server,
-        f.hour_utc,
-        f.file_key
-    FROM topology.nic_ports AS n
-    JOIN staging.port_files AS f ON f.cluster = n.cluster AND f.switch = n.switch AND f.port = n.port
-    JOIN metrics.server_hour AS h ON h.cluster = n.cluster AND h.server = n.server AND h.hour_utc = f.hour_utc
+        o.cluster,
+        o.server,
+        o.hour_utc,
+        o.file_key
+    FROM topology.hour_owners AS o
+    JOIN metrics.server_hour AS h ON h.cluster = o.cluster AND h.server = o.server AND h.hour_utc = o.hour_utc
     WHERE h.rx_bytes + h.tx_bytes >= 1000000000
 ),
 

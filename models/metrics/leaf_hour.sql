@@ -28,18 +28,17 @@ sources: docs/metrics/balance.md
 --- */
 WITH sides AS (
     SELECT
-        h.cluster,
-        h.switch,
-        h.hour_utc,
-        sum(h.in_bytes) FILTER (WHERE p.port_class IN ('access', 'storage_access')) AS access_in_bytes,
-        sum(h.out_bytes) FILTER (WHERE p.port_class IN ('access', 'storage_access')) AS access_out_bytes,
-        sum(h.in_bytes) FILTER (WHERE p.port_class IN ('uplink', 'storage_uplink')) AS uplink_in_bytes,
-        sum(h.out_bytes) FILTER (WHERE p.port_class IN ('uplink', 'storage_uplink')) AS uplink_out_bytes,
-        sum(h.in_bytes) AS in_bytes,
-        sum(h.out_bytes) AS out_bytes
-    FROM metrics.port_hour AS h
-    JOIN topology.ports AS p ON p.cluster = h.cluster AND p.switch = h.switch AND p.port = h.port
-    GROUP BY h.cluster, h.switch, h.hour_utc
+        cluster,
+        switch,
+        hour_utc,
+        sum(in_bytes) FILTER (WHERE port_class IN ('access', 'storage_access')) AS access_in_bytes,
+        sum(out_bytes) FILTER (WHERE port_class IN ('access', 'storage_access')) AS access_out_bytes,
+        sum(in_bytes) FILTER (WHERE port_class IN ('uplink', 'storage_uplink')) AS uplink_in_bytes,
+        sum(out_bytes) FILTER (WHERE port_class IN ('uplink', 'storage_uplink')) AS uplink_out_bytes,
+        sum(in_bytes) AS in_bytes,
+        sum(out_bytes) AS out_bytes
+    FROM metrics.port_hour
+    GROUP BY cluster, switch, hour_utc
 )
 
 SELECT

@@ -1,13 +1,13 @@
 /* ---
-about: What every GPU NIC received and sent in each second, as its leaf port saw it.
+about: What every GPU NIC received and sent in each second, as its leaf port saw it. The bytes of all access ports, each once.
 partition: hour_utc
 grain: [cluster, server, nic, second_utc]
 materialize: view
 columns:
   cluster: VARCHAR the cluster's folder
-  server: VARCHAR GPU-n
-  hca: VARCHAR the adapter, mlx5_n
-  nic: VARCHAR its network interface
+  server: VARCHAR owner of the port, as in topology.hour_owners
+  hca: VARCHAR the adapter, mlx5_n; NULL where nothing names it
+  nic: VARCHAR its network interface; Leaf-n:1/0/p:h where nothing names it
   second_utc: TIMESTAMP start of the second
   hour_utc: TIMESTAMP the hour
   rx_bytes: BIGINT [B] bytes that the NIC received, out of its port
@@ -20,14 +20,15 @@ measures:
 sources: docs/metrics/rates.md
 --- */
 SELECT
-    n.cluster,
-    n.server,
-    n.hca,
-    n.nic,
+    o.cluster,
+    o.server,
+    o.hca,
+    o.nic,
     s.second_utc,
     s.hour_utc,
     s.out_bytes AS rx_bytes,
     s.in_bytes AS tx_bytes,
     s.quality
-FROM topology.nic_ports AS n
-JOIN metrics.port_second AS s ON s.cluster = n.cluster AND s.switch = n.switch AND s.port = n.port
+FROM topology.hour_owners AS o
+JOIN metrics.port_second AS s
+    ON s.cluster = o.cluster AND s.switch = o.switch AND s.port = o.port AND s.hour_utc = o.hour_utc

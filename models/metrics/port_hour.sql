@@ -6,6 +6,8 @@ columns:
   cluster: VARCHAR the cluster's folder
   switch: VARCHAR short name of the switch
   port: VARCHAR full name of the port
+  port_class: VARCHAR access, uplink, spare, management, storage_access or storage_uplink
+  line_rate_bps: BIGINT [bit/s] 200e9, 400e9, management 1e9
   hour_utc: TIMESTAMP the hour
   polls: BIGINT [1] stored rows of the port
   missing_polls: BIGINT [1] poll times of the switch at which the port has no row; on busy ports, polls above line rate
@@ -28,8 +30,10 @@ columns:
   resets: BIGINT [1] rows with a negative delta that is no wrap; they count as 0
   flags: VARCHAR[] gap, missing_polls, no_refresh (in no row), reset, wrapped; see docs/glossary.md
 time: hour_utc
+dimensions: [cluster, switch, port, port_class]
 measures:
   in_bytes, out_bytes: sum, shown in GB
+  line_rate_bps: sum except over hour_utc, shown in Gbit/s
   in_packets, out_packets, polls, missing_polls, wraps, resets: sum
   in_mean_bps, out_mean_bps: sum except over hour_utc, shown in Gbit/s
   in_utilization, out_utilization: mean, shown in %
@@ -39,7 +43,6 @@ measures:
 checks:
   - total(in_bytes) = total(metrics.port_minute.in_bytes)
   - total(out_bytes) = total(metrics.port_minute.out_bytes)
-  - references(cluster, switch, port) -> topology.ports(cluster, switch, port)
   - polls > 0 and missing_polls >= 0
   - busy_seconds between 0 and 3600
   - "warn: greatest(in_utilization, out_utilization) between 0 and 1.001"
@@ -87,6 +90,8 @@ SELECT
     p.cluster,
     p.switch,
     p.port,
+    p.port_class,
+    p.line_rate_bps,
     p.hour_utc,
     r.polls,
     q.polls - r.polls AS missing_polls,
@@ -95,12 +100,12 @@ SELECT
     r.in_packets,
     r.out_packets,
     m.in_bytes * 8 / 3600 AS in_mean_bps,
-    m.in_bytes * 8 / 3600 / t.line_rate_bps AS in_utilization,
+    m.in_bytes * 8 / 3600 / p.line_rate_bps AS in_utilization,
     m.in_p50_p99[1] * 8 AS in_p50_bps,
     m.in_p50_p99[2] * 8 AS in_p99_bps,
     m.in_max * 8 AS in_max_bps,
     m.out_bytes * 8 / 3600 AS out_mean_bps,
-    m.out_bytes * 8 / 3600 / t.line_rate_bps AS out_utilization,
+    m.out_bytes * 8 / 3600 / p.line_rate_bps AS out_utilization,
     m.out_p50_p99[1] * 8 AS out_p50_bps,
     m.out_p50_p99[2] * 8 AS out_p99_bps,
     m.out_max * 8 AS out_max_bps,
@@ -120,6 +125,5 @@ SELECT
 FROM staging.port_files AS p
 JOIN staging.port_totals AS r ON r.file_key = p.file_key
 JOIN switch_polls AS q ON q.hour_utc = p.hour_utc AND q.cluster = p.cluster AND q.switch = p.switch
-JOIN topology.ports AS t ON t.cluster = p.cluster AND t.switch = p.switch AND t.port = p.port
 JOIN moved AS m ON m.file_key = p.file_key
 LEFT JOIN seen AS s ON s.file_key = p.file_key

@@ -71,8 +71,7 @@ over_line_rate AS (
     SELECT p.cluster, p.switch, p.hour_utc, count(*) AS port_seconds
     FROM staging.port_seconds AS s
     JOIN staging.port_files AS p ON p.file_key = s.file_key
-    JOIN topology.ports AS t ON t.cluster = p.cluster AND t.switch = p.switch AND t.port = p.port
-    WHERE greatest(s.in_bytes, s.out_bytes) * 8 > t.line_rate_bps
+    WHERE greatest(s.in_bytes, s.out_bytes) * 8 > p.line_rate_bps
     GROUP BY p.cluster, p.switch, p.hour_utc
 )
 

@@ -1,12 +1,12 @@
 /* ---
-about: What every GPU server received and sent in one hour, and over how many of its NICs.
+about: What every owner of access ports received and sent in one hour, and over how many of its NICs. The bytes of all access ports, each once.
 partition: hour_utc
 grain: [cluster, server, hour_utc]
 columns:
   cluster: VARCHAR the cluster's folder
-  server: VARCHAR GPU-n
+  server: VARCHAR owner of the ports, as in topology.hour_owners
   hour_utc: TIMESTAMP the hour
-  nics: BIGINT [1] its NICs that are mapped to a port with counters
+  nics: BIGINT [1] its NICs, a port with counters each
   rails_used: BIGINT [1] those of them that moved 1e9 bytes or more, both ways together
   rx_bytes: BIGINT [B] bytes that they received
   tx_bytes: BIGINT [B] bytes that they sent
@@ -20,12 +20,16 @@ measures:
 checks:
   - total(rx_bytes) = total(metrics.server_minute.rx_bytes)
   - total(tx_bytes) = total(metrics.server_minute.tx_bytes)
+  - total(rx_bytes) = total(metrics.port_hour.out_bytes where port_class = 'access') by hour_utc
+  - total(tx_bytes) = total(metrics.port_hour.in_bytes where port_class = 'access') by hour_utc
+  - total(rx_bytes) = total(metrics.nic_second.rx_bytes)
+  - total(tx_bytes) = total(metrics.nic_second.tx_bytes)
   - rails_used between 0 and nics
 sources: docs/metrics/rates.md
 --- */
 SELECT
-    n.cluster,
-    n.server,
+    o.cluster,
+    o.server,
     h.hour_utc,
     count(*) AS nics,
     count(*) FILTER (WHERE h.in_bytes + h.out_bytes >= 1000000000) AS rails_used,
@@ -33,6 +37,7 @@ SELECT
     sum(h.in_bytes) AS tx_bytes,
     sum(h.out_bytes) * 8 / 3600 AS rx_mean_bps,
     sum(h.in_bytes) * 8 / 3600 AS tx_mean_bps
-FROM topology.nic_ports AS n
-JOIN metrics.port_hour AS h ON h.cluster = n.cluster AND h.switch = n.switch AND h.port = n.port
-GROUP BY n.cluster, n.server, h.hour_utc
+FROM topology.hour_owners AS o
+JOIN metrics.port_hour AS h
+    ON h.cluster = o.cluster AND h.switch = o.switch AND h.port = o.port AND h.hour_utc = o.hour_utc
+GROUP BY o.cluster, o.server, h.hour_utc

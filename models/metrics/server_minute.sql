@@ -1,14 +1,14 @@
 /* ---
-about: What every GPU server received and sent in each minute over all its mapped NICs with counters.
+about: What every owner of access ports received and sent in each minute over all of them.
 partition: hour_utc
 grain: [cluster, server, minute_utc]
 columns:
   cluster: VARCHAR the cluster's folder
-  server: VARCHAR GPU-n
+  server: VARCHAR owner of the ports, as in topology.hour_owners
   minute_utc: TIMESTAMP start of the minute
   hour_utc: TIMESTAMP the hour
-  rx_bytes: BIGINT [B] bytes that its NICs received
-  tx_bytes: BIGINT [B] bytes that its NICs sent
+  rx_bytes: BIGINT [B] bytes that its NICs received, out of its ports
+  tx_bytes: BIGINT [B] bytes that its NICs sent, into its ports
 time: minute_utc
 measures:
   rx_bytes, tx_bytes: sum, shown in GB
@@ -17,12 +17,13 @@ checks:
 sources: docs/metrics/rates.md
 --- */
 SELECT
-    n.cluster,
-    n.server,
+    o.cluster,
+    o.server,
     m.minute_utc,
     m.hour_utc,
     sum(m.out_bytes) AS rx_bytes,
     sum(m.in_bytes) AS tx_bytes
-FROM topology.nic_ports AS n
-JOIN metrics.port_minute AS m ON m.cluster = n.cluster AND m.switch = n.switch AND m.port = n.port
-GROUP BY n.cluster, n.server, m.minute_utc, m.hour_utc
+FROM topology.hour_owners AS o
+JOIN metrics.port_minute AS m
+    ON m.cluster = o.cluster AND m.switch = o.switch AND m.port = o.port AND m.hour_utc = o.hour_utc
+GROUP BY o.cluster, o.server, m.minute_utc, m.hour_utc

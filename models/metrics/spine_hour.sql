@@ -32,8 +32,9 @@ WITH links AS (
         sum(h.out_bytes) AS from_leaf_bytes,
         count(DISTINCT u.leaf) AS leaves_seen,
         count(*) AS uplinks_seen
-    FROM topology.uplinks AS u
-    JOIN metrics.port_hour AS h ON h.cluster = u.cluster AND h.switch = u.leaf AND h.port = u.leaf_port
+    FROM topology.hour_uplinks AS u
+    JOIN metrics.port_hour AS h
+        ON h.cluster = u.cluster AND h.switch = u.leaf AND h.port = u.leaf_port AND h.hour_utc = u.hour_utc
     GROUP BY u.cluster, u.spine, h.hour_utc
 ),
 

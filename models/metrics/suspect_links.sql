@@ -23,13 +23,15 @@ WITH loads AS (                -- what a port moved over all loaded hours, and i
         cluster,
         switch,
         port,
+        port_class,
+        {{ port_number('port') }} AS port_number,
         count(*) AS hours,
         sum(in_bytes) AS in_bytes,
         sum(out_bytes) AS out_bytes,
         bool_and(in_bytes >= 1000000000 AND out_bytes < in_bytes / 1000000) AS dead_out,
         bool_and(out_bytes >= 1000000000 AND in_bytes < out_bytes / 1000000) AS dead_in
     FROM metrics.port_hour
-    GROUP BY cluster, switch, port
+    GROUP BY cluster, switch, port, port_class
 ),
 
 switch_hours AS (
@@ -46,9 +48,8 @@ one_way AS (
         CASE WHEN l.dead_out THEN 'uplink_dead_out' ELSE 'uplink_dead_in' END AS kind,
         'in ' || l.in_bytes || ' B, out ' || l.out_bytes || ' B: one way is under a millionth of the other' AS evidence
     FROM loads AS l
-    JOIN topology.ports AS p ON p.cluster = l.cluster AND p.switch = l.switch AND p.port = l.port
     JOIN switch_hours AS h ON h.cluster = l.cluster AND h.switch = l.switch AND h.hours = l.hours
-    WHERE p.port_class IN ('uplink', 'storage_uplink') AND (l.dead_out OR l.dead_in)
+    WHERE l.port_class IN ('uplink', 'storage_uplink') AND (l.dead_out OR l.dead_in)
 ),
 
 sheet AS (                     -- rows of the topology sheet with the group that the server's number belongs to
@@ -59,12 +60,10 @@ sheet AS (                     -- rows of the topology sheet with the group that
         t.server,
         t.nic,
         t.server_number,
-        s.leaf_group,
-        max(g.base) AS home_base
+        {{ leaf_group('t.switch') }} AS leaf_group,
+        s.home_group
     FROM staging.cluster_topology AS t
-    JOIN topology.switches AS s ON s.cluster = t.cluster AND s.switch = t.switch
-    LEFT JOIN topology.leaf_groups AS g ON g.cluster = t.cluster AND g.base < t.server_number
-    GROUP BY ALL
+    JOIN topology.sheet_servers AS s ON s.cluster = t.cluster AND s.server = t.server
 ),
 
 numbered AS (                  -- clusters where each group's numbers are known, and its own: else a number could be any group's
@@ -82,11 +81,10 @@ misplaced AS (
         'server_in_other_group' AS kind,
         t.server,
         t.nic,
-        t.server || ' by its number belongs to ' || g.leaf_group || ', the sheet has it on ' || t.leaf_group AS evidence
+        t.server || ' by its number belongs to ' || t.home_group || ', the sheet has it on ' || t.leaf_group AS evidence
     FROM sheet AS t
-    JOIN topology.leaf_groups AS g ON g.cluster = t.cluster AND g.base = t.home_base
     JOIN numbered AS n ON n.cluster = t.cluster
-    WHERE g.leaf_group <> t.leaf_group
+    WHERE t.home_group <> t.leaf_group
 ),
 
 idle_400g AS (                 -- a server's row on a port that is no access port and moves nothing
@@ -98,18 +96,16 @@ idle_400g AS (                 -- a server's row on a port that is no access por
         t.nic,
         (t.server_number - g.base + 1) // 2 AS port_number
     FROM sheet AS t
-    JOIN topology.ports AS p ON p.cluster = t.cluster AND p.switch = t.switch AND p.port = t.port
     LEFT JOIN topology.leaf_groups AS g ON g.cluster = t.cluster AND g.leaf_group = t.leaf_group
     JOIN loads AS l ON l.cluster = t.cluster AND l.switch = t.switch AND l.port = t.port
-    WHERE p.port_class <> 'access' AND l.in_bytes = 0 AND l.out_bytes = 0
+    WHERE l.port_class <> 'access' AND l.in_bytes = 0 AND l.out_bytes = 0
 ),
 
-unlisted AS (                  -- access ports with traffic that no row has
-    SELECT p.cluster, p.switch, p.port, w.port_number
-    FROM topology.ports AS p
-    JOIN staging.switch_ports AS w ON w.cluster = p.cluster AND w.switch = p.switch AND w.port = p.port
-    JOIN loads AS l ON l.cluster = p.cluster AND l.switch = p.switch AND l.port = p.port
-    WHERE p.port_class = 'access' AND p.server IS NULL AND l.in_bytes + l.out_bytes >= 1000000000
+unlisted AS (                  -- access ports with traffic that no row of the sheet has
+    SELECT l.cluster, l.switch, l.port, l.port_number
+    FROM loads AS l
+    ANTI JOIN staging.cluster_topology AS t ON t.cluster = l.cluster AND t.switch = l.switch AND t.port = l.port
+    WHERE l.port_class = 'access' AND l.in_bytes + l.out_bytes >= 1000000000
 ),
 
 candidates AS (                -- at the physical port of the server's slot, where exactly one half is unlisted and busy

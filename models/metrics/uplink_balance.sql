@@ -37,9 +37,8 @@ WITH uplink_bytes AS (         -- one row an uplink and direction
         d.direction,
         CASE d.direction WHEN 'in' THEN h.in_bytes ELSE h.out_bytes END AS bytes
     FROM metrics.port_hour AS h
-    JOIN topology.ports AS p ON p.cluster = h.cluster AND p.switch = h.switch AND p.port = h.port
     CROSS JOIN (VALUES ('in'), ('out')) AS d (direction)
-    WHERE p.port_class IN ('uplink', 'storage_uplink')
+    WHERE h.port_class IN ('uplink', 'storage_uplink')
 ),
 
 sums AS (                      -- exact: sums of integers and of their squares

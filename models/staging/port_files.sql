@@ -10,9 +10,12 @@ columns:
   port: VARCHAR full name of the port
   device_name: VARCHAR the switch's name for itself
   is_management: BOOLEAN whether it is the management port, whose counters have 32 bits
+  port_class: VARCHAR access, uplink, spare, management, storage_access or storage_uplink, by name and number
+  line_rate_bps: BIGINT [bit/s] 200e9, 400e9, management 1e9
   file: VARCHAR the file's path in its release
 checks:
   - unique(hour_utc, cluster, switch, port)
+  - not null(line_rate_bps)
 sources: docs/formats/port_counters.md
 --- */
 SELECT
@@ -24,6 +27,8 @@ SELECT
     port,
     device AS device_name,
     starts_with(port, 'M-GigabitEthernet') AS is_management,
+    {{ port_class('switch', 'port') }} AS port_class,
+    {{ line_rate_bps('port') }} AS line_rate_bps,
     release_path AS file
 FROM raw.files
 WHERE format = 'zhejiang.port_counters' AND status IN ('read', 'partial')

@@ -20,43 +20,19 @@ WITH named AS (
     UNION ALL
     SELECT cluster, switch, port, device_name, true AS has_counters
     FROM staging.port_files
-),
-
-ports AS (
-    SELECT
-        cluster,
-        switch,
-        port,
-        min(device_name) AS device_name,
-        CASE WHEN starts_with(switch, 'ST-') THEN 'storage_leaf' ELSE 'leaf' END AS role,
-        {{ number_of('switch') }} AS leaf_number,
-        CAST(regexp_extract(port, '/([0-9]+)(:[0-9]+)?$', 1) AS INTEGER) AS port_number,
-        bool_or(has_counters) AS has_counters
-    FROM named
-    WHERE NOT starts_with(switch, 'spine-')
-    GROUP BY cluster, switch, port
 )
 
 SELECT
     cluster,
     switch,
     port,
-    device_name,
-    role,
-    leaf_number,
-    port_number,
-    CASE
-        WHEN starts_with(port, 'M-GigabitEthernet') THEN 'management'
-        WHEN role = 'storage_leaf' AND port_number BETWEEN 55 AND 64 THEN 'storage_uplink'
-        WHEN role = 'storage_leaf' THEN 'storage_access'
-        WHEN starts_with(port, 'TwoHundredGigE') THEN 'access'
-        WHEN port_number BETWEEN 33 AND 62 THEN 'uplink'
-        ELSE 'spare'
-    END AS port_class,
-    CASE
-        WHEN starts_with(port, 'M-GigabitEthernet') THEN 1000000000
-        WHEN starts_with(port, 'TwoHundredGigE') THEN 200000000000
-        WHEN starts_with(port, 'FourHundredGigE') THEN 400000000000
-    END AS line_rate_bps,
-    has_counters
-FROM ports
+    min(device_name) AS device_name,
+    CASE WHEN starts_with(switch, 'ST-') THEN 'storage_leaf' ELSE 'leaf' END AS role,
+    {{ number_of('switch') }} AS leaf_number,
+    {{ port_number('port') }} AS port_number,
+    {{ port_class('switch', 'port') }} AS port_class,
+    {{ line_rate_bps('port') }} AS line_rate_bps,
+    bool_or(has_counters) AS has_counters
+FROM named
+WHERE NOT starts_with(switch, 'spine-')
+GROUP BY cluster, switch, port

@@ -11,12 +11,11 @@ sources: docs/metrics/topology.md
 -- The slot is the last octet of a NIC's address: 10.107.(221 + leaf).slot.
 WITH placed AS (
     SELECT
-        t.cluster,
-        s.leaf_group,
-        t.server,
-        t.server_number - CAST(nullif(regexp_extract(t.nic_ip, '^[0-9]+[.][0-9]+[.][0-9]+[.]([0-9]{1,3})$', 1), '') AS INTEGER) AS base
-    FROM staging.cluster_topology AS t
-    JOIN topology.switches AS s ON s.cluster = t.cluster AND s.switch = t.switch
+        cluster,
+        {{ leaf_group('switch') }} AS leaf_group,
+        server,
+        server_number - CAST(nullif(regexp_extract(nic_ip, '^[0-9]+[.][0-9]+[.][0-9]+[.]([0-9]{1,3})$', 1), '') AS INTEGER) AS base
+    FROM staging.cluster_topology
 ),
 
 counted AS (

@@ -16,34 +16,22 @@ checks:
   - status in ('resolved', 'inferred', 'unresolved')
   - (status = 'unresolved') = (port is null)
   - unique(cluster, server, nic)
-  - references(cluster, switch, port) -> topology.ports(cluster, switch, port)
+  - references(cluster, switch, port) -> staging.cluster_topology(cluster, switch, port)
 sources: docs/metrics/topology.md
 --- */
-WITH leaves AS (               -- position of a leaf in its group, 1..4
-    SELECT
-        cluster,
-        switch,
-        leaf_group,
-        row_number() OVER (
-            PARTITION BY cluster, leaf_group ORDER BY {{ number_of('switch') }}
-        ) AS rail
-    FROM topology.switches
-    WHERE role = 'leaf'
-),
-
-plugged AS (
-    SELECT t.cluster, t.server, t.nic, t.nic_ip, t.switch, t.port, l.leaf_group, l.rail
+WITH plugged AS (
+    SELECT t.cluster, t.server, t.nic, t.nic_ip, t.switch, t.port, s.nic_family
     FROM staging.cluster_topology AS t
-    JOIN leaves AS l ON l.cluster = t.cluster AND l.switch = t.switch
+    JOIN topology.sheet_servers AS s ON s.cluster = t.cluster AND s.server = t.server
+    WHERE starts_with(t.switch, 'Leaf-')
 ),
 
-rail_order AS (                -- which NIC of a family a leaf has, wherever all named rows of the group agree
-    SELECT p.cluster, p.leaf_group, s.nic_family, p.rail, min(p.nic) AS nic
-    FROM plugged AS p
-    JOIN topology.servers AS s ON s.cluster = p.cluster AND s.server = p.server
-    WHERE p.nic IS NOT NULL
-    GROUP BY p.cluster, p.leaf_group, s.nic_family, p.rail
-    HAVING count(DISTINCT p.nic) = 1
+rail_order AS (                -- which NIC of a family a leaf has, wherever all its named rows agree
+    SELECT cluster, switch, nic_family, min(nic) AS nic
+    FROM plugged
+    WHERE nic IS NOT NULL
+    GROUP BY cluster, switch, nic_family
+    HAVING count(DISTINCT nic) = 1
 ),
 
 named AS (                     -- rows of the topology sheet, nameless ones named by the rail order
@@ -56,13 +44,8 @@ named AS (                     -- rows of the topology sheet, nameless ones name
         p.port,
         CASE WHEN p.nic IS NULL THEN 'inferred:rail_order' ELSE 'workbook' END AS evidence
     FROM plugged AS p
-    JOIN topology.servers AS s ON s.cluster = p.cluster AND s.server = p.server
     LEFT JOIN rail_order AS r
-        ON
-            r.cluster = p.cluster
-            AND r.leaf_group = p.leaf_group
-            AND r.nic_family = s.nic_family
-            AND r.rail = p.rail
+        ON r.cluster = p.cluster AND r.switch = p.switch AND r.nic_family = p.nic_family
 ),
 
 told_apart AS (                -- a name that the server has in another row, too, says nothing of a nameless one
@@ -71,48 +54,26 @@ told_apart AS (                -- a name that the server has in another row, too
     QUALIFY evidence = 'workbook' OR count(*) OVER (PARTITION BY cluster, server, nic) = 1
 ),
 
-homes AS (                     -- the group that a server's number belongs to, and its slot there
-    SELECT
-        n.cluster,
-        n.server,
-        max(g.base) AS base,
-        max(n.server_number) - max(g.base) AS slot
-    FROM staging.gpu_nics AS n
-    JOIN topology.leaf_groups AS g ON g.cluster = n.cluster AND g.base < n.server_number
-    GROUP BY n.cluster, n.server
+leaves AS (
+    SELECT DISTINCT cluster, switch, {{ leaf_group('switch') }} AS leaf_group
+    FROM staging.cluster_topology
 ),
 
-halves AS (                    -- the two halves of each physical access port: how many the sheet gives to a server,
-    SELECT                     -- and how many counter files know that it does not
-        p.cluster,
-        p.switch,
-        p.port_number,
-        count(t.port) AS listed,
-        count(*) - count(t.port) AS unlisted
-    FROM staging.switch_ports AS p
-    LEFT JOIN staging.cluster_topology AS t ON t.cluster = p.cluster AND t.switch = p.switch AND t.port = p.port
-    WHERE p.port_class = 'access'
-    GROUP BY p.cluster, p.switch, p.port_number
+listed AS (                    -- the halves of each physical access port that the sheet gives to a server
+    SELECT cluster, switch, {{ port_number('port') }} AS port_number, count(*) AS halves
+    FROM staging.cluster_topology
+    WHERE {{ port_class('switch', 'port') }} = 'access'
+    GROUP BY ALL
 ),
 
-candidates AS (                -- ports that would fit an unresolved NIC, on the leaf of its home group with most of them
-    SELECT
-        h.cluster,
-        h.server,
-        max(
-            CASE
-                WHEN s.has_counters THEN coalesce(u.unlisted, 0)
-                WHEN h.slot <= 60 THEN 2 - coalesce(u.listed, 0)
-                ELSE 0
-            END
-        ) AS ports
-    FROM homes AS h
-    JOIN topology.leaf_groups AS g ON g.cluster = h.cluster AND g.base = h.base
-    JOIN leaves AS l ON l.cluster = h.cluster AND l.leaf_group = g.leaf_group
-    JOIN topology.switches AS s ON s.cluster = l.cluster AND s.switch = l.switch
-    LEFT JOIN halves AS u
-        ON u.cluster = h.cluster AND u.switch = l.switch AND u.port_number = (h.slot + 1) // 2
-    GROUP BY h.cluster, h.server
+candidates AS (                -- halves that would fit an unresolved NIC, on the leaf of its home group with most of them
+    SELECT s.cluster, s.server, max(2 - coalesce(p.halves, 0)) AS ports
+    FROM topology.sheet_servers AS s
+    JOIN leaves AS l ON l.cluster = s.cluster AND l.leaf_group = s.home_group
+    LEFT JOIN listed AS p
+        ON p.cluster = s.cluster AND p.switch = l.switch AND p.port_number = (s.slot + 1) // 2
+    WHERE s.slot <= 60
+    GROUP BY s.cluster, s.server
 )
 
 SELECT

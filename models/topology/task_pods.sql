@@ -89,7 +89,7 @@ spoken AS (                    -- what the pod's own log says of its host
 
 hosts AS (
     SELECT cluster, host_ip, min(server) AS server
-    FROM topology.servers
+    FROM topology.sheet_servers
     WHERE host_ip IS NOT NULL
     GROUP BY cluster, host_ip
 ),

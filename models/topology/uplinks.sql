@@ -1,5 +1,5 @@
 /* ---
-about: Which spine port each uplink of a leaf goes to.
+about: Which spine port each uplink of a leaf goes to, over all loaded hours; topology.hour_uplinks has each hour's own.
 grain: [cluster, leaf, leaf_port]
 columns:
   cluster: VARCHAR the cluster's folder
@@ -8,49 +8,33 @@ columns:
   spine: VARCHAR the spine at its other end
   spine_port: VARCHAR the spine's port; NULL where it is unknown, as for storage leaves without a link table
   source: VARCHAR link_table where a table states it, else inferred:uplink_formula
-  ends_stated: BIGINT [1] other ends that link tables state; where they state several, none of them counts
+  ends_stated: BIGINT [1] other ends that link tables of all hours state; where they state several, none of them counts
 checks:
   - "warn: ends_stated <= 1"
   - source in ('link_table', 'inferred:uplink_formula')
 sources: docs/metrics/topology.md
 --- */
--- Ports 33..62 of Leaf-L are ten bundles of three, a bundle a spine; a spine has three ports a leaf, in order of
--- leaves. Ports 55..64 of a storage leaf go to one spine each. No sheet states it: bytes per spine agree with it.
-WITH inferred AS (
+WITH inferred AS (             -- by the formula, for every uplink that any file names
     SELECT
         cluster,
         switch AS leaf,
         port AS leaf_port,
-        CASE port_class
-            WHEN 'uplink' THEN 'spine-' || ((port_number - 33) // 3 + 1)
-            ELSE 'spine-' || (port_number - 54)
-        END AS spine,
-        CASE port_class
-            WHEN 'uplink' THEN 'FourHundredGigE1/0/' || (3 * (leaf_number - 1) + (port_number - 33) % 3 + 1)
-        END AS spine_port
+        {{ uplink_spine('switch', 'port') }} AS spine,
+        {{ uplink_spine_port('switch', 'port') }} AS spine_port
     FROM staging.switch_ports
     WHERE port_class IN ('uplink', 'storage_uplink')
 ),
 
-either_end AS (                -- what the link tables of all hours say, seen from the leaf
-    SELECT cluster, switch AS leaf, port AS leaf_port, peer_switch AS spine, peer_port AS spine_port
-    FROM staging.hour_link
-    WHERE starts_with(peer_switch, 'spine-') AND peer_port IS NOT NULL AND NOT starts_with(switch, 'spine-')
-    UNION ALL
-    SELECT cluster, peer_switch AS leaf, peer_port AS leaf_port, switch AS spine, port AS spine_port
-    FROM staging.hour_link
-    WHERE starts_with(switch, 'spine-') AND peer_port IS NOT NULL AND NOT starts_with(peer_switch, 'spine-')
-),
-
-stated AS (                    -- an uplink of which rows say different things is as if none said anything
+stated AS (                    -- an uplink of which hours state different ends is as if none stated anything
     SELECT
         cluster,
         leaf,
         leaf_port,
-        count(DISTINCT spine || ' ' || spine_port) AS ends_stated,
-        CASE WHEN min(spine || ' ' || spine_port) = max(spine || ' ' || spine_port) THEN min(spine) END AS spine,
-        min(spine_port) AS spine_port
-    FROM either_end
+        greatest(max(ends_stated), count(DISTINCT spine || ' ' || spine_port) FILTER (WHERE source = 'link_table')) AS ends,
+        min(spine) FILTER (WHERE source = 'link_table') AS spine,
+        min(spine_port) FILTER (WHERE source = 'link_table') AS spine_port
+    FROM topology.hour_uplinks
+    WHERE ends_stated > 0
     GROUP BY cluster, leaf, leaf_port
 )
 
@@ -58,10 +42,10 @@ SELECT
     coalesce(i.cluster, s.cluster) AS cluster,
     coalesce(i.leaf, s.leaf) AS leaf,
     coalesce(i.leaf_port, s.leaf_port) AS leaf_port,
-    coalesce(s.spine, i.spine) AS spine,
-    CASE WHEN s.spine IS NULL THEN i.spine_port ELSE s.spine_port END AS spine_port,
-    CASE WHEN s.spine IS NULL THEN 'inferred:uplink_formula' ELSE 'link_table' END AS source,
-    coalesce(s.ends_stated, 0) AS ends_stated
+    CASE WHEN s.ends = 1 THEN s.spine ELSE i.spine END AS spine,
+    CASE WHEN s.ends = 1 THEN s.spine_port ELSE i.spine_port END AS spine_port,
+    CASE WHEN s.ends = 1 THEN 'link_table' ELSE 'inferred:uplink_formula' END AS source,
+    coalesce(s.ends, 0) AS ends_stated
 FROM inferred AS i
 FULL JOIN stated AS s ON s.cluster = i.cluster AND s.leaf = i.leaf AND s.leaf_port = i.leaf_port
-WHERE i.spine IS NOT NULL OR s.spine IS NOT NULL
+WHERE i.spine IS NOT NULL OR s.ends = 1

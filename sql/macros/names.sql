@@ -9,3 +9,17 @@
 {% macro number_of(name) %}CAST(nullif(regexp_extract({{ name }}, '([0-9]{1,9})$', 1), '') AS INTEGER){% endmacro %}
 {# the leaves that share their servers: Leaf-1..4; NULL for a spine -#}
 {% macro leaf_group(switch) %}CASE WHEN starts_with({{ switch }}, 'spine') THEN NULL ELSE regexp_extract({{ switch }}, '^(.*-)[0-9]+$', 1) || (({{ number_of(switch) }} - 1) // 4 * 4 + 1) || '..' || (({{ number_of(switch) }} - 1) // 4 * 4 + 4) END{% endmacro %}
+{# the p of 1/0/p and 1/0/p:h; NULL where the name has none -#}
+{% macro port_number(port) %}CAST(nullif(regexp_extract({{ port }}, '/([0-9]{1,9})(:[0-9]+)?$', 1), '') AS INTEGER){% endmacro %}
+{# 1/0/p:h, the port's name without its speed -#}
+{% macro short_port(port) %}regexp_extract({{ port }}, '[0-9].*$'){% endmacro %}
+{# what a leaf's or storage leaf's port is for, by its name and number alone -#}
+{% macro port_class(switch, port) %}CASE WHEN starts_with({{ port }}, 'M-GigabitEthernet') THEN 'management' WHEN starts_with({{ switch }}, 'ST-') AND {{ port_number(port) }} BETWEEN 55 AND 64 THEN 'storage_uplink' WHEN starts_with({{ switch }}, 'ST-') THEN 'storage_access' WHEN starts_with({{ port }}, 'TwoHundredGigE') THEN 'access' WHEN {{ port_number(port) }} BETWEEN 33 AND 62 THEN 'uplink' ELSE 'spare' END{% endmacro %}
+{# the port's line rate in bit/s, by its name alone -#}
+{% macro line_rate_bps(port) %}CASE WHEN starts_with({{ port }}, 'M-GigabitEthernet') THEN 1000000000 WHEN starts_with({{ port }}, 'TwoHundredGigE') THEN 200000000000 WHEN starts_with({{ port }}, 'FourHundredGigE') THEN 400000000000 END{% endmacro %}
+{# the spine of an uplink: ports 33..62 of a leaf are ten bundles of three, ports 55..64 of a storage leaf one each -#}
+{% macro uplink_spine(switch, port) %}'spine-' || CASE WHEN starts_with({{ switch }}, 'ST-') THEN {{ port_number(port) }} - 54 ELSE ({{ port_number(port) }} - 33) // 3 + 1 END{% endmacro %}
+{# the spine's port there: three a leaf, in order of leaves; NULL for a storage leaf, whose order is not known -#}
+{% macro uplink_spine_port(switch, port) %}CASE WHEN NOT starts_with({{ switch }}, 'ST-') THEN 'FourHundredGigE1/0/' || (3 * ({{ number_of(switch) }} - 1) + ({{ port_number(port) }} - 33) % 3 + 1) END{% endmacro %}
+{# the NICs that a server has, by the name of one: ens10 (10, 11, 18, 19) or ens24 (24, 25, 30, 31) -#}
+{% macro nic_family(nic) %}CASE WHEN regexp_matches({{ nic }}, '^ens1[0189]') THEN 'ens10' WHEN regexp_matches({{ nic }}, '^ens(24|25|30|31)') THEN 'ens24' END{% endmacro %}

@@ -1,15 +1,15 @@
 /* ---
-about: Access ports that carried traffic although no sheet names a server on them.
+about: Access ports whose owner no row of the topology sheet names but a rule infers, with the rule and what they moved.
 params:
   switch: VARCHAR = null only ports of this switch, as Leaf-10
   hour: TIMESTAMP = null the hour (UTC); the latest where left out
   limit: INTEGER = 100 how many
 --- */
-SELECT h.switch, h.port, h.in_bytes, h.out_bytes, h.busy_seconds, h.hour_utc, h.cluster
-FROM metrics.port_hour AS h
-JOIN topology.ports AS p USING (cluster, switch, port)
-WHERE p.port_class = 'access' AND p.server IS NULL AND h.in_bytes + h.out_bytes > 0
-    AND h.hour_utc = coalesce($hour::TIMESTAMP, (SELECT max(hour_utc) FROM metrics.port_hour))
+SELECT h.switch, h.port, o.server AS owner, o.evidence, h.in_bytes, h.out_bytes, o.nic, h.busy_seconds, h.hour_utc, h.cluster
+FROM topology.hour_owners AS o
+JOIN metrics.port_hour AS h USING (cluster, switch, port, hour_utc)
+WHERE o.evidence <> 'workbook'
+    AND o.hour_utc = coalesce($hour::TIMESTAMP, (SELECT max(hour_utc) FROM metrics.port_hour))
     AND ($switch IS NULL OR h.switch = $switch)
 ORDER BY h.in_bytes + h.out_bytes DESC, h.cluster, h.switch, h.port
 LIMIT $limit

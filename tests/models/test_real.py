@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import math
 from collections import defaultdict
 from itertools import pairwise
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import openpyxl
 import polars
 import pytest
 
@@ -39,7 +41,8 @@ def test_topology_counts(real: Path, real_built: Connection) -> None:
     assert _rows(
         real_built,
         "SELECT count(*) FILTER (WHERE in_topology_sheet AND in_nic_sheet), "
-        "count(*) FILTER (WHERE NOT in_nic_sheet), count(*) FILTER (WHERE NOT in_topology_sheet) FROM topology.servers",
+        "count(*) FILTER (WHERE NOT in_nic_sheet), count(*) FILTER (WHERE NOT in_topology_sheet) "
+        "FROM topology.servers WHERE evidence = 'workbook'",
     ) == [(249, 4, 11)]
     assert _rows(
         real_built,
@@ -89,6 +92,50 @@ def test_every_port_has_the_bytes_and_rows_of_its_csv(real: Path, real_built: Co
     )
     assert len(files) == len(found)
     assert expected == found
+
+
+def _owners_by_hand(real: Path) -> dict[tuple[str, str], str]:
+    """Owner of each (leaf, access port) by the two sheets and the slots of cages, in plain Python off the workbook."""
+    (book,) = (real / "zhejiang").rglob("cluster_2000_A100.xlsx")
+    sheets = openpyxl.load_workbook(book, read_only=True)
+    rows = list(sheets["cluster topology"].iter_rows(min_row=2, values_only=True))
+    owners = {
+        (str(row[5]).split("-ROCE-")[1].split(".")[0], str(row[0])): "GPU-" + str(row[6]).rpartition("-")[2]
+        for row in rows
+    }
+    plugged = set(owners.values())
+    for row in sheets["GPU NIC info"].iter_rows(min_row=2, values_only=True):
+        third, last = (int(part) for part in str(row[0]).split(".")[2:])
+        number = last + (240 if third == 255 else 0)
+        if f"GPU-{number}" in plugged:
+            continue
+        cage = (number - 120 + 1) // 2  # all of them are of leaves 9 to 12, whose first server is GPU-121
+        pair = (119 + 2 * cage, 120 + 2 * cage)
+        alone = len({f"GPU-{one}" for one in pair} - plugged) == 1
+        for leaf, half in itertools.product(range(9, 13), (1, 2)):
+            port = f"TwoHundredGigE1/0/{cage}:{half}"
+            owners.setdefault((f"Leaf-{leaf}", port), f"GPU-{number}" if alone else f"GPU-{pair[0]}/{pair[1]}")
+    owners["Leaf-5", "TwoHundredGigE1/0/15:2"] = "GPU-89"
+    return owners
+
+
+def test_servers_have_every_byte_of_the_access_ports(real: Path, real_built: Connection) -> None:
+    """Bytes off the CSV text, owners off the workbook."""
+    owners = _owners_by_hand(real)
+    expected: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for path in _port_files(real):
+        rows = polars.read_csv(path, columns=["DeviceName", "PortName", "InOctets", "OutOctets"])
+        port, leaf = rows["PortName"][0], rows["DeviceName"][0].split("-ROCE-")[1].split(".")[0]
+        moved = int(rows["OutOctets"].sum()), int(rows["InOctets"].sum())
+        owner = owners.get(
+            (leaf, port), f"unlisted:{leaf}:{port.removeprefix('TwoHundredGigE')}" if sum(moved) else None
+        )
+        if port.startswith("TwoHundredGigE") and owner:
+            expected[owner] = [had + more for had, more in zip(expected[owner], moved, strict=True)]
+    found = _rows(real_built, "SELECT server, rx_bytes, tx_bytes FROM metrics.server_hour")
+    assert {server: [rx, tx] for server, rx, tx in found} == dict(expected)
+    names = {"GPU-168", "GPU-172", "GPU-228", "GPU-132", *(f"GPU-{121 + 2 * n}/{122 + 2 * n}" for n in range(5))}
+    assert names <= expected.keys()
 
 
 def test_leaves_pass_on_what_they_get(real_built: Connection) -> None:
@@ -244,7 +291,7 @@ def test_balance_against_plain_python(real: Path, real_built: Connection) -> Non
     for switch, direction, bytes_ in _rows(
         real_built,
         """SELECT h.switch, unnest(['in', 'out']), unnest([h.in_bytes, h.out_bytes]) FROM metrics.port_hour AS h
-           JOIN topology.ports AS p USING (cluster, switch, port) WHERE port_class IN ('uplink', 'storage_uplink')""",
+           WHERE h.port_class IN ('uplink', 'storage_uplink')""",
     ):
         per_switch[switch, direction].append(bytes_)
     found = _rows(real_built, "SELECT switch, direction, cov, max_over_mean, jain_index FROM metrics.uplink_balance")

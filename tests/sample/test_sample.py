@@ -230,10 +230,10 @@ def test_workbook_has_the_published_form(cluster: Path) -> None:
     assert nics[0] == ("GPU IP", "NIC name1", "NIC name 2")
     assert all(isinstance(cell, str) or cell is None for row in topology for cell in row)
     assert all(isinstance(cell, str) for row in nics for cell in row)
-    assert len({(row[3], row[5]) for row in topology[1:]}) == len(topology) - 1 == 4 * 9
+    assert len({(row[3], row[5]) for row in topology[1:]}) == len(topology) - 1 == 4 * 10
     addresses = [tuple(map(int, str(row[0]).split("."))) for row in nics[1:]]
     assert addresses == sorted(addresses)
-    assert len(addresses) == 4 * 12
+    assert len(addresses) == 4 * 13
 
 
 def test_traps_of_the_workbook(cluster: Path, truth: dict[str, Any]) -> None:
@@ -521,7 +521,7 @@ def test_nic_counters_count_what_the_switch_port_carries(
             assert abs(nic["rx_bytes"] - out) <= 4
             assert abs(nic["tx_bytes"] - into) <= 4
             checked += 1
-    assert checked == 31
+    assert checked == 35
 
 
 def test_export_times() -> None:

@@ -68,6 +68,7 @@ def small_places(options: SampleOptions) -> list[Place]:
         Place(first, 0, first, "ens10", in_topology=False),
         Place(first + 1, 0, first + 1, "ens10", in_topology=False),
         Place(first + 2, 0, first + 2, "ens10", in_topology=False, hcas=OTHER_HCAS),
+        Place(first + 3, 0, first + 3, "ens10"),
         Place(SLOTS + first + 4, 0, first + 4, "ens24"),
     ]
     if options.leaves < 20:

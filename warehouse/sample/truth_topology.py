@@ -61,8 +61,13 @@ def unlisted_at(fabric: Fabric, nic: Nic, place: Place) -> list[str]:
 
 
 def unlisted_ports(fabric: Fabric, jobs: list[Job]) -> list[Row]:
-    """List connected access ports that no row of the workbook names, with the NIC that is really there."""
+    """List connected access ports that no row of the workbook names, with the NIC that is really there.
+
+    `owner` is what can be known of it: a server that its cage mate leaves the only half for, one of two servers, or
+    the port itself.
+    """
     rails = {number: job.rails for job in jobs for number in job.servers}
+    place_of = {place.number: place for place in fabric.places}
     return [
         {
             "switch": nic.switch,
@@ -70,10 +75,24 @@ def unlisted_ports(fabric: Fabric, jobs: list[Job]) -> list[Row]:
             "server": names.server_name(nic.server),
             "nic": nic.name,
             "busy": nic.rail < rails.get(nic.server, 0),
+            **_owner(nic, place_of),
         }
         for nic in fabric.all_nics()
         if not nic.listed or nic.port != nic.sheet_port
     ]
+
+
+def _owner(nic: Nic, place_of: dict[int, Place]) -> Row:
+    """What the sheets tell of the owner of a port that they do not name."""
+    place = place_of[nic.server]
+    if place.in_topology:  # a cable that is not where its row says
+        short = nic.port.removeprefix("TwoHundredGigE")
+        return {"owner": f"unlisted:{nic.switch}:{short}", "evidence": "inferred:port"}
+    first = place.number - (place.slot + 1) % 2
+    mate = place_of.get(2 * first + 1 - place.number)
+    is_alone = mate is not None and mate.in_topology
+    owner = names.server_name(place.number) if is_alone else f"GPU-{first}/{first + 1}"
+    return {"owner": owner, "evidence": "inferred:slot"}
 
 
 def suspects(fabric: Fabric, faults: Faults) -> list[Row]:

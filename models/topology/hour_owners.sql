@@ -1,0 +1,31 @@
+/* ---
+about: Which server owns the bytes of each access port in an hour. A port that nothing places owns itself in the hours in which it moved a byte.
+partition: hour_utc
+grain: [cluster, switch, port, hour_utc]
+materialize: view
+columns:
+  cluster: VARCHAR the cluster's folder
+  switch: VARCHAR the leaf
+  port: VARCHAR its access port, full name
+  hour_utc: TIMESTAMP the hour
+  file_key: BIGINT [1] as in staging.port_files
+  server: VARCHAR as in topology.port_owners; unlisted:Leaf-n:1/0/p:h for a port that owns itself
+  nic: VARCHAR the server's NIC; Leaf-n:1/0/p:h where nothing names it
+  hca: VARCHAR its adapter, mlx5_n; NULL where nothing names it
+  evidence: VARCHAR workbook, inferred:candidate_port, inferred:slot or inferred:port
+sources: docs/metrics/topology.md
+--- */
+SELECT
+    f.cluster,
+    f.switch,
+    f.port,
+    f.hour_utc,
+    f.file_key,
+    coalesce(o.server, 'unlisted:' || f.switch || ':' || {{ short_port('f.port') }}) AS server,
+    coalesce(o.nic, f.switch || ':' || {{ short_port('f.port') }}) AS nic,
+    o.hca,
+    coalesce(o.evidence, 'inferred:port') AS evidence
+FROM staging.port_files AS f
+JOIN staging.port_totals AS t ON t.file_key = f.file_key
+LEFT JOIN topology.port_owners AS o ON o.cluster = f.cluster AND o.switch = f.switch AND o.port = f.port
+WHERE f.port_class = 'access' AND (o.server IS NOT NULL OR t.in_bytes > 0 OR t.out_bytes > 0)

@@ -1,0 +1,73 @@
+/* ---
+about: Every GPU server that either sheet of the workbook names, and the slot that its number has.
+grain: [cluster, server]
+columns:
+  cluster: VARCHAR the cluster's folder
+  server: VARCHAR GPU-n
+  server_number: INTEGER [1] its n
+  sysname: VARCHAR the server's name for itself; NULL where only the NIC sheet has it
+  host_ip: VARCHAR address of the server; NULL where only the topology sheet has it
+  in_topology_sheet: BOOLEAN true if the sheet `cluster topology` has it
+  in_nic_sheet: BOOLEAN true if the sheet of NICs has it
+  nic_family: VARCHAR ens10 (ens10, 11, 18, 19) or ens24 (ens24, 25, 30, 31)
+  leaf_group: VARCHAR the leaves it is plugged into, as the sheet places it
+  home_group: VARCHAR the leaves that its number belongs to; NULL where no group, or more than one, begins below it
+  slot: INTEGER [1] its place there, its number less the base of the group
+checks:
+  - in_topology_sheet or in_nic_sheet
+sources: docs/metrics/topology.md
+--- */
+WITH plugged AS (
+    SELECT
+        cluster,
+        server,
+        min(server_number) AS server_number,
+        min(sysname) AS sysname,
+        min(nic) AS nic,
+        min({{ leaf_group('switch') }}) AS leaf_group
+    FROM staging.cluster_topology
+    GROUP BY cluster, server
+),
+
+equipped AS (
+    SELECT cluster, server, min(server_number) AS server_number, min(host_ip) AS host_ip, min(nic) AS nic
+    FROM staging.gpu_nics
+    GROUP BY cluster, server
+),
+
+servers AS (
+    SELECT
+        coalesce(p.cluster, e.cluster) AS cluster,
+        coalesce(p.server, e.server) AS server,
+        coalesce(p.server_number, e.server_number) AS server_number,
+        p.sysname,
+        e.host_ip,
+        p.server IS NOT NULL AS in_topology_sheet,
+        e.server IS NOT NULL AS in_nic_sheet,
+        {{ nic_family('coalesce(e.nic, p.nic)') }} AS nic_family,
+        p.leaf_group
+    FROM plugged AS p
+    FULL JOIN equipped AS e ON e.cluster = p.cluster AND e.server = p.server
+),
+
+bases AS (                     -- two groups of one base would both be home to the same numbers
+    SELECT cluster, base, min(leaf_group) AS leaf_group
+    FROM topology.leaf_groups
+    GROUP BY cluster, base
+    HAVING count(*) = 1
+),
+
+homes AS (                     -- the group with the largest base below a server's number
+    SELECT s.cluster, s.server, max(g.base) AS base
+    FROM servers AS s
+    JOIN topology.leaf_groups AS g ON g.cluster = s.cluster AND g.base < s.server_number
+    GROUP BY s.cluster, s.server
+)
+
+SELECT
+    s.*,
+    b.leaf_group AS home_group,
+    s.server_number - b.base AS slot
+FROM servers AS s
+LEFT JOIN homes AS h ON h.cluster = s.cluster AND h.server = s.server
+LEFT JOIN bases AS b ON b.cluster = h.cluster AND b.base = h.base

@@ -1,0 +1,128 @@
+"""An hour depends on its own files and on the workbook: one more hour, or one without a sheet, changes no other."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+import warehouse
+from tests.conftest import call
+from warehouse.building import load_graph
+from warehouse.checks import relations_of
+from warehouse.engines.duckdb import DuckDBEngine
+from warehouse.graph import Graph
+from warehouse.project import Project
+from warehouse.sample import SampleOptions, write_sample
+
+CLUSTER = "zhejiang/cluster_sample"
+HOURLY = "hour_utc"
+LATE_PORT = "Leaf-5_1_1.csv"
+"""A port that only the fourth hour has."""
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> Graph:
+    spill = tmp_path_factory.mktemp("spill")
+    with closing(DuckDBEngine(threads=1, memory_bytes=2**30, spill=spill)) as engine:
+        return load_graph(Project.open(), engine)
+
+
+def _spans_hours(graph: Graph, name: str) -> bool:
+    """Return True if the rows of an unpartitioned model depend on which hours are loaded."""
+    reads = graph.ancestors(name)
+    partitions = {graph.nodes[read].model.partition for read in reads if read in graph.nodes}
+    return HOURLY in partitions or bool(reads & {"raw.port_counters", "raw.link", "raw.nic", "raw.flow", "raw.port"})
+
+
+def test_no_hourly_model_reads_a_table_that_spans_hours(graph: Graph) -> None:
+    found: dict[str, set[str]] = {}
+    for name, node in graph.nodes.items():
+        checked = {read for check in node.model.checks for read in relations_of(check)}
+        reads = (graph.ancestors(name) | checked) & graph.nodes.keys() if node.model.partition == HOURLY else set()
+        spanning = {r for r in reads if graph.nodes[r].model.partition is None and _spans_hours(graph, r)}
+        found |= {name: spanning} if spanning else {}
+    assert found == {}
+    assert _spans_hours(graph, "topology.ports")
+    assert not _spans_hours(graph, "topology.port_owners")
+
+
+@pytest.fixture(scope="module")
+def four_hours(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four hours of a minute each; three of them without one port."""
+    root = tmp_path_factory.mktemp("four-hours")
+    write_sample(root, SampleOptions(hours=4, seconds=60, jobs=False, utilization=False))
+    for hour in _hours(root)[:3]:
+        (late,) = hour.glob(f"*/{LATE_PORT}")
+        late.unlink()
+    return root
+
+
+def _hours(root: Path) -> list[Path]:
+    return sorted(path for path in (root / CLUSTER / "trafficinfo").iterdir() if path.is_dir())
+
+
+def _release(four_hours: Path, base: Path, hours: Iterable[int]) -> Path:
+    """A release with these of the four hours, and the workbook."""
+    root = base / "release"
+    shutil.copytree(four_hours / CLUSTER, root / CLUSTER, ignore=shutil.ignore_patterns("trafficinfo"))
+    for hour in hours:
+        _add(four_hours, root, hour)
+    return root
+
+
+def _add(four_hours: Path, root: Path, hour: int) -> None:
+    source = _hours(four_hours)[hour]
+    shutil.copytree(source, root / CLUSTER / "trafficinfo" / source.name)
+
+
+def _parts(target: Path) -> dict[tuple[str, str], str]:
+    """The digest of each hourly part of the published build."""
+    build = (target / "builds" / "current").read_text(encoding="utf-8").strip()
+    manifest = json.loads((target / "builds" / build / "manifest.json").read_text(encoding="utf-8"))
+    return {(p["model"], p["partition"]): p["digest"] for p in manifest["parts"] if p["partition"]}
+
+
+def test_one_more_hour_is_planned_alone_and_leaves_the_others_as_they_are(four_hours: Path, tmp_path: Path) -> None:
+    root, target = _release(four_hours, tmp_path, range(3)), tmp_path / "target"
+    warehouse.build(root, target)
+    before = _parts(target)
+    _add(four_hours, root, 3)
+
+    said = call("plan", "-d", root, "-t", target, "--json", cwd=tmp_path)
+    assert said.status == 0, said
+    touched = {
+        (part["model"], part["partition"] or "all")
+        for part in json.loads(said.out)["parts"]
+        if part["action"] != "keep"
+    }
+    of_hours = {(model, partition) for model, partition in touched if partition != "all"}
+    assert {part for _, part in of_hours} == {"2024-05-23T19"}
+    assert ("metrics.server_hour", "2024-05-23T19") in of_hours
+
+    warehouse.build(root, target)
+    after = _parts(target)
+    assert {key: after[key] for key in before} == before
+    with warehouse.open(target) as connection:
+        late = "FROM metrics.port_hour WHERE switch = 'Leaf-5' AND port = 'TwoHundredGigE1/0/1:1'"
+        assert connection.execute(f"SELECT count(*) {late}").fetchone() == (1,)
+        ports = "SELECT has_counters FROM topology.ports WHERE switch = 'Leaf-5' AND port = 'TwoHundredGigE1/0/1:1'"
+        assert connection.execute(ports).fetchall() == [(True,)]
+
+
+def test_an_hour_has_equal_bytes_alone_first_and_last(four_hours: Path, tmp_path: Path) -> None:
+    def built(name: str, hours: Iterable[int]) -> dict[tuple[str, str], str]:
+        base = tmp_path / name
+        base.mkdir()
+        warehouse.build(_release(four_hours, base, hours), base / "target")
+        return _parts(base / "target")
+
+    together = built("together", range(4))
+    for hour in (0, 3):
+        alone = built(f"alone-{hour}", [hour])
+        assert alone
+        assert {key: together[key] for key in alone} == alone
