@@ -7,11 +7,11 @@ params:
 WITH hour AS (SELECT coalesce($hour::TIMESTAMP, max(hour_utc)) AS hour_utc FROM metrics.port_hour),
 uplinks AS (
     SELECT h.cluster, h.switch AS leaf, h.port AS leaf_port, p.peer_switch AS spine, h.hour_utc,
-        round(greatest(h.in_utilization, h.out_utilization), 4) AS utilization
+        greatest(h.in_utilization, h.out_utilization) AS utilization
     FROM metrics.port_hour AS h
     JOIN topology.ports AS p USING (cluster, switch, port)
     WHERE p.port_class IN ('uplink', 'storage_uplink') AND h.hour_utc = (SELECT hour_utc FROM hour)
-    ORDER BY greatest(h.in_utilization, h.out_utilization) DESC NULLS LAST, h.cluster, h.switch, h.port
+    ORDER BY utilization DESC NULLS LAST, h.cluster, h.switch, h.port
     LIMIT $limit
 ),
 owned AS (                          -- the tasks that had each access port in that hour
@@ -29,7 +29,7 @@ taken AS (                          -- what each leaf took in from servers, by t
     WHERE h.hour_utc = (SELECT hour_utc FROM hour) AND p.port_class = 'access' AND h.in_bytes >= 1000000000
     GROUP BY ALL
 )
-SELECT u.leaf, u.leaf_port, u.spine, u.utilization, t.task, t.servers, t.bytes,
+SELECT u.leaf, u.leaf_port, u.spine, round(u.utilization, 4) AS utilization, t.task, t.servers, t.bytes,
     round(t.bytes / sum(t.bytes) OVER (PARTITION BY u.cluster, u.leaf, u.leaf_port), 3) AS share, u.hour_utc, u.cluster
 FROM uplinks AS u
 LEFT JOIN taken AS t ON t.cluster = u.cluster AND t.switch = u.leaf

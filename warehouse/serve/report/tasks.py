@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from warehouse.serve.report.figure import Figure, Section, Spec, Values
 from warehouse.serve.report.theme import BLUE, ORANGE, RED, ROW, chart, sized
-from warehouse.serve.report.words import count, distinct, listed, most, number, size, total
+from warehouse.serve.report.words import count, distinct, foremost, listed, most, number, size, total
 
 
 def _summary(rows: Sequence[Values]) -> str:
@@ -14,7 +14,7 @@ def _summary(rows: Sequence[Values]) -> str:
 
 
 def _iterations(rows: Sequence[Values]) -> str:
-    slowest = most(rows, "longest_seconds")
+    slowest = foremost(rows)
     middle = sorted(row["median_seconds"] for row in rows)[len(rows) // 2]
     return (
         f"{count(total(rows, 'iterations'), 'iteration')}, most of about {number(middle)} s; the longest took "
@@ -40,7 +40,7 @@ def _iterations_chart(rows: Sequence[Values]) -> Spec:
 
 
 def _checkpoints(rows: Sequence[Values]) -> str:
-    longest = most(rows, "extra_seconds")
+    longest = foremost(rows)
     return (
         f"{count(len(rows), 'checkpoint')}; the dearest, at iteration {number(longest['iteration'])}, cost "
         f"{number(longest['extra_seconds'])} s."
