@@ -56,7 +56,8 @@ def test_the_figure_says_that_bytes_are_of_all_tasks_of_a_nic() -> None:
 def test_an_uplink_stands_beside_the_intake_of_its_whole_leaf(planted: Planted) -> None:
     sql = load_queries(Project.open().query_folders)["uplink-tasks"].sql.replace("$hour", "NULL").replace("$limit", "9")
     rows = planted.rows(
-        f"SELECT u.leaf_port, sum(u.leaf_in_bytes) / any_value(l.access_in_bytes), sum(u.share_of_leaf) FROM ({sql}) AS u "
+        "SELECT u.leaf_port, sum(u.leaf_in_bytes) / any_value(l.access_in_bytes), sum(u.share_of_leaf) "
+        f"FROM ({sql}) AS u "
         "JOIN metrics.leaf_hour AS l ON l.cluster = u.cluster AND l.switch = u.leaf AND l.hour_utc = u.hour_utc "
         "GROUP BY u.leaf, u.leaf_port"
     )
