@@ -134,6 +134,15 @@ def test_the_citation_is_valid_and_of_this_version() -> None:
     assert f"## [{warehouse.__version__}]" in _text(ROOT / "CHANGELOG.md")
 
 
+def test_the_hour_tables_are_published_and_not_at_hand() -> None:
+    page = " ".join(_text(ROOT / "docs" / "formats" / "hour_tables.md").split())
+    assert "the public repository has those of one hour" in page
+    assert "not among those at hand" in page
+    for other in [*PAGES, *ROOT.glob("warehouse/**/*.py"), *ROOT.glob("models/**/*.sql")]:
+        said = " ".join(_text(other).split())
+        assert not re.search(r"files (do not contain|lack) them|documents them but does not hold", said), _name(other)
+
+
 def test_documents_name_no_machine() -> None:
     for page in PAGES:
         assert not re.search(r"/(?:home|work|root|tmp|Users)/", _text(page)), _name(page)

@@ -76,20 +76,6 @@ ended_lists AS (
     FROM ended
 ),
 
-summary_lists AS (
-    SELECT
-        concat('summary/', cluster, '/gpu/') AS prefix,
-        unnest([
-            struct_pack(name := 'completed/job_percent', value := 100 * gpu_completed_share),
-            struct_pack(name := 'cancelled/job_percent', value := 100 * gpu_cancelled_share),
-            struct_pack(name := 'failed/job_percent', value := 100 * gpu_failed_share),
-            struct_pack(name := 'completed/gpu_time_percent', value := 100 * completed_gpu_time_share),
-            struct_pack(name := 'cancelled/gpu_time_percent', value := 100 * cancelled_gpu_time_share),
-            struct_pack(name := 'failed/gpu_time_percent', value := 100 * failed_gpu_time_share)
-        ]) AS one
-    FROM staging.cluster_summary
-),
-
 check_lists AS (
     SELECT
         concat(cluster, '/') AS prefix,
@@ -177,11 +163,6 @@ named AS (
         concat(prefix, one.name) AS quantity,
         one.value
     FROM ended_lists
-    UNION ALL
-    SELECT
-        concat(prefix, one.name) AS quantity,
-        one.value
-    FROM summary_lists
     UNION ALL
     SELECT
         concat(prefix, one.name) AS quantity,

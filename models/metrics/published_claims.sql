@@ -14,26 +14,50 @@ columns:
   evidence: VARCHAR read in the source, drawn (measured on a figure's lines), or quoted (seen only as others quote it)
   computed: VARCHAR the quantity of claim_quantities that it is held against
   our_value: DOUBLE the same quantity from the files at hand; NULL where they do not give it
+  independent: BOOLEAN whether our value has another source than the published one; false where both are from one file of the release, NULL where nothing computes it
   difference: DOUBLE our_value - published_value
   verdict: VARCHAR reproduced, differs, contradicted (ours differs, and so does another published figure), or no_data
-  remark: VARCHAR what else speaks for or against it
-dimensions: [source, place, unit, evidence, verdict]
+  remark: VARCHAR what else speaks for or against it; why there is no value of ours
+dimensions: [source, place, unit, evidence, independent, verdict]
 measures:
   others: none
 checks:
   - verdict in ('reproduced', 'differs', 'contradicted', 'no_data')
   - relation in ('equal', 'at_most', 'at_least', 'below', 'above')
   - evidence in ('read', 'drawn', 'quoted')
-  - verdict <> 'no_data' or our_value is null
+  - (verdict = 'no_data') = (our_value is null)
+  - verdict <> 'no_data' or remark is not null
+  - (independent is null) = (computed is null)
 sources: docs/metrics/claims.md
 --- */
-WITH held AS (
+WITH loaded AS (               -- what there are quantities of
+    SELECT DISTINCT split_part(quantity, '/', 1) AS cluster, contains(quantity, '/utilization/') AS is_utilization
+    FROM metrics.claim_quantities
+),
+
+held AS (
     SELECT
         c.*,
         q.value AS our_value,
-        q.value - c.published_value AS difference
+        q.value - c.published_value AS difference,
+        CASE
+            WHEN c.computed IS NULL THEN 'no file tells it'
+            WHEN q.value IS NULL AND l.cluster IS NOT NULL THEN 'the loaded files do not give it'
+            WHEN q.value IS NULL
+                THEN concat(
+                    'not loaded: ',
+                    CASE WHEN contains(c.computed, '/utilization/') THEN 'utilization of ' ELSE 'jobs of ' END,
+                    CASE split_part(c.computed, '/', 1)
+                        WHEN 'acme' THEN 'both seren and kalos'
+                        WHEN 'all' THEN 'all five clusters'
+                        ELSE split_part(c.computed, '/', 1)
+                    END
+                )
+        END AS missing
     FROM reference.claims AS c
     LEFT JOIN metrics.claim_quantities AS q ON q.quantity = c.computed
+    LEFT JOIN loaded AS l
+        ON l.cluster = split_part(c.computed, '/', 1) AND l.is_utilization = contains(c.computed, '/utilization/')
 ),
 
 agreed AS (                    -- the hair is for the last bits of a quotient
@@ -74,6 +98,7 @@ SELECT
     a.evidence,
     a.computed,
     a.our_value,
+    a.independent,
     a.difference,
     CASE
         WHEN a.our_value IS NULL THEN 'no_data'
@@ -84,6 +109,7 @@ SELECT
     nullif(
         concat_ws(
             '; ',
+            a.missing,
             CASE WHEN a.evidence = 'quoted' THEN 'seen only as quoted by others' END,
             CASE WHEN o.figures IS NOT NULL THEN concat('other figures: ', o.figures) END
         ),

@@ -14,6 +14,7 @@ columns:
   expected_nominal_bytes: BIGINT [B] each way, by the books
   expected_implemented_bytes: BIGINT [B] each way, as the framework does it
   status: VARCHAR ok, shared (another task has the NIC at that time), no_overlap (no traffic is loaded of that time) or no_counters (none of that port)
+  tasks_on_nic: BIGINT [1] tasks that have the NIC at that time, this one included; the bytes are those of all of them
   observed_share: DOUBLE [1] share of the iteration for which counters are loaded
   quality: VARCHAR worst second in it, fine, coarse or gap; NULL where nothing moved
   gap_seconds: DOUBLE [s] from the iteration to the nearest loaded traffic; NULL unless no_overlap
@@ -22,11 +23,13 @@ dimensions: [cluster, task, iteration, pod, hca, status, quality]
 measures:
   rx_bytes, tx_bytes: sum, shown in GB
   expected_nominal_bytes, expected_implemented_bytes: sum, shown in GB
+  tasks_on_nic: max
   observed_share: mean, shown in %
   gap_seconds: min
 checks:
   - status in ('ok', 'shared', 'no_overlap', 'no_counters')
   - (rx_bytes is null) = (status in ('no_overlap', 'no_counters'))
+  - tasks_on_nic >= 1 and (status <> 'shared' or tasks_on_nic > 1)
   - observed_share between 0 and 1
 sources: docs/metrics/tasks.md
 --- */
@@ -128,11 +131,12 @@ spans AS (                     -- when each task had its NICs
 ),
 
 shared AS (
-    SELECT DISTINCT i.cluster, i.task, i.iteration, p.pod, p.hca
+    SELECT i.cluster, i.task, i.iteration, p.pod, p.hca, count(DISTINCT o.task) AS others
     FROM ports AS p
     JOIN spans AS o ON o.cluster = p.cluster AND o.server = p.server AND o.hca = p.hca AND o.task <> p.task
     JOIN iterations AS i
         ON i.cluster = p.cluster AND i.task = p.task AND i.start_utc < o.end_utc AND i.end_utc > o.start_utc
+    GROUP BY i.cluster, i.task, i.iteration, p.pod, p.hca
 ),
 
 states AS (
@@ -148,6 +152,7 @@ states AS (
         p.hca,
         coalesce(o.observed_ms, 0) AS observed_ms,
         d.gap_ms,
+        1 + coalesce(h.others, 0) AS tasks_on_nic,
         CASE
             WHEN o.observed_ms IS NOT NULL AND h.hca IS NOT NULL THEN 'shared'
             WHEN o.observed_ms IS NOT NULL THEN 'ok'
@@ -176,6 +181,7 @@ SELECT
     e.expected_nominal_bytes * s.covers AS expected_nominal_bytes,
     e.expected_implemented_bytes * s.covers AS expected_implemented_bytes,
     s.status,
+    s.tasks_on_nic,
     least(s.observed_ms, s.length_ms) / s.length_ms AS observed_share,
     CASE m.worst WHEN 3 THEN 'gap' WHEN 2 THEN 'coarse' WHEN 1 THEN 'fine' END AS quality,
     CASE WHEN s.status = 'no_overlap' THEN s.gap_ms / 1e3 END AS gap_seconds

@@ -16,16 +16,19 @@ columns:
   iterations: BIGINT [1] iterations of the task
   observed_iterations: BIGINT [1] those of which at least a part was observed
   status: VARCHAR ok, shared (another task has the NIC in some of them), no_overlap (no traffic is loaded of any of them) or no_counters (none of this port)
+  tasks_on_nic: BIGINT [1] most tasks that have the NIC in an observed iteration, this one included; the bytes are those of all of them
   gap_seconds: DOUBLE [s] from the task's first or last line to the nearest loaded traffic; NULL unless no_overlap
 dimensions: [cluster, task, pod, hca, server, switch, port, status]
 measures:
   rx_bytes, tx_bytes: sum, shown in GB
   expected_nominal_bytes, expected_implemented_bytes: sum, shown in GB
   iterations, observed_iterations: none
+  tasks_on_nic: max
   gap_seconds: min
 checks:
   - status in ('ok', 'shared', 'no_overlap', 'no_counters')
   - (rx_bytes is null) = (status in ('no_overlap', 'no_counters'))
+  - (status = 'shared') = (tasks_on_nic > 1)
   - (gap_seconds is not null) = (status = 'no_overlap') or gap_seconds is null
 sources: docs/metrics/tasks.md
 --- */
@@ -63,7 +66,7 @@ sums AS (
         count(*) AS iterations,
         count(*) FILTER (WHERE status IN ('ok', 'shared')) AS observed_iterations,
         count(*) FILTER (WHERE status = 'no_counters') AS unseen_iterations,
-        bool_or(status = 'shared') AS is_shared
+        max(tasks_on_nic) FILTER (WHERE status IN ('ok', 'shared')) AS tasks_on_nic
     FROM metrics.task_iteration_traffic
     GROUP BY cluster, task, pod, hca
 ),
@@ -86,8 +89,9 @@ states AS (
         coalesce(s.iterations, 0) AS iterations,
         coalesce(s.observed_iterations, 0) AS observed_iterations,
         g.gap_ms,
+        coalesce(s.tasks_on_nic, 1) AS tasks_on_nic,
         CASE
-            WHEN s.observed_iterations > 0 AND s.is_shared THEN 'shared'
+            WHEN s.observed_iterations > 0 AND s.tasks_on_nic > 1 THEN 'shared'
             WHEN s.observed_iterations > 0 THEN 'ok'
             WHEN s.unseen_iterations > 0 THEN 'no_counters'
             ELSE 'no_overlap'
@@ -112,5 +116,6 @@ SELECT
     iterations,
     observed_iterations,
     status,
+    tasks_on_nic,
     CASE WHEN status = 'no_overlap' THEN gap_ms / 1e3 END AS gap_seconds
 FROM states

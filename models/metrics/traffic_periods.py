@@ -59,8 +59,8 @@ STRONG, RISE = 0.4, 0.2
 """A period shows as a peak of the autocorrelation this high, and this far above the lowest value before it."""
 NEARLY = 0.85
 """The first peak that is nearly as high as the highest is the period; those after it are its multiples."""
-COHERENT = 0.7
-"""Multiples are followed while their peaks keep this part of the first one's height."""
+CLIMB, COHERENT = 3, 0.7
+"""Peaks are looked for this many steps around a lag; multiples are followed while theirs keep this part of the height."""
 HARMONICS, TWICE = 12, 2
 """Pulses come n times in a period where the wave of its n-th part is this much deeper than that of the whole."""
 DEEP = 0.25
@@ -139,12 +139,7 @@ def per_server(seconds: pa.Table) -> Iterator[tuple[tuple[str, str], tuple[Ints,
 def look_at(moved: Ints, observed: Mask) -> Found:
     """Find the period of one server, or the reason why there is none.
 
-    Parameters
-    ----------
-    moved
-        Bytes of each second of the hour.
-    observed
-        Which of the seconds count.
+    `moved` has the bytes of each second of the hour; `observed` says which of the seconds count.
     """
     count, total = int(observed.sum()), int(moved[observed].sum())
     if not total:
@@ -158,14 +153,15 @@ def look_at(moved: Ints, observed: Mask) -> Found:
         return replace(found, unresolved="aperiodic")
     rho = autocorrelation(levels, observed)
     first = first_period(rho)
-    if first is None:
+    followed = first and follow(rho, first)
+    if not followed:
         return replace(found, unresolved="aperiodic")
-    period, strength = follow(rho, first)
+    period, strength = followed
     if strength < STRONG:
         return replace(found, unresolved="aperiodic", candidate_seconds=round(period, 4), strength=round(strength, 3))
     deep = depths(moved, observed, period)
     if deep.max() > TWICE * deep[0] and rho[round(period / (deep.argmax() + 1) * FINER)] > strength / 2:
-        period, strength = follow(rho, period / (deep.argmax() + 1))
+        period, strength = follow(rho, period / (deep.argmax() + 1)) or (period, strength)
         deep = depths(moved, observed, period)
     found = replace(found, candidate_seconds=round(period, 4), strength=round(strength, 3))
     if period < SHORTEST:
@@ -228,10 +224,10 @@ def autocorrelation(levels: Ints, observed: Mask) -> Floats:
 
 
 def first_period(rho: Floats) -> float | None:
-    """The lag of the first peak that is nearly as high as the highest one."""
+    """The lag of the first positive peak that is nearly as high as the highest one."""
     inner = rho[1:-1]
     peaks = np.flatnonzero((inner > rho[:-2]) & (inner >= rho[2:])) + 1
-    peaks = peaks[rho[peaks] - np.minimum.accumulate(rho)[peaks] > RISE]
+    peaks = peaks[(rho[peaks] > 0) & (rho[peaks] - np.minimum.accumulate(rho)[peaks] > RISE)]
     if not len(peaks):
         return None
     first = int(peaks[rho[peaks] >= NEARLY * rho[peaks].max()][0])
@@ -243,7 +239,7 @@ def summits(rho: Floats, lags: Floats) -> tuple[Floats, Floats]:
     """Climb to the peaks next to these lags (in steps); place and height of the parabola through three points."""
     last = len(rho) - 2
     at = np.clip(np.rint(lags).astype(np.int64), 1, last)
-    for _ in range(3):
+    for _ in range(CLIMB):
         at = np.clip(at - 1 + np.argmax(np.stack([rho[at - 1], rho[at], rho[at + 1]]), axis=0), 1, last)
     before, here, after = rho[at - 1], rho[at], rho[at + 1]
     bend = before - 2 * here + after
@@ -252,13 +248,16 @@ def summits(rho: Floats, lags: Floats) -> tuple[Floats, Floats]:
     return at.astype(np.float64) + aside, heights
 
 
-def follow(rho: Floats, period: float) -> tuple[float, float]:
+def follow(rho: Floats, period: float) -> tuple[float, float] | None:
     """The period (s) from the peaks at its multiples, as far as they cohere, and the height of the first one.
 
-    A peak at m periods tells the period m times as well as the first. Its multiple is doubled while the next peak is
-    found where it must be; then a line through the origin is laid through all peaks up to there.
+    None where no peak is next to this period. A peak at m periods tells the period m times as well as the first. Its
+    multiple is doubled while the next peak is found where it must be; then a line through the origin is laid through
+    all peaks up to there.
     """
     (lag,), (strength,) = (one.tolist() for one in summits(rho, np.array([period * FINER])))
+    if abs(lag - period * FINER) > CLIMB + 1:
+        return None
     multiple = 1
     while True:
         expected, aside = 2 * multiple * lag, lag / 4

@@ -4,7 +4,8 @@ about: How many published figures of each source come out, differ, are contradic
 SELECT source, count(*) FILTER (WHERE verdict = 'reproduced') AS reproduced,
     count(*) FILTER (WHERE verdict = 'differs') AS differs,
     count(*) FILTER (WHERE verdict = 'contradicted') AS contradicted,
-    count(*) FILTER (WHERE verdict = 'no_data') AS no_data
+    count(*) FILTER (WHERE verdict = 'no_data') AS no_data,
+    count(*) FILTER (WHERE verdict = 'reproduced' AND independent) AS reproduced_independently
 FROM metrics.published_claims
 GROUP BY source
 ORDER BY source

@@ -5,7 +5,7 @@ params:
   source: VARCHAR = null only from sources whose name holds this text
   limit: INTEGER = 40 how many
 --- */
-SELECT claim, verdict, published_text AS published, round(our_value, 4) AS ours, unit, quantity, remark, source, place
+SELECT claim, verdict, published_text AS published, round(our_value, 4) AS ours, unit, independent, quantity, remark, source, place
 FROM metrics.published_claims
 WHERE ($verdict IS NULL OR verdict = $verdict) AND ($source IS NULL OR contains(lower(source), lower($source)))
 ORDER BY list_position(['contradicted', 'differs', 'reproduced', 'no_data'], verdict), claim

@@ -11,5 +11,5 @@ SELECT cluster, time_utc::DATE AS day, round(sum(gpu_seconds) / count(*) / 600, 
 FROM metrics.gpu_allocation
 WHERE $cluster IS NULL OR cluster = $cluster
 GROUP BY cluster, day
-ORDER BY mean_percent DESC, cluster, day
+ORDER BY sum(gpu_seconds) / count(*) / max(cluster_gpus) DESC, cluster, day
 LIMIT $limit

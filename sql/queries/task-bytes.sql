@@ -1,5 +1,5 @@
 /* ---
-about: Bytes that an iteration of a training task sends over each NIC, beside what it should by the books and as the framework does it.
+about: Bytes that each NIC of a training task sends in an iteration, beside what it should by the books and as the framework does it. Where several tasks have the NIC (tasks_on_nic), the bytes are those of all of them.
 params:
   task: VARCHAR = null the task's folder; the latest with traffic where left out
 --- */
@@ -8,6 +8,7 @@ WITH chosen AS (
 )
 SELECT i.pod, i.hca, count(*) FILTER (WHERE i.quality = 'fine') AS iterations,
     median(i.tx_bytes) FILTER (WHERE i.quality = 'fine')::BIGINT AS tx_bytes,
+    max(i.tasks_on_nic) FILTER (WHERE i.quality = 'fine') AS tasks_on_nic,
     max(e.expected_nominal_bytes) AS nominal_bytes,
     max(e.expected_implemented_bytes) AS implemented_bytes,
     round(median(i.tx_bytes) FILTER (WHERE i.quality = 'fine') / max(e.expected_nominal_bytes), 3) AS over_nominal,

@@ -1,5 +1,5 @@
 /* ---
-about: The uplinks that were fullest over an hour, and whose traffic their leaf took in: a row an uplink and task, servers without a task together.
+about: The uplinks that were fullest over an hour, and what their whole leaf took in from the ports of each task (which of it took the uplink, no counter says). A row an uplink and task; servers without a task together, and so tasks that share a NIC.
 params:
   hour: TIMESTAMP = null the hour (UTC); the latest where left out
   limit: INTEGER = 5 how many uplinks
@@ -7,30 +7,32 @@ params:
 WITH hour AS (SELECT coalesce($hour::TIMESTAMP, max(hour_utc)) AS hour_utc FROM metrics.port_hour),
 uplinks AS (
     SELECT h.cluster, h.switch AS leaf, h.port AS leaf_port, p.peer_switch AS spine, h.hour_utc,
-        round(greatest(h.in_utilization, h.out_utilization), 4) AS utilization
+        greatest(h.in_utilization, h.out_utilization) AS utilization
     FROM metrics.port_hour AS h
     JOIN topology.ports AS p USING (cluster, switch, port)
     WHERE p.port_class IN ('uplink', 'storage_uplink') AND h.hour_utc = (SELECT hour_utc FROM hour)
-    ORDER BY greatest(h.in_utilization, h.out_utilization) DESC NULLS LAST, h.cluster, h.switch, h.port
+    ORDER BY utilization DESC NULLS LAST, h.cluster, h.switch, h.port
     LIMIT $limit
 ),
 owned AS (                          -- the tasks that had each access port in that hour
-    SELECT t.cluster, t.switch, t.port, string_agg(DISTINCT t.task, ', ' ORDER BY t.task) AS task
+    SELECT t.cluster, t.switch, t.port, string_agg(DISTINCT t.task, ', ' ORDER BY t.task) AS task,
+        count(DISTINCT t.task) AS tasks_on_nic
     FROM topology.task_ports AS t
     JOIN metrics.task_summary AS s USING (cluster, task)
     WHERE s.start_utc < (SELECT hour_utc FROM hour) + INTERVAL '1 hour' AND s.end_utc > (SELECT hour_utc FROM hour)
     GROUP BY ALL
 ),
 taken AS (                          -- what each leaf took in from servers, by task
-    SELECT h.cluster, h.switch, o.task, count(DISTINCT p.server) AS servers, sum(h.in_bytes)::BIGINT AS bytes
+    SELECT h.cluster, h.switch, o.task, o.tasks_on_nic, count(DISTINCT p.server) AS servers, sum(h.in_bytes)::BIGINT AS leaf_in_bytes
     FROM metrics.port_hour AS h
     JOIN topology.ports AS p USING (cluster, switch, port)
     LEFT JOIN owned AS o USING (cluster, switch, port)
     WHERE h.hour_utc = (SELECT hour_utc FROM hour) AND p.port_class = 'access' AND h.in_bytes >= 1000000000
     GROUP BY ALL
 )
-SELECT u.leaf, u.leaf_port, u.spine, u.utilization, t.task, t.servers, t.bytes,
-    round(t.bytes / sum(t.bytes) OVER (PARTITION BY u.cluster, u.leaf, u.leaf_port), 3) AS share, u.hour_utc, u.cluster
+SELECT u.leaf, u.leaf_port, u.spine, round(u.utilization, 4) AS utilization, t.task, t.servers, t.leaf_in_bytes,
+    round(t.leaf_in_bytes / sum(t.leaf_in_bytes) OVER (PARTITION BY u.cluster, u.leaf, u.leaf_port), 3) AS share_of_leaf,
+    t.tasks_on_nic, u.hour_utc, u.cluster
 FROM uplinks AS u
 LEFT JOIN taken AS t ON t.cluster = u.cluster AND t.switch = u.leaf
-ORDER BY u.utilization DESC, u.cluster, u.leaf, u.leaf_port, t.bytes DESC, t.task
+ORDER BY u.utilization DESC, u.cluster, u.leaf, u.leaf_port, t.leaf_in_bytes DESC, t.task

@@ -4,7 +4,11 @@ params:
   cluster: VARCHAR the cluster
   task: VARCHAR the task
 --- */
-SELECT iteration, start_utc, round(extra_seconds, 2) AS extra_seconds
-FROM metrics.task_checkpoints
-WHERE cluster = $cluster AND task = $task
-ORDER BY iteration
+SELECT
+    c.iteration,
+    c.start_utc,
+    round(c.extra_seconds, 2) AS extra_seconds,
+    row_number() OVER (ORDER BY c.extra_seconds DESC NULLS LAST, c.iteration) AS place
+FROM metrics.task_checkpoints AS c
+WHERE c.cluster = $cluster AND c.task = $task
+ORDER BY c.iteration

@@ -17,7 +17,7 @@ WITH full_minutes AS (
     QUALIFY m.hour_utc = max(m.hour_utc) OVER ()
 ),
 minutes AS (
-    SELECT switch, port, port_class, hour_utc, minute(minute_utc) AS minute, round(percent, 1) AS percent
+    SELECT switch, port, port_class, hour_utc, minute(minute_utc) AS minute, percent
     FROM full_minutes
 ),
 cells AS (                          -- 60 a port; a minute that nothing was seen in is NULL
@@ -30,9 +30,10 @@ SELECT
     switch,
     port,
     port_class,
-    max(percent) AS fullest_percent,
-    list(percent ORDER BY minute) AS percent_by_minute,
-    hour_utc
+    round(max(percent), 1) AS fullest_percent,
+    list(round(percent, 1) ORDER BY minute) AS percent_by_minute,
+    hour_utc,
+    row_number() OVER (ORDER BY max(percent) DESC NULLS LAST, switch, port) AS place
 FROM cells
 GROUP BY switch, port, port_class, hour_utc
 ORDER BY starts_with(switch, 'ST-'), length(switch), switch, port_class, length(port), port

@@ -14,7 +14,8 @@ SELECT
     count(*) AS iterations,
     round(median(seconds), 3) AS median_seconds,
     round(max(seconds), 3) AS longest_seconds,
-    round(median(loss), 4) AS loss
+    round(median(loss), 4) AS loss,
+    row_number() OVER (ORDER BY max(seconds) DESC, min(iteration)) AS place
 FROM steps
 GROUP BY step
 ORDER BY iteration

@@ -8,7 +8,8 @@ SELECT
     uplink_out_bytes,
     round(1e6 * in_out_imbalance, 2) AS in_out_imbalance_ppm,
     hour_utc,
-    cluster
+    cluster,
+    row_number() OVER (ORDER BY leaving_share DESC, cluster, switch) AS place
 FROM metrics.leaf_hour
 WHERE leaving_share IS NOT NULL
 QUALIFY hour_utc = max(hour_utc) OVER (PARTITION BY cluster)

@@ -11,7 +11,8 @@ SELECT
     wraps,
     seconds_over_line_rate,
     hour_utc,
-    cluster
+    cluster,
+    row_number() OVER (ORDER BY gap_bytes_share DESC NULLS LAST, cluster, switch) AS place
 FROM metrics.sampling_quality
 QUALIFY hour_utc = max(hour_utc) OVER (PARTITION BY cluster)
 ORDER BY cluster, regexp_extract(switch, '^(.*?)[0-9]*$', 1), length(switch), switch

@@ -16,6 +16,7 @@ SELECT
     observed_iterations,
     iterations,
     status,
+    tasks_on_nic,
     round(gap_seconds) AS gap_seconds
 FROM metrics.task_traffic
 WHERE cluster = $cluster AND task = $task

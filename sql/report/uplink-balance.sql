@@ -17,7 +17,8 @@ SELECT
     round(b.mean_bytes)::BIGINT AS mean_bytes,
     d.ports AS dead_uplinks,
     b.hour_utc,
-    b.cluster
+    b.cluster,
+    row_number() OVER (ORDER BY b.cov DESC, b.cluster, b.switch, b.direction) AS place
 FROM metrics.uplink_balance AS b
 LEFT JOIN dead AS d USING (cluster, switch, direction)
 WHERE b.cov IS NOT NULL

@@ -241,7 +241,7 @@ def test_verdicts(planted: Planted) -> None:
     assert verdict("acme_readme_duration_seren") == ("reproduced", None)
     assert verdict("acme_readme_duration_kalos") == ("differs", None)
     assert verdict("acme_readme_jobs") == ("differs", None)
-    assert verdict("paper_psu_share") == ("no_data", "seen only as quoted by others")
+    assert verdict("paper_psu_share") == ("no_data", "no file tells it; seen only as quoted by others")
     assert verdict("summary_seren_gpu_job_num") == ("contradicted", "other figures: 450590 in fig_treemap_seren_total")
     assert verdict("paper_kalos_eval_gputime")[0] == "contradicted"
 
@@ -252,6 +252,29 @@ def test_every_claim_on_jobs_has_a_value_when_all_traces_are_there(planted: Plan
     )
     assert rows == []
     assert planted.rows("SELECT count(*) >= 450 FROM metrics.published_claims WHERE our_value IS NOT NULL") == [(True,)]
+
+
+def test_labels_of_a_figure_are_recomputed_from_jobs(planted: Planted) -> None:
+    """The figure was drawn from cluster_summary.csv: held against that file, its labels could only come out."""
+    rows = planted.rows(
+        "SELECT c.our_value, 100 * avg((coalesce(j.outcome, 'failed') = split_part(c.computed, '/', 3))::INTEGER) "
+        "FROM metrics.published_claims AS c JOIN staging.job_sizes AS j "
+        "ON j.trace = 'acme' AND j.kind = 'gpu' AND j.cluster = split_part(c.computed, '/', 1) "
+        "WHERE c.claim LIKE 'fig_bar_count_%' GROUP BY ALL"
+    )
+    assert len(rows) == 6
+    for ours, from_jobs in rows:
+        assert ours == pytest.approx(from_jobs, abs=1e-9)
+    independent = planted.rows("SELECT DISTINCT independent FROM metrics.published_claims WHERE claim LIKE 'fig_bar_%'")
+    assert independent == [(True,)]
+
+
+def test_what_the_release_drew_from_the_same_file_is_not_independent(planted: Planted) -> None:
+    """Our values of utilization are from the published distributions, as the figures and the text of the paper are."""
+    assert planted.rows(
+        "SELECT DISTINCT contains(computed, '/utilization/') AND computed <> 'acme/utilization/interval_seconds' "
+        "FROM metrics.published_claims WHERE NOT independent"
+    ) == [(True,)]
 
 
 def test_differences_and_bounds_follow_their_definition(planted: Planted) -> None:

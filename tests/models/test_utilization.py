@@ -144,6 +144,18 @@ def test_claims_on_utilisation_have_our_values_and_verdicts(acme: Connection) ->
 
 
 @pytest.mark.real
+def test_labels_of_bars_have_no_data_without_jobs(acme: Connection) -> None:
+    """Their jobs are not at hand; cluster_summary.csv, which they were drawn from, is."""
+    assert acme.execute("SELECT count(*) FROM staging.cluster_summary").fetchall() == [(5,)]
+    rows = acme.execute("SELECT verdict, remark FROM metrics.published_claims WHERE claim LIKE 'fig_bar_%'").fetchall()
+    assert len(rows) == 12
+    assert set(rows) == {("no_data", "not loaded: jobs of seren"), ("no_data", "not loaded: jobs of kalos")}
+    assert acme.execute(
+        "SELECT DISTINCT independent FROM metrics.published_claims WHERE verdict = 'reproduced'"
+    ).fetchall() == [(False,)]
+
+
+@pytest.mark.real
 def test_both_series_stand_where_two_files_disagree(acme: Connection) -> None:
     """Zeros of Kalos' GPU utilisation: 33.8 % in the file that the figure draws, 25.8 % in the other."""
     assert acme.execute(

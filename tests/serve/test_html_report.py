@@ -122,7 +122,18 @@ def test_sentences_are_those_of_the_tables(report: Path, built: Path) -> None:
             WHERE hour_utc = (SELECT max(hour_utc) FROM metrics.uplink_balance) ORDER BY cov DESC NULLS LAST LIMIT 1
         """).fetchall()[0]
         suspects = asked.execute("SELECT count(*) FROM metrics.suspect_links").fetchall()[0][0]
+        fullest = asked.execute("""
+            SELECT port || ' of ' || switch || ' to ' || peer_switch,
+                round(100 * greatest(in_utilization, out_utilization), 2)
+            FROM metrics.port_hour JOIN topology.ports USING (cluster, switch, port)
+            WHERE port_class IN ('uplink', 'storage_uplink')
+                AND hour_utc = (SELECT max(hour_utc) FROM metrics.port_hour)
+            ORDER BY greatest(in_utilization, out_utilization) DESC LIMIT 1
+        """).fetchall()[0]
     switch, direction, cov = found
+    [fabric] = [one["says"] for name, one in shown.items() if name.startswith("fabric-")]
+    assert f"The fullest uplink is {fullest[0]}, {fullest[1]} % over the hour." in fabric
+    assert f" {suspects} suspect links, marked" in fabric
     assert f"uplinks of {switch} share the traffic {direction} least evenly" in shown["uplink-balance"]["says"]
     assert f" {cov} %" in shown["uplink-balance"]["says"]
     assert shown["suspects"]["says"].startswith(f"{suspects} links")

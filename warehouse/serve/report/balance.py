@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from warehouse.serve.report.figure import Figure, Section, Spec, Values
 from warehouse.serve.report.theme import BLUE, ORANGE, ROW, chart, sized
-from warehouse.serve.report.words import count, distinct, most, number
+from warehouse.serve.report.words import count, distinct, foremost, number
 
 LOCALITIES = ("same_leaf", "same_group", "across_groups")
 
 
 def _balance(rows: Sequence[Values]) -> str:
-    worst = most(rows, "cov_percent")
+    worst = foremost(rows)
     said = (
         f"The uplinks of {worst['switch']} share the traffic {worst['direction']} least evenly: a coefficient of "
         f"variation of {number(worst['cov_percent'])} % over {count(worst['uplinks'], 'uplink')}"
@@ -38,7 +38,7 @@ def _balance_chart(rows: Sequence[Values]) -> Spec:
 
 
 def _leaving(rows: Sequence[Values]) -> str:
-    top = most(rows, "leaving_percent")
+    top = foremost(rows)
     return (
         f"Of what servers send into {top['switch']}, {number(top['leaving_percent'])} % goes up to spines, the most of "
         f"{count(len(rows), 'switch')}; the rest stays below the switch."

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from warehouse.serve.report.figure import Figure, Section, Spec, Values
 from warehouse.serve.report.theme import GREY, RED, SEQUENTIAL, chart, sized
-from warehouse.serve.report.words import count, distinct, most, number, total
+from warehouse.serve.report.words import count, distinct, foremost, number, total
 
 GROUPS, LEAVES, SPINES = 0.0, 1.0, 3.0
 """Heights at which the three tiers are drawn."""
@@ -20,9 +20,9 @@ def _says(rows: Sequence[Values]) -> str:
     )
     known = [row for row in uplinks if row["fullest_percent"] is not None]
     if known:
-        top = most(known, "fullest_percent")
+        top = foremost(known)
         said += (
-            f"The fullest uplink is one from {top['leaf']} to {top['spine']}, "
+            f"The fullest uplink is {top['fullest_port']} of {top['leaf']} to {top['spine']}, "
             f"{number(top['fullest_percent'])} % over the hour. "
         )
     else:

@@ -8,14 +8,14 @@ from itertools import groupby
 
 from warehouse.serve.report.figure import Figure, Section, Spec, Values
 from warehouse.serve.report.theme import SEQUENTIAL, chart, sized
-from warehouse.serve.report.words import count, distinct, most, number
+from warehouse.serve.report.words import count, distinct, foremost, number
 
 LOWEST, HIGHEST = 160, 900
 """Pixels of the whole; where there are more ports, it is as high as they need."""
 
 
 def _says(rows: Sequence[Values]) -> str:
-    top = most(rows, "fullest_percent")
+    top = foremost(rows)
     return (
         f"{count(len(rows), 'port')} of {count(len(distinct(rows, 'switch')), 'switch')} that were seen, a line each, "
         f"in the hour from {rows[0]['hour_utc']}. The fullest minute is one of {top['switch']} {top['port']}, "

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from warehouse.serve.report.figure import Figure, Section, Spec, Values
 from warehouse.serve.report.theme import ROW, chart, sized
-from warehouse.serve.report.words import count, most, number
+from warehouse.serve.report.words import count, foremost, number
 
 HOUR = 4096
 """Seconds: the step of the distribution that is nearest to an hour."""
@@ -52,7 +52,7 @@ def _sizes(rows: Sequence[Values]) -> str:
     said = f"A line for each of {count(_clusters(rows), 'cluster')}."
     if not one:
         return said
-    top = most(one, "jobs_percent")
+    top = foremost(one)
     return (
         f"{said} In {top['cluster']} {number(top['jobs_percent'])} % of jobs ask for one GPU, and take "
         f"{number(top['gpu_time_percent'])} % of the GPU time."
@@ -67,7 +67,7 @@ def _shares(kind: str) -> tuple[Callable[[Sequence[Values]], str], Callable[[Seq
     """The sentence and the chart of shares by `kind`."""
 
     def says(rows: Sequence[Values]) -> str:
-        top = most(rows, "gpu_time_percent")
+        top = foremost(rows)
         return (
             f"{top[kind]} takes {number(top['gpu_time_percent'])} % of the GPU time of {top['cluster']}, with "
             f"{number(top['jobs_percent'])} % of its GPU jobs."
@@ -96,7 +96,7 @@ def _shares(kind: str) -> tuple[Callable[[Sequence[Values]], str], Callable[[Seq
 
 
 def _allocation(rows: Sequence[Values]) -> str:
-    top = most(rows, "gpus")
+    top = foremost(rows)
     return (
         f"Means of days, from starts and ends of jobs. {top['cluster']} held most on {str(top['day_utc'])[:10]}: "
         f"{number(top['gpus'])} GPUs."

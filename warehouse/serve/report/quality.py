@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from warehouse.serve.report.figure import Figure, Section, Spec, Values
 from warehouse.serve.report.theme import ROW, chart, sized
-from warehouse.serve.report.words import count, distinct, most, number, size, total
+from warehouse.serve.report.words import count, distinct, foremost, number, size, total
 
 
 def _files(rows: Sequence[Values]) -> str:
@@ -25,7 +25,7 @@ def _checks(rows: Sequence[Values]) -> str:
 
 
 def _observation(rows: Sequence[Values]) -> str:
-    worst = most(rows, "gap_bytes_percent")
+    worst = foremost(rows)
     gap, share = number(worst["opening_gap_seconds"]), number(worst["gap_bytes_percent"])
     return (
         f"{count(len(rows), 'switch')} were polled. The opening gap that hides most is that of {worst['switch']}: "

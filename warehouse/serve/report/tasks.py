@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from warehouse.serve.report.figure import Figure, Section, Spec, Values
-from warehouse.serve.report.theme import BLUE, ORANGE, RED, ROW, chart, sized
-from warehouse.serve.report.words import count, distinct, listed, most, number, size, total
+from warehouse.serve.report.theme import BLUE, GREY, ORANGE, RED, ROW, chart, sized
+from warehouse.serve.report.words import count, distinct, foremost, listed, most, number, size, total
 
 
 def _summary(rows: Sequence[Values]) -> str:
@@ -14,7 +14,7 @@ def _summary(rows: Sequence[Values]) -> str:
 
 
 def _iterations(rows: Sequence[Values]) -> str:
-    slowest = most(rows, "longest_seconds")
+    slowest = foremost(rows)
     middle = sorted(row["median_seconds"] for row in rows)[len(rows) // 2]
     return (
         f"{count(total(rows, 'iterations'), 'iteration')}, most of about {number(middle)} s; the longest took "
@@ -40,7 +40,7 @@ def _iterations_chart(rows: Sequence[Values]) -> Spec:
 
 
 def _checkpoints(rows: Sequence[Values]) -> str:
-    longest = most(rows, "extra_seconds")
+    longest = foremost(rows)
     return (
         f"{count(len(rows), 'checkpoint')}; the dearest, at iteration {number(longest['iteration'])}, cost "
         f"{number(longest['extra_seconds'])} s."
@@ -68,7 +68,12 @@ def _traffic(rows: Sequence[Values]) -> str:
     should = f"Each NIC should have sent {size(expected)} by the books. " if expected else ""
     if not seen:
         return f"{should}None of its {count(len(rows), 'NIC')} was seen while it ran: the loaded hours are others."
-    return should + f"{len(seen)} of {count(len(rows), 'NIC')} were seen: {size(total(seen, 'tx_bytes'))} sent in all."
+    said = should + f"{len(seen)} of {count(len(rows), 'NIC')} were seen: {size(total(seen, 'tx_bytes'))} sent in all."
+    shared = [row for row in seen if row["tasks_on_nic"] > 1]
+    if not shared:
+        return said
+    tasks = " or ".join(str(one) for one in sorted({row["tasks_on_nic"] for row in shared}))
+    return f"{said} {len(shared)} of them had {tasks} tasks at a time: their bytes are those of all tasks together."
 
 
 def _traffic_chart(rows: Sequence[Values]) -> Spec:
@@ -84,13 +89,19 @@ def _traffic_chart(rows: Sequence[Values]) -> Spec:
             "expected_nominal_bytes:Q",
             "expected_implemented_bytes:Q",
             "status:N",
+            "tasks_on_nic:Q",
         ],
     )
     axis = altair.Axis(format="~s")
     return sized(
         altair.layer(
             base.mark_bar(color=BLUE).encode(
-                x=altair.X("tx_bytes:Q", axis=axis, title="bytes: bar sent, | nominal, ◇ as implemented")
+                x=altair.X(
+                    "tx_bytes:Q",
+                    axis=axis,
+                    title="bytes: bar sent (grey: by all tasks of a shared NIC), | nominal, ◇ as implemented",
+                ),
+                color=altair.condition("datum.tasks_on_nic > 1", altair.value(GREY), altair.value(BLUE)),
             ),
             base.mark_tick(color=RED, thickness=3).encode(x="expected_nominal_bytes:Q"),
             base.mark_point(shape="diamond", color=ORANGE, strokeWidth=2).encode(x="expected_implemented_bytes:Q"),

@@ -51,6 +51,11 @@ def most(rows: Iterable[Values], column: str) -> Values:
     return max(rows, key=lambda row: float("-inf") if row[column] is None else row[column])
 
 
+def foremost(rows: Iterable[Values]) -> Values:
+    """The row with the first `place`: queries rank by what they have not rounded."""
+    return min(rows, key=lambda row: int(row["place"]))
+
+
 def total(rows: Iterable[Values], column: str) -> Any:
     """The sum of a column."""
     return sum(row[column] or 0 for row in rows)

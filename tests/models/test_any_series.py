@@ -1,0 +1,92 @@
+"""Periods of any series of an hour: none stops a build, and a series without a period says why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests.models.pulses import HOUR
+from tests.models.test_traffic import _module
+
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+SERIES = 5_000
+HEIGHTS = (1, 1_000, 10**9, 2 * 10**11, 2**50)
+"""Bytes a second: from one to far beyond what all ports of a server can move."""
+REASONS = {None, "idle", "aperiodic", "fast", "few_cycles", "shallow", "unsteady"}
+
+MINUTES = [
+    978, 607, 759, 125, 186, 38, 262, 668, 257, 363, 249, 202, 540, 60, 285, 60, 568, 988, 206, 75,
+    18, 770, 590, 926, 684, 753, 753, 692, 728, 742, 373, 130, 619, 726, 438, 132, 184, 221, 844, 457,
+    137, 9, 398, 423, 302, 564, 456, 786, 520, 87, 928, 105, 761, 846, 455, 977, 974, 317, 958, 555,
+]  # fmt: skip
+
+
+def _seconds(*ranges: tuple[int, int]) -> Mask:
+    """The seconds of the hour that lie in one of the ranges."""
+    inside = np.zeros(HOUR, bool)
+    for first, end in ranges:
+        inside[first:end] = True
+    return inside
+
+
+def _moved(rng: np.random.Generator) -> Ints:
+    """A constant, single seconds, noise, levels of a minute each, spikes, or several intervals."""
+    height = int(rng.choice(HEIGHTS))
+    moved = np.zeros(HOUR, np.int64)
+    match int(rng.integers(6)):
+        case 0:
+            moved += rng.integers(0, height + 1)
+        case 1:
+            moved[rng.integers(0, HOUR, rng.integers(1, 6))] = height
+        case 2:
+            moved += rng.integers(0, height + 1, HOUR)
+        case 3:
+            moved += np.repeat(rng.integers(0, height + 1, 60), 60)
+        case 4:
+            moved[:: rng.integers(1, 400)] = height
+        case _:
+            for _ in range(rng.integers(1, 9)):
+                low, high = np.sort(rng.integers(0, HOUR + 1, 2))
+                moved[low:high] += rng.integers(0, height + 1)
+    return moved
+
+
+def _observed(rng: np.random.Generator) -> Mask:
+    """Part of the hour, or all but the opening gap, with up to three gaps."""
+    low, high = sorted(rng.integers(0, HOUR + 1, 2).tolist())
+    observed = _seconds((low, high) if rng.random() < 0.5 else (low % 300, HOUR))
+    for start in rng.integers(0, HOUR, rng.integers(4)):
+        observed[start : start + rng.integers(1, 800)] = False
+    return observed
+
+
+def _look(moved: Ints, observed: Mask) -> Any:
+    with np.errstate(all="raise"):
+        return _module("traffic_periods").look_at(moved, observed)
+
+
+def test_any_series_has_a_period_or_a_reason() -> None:
+    rng = np.random.default_rng(27)
+    reasons = set()
+    for _ in range(SERIES):
+        found = _look(_moved(rng), _observed(rng))
+        assert (found.period_seconds is None) == (found.unresolved is not None)
+        reasons.add(found.unresolved)
+    assert {None, "idle", "aperiodic", "few_cycles"} <= reasons <= REASONS
+
+
+@pytest.mark.parametrize(
+    ("moved", "observed"),
+    [
+        (_seconds((862, 1140), (1444, 2834)) * 10**9, _seconds((0, HOUR))),
+        (np.repeat(MINUTES, 60), _seconds((1309, 1782), (2138, 2767))),
+    ],
+    ids=["every peak is negative", "no peak at a part of the period"],
+)
+def test_a_series_without_a_peak_is_not_resolved(moved: Ints, observed: Mask) -> None:
+    assert _look(moved.astype(np.int64), observed).unresolved in {"aperiodic", "few_cycles"}
