@@ -157,15 +157,8 @@ class Engine(Protocol):
 
     name: str
     version: str
-    keeps_order: bool
-    """Whether rows that are read in order, on one thread, come out in it."""
-    runs_kernels: bool
-    """Whether kernels cost less here than the SELECTs that they stand for."""
-
-    @property
-    def side_by_side(self) -> int:
-        """How many parts are best made at a time."""
-        ...
+    side_by_side: int
+    """How many parts are best made at a time."""
 
     def parse(self, sql: str) -> Parsed:
         """Read a SELECT without running it. Raises EngineError."""
