@@ -198,7 +198,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given.target is None:
             started = time.perf_counter()
             command = [sys.executable, "-m", "warehouse", "build", "-d", str(given.data), "-t", scratch, "--quiet"]
-            subprocess.run(command, check=True)
+            built = subprocess.run(command, stderr=subprocess.PIPE, text=True)
+            if built.returncode:
+                print(f"the build ended with {built.returncode}:\n{built.stderr}", file=sys.stderr)
+                return built.returncode
             print(f"built in {time.perf_counter() - started:.1f} s")
         started = time.perf_counter()
         release = read(given.data, given.ports, given.seed)

@@ -229,3 +229,9 @@ def test_any_part_of_a_release_is_compared(
     said = capsys.readouterr().out
     assert status == 0, said
     assert ("; 3 lines left out" in said) == (change == "bad lines")
+
+
+def test_a_build_that_fails_is_no_success(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "note.txt").write_text("no release")
+    assert main([str(tmp_path)]) == 2
+    assert "nothing readable" in capfd.readouterr().err
