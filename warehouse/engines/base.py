@@ -89,6 +89,8 @@ class CsvFiles(NamedTuple):
     """Whether the relation gains `filename`, the path that a row was read from."""
     headers: Mapping[Path, tuple[str, ...]] = MappingProxyType({})
     """The columns of those files that have others, or in another order: they are found by name."""
+    forms: Mapping[str, str] = MappingProxyType({})
+    """Column -> regular expression that a field must match as a whole, or reading it is an error; NULL passes."""
     whole_lines: bool = False
     """Whether a row is a line as it stands, the header among them, in the one column."""
 
