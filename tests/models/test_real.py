@@ -92,7 +92,7 @@ def test_every_port_has_the_bytes_and_rows_of_its_csv(real: Path, real_built: Co
 
 
 def test_leaves_pass_on_what_they_get(real_built: Connection) -> None:
-    worst = _rows(real_built, "SELECT max(abs(in_out_imbalance)) FROM metrics.leaf_hour WHERE switch LIKE 'Leaf-%'")
+    worst = _rows(real_built, "SELECT max(abs(in_out_difference)) FROM metrics.leaf_hour WHERE switch LIKE 'Leaf-%'")
     assert worst[0][0] < 1e-4
 
 
