@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help setup demo test check lint types sql-format unit compat e2e format screenshots bench clean
+.PHONY: help setup demo test check lint types sql-format unit compat e2e format screenshots readme bench clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/: [^#]*##/\t/' | expand -t 16
@@ -49,6 +49,9 @@ format: setup    ## put Python and SQL into shape
 screenshots: setup  ## the pictures of the README, of the sample (needs Chromium)
 	$(BIN)/warehouse demo
 	$(BIN)/python -m tests.screenshots build/warehouse docs/images
+
+readme: setup    ## the output of commands in the README, as the commands print it
+	$(BIN)/python -m tests.readme
 
 bench: setup     ## ingest against a bare DuckDB load
 	$(BIN)/python -m bench.ingest
