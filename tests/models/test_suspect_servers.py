@@ -58,7 +58,7 @@ def test_a_server_that_leaves_a_rail_out_is_found(sample: Path, tmp_path: Path) 
 
 
 def test_no_server_of_the_sample_uses_other_rails(planted: Planted) -> None:
-    assert planted.rows("SELECT count(*) FROM metrics.traffic_groups WHERE servers > 2") == [(8,)]
+    assert planted.rows("SELECT count(*) FROM metrics.traffic_groups WHERE servers > 2") == [(10,)]
     assert planted.rows("FROM metrics.suspect_servers") == []
 
 
