@@ -22,6 +22,7 @@ _LEFT_OUT = re.compile(r" +(?:looking for bad lines .*|(?:staging|topology|metri
 _SHOWN_QUERY = "$ warehouse sql -q nic "
 _MAY_DIFFER = (
     (r"(?<=^Built  )[0-9a-f]{8}", "ID"),
+    (r"→ \S+", "→ PLACE"),
     (r"\b\d+(\.\d+)? (B|kB|MB|GB)\b", "SIZE"),
     (r"\b\d+ there already\b", "N there already"),
     (r" +\d+\.\d s$", " TIME"),
