@@ -62,7 +62,7 @@ def compared(text: str) -> list[str]:
 
 
 def main() -> None:
-    """Write every block anew whose files are at hand."""
+    """Write every block anew whose files are at hand, one after the other."""
     text = README.read_text(encoding="utf-8")
     real = Path(os.environ.get("WAREHOUSE_REAL", README.parent / "data" / "real"))
     for command in BLOCKS:
@@ -74,8 +74,8 @@ def main() -> None:
                     continue
                 link_real(folder, real)
             text = text.replace(block(text, command), run(command, folder))
+            README.write_text(text, encoding="utf-8")
             print(f"written: {command}", file=sys.stderr)
-    README.write_text(text, encoding="utf-8")
 
 
 def link_real(folder: Path, real: Path) -> None:
