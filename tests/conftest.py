@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -50,6 +51,18 @@ class Command(Protocol):
     def __call__(self, *arguments: str | Path, cwd: Path | None = None) -> Said: ...
 
 
+def skipped(reasons: list[str]) -> list[str]:
+    """Say what was skipped and why, most often first; a reason says what would run it."""
+    return [f"{count:>5} skipped: {reason}" for reason, count in Counter(reasons).most_common()]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """End a run that skips with what was skipped and what would run it."""
+    reports = terminalreporter.stats.get("skipped", [])
+    for line in skipped([str(one.longrepr[-1]).removeprefix("Skipped: ") for one in reports]):
+        terminalreporter.write_line(line)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> None:
     """A cache folder of the run's own, which its processes share: the shipped models are parsed and bound once."""
@@ -59,9 +72,11 @@ def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 @pytest.fixture(autouse=True)
 def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests see no settings of the person who runs them."""
+    """Tests see no settings of the person who runs them, and no terminal of another width."""
     for variable in SETTINGS:
         monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("LINES", "24")
 
 
 @pytest.fixture(scope="session")

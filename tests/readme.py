@@ -22,6 +22,7 @@ _LEFT_OUT = re.compile(r" +(?:looking for bad lines .*|(?:staging|topology|metri
 _SHOWN_QUERY = "$ warehouse sql -q nic "
 _MAY_DIFFER = (
     (r"(?<=^Built  )[0-9a-f]{8}", "ID"),
+    (r"→ \S+", "→ PLACE"),
     (r"\b\d+(\.\d+)? (B|kB|MB|GB)\b", "SIZE"),
     (r"\b\d+ there already\b", "N there already"),
     (r" +\d+\.\d s$", " TIME"),
@@ -61,7 +62,7 @@ def compared(text: str) -> list[str]:
 
 
 def main() -> None:
-    """Write every block anew whose files are at hand."""
+    """Write every block anew whose files are at hand, one after the other."""
     text = README.read_text(encoding="utf-8")
     real = Path(os.environ.get("WAREHOUSE_REAL", README.parent / "data" / "real"))
     for command in BLOCKS:
@@ -73,8 +74,8 @@ def main() -> None:
                     continue
                 link_real(folder, real)
             text = text.replace(block(text, command), run(command, folder))
+            README.write_text(text, encoding="utf-8")
             print(f"written: {command}", file=sys.stderr)
-    README.write_text(text, encoding="utf-8")
 
 
 def link_real(folder: Path, real: Path) -> None:

@@ -8,8 +8,6 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-import pytest
-
 from tests import readme
 from tests.conftest import call
 from tests.examples import ROOT, Example, examples, same, section
@@ -101,13 +99,6 @@ def _contributing(folder: Path) -> None:
     query.write_text(section("Add a named query", "sql")[0], encoding="utf-8")
     [asked] = [one for one in examples(page) if "quiet-servers" in one.command]
     assert same(asked.output, _run(f"{asked.command} --format table --project study", folder))
-
-
-@pytest.mark.real
-def test_the_build_of_the_real_files_says_what_the_readme_shows(real: Path, tmp_path: Path) -> None:
-    readme.link_real(tmp_path, real)
-    said = readme.run(readme.REAL, tmp_path)
-    assert readme.compared(readme.block(TEXT, readme.REAL)) == readme.compared(said), ANEW
 
 
 def test_a_count_that_differs_is_seen() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import re
+from pathlib import Path
 
 import pytest
 
@@ -79,3 +81,34 @@ def test_silence_is_silence(tiny: Tiny, capfd: pytest.CaptureFixture[str]) -> No
 )
 def test_a_name_cannot_break_a_line_or_move_the_cursor(name: str, shown: str) -> None:
     assert on_one_line(name) == shown
+
+
+class _Writes(io.StringIO):
+    """Keeps what each write was given; the second one is broken by Ctrl-C."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.each: list[str] = []
+
+    def write(self, text: str) -> int:
+        self.each.append(text)
+        if len(self.each) == 2:
+            raise KeyboardInterrupt
+        return super().write(text)
+
+
+def test_an_interrupt_leaves_no_line_without_its_end() -> None:
+    """A long line that is broken into several goes out in one write, ends included."""
+    stream = _Writes()
+    told = Terminal(stream)
+    told.note("word " * 60)
+    with pytest.raises(KeyboardInterrupt):
+        told.note("more")
+    assert [text[-1] for text in stream.each] == ["\n", "\n"]
+    assert stream.getvalue().count("\n") > 3
+
+
+def test_what_is_told_on_stderr_is_told_in_whole_lines() -> None:
+    """`print` writes a line's text and its end one after the other, and an interrupt may come between them."""
+    for path in (Path(__file__).parents[1] / "warehouse").glob("**/*.py"):
+        assert not re.search(r"\bprint\([^\n]*file=sys\.stderr", path.read_text(encoding="utf-8")), path

@@ -82,7 +82,10 @@ class Terminal(Silent):
         self._started = time.perf_counter()
 
     def _say(self, label: str, text: str, *, wrap: bool = True) -> None:
-        """Print a line under its label; a long one goes on below its own beginning, but for one that holds a path."""
+        """Print a line under its label; a long one goes on below its own beginning, but for one that holds a path.
+
+        All of it goes out in one write: an interrupt leaves no line without its end.
+        """
         lines = [f"{label:<6} {text}".rstrip()]
         if wrap:
             lines = textwrap.wrap(
@@ -93,11 +96,12 @@ class Terminal(Silent):
                 break_long_words=False,
                 break_on_hyphens=False,
             )
-        for line in lines:
-            if self._progress is not None:
-                self._progress.console.print(line, markup=False, highlight=False, soft_wrap=True)
-            else:
-                print(line, file=self._stream, flush=True)
+        whole = "\n".join(lines)
+        if self._progress is not None:
+            self._progress.console.print(whole, markup=False, highlight=False, soft_wrap=True)
+        else:
+            self._stream.write(f"{whole}\n")
+            self._stream.flush()
 
     def found(self, inventory: Inventory) -> None:
         """One line of what is read, one of what is not."""

@@ -22,7 +22,7 @@ def real_release() -> Path:
     given = os.environ.get("WAREHOUSE_REAL")
     folder = Path(given) if given else Path(__file__).parents[2] / "data" / "real"
     if not (folder / "zhejiang").is_dir():
-        pytest.skip("no real release at hand")
+        pytest.skip("no real release at hand: set WAREHOUSE_REAL, or lay the real files out in data/real")
     return folder
 
 

@@ -45,7 +45,7 @@ def rows_of(file: RawFile, relation: str) -> tuple[list[Row], list[Rejected]]:
 def published(real_release: Path) -> RawFile:
     path = real_release / "zhejiang" / "cluster_2000_A100" / "cluster_2000_A100.xlsx"
     if not path.is_file():
-        pytest.skip("no published workbook at hand")
+        pytest.skip("no published workbook at hand: set WAREHOUSE_REAL, or lay the real files out in data/real")
     return WORKBOOK.inspect(RawFile(path, "cluster_2000_A100/cluster_2000_A100.xlsx", path.stat().st_size, 0))
 
 

@@ -27,7 +27,7 @@ def logs(real: Path) -> dict[str, list[str]]:
     """Segments of each pod's log."""
     folder = next((real / "zhejiang").glob(f"*/taskinfo/{TASK}"), None)
     if folder is None:
-        pytest.skip("the published task is not there")
+        pytest.skip("no published task at hand: set WAREHOUSE_REAL, or lay the real files out in data/real")
     return {
         path.name.removesuffix(".log").rpartition("2b1ef-")[2]: re.split(r"[\r\n]", path.read_bytes().decode())
         for path in sorted(folder.glob("llama*.log"))

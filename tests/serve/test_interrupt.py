@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import closing
 
@@ -31,9 +30,8 @@ def test_what_was_done_is_given_and_what_failed_is_raised(connection: duckdb.Duc
 
 
 def test_it_is_watched_while_it_runs(connection: duckdb.DuckDBPyConnection) -> None:
-    seen: list[int] = []
-    interruptible(connection, lambda: time.sleep(0.5), watch=lambda: seen.append(1))
-    assert seen
+    seen = threading.Event()
+    assert interruptible(connection, lambda: seen.wait(60), watch=seen.set)
 
 
 def test_a_query_that_takes_too_long_is_ended(connection: duckdb.DuckDBPyConnection) -> None:

@@ -6,6 +6,7 @@ import io
 import os
 import pty
 import select
+import signal
 import subprocess
 import sys
 import threading
@@ -18,6 +19,7 @@ import pytest
 
 from warehouse.errors import QueryError
 from warehouse.project import Project
+from warehouse.serve import interrupt
 from warehouse.serve.connect import connect
 from warehouse.serve.queries import load_queries
 from warehouse.serve.shell.completion import Catalogue, complete, read_catalogue
@@ -125,14 +127,19 @@ def test_values_of_a_named_query_are_bound_not_pasted(ask: Ask) -> None:
     assert "no rows" in ask('\\run nic --server "x\' OR 1=1 --"')
 
 
-def test_a_query_can_be_cancelled_and_the_session_goes_on(ask: Ask, session: Session) -> None:
-    def interrupt() -> None:
-        time.sleep(0.4)
-        os.kill(os.getpid(), 2)
+def test_a_query_can_be_cancelled_and_the_session_goes_on(
+    ask: Ask, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = threading.Thread.start
 
-    threading.Thread(target=interrupt).start()
+    def start_and_interrupt(thread: threading.Thread) -> None:
+        start(thread)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(interrupt._Work, "start", start_and_interrupt)
     with pytest.raises(KeyboardInterrupt):
         ask("SELECT count(*) FROM range(100000000) a, range(1000000) b WHERE a.range % 7 = b.range % 11;")
+    monkeypatch.setattr(interrupt._Work, "start", start)
     assert ask("SELECT 1 AS a;").split()[-1] == "1"
     assert session.is_whole("SELECT 1;")
     assert not session.is_whole("SELECT 1")

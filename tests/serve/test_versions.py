@@ -20,6 +20,7 @@ VERSIONS = ("1.4.5", "1.5.6")
 SUMMARY = """
 import json, sys, duckdb
 opened = duckdb.connect(sys.argv[1], read_only=True)
+opened.execute("SET enable_progress_bar = false")  # which is drawn on stdout after two seconds
 opened.execute("SET TimeZone = 'UTC'")
 columns = opened.execute('''
     SELECT schema_name || '."' || table_name || '"', list('"' || column_name || '"' ORDER BY column_index),
@@ -47,6 +48,7 @@ seen, stop = [], Path(sys.argv[2])
 print('ready', flush=True)
 while not stop.exists() or not seen:
     with duckdb.connect(sys.argv[1], read_only=True) as opened:
+        opened.execute('SET enable_progress_bar = false')
         seen += opened.execute('SELECT speed, (SELECT sum(speed) FROM staging.ports) FROM metrics.total').fetchall()
 print(json.dumps(seen))
 """
@@ -126,10 +128,13 @@ import os, sys, duckdb
 path = sys.argv[1]
 def publish(n):
     with duckdb.connect(path + '.new') as made:
+        made.execute('SET enable_progress_bar = false')
         made.execute(f'CREATE TABLE t AS SELECT {n} AS n')
     os.replace(path + '.new', path)
 def ask():
-    return duckdb.connect(path, read_only=True)
+    opened = duckdb.connect(path, read_only=True)
+    opened.execute('SET enable_progress_bar = false')
+    return opened
 publish(1)
 held = ask()
 publish(2)

@@ -90,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()  # a reader that is gone is noticed here, not when Python ends
         return status
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)  # noqa: T201
+        sys.stderr.write("\ninterrupted\n" if sys.stderr.isatty() else "interrupted\n")  # a terminal has shown ^C
         return INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -152,6 +152,6 @@ def say_error(error: WarehouseError) -> None:
     from warehouse.report import on_one_line
 
     head = f"{error.place}: {error.message}" if error.place else error.message
-    print(f"error: {on_one_line(head)}", file=sys.stderr)  # noqa: T201
-    for line in (*error.details, *([error.hint] if error.hint else [])):
-        print(f"       {on_one_line(line.strip())}", file=sys.stderr)  # noqa: T201
+    below = (*error.details, *([error.hint] if error.hint else []))
+    lines = [f"error: {on_one_line(head)}", *(f"       {on_one_line(line.strip())}" for line in below)]
+    sys.stderr.write("\n".join(lines) + "\n")

@@ -70,7 +70,7 @@ def tell(said: Mapping[str, Any], started: float, *, as_json: bool, quiet: bool)
         warnings = len(summary["checks"]["warned"])
         shown = [summary["build"][:8], f"{summary['parts']:,} parts", f"{said['files']:,} files"]
         shown += [f"{warnings:,} warning{'s' * (warnings > 1)}"] * bool(warnings)
-        print(f"Up to date  {', '.join(shown)}, checked in {time.perf_counter() - started:.2f} s", file=sys.stderr)
+        sys.stderr.write(f"Up to date  {', '.join(shown)}, checked in {time.perf_counter() - started:.2f} s\n")
 
 
 def _target(arguments: Sequence[str]) -> str:

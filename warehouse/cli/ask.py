@@ -156,7 +156,7 @@ def run_sql(given: argparse.Namespace) -> int:
         from warehouse.serve.cite import cite_query
 
         said = Path(given.file).read_text(encoding="utf-8") if given.file else text or ""
-        print(cite_query(settled.target, said, query, parameters).text(), file=sys.stderr)  # noqa: T201
+        sys.stderr.write(f"{cite_query(settled.target, said, query, parameters).text()}\n")
     return status
 
 

@@ -82,7 +82,7 @@ def run_build(given: argparse.Namespace) -> int:
                 again.remember(asked, given.words, **manner)
             again.tell(said, started, **manner)
             if given.profile and not given.quiet:
-                print("Nothing was made: profile a build into a target of its own (-t DIR).", file=sys.stderr)  # noqa: T201
+                sys.stderr.write("Nothing was made: profile a build into a target of its own (-t DIR).\n")
             return 0
 
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's own threads would wait for work beside the engine's

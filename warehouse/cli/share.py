@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from warehouse.cli.options import Commands, add_engine, add_project, add_target, command, settings
+
+if TYPE_CHECKING:
+    from warehouse.serve.postgres.tables import Sent
 
 
 def add(commands: Commands) -> None:
@@ -94,10 +99,13 @@ def run_export(given: argparse.Namespace) -> int:
     return 0
 
 
+def _told(table: Sent) -> None:
+    """Say which table was sent."""
+    sys.stderr.write(f"       {table.full_name}  {table.rows:,} rows\n")
+
+
 def run_publish(given: argparse.Namespace) -> int:
     """Publish, and say what was sent."""
-    import sys
-
     from warehouse.report import plural
     from warehouse.serve.postgres.publish import publish
 
@@ -108,7 +116,7 @@ def run_publish(given: argparse.Namespace) -> int:
         readers=given.reader or (),
         dry_run=given.dry_run,
         memory=given.memory,
-        progress=lambda table: print(f"       {table.full_name}  {table.rows:,} rows", file=sys.stderr),  # noqa: T201
+        progress=_told,
     )
     if given.dry_run:
         for table in result.changed:

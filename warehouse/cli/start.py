@@ -71,7 +71,7 @@ def run_demo(given: argparse.Namespace) -> int:
         write_sample(folder)
     except FileExistsError as error:
         raise SettingsError(str(error)) from error
-    print(f"Sample {folder}: a small synthetic release, every trap of the real one planted", file=sys.stderr)  # noqa: T201
+    sys.stderr.write(f"Sample {folder}: a small synthetic release, every trap of the real one planted\n")
     settled = settings_of({"data": [str(folder)], "target": given.target})
     reporter = Terminal(sys.stderr)
     with reporter.telling(settled.target):

@@ -46,9 +46,9 @@ def run_tests(given: argparse.Namespace) -> int:
                 found = run_test(engine, graph, test)
                 failed, passed = failed + bool(found), passed + (not found)
                 if found:
-                    print(on_one_line(f"{test.place}: {test.model}: {test.name}"), file=sys.stderr)  # noqa: T201
+                    sys.stderr.write(on_one_line(f"{test.place}: {test.model}: {test.name}") + "\n")
                     for line in found:
-                        print(on_one_line(f"       {line}"), file=sys.stderr)  # noqa: T201
+                        sys.stderr.write(on_one_line(f"       {line}") + "\n")
     if failed or not given.quiet:
         said = f"{plural(passed, 'test')} passed" + (f", {failed:,} failed" if failed else "")
         print(f"Test   {said}, of {plural(models, 'model')}")  # noqa: T201

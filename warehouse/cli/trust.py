@@ -102,7 +102,7 @@ def run_verify(given: argparse.Namespace) -> int:
 
     def say(text: str) -> None:
         if not given.json:
-            print(f"Again  {text}", file=sys.stderr, flush=True)  # noqa: T201
+            sys.stderr.write(f"Again  {text}\n")
 
     found = verify(
         settings(given),

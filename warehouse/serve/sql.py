@@ -133,7 +133,7 @@ def run_query(
 def _note(count: int) -> None:
     """Say that an answer is empty, where no program takes it for a row."""
     if not count:
-        print("no rows", file=sys.stderr)  # noqa: T201
+        sys.stderr.write("no rows\n")
 
 
 def _values(query: Query | None, given: dict[str, str], limit: int | None) -> Mapping[str, object]:

@@ -153,7 +153,7 @@ def test_damaged_lines_of_the_sample(seed: int, sample_lines: Lines, tmp_path: P
 @given(seed=st.integers(0, 2**32))
 def test_damaged_lines_of_the_published_task(seed: int, tmp_path: Path) -> None:
     if not _real_lines():
-        pytest.skip("the published task is not there")
+        pytest.skip("no published task at hand: set WAREHOUSE_REAL, or lay the real files out in data/real")
     _check(_real_lines(), seed, tmp_path)
 
 

@@ -104,10 +104,10 @@ def _do(session: Session, text: str) -> None:
         session.run(text)
     except KeyboardInterrupt:
         bar.gone()
-        print("cancelled", file=sys.stderr)  # noqa: T201
+        sys.stderr.write("cancelled\n")
     except WarehouseError as error:
         bar.gone()
-        print(told(error), file=sys.stderr)  # noqa: T201
+        sys.stderr.write(f"{told(error)}\n")
     bar.gone()
     _show(answer.getvalue())
 

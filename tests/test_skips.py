@@ -1,0 +1,27 @@
+"""A run that skips tests ends with what was skipped, and what would run it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_a_run_says_at_its_end_what_was_skipped(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "tests/models/test_real.py"],
+        cwd=ROOT,
+        env={**os.environ, "WAREHOUSE_REAL": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stdout
+    [line] = [line for line in done.stdout.splitlines() if " skipped: " in line]
+    count, reason = line.split(" skipped: ")
+    assert int(count) > 10
+    assert reason == "no real files at hand: set WAREHOUSE_REAL, or lay them out in data/real"
