@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help setup demo test check lint types sql-format unit spark compat e2e format screenshots bench bench-spark clean
+.PHONY: help setup demo test check lint types sql-format unit compat e2e format screenshots readme bench clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/: [^#]*##/\t/' | expand -t 16
@@ -35,12 +35,6 @@ sql-format: setup  ## sqlfluff: one style for all SQL
 unit: setup      ## the tests alone
 	$(BIN)/pytest -n 2
 
-spark: $(VENV)/.spark  ## PySpark (450 MB), so that the tests of the second engine run; it needs Java 17
-
-$(VENV)/.spark: $(VENV)/.ready
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[spark]'
-	@touch $@
-
 compat: setup    ## the published file in DuckDB 1.4 and 1.5, each in an environment of its own
 	WAREHOUSE_MUST_RUN=1 $(BIN)/pytest tests/serve/test_versions.py
 
@@ -56,11 +50,11 @@ screenshots: setup  ## the pictures of the README, of the sample (needs Chromium
 	$(BIN)/warehouse demo
 	$(BIN)/python -m tests.screenshots build/warehouse docs/images
 
+readme: setup    ## the output of commands in the README, as the commands print it
+	$(BIN)/python -m tests.readme
+
 bench: setup     ## ingest against a bare DuckDB load
 	$(BIN)/python -m bench.ingest
-
-bench-spark: spark  ## both engines on the real files and on a synthetic day, and where Spark overtakes
-	$(BIN)/python -m bench.spark --hours 24
 
 clean:           ## everything that can be made again
 	rm -rf build dist data/sample .mypy_cache .ruff_cache .pytest_cache

@@ -14,7 +14,10 @@ SUMS = ["InPkts", "InOctets", "OutPkts", "OutOctets"]
 NAMES = ["SaveTime", "SaveTimeUTC", *KEYS, *SUMS, "InRatio", "OutRatio"]
 COLUMNS = [*KEYS, "polls", *SUMS, "in_mean_bps"]
 WRAPS = "M-GigabitEthernet"
-"""Counters of the management port wrap at 2**32; a negative delta of another port is a reset, and counts as 0."""
+"""Counters of the management port wrap at 2**32; a negative delta of another port is a reset, and counts as 0.
+
+No look at the time since the row before, which the models take: in the files measured here each wrap is possible.
+"""
 
 
 def with_polars(files: list[str], out: str) -> None:

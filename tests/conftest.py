@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 """Who starts the tests in the background may have them ignore Ctrl-C, and then what they start does, too."""
-SETTINGS = tuple(f"WAREHOUSE_{key.upper()}" for key in KEYS)
+SETTINGS = tuple(f"WAREHOUSE_{key.upper()}" for key in (*KEYS, "engine"))
 
 
 class Said(NamedTuple):

@@ -164,6 +164,11 @@ MENDED: dict[str, tuple[Spoil, int, str]] = {
     "bytes that are no text": (field(2, b"\xff\xfe"), 101, "not UTF-8 text"),
     "zero bytes": (row_100(lambda line: bytes(len(line) - 1) + b"\n"), 101, "1 fields instead of 10"),
     "a line that never ends": (row_100(lambda _: b"7" * 3_000_000 + b"\n"), 101, "longer than 262,144 bytes"),
+    "a fraction": (field(5, b"1324856.24"), 101, "InOctets is not a whole number: '1324856.24'"),
+    "a fraction of nought": (field(7, b"12.0"), 101, "OutOctets is not a whole number: '12.0'"),
+    "a fraction of packets": (field(4, b".5"), 101, "InPkts is not a whole number: '.5'"),
+    "a point at the end": (field(6, b"12."), 101, "OutPkts is not a whole number: '12.'"),
+    "a clock with a fraction": (swap(b"0,NH-", b"0.4,NH-"), 101, "SaveTimeUTC is not a whole number: '17164"),
     "an exponent": (field(5, b"1e3"), 101, "InOctets is not a number: '1e3'"),
     "a hexadecimal number": (field(5, b"0x10"), 101, "InOctets is not a number: '0x10'"),
     "a number with separators": (field(4, b"1_000"), 101, "InPkts is not a number: '1_000'"),
@@ -227,16 +232,20 @@ def at_the_bounds(line: bytes) -> bytes:
     return b",".join([*line.split(b",")[:4], *[b"9" * 15] * 4, b"0", b"0\n"])
 
 
-@pytest.mark.parametrize(("value", "wraps"), [(-(2**32) - 1, 0), (-(2**32), 1), (-1, 1)])
-def test_a_32_bit_counter_falls_by_no_more_than_it_holds(release: Release, value: int, wraps: int) -> None:
+@pytest.mark.parametrize(
+    ("value", "wraps", "resets"),
+    [(-(2**32) - 1, 0, 0), (-(2**32), 1, 0), (81_402 - 2**32, 1, 0), (10**9 - 2**32, 0, 1), (-5, 0, 1)],
+)
+def test_a_32_bit_counter_falls_by_no_more_than_it_holds(release: Release, value: int, wraps: int, resets: int) -> None:
+    """At 1 Gbit/s no second has 1e9 B; a fall by 5 B is no 4.29 GB."""
     management = release.hour / LEAF / "Leaf-1_0.csv"
     before = management.read_bytes().count(b",-")
     spoil(management, field(7, b"%d" % value))
     done(release.build())
-    asked = "SELECT wraps FROM metrics.port_hour WHERE switch = 'Leaf-1' AND port LIKE 'M-%'"
-    assert release.ask(asked) == [(before + wraps,)]
+    asked = "SELECT wraps, resets FROM metrics.port_hour WHERE switch = 'Leaf-1' AND port LIKE 'M-%'"
+    assert release.ask(asked) == [(before + wraps, resets)]
     reason = f"{value} bytes are no wrap of a 32-bit counter"
-    assert release.ask("SELECT line, reason FROM staging.rejected_rows") == ([] if wraps else [(101, reason)])
+    assert release.ask("SELECT line, reason FROM staging.rejected_rows") == ([] if wraps or resets else [(101, reason)])
 
 
 def test_a_poll_at_the_very_begin_of_the_hour_is_read(release: Release) -> None:
@@ -253,7 +262,7 @@ def test_a_poll_at_the_very_begin_of_the_hour_is_read(release: Release) -> None:
     assert release.ask(f"SELECT covered_ms {second}") == [(1000,)]
 
 
-LENIENT = {b"12.6": 13, b"12.4": 12, b"-12.5": -13, b"12.": 12, b".5": 1, b"0012": 12, b"-0": 0}
+LENIENT = {b"0012": 12, b"-0": 0}
 
 
 @pytest.mark.parametrize("number", LENIENT)
@@ -269,6 +278,17 @@ def test_some_numbers_are_read_in_other_forms_than_the_published_one(
     assert release.ask("SELECT count(*) FROM staging.rejected_rows") == [(int(another),)]
     rows = "FROM staging.port_counters WHERE port = 'TwoHundredGigE1/0/1:1' ORDER BY time_utc LIMIT 1 OFFSET 99"
     assert release.ask(f"SELECT in_bytes_raw {rows}") == [(LENIENT[number],)]
+
+
+@pytest.mark.parametrize("column", [1, 4, 5, 6, 7])
+def test_a_fraction_is_rejected_without_kernels_too(release: Release, column: int) -> None:
+    """The engine alone would round it; points are in ratios too, so that hashing cannot see it."""
+    spoil(release.access, row_100(lambda line: b",".join(
+        text + b".4" if at == column else text for at, text in enumerate(line.split(b","))
+    )))  # fmt: skip
+    done(release.build("--plain-sql"))
+    ((line, reason),) = release.ask("SELECT line, reason FROM staging.rejected_rows")
+    assert (line, "is not a whole number" in str(reason)) == (101, True)
 
 
 def test_a_blank_line_is_rejected(release: Release) -> None:

@@ -33,6 +33,8 @@ HOLDS = [
     "total(speed) = total(reference.speeds.speed)",
     "total(speed * 2 - speed) = total(reference.speeds.speed)",
     "total(speed) = total(reference.speeds.speed) by port",
+    "total(speed) = total(reference.speeds.speed where port <> 'eth3')",
+    "total(speed) = total(reference.speeds.speed WHERE (speed > 0) OR speed IS NULL) by port",
     "rows = 4",
     "rows >= 1",
     "rows between 4 and 4",
@@ -57,6 +59,8 @@ FAILS = {
     "references(port) -> staging.known(port)": (3, ["eth1  40", "eth2  40", "eth3  None"]),
     "references(port, speed) -> staging.known(port, speed)": (2, ["eth1  40", "eth2  40"]),  # NULL refers to nothing
     "total(speed) = total(staging.known.speed)": (1, ["90  10"]),
+    "total(speed) = total(reference.speeds.speed where speed < 40)": (1, ["90  10"]),
+    "total(speed) = total(reference.speeds.speed where speed < 40) by port": (2, ["eth1  40  0", "eth2  40  0"]),
     "total(speed) = total(staging.known.speed) by port": (2, ["eth1  40  0", "eth2  40  0"]),  # eth3: NULL is 0
     "rows = 3": (1, ["4"]),
     "rows between 5 and 9": (1, ["4"]),
@@ -146,6 +150,9 @@ INVALID = {
     "references(port, speed) -> reference.speeds(port)": "the check refers 2 columns to 1",
     "references(port) -> reference.speeds(prt)": "the check `references(port) -> reference.speeds(prt)` is not valid",
     "total(spd) = total(reference.speeds.speed)": "the check `total(spd) = total(reference.speeds.speed)` is not valid",
+    "total(speed) = total(reference.speeds.speed where prt = 'a')": (
+        "the check `total(speed) = total(reference.speeds.speed where prt = 'a')` is not valid"
+    ),
     "total(speed) = total(reference.speeds.spd)": "the check `total(speed) = total(reference.speeds.spd)` is not valid",
     "spd > 0": "the check `spd > 0` is not valid",
     "speed >": "the check `speed >` is not valid",

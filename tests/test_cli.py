@@ -290,7 +290,6 @@ def test_a_warehouse_can_be_looked_at(command: Command, built: Path, arguments: 
         (["lineage", "port_hour", "--json"], ['"name": "metrics.port_hour"']),
         (["lineage", "raw.files"], ["read by "]),
         (["render", "port_hour"], ["SELECT"]),
-        (["render", "port_hour", "--dialect", "spark"], ["SELECT"]),
     ],
     ids=" ".join,
 )

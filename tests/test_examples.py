@@ -8,6 +8,9 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
+import pytest
+
+from tests import readme
 from tests.conftest import call
 from tests.examples import ROOT, Example, examples, same, section
 
@@ -17,6 +20,8 @@ if TYPE_CHECKING:
     from tests.conftest import Command
 
 README = examples(ROOT / "README.md")
+TEXT = readme.README.read_text(encoding="utf-8")
+ANEW = "`make readme` writes it anew"
 ASKING = [
     "warehouse ls",
     "warehouse show metrics.port_hour",
@@ -45,10 +50,10 @@ def _lines(block: str) -> list[str]:
 def test_five_minutes_from_clone_to_answers(command: Command, tmp_path: Path) -> None:
     said = command("demo")  # what `make demo` runs
     assert said.status == 0, said
-    assert same(_shown("make demo").output, said.err), said.err
+    shown = readme.shorten(f"{said.err.rstrip()}\n\n{said.out.lstrip()}")
+    assert readme.compared(readme.block(TEXT, readme.DEMO)) == readme.compared(shown), ANEW
     nic = _shown("warehouse sql -q nic --server GPU-1")
     assert "Try next:" in nic.output
-    assert same(f"...\n$ {nic.command}\n{nic.output}", said.out), said.out
     assert same(nic.output.split("\n...")[0], _run(f"{nic.command} --format table", tmp_path))
     for line in ASKING:
         assert _run(line, tmp_path)
@@ -96,6 +101,32 @@ def _contributing(folder: Path) -> None:
     query.write_text(section("Add a named query", "sql")[0], encoding="utf-8")
     [asked] = [one for one in examples(page) if "quiet-servers" in one.command]
     assert same(asked.output, _run(f"{asked.command} --format table --project study", folder))
+
+
+@pytest.mark.real
+def test_the_build_of_the_real_files_says_what_the_readme_shows(real: Path, tmp_path: Path) -> None:
+    readme.link_real(tmp_path, real)
+    said = readme.run(readme.REAL, tmp_path)
+    assert readme.compared(readme.block(TEXT, readme.REAL)) == readme.compared(said), ANEW
+
+
+def test_a_count_that_differs_is_seen() -> None:
+    build, built = "Build  86 models, 127 parts, 58 there already  11.1 s", "Built  02a9cc25 → build/warehouse (48 MB)"
+    assert readme.compared(build) == readme.compared("Build  86 models, 127 parts, 9 there already  3.0 s")
+    assert readme.compared(built) == readme.compared("Built  7136f3eb → build/warehouse (9.1 MB)")
+    assert readme.compared(build) != readme.compared(build.replace("86", "87"))
+    assert readme.compared(build) != readme.compared(build.replace("127", "128"))
+    assert readme.compared("Check  369 passed, 5 warnings") != readme.compared("Check  368 passed, 5 warnings")
+
+
+def test_what_is_left_out_of_the_readme_is_marked() -> None:
+    said = (
+        "Build  1 part\n       staging.a 2024  1 row  0.1 s   3\n       kB\nCheck  2\n\n$ warehouse sql -q one\n1\n\n"
+    )
+    said += "$ warehouse sql -q nic --server GPU-1\n2\n\n$ warehouse sql -q two\n3\n\nTry next\n"
+    assert readme.shorten(said) == (
+        "Build  1 part\n...\nCheck  2\n\n...\n\n$ warehouse sql -q nic --server GPU-1\n2\n\n...\n\nTry next\n"
+    )
 
 
 def test_outputs_that_differ_are_seen() -> None:

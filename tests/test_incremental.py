@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import duckdb
+import openpyxl
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -193,3 +194,27 @@ def test_any_history_of_a_release_ends_as_a_build_of_what_is_there(
         built.add((hour, state))
     assert build(data, target).build == build(data, fresh).build
     equal_cell_by_cell(target, fresh)
+
+
+def test_a_model_beside_raw_files_sees_the_files_of_its_own_formats(tiny: Tiny) -> None:
+    """What a workbook's table says does not depend on which counter files are there; a listing of all files does."""
+    columns = {"cluster": "VARCHAR", "files": "BIGINT"}
+    tiny.model(
+        "staging.books",
+        "SELECT f.cluster, count(*) AS files FROM raw.files AS f LEFT JOIN raw.cluster_topology AS t "
+        "ON t.filename = f.release_path GROUP BY f.cluster",
+        columns,
+    )
+    tiny.model("staging.listed", "SELECT cluster, count(*) AS files FROM raw.files GROUP BY cluster", columns)
+    book = openpyxl.Workbook()
+    assert book.active is not None
+    book.active.title = "cluster topology"
+    book.active.append(["accessport", "serverIP", "nicname", "portname", "switchIP", "switchname", "sysname"])
+    book.active.append(["TwoHundredGigE1/0/1:1", None, "n", "TwoHundredGigE1/0/1:1", None, "X-Leaf-1.GPU", "X-GPU-1"])
+    book.save(tiny.data / "c" / "c.xlsx")
+    tiny.made()
+    assert tiny.ask("SELECT files FROM staging.books UNION ALL SELECT files FROM staging.listed") == [(1,), (3,)]
+    tiny.file(2, "1,100,2,200,0,0.5")
+    made = tiny.made()
+    assert "staging.listed" in made
+    assert "staging.books" not in made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 import subprocess
 import sys
 from collections import defaultdict
@@ -16,7 +17,7 @@ import pyarrow
 import pytest
 
 import warehouse
-from tests.release import Release, done
+from tests.release import LEAF, Release, done
 from warehouse.building import build, load_graph
 from warehouse.engines.base import EngineError
 from warehouse.engines.batches import ROWS as BATCH_ROWS
@@ -227,3 +228,30 @@ with engine.scratch({{}}) as scratch:
 assert "pandas" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_falling_counters_on_both_ways(release: Release) -> None:
+    """Wraps, impossible ones, and a first row: seconds, totals, windows and readings agree with the SELECTs."""
+    deltas = {1: -5, 2: 81_402 - 2**32, 100: 40_000_000 - 2**32, 101: 10**9 - 2**32, 102: -(2**32), 103: -1}
+    falling = release.hour / LEAF / "Leaf-1_0.csv"
+    for path, column in ((falling, 5), (falling, 7), (release.access, 5)):
+        lines = path.read_text().splitlines()
+        for at, delta in deltas.items():
+            fields = lines[at].split(",")
+            fields[column] = str(delta)
+            lines[at] = ",".join(fields)
+        path.write_text("\n".join(lines) + "\n")
+    done(release.build())
+    fast = [release.ask(f"SELECT * FROM {model} ORDER BY ALL") for model in OF_FILES]
+    assert release.ask("SELECT wraps, resets FROM metrics.port_hour WHERE switch = 'Leaf-1' ORDER BY port") == [
+        (0, 0),
+        (3, 3),
+        (0, 6),
+    ]
+    flags = release.ask(
+        "SELECT flags FROM staging.port_counters WHERE switch = 'Leaf-1' AND port LIKE 'M-%' ORDER BY time_utc LIMIT 2"
+    )
+    assert ["reset" in flags[0][0], "wrapped" in flags[1][0]] == [True, True]  # type: ignore[operator]
+    shutil.rmtree(release.target)
+    done(release.build("--plain-sql"))
+    assert fast == [release.ask(f"SELECT * FROM {model} ORDER BY ALL") for model in OF_FILES]

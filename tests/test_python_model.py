@@ -171,7 +171,6 @@ def test_lineage_and_render_know_it(tiny: Tiny, command: Command) -> None:
     _doubled(tiny)
     assert "metrics.doubled  (models/metrics/doubled.py)\n└ staging.ports" in command("lineage", "doubled").out
     assert command("render", "doubled").out == BODY
-    assert "is a Python model: it has no SELECT" in command("render", "doubled", "--dialect", "spark").told
 
 
 def test_lines_are_those_of_the_file(tmp_path: Path) -> None:

@@ -54,8 +54,6 @@ def build(
     memory: str | None = None,
     cluster: str | None = None,
     max_rejected: float | None = None,
-    engine: str | None = None,
-    master: str | None = None,
 ) -> Result:
     """Build and publish a warehouse: what `warehouse build` does, without a word on the terminal.
 
@@ -78,8 +76,6 @@ def build(
             "memory": memory,
             "cluster": cluster,
             "max_rejected": max_rejected,
-            "engine": engine,
-            "master": master,
         }
     )
     return run_build(settings, Silent(), select=select)

@@ -172,7 +172,9 @@ def prepared(
     """Read models and raw files, open an engine."""
     spill = aside(store.target / "cache" / "spill")
     reporter.doing("models")
-    engine = _engine(settings, spill, reporter)
+    engine = DuckDBEngine(
+        threads=settings.threads, memory_bytes=settings.memory_bytes, spill=spill, observe=reporter.ran
+    )
     with closing(engine):
         project = project.remembering(_memo(project, engine, paranoid=paranoid))
         graph = load_graph(project, engine)
@@ -210,20 +212,10 @@ def prepared(
             workers=1 if reporter.one_at_a_time else engine.side_by_side,
             reporter=reporter,
             selected=selected,
-            kernels=kernels and engine.runs_kernels,
+            kernels=kernels,
             last=_last_parts(last, store) if select else None,
         )
         yield Prepared(project, graph, intake, engine, last, run)
-
-
-def _engine(settings: Settings, spill: Path, reporter: Silent) -> Engine:
-    """The engine that was asked for."""
-    threads, memory_bytes = settings.threads, settings.memory_bytes
-    if settings.engine == "spark":
-        from warehouse.engines.spark import SparkEngine
-
-        return SparkEngine(settings.master, threads=threads, memory_bytes=memory_bytes, spill=spill)
-    return DuckDBEngine(threads=threads, memory_bytes=memory_bytes, spill=spill, observe=reporter.ran)
 
 
 def _build(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
+from typing import Any
 
 from warehouse import fingerprint
 from warehouse.checks import relations_of
@@ -69,21 +70,11 @@ class Inputs:
         }
         return said | ({"once": self.once} if node.volatile else {})
 
-    def stands_for(self, key: Key, made: Mapping[str, object], wanted: Mapping[str, object]) -> bool:
-        """Whether a part that another engine made has the rows that are wanted: all but the engine is as it would be.
-
-        A kernel gives the rows of its SELECT, in its present version.
-        """
+    def stands_for(self, made: Mapping[str, Any], wanted: Mapping[str, object]) -> bool:
+        """Return True if the engine of an earlier release made a part of the same inputs: its rows are equal."""
         own = {"engine", "kernel", "sql"}
         mine, other = ({name: one for name, one in said.items() if name not in own} for said in (wanted, made))
-        engines = [said.get("engine") or [""] for said in (wanted, made)]
-        model = self._nodes[key.model].model
-        kernels = [None, [model.kernel, VERSIONS[model.kernel]]] if model.kernel else [None]
-        return (
-            engines[0][0] != engines[1][0]  # type: ignore[index]
-            and made.get("kernel") in kernels
-            and fingerprint.of(mine) == fingerprint.of(other)
-        )
+        return mine == other and str(made["engine"][0]) != self._engine.name
 
     def kernel_of(self, node: Node) -> str | None:
         """The kernel that makes a model's rows, while its SELECT is the one that the kernel stands for."""

@@ -270,7 +270,7 @@ class Intake:
             ordered = sorted(files, key=_in_order)
             headers = {file.read_path: file.header for file in ordered if file.header is not None}
             paths = tuple(file.read_path for file in ordered)
-            return CsvFiles(known.columns, paths, quote=known.quote, headers=headers, whole_lines=known.whole_lines)
+            return CsvFiles(known.columns, paths, known.quote, True, headers, known.forms, known.whole_lines)
         parts = self._table_parts(relation, partition, engine)
         return Parts(rim(formats[:1])[relation], tuple(part.path for part in parts))
 

@@ -159,13 +159,11 @@ class Run:
     def found(self, key: Key, mark: str | None, made_of: Mapping[str, object]) -> tuple[Part | None, bool]:
         """The part that is there already, and whether it is the last one of a model that is not wanted now.
 
-        One that another engine made of the same stands for it: their rows are equal.
+        A part that the engine of an earlier release made of the same inputs is taken: its rows are equal.
         """
         part = self._store.find(key.model, key.partition, mark) if mark else None
         if part is None and mark:
-            part = self._store.find_made(
-                key.model, key.partition, lambda made: self.inputs.stands_for(key, made, made_of)
-            )
+            part = self._store.find_made(key.model, key.partition, lambda made: self.inputs.stands_for(made, made_of))
         if part is None and key.model not in self._wanted:
             part = self._last.get((key.model, key.partition))
             return part, part is not None
@@ -245,7 +243,7 @@ class Run:
             noted = self._noted(key, node, part) if part else []
             if part is None or _unchecked(node, noted):
                 sources = self.inputs.sources(key)
-                presorted = node.model.presorted and self._engine.keeps_order
+                presorted = node.model.presorted
                 few = not presorted and self.inputs.few(key)
                 with self._engine.scratch(sources, one_thread=presorted, few=few) as scratch:
 

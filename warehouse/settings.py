@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -15,10 +16,11 @@ DEFAULT_TARGET = Path("build/warehouse")
 DEFAULT_MEMORY = "3GB"
 """An hour of 24 switches is sorted within it; with less, it is sorted through files in the target."""
 DEFAULT_MAX_REJECTED = 0.01
-KEYS = ("data", "target", "project", "threads", "memory", "cluster", "max_rejected", "engine", "master")
-ENGINES = ("duckdb", "spark")
+KEYS = ("data", "target", "project", "threads", "memory", "cluster", "max_rejected")
 SHIPPED = "shipped"
 """A key of a project's own warehouse.toml: `shipped = false` leaves the shipped models out."""
+_ENGINE = "engine"
+"""A key of earlier releases, for one release more."""
 _PATHS = ("data", "target", "project")
 _MEMORY = regex(r"^(\d+(?:\.\d+)?)\s*(KB|MB|GB|TB|KiB|MiB|GiB|TiB)$")
 _UNITS = {
@@ -44,9 +46,6 @@ class Settings(NamedTuple):
     cluster: str | None = None
     max_rejected: float = DEFAULT_MAX_REJECTED
     """The share of a job file's rows that may be unreadable."""
-    engine: str = "duckdb"
-    master: str | None = None
-    """Where Spark's master listens; this machine's cores, if left out."""
 
     @property
     def memory_bytes(self) -> int:
@@ -108,9 +107,7 @@ def settle(flags: Mapping[str, object], *, folder: Path | None = None) -> Settin
     memory = text("memory") or DEFAULT_MEMORY
     memory_bytes(memory, value("memory")[1])
     target, project = text("target"), text("project")
-    engine = _engine(text("engine") or ENGINES[0], value("engine")[1])
-    if flags.get("master") and engine != "spark":
-        raise SettingsError("--master is Spark's, and the engine is DuckDB", hint="add --engine spark")
+    _check_engine(*value(_ENGINE))
     return Settings(
         data=tuple(Path(item) for item in items),
         target=Path(target) if target else DEFAULT_TARGET,
@@ -119,17 +116,15 @@ def settle(flags: Mapping[str, object], *, folder: Path | None = None) -> Settin
         memory=memory,
         cluster=text("cluster"),
         max_rejected=_share(*value("max_rejected")),
-        engine=engine,
-        master=text("master"),
     )
 
 
-def _engine(name: str, source: str) -> str:
-    if name not in ENGINES:
-        raise SettingsError(
-            f"{source} is {name!r}, not an engine", hint=nearest_hint(name, ENGINES) or "there are duckdb and spark"
-        )
-    return name
+def _check_engine(name: object, source: str) -> None:
+    """Accept DuckDB with a warning, which the next release no longer does, and refuse any other engine."""
+    if name == "duckdb":
+        warnings.warn(f"{source} has no effect: DuckDB is the only engine; remove it", FutureWarning, stacklevel=3)
+    elif name is not None:
+        raise SettingsError(f"{source} is {name!r}, but DuckDB is the only engine", hint="remove it")
 
 
 def _threads(value: object, source: str) -> int:
@@ -191,7 +186,7 @@ def _read_config(path: Path) -> dict[str, object]:
     except OSError as error:
         raise SettingsError(f"cannot be read: {error.strerror}", place=Place(path)) from error
     for key in values:
-        if key not in (*KEYS, SHIPPED):
+        if key not in (*KEYS, SHIPPED, _ENGINE):
             hint = nearest_hint(key, (*KEYS, SHIPPED)) or f"known keys: {', '.join((*KEYS, SHIPPED))}"
             raise SettingsError(f"unknown key `{key}`", place=Place(path), hint=hint)
     return {key: _from(path.parent, value) if key in _PATHS else value for key, value in values.items()}

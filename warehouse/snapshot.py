@@ -158,7 +158,6 @@ def asked(settings: Settings, *, keep: int, kernels: bool) -> Said:
         "project": str(settings.project.absolute()) if settings.project else None,
         "cluster": settings.cluster,
         "max_rejected": settings.max_rejected,
-        "engine": settings.engine,
         "keep": keep,
         "kernels": kernels,
     }

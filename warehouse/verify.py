@@ -1,8 +1,7 @@
 """Whether a published warehouse is whole, and whether its raw files still give the same.
 
 First every part and the catalogue are compared with what the manifest says of them. Then all is built again aside,
-from the same data folders, and compared digest by digest: equal digests are equal bytes. What another engine made
-than the one that builds again has equal rows in other bytes: there, cells are compared.
+from the same data folders, and compared digest by digest: equal digests are equal bytes.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from pathlib import Path
 from warehouse import fingerprint
 from warehouse.aside import aside, remove
 from warehouse.building import build
-from warehouse.diff.cells import Cells, compare_all
 from warehouse.diff.compare import Comparison, diff
 from warehouse.diff.sides import PartFile, part_files, side_of
 from warehouse.errors import SettingsError, WarehouseError
@@ -26,9 +24,8 @@ from warehouse.manifest import Manifest, last_manifest
 from warehouse.publish import FILE
 from warehouse.report import Silent
 from warehouse.settings import Settings
-from warehouse.store import ALL, Store
+from warehouse.store import ALL
 
-OTHER_BYTES = "other bytes"
 AGAIN = "warehouse build --paranoid makes it anew from the raw files; warehouse rollback goes back to an earlier build"
 
 
@@ -49,7 +46,7 @@ class Other:
     model: str
     partition: str
     how: str
-    """`other bytes`, `other cells`, `not made again`, or `new`."""
+    """`other bytes`, `not made again`, or `new`."""
 
 
 @dataclass(frozen=True)
@@ -65,13 +62,11 @@ class Verdict:
     others: tuple[Other, ...] = ()
     comparison: Comparison | None = None
     """Rows and origins, where anything differs."""
-    cells: Cells | None = None
-    """Of the parts with other bytes, where another engine made some: their cells."""
 
     @property
     def is_good(self) -> bool:
         """Whether nothing is damaged and, if it was built again, nothing came out otherwise."""
-        same_build = self.rebuilt in (None, self.manifest.build) or bool(self.manifest.stale) or self.cells is not None
+        same_build = self.rebuilt in (None, self.manifest.build) or bool(self.manifest.stale)
         return not self.damages and not self.others and same_build
 
 
@@ -129,34 +124,16 @@ def verify(
             started = time.perf_counter()
             build(settings._replace(data=folders, target=again), Silent(), kernels=kernels)
             verdict = Verdict(manifest, size, seconds=time.perf_counter() - started)
-            across = _makers(target, manifest) != {settings.engine}
-            return _compare(target, manifest, again, verdict, across=across)
+            return _compare(target, manifest, again, verdict)
         finally:
             remove(again)
 
 
-def _makers(target: Path, manifest: Manifest) -> set[str]:
-    """The engines that made the parts of a build."""
-    store = Store(target)
-    keys = ((str(one["model"]), str(one["partition"] or ALL), str(one["fingerprint"])) for one in manifest.parts)
-    return {str(store.notes(*key).get("made_of", {}).get("engine", [""])[0]) for key in keys}
-
-
-def _compare(target: Path, manifest: Manifest, made: Path, verdict: Verdict, *, across: bool) -> Verdict:
+def _compare(target: Path, manifest: Manifest, made: Path, verdict: Verdict) -> Verdict:
     again = last_manifest(made)
     assert again is not None
     before, after = part_files(target, manifest), part_files(made, again)
     others = sorted(_others(before, after, set(manifest.stale)))
-    if across:
-        written_otherwise = [one for one in others if one.how == OTHER_BYTES]
-        found = compare_all(
-            (before[one.model][one.partition].path, after[one.model][one.partition].path) for one in written_otherwise
-        )
-        equal = {one for one, cells in zip(written_otherwise, found, strict=True) if not cells.different}
-        others = [
-            replace(one, how="other cells") if one.how == OTHER_BYTES else one for one in others if one not in equal
-        ]
-        verdict = replace(verdict, cells=sum(found, Cells()))
     verdict = replace(verdict, rebuilt=again.build, others=tuple(others))
     if verdict.is_good:
         return verdict
@@ -177,7 +154,7 @@ def _others(before: _Parts, after: _Parts, stale: set[str]) -> Iterator[Other]:
             elif partition not in old:
                 yield Other(model, partition, "new")
             elif old[partition].digest != new[partition].digest:
-                yield Other(model, partition, OTHER_BYTES)
+                yield Other(model, partition, "other bytes")
 
 
 def _damages(target: Path, manifest: Manifest) -> Iterator[Damage]:

@@ -12,18 +12,19 @@ columns:
   uplink_out_bytes: BIGINT [B] bytes to spines
   in_bytes: BIGINT [B] bytes that entered through any port
   out_bytes: BIGINT [B] bytes that left through any port
-  in_out_imbalance: DOUBLE [1] in_bytes / out_bytes - 1
+  in_out_difference: DOUBLE [1] in_bytes / out_bytes - 1: what came in against what went out
+  in_out_imbalance: DOUBLE [1] old name of in_out_difference, for one release
   leaving_share: DOUBLE [1] uplink_out_bytes / access_in_bytes, the share that leaves the leaf
 time: hour_utc
 measures:
   access_in_bytes, access_out_bytes, uplink_in_bytes, uplink_out_bytes: sum, shown in TB
   in_bytes, out_bytes: sum, shown in TB
-  in_out_imbalance: none, shown in %
+  in_out_difference, in_out_imbalance: none, shown in %
   leaving_share: uplink_out_bytes / access_in_bytes, shown in %
 checks:
   - total(in_bytes) = total(metrics.port_hour.in_bytes)
   - total(out_bytes) = total(metrics.port_hour.out_bytes)
-  - "warn: starts_with(switch, 'ST-') or in_out_imbalance between -0.0001 and 0.0001 or in_out_imbalance is null"
+  - "warn: starts_with(switch, 'ST-') or in_out_difference between -0.0001 and 0.0001 or in_out_difference is null"
 sources: docs/metrics/balance.md
 --- */
 WITH sides AS (
@@ -51,6 +52,7 @@ SELECT
     coalesce(uplink_out_bytes, 0) AS uplink_out_bytes,
     in_bytes,
     out_bytes,
+    in_bytes / nullif(out_bytes, 0) - 1 AS in_out_difference,
     in_bytes / nullif(out_bytes, 0) - 1 AS in_out_imbalance,
     uplink_out_bytes / nullif(access_in_bytes, 0) AS leaving_share
 FROM sides

@@ -8,7 +8,9 @@ columns:
   hour_utc: TIMESTAMP the hour
   to_leaf_bytes: BIGINT [B] bytes that entered leaves from it
   from_leaf_bytes: BIGINT [B] bytes that left leaves to it
-  imbalance: DOUBLE [1] to_leaf_bytes / from_leaf_bytes - 1; means something only where checkable
+  in_out_difference: DOUBLE [1] to_leaf_bytes / from_leaf_bytes - 1: what it sent against what it got; NULL where not checkable
+  imbalance: DOUBLE [1] old name of in_out_difference, for one release
+  over_mean: DOUBLE [1] its bytes both ways over their mean of the checkable spines: how evenly spines are used; NULL where not checkable
   leaves_seen: BIGINT [1] leaves and storage leaves with counters on an uplink to it
   uplinks_seen: BIGINT [1] uplinks to it with counters
   checkable: BOOLEAN whether all its leaves are loaded, with all their uplinks to it
@@ -17,7 +19,8 @@ time: hour_utc
 dimensions: [cluster, spine, checkable]
 measures:
   to_leaf_bytes, from_leaf_bytes: sum, shown in TB
-  imbalance: none, shown in %
+  in_out_difference, imbalance: none, shown in %
+  over_mean: none
   leaves_seen, uplinks_seen: max
 checks:
   # every uplink goes to a spine, and its bytes are those of one spine
@@ -27,7 +30,8 @@ checks:
       SELECT * FROM (SELECT sum(to_leaf_bytes) AS to_leaf, sum(from_leaf_bytes) AS from_leaf, sum(uplinks_seen) AS seen FROM this),
       (SELECT sum(in_bytes) AS in_bytes, sum(out_bytes) AS out_bytes, nullif(count(*), 0) AS uplinks FROM uplinks)
       WHERE to_leaf IS DISTINCT FROM in_bytes OR from_leaf IS DISTINCT FROM out_bytes OR seen IS DISTINCT FROM uplinks
-  - "warn: not checkable or imbalance between -0.001 and 0.001"
+  - "warn: in_out_difference between -0.001 and 0.001 or in_out_difference is null"
+  - checkable or in_out_difference is null and over_mean is null
 sources: docs/metrics/balance.md
 --- */
 WITH links AS (
@@ -59,28 +63,52 @@ seen AS (                      -- where every uplink of the cluster is there, a 
         *,
         sum(uplinks_seen) OVER (PARTITION BY cluster, hour_utc) AS uplinks_seen_of_all
     FROM links
+),
+
+judged AS (
+    SELECT
+        l.cluster,
+        l.spine,
+        l.hour_utc,
+        l.to_leaf_bytes,
+        l.from_leaf_bytes,
+        l.leaves_seen,
+        l.uplinks_seen,
+        coalesce(
+            l.leaves_seen = e.leaves AND (l.uplinks_seen = e.uplinks OR l.uplinks_seen_of_all = e.uplinks_of_all),
+            false
+        ) AS checkable,
+        CASE
+            WHEN e.cluster IS NULL THEN 'not checkable, the number of leaves of this cluster is not known'
+            WHEN l.leaves_seen < e.leaves THEN 'not checkable, ' || l.leaves_seen || ' of ' || e.leaves || ' leaves loaded'
+            WHEN l.leaves_seen > e.leaves
+                THEN 'not checkable, ' || l.leaves_seen || ' leaves loaded, ' || e.leaves || ' expected'
+            WHEN l.uplinks_seen <> e.uplinks AND l.uplinks_seen_of_all <> e.uplinks_of_all
+                THEN 'not checkable, ' || l.uplinks_seen || ' of ' || e.uplinks || ' uplinks loaded'
+        END AS checkable_note
+    FROM seen AS l
+    LEFT JOIN expected AS e ON e.cluster = l.cluster
+),
+
+means AS (
+    SELECT cluster, hour_utc, sum(to_leaf_bytes + from_leaf_bytes) / count(*) AS mean_bytes
+    FROM judged
+    WHERE checkable
+    GROUP BY cluster, hour_utc
 )
 
 SELECT
-    l.cluster,
-    l.spine,
-    l.hour_utc,
-    l.to_leaf_bytes,
-    l.from_leaf_bytes,
-    l.to_leaf_bytes / nullif(l.from_leaf_bytes, 0) - 1 AS imbalance,
-    l.leaves_seen,
-    l.uplinks_seen,
-    coalesce(
-        l.leaves_seen = e.leaves AND (l.uplinks_seen = e.uplinks OR l.uplinks_seen_of_all = e.uplinks_of_all),
-        false
-    ) AS checkable,
-    CASE
-        WHEN e.cluster IS NULL THEN 'not checkable, the number of leaves of this cluster is not known'
-        WHEN l.leaves_seen < e.leaves THEN 'not checkable, ' || l.leaves_seen || ' of ' || e.leaves || ' leaves loaded'
-        WHEN l.leaves_seen > e.leaves
-            THEN 'not checkable, ' || l.leaves_seen || ' leaves loaded, ' || e.leaves || ' expected'
-        WHEN l.uplinks_seen <> e.uplinks AND l.uplinks_seen_of_all <> e.uplinks_of_all
-            THEN 'not checkable, ' || l.uplinks_seen || ' of ' || e.uplinks || ' uplinks loaded'
-    END AS checkable_note
-FROM seen AS l
-LEFT JOIN expected AS e ON e.cluster = l.cluster
+    j.cluster,
+    j.spine,
+    j.hour_utc,
+    j.to_leaf_bytes,
+    j.from_leaf_bytes,
+    CASE WHEN j.checkable THEN j.to_leaf_bytes / nullif(j.from_leaf_bytes, 0) - 1 END AS in_out_difference,
+    CASE WHEN j.checkable THEN j.to_leaf_bytes / nullif(j.from_leaf_bytes, 0) - 1 END AS imbalance,
+    CASE WHEN j.checkable THEN (j.to_leaf_bytes + j.from_leaf_bytes) / nullif(m.mean_bytes, 0) END AS over_mean,
+    j.leaves_seen,
+    j.uplinks_seen,
+    j.checkable,
+    j.checkable_note
+FROM judged AS j
+LEFT JOIN means AS m ON m.cluster = j.cluster AND m.hour_utc = j.hour_utc

@@ -36,17 +36,30 @@ WITH named AS (
         r.out_packets,
         r.published_in_ratio,
         r.published_out_ratio,
-        {{ corrected_bytes('r.in_bytes_raw', 'p.is_management') }} AS in_bytes,
-        {{ corrected_bytes('r.out_bytes_raw', 'p.is_management') }} AS out_bytes
+        lag(r.offset_ms) OVER (
+            PARTITION BY r.file_key, r.hour_utc, p.switch, p.port ORDER BY r.offset_ms
+        ) AS previous_ms
     FROM staging.port_readings AS r
     JOIN staging.port_files AS p ON p.file_key = r.file_key
+),
+
+corrected AS (
+    SELECT
+        *,
+        {{ corrected_bytes('in_bytes_raw', 'is_management', 'offset_ms - previous_ms') }} AS in_bytes,
+        {{ corrected_bytes('out_bytes_raw', 'is_management', 'offset_ms - previous_ms') }} AS out_bytes,
+        {{ is_wrap('in_bytes_raw', 'is_management', 'offset_ms - previous_ms') }}
+        OR {{ is_wrap('out_bytes_raw', 'is_management', 'offset_ms - previous_ms') }} AS is_wrapped,
+        {{ is_reset('in_bytes_raw', 'is_management', 'offset_ms - previous_ms') }}
+        OR {{ is_reset('out_bytes_raw', 'is_management', 'offset_ms - previous_ms') }} AS is_reset
+    FROM named
 ),
 
 marked AS (
     SELECT
         *,
         in_bytes <> 0 OR out_bytes <> 0 AS is_refresh
-    FROM named
+    FROM corrected
 ),
 
 placed AS (                    -- hour, switch and port are the file's: a filter on them passes to its rows by this
@@ -54,7 +67,6 @@ placed AS (                    -- hour, switch and port are the file's: a filter
         *,
         make_timestamp(epoch_us(hour_utc) + CAST(offset_ms AS BIGINT) * 1000) AS time_utc,
         min(offset_ms) OVER file AS first_ms,
-        lag(offset_ms) OVER before AS previous_ms,
         lag(CASE WHEN is_refresh THEN offset_ms END IGNORE NULLS) OVER before AS refresh_ms
     FROM marked
     WINDOW
@@ -67,8 +79,7 @@ described AS (
         r.*,
         CASE WHEN r.is_refresh THEN {{ window_start('r.previous_ms', 'coalesce(r.refresh_ms, r.first_ms)') }} END
             AS window_start_ms,
-        r.previous_ms < s.previous_ms AS is_after_missing,
-        r.in_bytes_raw < 0 OR r.out_bytes_raw < 0 AS is_negative
+        r.previous_ms < s.previous_ms AS is_after_missing
     FROM placed AS r
     JOIN staging.switch_polls AS s
         ON
@@ -99,8 +110,8 @@ SELECT
             CASE WHEN offset_ms - window_start_ms > 10000 THEN 'gap' END,
             CASE WHEN is_after_missing THEN 'missing_polls' END,
             CASE WHEN NOT is_refresh THEN 'no_refresh' END,
-            CASE WHEN is_negative AND NOT is_management THEN 'reset' END,
-            CASE WHEN is_negative AND is_management THEN 'wrapped' END
+            CASE WHEN is_reset THEN 'reset' END,
+            CASE WHEN is_wrapped THEN 'wrapped' END
         ],
         LAMBDA flag: flag IS NOT NULL
     ) AS flags

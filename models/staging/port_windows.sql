@@ -12,29 +12,35 @@ columns:
   out_bytes: BIGINT [B] bytes that left in the window, wraps corrected
 sources: docs/metrics/rates.md
 --- */
-WITH corrected AS (            -- a negative delta is a 32-bit wrap of a management port, else a reset and left out
+WITH polls AS (                -- every row with the time of the row before it
     SELECT
         r.file_key,
         r.hour_utc,
         r.offset_ms,
-        {{ corrected_bytes('r.in_bytes_raw', 'p.is_management') }} AS in_bytes,
-        {{ corrected_bytes('r.out_bytes_raw', 'p.is_management') }} AS out_bytes
+        r.in_bytes_raw,
+        r.out_bytes_raw,
+        p.is_management,
+        lag(r.offset_ms) OVER (PARTITION BY r.file_key ORDER BY r.offset_ms) AS previous_ms
     FROM staging.port_readings AS r
     JOIN staging.port_files AS p ON p.file_key = r.file_key
 ),
 
-polls AS (                     -- every row with the time of the row before it
+corrected AS (                 -- a negative delta is a possible wrap of a management port, else a reset and left out
     SELECT
-        *,
-        lag(offset_ms) OVER (PARTITION BY file_key ORDER BY offset_ms) AS previous_ms
-    FROM corrected
+        file_key,
+        hour_utc,
+        offset_ms,
+        previous_ms,
+        {{ corrected_bytes('in_bytes_raw', 'is_management', 'offset_ms - previous_ms') }} AS in_bytes,
+        {{ corrected_bytes('out_bytes_raw', 'is_management', 'offset_ms - previous_ms') }} AS out_bytes
+    FROM polls
 ),
 
 anchors AS (                   -- rows that bytes can be counted from: refreshes, and the port's first row
     SELECT
         *,
         lag(offset_ms) OVER (PARTITION BY file_key ORDER BY offset_ms) AS anchor_ms
-    FROM polls
+    FROM corrected
     WHERE in_bytes <> 0 OR out_bytes <> 0 OR previous_ms IS NULL
 )
 

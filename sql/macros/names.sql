@@ -23,3 +23,5 @@
 {% macro uplink_spine_port(switch, port) %}CASE WHEN NOT starts_with({{ switch }}, 'ST-') THEN 'FourHundredGigE1/0/' || (3 * ({{ number_of(switch) }} - 1) + ({{ port_number(port) }} - 33) % 3 + 1) END{% endmacro %}
 {# the NICs that a server has, by the name of one: ens10 (10, 11, 18, 19) or ens24 (24, 25, 30, 31) -#}
 {% macro nic_family(nic) %}CASE WHEN regexp_matches({{ nic }}, '^ens1[0189]') THEN 'ens10' WHEN regexp_matches({{ nic }}, '^ens(24|25|30|31)') THEN 'ens24' END{% endmacro %}
+{# the place of a leaf in its group, 1 to 4: a server has one NIC on each rail -#}
+{% macro rail(switch) %}(({{ number_of(switch) }} - 1) % 4 + 1){% endmacro %}

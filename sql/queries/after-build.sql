@@ -12,6 +12,10 @@ WITH facts AS (
             ANTI JOIN staging.rejected_rows AS r ON r.file = p.file) AS missing,
         (SELECT sum((gap_bytes_share * in_bytes)::DECIMAL(38, 3))::DOUBLE / nullif(sum(in_bytes), 0)
             FROM metrics.sampling_quality JOIN metrics.leaf_hour USING (cluster, switch, hour_utc)) AS gap_share,
+        (SELECT sum(h.in_bytes + h.out_bytes)::DOUBLE
+            FROM topology.hour_owners AS o
+            JOIN metrics.port_hour AS h USING (cluster, switch, port, hour_utc)
+            WHERE o.evidence <> 'workbook') AS inferred,
         (SELECT count(*) FROM staging.rejected_rows) AS rejected,
         (SELECT max(checkable_note) FROM metrics.spine_hour) AS note
 )
@@ -27,9 +31,13 @@ FROM (
     FROM facts
     WHERE rejected > 0
     UNION ALL
-    SELECT 3, 'sums per spine are ' || note FROM facts WHERE note IS NOT NULL
+    SELECT 3, format('{:.1f} TB pass ports that no sheet names: warehouse sql -q ports-without-owner', inferred / 1e12)
+    FROM facts
+    WHERE inferred >= 5e10
     UNION ALL
-    SELECT 4, 'Look first:  warehouse sql -q suspect-links' FROM facts WHERE suspects > 0
+    SELECT 4, 'sums per spine are ' || note FROM facts WHERE note IS NOT NULL
+    UNION ALL
+    SELECT 5, 'Look first:  warehouse sql -q suspect-links' FROM facts WHERE suspects > 0
 )
 WHERE line <> ''
 ORDER BY place

@@ -5,7 +5,7 @@ params:
   hour: TIMESTAMP = null the hour (UTC); the latest where left out
 --- */
 SELECT switch, in_bytes, out_bytes,
-    round(in_out_imbalance, 6) + 0.0 AS in_out_imbalance,      -- + 0.0: no -0.0
+    round(in_out_difference, 6) + 0.0 AS in_out_difference,     -- + 0.0: no -0.0
     round(leaving_share, 4) AS leaving_share,
     access_in_bytes, access_out_bytes, uplink_in_bytes, uplink_out_bytes, hour_utc, cluster
 FROM metrics.leaf_hour

@@ -6,7 +6,7 @@ SELECT
     round(100 * leaving_share, 1) AS leaving_percent,
     access_in_bytes,
     uplink_out_bytes,
-    round(1e6 * in_out_imbalance, 2) AS in_out_imbalance_ppm,
+    round(1e6 * in_out_difference, 2) AS in_out_difference_ppm,
     hour_utc,
     cluster,
     row_number() OVER (ORDER BY leaving_share DESC, cluster, switch) AS place

@@ -86,6 +86,10 @@ LINES = {
     "a cell more": ("h,1,2,2023-07-01 09:00:00+08:00,3", "5 fields instead of 4"),
     "a cell less": ("h,1,2023-07-01 09:00:00+08:00", "3 fields instead of 4"),
     "a time without offset": ("h,1,2,2023-07-01 09:00:00", "Time is no time with an offset"),
+    "an hour that no day has": ("h,1,2,2023-07-01 24:00:00+08:00", "Time is no time with an offset"),
+    "an offset that no zone has": ("h,1,2,2023-07-01 09:00:00+25:00", "Time is no time with an offset"),
+    "a hexadecimal cell": ("h,0x10,1,2023-07-01 09:00:00+08:00", "a cell is no number, of Other_Power: '0x10'"),
+    "a cell after a blank": ("h, 7,1,2023-07-01 09:00:00+08:00", "a cell is no number, of Other_Power: ' 7'"),
     "a blank line": ("", "blank line"),
     "the header again": ("node,Other_Power,Sys_Total_Power,Time", "the header again"),
 }

@@ -149,7 +149,9 @@ BAD = {
     row(5, tail="1,12.5.1,2,200,0,0.5"): "InOctets is not a number: '12.5.1'",
     row(5, tail="1,.,2,200,0,0.5"): "InOctets is not a number: '.'",
     row(5, tail=f"1,{'9' * 9999},2,200,0,0.5"): f"InOctets is not a number: '{'9' * 40}'",
-    row(5, tail="1,999999999999999.5,2,200,0,0"): "InOctets is beyond all bounds: '999999999999999.5'",
+    row(5, tail="1,1324856.24,2,200,0,0"): "InOctets is not a whole number: '1324856.24'",
+    row(5, tail="1,100,2.,200,0,0"): "OutPkts is not a whole number: '2.'",
+    row(5).replace(f",{DEVICE}", f".5,{DEVICE}"): "SaveTimeUTC is not a whole number: '1716480005914.5'",
     row(5, tail=f"1,{'9' * 19},2,200,0,0.5"): f"InOctets is beyond all bounds: '{'9' * 19}'",
     row(5, tail="1,100,2,200,0,nan"): "OutRatio is not a number: 'nan'",
     row(5, tail="1,100,2,200,,0"): "InRatio is not a number: ''",
@@ -176,7 +178,7 @@ def test_a_bad_line_is_rejected_with_its_number_and_the_others_stay(make: MakeFi
     )
 
 
-@pytest.mark.parametrize("number", ["12.6", "12.", ".5", "-.5", "0012", "0" * 30 + "7", "-0", f"{10**15 - 1}"])
+@pytest.mark.parametrize("number", ["0012", "0" * 30 + "7", "-0", f"{10**15 - 1}"])
 def test_odd_spellings_that_the_engine_reads_everywhere_are_not_refused(
     make: MakeFile, tmp_path: Path, number: str
 ) -> None:

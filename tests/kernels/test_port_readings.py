@@ -127,7 +127,7 @@ def _rows(target: Path) -> list[tuple[object, ...]]:
 
 FORMS: dict[str, Spoil] = {
     "CRLF": lambda lines: [line.replace(b"\n", b"\r\n") for line in lines],
-    "decimals": lambda lines: [re.sub(rb"(,\d+){4}(,[^,]+,[^,]+)$", rb",1.4,2.5,3.6,4.\2", line) for line in lines],
+    "three decimals": lambda lines: [lines[0], *(re.sub(rb",[^,]+$", b",0.555\n", line) for line in lines[1:])],
     "out of order": lambda lines: [lines[0], *reversed(lines[1:])],
 }
 

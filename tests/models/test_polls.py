@@ -53,7 +53,7 @@ def test_windows_are_worked_out_for_the_ports_that_are_asked_for(asked: str, pla
     ).fetchall()
     operators = _operators(json.loads(plan)["operator"])
     worked = [operator["intermediate_rows"] for operator in operators if operator["type"] == "WINDOW"]
-    assert sum(worked) == wanted
+    assert worked == [wanted, wanted]  # the time of the row before, then refreshes among the corrected bytes
 
 
 def _operators(nodes: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -139,7 +139,7 @@ def test_servers_have_every_byte_of_the_access_ports(real: Path, real_built: Con
 
 
 def test_leaves_pass_on_what_they_get(real_built: Connection) -> None:
-    worst = _rows(real_built, "SELECT max(abs(in_out_imbalance)) FROM metrics.leaf_hour WHERE switch LIKE 'Leaf-%'")
+    worst = _rows(real_built, "SELECT max(abs(in_out_difference)) FROM metrics.leaf_hour WHERE switch LIKE 'Leaf-%'")
     assert worst[0][0] < 1e-4
 
 

@@ -117,8 +117,8 @@ def test_bytes_are_the_same_in_seconds_minutes_and_hours(planted: Planted) -> No
 
 
 def test_leaves_and_spines_pass_on_what_they_get(planted: Planted) -> None:
-    leaves = planted.rows("SELECT max(abs(in_out_imbalance)) FROM metrics.leaf_hour WHERE switch LIKE 'Leaf-%'")
-    spines = planted.rows("SELECT bool_and(checkable), max(abs(imbalance)) FROM metrics.spine_hour")
+    leaves = planted.rows("SELECT max(abs(in_out_difference)) FROM metrics.leaf_hour WHERE switch LIKE 'Leaf-%'")
+    spines = planted.rows("SELECT bool_and(checkable), max(abs(in_out_difference)) FROM metrics.spine_hour")
     assert leaves[0][0] < 1e-4
     assert spines[0][0] is True
     assert spines[0][1] < 1e-4

@@ -110,10 +110,9 @@ def add(commands: Commands) -> None:
         commands,
         "render",
         "print a model's SELECT as it runs, macros written out; of a Python model its code",
-        "warehouse render metrics.port_hour --dialect spark",
+        "warehouse render metrics.port_hour",
     )
     one.add_argument("name", metavar="NAME")
-    one.add_argument("--dialect", choices=("duckdb", "spark"), default="duckdb")
     add_project(one)
     one.set_defaults(run=run_render)
 
@@ -317,13 +316,5 @@ def run_render(given: argparse.Namespace) -> int:
     from warehouse.project import Project
 
     project = Project.open(settings(given).project)
-    model = find_model(project, given.name)
-    sql = project.render(model).strip()
-    if given.dialect == "spark" and model.is_python:
-        raise SettingsError(f"{model.name} is a Python model: it has no SELECT to translate")
-    if given.dialect == "spark":
-        from warehouse.spark_dialect import to_spark
-
-        sql = to_spark(sql)
-    print(sql)  # noqa: T201
+    print(project.render(find_model(project, given.name)).strip())  # noqa: T201
     return 0

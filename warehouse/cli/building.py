@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from warehouse import snapshot
 from warehouse.cli import again
-from warehouse.cli.options import Commands, add_data, add_engine, add_project, add_spark, add_target, command, settings
+from warehouse.cli.options import Commands, add_data, add_engine, add_project, add_target, command, settings
 
 if TYPE_CHECKING:
     from warehouse.settings import Settings
@@ -60,7 +60,6 @@ def _add_common(one: argparse.ArgumentParser) -> None:
         help="only these models: a name, a layer, a glob; +name with what it stands on, name+ with what stands on it",
     )  # fmt: skip
     add_engine(one)
-    add_spark(one)
     one.add_argument("--keep", metavar="N", type=int, default=3, help="builds to keep (default 3)")
     one.add_argument("--plain-sql", action="store_true", help="every model by its SELECT, none by its kernel")
     one.add_argument("--paranoid", action="store_true", help="hash all files again, whatever their size and times say")
@@ -74,10 +73,6 @@ def run_build(given: argparse.Namespace) -> int:
     asked = snapshot.asked(settled, keep=keep, kernels=kernels)
     manner = {"as_json": given.json, "quiet": given.quiet}
     given.profile = given.profile or ("models" if given.plans else None)
-    if given.profile and settled.engine != "duckdb":
-        from warehouse.errors import SettingsError
-
-        raise SettingsError("--profile tells what DuckDB's statements need", hint="leave out --engine spark")
     if not (given.select or given.paranoid or given.has_changed):
         said, _ = snapshot.unchanged(asked)
         if said is not None:

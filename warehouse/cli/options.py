@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import sys
+import warnings
+from collections.abc import Mapping
 from typing import Any
 
 from warehouse.settings import KEYS, Settings, settle
@@ -65,12 +68,16 @@ def add_engine(one: argparse.ArgumentParser) -> None:
     one.add_argument("--memory", metavar="SIZE", help="memory that the engine may use (default 3GB)")
 
 
-def add_spark(one: argparse.ArgumentParser) -> None:
-    """`--engine`, `--master`."""
-    one.add_argument("--engine", metavar="NAME", help="duckdb, or spark: the same models on a cluster (default duckdb)")
-    one.add_argument("--master", metavar="URL", help="spark://HOST:7077 (default: Spark on this machine's cores)")
-
-
 def settings(given: argparse.Namespace) -> Settings:
-    """The settled settings of a command."""
-    return settle({key: getattr(given, key, None) for key in KEYS})
+    """Return the settings of a command."""
+    return settings_of({key: getattr(given, key, None) for key in KEYS})
+
+
+def settings_of(flags: Mapping[str, object]) -> Settings:
+    """Return the settings that follow from flags; warnings go to stderr, a sentence each."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        settled = settle(flags)
+    for one in told:
+        print(f"warning: {one.message}", file=sys.stderr)  # noqa: T201
+    return settled

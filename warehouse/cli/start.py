@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from warehouse.cli.options import Commands, add_target, command
+from warehouse.cli.options import Commands, add_target, command, settings_of
 from warehouse.errors import SettingsError
 
 
@@ -65,7 +65,6 @@ def run_demo(given: argparse.Namespace) -> int:
     from warehouse.sample import write_sample
     from warehouse.serve.queries import load_queries
     from warehouse.serve.sql import run_query
-    from warehouse.settings import settle
 
     folder = Path(given.directory)
     try:
@@ -73,7 +72,7 @@ def run_demo(given: argparse.Namespace) -> int:
     except FileExistsError as error:
         raise SettingsError(str(error)) from error
     print(f"Sample {folder}: a small synthetic release, every trap of the real one planted", file=sys.stderr)  # noqa: T201
-    settled = settle({"data": [str(folder)], "target": given.target})
+    settled = settings_of({"data": [str(folder)], "target": given.target})
     reporter = Terminal(sys.stderr)
     with reporter.telling(settled.target):
         result = build(settled, reporter)

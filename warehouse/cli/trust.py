@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warehouse.cli.options import Commands, add_data, add_engine, add_project, add_spark, add_target, command, settings
+from warehouse.cli.options import Commands, add_data, add_engine, add_project, add_target, command, settings
 
 if TYPE_CHECKING:
     from warehouse.clean import Cleaning
@@ -45,7 +45,6 @@ def add(commands: Commands) -> None:
     add_target(one)
     add_project(one)
     add_engine(one)
-    add_spark(one)
     _add_wait(one)
     one.add_argument("--json", action="store_true")
     one.set_defaults(run=run_verify)
@@ -133,7 +132,7 @@ def _verdict(found: Verdict) -> list[str]:
     if found.manifest.stale:
         lines += wrapped(f"       not compared, not selected in that build: {', '.join(found.manifest.stale)}", " " * 7)
     if found.is_good:
-        return [*lines, *wrapped(f"Same   every part, {_how_same(found)}; {found.seconds:.1f} s", " " * 7)]
+        return [*lines, f"Same   every part, byte by byte; {found.seconds:.1f} s"]
     if not found.others:
         return [*lines, f"Differs in what is promised, not in any part: now build {found.rebuilt[:8]}"]
     lines.append(f"Differs in {plural(len(found.others), 'part')}: now build {found.rebuilt[:8]}")
@@ -141,17 +140,6 @@ def _verdict(found: Verdict) -> list[str]:
     lines += _more(len(found.others))
     shown = found.comparison.tables if found.comparison else ()
     return lines + paragraphs([table for table in shown if table.change != "equal" or table.rewritten])
-
-
-def _how_same(found: Verdict) -> str:
-    """`byte by byte`; where another engine made some, what their cells came to."""
-    if not found.cells or not found.cells.cells:
-        return "byte by byte"
-    cells = f"byte by byte or, of {found.cells.cells:,} cells of another engine's parts, cell by cell"
-    if not found.cells.close:
-        return cells
-    worst = f"by {found.cells.worst:.1e} of themselves at most"
-    return f"{cells}: of these {found.cells.close:,} doubles differ in their last digits, {worst}"
 
 
 def _more(count: int) -> list[str]:
@@ -170,7 +158,6 @@ def _verdict_json(found: Verdict) -> dict[str, object]:
         "stale": list(found.manifest.stale),
         "damages": [vars(damage) for damage in found.damages],
         "others": [vars(other) for other in found.others],
-        "cells": found.cells.summary() if found.cells else None,
         "comparison": as_json(found.comparison) if found.comparison else None,
     }
 

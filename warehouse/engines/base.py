@@ -89,6 +89,8 @@ class CsvFiles(NamedTuple):
     """Whether the relation gains `filename`, the path that a row was read from."""
     headers: Mapping[Path, tuple[str, ...]] = MappingProxyType({})
     """The columns of those files that have others, or in another order: they are found by name."""
+    forms: Mapping[str, str] = MappingProxyType({})
+    """Column -> regular expression that a field must match as a whole, or reading it is an error; NULL passes."""
     whole_lines: bool = False
     """Whether a row is a line as it stands, the header among them, in the one column."""
 
@@ -157,15 +159,8 @@ class Engine(Protocol):
 
     name: str
     version: str
-    keeps_order: bool
-    """Whether rows that are read in order, on one thread, come out in it."""
-    runs_kernels: bool
-    """Whether kernels cost less here than the SELECTs that they stand for."""
-
-    @property
-    def side_by_side(self) -> int:
-        """How many parts are best made at a time."""
-        ...
+    side_by_side: int
+    """How many parts are best made at a time."""
 
     def parse(self, sql: str) -> Parsed:
         """Read a SELECT without running it. Raises EngineError."""

@@ -1,4 +1,4 @@
-"""DuckDB, embedded: the default engine.
+"""DuckDB, embedded.
 
 The author's own text runs, wrapped on its first line only, so that DuckDB's positions are the author's. Each
 scratch is an attached in-memory catalogue of its own: independent parts run side by side on cursors of one
@@ -45,8 +45,6 @@ class DuckDBEngine:
 
     name = "duckdb"
     version = duckdb.__version__
-    keeps_order = True
-    runs_kernels = True
 
     def __init__(
         self, *, threads: int, memory_bytes: int, spill: Path, observe: Callable[[Statement], None] | None = None

@@ -132,7 +132,7 @@ class DuckDBScratch:
             self._cursor, f"{prefix}{select.sql}\n){by}", path, len(prefix), select.sql, _types(select.columns)
         )
 
-    def write_nothing(self, columns: Sequence[Column], path: Path) -> int:
+    def _write_nothing(self, columns: Sequence[Column], path: Path) -> int:
         """Write a part without rows."""
         return _copy(self._cursor, source_sql(Empty(tuple(columns))), path, 0, "", _types(columns))
 
@@ -166,7 +166,7 @@ class DuckDBScratch:
             stream = Stream(chunks, [column.name for column in columns])
             reader = stream.reader()
             if reader is None:
-                return self.write_nothing(columns, path)
+                return self._write_nothing(columns, path)
             complete()
             self._cursor.register("kernel_rows", reader)
             try:

@@ -86,18 +86,31 @@ def _by_header(source: CsvFiles) -> Iterator[tuple[tuple[str, ...] | None, list[
 
 def _csv_select(source: CsvFiles, header: tuple[str, ...] | None, paths: Sequence[Path], globs: bool) -> str:
     """The declared columns of these files; of a header of its own they are found by name."""
-    if header is None:
-        return f"SELECT * FROM {csv_scan(source.columns, paths, source, globs=globs)}"
-    stand = {name: source.columns.get(name, "VARCHAR") for name in header}
+    if header is None and not source.forms:
+        return f"SELECT * FROM {_csv_scan(source.columns, paths, source, globs=globs)}"
+    stand = {
+        name: "VARCHAR" if name in source.forms else source.columns.get(name, "VARCHAR")
+        for name in header or source.columns
+    }
     picked = [
-        identifier(name) if name in stand else f"CAST(NULL AS {kind}) AS {identifier(name)}"
+        _strict(name, kind, source.forms.get(name)) if name in stand else f"CAST(NULL AS {kind}) AS {identifier(name)}"
         for name, kind in source.columns.items()
     ]
     picked += ["filename"] if source.filename else []
-    return f"SELECT {', '.join(picked)} FROM {csv_scan(stand, paths, source, globs=globs)}"
+    return f"SELECT {', '.join(picked)} FROM {_csv_scan(stand, paths, source, globs=globs)}"
 
 
-def csv_scan(columns: Mapping[str, str], paths: Sequence[Path], source: CsvFiles, *, globs: bool = False) -> str:
+def _strict(name: str, kind: str, form: str | None) -> str:
+    """The column itself; with a form, its text cast to the type, or an error: a cast alone reads 12.6 as 13."""
+    column = identifier(name)
+    if form is None:
+        return column
+    fits = f"regexp_full_match({column}, {literal(form)})"
+    said = f"error(concat({literal(f'{name} has another form than it should: ')}, {column}))"
+    return f"CAST(CASE WHEN {fits} THEN {column} WHEN {column} IS NOT NULL THEN {said} END AS {kind}) AS {column}"
+
+
+def _csv_scan(columns: Mapping[str, str], paths: Sequence[Path], source: CsvFiles, *, globs: bool = False) -> str:
     """A read_csv call with declared columns; nothing is sniffed, and a bad row is an error."""
     listed = patterns(paths) if globs else [escape_glob(str(path)) for path in paths]
     struct = ", ".join(f"{literal(name)}: {literal(kind)}" for name, kind in columns.items())

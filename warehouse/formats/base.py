@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple, Protocol, runtime_checkable
 
 READ, PARTIAL, SKIPPED, IGNORED, UNKNOWN = "read", "partial", "skipped", "ignored", "unknown"
@@ -98,6 +99,8 @@ class RawRelation(NamedTuple):
     """The character that fields of its CSV files may be quoted with."""
     limited: bool = False
     """Whether a file stops the build when a larger share of its lines than `--max-rejected` cannot be read."""
+    forms: Mapping[str, str] = MappingProxyType({})
+    """Column -> regular expression that its fields match as a whole, where the engine would read other texts too."""
     whole_lines: bool = False
     """Whether a row is a line as it stands, the header among them, in one column: for files whose columns differ."""
 

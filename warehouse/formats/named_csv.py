@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -18,7 +18,8 @@ from warehouse.formats import text
 from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, RawRelation, Rejected
 from warehouse.regex import regex
 
-_TIME = regex(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?:\.\d{1,9})?[+-]\d\d:\d\d", re.ASCII)
+_CLOCK = r"(?:[01]\d|2[0-3]):[0-5]\d"
+_TIME = rf"[12]\d{{3}}-\d\d-\d\d {_CLOCK}:[0-5]\d(?:\.\d{{1,9}})?[+-]{_CLOCK}"
 
 
 @dataclass(frozen=True)
@@ -29,30 +30,33 @@ class Cell:
     what: str
     """`a whole number`: what a cell that is refused should have been."""
     pattern: re.Pattern[str]
+    is_measure: bool
+    """Whether it is a number or a time: the engine refuses all texts but those of the pattern."""
     required: bool = False
     """Whether a blank cell spoils its line."""
 
     def needed(self) -> Cell:
         """The same, never blank."""
-        return Cell(self.type, self.what, self.pattern, required=True)
+        return replace(self, required=True)
 
 
-def _cell(kind: str, what: str, pattern: str) -> Cell:
-    return Cell(kind, what, regex(pattern, re.ASCII))
+def _cell(kind: str, what: str, pattern: str, *, is_measure: bool = True) -> Cell:
+    return Cell(kind, what, regex(pattern, re.ASCII), is_measure)
 
 
-NAME = _cell("VARCHAR", "a name of letters, digits and . _ : -", r"[A-Za-z0-9][A-Za-z0-9._:-]{0,99}")
-WORD = _cell("VARCHAR", "a word", r"[A-Za-z][A-Za-z0-9 ._-]{0,49}")
+NAME = _cell("VARCHAR", "a name of letters, digits and . _ : -", r"[A-Za-z0-9][A-Za-z0-9._:-]{0,99}", is_measure=False)
+WORD = _cell("VARCHAR", "a word", r"[A-Za-z][A-Za-z0-9 ._-]{0,49}", is_measure=False)
 WHOLE = _cell("DOUBLE", "a whole number, 0 or more", r"\d{1,12}(?:\.0{1,9})?")
-NUMBER = _cell("DOUBLE", "a number, 0 or more", r"\d{1,12}(?:\.\d{1,12})?(?:[eE][+-]?\d{1,2})?")
+NUMBER = _cell("DOUBLE", "a number, 0 or more", r"\d{1,15}(?:\.\d{1,25})?(?:[eE][+-]?\d{1,2})?")
 INTEGER = _cell("BIGINT", "a whole number, 0 or more", r"\d{1,12}")
-TIME = _cell("VARCHAR", "a time with its offset, as 2023-03-01 00:18:22+08:00", _TIME.pattern)
-TEXT = _cell("VARCHAR", "plain text", r"[^\x00-\x1f\x7f\"]{0,200}")
+TIME = _cell("VARCHAR", "a time with its offset, as 2023-03-01 00:18:22+08:00", _TIME)
+TEXT = _cell("VARCHAR", "plain text", r"[^\x00-\x1f\x7f\"]{0,200}", is_measure=False)
 
 
 def signed(cell: Cell) -> Cell:
     """The same kind of number, which may be below 0."""
-    return Cell(cell.type, cell.what.removesuffix(", 0 or more"), regex(f"-?{cell.pattern.pattern}", re.ASCII))
+    pattern = regex(f"-?{cell.pattern.pattern}", re.ASCII)
+    return replace(cell, what=cell.what.removesuffix(", 0 or more"), pattern=pattern)
 
 
 @dataclass
@@ -79,7 +83,7 @@ class NamedCsv:
     cells: Mapping[str, Cell]
     optional: frozenset[str] = frozenset()
     key: str | None = None
-    version: int = 1
+    version: int = 2
     relations: Sequence[RawRelation] = field(init=False)
     file_name: re.Pattern[str] = field(default_factory=lambda: regex(r"[^/]+\.csv(\.gz|\.zst)?", re.IGNORECASE))
     ends_with_newline: bool = True
@@ -87,7 +91,8 @@ class NamedCsv:
 
     def __post_init__(self) -> None:
         columns = {name: cell.type for name, cell in self.cells.items()}
-        self.relations = (RawRelation(self.relation, self.about, columns, quote='"', limited=True),)
+        forms = {name: cell.pattern.pattern for name, cell in self.cells.items() if cell.is_measure}
+        self.relations = (RawRelation(self.relation, self.about, columns, quote='"', limited=True, forms=forms),)
 
     def claims(self, path: Path) -> bool:
         """Tell whether a file is named like one of ours."""

@@ -18,6 +18,8 @@ from warehouse.kernels import Arrays, Reader
 REACH_MS = 1000
 """How far before the last poll that showed nothing a window reaches back: one refresh period."""
 WRAP = 2**32
+BYTES_PER_MS = 125_000
+"""What a management port can move at its line rate of 1 Gbit/s."""
 COLUMNS = ("file_key", "second", "in_bytes", "out_bytes", "covered_ms", "longest_ms")
 FULL_SECONDS = 3601
 """Of an hour with its end: where one second becomes the next."""
@@ -60,23 +62,26 @@ def _in_order(readings: Arrays) -> Arrays:
 
 def _chunk(readings: Arrays, chunk: slice, keys: Ints, files: Arrays) -> Arrays:
     file = np.searchsorted(keys, readings["file_key"][chunk])
+    times = readings["offset_ms"][chunk].astype(np.int64)
     is_management = files["is_management"][file].astype(bool)
-    found = seconds(
-        file,
-        readings["offset_ms"][chunk].astype(np.int64),
-        corrected(readings["in_bytes_raw"][chunk], is_management),
-        corrected(readings["out_bytes_raw"][chunk], is_management),
+    in_bytes, out_bytes = (
+        corrected(readings[name][chunk], file, times, is_management) for name in ("in_bytes_raw", "out_bytes_raw")
     )
+    found = seconds(file, times, in_bytes, out_bytes)
     port = found["file_key"]
     narrow = {name: found[name].astype(np.int32) for name in ("second", "covered_ms", "longest_ms")}
     return {**found, **narrow, "file_key": keys[port], "hour_utc": files["hour_utc"][port]}
 
 
-def corrected(raw: Ints, is_management: NDArray[np.bool_]) -> Ints:
-    """Stored deltas with wraps of management ports undone, and resets of others counted as 0."""
+def corrected(raw: Ints, file: Ints, times: Ints, is_management: NDArray[np.bool_]) -> Ints:
+    """Undo the wraps of management ports that are possible at line rate since the row before; a reset counts as 0."""
     if raw.min(initial=0) >= 0:
         return raw
-    return np.where(raw >= 0, raw, np.where(is_management, raw + WRAP, 0))
+    interval = np.diff(times, prepend=times[:1])
+    is_possible = raw + WRAP <= interval * BYTES_PER_MS
+    is_possible[1:] &= file[1:] == file[:-1]
+    is_possible[0] = False
+    return np.where(raw >= 0, raw, np.where(is_management & is_possible, raw + WRAP, 0))
 
 
 def seconds(file: Ints, times: Ints, in_bytes: Ints, out_bytes: Ints) -> dict[str, Ints]:

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from sqlglot import exp
 
+from warehouse.engines.needs import AGGREGATES
 from warehouse.lineage.steps import LITERAL, Block, Step
 
 T = TypeVar("T")
@@ -14,8 +15,6 @@ _WHOLE = (exp.Column, exp.Select, exp.SetOperation, exp.Literal)
 """What is not looked into: names, queries of their own, constants."""
 _NOT_SUMMED = (exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue)
 """What sqlglot counts among aggregates although it takes the value of one row."""
-_AGGREGATES = frozenset({"bit_and", "bit_or", "bit_xor", "histogram", "product", "fsum", "string_agg"})
-"""Aggregates that sqlglot has no node for."""
 
 
 def values(node: exp.Values) -> Block:
@@ -41,7 +40,7 @@ def of_this_query(node: exp.Expr) -> Iterator[exp.Expr]:
 def aggregates(node: exp.Expr) -> bool:
     """Whether a node is an aggregate function: it makes one value of many rows."""
     if isinstance(node, exp.Anonymous):
-        return node.name.lower() in _AGGREGATES
+        return node.name.lower() in AGGREGATES  # those that sqlglot has no node for
     return isinstance(node, exp.AggFunc) and not isinstance(node, _NOT_SUMMED)
 
 

@@ -36,7 +36,7 @@ def blocks_of(sql: str, relations: Mapping[str, Sequence[str]], shown_path: str)
     Raises
     ------
     ModelError
-        When it does not parse, or a column is of none of the relations.
+        When it does not parse, a column is of none of the relations, or columns come without their names.
     """
     try:
         tree = parse_one(sql, read="duckdb")
@@ -45,6 +45,7 @@ def blocks_of(sql: str, relations: Mapping[str, Sequence[str]], shown_path: str)
         place = Place(shown_path, first.get("line"), first.get("col"))
         raise ModelError(f"it does not parse: {first.get('description') or error}", place=place) from error
     walk = _Walk(relations, shown_path)
+    walk.refuse_unnamed(tree)
     walk.query(tree, "", {}, None)
     return walk.blocks
 
@@ -98,6 +99,14 @@ class _Walk:
         if isinstance(node, exp.Select):
             return self._select(node, ctes, outer)
         raise self._error(node, f"lineage does not know {node.key.upper()} as a query")
+
+    def refuse_unnamed(self, tree: exp.Expr) -> None:
+        """Raise ModelError where columns are chosen or named otherwise than by their names."""
+        for node in tree.find_all(exp.Columns, exp.Pivot, exp.Star):
+            is_filtered = isinstance(node, exp.Star) and isinstance(node.parent, (exp.Like, exp.ILike, exp.Glob))
+            if not isinstance(node, exp.Star) or is_filtered or node.args.get("rename"):
+                what = "a star with a pattern or RENAME" if isinstance(node, exp.Star) else node.key.upper()
+                raise self._error(node, f"lineage does not know {what}: name the columns")
 
     def _ctes(self, node: exp.Expr, ctes: Mapping[str, str], outer: _Scope | None) -> Mapping[str, str]:
         with_ = node.args.get("with_")

@@ -62,7 +62,9 @@ _GPU = """
 _CPU = """
     avg_run_time_cpu avg_que_time_cpu med_run_time_cpu med_que_time_cpu complete_rate_cpu cancel_rate_cpu fail_rate_cpu
 """
-SUMMARY = {"id": NAME.needed()} | dict.fromkeys(f"{_COUNTS} {_GPU} {_CPU}".split(), NUMBER)
+SUMMARY = (
+    {"id": NAME.needed()} | dict.fromkeys(_COUNTS.split(), WHOLE) | dict.fromkeys(f"{_GPU} {_CPU}".split(), NUMBER)
+)
 
 _TRACE = regex(r"(?:trace_)?(seren|kalos)[^/]*\.csv(?:\.gz|\.zst)?", re.IGNORECASE)
 _EARLIER = regex(r"(helios|philly|pai)_(trace[^/.]*)\.csv(?:\.gz|\.zst)?", re.IGNORECASE)

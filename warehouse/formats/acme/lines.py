@@ -16,7 +16,7 @@ from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, RawRelation,
 from warehouse.regex import regex
 
 TIME = "Time"
-_TIME = regex(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?[+-]\d\d:\d\d", re.ASCII)
+_TIME = regex(r"[12]\d{3}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?[+-]\d\d:\d\d", re.ASCII)
 _NUMBER = regex(rb"|[nN][aA][nN]|-?\d{1,9}(\.\d{0,17})?([eE]-\d{1,2})?")
 """A cell that is read: nothing, nan, or a number that is no larger than what is measured here."""
 _TORN = "torn: the file ends without a final newline"
@@ -37,7 +37,7 @@ class LineFiles:
         The relation of `raw` that its files join.
     """
 
-    version = 1
+    version = 2
     same = "time"
     """What no two lines of a file share."""
 

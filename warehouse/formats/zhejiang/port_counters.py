@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from decimal import ROUND_HALF_UP, Decimal
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -43,7 +42,9 @@ _SWITCH = regex(r"-((?:ST-leaf|Leaf)-\d+)(?:\.|$)", re.ASCII)
 _DEVICE = regex(r"[A-Za-z0-9._-]{1,100}")
 _PORT = regex(PORT_NAME, re.ASCII)
 _NUMBER = r"-?(?:\d{1,99}(?:\.\d*)?|\.\d+)"
-"""What the engine takes for a number and `UniformLines` lets pass: mending must not refuse what is read elsewhere."""
+"""What the engine takes for a ratio and `UniformLines` lets pass: mending must not refuse what is read elsewhere."""
+_WHOLE = r"-?\d{1,99}"
+"""A clock or a counter: no port moves a fraction of a byte, and the engine would round it."""
 _COUNTERS = ("InPkts", "InOctets", "OutPkts", "OutOctets")
 _MOST = 10**15 - 1
 """More than a port can count in five hours; 2.25e12 is the largest published value."""
@@ -51,8 +52,8 @@ _WRAP = 2**32
 """A counter of a management port has 32 bits: it cannot fall by more."""
 _ROW = regex(
     r"(?P<date>\d{4}/\d\d/\d\d) [^\s,]+ (?P<h>[01]\d|2[0-3]):(?P<m>[0-5]\d):(?P<s>[0-5]\d)\.(?P<ms>\d{3}),"
-    rf"(?P<utc>{_NUMBER}),(?P<device>[^,]+),(?P<port>[^,]+),"
-    + "".join(rf"(?P<{name}>{_NUMBER})," for name in _COUNTERS)
+    rf"(?P<utc>{_WHOLE}),(?P<device>[^,]+),(?P<port>[^,]+),"
+    + "".join(rf"(?P<{name}>{_WHOLE})," for name in _COUNTERS)
     + rf"{_NUMBER},{_NUMBER}",
     re.ASCII,
 )
@@ -76,9 +77,14 @@ class PortCounters:
     """The format `zhejiang.port_counters`."""
 
     name = "zhejiang.port_counters"
-    version = 2
+    version = 3
     relations: Sequence[RawRelation] = (
-        RawRelation("port_counters", "Switch-port counters as published, a row a poll that was stored.", COLUMNS),
+        RawRelation(
+            "port_counters",
+            "Switch-port counters as published, a row a poll that was stored.",
+            COLUMNS,
+            forms=dict.fromkeys(("SaveTimeUTC", *_COUNTERS), _WHOLE),
+        ),
     )
 
     def claims(self, path: Path) -> bool:
@@ -182,22 +188,17 @@ def _parse(line: bytes) -> _Row | str | None:
     if found is None:
         return _what_is_wrong(decoded)
     midnight = _midnight_ms(found["date"])
-    time_ms = _whole(found["utc"])
+    time_ms = int(found["utc"])
     clock_ms = (int(found["h"]) * 3600 + int(found["m"]) * 60 + int(found["s"])) * 1000 + int(found["ms"])
     if time_ms < 0:
         return "SaveTimeUTC is before 1970"
     if midnight is None or midnight + clock_ms != time_ms:
         return _CLOCKS_DISAGREE
-    counted = {name: _whole(found[name]) for name in _COUNTERS}
+    counted = {name: int(found[name]) for name in _COUNTERS}
     for name, count in counted.items():
         if abs(count) > _MOST:
             return f"{name} is beyond all bounds: {found[name][:40]!r}"
     return _Row(time_ms, found["device"], found["port"], min(counted["InOctets"], counted["OutOctets"]))
-
-
-def _whole(number: str) -> int:
-    """A number as the engine reads it where whole ones are declared: a half is rounded away from zero."""
-    return int(Decimal(number).to_integral_value(ROUND_HALF_UP)) if "." in number else int(number)
 
 
 _CLOCKS_DISAGREE = "SaveTime is not SaveTimeUTC + 8 h"
@@ -223,6 +224,8 @@ def _what_is_wrong(line: str) -> str | None:
     for (name, kind), value in zip(COLUMNS.items(), fields, strict=True):
         if kind != "VARCHAR" and not re.fullmatch(_NUMBER, value, re.ASCII):
             return f"{name} is not a number: {value[:40]!r}"
+        if kind == "BIGINT" and not re.fullmatch(_WHOLE, value, re.ASCII):
+            return f"{name} is not a whole number: {value[:40]!r}"
         if not value:
             return f"{name} is blank"
     return _CLOCKS_DISAGREE

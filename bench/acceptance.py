@@ -1,0 +1,217 @@
+"""Recompute the main tables from the raw files, without the models, and compare them cell by cell.
+
+    python -m bench.acceptance DIR                    build DIR into a temporary target, then compare
+    python -m bench.acceptance DIR --target TARGET    compare a target that is built already
+    python -m bench.acceptance DIR --seed 7 --ports 200
+
+DIR is a release of any size. Port counters are read by polars, the workbook by openpyxl; rules are plain Python
+(bench/acceptance_rules.py). Reviewed owners of ports come from data/port_owners.csv. One line a table: rows compared,
+rows that differ, seconds. Exit status 1 where any row differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import duckdb
+
+from bench.acceptance_files import Release, read, reviewed
+from bench.acceptance_rules import BUSY, Load, Owners, Sheets, balance, kind, seconds, suspects
+
+Cells = tuple[object, ...]
+Table = Mapping[Cells, Cells]
+OWNERS = Path(__file__).parents[1] / "data" / "port_owners.csv"
+_SHOWN = 5
+_HOUR = "strftime(hour_utc, '%Y-%m-%d %H:%M:%S')"
+_PORT = ("cluster", "switch", "port")
+
+
+def port_hours(release: Release) -> Table:
+    """Polls, bytes, packets, wraps and resets of every port and hour."""
+    return {(*port, hour): tuple(load) for port, found in release.hours.items() for hour, load in found.items()}
+
+
+def server_hours(release: Release) -> Table:
+    """Ports, used ports and bytes of every owner of access ports, by hour."""
+    listed = reviewed(OWNERS)
+    owners = {
+        cluster: Owners(release.sheets.get(cluster, Sheets()), listed.get(cluster, {}))
+        for cluster in {port.cluster for port in release.hours}
+    }
+    moved: dict[Cells, list[Load]] = defaultdict(list)
+    for port, found in release.hours.items():
+        if kind(port.switch, port.port) == "access":
+            for hour, load in found.items():
+                owner = owners[port.cluster].of(port.switch, port.port, load.in_bytes + load.out_bytes)
+                if owner is not None:
+                    moved[port.cluster, owner, hour].append(load)
+    return {
+        key: (
+            len(loads),
+            sum(load.in_bytes + load.out_bytes >= BUSY for load in loads),
+            sum(load.out_bytes for load in loads),
+            sum(load.in_bytes for load in loads),
+        )
+        for key, loads in moved.items()
+    }
+
+
+def balances(release: Release) -> Table:
+    """Balance of the uplinks of every leaf, hour and direction."""
+    moved: dict[Cells, list[int]] = defaultdict(list)
+    for port, found in release.hours.items():
+        if kind(port.switch, port.port).endswith("uplink"):
+            for hour, load in found.items():
+                moved[port.cluster, port.switch, hour, "in"].append(load.in_bytes)
+                moved[port.cluster, port.switch, hour, "out"].append(load.out_bytes)
+    return {key: balance(values) for key, values in moved.items()}
+
+
+def port_seconds(release: Release) -> Table:
+    """Seconds of the ports that were drawn."""
+    return {
+        (*port, hour, second): cells
+        for (port, hour), polls in release.polls.items()
+        for second, cells in seconds(polls).items()
+    }
+
+
+def suspect_links(release: Release) -> Table:
+    """Links that are suspect, in all clusters."""
+    clusters = {port.cluster for port in release.hours} | release.sheets.keys()
+    return {
+        key: cells
+        for cluster in clusters
+        for key, cells in suspects(
+            cluster,
+            release.sheets.get(cluster, Sheets()),
+            {port: found for port, found in release.hours.items() if port.cluster == cluster},
+        ).items()
+    }
+
+
+class Comparison(NamedTuple):
+    """How a table is recomputed, and read from a warehouse."""
+
+    keys: Sequence[str]
+    cells: str
+    recompute: Callable[[Release], Table]
+
+
+TABLES = {
+    "metrics.port_hour": Comparison(
+        (*_PORT, _HOUR), "polls, in_bytes, out_bytes, in_packets, out_packets, wraps, resets", port_hours
+    ),
+    "metrics.server_hour": Comparison(
+        ("cluster", "server", _HOUR), "nics, rails_used, rx_bytes, tx_bytes", server_hours
+    ),
+    "metrics.uplink_balance": Comparison(
+        ("cluster", "switch", _HOUR, "direction"), "uplinks, mean_bytes, cov, max_over_mean, jain_index", balances
+    ),
+    "metrics.port_second": Comparison(
+        (*_PORT, _HOUR, "CAST(epoch(second_utc - hour_utc) AS BIGINT)"),
+        "in_bytes, out_bytes, covered_ms, quality",
+        port_seconds,
+    ),
+    "metrics.suspect_links": Comparison((*_PORT, "kind"), "server, nic, candidate_port, hours", suspect_links),
+}
+
+
+def published(connection: duckdb.DuckDBPyConnection, name: str, release: Release) -> Table:
+    """The rows of a table as readers see them; of seconds, those of the ports that were drawn."""
+    one = TABLES[name]
+    select = f"SELECT {', '.join(one.keys)}, {one.cells} FROM {name}"
+    if name == "metrics.port_second":
+        drawn = [{**port._asdict(), "drawn_hour": hour} for port, hour in release.polls]
+        select += (
+            f" JOIN (SELECT unnest(?, recursive := true)) USING (cluster, switch, port) WHERE {_HOUR} = drawn_hour"
+        )
+        rows = connection.execute(select, [drawn]).fetchall() if drawn else []
+    else:
+        rows = connection.execute(select).fetchall()
+    width = len(one.keys)
+    return {row[:width]: row[width:] for row in rows}
+
+
+def differences(ours: Table, recomputed: Table) -> list[str]:
+    """A line for each row that differs, in order."""
+    found = []
+    for key in sorted({*ours, *recomputed}, key=str):
+        here, there = ours.get(key), recomputed.get(key)
+        if here is None or there is None or not all(_is_same(*pair) for pair in zip(here, there, strict=True)):
+            place = " ".join(map(str, key))
+            found.append(f"{place}: published {_shown(here)}, recomputed {_shown(there)}")
+    return found
+
+
+def _is_same(one: object, other: object) -> bool:
+    if isinstance(one, float) and isinstance(other, int | float):
+        return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
+    return one == other
+
+
+def _shown(cells: Cells | None) -> str:
+    return "no row" if cells is None else ", ".join(map(str, cells))
+
+
+def compare(target: Path, release: Release, tables: Sequence[str]) -> int:
+    """Print a line a table; return how many rows differ in all."""
+    print(f"{'table':<26}{'rows':>9}{'differ':>9}{'seconds':>9}")
+    differ = 0
+    with duckdb.connect(str(target / "warehouse.duckdb"), read_only=True) as connection:
+        for name in tables:
+            started = time.perf_counter()
+            ours, recomputed = published(connection, name, release), TABLES[name].recompute(release)
+            found = differences(ours, recomputed)
+            took = time.perf_counter() - started
+            print(f"{name:<26}{len({*ours, *recomputed}):>9,}{len(found):>9,}{took:>9.1f}", flush=True)
+            for line in found[:_SHOWN]:
+                print(f"  {line}")
+            if len(found) > _SHOWN:
+                print(f"  and {len(found) - _SHOWN:,} more")
+            differ += len(found)
+    return differ
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Build, recompute, compare."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("data", type=Path, metavar="DIR", help="a release, or any part of one")
+    options.add_argument("--target", type=Path, help="a target that is built of DIR; without it one is built")
+    options.add_argument("--seed", type=int, default=1, help="which ports are drawn for their seconds")
+    options.add_argument("--ports", type=int, default=50, help="how many of them")
+    options.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES), metavar="TABLE")
+    given = options.parse_args(arguments)
+    if not given.data.is_dir():
+        options.error(f"{given.data} is no folder")
+    with tempfile.TemporaryDirectory(prefix="warehouse-acceptance-") as scratch:
+        target = given.target or Path(scratch)
+        if given.target is None:
+            started = time.perf_counter()
+            command = [sys.executable, "-m", "warehouse", "build", "-d", str(given.data), "-t", scratch, "--quiet"]
+            built = subprocess.run(command, stderr=subprocess.PIPE, text=True)
+            if built.returncode:
+                print(f"the build ended with {built.returncode}:\n{built.stderr}", file=sys.stderr)
+                return built.returncode
+            print(f"built in {time.perf_counter() - started:.1f} s")
+        started = time.perf_counter()
+        release = read(given.data, given.ports, given.seed)
+        hours = sum(map(len, release.hours.values()))
+        print(
+            f"read {hours:,} port files, {len(release.sheets)} workbooks in {time.perf_counter() - started:.1f} s;"
+            f" {release.left_out:,} lines left out; seconds of {len(release.polls)} ports (seed {given.seed})\n"
+        )
+        return 1 if compare(target, release, given.tables) else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

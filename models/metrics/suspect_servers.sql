@@ -1,0 +1,83 @@
+/* ---
+about: Servers that use other rails than all other servers of their traffic group. At least two others must agree; servers of suspect_links neither stand here nor count as others.
+grain: [cluster, server, hour_utc, kind]
+columns:
+  cluster: VARCHAR the cluster's folder
+  server: VARCHAR GPU-n
+  hour_utc: TIMESTAMP the hour
+  kind: VARCHAR rails_differ
+  group_id: INTEGER [1] its group in traffic_groups
+  rails: VARCHAR rails over which it moved 1e9 bytes or more, both ways together, as 1, 2, 4; NULL where none
+  evidence: VARCHAR on which rails it differs, and from how many others
+time: hour_utc
+dimensions: [cluster, server, kind]
+measures:
+  group_id: none
+checks:
+  - kind in ('rails_differ')
+  - references(cluster, hour_utc, server) -> metrics.traffic_groups(cluster, hour_utc, server)
+sources: docs/metrics/suspects.md
+--- */
+WITH used AS (                 -- rails with counters, and if it moved 1e9 bytes over them; of owners that are one server
+    SELECT
+        g.cluster,
+        g.hour_utc,
+        g.group_id,
+        g.server,
+        {{ rail('o.switch') }} AS rail,
+        sum(h.in_bytes + h.out_bytes) >= 1000000000 AS is_used
+    FROM metrics.traffic_groups AS g
+    JOIN topology.hour_owners AS o ON o.cluster = g.cluster AND o.server = g.server AND o.hour_utc = g.hour_utc
+    JOIN metrics.port_hour AS h
+        ON h.cluster = o.cluster AND h.switch = o.switch AND h.port = o.port AND h.hour_utc = o.hour_utc
+    ANTI JOIN metrics.suspect_links AS s ON s.cluster = g.cluster AND s.server = g.server
+    WHERE NOT contains(g.server, '/') AND NOT starts_with(g.server, 'unlisted:')
+    GROUP BY ALL
+),
+
+compared AS (
+    SELECT
+        a.cluster,
+        a.hour_utc,
+        a.group_id,
+        a.server,
+        a.rail,
+        a.is_used,
+        count(*) AS others,
+        count(*) FILTER (WHERE o.is_used) AS users
+    FROM used AS a
+    JOIN used AS o
+        ON
+            o.cluster = a.cluster AND o.hour_utc = a.hour_utc AND o.group_id = a.group_id
+            AND o.rail = a.rail AND o.server <> a.server
+    GROUP BY a.cluster, a.hour_utc, a.group_id, a.server, a.rail, a.is_used
+),
+
+odd AS (
+    SELECT
+        cluster,
+        server,
+        hour_utc,
+        group_id,
+        string_agg(
+            CASE
+                WHEN is_used THEN 'rail ' || rail || ' is used by none of ' || others || ' others'
+                ELSE 'rail ' || rail || ' is used by all ' || others || ' others, not by it'
+            END, '; ' ORDER BY rail
+        ) AS evidence
+    FROM compared
+    WHERE others >= 2 AND users = CASE WHEN is_used THEN 0 ELSE others END
+    GROUP BY cluster, server, hour_utc, group_id
+)
+
+SELECT
+    o.cluster,
+    o.server,
+    o.hour_utc,
+    'rails_differ' AS kind,
+    o.group_id,
+    string_agg(u.rail, ', ' ORDER BY u.rail) FILTER (WHERE u.is_used) AS rails,
+    o.evidence
+FROM odd AS o
+JOIN used AS u ON u.cluster = o.cluster AND u.server = o.server AND u.hour_utc = o.hour_utc
+GROUP BY o.cluster, o.server, o.hour_utc, o.group_id, o.evidence

@@ -1,0 +1,158 @@
+"""Numbers and times in every CSV that the engine reads: a text of another form is rejected, not read as another number.
+
+DuckDB alone takes `12.6` for 13 in a column of whole numbers, `0x10` for 16, `1_000`, ` 7`, `+5`, and 24:00:00 for the
+next day. Each format says which texts are a number or a time of its own; the engine and the search for bad lines must
+both go by that.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import warehouse
+from warehouse.engines.base import CsvFiles
+from warehouse.engines.duckdb_sql import source_sql
+from warehouse.formats import known_formats
+from warehouse.formats.base import CsvFormat, RawFile
+from warehouse.formats.zhejiang.port_counters import HEADER
+from warehouse.sample.acme_jobs import KALOS_HEADER
+
+NO_NUMBERS = [" 7", "7 ", "+5", "1_000", "0x10", "7L", "٣", "nan", "inf", "1e400", ".5", "5.", "1.2.3", "1;5", "--5"]
+NOT_WHOLE = [*NO_NUMBERS, "12.6", "1e3", "1E3"]
+NO_INTEGERS = [*NOT_WHOLE, "12.0"]
+NO_TIMES = [
+    "2023-05-17 24:00:00+08:00", "2023-05-17 11:60:00+08:00", "2023-05-17 11:00:60+08:00", "2023-05-17 11:00:58",
+    "2023-05-17T11:00:58+08:00", "2023/05/17 11:00:58+08:00", " 2023-05-17 11:00:58+08:00",
+    "2023-05-17 11:00:58 +08:00",
+    "2023-5-17 11:00:58+08:00", "2023-05-17 11:00+08:00", "2023-05-17 11:00:58+25:00", "2023-05-17 11:00:58+8",
+    "2023-05-17 11:00:58.+08:00", "2023-05-17", "1684292458", "now",
+]  # fmt: skip
+ROWS = {
+    "zhejiang.port_counters": (
+        "Leaf-1_1_1.csv",
+        HEADER,
+        "2024/05/24 星期五 00:00:05.914,1716480005914,NH-DC-Leaf-1.GPU,TwoHundredGigE1/0/1:1,1,100,2,200,0,0.5",
+    ),
+    "acme.jobs": (
+        "trace_kalos.csv",
+        KALOS_HEADER,
+        f"job,user,8,64,960,1000.0,100.0,Pretrain,FAILED{',2023-05-17 11:00:58+00:00' * 5},18,10.0,1152.0",
+    ),
+    "acme.previous_jobs": ("helios_trace.csv", "gpu_num,state,duration", "0.5,PASS,17.25"),
+    "acme.cluster_summary": ("cluster_summary.csv", "", ""),
+    "itp.jobs": ("cluster01.csv", "job_id,submission_time,duration,num_gpu", "a-1,10,600,4"),
+    "itp.elasticflow_jobs": (
+        "cluster01.csv",
+        "job_id,submission_time,num_iteration,model_name,deadline,batch_size,num_gpu,duration",
+        "a-1,10,500,bert,700,64,4,600",
+    ),
+}
+ROWS["itp.testbed_jobs"] = ("195job.csv", *ROWS["itp.elasticflow_jobs"][1:])
+FORMATS = {
+    one.name: one
+    for one in known_formats()
+    if isinstance(one, CsvFormat) and not any(relation.whole_lines for relation in one.relations)
+}
+SUMMARY = list(FORMATS["acme.cluster_summary"].relations[0].columns)
+ROWS["acme.cluster_summary"] = ("cluster_summary.csv", ",".join(SUMMARY), ",".join(["seren", *["1.0"] * 27]))
+FLOATS = {
+    "acme.jobs": {"mem_per_pod_GB", "shared_mem_per_pod", "duration", "queue", "gpu_time"},
+    "acme.previous_jobs": {"gpu_num", "duration"},
+    "acme.cluster_summary": {*SUMMARY[4:]},
+}
+"""Columns that are published with fractions."""
+WHOLE_WITH_POINT = {
+    "acme.jobs": {"node_num", "gpu_num", "cpu_num"},
+    "acme.cluster_summary": {"job_num", "cpu_job_num", "gpu_job_num"},
+}
+"""Columns of whole numbers that are published as 8.0, too, since their files went through pandas."""
+
+
+def odd_texts(name: str, column: str) -> list[str]:
+    """The texts that a column must not be read from."""
+    if column in FLOATS.get(name, ()):
+        return NO_NUMBERS
+    if column in WHOLE_WITH_POINT.get(name, ()):
+        return NOT_WHOLE
+    return NO_TIMES if column.endswith("_time") and name.startswith("acme.") and column != "gpu_time" else NO_INTEGERS
+
+
+def inspected(path: Path, name: str, *lines: str) -> RawFile:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return FORMATS[name].inspect(RawFile(path, path.name, 1, 1, format=name, cluster="c"))
+
+
+def read(one: CsvFormat, file: RawFile) -> list[tuple[object, ...]]:
+    """The rows as the engine reads them."""
+    relation = one.relations[0]
+    headers = {file.path: file.header} if file.header else {}
+    source = CsvFiles(relation.columns, (file.path,), relation.quote, True, headers, relation.forms)
+    return duckdb.connect().execute(source_sql(source)).fetchall()
+
+
+def test_every_format_that_the_engine_reads_is_here() -> None:
+    assert FORMATS.keys() == ROWS.keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [(name, column) for name, (_, header, _) in ROWS.items() for column in header.split(",")
+     if column in FORMATS[name].relations[0].forms],
+)  # fmt: skip
+def test_a_text_of_another_form_is_rejected_by_its_line_and_refused_by_the_engine(
+    tmp_path: Path, name: str, column: str
+) -> None:
+    file_name, header, row = ROWS[name]
+    place = header.split(",").index(column)
+    odd = odd_texts(name, column)
+    rows = []
+    for number, text in enumerate(odd):
+        fields = row.split(",")
+        fields[0] = fields[0] if "time" in header.split(",")[0].lower() or place == 0 else f"{fields[0]}{number}"
+        fields[place] = text
+        rows.append(",".join(fields))
+
+    file = inspected(tmp_path / "all" / file_name, name, header, row, *rows)
+    rejected = list(FORMATS[name].mend(file, tmp_path / "clean.csv"))
+    assert [(one.line, one.reason.partition(" ")[0]) for one in rejected] == [
+        (line, column) for line in range(3, len(odd) + 3)
+    ]
+    assert (tmp_path / "clean.csv").read_text(encoding="utf-8").splitlines() == [header, row]
+
+    assert len(read(FORMATS[name], inspected(tmp_path / file_name, name, header, row))) == 1
+    for bad in rows:
+        with pytest.raises(duckdb.Error, match=f"{column} has another form"):
+            read(FORMATS[name], inspected(tmp_path / file_name, name, header, row, bad))
+
+
+LONE = {
+    "acme.jobs": {"gpu_num": "1_000", "submit_time": "2023/05/17 11:00:58+00:00", "duration": " 7"},
+    "acme.previous_jobs": {"duration": "+5"},
+    "acme.cluster_summary": {"job_num": "12.6"},
+    "itp.jobs": {"duration": "12.6", "num_gpu": "0x10"},
+    "itp.elasticflow_jobs": {"deadline": "1e3"},
+    "itp.testbed_jobs": {"batch_size": "64.5"},
+}
+"""What the engine alone would read without a word."""
+
+
+@pytest.mark.parametrize(("name", "column"), [(name, column) for name, lone in LONE.items() for column in lone])
+def test_a_build_names_the_file_and_line_of_a_lone_odd_number(tmp_path: Path, name: str, column: str) -> None:
+    file_name, header, row = ROWS[name]
+    fields = row.split(",")
+    if header.startswith(("job_id", "id")):
+        fields[0] = "another"
+    fields[header.split(",").index(column)] = LONE[name][column]
+    inspected(tmp_path / "data" / file_name, name, header, row, ",".join(fields))
+
+    warehouse.build(tmp_path / "data", tmp_path / "target", max_rejected=0.5)
+
+    with warehouse.open(tmp_path / "target") as built:
+        ((line, reason, text),) = built.execute("SELECT line, reason, text FROM staging.rejected_rows").fetchall()
+        assert built.execute(f"SELECT count(*) FROM raw.{FORMATS[name].relations[0].name}").fetchall() == [(1,)]
+    assert (line, text) == (3, ",".join(fields))
+    assert reason.startswith(f"{column} is not ")

@@ -1,0 +1,68 @@
+"""A server that is made to use other rails than its traffic group is found, and no other one."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+import warehouse
+from tests.conftest import call
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import duckdb
+
+    from tests.models.conftest import Planted
+
+COUNTERS = ("InPkts", "InOctets", "OutPkts", "OutOctets", "InRatio", "OutRatio")
+
+
+def _quiet(path: Path) -> None:
+    """Let a port's file show nothing but a poll."""
+    rows = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"))))
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        out = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
+        out.writeheader()
+        out.writerows(row | dict.fromkeys(COUNTERS, 0) for row in rows)
+
+
+def test_a_server_that_leaves_a_rail_out_is_found(sample: Path, tmp_path: Path) -> None:
+    """GPU-62 leaves out a rail that GPU-1 and GPU-2 use; GPU-61, of the same job, is in suspect_links."""
+    shutil.copytree(sample / "zhejiang", tmp_path / "release")
+    truth = json.loads((sample / "truth.json").read_text(encoding="utf-8"))
+    [nic] = [one for one in truth["nic_ports"] if one["server"] == "GPU-62" and one["switch"] == "Leaf-8"]
+    number, half = nic["port"].rpartition("/")[2].split(":")
+    [file] = (tmp_path / "release").glob(f"*/trafficinfo/2024052401/*Leaf-8_*/Leaf-8_{number}_{half}.csv")
+    _quiet(file)
+
+    said = call("build", "-d", "release", "-t", "t", "-s", "metrics.suspect_servers", cwd=tmp_path)
+
+    assert said.status == 0, said.err
+    with warehouse.open(tmp_path / "t") as asked:
+        found = asked.execute("SELECT server, hour_utc::VARCHAR, kind, rails, evidence FROM metrics.suspect_servers")
+        assert found.fetchall() == [
+            (
+                "GPU-62",
+                "2024-05-23 17:00:00",
+                "rails_differ",
+                "1, 2, 3",
+                "rail 4 is used by all 2 others, not by it",
+            )
+        ]
+
+
+def test_no_server_of_the_sample_uses_other_rails(planted: Planted) -> None:
+    assert planted.rows("SELECT count(*) FROM metrics.traffic_groups WHERE servers > 2") == [(10,)]
+    assert planted.rows("FROM metrics.suspect_servers") == []
+
+
+@pytest.mark.real
+def test_no_server_at_hand_can_be_seen_to_use_other_rails(real_built: duckdb.DuckDBPyConnection) -> None:
+    """One leaf of each group is loaded."""
+    assert real_built.execute("FROM metrics.suspect_servers").fetchall() == []

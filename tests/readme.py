@@ -1,0 +1,87 @@
+"""Write the output of commands into the README: `make readme`.
+
+A block of the README that begins with one of `BLOCKS` is that command and what it says, shortened by `shorten`. The
+block of the real files is written where these are at hand, else it stays as it is.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.conftest import call
+
+README = Path(__file__).parents[1] / "README.md"
+BLOCKS = DEMO, REAL = "make demo", "warehouse build -d data/real/zhejiang"
+
+_LEFT_OUT = re.compile(r" +(?:looking for bad lines .*|(?:staging|topology|metrics)\.\S+ .*|[kMG]?B)")
+"""Parts that took longest, and files that are looked at twice: other ones on another machine."""
+_SHOWN_QUERY = "$ warehouse sql -q nic "
+_MAY_DIFFER = (
+    (r"(?<=^Built  )[0-9a-f]{8}", "ID"),
+    (r"\b\d+(\.\d+)? (B|kB|MB|GB)\b", "SIZE"),
+    (r"\b\d+ there already\b", "N there already"),
+    (r" +\d+\.\d s$", " TIME"),
+)
+"""What depends on the machine, its load and the version of the engine."""
+
+
+def block(text: str, command: str) -> str:
+    """Return the block of the README for a command, without the command itself."""
+    [found] = re.findall(rf"^```\n\$ {re.escape(command)}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return str(found)
+
+
+def shorten(said: str) -> str:
+    """Leave out lines that differ from run to run, and the answers of all queries but one; `...` marks the place."""
+    paragraphs = said.strip("\n").split("\n\n")
+    hidden = [one.startswith("$ ") and not one.startswith(_SHOWN_QUERY) for one in paragraphs]
+    lines = "\n\n".join("..." if hide else one for hide, one in zip(hidden, paragraphs, strict=True)).split("\n")
+    marked = "\n".join("..." if _LEFT_OUT.fullmatch(line) else line for line in lines)
+    return re.sub(r"\.\.\.(\n+\.\.\.)+", "...", marked) + "\n"
+
+
+def run(command: str, folder: Path) -> str:
+    """Run a command in an empty folder and return what it says, shortened."""
+    words = ["demo"] if command == DEMO else command.split()[1:]
+    said = call(*words, cwd=folder)
+    assert said.status == 0, said
+    return shorten(f"{said.err.rstrip()}\n\n{said.out.lstrip()}")
+
+
+def compared(text: str) -> list[str]:
+    """Return the lines of a block without what may differ."""
+    lines = text.splitlines()
+    for pattern, instead in _MAY_DIFFER:
+        lines = [re.sub(pattern, instead, line) for line in lines]
+    return lines
+
+
+def main() -> None:
+    """Write every block anew whose files are at hand."""
+    text = README.read_text(encoding="utf-8")
+    real = Path(os.environ.get("WAREHOUSE_REAL", README.parent / "data" / "real"))
+    for command in BLOCKS:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            if command == REAL:
+                if not (real / "zhejiang").is_dir():
+                    print(f"stays: {command} (no real files at hand)", file=sys.stderr)
+                    continue
+                link_real(folder, real)
+            text = text.replace(block(text, command), run(command, folder))
+            print(f"written: {command}", file=sys.stderr)
+    README.write_text(text, encoding="utf-8")
+
+
+def link_real(folder: Path, real: Path) -> None:
+    """Put the real files where the command of the README has them."""
+    (folder / "data").mkdir()
+    (folder / "data" / "real").symlink_to(real.resolve())
+
+
+if __name__ == "__main__":
+    main()

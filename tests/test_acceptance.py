@@ -1,0 +1,237 @@
+"""bench.acceptance finds what is wrong in a warehouse, and nothing where nothing is."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import openpyxl
+import pytest
+
+import warehouse
+from bench.acceptance import TABLES, main
+from bench.acceptance_rules import (
+    WRAP,
+    Load,
+    Owners,
+    Plug,
+    Poll,
+    Port,
+    Sheets,
+    balance,
+    bases,
+    corrected,
+    kind,
+    seconds,
+    suspects,
+)
+from tests.release import Release, lay_out, spoil
+
+CHECKED = list(TABLES)
+
+
+# rules --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("switch", "port", "said"),
+    [
+        ("Leaf-1", "M-GigabitEthernet0/0/0", "management"),
+        ("Leaf-1", "TwoHundredGigE1/0/30:2", "access"),
+        ("Leaf-20", "FourHundredGigE1/0/33", "uplink"),
+        ("Leaf-20", "FourHundredGigE1/0/62", "uplink"),
+        ("Leaf-1", "FourHundredGigE1/0/31", "spare"),
+        ("ST-leaf-1", "FourHundredGigE1/0/54", "storage_access"),
+        ("ST-leaf-1", "FourHundredGigE1/0/55", "storage_uplink"),
+    ],
+)
+def test_kinds_of_ports(switch: str, port: str, said: str) -> None:
+    assert kind(switch, port) == said
+
+
+def test_a_wrap_is_only_what_line_rate_allows() -> None:
+    most = 500 * 125_000
+    assert corrected(7, None, is_management=True) == (7, None)
+    assert corrected(most - WRAP, 500, is_management=True) == (most, "wrap")
+    assert corrected(most - WRAP + 1, 500, is_management=True) == (0, "reset")
+    assert corrected(most - WRAP, None, is_management=True) == (0, "reset")
+    assert corrected(most - WRAP, 500, is_management=False) == (0, "reset")
+
+
+def test_bytes_are_spread_over_windows() -> None:
+    """A first row over the time since the hour began; after a silence, over a second before the last poll."""
+    assert seconds([Poll(1500, 3, 0), Poll(2000, 0, 0), Poll(9000, 0, 0), Poll(9500, 0, 1501)]) == {
+        0: (2, 0, 1000, "fine"),
+        1: (1, 0, 500, "fine"),
+        8: (0, 1000, 1000, "fine"),
+        9: (0, 501, 500, "fine"),
+    }
+    assert seconds([Poll(0, 5, 5)]) == {0: (5, 5, 1, "fine")}
+    assert [row[3] for row in seconds([Poll(3000, 9, 9)]).values()] == ["coarse"] * 3
+    assert seconds([Poll(1500, 0, 0)]) == {}
+
+
+def test_balance_of_links() -> None:
+    assert balance([10**9, 3 * 10**9]) == (2, 2e9, 0.5, 1.5, 0.8)
+    assert balance([10**9, 10**9 - 1])[2:] == (None, None, None)
+
+
+def _plug(leaf: int, port: str, server: int, slot: int | None) -> Plug:
+    return Plug(f"Leaf-{leaf}", f"TwoHundredGigE1/0/{port}", server, "ens10np0", slot)
+
+
+PLUGS = (
+    _plug(9, "6:2", 131, 11), _plug(9, "7:1", 133, 13), _plug(10, "7:1", 133, 13), _plug(9, "7:2", 134, 20),
+    _plug(9, "8:1", 135, None),
+)  # fmt: skip
+"""Group Leaf-9..12 with base 120: cage c holds GPU-(119+2c) and GPU-(120+2c)."""
+
+
+def test_the_commonest_base_counts_and_of_equals_the_smallest() -> None:
+    assert bases(PLUGS) == {("Leaf", 2): 120}
+    assert bases([_plug(1, "1:1", 5, 4), _plug(2, "1:1", 5, 3)]) == {("Leaf", 0): 1}
+    assert bases([]) == {}
+
+
+@pytest.mark.parametrize(
+    ("leaf", "port", "moved", "owner"),
+    [
+        (9, "7:1", 0, "GPU-133"),
+        (9, "6:1", 0, "GPU-132"),  # the mate has the other half
+        (10, "6:1", 5, "unlisted:Leaf-10:1/0/6:1"),  # here no half is listed: which one it is is not known
+        (11, "1:1", 0, "GPU-121/122"),
+        (11, "1:2", 5, "GPU-121/122"),
+        (12, "2:1", 0, None),  # neither is in the NIC sheet
+        (12, "2:1", 1, "unlisted:Leaf-12:1/0/2:1"),
+        (9, "8:2", 1, "unlisted:Leaf-9:1/0/8:2"),  # GPU-136 is in no sheet
+        (9, "9:1", 0, "GPU-77"),  # reviewed
+        (13, "1:1", 1, "unlisted:Leaf-13:1/0/1:1"),  # a group without base
+        (13, "1:1", 0, None),
+    ],
+)
+def test_owners_of_access_ports(leaf: int, port: str, moved: int, owner: str | None) -> None:
+    reviewed = {("Leaf-9", "TwoHundredGigE1/0/9:1"): "GPU-77", ("Leaf-9", "TwoHundredGigE1/0/7:1"): "GPU-78"}
+    owners = Owners(Sheets(PLUGS, frozenset({122, 132, 133, 137})), reviewed)
+    assert owners.of(f"Leaf-{leaf}", f"TwoHundredGigE1/0/{port}", moved) == owner
+
+
+def _load(in_bytes: int, out_bytes: int) -> Load:
+    return Load(1, in_bytes, out_bytes, 0, 0, 0, 0)
+
+
+def test_suspects_hold_in_every_hour() -> None:
+    plugs = (*PLUGS, Plug("Leaf-9", "FourHundredGigE1/0/31", 136, "ens18np0", 16), _plug(1, "7:1", 13, 13))
+    strays = (*plugs, _plug(1, "8:1", 136, 16))
+
+    def port(switch: str, name: str) -> Port:
+        return Port("c", switch, name)
+
+    hours = {
+        port("Leaf-9", "FourHundredGigE1/0/31"): {"a": _load(0, 0), "b": _load(0, 0)},
+        port("Leaf-9", "TwoHundredGigE1/0/8:2"): {"a": _load(10**9, 0), "b": _load(0, 0)},
+        port("Leaf-9", "FourHundredGigE1/0/33"): {"a": _load(10**9, 999), "b": _load(10**10, 0)},
+        port("Leaf-9", "FourHundredGigE1/0/34"): {"a": _load(10**9, 999), "b": _load(10**9, 1000)},
+        port("Leaf-9", "FourHundredGigE1/0/35"): {"a": _load(0, 10**9)},
+        port("ST-leaf-1", "FourHundredGigE1/0/55"): {"a": _load(0, 10**9)},
+    }
+    found = {
+        ("c", "Leaf-9", "FourHundredGigE1/0/31", "access_on_idle_400g"): (
+            "GPU-136", "ens18np0", "TwoHundredGigE1/0/8:2", 2,
+        ),
+        ("c", "Leaf-9", "FourHundredGigE1/0/33", "uplink_dead_out"): (None, None, None, 2),
+        ("c", "ST-leaf-1", "FourHundredGigE1/0/55", "uplink_dead_in"): (None, None, None, 1),
+    }  # fmt: skip
+    assert suspects("c", Sheets(plugs), hours) == found
+    stray = {("c", "Leaf-1", "TwoHundredGigE1/0/8:1", "server_in_other_group"): ("GPU-136", "ens10np0", None, 0)}
+    assert suspects("c", Sheets(strays), hours) == found | stray
+
+
+# a warehouse --------------------------------------------------------------------------------------
+
+
+def test_the_sample_is_as_its_files_say(sample: Path, built: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(sample), "--target", str(built), "--tables", *CHECKED]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("metrics.")]
+    assert [(name, differ) for name, _, differ, _ in lines] == [(name, "0") for name in CHECKED]
+    assert all(int(rows.replace(",", "")) > 5 for _, rows, _, _ in lines)
+
+
+DOCTORED = {
+    "metrics.port_hour": "in_bytes = in_bytes + 1",
+    "metrics.server_hour": "tx_bytes = tx_bytes - 1",
+    "metrics.uplink_balance": "jain_index = jain_index * 0.999999",
+    "metrics.suspect_links": "hours = hours + 1",
+    "staging.port_seconds": "out_bytes = out_bytes + 1",
+}
+
+
+@pytest.mark.parametrize("table", DOCTORED)
+def test_one_changed_cell_is_found(
+    sample: Path, built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], table: str
+) -> None:
+    shutil.copy(built / "warehouse.duckdb", tmp_path)
+    (tmp_path / "warehouse.duckdb").chmod(0o600)
+    with duckdb.connect(str(tmp_path / "warehouse.duckdb")) as connection:
+        connection.execute(f"CREATE TABLE doctored AS FROM {table} ORDER BY ALL")
+        connection.execute(f"UPDATE doctored SET {DOCTORED[table]} WHERE rowid = 0")
+        ((kind_of,),) = connection.execute(
+            f"SELECT table_type FROM information_schema.tables WHERE table_schema || '.' || table_name = '{table}'"
+        ).fetchall()
+        connection.execute(f"DROP {'VIEW' if kind_of == 'VIEW' else 'TABLE'} {table}")
+        connection.execute(f"CREATE TABLE {table} AS FROM doctored")
+
+    def differ(target: Path, status: int | None = None) -> int:
+        name = "metrics.port_second" if table.startswith("staging") else table
+        ended = main([str(sample), "--target", str(target), "--tables", name, "--ports", "1000"])
+        assert status is None or ended == status
+        (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("metrics."))
+        return int(line.split()[2])
+
+    assert differ(tmp_path, 1) == differ(built) + 1
+
+
+def _without_sheet(release: Release) -> None:
+    book = openpyxl.load_workbook(release.workbook)
+    (title,) = (one for one in book.sheetnames if "NIC" in one)
+    del book[title]
+    book.save(release.workbook)
+
+
+def _with_bad_lines(release: Release) -> None:
+    spoil(release.access, lambda lines: [*lines[:50], b"x\n", lines[49], *lines[50:-1], lines[-1][:-9]])
+
+
+def _with_one_port(release: Release) -> None:
+    for path in release.hour.rglob("*.csv"):
+        if path != release.access:
+            path.unlink()
+
+
+CHANGES: dict[str, Callable[[Release], object]] = {
+    "as it is": lambda release: None,
+    "no workbook": lambda release: release.workbook.unlink(),
+    "no sheet of NICs": _without_sheet,
+    "one port": _with_one_port,
+    "bad lines": _with_bad_lines,
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_any_part_of_a_release_is_compared(
+    sample: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], change: str
+) -> None:
+    release = lay_out(sample, tmp_path)
+    CHANGES[change](release)
+    warehouse.build(release.root, release.target)
+    status = main([str(release.root), "--target", str(release.target), "--tables", *CHECKED])
+    said = capsys.readouterr().out
+    assert status == 0, said
+    assert ("; 3 lines left out" in said) == (change == "bad lines")
+
+
+def test_a_build_that_fails_is_no_success(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "note.txt").write_text("no release")
+    assert main([str(tmp_path)]) == 2
+    assert "nothing readable" in capfd.readouterr().err

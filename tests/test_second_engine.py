@@ -1,0 +1,99 @@
+"""A target of an earlier release, whose parts its second engine made (ADR 8): it opens, is whole, and is continued.
+
+`fixtures/second_engine` holds a project, its raw files, and the target that commit 3a1312f made of them in
+`/tmp/made_by_spark` with `warehouse build -d data -t target --project project --engine spark --master 'local[2]'`,
+less its folder `cache`. Two of its parts have other bytes than DuckDB gives them.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tarfile
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import warehouse
+from tests.conftest import call
+from warehouse.manifest import last_manifest
+
+FIXTURE = Path(__file__).parent / "fixtures" / "second_engine"
+MADE_IN = "/tmp/made_by_spark"
+ROWS = "SELECT hour_utc::VARCHAR, port, polls, mean_bytes FROM metrics.port_hour ORDER BY hour_utc, port"
+EXPECTED = [
+    ("2024-05-23 16:00:00", "TwoHundredGigE1/0/1:1", 9, 2167.6666666666665),
+    ("2024-05-23 16:00:00", "TwoHundredGigE2/0/1:1", 9, 3167.6666666666665),
+    ("2024-05-23 17:00:00", "TwoHundredGigE1/0/1:1", 9, 2168.6666666666665),
+    ("2024-05-23 17:00:00", "TwoHundredGigE2/0/1:1", 9, 3168.6666666666665),
+]
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Path:
+    """A folder with `project`, `data` and `target`, as if the target had been made there: a target names its paths."""
+    for name in ("project", "data"):
+        shutil.copytree(FIXTURE / name, tmp_path / name)
+    with tarfile.open(FIXTURE / "target.tar.gz") as packed:
+        packed.extractall(tmp_path, filter="data")
+    for path in (tmp_path / "target" / "builds").glob("*/*.json"):
+        path.write_text(path.read_text(encoding="utf-8").replace(MADE_IN, str(tmp_path)), encoding="utf-8")
+    catalogue = tmp_path / "target" / "warehouse.duckdb"
+    catalogue.chmod(0o644)
+    with duckdb.connect(catalogue) as connection:
+        views = connection.execute("SELECT sql FROM duckdb_views() WHERE contains(sql, ?)", [MADE_IN]).fetchall()
+        for (sql,) in views:
+            moved = sql.replace(MADE_IN, str(tmp_path)).replace("CREATE VIEW", "CREATE OR REPLACE VIEW", 1)
+            connection.execute(moved)
+    return tmp_path
+
+
+def test_it_opens(made: Path) -> None:
+    with warehouse.open(made / "target") as connection:
+        assert connection.execute(ROWS).fetchall() == EXPECTED
+        (engine,) = connection.execute("SELECT engine FROM meta.build").fetchall()
+    assert not str(engine[0]).startswith("duckdb")
+
+
+def test_it_is_whole_and_damage_shows(made: Path) -> None:
+    said = call("verify", "--quick", "-t", made / "target", cwd=made)
+    assert (said.status, said.out.startswith("Whole")) == (0, True), said
+    part = next((made / "target" / "parts" / "staging.polls").glob("*/*.parquet"))
+    part.write_bytes(part.read_bytes()[:-1])
+    assert call("verify", "--quick", "-t", made / "target", cwd=made).status == 1
+
+
+def test_it_is_continued(made: Path) -> None:
+    """The hours that are there are taken as they are; the new one, and what reads all of them, is made."""
+    old = last_manifest(made / "target")
+    assert old is not None
+    folder = made / "data" / "c" / "trafficinfo" / "2024052402" / "x"
+    folder.mkdir(parents=True)
+    text = (made / "data/c/trafficinfo/2024052401/x/Leaf-1_1_1.csv").read_text(encoding="utf-8")
+    later = text.replace(" 01:", " 02:").replace("17164836", "17164872")
+    (folder / "Leaf-1_1_1.csv").write_text(later, encoding="utf-8")
+    words = ("build", "-d", made / "data", "-t", made / "target", "--project", made / "project", "--json")
+    said = call(*words, cwd=made)
+    assert said.status == 0, said
+    assert [(one["model"], one["partition"]) for one in json.loads(said.out)["made"]] == [
+        ("metrics.port_hour", "2024-05-23T18"),
+        ("metrics.total", "all"),
+        ("staging.polls", "2024-05-23T18"),
+    ]
+    with warehouse.open(made / "target") as connection:
+        new = ("2024-05-23 18:00:00", "TwoHundredGigE1/0/1:1", 9, 2168.6666666666665)
+        assert connection.execute(ROWS).fetchall() == [*EXPECTED, new]
+        assert connection.execute("SELECT polls FROM metrics.total").fetchall() == [(45,)]
+        (engine,) = connection.execute("SELECT engine FROM meta.build").fetchall()
+    assert str(engine[0]).startswith("duckdb")
+    kept = json.loads(call("builds", "--json", "-t", made / "target", cwd=made).out)
+    assert old.build in {one["build"] for one in kept}
+    assert json.loads(call(*words, cwd=made).out)["made"] == []
+
+
+def test_built_again_it_is_told_which_parts_another_engine_made(made: Path) -> None:
+    said = call("verify", "-t", made / "target", "--project", made / "project", cwd=made)
+    assert said.status == 1
+    assert "staging.polls: the same 36 rows in other bytes" in said.out
+    assert "another engine made staging.polls" in said.out
