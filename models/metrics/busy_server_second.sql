@@ -16,6 +16,11 @@ measures:
   longest_ms: max
 checks:
   - bytes >= 0 and second between 0 and 3599
+  # the whole hour of a server that moved 1 GB, nothing of any other
+  - none: WITH moved AS (SELECT cluster, server, hour_utc, sum(bytes) AS bytes FROM this GROUP BY cluster, server, hour_utc)
+      SELECT cluster, server, h.rx_bytes + h.tx_bytes AS expected, m.bytes
+      FROM metrics.server_hour AS h LEFT JOIN moved AS m USING (cluster, server, hour_utc)
+      WHERE m.bytes IS DISTINCT FROM CASE WHEN h.rx_bytes + h.tx_bytes >= 1000000000 THEN h.rx_bytes + h.tx_bytes END
 sources: docs/metrics/periods.md
 --- */
 WITH busy AS (                 -- ports of servers with traffic

@@ -5,7 +5,7 @@ grain: [cluster, server, hca, hour_utc]
 columns:
   cluster: VARCHAR the cluster's folder
   server: VARCHAR GPU-n
-  hca: VARCHAR the adapter, mlx5_n; the NIC's address where the workbook maps no adapter to its leaf
+  hca: VARCHAR the adapter, mlx5_n; the NIC's address where the workbook maps none or several of the server's to its leaf
   hour_utc: TIMESTAMP the hour
   queue_pairs: BIGINT [1] its own queue pairs, of flows that it sends or receives
   peers: BIGINT [1] addresses at the other ends
@@ -37,10 +37,17 @@ WITH ends AS (                 -- a flow seen from either end
     FROM staging.hour_flow
 ),
 
-named AS (                     -- a server has one NIC on each leaf of its group
+only_nics AS (                 -- a server has one NIC on each leaf of its group; of two, the leaf tells neither
+    SELECT cluster, server, switch, min(hca) AS hca
+    FROM topology.nic_ports
+    GROUP BY cluster, server, switch
+    HAVING count(*) = 1
+),
+
+named AS (
     SELECT e.cluster, e.hour_utc, e.server, coalesce(n.hca, e.ip) AS hca, e.qp, e.peer
     FROM ends AS e
-    LEFT JOIN topology.nic_ports AS n ON n.cluster = e.cluster AND n.server = e.server AND n.switch = e.switch
+    LEFT JOIN only_nics AS n ON n.cluster = e.cluster AND n.server = e.server AND n.switch = e.switch
 )
 
 SELECT

@@ -23,6 +23,13 @@ measures:
   over_mean: none
   leaves_seen, uplinks_seen: max
 checks:
+  # every uplink goes to a spine, and its bytes are those of one spine
+  - none: WITH uplinks AS (
+      SELECT h.in_bytes, h.out_bytes FROM metrics.port_hour AS h WHERE h.port_class IN ('uplink', 'storage_uplink') OR EXISTS (
+      SELECT 1 FROM topology.hour_uplinks AS u WHERE u.cluster = h.cluster AND u.leaf = h.switch AND u.leaf_port = h.port AND u.hour_utc = h.hour_utc))
+      SELECT * FROM (SELECT sum(to_leaf_bytes) AS to_leaf, sum(from_leaf_bytes) AS from_leaf, sum(uplinks_seen) AS seen FROM this),
+      (SELECT sum(in_bytes) AS in_bytes, sum(out_bytes) AS out_bytes, nullif(count(*), 0) AS uplinks FROM uplinks)
+      WHERE to_leaf IS DISTINCT FROM in_bytes OR from_leaf IS DISTINCT FROM out_bytes OR seen IS DISTINCT FROM uplinks
   - "warn: in_out_difference between -0.001 and 0.001 or in_out_difference is null"
   - checkable or in_out_difference is null and over_mean is null
 sources: docs/metrics/balance.md

@@ -52,6 +52,7 @@ windows AS (                   -- when each switch was observed: from the start 
     SELECT
         cluster,
         switch,
+        hour_utc,
         epoch_us(hour_utc) // 1000 AS start_ms,
         epoch_us(hour_utc) // 1000 + CASE WHEN max(offset_ms) > 3595000 THEN 3600000 ELSE max(offset_ms) END AS end_ms
     FROM staging.switch_polls
@@ -75,21 +76,29 @@ distances AS (                 -- from each iteration to the nearest traffic of 
     GROUP BY i.cluster, i.task, i.iteration
 ),
 
+ports AS (
+    SELECT cluster, task, pod, hca, server, switch, port
+    FROM topology.task_ports
+),
+
+counted AS (                   -- when each port of a task was observed: its switch was, and the port has counters in that hour
+    SELECT DISTINCT p.cluster, p.task, p.switch, p.port, w.start_ms, w.end_ms
+    FROM ports AS p
+    JOIN metrics.port_hour AS h ON h.cluster = p.cluster AND h.switch = p.switch AND h.port = p.port
+    JOIN windows AS w ON w.cluster = h.cluster AND w.switch = h.switch AND w.hour_utc = h.hour_utc
+),
+
 observed AS (
     SELECT
         i.cluster,
         i.task,
         i.iteration,
         w.switch,
+        w.port,
         sum(least(i.end_ms, w.end_ms) - greatest(i.start_ms, w.start_ms)) AS observed_ms
     FROM iterations AS i
-    JOIN windows AS w ON w.cluster = i.cluster AND w.start_ms < i.end_ms AND w.end_ms > i.start_ms
-    GROUP BY i.cluster, i.task, i.iteration, w.switch
-),
-
-ports AS (
-    SELECT cluster, task, pod, hca, server, switch, port
-    FROM topology.task_ports
+    JOIN counted AS w ON w.cluster = i.cluster AND w.task = i.task AND w.start_ms < i.end_ms AND w.end_ms > i.start_ms
+    GROUP BY i.cluster, i.task, i.iteration, w.switch, w.port
 ),
 
 pieces AS (                    -- a row an iteration with traffic and second that it touches
@@ -162,7 +171,7 @@ states AS (
     FROM iterations AS i
     JOIN ports AS p ON p.cluster = i.cluster AND p.task = i.task
     LEFT JOIN observed AS o
-        ON o.cluster = i.cluster AND o.task = i.task AND o.iteration = i.iteration AND o.switch = p.switch
+        ON o.cluster = i.cluster AND o.task = i.task AND o.iteration = i.iteration AND o.switch = p.switch AND o.port = p.port
     LEFT JOIN distances AS d ON d.cluster = i.cluster AND d.task = i.task AND d.iteration = i.iteration
     LEFT JOIN shared AS h
         ON h.cluster = i.cluster AND h.task = i.task AND h.iteration = i.iteration AND h.pod = p.pod AND h.hca = p.hca

@@ -41,6 +41,7 @@ measures:
 checks:
   - mfu_6n between 0 and 1 or mfu_6n is null
   - "warn: not null(iteration_p50_seconds)"
+  - none: SELECT cluster, task FROM staging.task_settings ANTI JOIN this USING (cluster, task)
 sources: docs/metrics/tasks.md
 --- */
 WITH speed AS (

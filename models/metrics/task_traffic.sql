@@ -30,6 +30,8 @@ checks:
   - (rx_bytes is null) = (status in ('no_overlap', 'no_counters'))
   - (status = 'shared') = (tasks_on_nic > 1)
   - (gap_seconds is not null) = (status = 'no_overlap') or gap_seconds is null
+  - total(rx_bytes) = total(metrics.task_iteration_traffic.rx_bytes) by cluster, task
+  - total(tx_bytes) = total(metrics.task_iteration_traffic.tx_bytes) by cluster, task
 sources: docs/metrics/tasks.md
 --- */
 WITH polled AS (

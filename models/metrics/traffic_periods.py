@@ -32,6 +32,7 @@ checks:
   - unresolved in ('idle', 'aperiodic', 'fast', 'few_cycles', 'shallow', 'unsteady') or unresolved is null
   - duty_cycle between 0 and 1 or duty_cycle is null
   - len(starts_ms) = pulses or pulses is null
+  - none: SELECT cluster, server FROM metrics.server_hour ANTI JOIN this USING (cluster, server, hour_utc)
 sources: docs/metrics/periods.md
 ---"""
 

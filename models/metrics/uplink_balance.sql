@@ -26,6 +26,11 @@ measures:
 checks:
   - direction in ('in', 'out')
   - jain_index between 0 and 1.000000001 or jain_index is null
+  # every uplink once in each direction
+  - none: WITH uplinks AS (
+      SELECT cluster, switch, hour_utc, count(*) AS there FROM metrics.port_hour WHERE port_class IN ('uplink', 'storage_uplink') GROUP BY ALL)
+      SELECT u.cluster, u.switch, u.there, sum(b.uplinks) AS counted FROM uplinks AS u LEFT JOIN this AS b USING (cluster, switch, hour_utc)
+      GROUP BY u.cluster, u.switch, u.hour_utc, u.there HAVING count(*) <> 2 OR sum(b.uplinks) IS DISTINCT FROM 2 * u.there
   - "warn: cov < 0.1 or cov is null or starts_with(switch, 'ST-')"
 sources: docs/metrics/balance.md
 --- */

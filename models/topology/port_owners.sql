@@ -13,6 +13,7 @@ checks:
   - evidence in ('workbook', 'inferred:slot', 'inferred:candidate_port')
   - not null(server, nic)
   - "none: SELECT cluster, server, nic FROM this WHERE starts_with(port, 'TwoHundredGigE') GROUP BY ALL HAVING count(*) > 1"
+  - "none: SELECT cluster, server, hca FROM this WHERE starts_with(port, 'TwoHundredGigE') AND hca IS NOT NULL GROUP BY ALL HAVING count(*) > 1"
   - "none: SELECT cluster, switch, port, server FROM staging.cluster_topology ANTI JOIN this USING (cluster, switch, port, server)"
 sources: docs/metrics/topology.md
 --- */

@@ -13,6 +13,8 @@ columns:
   leaf_group: VARCHAR the leaves it is plugged into, as the sheet places it; those of its ports where it is inferred
 checks:
   - (evidence = 'workbook') = (in_topology_sheet or in_nic_sheet)
+  - none: SELECT cluster, server FROM topology.hour_owners ANTI JOIN this USING (cluster, server)
+  - none: SELECT cluster, server FROM topology.port_owners ANTI JOIN this USING (cluster, server)
 sources: docs/metrics/topology.md
 --- */
 WITH owners AS (               -- those that the sheets alone infer, and those of any loaded hour

@@ -15,6 +15,8 @@ columns:
   slot: INTEGER [1] its place there, its number less the base of the group
 checks:
   - in_topology_sheet or in_nic_sheet
+  - none: SELECT cluster, server FROM staging.cluster_topology ANTI JOIN this USING (cluster, server)
+  - none: SELECT cluster, server FROM staging.gpu_nics ANTI JOIN this USING (cluster, server)
 sources: docs/metrics/topology.md
 --- */
 WITH plugged AS (

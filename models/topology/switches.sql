@@ -11,6 +11,7 @@ columns:
   has_counters: BOOLEAN whether counter files of it are loaded
 checks:
   - role in ('leaf', 'storage_leaf', 'spine')
+  - none: SELECT cluster, spine FROM topology.uplinks AS u ANTI JOIN this AS s ON s.cluster = u.cluster AND s.switch = u.spine
 sources: docs/metrics/topology.md
 --- */
 WITH addresses AS (            -- rows without an address are filled from the leaf's other rows

@@ -16,6 +16,9 @@ columns:
   rank: INTEGER [1] the member's rank in it
   ranks: INTEGER [1] how many members it has
   local_rank: INTEGER [1] the member's GPU
+checks:
+  - none: SELECT e.cluster, e.task, e.pod, e.segment FROM staging.log_events AS e ANTI JOIN this USING (cluster, task, pod, segment)
+      WHERE e.kind = 'nccl_init' AND e.pid IS NOT NULL
 sources: docs/metrics/tasks.md
 --- */
 -- Ranks belong to a communicator. Without an identifier only those of all ranks can be told to be the same in two

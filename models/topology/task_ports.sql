@@ -17,6 +17,9 @@ checks:
   - unique(cluster, task, pod, hca_index)
   - evidence in ('log', 'inferred:nic_sheet_order')
   - "warn: not null(port)"
+  # a pod without NICs is in no table of task traffic; the bytes of a NIC of two pods count for both
+  - "warn: none: SELECT cluster, task, pod FROM topology.task_pods ANTI JOIN this USING (cluster, task, pod)"
+  - "warn: none: SELECT cluster, task, server, hca FROM this WHERE server IS NOT NULL GROUP BY ALL HAVING count(*) > 1"
 sources: docs/metrics/tasks.md
 --- */
 WITH logged AS (               -- each process of a pod prints the same list

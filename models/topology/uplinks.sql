@@ -12,6 +12,10 @@ columns:
 checks:
   - "warn: ends_stated <= 1"
   - source in ('link_table', 'inferred:uplink_formula')
+  # every uplink has a spine
+  - none: SELECT p.cluster, p.switch, p.port FROM staging.switch_ports AS p
+      ANTI JOIN this AS u ON u.cluster = p.cluster AND u.leaf = p.switch AND u.leaf_port = p.port
+      WHERE p.port_class IN ('uplink', 'storage_uplink')
 sources: docs/metrics/topology.md
 --- */
 WITH inferred AS (             -- by the formula, for every uplink that any file names

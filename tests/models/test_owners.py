@@ -78,3 +78,23 @@ def test_a_port_that_two_rows_claim_keeps_its_first_server_and_its_bytes(minute:
         ).fetchall()
     assert len(rejected) == 1
     assert owner == [("GPU-" + str(first[6].value).rpartition("-")[2],)]
+
+
+def test_a_nic_on_two_ports_of_the_sheet_costs_a_row_and_no_byte(minute: Path, tmp_path: Path) -> None:
+    root = tmp_path / CLUSTER
+    shutil.copytree(minute, root)
+    book = openpyxl.load_workbook(root / "cluster_sample.xlsx")
+    header, first, *others = book[TOPOLOGY].iter_rows()
+    nic, sysname = ([cell.value for cell in header].index(name) for name in ("nicname", "sysname"))
+    second = next(row for row in others if row[sysname].value == first[sysname].value)
+    second[nic].value = first[nic].value
+    book.save(root / "cluster_sample.xlsx")
+
+    warehouse.build(tmp_path, tmp_path / "target")
+
+    with warehouse.open(tmp_path / "target") as asked:
+        rejected = asked.execute("SELECT reason FROM staging.rejected_rows WHERE file LIKE '%.xlsx'").fetchall()
+        ports = "SELECT sum(in_bytes), sum(out_bytes) FROM metrics.port_hour WHERE port_class = 'access'"
+        servers = "SELECT sum(tx_bytes), sum(rx_bytes) FROM metrics.server_hour"
+        assert asked.execute(ports).fetchall() == asked.execute(servers).fetchall()
+    assert [reason.partition(" stands")[0] for (reason,) in rejected] == [f"the NIC GPU-1 {first[nic].value}"]

@@ -1,0 +1,75 @@
+"""The checks that guard JOINs hold on a build, and find a row that is lost."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import warehouse
+from warehouse.building import load_graph
+from warehouse.checks import compile_check
+from warehouse.engines.duckdb import DuckDBEngine
+from warehouse.graph import Graph
+from warehouse.project import Project
+
+LOST = {
+    "topology.servers": "evidence = 'inferred:slot'",
+    "topology.sheet_servers": "server = 'GPU-1'",
+    "topology.switches": "switch = 'spine-1'",
+    "topology.uplinks": "leaf = 'Leaf-1'",
+    "topology.port_owners": "evidence = 'workbook' AND switch = 'Leaf-1'",
+    "topology.ring_edges": "evidence = 'inferred:ring_pattern'",
+    "topology.task_communicators": "is_world",
+    "metrics.port_minute": "in_bytes > 0",
+    "metrics.port_hour": "in_bytes > 0",
+    "metrics.leaf_hour": "in_bytes > 0",
+    "metrics.server_hour": "rx_bytes > 0",
+    "metrics.busy_server_second": "bytes > 0",
+    "metrics.sampling_quality": "zero_rows > 0",
+    "metrics.spine_hour": "to_leaf_bytes > 0",
+    "metrics.uplink_balance": "direction = 'in'",
+    "metrics.port_loss_hour": "ecn_marked > 0",
+    "metrics.traffic_periods": "unresolved = 'idle'",
+    "metrics.task_expected_bytes": "true",
+    "metrics.task_summary": "true",
+    "metrics.task_traffic": "rx_bytes > 0",
+}
+"""Models with a check that every row of a kind is there, and which of these rows is taken away."""
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> Graph:
+    spill = tmp_path_factory.mktemp("spill")
+    with closing(DuckDBEngine(threads=1, memory_bytes=2**30, spill=spill)) as engine:
+        return load_graph(Project.open(), engine)
+
+
+@pytest.fixture(scope="module")
+def asked(built: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    with warehouse.open(built) as connection:
+        yield connection
+
+
+def _failing(asked: duckdb.DuckDBPyConnection, graph: Graph, name: str, rows: str) -> set[str]:
+    """Return the checks of a model that fail for these rows in its place."""
+    model = graph.nodes[name].model
+    failing: set[str] = set()
+    for check in model.checks:
+        sql = re.sub(rf"\b{name}\b", lambda _: rows, compile_check(check, model).failing)
+        if asked.execute(f"SELECT 1 FROM ({sql}) LIMIT 1").fetchall() and not check.warn:
+            failing.add(check.text)
+    return failing
+
+
+@pytest.mark.parametrize("name", LOST)
+def test_a_lost_row_is_found(asked: duckdb.DuckDBPyConnection, graph: Graph, name: str) -> None:
+    grain = ", ".join(graph.nodes[name].model.grain)
+    first = f"SELECT {grain} FROM {name} WHERE {LOST[name]} ORDER BY {grain} LIMIT 1"
+    assert len(asked.execute(first).fetchall()) == 1
+    assert _failing(asked, graph, name, f"(FROM {name})") == set()
+    assert _failing(asked, graph, name, f"(FROM {name} ANTI JOIN ({first}) USING ({grain}))")
