@@ -157,7 +157,7 @@ class _Publication:
             )
             number = state.number + bool(plan.changes or plan.gone or plan.forgotten)
             old = self._superseded(plan, wanted, number)
-        left = retire.left_over(state, old, set(plan.current().values()))
+        left = retire.left_over(state, old, {change.layout.layout for change in plan.changes})
         more = [f"drop     table {self.names.own}.{name}  which nobody reads any more" for name in left]
         more += [f"create   role {reader}" for reader in missing]
         result = Published(

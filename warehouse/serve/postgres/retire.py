@@ -44,19 +44,22 @@ def superseded(
         [number],
     ).fetchall()
     unread = {row[0] for row in rows}
-    return [
-        one
+    seen = {one.version for one in state.current.values()}
+    unpublished = {
+        one.version
         for one in state.versions.values()
-        if one.version not in kept
-        and (one.version in unread or (one.retired is None and state.layouts[one.layout].relation in relations))
-    ]
+        if one.retired is None and one.version not in seen and state.layouts[one.layout].relation in relations
+    }
+    return [one for one in state.versions.values() if one.version in (unread | unpublished) - kept]
 
 
-def left_over(state: State, versions: list[Version], kept: set[int]) -> list[str]:
-    """Return the tables that go with these versions: their own, and those of layouts that have no other."""
+def left_over(state: State, versions: list[Version], needed: set[int]) -> list[str]:
+    """Return the tables that go with these versions: their own, and those of layouts that have no other.
+
+    Layouts in `needed` stay, since a version of theirs is to be sent.
+    """
     going = {one.version for one in versions}
-    staying = {one.layout for one in state.versions.values() if one.version not in going or one.version in kept}
-    staying |= {one.layout for one in state.current.values() if one.version in kept}
+    staying = needed | {one.layout for one in state.versions.values() if one.version not in going}
     return [one.stored for one in versions] + [
         one.parent for one in state.layouts.values() if one.layout not in staying
     ]
@@ -82,8 +85,7 @@ def drop(server: Any, names: Names, state: State, versions: list[Version]) -> No
 def _drop_table(server: Any, names: Names, table: str, parent: str | None, note: str) -> None:
     """Drop a table if nobody uses it now and nothing of a user stands on it."""
     with _unless_in_use(server):
-        locked = ident(names.own, parent or table)
-        server.execute(f"LOCK TABLE {locked} IN ACCESS EXCLUSIVE MODE NOWAIT")
+        server.execute(f"LOCK TABLE ONLY {ident(names.own, parent or table)} IN ACCESS EXCLUSIVE MODE NOWAIT")
         server.execute(f"DROP TABLE {ident(names.own, table)}; {note}")
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from warehouse.errors import QueryError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Sequence
 
 UNCHANGED = "nothing that readers see was changed"
 _LOCK = 0x77617265686F7573
@@ -17,7 +18,7 @@ _LOCK = 0x77617265686F7573
 _OLDEST = 140000
 """PostgreSQL 14: `hash_record_extended`, `client_connection_check_interval`."""
 _HOLD_SECONDS = 2.0
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.005, 0.25
+_FIRST_PAUSE, _LONGEST_PAUSE, _TRIES_WITHOUT_WAITING = 0.005, 0.25, 3
 _SETTINGS = (
     "SET search_path = pg_catalog",
     "SET TimeZone = 'UTC'",
@@ -103,16 +104,26 @@ def hold(server: Any) -> None:
     raise QueryError(f"another publish into this database is under way{who}", hint="try again when it has ended")
 
 
-def patiently(server: Any, work: Callable[[], None], locked: Mapping[str, str], seconds: float) -> None:
-    """Run `work` in one transaction, again and again until it gets its locks.
+@dataclass(frozen=True)
+class Lock:
+    """A lock that a transaction needs."""
 
-    The work takes its locks with NOWAIT before it does anything else. Where one is not free, the transaction ends,
-    so that no reader waits while the publisher does. Deadlocks and time-outs are retried likewise.
+    relation: str
+    """As SQL names it, after LOCK TABLE."""
+    mode: str
+    shown: str
+    """The table as users know it."""
+
+
+def patiently(server: Any, work: Callable[[], None], locks: Sequence[Lock], seconds: float) -> None:
+    """Run `work` in one transaction that holds the locks, again and again until it gets all of them.
+
+    Locks are taken with NOWAIT. Where one is not free, the transaction ends, so that no reader waits while the
+    publisher does. After a few tries the publisher queues for that lock, for a quarter of a second at most and
+    before it holds any other: so it gets its turn among readers that never pause, and cannot be part of a deadlock.
 
     Parameters
     ----------
-    locked
-        Relations that the work locks, each with the name by which users know it.
     seconds
         Time to try; at least one attempt is made.
 
@@ -124,49 +135,65 @@ def patiently(server: Any, work: Callable[[], None], locked: Mapping[str, str], 
     from psycopg import errors
 
     again = (errors.LockNotAvailable, errors.DeadlockDetected, errors.SerializationFailure, errors.QueryCanceled)
-    until, pause = time.monotonic() + seconds, _FIRST_PAUSE
+    until, pause, attempt = time.monotonic() + seconds, _FIRST_PAUSE, 0
+    wanted = list(locks)
     seen: dict[int, str] = {}
     while True:
         try:
             with server.transaction():
+                _lock(server, wanted, pause if attempt > _TRIES_WITHOUT_WAITING else 0)
                 server.execute("SET LOCAL lock_timeout = '100ms'")  # for what has no NOWAIT, such as the catalog
                 work()
         except again as error:
-            held = _holders(server, locked, seen)
+            held = _holders(server, locks, seen)
             if time.monotonic() >= until:
                 raise QueryError(
                     f"gave up after {seconds:g} s: {'; '.join(held) or first_line(error)}",
                     hint=f"{UNCHANGED}; what was sent is kept for the next try, --lock-timeout SECONDS waits longer",
                 ) from error
             time.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE)
+            pause, attempt = min(2 * pause, _LONGEST_PAUSE), attempt + 1
         else:
             return
 
 
-def _holders(server: Any, locked: Mapping[str, str], seen: dict[int, str]) -> list[str]:
+def _lock(server: Any, wanted: list[Lock], wait: float) -> None:
+    """Take the locks, the first in up to `wait` seconds; one that is not free is put first for the next attempt."""
+    from psycopg import errors
+
+    for number, lock in enumerate(wanted):
+        queue = wait and not number
+        if queue:
+            server.execute(f"SET LOCAL lock_timeout = {round(1000 * wait)}")
+        try:
+            server.execute(f"LOCK TABLE {lock.relation} IN {lock.mode} MODE{'' if queue else ' NOWAIT'}")
+        except errors.LockNotAvailable:
+            wanted.insert(0, wanted.pop(number))
+            raise
+
+
+def _holders(server: Any, locks: Sequence[Lock], seen: dict[int, str]) -> list[str]:
     """Return a sentence for each process that holds one of the relations: pid, application, since when."""
     rows = server.execute(
         """
         SELECT l.pid, coalesce(nullif(a.application_name, ''), 'no name'), coalesce(a.usename, '?'),
             a.xact_start::timestamp(0)::text, statement_timestamp()::timestamp(0)::text,
-            array_agg(DISTINCT n.nspname || '.' || c.relname)
+            array_agg(DISTINCT w.shown)
         FROM pg_locks l
-        JOIN pg_class c ON c.oid = l.relation
-        JOIN pg_namespace n ON n.oid = c.relnamespace
+        JOIN unnest(%s::text[], %s::text[]) w(relation, shown) ON to_regclass(w.relation) = l.relation
         LEFT JOIN pg_stat_activity a ON a.pid = l.pid
         WHERE l.locktype = 'relation' AND l.granted AND l.pid <> pg_backend_pid()
             AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-            AND n.nspname || '.' || c.relname = ANY(%s)
         GROUP BY 1, 2, 3, 4 ORDER BY 1
         """,
-        [list(locked)],
+        [[lock.relation.removeprefix("ONLY ") for lock in locks], [lock.shown for lock in locks]],
     ).fetchall()
     held = []
     for pid, application, user, since, now, names in rows:
         seen.setdefault(pid, f"at least {now}")  # the start is hidden from roles without pg_read_all_stats
-        shown = ", ".join(sorted({locked[name] for name in names}))
-        held.append(f"process {pid} ({application}, user {user}) holds {shown} since {since or seen[pid]} UTC")
+        held.append(
+            f"process {pid} ({application}, user {user}) holds {', '.join(names)} since {since or seen[pid]} UTC"
+        )
     return held
 
 

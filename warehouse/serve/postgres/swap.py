@@ -1,7 +1,7 @@
 """The swap: new rows behind the views, then one transaction that makes all of them the published ones.
 
 A reader's statement locks the partitioned tables that its views ask. Rows are attached to each of these while nobody
-reads it, with a lock that is taken at once or not at all; the view goes on showing the version of `published`. Then
+reads it; the view goes on showing the version of `published`. Then
 one transaction sets all versions in `published`, and needs no lock of any table whose columns stay.
 """
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from warehouse.serve.postgres.grants import granted, let_read
 from warehouse.serve.postgres.plan import CREATE, KEEP, REBUILD
 from warehouse.serve.postgres.registry import DEFINITION, marked
-from warehouse.serve.postgres.server import ident, patiently, text
+from warehouse.serve.postgres.server import Lock, ident, patiently, text
 from warehouse.serve.postgres.views import comments, view_body
 
 if TYPE_CHECKING:
@@ -31,10 +31,10 @@ def attach(server: Any, plan: Plan, seconds: float) -> None:
         parent, stored = ident(own, change.layout.parent), ident(own, change.stored)
 
         def work(parent: str = parent, stored: str = stored, version: int = change.version) -> None:
-            server.execute(f"LOCK TABLE {parent} IN ACCESS EXCLUSIVE MODE NOWAIT")
             server.execute(f"ALTER TABLE {parent} ATTACH PARTITION {stored} FOR VALUES IN ({version})")
 
-        patiently(server, work, {f"{own}.{change.layout.parent}": plan.names.shown(change.table.full_name)}, seconds)
+        lock = Lock(f"ONLY {parent}", "ACCESS EXCLUSIVE", plan.names.shown(change.table.full_name))
+        patiently(server, work, [lock], seconds)
 
 
 def swap(
@@ -45,15 +45,10 @@ def swap(
     exclusive = [change.table.full_name for change in plan.changes if change.view not in (CREATE, KEEP)]
     exclusive += plan.gone
     shared = [change.table.full_name for change in plan.changes if change.view == KEEP]
-    locked = {names.shown(name): names.shown(name) for name in [*exclusive, *shared]}
-    parents = {one.relation: one.parent for one in plan.state.layouts.values()}
-    locked |= {f"{names.own}.{parents[name]}": names.shown(name) for name in exclusive if name in parents}
+    locks = [Lock(ident(*names.view(name)), "ACCESS EXCLUSIVE", names.shown(name)) for name in exclusive]
+    locks += [Lock(ident(*names.view(name)), "SHARE UPDATE EXCLUSIVE", names.shown(name)) for name in shared]
 
     def work() -> None:
-        for mode, relations in (("ACCESS EXCLUSIVE", exclusive), ("SHARE UPDATE EXCLUSIVE", shared)):
-            if relations:
-                views = ", ".join(ident(*names.view(name)) for name in relations)
-                server.execute(f"LOCK TABLE {views} IN {mode} MODE NOWAIT")
         for schema in schemas:
             if schema not in plan.state.schemas:
                 about = marked("Tables of a warehouse; more may stand beside them.", build)
@@ -67,7 +62,7 @@ def swap(
             _note(server, plan, build)
         let_read(server, names, readers, plan.current(), missing)
 
-    patiently(server, work, locked, wait)
+    patiently(server, work, locks, wait)
 
 
 def _view(server: Any, plan: Plan, change: Change) -> None:
