@@ -35,7 +35,7 @@ _GROWTH = 1.5
 META = {
     "meta.build": {
         "build_id": "VARCHAR", "published_utc": "TIMESTAMP", "version": "VARCHAR", "engine": "VARCHAR",
-        "data_folders": "VARCHAR[]",
+        "data_folders": "VARCHAR[]", "target": "VARCHAR",
     },
     "meta.models": {
         "model": "VARCHAR", "about": "VARCHAR", "grain": "VARCHAR[]", "partition_column": "VARCHAR",

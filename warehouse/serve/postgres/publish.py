@@ -92,7 +92,7 @@ def publish(
     resend
         Send all tables, unchanged ones too.
     lock_timeout
-        Seconds to try for each lock.
+        Seconds to try, where readers are in the way.
     progress
         Called with each table before it is sent.
     warn
@@ -173,8 +173,9 @@ class _Publication:
         if result.changed or result.gone or options.readers:
             lost = self._send(plan, progress, warn)
             with remote.refusals("the tables cannot be swapped"):
-                attach(server, plan, options.lock_timeout)
-                swap(server, plan, self.build, options.readers, missing, schemas, options.lock_timeout)
+                patience = remote.Patience(options.lock_timeout)
+                attach(server, plan, patience)
+                swap(server, plan, self.build, options.readers, missing, schemas, patience)
             result = replace(result, lost=tuple(lost))
         self._drop_old(plan, wanted)
         return result

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from warehouse.errors import QueryError
 from warehouse.serve.postgres.registry import DEFINITION
-from warehouse.serve.postgres.server import ident, text
+from warehouse.serve.postgres.server import Lock, Patience, ident, patiently, text
 from warehouse.serve.postgres.views import view_body
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
 
     from warehouse.serve.postgres.registry import Names, State, Version
 
+_DROP_SECONDS = 5.0
+"""To try to drop all of them; what is in use stays for the next publish."""
 _RUNNING = """
     SELECT coalesce(array_agg(l.virtualtransaction), '{}') FROM pg_locks l LEFT JOIN pg_stat_activity a USING (pid)
     WHERE l.locktype = 'virtualxid' AND l.pid <> pg_backend_pid()
@@ -74,30 +77,30 @@ def note_readers(server: Any, names: Names) -> None:
 
 def drop(server: Any, names: Names, state: State, versions: list[Version]) -> None:
     """Drop versions and layouts that are not needed; what is in use waits for the next publish."""
-    own = ident(names.own)
+    own, patience = ident(names.own), Patience(_DROP_SECONDS)
     for one in versions:
         parent = state.layouts[one.layout].parent if one.attached else None
-        _drop_table(server, names, one.stored, parent, f"DELETE FROM {own}.versions WHERE version = {one.version}")
+        forget = f"DELETE FROM {own}.versions WHERE version = {one.version}"
+        _drop_table(server, names, one.stored, parent, forget, patience)
     for layout in _empty_layouts(server, names, state):
-        _drop_layout(server, names, state, layout)
+        _drop_layout(server, names, state, layout, patience)
 
 
-def _drop_table(server: Any, names: Names, table: str, parent: str | None, note: str) -> None:
+def _drop_table(server: Any, names: Names, table: str, parent: str | None, forget: str, patience: Patience) -> None:
     """Drop a table if nobody uses it now and nothing of a user stands on it."""
-    with _unless_in_use(server):
-        server.execute(f"LOCK TABLE ONLY {ident(names.own, parent or table)} IN ACCESS EXCLUSIVE MODE NOWAIT")
-        server.execute(f"DROP TABLE {ident(names.own, table)}; {note}")
+
+    def work() -> None:
+        server.execute(f"DROP TABLE {ident(names.own, table)}; {forget}")
+
+    _unless_in_use(server, work, Lock(f"ONLY {ident(names.own, parent or table)}", "ACCESS EXCLUSIVE", table), patience)
 
 
-@contextmanager
-def _unless_in_use(server: Any) -> Iterator[None]:
-    """A transaction that is given up where a lock is not free, or an object of a user stands on what is dropped."""
+def _unless_in_use(server: Any, work: Callable[[], None], lock: Lock, patience: Patience) -> None:
+    """Do it, unless the lock is not free soon, or an object of a user stands on what is dropped."""
     from psycopg import errors
 
-    in_use = (errors.LockNotAvailable, errors.DeadlockDetected, errors.DependentObjectsStillExist, errors.QueryCanceled)
-    with suppress(*in_use), server.transaction():
-        server.execute("SET LOCAL lock_timeout = '100ms'")
-        yield
+    with suppress(QueryError, errors.DependentObjectsStillExist):
+        patiently(server, work, [lock], patience)
 
 
 def _empty_layouts(server: Any, names: Names, state: State) -> list[int]:
@@ -109,14 +112,14 @@ def _empty_layouts(server: Any, names: Names, state: State) -> list[int]:
     return [row[0] for row in rows if row[0] in state.layouts]
 
 
-def _drop_layout(server: Any, names: Names, state: State, layout: int) -> None:
+def _drop_layout(server: Any, names: Names, state: State, layout: int, patience: Patience) -> None:
     """Take a layout out of its view, then drop it."""
     own, gone = ident(names.own), state.layouts[layout]
     current = state.current.get(gone.relation)
-    with _unless_in_use(server):
+    view = ident(*names.view(gone.relation))
+
+    def work() -> None:
         if current is not None:
-            view = ident(*names.view(gone.relation))
-            server.execute(f"LOCK TABLE {view} IN ACCESS EXCLUSIVE MODE NOWAIT")
             left = [one for one in state.layouts.values() if one.relation == gone.relation and one != gone]
             left.sort(key=lambda one: (one.layout != current.layout, -one.layout))
             server.execute(f"CREATE OR REPLACE VIEW {view} AS {view_body(names, left)}")
@@ -128,3 +131,6 @@ def _drop_layout(server: Any, names: Names, state: State, layout: int) -> None:
         server.execute(f"DROP TABLE {ident(names.own, gone.parent)}")
         server.execute(f"DELETE FROM {own}.layouts WHERE layout = %s", [layout])
         del state.layouts[layout]
+
+    locked = f"ONLY {ident(names.own, gone.parent)}" if current is None else view
+    _unless_in_use(server, work, Lock(locked, "ACCESS EXCLUSIVE", gone.relation), patience)

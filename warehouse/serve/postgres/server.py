@@ -115,27 +115,35 @@ class Lock:
     """The table as users know it."""
 
 
-def patiently(server: Any, work: Callable[[], None], locks: Sequence[Lock], seconds: float) -> None:
+class Patience:
+    """Time for all locks of one step together."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._until = time.monotonic() + seconds
+
+    @property
+    def is_over(self) -> bool:
+        """True once the time is over."""
+        return time.monotonic() >= self._until
+
+
+def patiently(server: Any, work: Callable[[], None], locks: Sequence[Lock], patience: Patience) -> None:
     """Run `work` in one transaction that holds the locks, again and again until it gets all of them.
 
     Locks are taken with NOWAIT. Where one is not free, the transaction ends, so that no reader waits while the
     publisher does. After a few tries the publisher queues for that lock, for a quarter of a second at most and
     before it holds any other: so it gets its turn among readers that never pause, and cannot be part of a deadlock.
 
-    Parameters
-    ----------
-    seconds
-        Time to try; at least one attempt is made.
-
     Raises
     ------
     QueryError
-        When the time is over: names who holds which relation.
+        When an attempt fails after the time is over: names who holds which relation.
     """
     from psycopg import errors
 
     again = (errors.LockNotAvailable, errors.DeadlockDetected, errors.SerializationFailure, errors.QueryCanceled)
-    until, pause, attempt = time.monotonic() + seconds, _FIRST_PAUSE, 0
+    pause, attempt = _FIRST_PAUSE, 0
     wanted = list(locks)
     seen: dict[int, str] = {}
     while True:
@@ -146,9 +154,9 @@ def patiently(server: Any, work: Callable[[], None], locks: Sequence[Lock], seco
                 work()
         except again as error:
             held = _holders(server, locks, seen)
-            if time.monotonic() >= until:
+            if patience.is_over:
                 raise QueryError(
-                    f"gave up after {seconds:g} s: {'; '.join(held) or first_line(error)}",
+                    f"gave up after {patience.seconds:g} s: {'; '.join(held) or first_line(error)}",
                     hint=f"{UNCHANGED}; what was sent is kept for the next try, --lock-timeout SECONDS waits longer",
                 ) from error
             time.sleep(pause)

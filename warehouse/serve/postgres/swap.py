@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from warehouse.serve.postgres.grants import granted, let_read
 from warehouse.serve.postgres.plan import CREATE, KEEP, REBUILD
 from warehouse.serve.postgres.registry import DEFINITION, marked
-from warehouse.serve.postgres.server import Lock, ident, patiently, text
+from warehouse.serve.postgres.server import Lock, Patience, ident, patiently, text
 from warehouse.serve.postgres.views import comments, view_body
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from warehouse.serve.postgres.plan import Change, Plan
 
 
-def attach(server: Any, plan: Plan, seconds: float) -> None:
+def attach(server: Any, plan: Plan, patience: Patience) -> None:
     """Attach the new rows of each table where its views find them; readers see the old rows until the swap."""
     own = plan.names.own
     for change in plan.changes:
@@ -34,11 +34,17 @@ def attach(server: Any, plan: Plan, seconds: float) -> None:
             server.execute(f"ALTER TABLE {parent} ATTACH PARTITION {stored} FOR VALUES IN ({version})")
 
         lock = Lock(f"ONLY {parent}", "ACCESS EXCLUSIVE", plan.names.shown(change.table.full_name))
-        patiently(server, work, [lock], seconds)
+        patiently(server, work, [lock], patience)
 
 
 def swap(
-    server: Any, plan: Plan, build: str, readers: Sequence[str], missing: list[str], schemas: Sequence[str], wait: float
+    server: Any,
+    plan: Plan,
+    build: str,
+    readers: Sequence[str],
+    missing: list[str],
+    schemas: Sequence[str],
+    patience: Patience,
 ) -> None:
     """Make the new versions the published ones, in one transaction."""
     names = plan.names
@@ -62,7 +68,7 @@ def swap(
             _note(server, plan, build)
         let_read(server, names, readers, plan.current(), missing)
 
-    patiently(server, work, locks, wait)
+    patiently(server, work, locks, patience)
 
 
 def _view(server: Any, plan: Plan, change: Change) -> None:
