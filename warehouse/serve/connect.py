@@ -8,6 +8,7 @@ build was published goes on reading the old build, one opened after it reads the
 from __future__ import annotations
 
 import os
+import shlex
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -196,7 +197,7 @@ def moved_from(connection: duckdb.DuckDBPyConnection, target: Path) -> str | Non
     _, place = _recorded(connection, target)
     if place is None or is_same(place, target):
         return None
-    return f"{target} was published as {place}: `warehouse relocate -t {target}` records its new place"
+    return f"{target} was published as {place}: `warehouse relocate -t {shlex.quote(str(target))}` records its new place"
 
 
 def is_same(place: Path, target: Path) -> bool:
@@ -221,7 +222,7 @@ def _refuse_elsewhere(connection: duckdb.DuckDBPyConnection, target: Path, place
         names = ", ".join(str(row[0]) for row in rows[:3]) + (f" and {len(rows) - 3} more" if len(rows) > 3 else "")
         raise QueryError(
             f"{target} was moved or copied: it still reads {names} in {place}",
-            hint=f"warehouse relocate -t {target} has it read its own parts",
+            hint=f"warehouse relocate -t {shlex.quote(str(target))} has it read its own parts",
         )
 
 
