@@ -243,9 +243,7 @@ def run_relocate(given: argparse.Namespace) -> int:
         print(f"Nothing to do: build {done.build[:8]} is of {target.absolute()}")  # noqa: T201
         return 0
     places = ", ".join(sorted(set(done.moved.values())))
-    print(
-        f"Moved  {plural(len(done.moved), 'build')} of {places} to {target.absolute()}: {done.build[:8]} is published"
-    )
+    print(f"Moved  {plural(len(done.moved), 'build')} of {places} to {target.absolute()}")  # noqa: T201
     return 0
 
 

@@ -180,14 +180,15 @@ def _recorded(connection: duckdb.DuckDBPyConnection, path: Path) -> tuple[list[s
 
     try:
         found = connection.execute("SELECT * FROM meta.build")
-        row = found.fetchone()
+        names = [column[0] for column in found.description]
+        row = next(iter(found.fetchall()), None)
     except duckdb.CatalogException:
         row = None
     except duckdb.Error as error:
         raise QueryError(f"{path} is damaged", details=[_sentence(error)]) from error
     if row is None:
         raise QueryError(f"{path} is a DuckDB file, but not a warehouse: it has no meta.build")
-    said = dict(zip((column[0] for column in found.description), row, strict=True))
+    said = dict(zip(names, row, strict=True))
     place = said.get("target")  # a build of an earlier version does not say
     return list(said["data_folders"] or []), Path(place) if place else None
 
@@ -197,7 +198,9 @@ def moved_from(connection: duckdb.DuckDBPyConnection, target: Path) -> str | Non
     _, place = _recorded(connection, target)
     if place is None or is_same(place, target):
         return None
-    return f"{target} was published as {place}: `warehouse relocate -t {shlex.quote(str(target))}` records its new place"
+    return (
+        f"{target} was published as {place}: `warehouse relocate -t {shlex.quote(str(target))}` records its new place"
+    )
 
 
 def is_same(place: Path, target: Path) -> bool:
