@@ -52,8 +52,8 @@ def outgrown(partitioned: Tiny, monkeypatch: pytest.MonkeyPatch) -> Tiny:
     return partitioned
 
 
-def kinds(tiny: Tiny) -> dict[object, object]:
-    return dict(tiny.ask("SELECT model, kind FROM meta.models"))
+def kinds(tiny: Tiny) -> dict[str, str]:
+    return {str(row[0]): str(row[1]) for row in tiny.ask("SELECT model, kind FROM meta.models")}
 
 
 def test_tables_are_copied_in_the_smallest_first_and_one_that_outgrows_answers_alike(
@@ -64,10 +64,11 @@ def test_tables_are_copied_in_the_smallest_first_and_one_that_outgrows_answers_a
     answer = partitioned.ask(ASKED)
     types = partitioned.ask("DESCRIBE metrics.hour")
     assert len(answer) == 2000 * len(HOURS)
-    sizes = dict(partitioned.ask("SELECT model, bytes FROM meta.models WHERE kind = 'table' AND bytes IS NOT NULL"))
-    largest = max(sizes, key=lambda name: int(str(sizes[name])))
+    rows = partitioned.ask("SELECT model, bytes FROM meta.models WHERE kind = 'table' AND bytes IS NOT NULL")
+    sizes = {str(name): int(str(size)) for name, size in rows}
+    largest = max(sizes, key=lambda name: sizes[name])
     assert largest == "metrics.hour"
-    together = sum(int(str(size)) for size in sizes.values())
+    together = sum(sizes.values())
     for limit, kind in ((together, "table"), (together - 1, "partitioned")):
         monkeypatch.setattr(building, "COPIED_BYTES", limit)
         assert partitioned.build("--paranoid").status == 0

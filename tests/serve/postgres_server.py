@@ -94,14 +94,21 @@ def ask(url: str, sql: str) -> list[tuple[Any, ...]]:
 
 def put(target: Path, name: str, select: str, grain: list[str]) -> None:
     """Put one more table, or another one of that name, into a published file."""
+    put_all(target, {name: select}, grain)
+
+
+def put_all(target: Path, selects: dict[str, str], grain: list[str]) -> None:
+    """Put several tables of one grain."""
     path = target / "warehouse.duckdb"
     path.chmod(0o644)
     with duckdb.connect(str(path)) as opened:
-        opened.execute(f"CREATE OR REPLACE TABLE {name} AS {select}")
-        opened.execute("DELETE FROM meta.models WHERE model = ?", [name])
-        opened.execute(
-            "INSERT INTO meta.models VALUES (?, 'What it is.', ?, NULL, 'table', 1, 1, 'x.sql', NULL)", [name, grain]
-        )
+        for name, select in selects.items():
+            opened.execute(f"CREATE OR REPLACE TABLE {name} AS {select}")
+            opened.execute("DELETE FROM meta.models WHERE model = ?", [name])
+            opened.execute(
+                "INSERT INTO meta.models VALUES (?, 'What it is.', ?, NULL, 'table', 1, 1, 'x.sql', NULL)",
+                [name, grain],
+            )
 
 
 def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.serve.postgres_server import ask, put
+from tests.serve.postgres_server import ask, put, put_all
 from warehouse.errors import QueryError
 from warehouse.serve.postgres.publish import publish
 
@@ -33,9 +33,8 @@ def change(target: Path, n: int) -> None:
 
     Readers ask for it as text: a client's prepared statement may not change the types of its result.
     """
-    for name in NAMES:
-        value = {0: f"'{n}'", 1: str(n), 2: f"{n}::DOUBLE"}[n // 10 % 3]
-        put(target, name, f"SELECT range AS k, {value} AS n FROM range({ROWS})", ["k"])
+    value = {0: f"'{n}'", 1: str(n), 2: f"{n}::DOUBLE"}[n // 10 % 3]
+    put_all(target, dict.fromkeys(NAMES, f"SELECT range AS k, {value} AS n FROM range({ROWS})"), ["k"])
 
 
 def state(rows: list[tuple[Any, ...]]) -> int:
@@ -80,7 +79,8 @@ class Reader(threading.Thread):
 @contextmanager
 def readers(url: str, number: int) -> Iterator[list[Reader]]:
     """Readers that ask while the block runs, none of which may fail."""
-    stop = threading.Event()
+    stop, usual = threading.Event(), sys.getswitchinterval()
+    sys.setswitchinterval(1e-4)  # the publisher's thread comes into its turn among those of readers
     threads = [Reader(url, n, stop) for n in range(number)]
     for thread in threads:
         thread.start()
@@ -90,6 +90,7 @@ def readers(url: str, number: int) -> Iterator[list[Reader]]:
         stop.set()
         for thread in threads:
             thread.join()
+        sys.setswitchinterval(usual)
     assert [failure for thread in threads for failure in thread.failures] == []
     assert all(thread.reads for thread in threads)
 
