@@ -67,7 +67,7 @@ def add(commands: Commands) -> None:
         commands,
         "relocate",
         "have a target that was moved or copied read its own parts; needs no raw data",
-        "mv build/warehouse /srv/traces && warehouse relocate -t /srv/traces",
+        "warehouse relocate -t /srv/traces",
     )
     add_target(one)
     _add_wait(one)
