@@ -52,7 +52,7 @@ def folder(tiny: Tiny) -> Path:
 
 
 def everything(target: Path) -> dict[str, object]:
-    """All that a catalogue holds and says, but for when it was published; of views their text and their rows."""
+    """All that a catalogue holds and says, but for when and where it was published; of views their text and rows."""
     with duckdb.connect(str(target / "warehouse.duckdb"), read_only=True) as asked:
         names = asked.execute(
             "SELECT schema_name, table_name, comment, '' FROM duckdb_tables() UNION ALL "
@@ -69,7 +69,7 @@ def everything(target: Path) -> dict[str, object]:
             ).fetchall(),
         }
         for schema, table, _, _ in names:
-            without = " EXCLUDE (published_utc)" if (schema, table) == ("meta", "build") else ""
+            without = " EXCLUDE (published_utc, target)" if (schema, table) == ("meta", "build") else ""
             said[f"{schema}.{table}"] = asked.execute(
                 f"SELECT *{without} FROM {schema}.{table} ORDER BY ALL"
             ).fetchall()

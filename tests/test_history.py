@@ -156,15 +156,8 @@ def test_a_build_of_which_a_part_is_gone_or_cut_short_is_refused(three: Tiny) ->
     assert run(three, "rollback").status == 0
 
 
-def test_a_build_whose_catalogue_is_damaged_or_of_another_place_is_refused(three: Tiny) -> None:
+def test_a_build_whose_catalogue_is_damaged_is_refused(three: Tiny) -> None:
     catalogue = three.target / "builds" / ids(three)[1] / "catalogue.duckdb"
-    moved = three.base / "moved"
-    shutil.copytree(three.target, moved)
-    shutil.rmtree(three.target)
-    said = call("rollback", "-t", moved, cwd=three.base)
-    assert said.status == 2
-    assert "does not fit" in said.err
-    shutil.copytree(moved, three.target)
     catalogue.chmod(0o644)
     catalogue.write_bytes(b"no database")
     said = run(three, "rollback")

@@ -62,18 +62,19 @@ def test_tables_and_columns_say_what_they_mean(published: Tiny) -> None:
 
 
 def test_meta_says_which_build_this_is_and_what_is_in_it(published: Tiny) -> None:
-    ((build, version, engine, folders),) = published.ask(
-        "SELECT build_id, version, engine, data_folders FROM meta.build"
+    ((build, version, engine, folders, target),) = published.ask(
+        "SELECT build_id, version, engine, data_folders, target FROM meta.build"
     )
     assert build == (published.target / "builds" / "current").read_text(encoding="utf-8").strip()
     assert version == warehouse.__version__
     assert engine == f"duckdb {duckdb.__version__}"
     assert folders == [str(published.data)]
+    assert target == str(published.target)
     assert published.ask(
         "SELECT model, kind, rows, grain, partition_column, file, sources, reads FROM meta.models "
         "WHERE regexp_matches(model, '^(staging|topology|metrics|reference)') ORDER BY model"
     ) == [
-        ("metrics.hour", "partitioned", 2, ["hour_utc"], "hour_utc", "models/metrics/hour.sql", None, ["raw.files"]),
+        ("metrics.hour", "table", 2, ["hour_utc"], "hour_utc", "models/metrics/hour.sql", None, ["raw.files"]),
         ("metrics.total", "table", 1, ["name"], None, "models/metrics/total.sql", None, ["staging.ports"]),
         ("reference.speeds", "reference", None, [], None, "data/speeds.csv", None, []),
         ("staging.ports", "table", 2, ["port"], None, "models/staging/ports.sql", "a 'book'", ["reference.speeds"]),

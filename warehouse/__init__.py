@@ -33,15 +33,23 @@ def open(target: str | Path = "build/warehouse", data: Sequence[str | Path] = ()
     Raises
     ------
     warehouse.errors.QueryError
-        When there is no warehouse in `target`.
+        When there is no warehouse in `target`, or it was moved and reads its tables in another folder.
     """
+    import warnings
     from pathlib import Path
 
+    from warehouse.errors import WarehouseError
     from warehouse.extension import complete
-    from warehouse.serve.connect import connect
+    from warehouse.serve.connect import connect, moved_from
 
     complete()
-    return connect(Path(target), [Path(folder) for folder in data])
+    try:
+        connection = connect(Path(target), [Path(folder) for folder in data])
+    except WarehouseError as error:
+        raise error.with_traceback(None) from None  # its sentence says it; how the engine came to it does not help
+    if moved := moved_from(connection, Path(target)):
+        warnings.warn(moved, stacklevel=2)
+    return connection
 
 
 def build(

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,7 +28,7 @@ from warehouse.lock import hold
 from warehouse.manifest import Manifest, build_id, entry, kept_manifests, last_manifest
 from warehouse.memo import FILE as MEMO
 from warehouse.memo import Memo, memo_of_models
-from warehouse.plan import Key, Plan
+from warehouse.plan import Key
 from warehouse.project import Project
 from warehouse.publish import keep_last, now_utc, publish
 from warehouse.report import Silent
@@ -38,8 +39,9 @@ from warehouse.store import CheckResult, Part, Store
 from warehouse.witness import Witness
 
 KEEP = 3
-COPIED_BYTES = 8 * 10**6
-"""A table whose parts are larger is read from them, partitioned or not: to copy it would cost as much as to make it."""
+COPIED_BYTES = 20 * 10**6
+"""Parts of this size together are copied into the catalog, the smallest tables first; larger tables are read from
+their parts. So most tables can be read wherever the catalog is, and a build does not copy what is costly to copy."""
 
 
 @dataclass(frozen=True)
@@ -182,6 +184,7 @@ def prepared(
         reporter.doing("raw files")
         memo = Memo(store.target / "cache" / MEMO, f"{engine.name} {engine.version}", paranoid=paranoid)
         around = [folder for folder in store.target.parents if (folder / "builds" / "current").is_file()]  # see verify
+        around.append(settings.target)  # a plan for a target that cannot be written has another store
         intake = Intake(
             settings.data,
             known_formats() if settings.data else (),
@@ -315,7 +318,7 @@ def _last_parts(last: Manifest | None, store: Store) -> dict[tuple[str, str], Pa
 
 def _entries(project: Project, graph: Graph, intake: Intake, engine: Engine, outcome: Outcome) -> list[Entry]:
     """The catalogue: raw and reference relations, then models in order."""
-    plan = Plan(graph, intake)
+    copied = _copied(graph, outcome)
     about = abouts(list(intake.formats.values())) if intake.inventory.roots else {}
     entries = [
         _raw_entry(name, columns, about[name], intake, engine) for name, columns in graph.rim.items() if name in about
@@ -329,8 +332,7 @@ def _entries(project: Project, graph: Graph, intake: Intake, engine: Engine, out
         model = node.model
         parts = outcome.of(name)
         source: Source = Parts(model.columns, tuple(part.path for part in parts))
-        is_large = sum(part.bytes for part in parts) > COPIED_BYTES
-        kind = "partitioned" if plan.is_partitioned(name) or is_large else "table"
+        kind = "table" if name in copied else "partitioned"
         if model.materialize == "view":
             source, kind = Select(node.sql, model.columns), "view"
         entries.append(
@@ -357,6 +359,18 @@ def _entries(project: Project, graph: Graph, intake: Intake, engine: Engine, out
             )
         )
     return entries
+
+
+def _copied(graph: Graph, outcome: Outcome) -> set[str]:
+    """The tables that are copied into the catalog: the smallest, as many as `COPIED_BYTES` allows."""
+    sizes = {
+        name: sum(part.bytes for part in outcome.of(name))
+        for name in graph.order
+        if graph.nodes[name].model.materialize != "view"
+    }
+    ordered = sorted(sizes, key=lambda name: (sizes[name], name))
+    together = accumulate(sizes[name] for name in ordered)
+    return {name for name, size in zip(ordered, together, strict=True) if size <= COPIED_BYTES}
 
 
 def _raw_entry(name: str, columns: tuple, about: str, intake: Intake, engine: Engine) -> Entry:  # type: ignore[type-arg]

@@ -1,6 +1,6 @@
 """The catalogue of a build: one DuckDB file with a relation each, and `meta` with what every table and column means.
 
-It holds small unpartitioned tables as tables, the others as views over an explicit list of their parts, and views as
+It holds small tables as tables, the others as views over an explicit list of their parts, and views as
 views. Where little differs from the build before, it begins as a copy of that one's, which is as it was written to
 the byte, and what differs is exchanged; else it is written from nothing.
 """
@@ -35,7 +35,7 @@ _GROWTH = 1.5
 META = {
     "meta.build": {
         "build_id": "VARCHAR", "published_utc": "TIMESTAMP", "version": "VARCHAR", "engine": "VARCHAR",
-        "data_folders": "VARCHAR[]",
+        "data_folders": "VARCHAR[]", "target": "VARCHAR",
     },
     "meta.models": {
         "model": "VARCHAR", "about": "VARCHAR", "grain": "VARCHAR[]", "partition_column": "VARCHAR",

@@ -73,7 +73,7 @@ def clean(target: Path, keep: int = KEEP, *, dry_run: bool = True, wait: bool = 
     """
     target = target.absolute()
     builds(target)
-    with hold(target, wait=wait):
+    with hold(target, wait=wait, reads=dry_run):
         kept = _kept(target, max(1, keep))
         items = tuple(_items(target, kept))
         if not dry_run:

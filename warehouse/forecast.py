@@ -6,6 +6,7 @@ rows which are not made yet, whether it is made depends on them, and the plan sa
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -110,12 +111,29 @@ def foresee(
 
 @contextmanager
 def _store(settings: Settings, *, paranoid: bool) -> Iterator[Store]:
-    """The target's store; where there is no target yet, one that is thrown away."""
-    if settings.target.is_dir():
-        yield Store(settings.target, paranoid=paranoid)
+    """The target's store; where there is no target yet, or it cannot be written, one that is thrown away."""
+    target = settings.target
+    if target.is_dir() and _is_writable(target):
+        yield Store(target, paranoid=paranoid)
         return
     with tempfile.TemporaryDirectory(prefix="warehouse-plan-") as folder:
-        yield Store(Path(folder))
+        if target.is_dir():
+            _link_files(target.absolute(), Path(folder))
+        yield Store(Path(folder), paranoid=paranoid)
+
+
+def _is_writable(target: Path) -> bool:
+    """Return True if a plan can write what it finds out about raw files into the target's caches."""
+    return all(os.access(folder, os.W_OK) for folder in (target, target / "cache", target / "parts") if folder.is_dir())
+
+
+def _link_files(target: Path, folder: Path) -> None:
+    """Make a folder with all files of a target as links: new files can be written beside them."""
+    for below, _, names in os.walk(target):
+        place = folder / Path(below).relative_to(target)
+        place.mkdir(exist_ok=True)
+        for name in names:
+            (place / name).symlink_to(Path(below, name))
 
 
 def _steps(ready: Prepared, store: Store) -> Iterator[Step]:

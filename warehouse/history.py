@@ -59,7 +59,7 @@ def builds(target: Path) -> list[Kept]:
     WarehouseError
         When there is no target.
     """
-    manifests = _kept(target)
+    manifests = kept_builds(target)
     last = last_manifest(target)
     users: dict[str, int] = {}
     for manifest in manifests:
@@ -75,7 +75,8 @@ def builds(target: Path) -> list[Kept]:
     return found
 
 
-def _kept(target: Path) -> list[Manifest]:
+def kept_builds(target: Path) -> list[Manifest]:
+    """Return the manifests of the builds that a target keeps, the newest first. Raises WarehouseError."""
     if not is_target(target):
         raise WarehouseError(f"{target} holds no builds", hint=f"warehouse build -d DIR -t {target}")
     return kept_manifests(target)
@@ -99,7 +100,7 @@ def find_build(target: Path, name: str) -> Manifest:
     WarehouseError
         When none is, or several are.
     """
-    kept = _kept(target)
+    kept = kept_builds(target)
     found = [manifest for manifest in kept if name and manifest.build.startswith(name)]
     if len(found) == 1:
         return found[0]
@@ -135,7 +136,7 @@ def rollback(target: Path, build: str | None = None, *, wait: bool = False) -> t
     """
     from warehouse.publish import make_current
 
-    _kept(target)
+    kept_builds(target)
     with hold(target, wait=wait):
         last = last_manifest(target)
         chosen = find_build(target, build) if build else _before(target, last)
@@ -159,12 +160,18 @@ def _before(target: Path, last: Manifest | None) -> Manifest:
 
 
 def refuse_gaps(target: Path, manifest: Manifest) -> None:
-    """Refuse a build of which something is missing, cut short, or written for another place.
+    """Refuse a build of which something is missing, cut short, or written for another place. Raises WarehouseError."""
+    refuse_missing_parts(target, manifest)
+    try_catalogue(target, manifest.build)
+
+
+def refuse_missing_parts(target: Path, manifest: Manifest) -> None:
+    """Refuse a build of which a part is missing or cut short.
 
     Raises
     ------
     WarehouseError
-        Naming the first parts, or what the engine says.
+        Naming the first parts.
     """
     missing = [path for path, size in part_sizes(manifest).items() if _size(target / path) != size]
     if missing:
@@ -175,7 +182,6 @@ def refuse_gaps(target: Path, manifest: Manifest) -> None:
             details=[f"  {path}" for path in missing[:_SHOWN]] + ([f" {more}"] if more else []),
             hint="Nothing was changed. warehouse build makes what is missing from the raw files.",
         )
-    try_catalogue(target, manifest.build)
 
 
 def try_catalogue(target: Path, build: str | None) -> None:

@@ -17,8 +17,10 @@ _MISREAD = "\\?*"
 
 
 @contextmanager
-def hold(target: Path, *, wait: bool = False) -> Iterator[None]:
+def hold(target: Path, *, wait: bool = False, reads: bool = False) -> Iterator[None]:
     """Hold `target/lock` while the block runs.
+
+    With `reads`, a target that cannot be written is held as far as that is possible: no build of this user can run.
 
     Raises
     ------
@@ -34,10 +36,17 @@ def hold(target: Path, *, wait: bool = False) -> Iterator[None]:
             f"a target's path cannot hold `{misread}`: {path}", hint="give another folder with --target"
         )
     try:
-        target.mkdir(parents=True, exist_ok=True)
-        handle = os.open(target / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+        if not reads:
+            target.mkdir(parents=True, exist_ok=True)
+        handle, is_ours = os.open(target / "lock", os.O_RDWR | os.O_CREAT, 0o644), True
     except OSError as error:
-        raise WarehouseError(f"the target {target} cannot be written: {error.strerror}") from error
+        if not reads:
+            raise WarehouseError(f"the target {target} cannot be written: {error.strerror}") from error
+        try:
+            handle, is_ours = os.open(target / "lock", os.O_RDONLY), False
+        except OSError:  # none there, or closed to us
+            yield
+            return
     try:
         while True:
             try:
@@ -51,8 +60,9 @@ def hold(target: Path, *, wait: bool = False) -> Iterator[None]:
                 time.sleep(0.2)
             except OSError as error:
                 raise WarehouseError(f"the target {target} cannot be locked: {error.strerror}") from error
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, json.dumps({"pid": os.getpid()}).encode(), 0)
+        if is_ours:
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, json.dumps({"pid": os.getpid()}).encode(), 0)
         yield
     finally:
         os.close(handle)

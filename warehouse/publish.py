@@ -49,6 +49,7 @@ def publish(
             "version": version,
             "engine": manifest.engine,
             "data_folders": list(manifest.data),
+            "target": str(target.absolute()),
         },
         engine,
         None if fresh else read_base(folder.with_name(current_build(target) or manifest.build)),

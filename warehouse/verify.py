@@ -107,7 +107,7 @@ def verify(
     manifest = last_manifest(target) if target.is_dir() else None
     if manifest is None:
         raise WarehouseError(f"no warehouse in {settings.target}", hint=f"warehouse build -d DIR -t {settings.target}")
-    with hold(target, wait=wait):
+    with hold(target, wait=wait, reads=quick):
         manifest = last_manifest(target) or manifest
         size = sum(int(str(part["bytes"])) for part in manifest.parts)
         damages = tuple(_damages(target, manifest))
@@ -208,7 +208,7 @@ def _catalogue_damages(target: Path, manifest: Manifest, *, whole: bool) -> Iter
 
 
 def _copies(target: Path, manifest: Manifest) -> Iterator[Damage]:
-    """Tables whose rows in the catalogue are not those of their part: reading all of them proves every block."""
+    """Tables whose rows in the catalogue are not those of their parts: reading all of them proves every block."""
     from warehouse.engines.duckdb_sql import literal, qualified
     from warehouse.extension import duckdb
     from warehouse.serve.connect import connect
@@ -216,10 +216,11 @@ def _copies(target: Path, manifest: Manifest) -> Iterator[Damage]:
     parts = part_files(target, manifest)
     with connect(target) as connection:
         for (name,) in connection.execute("SELECT model FROM meta.models WHERE kind = 'table'").fetchall():
-            part = parts.get(name, {}).get(ALL)
-            if part is None:
-                continue  # of the runner's own listings
-            one, other = f"SELECT * FROM {qualified(name)}", f"SELECT * FROM read_parquet({literal(str(part.path))})"
+            paths = [str(part.path) for part in parts.get(name, {}).values()]
+            if not paths:
+                continue  # of the runner's own listings, or without a part
+            one = f"SELECT * FROM {qualified(name)}"
+            other = f"SELECT * FROM read_parquet({literal(paths)}, hive_partitioning=false)"
             both = f"({one} EXCEPT ALL {other}) UNION ALL ({other} EXCEPT ALL {one})"
             try:
                 differs = bool(connection.execute(f"SELECT 1 FROM ({both}) LIMIT 1").fetchall())
@@ -229,4 +230,4 @@ def _copies(target: Path, manifest: Manifest) -> Iterator[Damage]:
                 )
                 return
             if differs:
-                yield Damage(FILE, f"{name} has other rows than its part", "warehouse build writes a new one")
+                yield Damage(FILE, f"{name} has other rows than its parts", "warehouse build writes a new one")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import duckdb
 import pytest
 
+from tests.serve.postgres_server import server
 from warehouse.serve.connect import connect
 
 if TYPE_CHECKING:
@@ -194,6 +195,34 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def own_target(tmp_path: Path) -> Path:
     """A published warehouse of one test's own."""
     return make_target(tmp_path / "warehouse", tmp_path / "data")
+
+
+@pytest.fixture(scope="session")
+def host() -> Iterator[str]:
+    """A PostgreSQL server with a role that is no superuser: `publisher`."""
+    psycopg = pytest.importorskip("psycopg")
+    with server() as url:
+        with psycopg.connect(f"{url}/postgres", autocommit=True) as made:
+            made.execute("CREATE ROLE publisher LOGIN CREATEROLE")
+        yield url
+
+
+@pytest.fixture
+def admin(host: str, request: pytest.FixtureRequest) -> str:
+    """A database of the test's own, as a superuser sees it."""
+    import psycopg
+
+    name = f"t{abs(hash(request.node.nodeid)) % 10**12}"
+    with psycopg.connect(f"{host}/postgres", autocommit=True) as made:
+        made.execute(f"CREATE DATABASE {name}")
+        made.execute(f"GRANT CREATE ON DATABASE {name} TO publisher")
+    return f"{host}/{name}"
+
+
+@pytest.fixture
+def url(admin: str) -> str:
+    """The same database, as the publisher sees it."""
+    return admin.replace("postgres@", "publisher@")
 
 
 @pytest.fixture

@@ -14,7 +14,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import pytest
 
 
@@ -80,6 +82,33 @@ def server() -> Iterator[str]:
         process.send_signal(signal.SIGQUIT)  # an immediate shutdown: nothing of it is kept
         process.wait(30)
         shutil.rmtree(base, ignore_errors=True)
+
+
+def ask(url: str, sql: str) -> list[tuple[Any, ...]]:
+    """The rows of a query."""
+    import psycopg
+
+    with psycopg.connect(url) as asked:
+        return list(asked.execute(sql).fetchall())
+
+
+def put(target: Path, name: str, select: str, grain: list[str]) -> None:
+    """Put one more table, or another one of that name, into a published file."""
+    put_all(target, {name: select}, grain)
+
+
+def put_all(target: Path, selects: dict[str, str], grain: list[str]) -> None:
+    """Put several tables of one grain."""
+    path = target / "warehouse.duckdb"
+    path.chmod(0o644)
+    with duckdb.connect(str(path)) as opened:
+        for name, select in selects.items():
+            opened.execute(f"CREATE OR REPLACE TABLE {name} AS {select}")
+            opened.execute("DELETE FROM meta.models WHERE model = ?", [name])
+            opened.execute(
+                "INSERT INTO meta.models VALUES (?, 'What it is.', ?, NULL, 'table', 1, 1, 'x.sql', NULL)",
+                [name, grain],
+            )
 
 
 def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:

@@ -159,7 +159,7 @@ def test_a_moved_target_is_told(own_target: Path, tmp_path: Path) -> None:
     moved = tmp_path / "moved"
     own_target.rename(moved)
     message = said(moved, "FROM metrics.port_hour")
-    assert message.endswith("was the target moved? `warehouse build` writes its paths anew")
+    assert message.endswith("was the target moved? `warehouse relocate` writes its paths anew")
     assert "metrics.port_hour.parquet" in message
     assert run(moved, "SELECT count(*) AS n FROM topology.ports") == "n\n5\n"
 

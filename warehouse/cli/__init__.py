@@ -24,7 +24,7 @@ GROUPS = {
     "testing": ("test",),
     "ask": ("sql", "cite", "ls", "show", "lineage", "render"),
     "data": ("doctor",),
-    "trust": ("diff", "verify", "builds", "rollback", "clean"),
+    "trust": ("diff", "verify", "builds", "rollback", "relocate", "clean"),
     "share": ("export", "publish", "report", "docs"),
     "start": ("sample", "demo", "init"),
 }

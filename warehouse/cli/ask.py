@@ -197,8 +197,7 @@ def run_cite(given: argparse.Namespace) -> int:
 
     settled = settings(given)
     if given.id is None:
-        folder = settled.target / cite.FOLDER
-        for path in sorted(folder.glob("*.json")) if folder.is_dir() else ():
+        for path in cite.kept(settled.target):
             print(cite.load(settled.target, path.stem).text())  # noqa: T201
         return 0
     citation = cite.load(settled.target, given.id)

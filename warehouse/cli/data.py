@@ -131,10 +131,26 @@ def _target(target: Path) -> list[str]:
         f"target {target}: build {last.build} of {last.published_utc} UTC, {last.engine}",
         f"  {plural(len(last.parts), 'part')}, {size(parts)} in parts/, {there}",
     ]
+    lines += [f"  {one}" for one in _moved(target)]
     rejected = sum(int(str(part["rows"])) for part in last.parts if part["model"] == "staging.rejected_rows")
     if rejected:
         lines.append(f"  {plural(rejected, 'line')} could not be read · warehouse sql 'FROM staging.rejected_rows'")
     return lines
+
+
+def _moved(target: Path) -> list[str]:
+    """A line if the target is not where it was published, or cannot be opened."""
+    from contextlib import closing
+
+    from warehouse.errors import QueryError
+    from warehouse.serve.connect import connect, moved_from
+
+    try:
+        with closing(connect(target)) as connection:
+            moved = moved_from(connection, target)
+    except QueryError as error:
+        return [f"{error.message} · {error.hint}" if error.hint else error.message]
+    return [moved] if moved else []
 
 
 def _as_json(file: RawFile) -> dict[str, object]:

@@ -45,7 +45,14 @@ def add(commands: Commands) -> None:
     )
     one.add_argument("-s", "--select", metavar="TABLE", action="append", help="only this table; may be repeated")
     one.add_argument("--reader", metavar="ROLE", action="append", help="a role that may read them, made if not there")
-    one.add_argument("--dry-run", action="store_true", help="say what would be sent, change nothing")
+    one.add_argument("--schema-prefix", metavar="NAME", default="", help="put before the name of each schema")
+    one.add_argument("--dry-run", action="store_true", help="say what would be created, replaced and dropped")
+    one.add_argument("--verify", action="store_true", help="compare a digest of the rows there, besides their count")
+    one.add_argument("--resend", action="store_true", help="send all tables again, unchanged ones too")
+    one.add_argument(
+        "--lock-timeout", metavar="SECONDS", type=float, default=60.0,
+        help="how long to try where readers are in the way (default 60)",
+    )  # fmt: skip
     add_target(one)
     add_engine(one)
     one.set_defaults(run=run_publish)
@@ -104,6 +111,11 @@ def _told(table: Sent) -> None:
     sys.stderr.write(f"       {table.full_name}  {table.rows:,} rows\n")
 
 
+def _lost(what: str) -> None:
+    """Say what of a user's own the publish loses."""
+    sys.stderr.write(f"lost   {what}\n")
+
+
 def run_publish(given: argparse.Namespace) -> int:
     """Publish, and say what was sent."""
     from warehouse.report import plural
@@ -114,16 +126,21 @@ def run_publish(given: argparse.Namespace) -> int:
         given.url,
         tables=given.select,
         readers=given.reader or (),
+        schema_prefix=given.schema_prefix,
         dry_run=given.dry_run,
+        verify=given.verify,
+        resend=given.resend,
+        lock_timeout=given.lock_timeout,
         memory=given.memory,
         progress=_told,
+        warn=_lost,
     )
     if given.dry_run:
-        for table in result.changed:
-            print(f"send   {table.full_name}  {table.rows:,} rows")  # noqa: T201
-        for name in result.gone:
-            print(f"drop   {name}")  # noqa: T201
-    said = f"{plural(len(result.changed), 'table')} {'to send' if given.dry_run else 'sent'}"
+        for action in result.actions:
+            print(action)  # noqa: T201
+    kept = len(result.changed) - len(result.sent)
+    said = f"{plural(len(result.sent), 'table')} {'to send' if given.dry_run else 'sent'}"
+    said += f", {kept} there already" if kept else ""
     rest = f", {len(result.unchanged)} unchanged" if result.unchanged else ""
     dropped = f", {len(result.gone)} {'to drop' if given.dry_run else 'dropped'}" if result.gone else ""
     print(f"{'Would publish' if given.dry_run else 'Published'}  build {result.build[:8]}: {said}{rest}{dropped}")  # noqa: T201

@@ -1,4 +1,4 @@
-"""`warehouse diff`, `verify`, `builds`, `rollback`, `clean`: compare builds, prove them, go back, free space."""
+"""`warehouse diff`, `verify`, `builds`, `rollback`, `relocate`, `clean`: compare, prove, go back, move, free space."""
 
 from __future__ import annotations
 
@@ -61,6 +61,16 @@ def add(commands: Commands) -> None:
     add_target(one)
     _add_wait(one)
     one.set_defaults(run=run_rollback)
+
+    one = command(
+        commands,
+        "relocate",
+        "have a target that was moved or copied read its own parts; needs no raw data",
+        "warehouse relocate -t /srv/traces",
+    )
+    add_target(one)
+    _add_wait(one)
+    one.set_defaults(run=run_relocate)
 
     one = command(commands, "clean", "say what the target no longer needs, and remove it", "warehouse clean --yes")
     one.add_argument("--keep", metavar="N", type=int, default=3, help="builds to keep (default 3)")
@@ -204,6 +214,23 @@ def run_rollback(given: argparse.Namespace) -> int:
     was = f", before it {before[:8]}" if before else ""
     print(f"Published  {now.build[:8]}, built {now.published_utc} UTC{was}")  # noqa: T201
     print("           warehouse build publishes again what data and models say now")  # noqa: T201
+    return 0
+
+
+def run_relocate(given: argparse.Namespace) -> int:
+    """Write the catalogs for the folder that they are in now."""
+    from warehouse.relocate import relocate
+    from warehouse.report import plural
+
+    target = settings(given).target
+    done = relocate(target, wait=given.wait)
+    for what, why in done.left.items():
+        print(f"left   {what}: {why}")  # noqa: T201
+    if not done.moved:
+        print(f"Nothing to do: build {done.build[:8]} is of {target.absolute()}")  # noqa: T201
+        return 0
+    places = ", ".join(sorted(set(done.moved.values())))
+    print(f"Moved  {plural(len(done.moved), 'build')} of {places} to {target.absolute()}")  # noqa: T201
     return 0
 
 

@@ -1,6 +1,7 @@
 """Citations: an answer with its query, its build and a digest of its rows, which anybody can compute again.
 
-A citation is a small JSON file in `citations/` of the target. Its id is the hash of what it says, so that the id
+A citation is a small JSON file in `citations/` of the target or, where that cannot be written, in the user's state
+folder (`$XDG_STATE_HOME/warehouse/citations`). Its id is the hash of what it says, so that the id
 alone proves which query and which rows were meant.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
@@ -89,11 +91,38 @@ def cite(
     return citation
 
 
-def keep(target: Path, citation: Citation) -> None:
-    """Keep a citation in the target, where `warehouse cite ID` finds it."""
-    folder = target / FOLDER
-    folder.mkdir(exist_ok=True)
-    (folder / f"{citation.id}.json").write_text(json.dumps(asdict(citation), indent=1) + "\n", encoding="utf-8")
+def keep(target: Path, citation: Citation) -> Path:
+    """Keep a citation where `warehouse cite ID` finds it: in the target, else in the user's state folder."""
+    text = json.dumps(asdict(citation), indent=1) + "\n"
+    for folder in (target / FOLDER, _state_folder(target)):
+        path = folder / f"{citation.id}.json"
+        try:
+            folder.mkdir(parents=folder.parent != target, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            failed = error
+        else:
+            return path
+    raise QueryError(
+        f"the citation cannot be kept: neither {target / FOLDER} nor {_state_folder(target)} can be written",
+        details=[str(failed)],
+        hint="set XDG_STATE_HOME to a folder of yours",
+    )
+
+
+def kept(target: Path) -> list[Path]:
+    """Return the files of the target's citations, in the target and in the user's state folder."""
+    found = {path.name: path for folder in (_state_folder(target), target / FOLDER) for path in folder.glob("*.json")}
+    return [found[name] for name in sorted(found)]
+
+
+def _state_folder(target: Path) -> Path:
+    """Return the folder of the target's citations in the user's state folder."""
+    from pathlib import Path
+
+    home = os.environ.get("XDG_STATE_HOME", "")
+    base = Path(home) if home.startswith("/") else Path("~/.local/state").expanduser()
+    return base / "warehouse" / FOLDER / hashlib.sha256(os.fsencode(target.resolve())).hexdigest()[:16]
 
 
 def cite_query(target: Path, sql: str, query: Query | None, parameters: Mapping[str, str]) -> Citation:
@@ -125,8 +154,7 @@ def load(target: Path, name: str) -> Citation:
     """
     from pathlib import Path
 
-    folder = target / FOLDER
-    known = sorted(path.stem for path in folder.glob("*.json")) if folder.is_dir() else []
+    known = {path.stem: path for path in kept(target)}
     if name.endswith(".json"):
         path = Path(name)
     else:
@@ -134,7 +162,7 @@ def load(target: Path, name: str) -> Citation:
         if len(found) != 1:
             what = f"{len(found)} citations begin with {name}" if found else f"no citation {name} in {target}"
             raise QueryError(what, hint=nearest_hint(name, known) or r"\cite in `warehouse sql` makes one")
-        path = folder / f"{found[0]}.json"
+        path = known[found[0]]
     try:
         citation = Citation(**json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError) as error:

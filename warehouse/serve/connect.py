@@ -8,6 +8,7 @@ build was published goes on reading the old build, one opened after it reads the
 from __future__ import annotations
 
 import os
+import shlex
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -82,7 +83,9 @@ def connect(
         raise QueryError(f"the engine does not start: {_sentence(error)}") from error
     try:
         _attach(connection, path, target)
-        recorded = _recorded_folders(connection, path)
+        recorded, place = _recorded(connection, path)
+        if place is not None:
+            _refuse_elsewhere(connection, target, place)
         readable = [target, *outputs, *_with_symlinks([*map(Path, recorded), *data_folders])]
         _shut_in(connection, readable, json_errors=json_errors)
     except BaseException:
@@ -171,18 +174,59 @@ def _unreadable(error: Exception, path: Path, target: Path) -> QueryError:
     return QueryError(f"{path} cannot be read: {_sentence(error)}", hint=hint)
 
 
-def _recorded_folders(connection: duckdb.DuckDBPyConnection, path: Path) -> list[str]:
+def _recorded(connection: duckdb.DuckDBPyConnection, path: Path) -> tuple[list[str], Path | None]:
+    """Return the data folders and the place of the target, as the build recorded them."""
     from warehouse.extension import duckdb
 
     try:
-        row = connection.execute("SELECT data_folders FROM meta.build").fetchone()
+        found = connection.execute("SELECT * FROM meta.build")
+        names = [column[0] for column in found.description]
+        row = next(iter(found.fetchall()), None)
     except duckdb.CatalogException:
         row = None
     except duckdb.Error as error:
         raise QueryError(f"{path} is damaged", details=[_sentence(error)]) from error
     if row is None:
         raise QueryError(f"{path} is a DuckDB file, but not a warehouse: it has no meta.build")
-    return list(row[0] or [])
+    said = dict(zip(names, row, strict=True))
+    place = said.get("target")  # a build of an earlier version does not say
+    return list(said["data_folders"] or []), Path(place) if place else None
+
+
+def moved_from(connection: duckdb.DuckDBPyConnection, target: Path) -> str | None:
+    """Return a sentence if the target is not where its build was published, and nothing if it is."""
+    _, place = _recorded(connection, target)
+    if place is None or is_same(place, target):
+        return None
+    return (
+        f"{target} was published as {place}: `warehouse relocate -t {shlex.quote(str(target))}` records its new place"
+    )
+
+
+def is_same(place: Path, target: Path) -> bool:
+    """Return True if a recorded place is the folder of the target, by whatever path."""
+    try:
+        return place.samefile(target)
+    except OSError:  # gone, or closed to us
+        return False
+
+
+def _refuse_elsewhere(connection: duckdb.DuckDBPyConnection, target: Path, place: Path) -> None:
+    """Refuse a target that was moved or copied while tables of it are read from another folder."""
+    if is_same(place, target):
+        return
+    from warehouse.extension import duckdb
+
+    try:
+        rows = connection.execute("SELECT model FROM meta.models WHERE kind = 'partitioned' ORDER BY 1").fetchall()
+    except duckdb.Error as error:
+        raise QueryError(f"{target} is damaged", details=[_sentence(error)]) from error
+    if rows:
+        names = ", ".join(str(row[0]) for row in rows[:3]) + (f" and {len(rows) - 3} more" if len(rows) > 3 else "")
+        raise QueryError(
+            f"{target} was moved or copied: it still reads {names} in {place}",
+            hint=f"warehouse relocate -t {shlex.quote(str(target))} has it read its own parts",
+        )
 
 
 def _shut_in(connection: duckdb.DuckDBPyConnection, readable: Sequence[Path], *, json_errors: bool) -> None:

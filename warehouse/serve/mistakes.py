@@ -20,7 +20,7 @@ _NO_FILE_ACCESS = regex(r'Cannot access (?:file|directory) "(?P<path>.+?)"')
 _NO_FILES = regex(r'No files found that match the pattern "(?P<path>.+?)"')
 _POSITIONED = frozenset({"Parser", "Binder", "Catalog"})
 """Other errors may come from inside a view: then their position is one of the view's text."""
-MOVED = "was the target moved? `warehouse build` writes its paths anew"
+MOVED = "was the target moved? `warehouse relocate` writes its paths anew"
 
 
 def line_column(text: str, offset: int) -> tuple[int, int]:

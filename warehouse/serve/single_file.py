@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from warehouse.serve.catalogue import Relation
 
 NAME = "tables.duckdb"
-_HERE = {"build": {"data_folders": "[]::VARCHAR[]"}, "models": {"kind": "'table'", "stale": "false"}}
+_HERE = {
+    "build": {"data_folders": "[]::VARCHAR[]", "target": "NULL::VARCHAR"},
+    "models": {"kind": "'table'", "stale": "false"},
+}
 """What `meta` says otherwise in such a file: it holds rows and knows no folder."""
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
 from warehouse.errors import QueryError, nearest_hint
-from warehouse.serve.connect import connect
+from warehouse.serve.connect import connect, moved_from
 from warehouse.serve.guard import Statement, check_read_only, check_text
 from warehouse.serve.interrupt import interruptible
 from warehouse.serve.mistakes import from_engine
@@ -92,6 +92,8 @@ def run_query(
         json_errors=True,
     )
     try:
+        if moved := moved_from(connection, target):
+            print(f"note: {moved}", file=sys.stderr)  # noqa: T201
         statements = _statements(connection, text, path, one=chosen not in ("table", "lines"))
         if query is None:
             _check_names(values, statements)

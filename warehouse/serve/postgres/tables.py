@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from warehouse.errors import QueryError, nearest_hint
-from warehouse.serve.catalogue import describe, list_tables
+from warehouse.serve.catalogue import describe, has_meta, list_tables
 from warehouse.serve.mistakes import MOVED
 from warehouse.serve.parquet import literal, quoted
 from warehouse.serve.postgres.types import copied, holds_text, server_type
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 LAYERS = ("reference", "topology", "metrics")
 ABOUT = ("meta.build", "meta.models", "meta.columns", "meta.measures", "meta.dimensions", "meta.checks")
 """What the tables mean, how to sum them, from which build they are and what its checks found: sent with any of them."""
-FORM = 2
+FORM = 3
 """Raised when the same rows would be laid out otherwise on the server."""
+_LONGEST_NAME = 63
 _CSV = "FORMAT csv, HEADER false, DELIMITER ',', QUOTE '\"', ESCAPE '\"', NULLSTR '', USE_TMP_FILE false"
 
 
@@ -44,7 +45,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Sent:
-    """A table as it stands on the server."""
+    """A table as the server gets it."""
 
     schema: str
     name: str
@@ -52,6 +53,8 @@ class Sent:
     columns: tuple[Column, ...]
     grain: tuple[str, ...]
     rows: int
+    time: str
+    """The column of time, which may be outside of the grain; empty where there is none."""
     fingerprint: str
     """Of rows, columns, comments and keys: equal where there is nothing to send."""
 
@@ -105,13 +108,25 @@ def _sent(connection: duckdb.DuckDBPyConnection, name: str) -> Sent:
         raise
     except duckdb.Error as error:
         raise QueryError(f"{name} cannot be read: {str(error).splitlines()[0]}", hint=MOVED) from error
+    _refuse_long([name.partition(".")[2], *(str(row[0]) for row in described)], name)
     about, grain, comments = _meaning(connection, name)
     columns = tuple(Column(str(row[0]), str(row[1]), comments.get(str(row[0]), "")) for row in described)
     _refuse_nul(connection, name, columns, grain)
     schema, _, table = name.partition(".")
-    said = [FORM, rows, str(content), about, grain, [(c.name, c.declared, c.comment) for c in columns]]
+    time = _time(connection, name)
+    said = [FORM, rows, str(content), about, grain, time, [(c.name, c.declared, c.comment) for c in columns]]
     fingerprint = hashlib.sha256(json.dumps(said).encode()).hexdigest()[:32]
-    return Sent(schema, table, about, columns, grain, int(rows), fingerprint)
+    return Sent(schema, table, about, columns, grain, int(rows), time, fingerprint)
+
+
+def _refuse_long(names: Sequence[str], table: str) -> None:
+    """Refuse names that PostgreSQL would cut. Raises QueryError."""
+    for name in names:
+        if len(name.encode()) > _LONGEST_NAME:
+            raise QueryError(
+                f"{table}: the name {name} is longer than {_LONGEST_NAME} bytes, where PostgreSQL cuts names",
+                hint="leave the table out (-s), or give it a shorter name in its model",
+            )
 
 
 def _meaning(connection: duckdb.DuckDBPyConnection, name: str) -> tuple[str, tuple[str, ...], dict[str, str]]:
@@ -127,6 +142,18 @@ def _meaning(connection: duckdb.DuckDBPyConnection, name: str) -> tuple[str, tup
         column.name: f"{column.about} [{column.unit}]" if column.unit else column.about for column in relation.columns
     }
     return relation.table.about, relation.grain, comments
+
+
+def _time(connection: duckdb.DuckDBPyConnection, name: str) -> str:
+    """Return the column of time, as the model's contract names it, else as it is split."""
+    if has_meta(connection, "dimensions"):
+        row = connection.execute(
+            "SELECT column_name FROM meta.dimensions WHERE model = ? AND is_time", [name]
+        ).fetchone()
+        if row:
+            return str(row[0])
+    row = connection.execute("SELECT partition_column FROM meta.models WHERE model = ?", [name]).fetchone()
+    return str(row[0]) if row and row[0] else ""
 
 
 def _refuse_nul(

@@ -50,7 +50,7 @@ def write_report(
     Parameters
     ----------
     target
-        The folder of the warehouse; citations of the figures are kept in it where it can be written.
+        The folder of the warehouse; citations of the figures are kept for `warehouse cite`.
     path
         The HTML file.
     query_folders
@@ -129,11 +129,11 @@ def _rows(connection: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[str, ..
 
 
 def _keep(target: Path, answers: Iterable[Answer]) -> bool:
-    """Keep the citations for `warehouse cite`; false where the target cannot be written."""
+    """Keep the citations for `warehouse cite`; false where no folder for them can be written."""
     try:
         for answer in answers:
             keep(target, answer.citation)
-    except OSError:
+    except QueryError:
         return False
     return True
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warehouse.errors import QueryError, WarehouseError
-from warehouse.serve.connect import connect
+from warehouse.serve.connect import connect, moved_from
 from warehouse.serve.shell.completion import Catalogue, complete, read_catalogue
 from warehouse.serve.shell.session import COMMANDS, Session, told
 
@@ -47,6 +47,8 @@ def run_shell(
     """
     connection = connect(target, data_folders, memory=memory, threads=threads, json_errors=True)
     try:
+        if moved := moved_from(connection, target):
+            print(f"note: {moved}", file=sys.stderr)  # noqa: T201
         session = Session(connection, target, queries, lineage, sys.stdout, data_folders)
         if not sys.stdin.isatty():
             return _piped(session)

@@ -1,0 +1,379 @@
+"""Publishing into a database that holds things of users: nothing of theirs is touched, and what is ours is checked."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from tests.conftest import Command
+from tests.serve.postgres_server import ask, put
+from warehouse.errors import QueryError
+from warehouse.serve.postgres.publish import publish
+from warehouse.serve.postgres.server import ident
+
+psycopg = pytest.importorskip("psycopg")
+PORTS = ["cluster", "switch", "port"]
+USERS = """
+    CREATE SCHEMA IF NOT EXISTS metrics; CREATE SCHEMA IF NOT EXISTS meta; CREATE SCHEMA warehouse_next;
+    CREATE TABLE metrics.my_secret AS SELECT 42 AS n; CREATE INDEX ON metrics.my_secret (n);
+    CREATE TABLE warehouse_next.keep AS SELECT 1 AS k; COMMENT ON TABLE warehouse_next.keep IS 'mine';
+    CREATE TABLE meta.notes (said text PRIMARY KEY); INSERT INTO meta.notes VALUES ('a');
+    CREATE VIEW meta.loud AS SELECT upper(said) AS said FROM meta.notes;
+"""
+
+
+def run(url: str, sql: str) -> None:
+    with psycopg.connect(url) as user:
+        user.execute(sql)
+
+
+def dump(url: str, *options: str) -> str:
+    """What `pg_dump` writes of some objects, without the keys that new releases draw by lot."""
+    program = shutil.which("pg_dump") or next(map(str, Path("/usr/lib/postgresql").glob("*/bin/pg_dump")), None)
+    if program is None:
+        pytest.skip("no pg_dump: apt-get install postgresql-client")
+    said = subprocess.run([program, url, *options], capture_output=True, text=True, check=True).stdout
+    return "\n".join(line for line in said.splitlines() if not line.startswith(("\\restrict", "\\unrestrict")))
+
+
+def objects(url: str) -> set[str]:
+    """Schemas, and the tables and views in them that are not the server's own."""
+    rows = ask(
+        url,
+        "SELECT nspname || coalesce('.' || relname, '') FROM pg_namespace n LEFT JOIN LATERAL (SELECT relname FROM "
+        "pg_class c WHERE c.relnamespace = n.oid AND relkind IN ('r', 'p', 'v') UNION ALL SELECT NULL) c ON true "
+        "WHERE nspname !~ '^pg_|^information_schema$|^public$'",
+    )
+    return {row[0] for row in rows}
+
+
+def stored(url: str, table: str) -> str:
+    """The table that holds the rows that a view shows."""
+    [(name,)] = ask(
+        url, f"SELECT stored FROM warehouse_data.versions JOIN warehouse_data.published USING (version) "
+        f"WHERE relation = '{table}'",
+    )  # fmt: skip
+    return f"warehouse_data.{name}"
+
+
+FOREIGN = {
+    "table": ("CREATE TABLE metrics.leaf_hour AS SELECT 1 AS mine", "table metrics.leaf_hour"),
+    "view": ("CREATE VIEW meta.build AS SELECT 1 AS mine", "view meta.build"),
+    "materialized view": (
+        "CREATE MATERIALIZED VIEW meta.columns AS SELECT 1 AS mine", "materialized view meta.columns"
+    ),
+    "type": ("CREATE TYPE metrics.port_hour AS ENUM ('mine')", "type metrics.port_hour"),
+    "sequence": ("CREATE SEQUENCE metrics.server_hour", "sequence metrics.server_hour"),
+    "index": ("CREATE TABLE metrics.t (n int); CREATE INDEX leaf_hour ON metrics.t (n)", "index metrics.leaf_hour"),
+    "schema": ("CREATE SCHEMA warehouse_data; CREATE TABLE warehouse_data.published (n int)", "schema warehouse_data"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", FOREIGN)
+def test_objects_of_users_with_our_names_are_a_refusal_and_a_prefix_is_the_way_out(
+    case: str, own_target: Path, url: str, admin: str, command: Command
+) -> None:
+    sql, named = FOREIGN[case]
+    run(admin, USERS + sql)
+    run(admin, "GRANT ALL ON SCHEMA metrics, meta TO publisher")
+    before, there = dump(admin), objects(admin)
+    for more in ([], ["--dry-run"], ["--resend"]):
+        said = command("publish", url, "-t", own_target, *more)
+        assert said.status == 2
+        assert named in said.told
+        assert "--schema-prefix" in said.told
+        assert objects(admin) == there
+    assert dump(admin) == before
+    assert command("publish", url, "-t", own_target, "--schema-prefix", "wh_").status == 0
+    assert ask(url, "SELECT count(*) FROM wh_metrics.leaf_hour") == [(2,)]
+    assert dump(admin, "-N", "wh_*") == before
+
+
+def test_objects_beside_ours_stay_to_the_byte_through_all_that_publish_does(
+    own_target: Path, url: str, admin: str
+) -> None:
+    run(admin, USERS + "GRANT ALL ON SCHEMA metrics, meta TO publisher WITH GRANT OPTION")
+    mine = [option for name in ("metrics.my_secret", "warehouse_next.keep", "meta.notes", "meta.loud")
+            for option in ("-t", name)]  # fmt: skip
+    before = dump(admin, *mine)
+    for n in range(4):
+        put(own_target, "metrics.extra", f"SELECT {n} AS {'k' if n < 2 else 'other'}", [])
+        publish(own_target, url, readers=["looks"])
+    with duckdb.connect(str(own_target / "warehouse.duckdb")) as opened:
+        opened.execute("DROP TABLE metrics.extra; DELETE FROM meta.models WHERE model = 'metrics.extra'")
+    assert publish(own_target, url).gone == ("metrics.extra",)
+    assert dump(admin, *mine) == before
+
+
+def test_a_view_of_ours_that_a_user_replaced_is_theirs(own_target: Path, url: str) -> None:
+    publish(own_target, url)
+    run(url, "DROP VIEW topology.ports; CREATE VIEW topology.ports AS SELECT 'mine' AS cluster")
+    put(own_target, "topology.ports", "SELECT * FROM topology.ports LIMIT 1", PORTS)
+    with pytest.raises(QueryError, match=r"or that somebody changed since, has the names that it needs: view topology"):
+        publish(own_target, url)
+    assert ask(url, "TABLE topology.ports") == [("mine",)]
+    run(url, "DROP VIEW topology.ports")
+    publish(own_target, url)
+    assert ask(url, "SELECT count(*) FROM topology.ports") == [(1,)]
+
+
+def test_a_dry_run_says_exactly_what_is_created_replaced_and_dropped(own_target: Path, url: str) -> None:
+    def step(**options: object) -> list[str]:
+        before = objects(url)
+        said = publish(own_target, url, dry_run=True, **options).actions  # type: ignore[arg-type]
+        assert objects(url) == before
+        publish(own_target, url, **options)  # type: ignore[arg-type]
+        created, dropped = objects(url) - before, before - objects(url)
+        named = [line.replace(",", "").split()[:3] for line in said]
+        registry = {f"warehouse_data.{name}" for name in ("publishes", "layouts", "versions", "published")}
+        assert {name for verb, _, name in named if verb == "create"} == created - registry
+        assert {name for verb, _, name in named if verb == "drop"} == dropped
+        return [line for line in said if "meta." not in line and "warehouse_data" not in line]
+
+    assert "create   view metrics.leaf_hour  2 rows" in step()
+    assert step() == []
+    put(own_target, "topology.ports", "SELECT * FROM topology.ports LIMIT 2", PORTS)
+    assert step() == ["replace  rows of topology.ports  2 rows"]
+    put(own_target, "topology.ports", "SELECT * EXCLUDE (source) FROM topology.ports", PORTS)
+    assert step() == ["replace  view topology.ports  2 rows, other columns"]
+    put(own_target, "topology.ports", "SELECT * FROM topology.ports LIMIT 1", PORTS)
+    assert step() == ["replace  rows of topology.ports  1 rows"]
+    assert step(resend=True)
+    with duckdb.connect(str(own_target / "warehouse.duckdb")) as opened:
+        opened.execute("DROP TABLE topology.ports; DELETE FROM meta.models WHERE model = 'topology.ports'")
+    assert step() == ["drop     view topology.ports"]
+    put(own_target, "metrics.other", "SELECT 1 AS k", ["k"])
+    step()
+    put(own_target, "metrics.other", "SELECT 2 AS k", ["k"])
+    step()
+    assert ask(url, "SELECT count(*) FROM pg_class WHERE relname ~ '^ports_[rc]'") == [(0,)]
+
+
+def test_a_view_of_a_user_follows_new_rows_and_new_columns(own_target: Path, url: str, admin: str) -> None:
+    publish(own_target, url)
+    run(admin, "CREATE SCHEMA mine; CREATE VIEW mine.quiet AS SELECT * FROM topology.ports WHERE server IS NULL")
+    before = dump(admin, "-n", "mine")
+    put(own_target, "topology.ports", "SELECT * FROM topology.ports WHERE port_class = 'uplink'", PORTS)
+    publish(own_target, url)
+    assert ask(admin, "SELECT count(*) FROM mine.quiet") == [(2,)]
+    put(own_target, "topology.ports", "SELECT *, 1 AS added FROM topology.ports LIMIT 1", PORTS)
+    publish(own_target, url)
+    assert ask(admin, "SELECT count(*), (SELECT min(added) FROM topology.ports) FROM mine.quiet") == [(1, 1)]
+    assert dump(admin, "-n", "mine") == before
+
+
+STANDING = {
+    "view": ("CREATE VIEW mine.quiet AS SELECT * FROM topology.ports", "mine.quiet on topology.ports"),
+    "materialized view": (
+        "CREATE MATERIALIZED VIEW mine.kept AS SELECT port FROM topology.ports", "mine.kept on topology.ports"
+    ),
+    "function": (
+        "CREATE FUNCTION mine.all_ports() RETURNS SETOF topology.ports LANGUAGE sql AS 'TABLE topology.ports'",
+        "function mine.all_ports() on topology.ports",
+    ),
+    "rule": (
+        "CREATE RULE quietly AS ON DELETE TO topology.ports DO INSTEAD NOTHING", "topology.ports (rule quietly)"
+    ),
+    "trigger": (
+        """CREATE FUNCTION mine.no() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+        CREATE TRIGGER no INSTEAD OF DELETE ON topology.ports FOR EACH ROW EXECUTE FUNCTION mine.no()""",
+        "trigger no on view topology.ports on topology.ports",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", STANDING)
+@pytest.mark.parametrize("change", ["columns", "drop"])
+def test_what_stands_on_a_view_that_has_to_go_is_named_before_anything_is_sent(
+    case: str, change: str, own_target: Path, url: str, admin: str
+) -> None:
+    sql, named = STANDING[case]
+    publish(own_target, url)
+    run(admin, f"CREATE SCHEMA mine; {sql}")
+    before = dump(admin)
+    if change == "columns":
+        put(own_target, "topology.ports", "SELECT * REPLACE (1 AS server) FROM topology.ports", PORTS)
+    else:
+        with duckdb.connect(str(own_target / "warehouse.duckdb")) as opened:
+            opened.execute("DROP TABLE topology.ports; DELETE FROM meta.models WHERE model = 'topology.ports'")
+    for dry_run in (True, False):
+        with pytest.raises(QueryError, match="1 object of yours stands on what would change") as refused:
+            publish(own_target, url, dry_run=dry_run)
+        assert named in refused.value.message
+        assert "--schema-prefix" in str(refused.value.hint)
+    assert dump(admin) == before
+
+
+def test_a_reader_reads_what_is_ours_and_nothing_of_others(own_target: Path, url: str, admin: str) -> None:
+    run(admin, USERS + "GRANT ALL ON SCHEMA metrics, meta TO publisher WITH GRANT OPTION")
+    publish(own_target, url, readers=["looks"])
+    put(own_target, "topology.ports", "SELECT * REPLACE (1 AS server) FROM topology.ports LIMIT 1", PORTS)
+    publish(own_target, url)  # with another view in its place, and the grants of the old
+    with psycopg.connect(admin, autocommit=True) as reader:
+        reader.execute("SET ROLE looks")
+        assert reader.execute("SELECT count(*) FROM topology.ports").fetchone() == (1,)
+        for refused in (
+            "SELECT * FROM metrics.my_secret",
+            "SELECT * FROM warehouse_data.published",
+            f"SELECT * FROM {stored(url, 'topology.ports')}",
+            "DELETE FROM topology.ports",
+            "CREATE TABLE metrics.mine (a int)",
+            "DROP VIEW topology.ports",
+        ):
+            with pytest.raises((psycopg.errors.InsufficientPrivilege, psycopg.errors.ObjectNotInPrerequisiteState)):
+                reader.execute(refused)
+
+
+def test_a_schema_of_somebody_else_that_readers_may_not_use_is_said(own_target: Path, url: str, admin: str) -> None:
+    run(admin, USERS + "GRANT ALL ON SCHEMA metrics, meta TO publisher")
+    with pytest.raises(QueryError, match="the schema meta belongs to another role, so that publish cannot let looks"):
+        publish(own_target, url, readers=["looks"])
+    assert ask(admin, "SELECT to_regclass('metrics.leaf_hour')") == [(None,)]
+    run(admin, "GRANT USAGE ON SCHEMA metrics, meta TO PUBLIC")
+    assert publish(own_target, url, readers=["looks"]).sent == (), "what was sent is there"
+
+
+def test_rights_that_are_missing_are_said_before_anything_is_sent(own_target: Path, url: str, admin: str) -> None:
+    run(admin, USERS)
+    before = dump(admin)
+    with pytest.raises(QueryError, match="the publishing role may not change schema meta, schema metrics"):
+        publish(own_target, url)
+    run(admin, f"REVOKE CREATE ON DATABASE {admin.rpartition('/')[2]} FROM publisher")
+    with pytest.raises(QueryError, match="the role publisher may not create schemas in the database"):
+        publish(own_target, url)
+    run(admin, "CREATE ROLE weak LOGIN" if not ask(admin, "SELECT 1 FROM pg_roles WHERE rolname = 'weak'") else "")
+    with pytest.raises(QueryError, match="there is no role nobody_yet, and the publishing role may not create it"):
+        publish(own_target, url.replace("publisher@", "weak@"), readers=["nobody_yet"])
+    run(admin, f"GRANT CREATE ON DATABASE {admin.rpartition('/')[2]} TO publisher")
+    assert dump(admin) == before
+
+
+def test_rows_that_were_deleted_come_back(own_target: Path, url: str) -> None:
+    publish(own_target, url)
+    run(url, "DELETE FROM topology.ports WHERE port_class = 'uplink'")
+    assert ask(url, "SELECT count(*) FROM topology.ports") == [(3,)]
+    assert [table.full_name for table in publish(own_target, url).sent] == ["topology.ports"]
+    assert ask(url, "SELECT count(*) FROM topology.ports") == [(5,)]
+    run(url, f"DROP TABLE {stored(url, 'topology.ports')}; DROP VIEW topology.switches")
+    publish(own_target, url)
+    assert ask(url, "SELECT count(*), (SELECT count(*) FROM topology.switches) FROM topology.ports") == [(5, 3)]
+
+
+def test_rows_that_were_changed_are_found_by_verify_and_replaced_by_resend(own_target: Path, url: str) -> None:
+    publish(own_target, url)
+    harm = "UPDATE topology.ports SET server = 'GPU-9' WHERE server = 'GPU-1'"
+    run(url, harm)
+    assert publish(own_target, url).changed == (), "their count is right"
+    assert [table.full_name for table in publish(own_target, url, verify=True).sent] == ["topology.ports"]
+    assert ask(url, "SELECT count(*) FROM topology.ports WHERE server = 'GPU-9'") == [(0,)]
+    assert publish(own_target, url, verify=True).changed == ()
+    run(url, harm)
+    assert len(publish(own_target, url, resend=True).sent) > 10
+    assert ask(url, "SELECT count(*) FROM topology.ports WHERE server = 'GPU-9'") == [(0,)]
+
+
+def test_indexes_of_users_survive_or_are_named(own_target: Path, url: str, command: Command) -> None:
+    publish(own_target, url)
+    rows, every = stored(url, "topology.ports"), "warehouse_data." + ask(
+        url, "SELECT parent FROM warehouse_data.layouts WHERE relation = 'topology.ports'"
+    )[0][0]  # fmt: skip
+    run(url, f"CREATE INDEX server ON {rows} (server) WHERE server IS NOT NULL; CREATE INDEX nics ON {every} (nic);"
+        f'CREATE UNIQUE INDEX " ON USING " ON {rows} (lower(port), switch)')  # fmt: skip
+
+    def indexes() -> list[str]:
+        found = ask(
+            url, f"SELECT split_part(pg_get_indexdef(indexrelid), ' USING btree ', 2), indisunique FROM pg_index "
+            f"WHERE indrelid = '{stored(url, 'topology.ports')}'::regclass",
+        )  # fmt: skip
+        return sorted(f"{'unique ' if unique else ''}{said}" for said, unique in found)
+
+    before = indexes()
+    assert len(before) == 4
+    put(own_target, "topology.ports", "SELECT * FROM topology.ports LIMIT 3", PORTS)
+    publish(own_target, url)
+    assert stored(url, "topology.ports") != rows
+    assert indexes() == before
+    put(own_target, "topology.ports", "SELECT * EXCLUDE (server) FROM topology.ports", PORTS)
+    said = command("publish", url, "-t", own_target)
+    assert said.status == 0
+    assert "lost index ports_r" in said.told
+    assert 'column "server" does not exist' in said.told
+    assert len(indexes()) == 3
+
+
+def test_grants_of_users_survive_other_columns(own_target: Path, url: str, admin: str) -> None:
+    publish(own_target, url)
+    for role in ("bob", "eve"):
+        if not ask(admin, f"SELECT 1 FROM pg_roles WHERE rolname = '{role}'"):
+            run(admin, f"CREATE ROLE {role}")
+    run(url, "GRANT SELECT ON topology.ports TO bob WITH GRANT OPTION; GRANT SELECT (port) ON topology.ports TO eve;"
+        f"GRANT SELECT ON {stored(url, 'topology.ports')} TO eve")  # fmt: skip
+    said = (
+        "SELECT relacl::text, (SELECT attacl::text FROM pg_attribute WHERE attrelid = c.oid AND attname = 'port') "
+        "FROM pg_class c WHERE oid = 'topology.ports'::regclass"
+    )
+    before = ask(url, said)
+    put(own_target, "topology.ports", "SELECT * REPLACE (1 AS server) FROM topology.ports", PORTS)
+    publish(own_target, url)
+    assert ask(url, said) == before
+    assert ask(url, f"SELECT has_table_privilege('eve', '{stored(url, 'topology.ports')}', 'SELECT')") == [(True,)]
+
+
+def test_rows_stay_until_two_later_publishes_are_done(own_target: Path, url: str) -> None:
+    seen = []
+    for n in range(5):
+        put(own_target, "metrics.one", f"SELECT {n} AS n", ["n"])
+        publish(own_target, url, tables=["metrics.one"])
+        seen.append(stored(url, "metrics.one"))
+        there = [ask(url, f"SELECT to_regclass('{one}') IS NOT NULL")[0][0] for one in seen]
+        assert there == [position >= n - 1 for position in range(n + 1)]
+
+
+def test_rows_that_are_on_the_server_are_not_sent_again(own_target: Path, url: str) -> None:
+    put(own_target, "metrics.one", "SELECT 1 AS n", ["n"])
+    publish(own_target, url, tables=["metrics.one"])
+    put(own_target, "metrics.one", "SELECT 2 AS n", ["n"])
+    publish(own_target, url, tables=["metrics.one"])
+    put(own_target, "metrics.one", "SELECT 1 AS n", ["n"])  # as after `warehouse rollback`
+    result = publish(own_target, url, tables=["metrics.one"])
+    assert ([table.full_name for table in result.changed], result.sent) == (["metrics.one"], ())
+    assert ask(url, "TABLE metrics.one") == [(1,)]
+
+
+def test_every_object_of_ours_says_so_and_names_its_build(own_target: Path, url: str) -> None:
+    put(own_target, "metrics.many", "SELECT range AS k, TIMESTAMP '2024-05-23' AS t FROM range(1000)", ["k", "t"])
+    publish(own_target, url)
+    rows = ask(
+        url,
+        "SELECT c.oid::regclass, obj_description(c.oid, 'pg_class') FROM pg_class c JOIN pg_namespace n ON n.oid = "
+        "relnamespace WHERE nspname IN ('metrics', 'topology', 'reference', 'meta', 'warehouse_data') "
+        "AND relkind IN ('r', 'p', 'v') UNION ALL SELECT oid::regclass, obj_description(oid, 'pg_class') FROM pg_class "
+        "WHERE relname ~ '^many_r.*_(key|i[0-9]+)$' UNION ALL SELECT NULL, obj_description(oid, 'pg_namespace') "
+        "FROM pg_namespace WHERE nspname IN ('metrics', 'warehouse_data') UNION ALL "
+        "SELECT NULL, obj_description(oid, 'pg_proc') FROM pg_proc WHERE proname = 'version_of'",
+    )
+    assert len(rows) > 40
+    assert [row for row in rows if "[warehouse build 7f3a91c2d0e1f2a3]" not in str(row[1])] == []
+
+
+def test_a_time_outside_of_the_key_has_a_brin_index(own_target: Path, url: str) -> None:
+    put(own_target, "metrics.many", "SELECT range AS k, TIMESTAMP '2024-05-23' AS hour_utc FROM range(1000)", ["k"])
+    with duckdb.connect(str(own_target / "warehouse.duckdb")) as opened:
+        opened.execute("UPDATE meta.models SET partition_column = 'hour_utc' WHERE model = 'metrics.many'")
+    publish(own_target, url, tables=["metrics.many"])
+    rows = ask(url, "SELECT split_part(indexdef, ' USING ', 2) FROM pg_indexes WHERE tablename ~ '^many_r' ORDER BY 1")
+    assert rows == [("brin (hour_utc)",), ("btree (k)",)]
+
+
+def test_names_that_the_server_would_cut_are_refused(own_target: Path, url: str) -> None:
+    name = "n" * 64
+    put(own_target, f"metrics.{name}", "SELECT 1 AS k", ["k"])
+    with pytest.raises(QueryError, match="longer than 63 bytes"):
+        publish(own_target, url)
+    put(own_target, f"metrics.{name[:63]}", f"SELECT 1 AS k, 2 AS {ident('ä' * 31)}", ["k"])
+    publish(own_target, url, tables=[f"metrics.{name[:63]}"])
+    assert ask(url, f"TABLE metrics.{name[:63]}") == [(1, 2)]

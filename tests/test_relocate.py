@@ -1,0 +1,161 @@
+"""Targets that are moved or copied: small tables are in the catalog, larger ones are not read elsewhere unseen."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import warehouse
+from tests.conftest import call
+from tests.serve.test_versions import VERSIONS, engine
+from tests.tiny import HOURS, Tiny
+from warehouse import building
+from warehouse.errors import QueryError
+
+HOUR = {"hour_utc": "TIMESTAMP the hour", "n": "BIGINT a number", "t": "VARCHAR a text"}
+ASKED = "SELECT hour_utc::VARCHAR, n::VARCHAR, t FROM metrics.hour ORDER BY ALL"
+PLAIN = """
+import json, sys, duckdb
+opened = duckdb.connect(sys.argv[1], read_only=True)
+print(json.dumps(opened.execute(sys.argv[2]).fetchall()))
+"""
+
+
+@pytest.fixture
+def partitioned(tiny: Tiny) -> Tiny:
+    """With a table of two hours, not built yet."""
+    tiny.model(
+        "metrics.hour",
+        "SELECT hour_utc, range AS n, md5(range::VARCHAR) AS t FROM raw.files CROSS JOIN range(2000) "
+        "WHERE hour_utc IS NOT NULL",
+        HOUR,
+        "grain: [hour_utc, n]",
+        "partition: hour_utc",
+    )
+    tiny.model("metrics.last", "SELECT max(n) AS n FROM metrics.hour", {"n": "BIGINT"}, "materialize: view")
+    return tiny
+
+
+@pytest.fixture
+def outgrown(partitioned: Tiny, monkeypatch: pytest.MonkeyPatch) -> Tiny:
+    """Built with room for all tables but the one of two hours."""
+    monkeypatch.setattr(building, "COPIED_BYTES", 20_000)
+    assert partitioned.build().status == 0
+    assert kinds(partitioned)["metrics.hour"] == "partitioned"
+    return partitioned
+
+
+def kinds(tiny: Tiny) -> dict[str, str]:
+    return {str(row[0]): str(row[1]) for row in tiny.ask("SELECT model, kind FROM meta.models")}
+
+
+def test_tables_are_copied_in_the_smallest_first_and_one_that_outgrows_answers_alike(
+    partitioned: Tiny, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert partitioned.build().status == 0
+    assert kinds(partitioned)["metrics.hour"] == "table"
+    answer = partitioned.ask(ASKED)
+    types = partitioned.ask("DESCRIBE metrics.hour")
+    assert len(answer) == 2000 * len(HOURS)
+    rows = partitioned.ask("SELECT model, bytes FROM meta.models WHERE kind = 'table' AND bytes IS NOT NULL")
+    sizes = {str(name): int(str(size)) for name, size in rows}
+    largest = max(sizes, key=lambda name: sizes[name])
+    assert largest == "metrics.hour"
+    together = sum(sizes.values())
+    for limit, kind in ((together, "table"), (together - 1, "partitioned")):
+        monkeypatch.setattr(building, "COPIED_BYTES", limit)
+        assert partitioned.build("--paranoid").status == 0
+        assert kinds(partitioned)[largest] == kind
+        assert {kinds(partitioned)[name] for name in sizes if name != largest} == {"table"}
+    assert partitioned.ask(ASKED) == answer
+    assert partitioned.ask("DESCRIBE metrics.hour") == types
+
+
+def test_a_moved_target_with_all_tables_inside_works_and_says_that_it_was_moved(partitioned: Tiny) -> None:
+    assert partitioned.build().status == 0
+    answer, moved = partitioned.ask(ASKED), partitioned.base / "moved"
+    partitioned.target.rename(moved)
+    with duckdb.connect(str(moved / "warehouse.duckdb"), read_only=True) as plain:
+        assert plain.execute(ASKED).fetchall() == answer
+    with pytest.warns(UserWarning, match="was published as .*target: `warehouse relocate -t") as told:
+        warehouse.open(moved).close()
+    assert told[0].filename == __file__
+    for words in (("sql", "FROM metrics.last"), ("doctor", "-d", partitioned.data)):
+        said = call(*words, "-t", moved, cwd=partitioned.base)
+        assert said.status == 0
+        assert "warehouse relocate" in said.out + said.err
+
+
+def test_a_target_that_was_moved_or_copied_is_one_sentence_until_it_is_relocated(outgrown: Tiny) -> None:
+    answer = outgrown.ask(ASKED)
+    for n, place in enumerate(("a copy", "it's [here]")):
+        there = outgrown.base / place
+        shutil.copytree(outgrown.target, there) if n == 0 else outgrown.target.rename(there)
+        with pytest.raises(QueryError, match=r"was moved or copied: it still reads metrics\.hour in") as refused:
+            warehouse.open(there)
+        assert "warehouse relocate -t" in str(refused.value.hint)
+        assert refused.value.__cause__ is None
+        for words in (("sql", "FROM metrics.total"), ("ls",), ("show", "metrics.hour"), ("verify", "--quick")):
+            said = call(*words, "-t", there, cwd=outgrown.base)
+            assert said.status != 0
+            assert "was moved or copied" in " ".join((said.out + said.err).split()), words
+        assert "warehouse relocate" in call("doctor", "-d", outgrown.data, "-t", there, cwd=outgrown.base).out
+        said = call("relocate", "-t", there, cwd=outgrown.base)
+        assert (said.status, said.out.startswith("Moved  1 build of ")) == (0, True), said
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with warehouse.open(there) as opened:
+                assert opened.execute(ASKED).fetchall() == answer
+        assert call("verify", "--quick", "-t", there, cwd=outgrown.base).status == 0
+        assert call("relocate", "-t", there, cwd=outgrown.base).out.startswith("Nothing to do")
+    shutil.rmtree(outgrown.base / "a copy")
+    with duckdb.connect(str(there / "warehouse.duckdb"), read_only=True) as plain:
+        assert plain.execute(ASKED).fetchall() == answer
+        rows = plain.execute("SELECT comment FROM duckdb_columns() WHERE table_name = 'hour' AND comment IS NOT NULL")
+        assert len(rows.fetchall()) == 3
+
+
+def test_kept_builds_move_too_and_what_has_lost_its_parts_is_left(outgrown: Tiny) -> None:
+    first = outgrown.ask("SELECT build_id FROM meta.build")
+    outgrown.reference("speeds", {"port": "VARCHAR", "speed": "BIGINT"}, "eth0,10")
+    assert outgrown.build().status == 0
+    outgrown.reference("speeds", {"port": "VARCHAR", "speed": "BIGINT"}, "eth0,11")
+    assert outgrown.build().status == 0
+    moved = outgrown.target.rename(outgrown.base / "moved")
+    said = call("relocate", "-t", moved, cwd=outgrown.base)
+    assert said.out.startswith("Moved  3 builds")
+    assert call("rollback", str(first[0][0]), "-t", moved, cwd=outgrown.base).status == 0
+    with warehouse.open(moved) as opened:
+        assert opened.execute("SELECT build_id FROM meta.build").fetchall() == first
+    outgrown.target = moved.rename(outgrown.base / "again")
+    assert outgrown.build().status == 0, "a build needs no relocation"
+    assert outgrown.ask("SELECT n FROM metrics.last") == [(1999,)]
+
+
+def test_a_part_that_did_not_come_along_is_named_and_nothing_changes(outgrown: Tiny) -> None:
+    moved = outgrown.target.rename(outgrown.base / "moved")
+    before = (moved / "warehouse.duckdb").read_bytes()
+    gone = next((moved / "parts" / "metrics.hour").rglob("*.parquet"))
+    gone.unlink()
+    said = call("relocate", "-t", moved, cwd=outgrown.base)
+    assert said.status == 2
+    assert gone.name in said.told
+    assert (moved / "warehouse.duckdb").read_bytes() == before
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_relocated_target_reads_the_same_in_older_engines(version: str, outgrown: Tiny) -> None:
+    answer, moved = outgrown.ask(ASKED), outgrown.base / "moved"
+    outgrown.target.rename(moved)
+    assert call("relocate", "-t", moved, cwd=outgrown.base).status == 0
+    for python in (engine(version), Path(sys.executable)):
+        command = [str(python), "-I", "-c", PLAIN, str(moved / "warehouse.duckdb"), ASKED]
+        found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        assert [tuple(row) for row in json.loads(found)] == answer
