@@ -24,7 +24,6 @@ from warehouse.manifest import Manifest, last_manifest
 from warehouse.publish import FILE
 from warehouse.report import Silent
 from warehouse.settings import Settings
-from warehouse.store import ALL
 
 AGAIN = "warehouse build --paranoid makes it anew from the raw files; warehouse rollback goes back to an earlier build"
 
