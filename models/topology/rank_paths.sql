@@ -214,7 +214,12 @@ crossing AS (
         coalesce(p.from_pod <> p.to_pod, true)
         AND coalesce(s.server <> d.server, true)
         AND coalesce(sh.host <> dh.host, true)
-        AND (p.from_pod IS NOT NULL OR p.to_pod IS NOT NULL OR p.src_rank // b.size <> p.dst_rank // b.size)
+        -- an edge that no line of a connection proves must be known to leave its server
+        AND (
+            p.evidence = 'log'
+            OR (p.from_pod IS NOT NULL AND p.to_pod IS NOT NULL)
+            OR p.src_rank // b.size <> p.dst_rank // b.size
+        )
 ),
 
 nics AS (

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from warehouse.formats.logs import bars, deepspeed, hf_trainer, lightning, nccl, settings, torchrun
 from warehouse.formats.logs.event import Damaged, Event
-from warehouse.formats.logs.lines import Prefixed, next_prefix, prefixed
+from warehouse.formats.logs.lines import Prefixed, next_prefix, prefixed, speaks_nccl
 from warehouse.formats.logs.megatron import Megatron
 from warehouse.regex import regex
 
@@ -62,7 +62,7 @@ class Dialects:
         """Return what NCCL says; a bar may stand before or behind it."""
         if "%|" not in text:
             return nccl.read(text)
-        return None if nccl.NCCL.match(text) is None and nccl.speaks_nccl(text) is False else self._with_bars(text)
+        return None if not speaks_nccl(text) else self._with_bars(text)
 
     def _with_bars(self, text: str) -> list[Event]:
         """Return the bars of a line, and what the text before, between and behind them says."""

@@ -142,7 +142,10 @@ def seconds_of_clock(text: str) -> int | None:
     parts = text.split(":")
     if not all(part.isdigit() for part in parts):
         return None
-    return sum(int(part) * 60**power for power, part in enumerate(reversed(parts)))
+    seconds = 0
+    for part in parts:
+        seconds = seconds * 60 + int(part)
+    return seconds
 
 
 _READ_AS = {

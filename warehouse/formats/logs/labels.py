@@ -31,10 +31,10 @@ _ALWAYS = "|".join(
 _BEFORE_A_LINE = "|".join(
     (
         r"\[ {0,6}\d{1,6}\] ?",  # mpirun: a rank alone
-        rf"\[?{_NAME}\]?: ?",  # pdsh: a host
-        rf"\[{_NAME}(?:/{_NAME}){{0,4}}\] ?",  # kubectl
+        rf"(?!(?i:valid|eval|test|train|epoch|step|loss|iter)\w*:)\[?{_NAME}\]?: ?",  # pdsh: a host
+        rf"\[(?=[\d.]*[A-Za-z]){_NAME}(?:/{_NAME}){{0,4}}\] ?",  # kubectl
         r"\[?std(?:out|err)\]?(?::| \|)? ",
-        rf"{_POD}(?:/{_POD})?(?: {_POD})? *[|│›>]? ",  # docker compose, stern, Kubernetes
+        rf"{_POD}(?:/{_POD})?(?: [a-z0-9][a-z0-9-]{{0,62}})? *[|│›>]? ",  # docker compose, stern, Kubernetes
     )
 )
 _LABEL = regex(rf"(?:{_ALWAYS})|(?:{_BEFORE_A_LINE}){{1,2}}?(?=[ \t]*{LINE_START})")
@@ -77,7 +77,9 @@ def peeled(text: str, known: set[str]) -> Peeled:
     labels: list[str] = []
     rank = time = None
     for _ in range(DEEPEST):
-        found = None if _START.match(text) else _LABEL.match(text)
+        if _START.match(text):
+            break
+        found = _LABEL.match(text)
         if found is None and known and (one := _KNOWN.match(text)) and one[0].strip() in known:
             found = one
         if found is None:

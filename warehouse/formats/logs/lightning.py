@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 from warehouse.formats.logs.event import WHOLE, Damaged, Event, number_of
 from warehouse.regex import regex
 
 FAMILY = "lightning"
-MARKS = ("epoch", "Epoch")
 
 _LINE = regex(rf".*?\bTraining epoch ({WHOLE}), iteration ({WHOLE})/({WHOLE})(?: *\|(.*))?$")
 _PAIR = regex(r" *([\w/][\w/ .-]*?): *(\S+) *$")
-_CHECKPOINT = regex(rf".*?(?:Saving checkpoint|Saved checkpoint|save_checkpoint)\b.*?step=?[ :]*({WHOLE})")
+_EVALUATION = regex(
+    rf"\W*(?:valid|evaluat|test)\w*:?[^|]{{0,40}}? iter(?:ation)?:? *({WHOLE})/({WHOLE})\b", re.IGNORECASE
+)
 
 
 def read(text: str) -> list[Event] | None:
@@ -23,6 +26,10 @@ def read(text: str) -> list[Event] | None:
     Damaged
         Where a value does not parse.
     """
+    if " iter" in text and (evaluation := _EVALUATION.match(text)):
+        return [
+            {"family": FAMILY, "kind": "evaluation", "step": evaluation[1], "steps": evaluation[2], "name": "progress"}
+        ]
     found = _LINE.match(text) if "Training epoch " in text else None
     if not found:
         return None

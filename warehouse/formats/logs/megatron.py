@@ -1,4 +1,4 @@
-"""Megatron-LM and its forks: iteration lines, arguments, checkpoints, validation. Printed by rank 0 or the last rank."""
+"""Megatron-LM and its forks: iteration lines, arguments, checkpoints, validation."""
 
 from __future__ import annotations
 
@@ -21,16 +21,31 @@ from warehouse.regex import regex
 FAMILY = "megatron"
 
 _HEAD = regex(rf"(?:^|.*[\s\]:])iteration[ :]+({WHOLE}) */ *({WHOLE}) *$")
+_CLEAN = regex(r"\s*(?:\[[^\]]*\]\s*)*iteration[ :]")
+_OWN = regex(r"(?!.*(?:consumed|elapsed|learning rate|loss|grad norm|number of|batch size)\b.*\biteration[ :]+\d)")
+"""Before the head of an iteration: stamps alone behind other values; anything that is no half of an iteration, else."""
+_BEGINS = regex(r"\biteration[ :]+\d+ */")
 _STAMP = regex(rf"\[({STAMP}(?:[.,]\d+)?)\]|\[(\d{{10}}(?:\.\d+)?)\]")
 _PAIR = regex(r" *([^|:=]*(?:\([^|()]*\)[^|:=]*)?[^|:=\s])\s*[:=] *([^|]*\S) *$")
 _MORE = regex(r"(?: *[A-Za-z][\w ()/.-]{0,80}: *[^|:\s][^|]{0,40}\|)+ *$")
-_SIGNS = ("consumed samples", "elapsed time per iteration", "learning rate", "global batch size", "loss scale", "grad norm",
-          "number of skipped iterations", "number of nan iterations", "lm loss", "iteration ")  # fmt: skip
+_SIGNS = (
+    "consumed samples",
+    "elapsed time per iteration",
+    "learning rate",
+    "global batch size",
+    "loss scale",
+    "grad norm",
+    "number of skipped iterations",
+    "number of nan iterations",
+    "lm loss",
+    "iteration ",
+)
 LAST_KEY = "number of nan iterations"
 _TIME_KEY = regex(r"(?:\w+ )?time per iter\w*|iter(?:ation)?[ _]time|step[ _]time|time per step|time/iter\w*")
 _UNIT = regex(r"\((ms|s|sec|seconds)\)|\[(ms|s)\]")
 _RATE_KEY = regex(r"l\w*rn\w*[ _]rate|lr")
 _LOSSES = ("lm loss", "lm_loss", "loss", "train loss", "train_loss", "total loss", "reduced_train_loss", "lm-loss")
+_CLOCK_KEYS = ("timestamp", "current time", "unix time", "time")
 _SIZES = regex(r"([a-z][a-z -]{0,80}?)[ -]size: (\d{1,9})")
 _PARAMETERS = regex(
     rf" ?> number of parameters on \(tensor, pipeline\) model parallel rank \(({WHOLE}), ({WHOLE})\): (\d{{1,18}})"
@@ -76,7 +91,7 @@ def is_more(text: str) -> bool:
     >>> is_more(" lm loss: 2.5E+00 | loss scale: 1.0 |"), is_more(" iteration 7/ 90 | lm loss: 2.5 |")
     (True, False)
     """
-    return _MORE.match(text) is not None and "iteration " not in text.replace(LAST_KEY, "")
+    return _MORE.match(text) is not None and not _BEGINS.search(text)
 
 
 def may_go_on(text: str) -> bool:
@@ -97,6 +112,8 @@ def iteration(text: str) -> list[Event] | None:
                 return [{"family": FAMILY, "kind": "evaluation", "step": head[1], "steps": head[2], "name": "progress"}]
             if event:
                 raise Damaged(FAMILY, "two iterations in one line")
+            if not (_CLEAN if said else _OWN).match(field):
+                raise Damaged(FAMILY, "an iteration behind a half of another line")
             event = {"family": FAMILY, "kind": "iteration", "step": head[1], "steps": head[2]}
         elif pair := _PAIR.match(field):
             name = pair[1].strip().lower()
@@ -128,9 +145,8 @@ def _fill(event: Event, said: dict[str, str]) -> None:
             event["learning_rate"] = _needed(value)
         elif name in ("global batch size", "global_batch_size"):
             event["samples"] = _needed(value) if value.isdigit() else None
-        elif name in ("timestamp", "current time", "unix time", "time") and number_of(value):
-            if time := time_of_epoch(value):
-                event["time_utc"] = time
+        elif name in _CLOCK_KEYS and number_of(value) and (time := time_of_epoch(value)):
+            event["time_utc"] = time
     loss = next((said[name] for name in _LOSSES if name in said), None)
     if loss is not None:
         event["loss"] = _needed(loss)

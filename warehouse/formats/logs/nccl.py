@@ -40,8 +40,11 @@ _INSIDE = regex(r"(?:P2P|SHM|direct shared memory|NVLS|COLLNET|MNNVL|CE)[\w/\[\]
 _USING = regex(r"NET/[^\s:]+(?: [^\s:]+)? ?: Using(?= |$)")
 _MERGED = r"=?\{[^{}]*\}"
 _ONE_NIC = r"[^\[\]{};:]+:\d+/[A-Za-z][\w/]*"
-_NICS = regex(rf"((?: ?\[{WHOLE}\](?:{_MERGED}|{_ONE_NIC})[ ,]?)*)(?: ?\[RO\])? ?(?:; OOB (?:\S*|\S+ \S+))?$")
+_NICS = regex(
+    rf"((?: ?(?:\[{WHOLE}\](?:{_MERGED}|{_ONE_NIC})|\{{[^{{}}]*\}})[ ,]?)*)(?: ?\[RO\])? ?(?:; OOB (?:\S*|\S+ \S+))?$"
+)
 _NIC = regex(rf"\[({WHOLE})\](?:(=?\{{[^{{}}]*\}})|([^\[\]{{}};:]+):(\d+)/([\w/]+))(?=[ ;,\[]|$)")
+_UNNUMBERED = regex(r"(?<![\]=])\{[^{}]*\}")
 _NIC_LINE = regex(rf"NET/IB ?: \[({WHOLE})\] ([^\s:]+):(\d+)/([\w/]+) ?$")
 _VIRTUAL = regex(rf"NET/\S+ ?: Made virtual device \[({WHOLE})\] name=(\S+)(?: speed=\d+)? ndevs=({WHOLE})$")
 _BOOTSTRAP = regex(r"Bootstrap ?: Using (?:\[\d+\])?(\S+?):(\S+?)<\d+>")
@@ -250,7 +253,7 @@ def _nics(listed: str, *, cut: bool, ib: bool) -> Iterator[Event]:
         listed = listed[: listed.rfind(" [")]
     if not _NICS.match(listed):
         raise _damaged("a list of NICs")
-    for one in _NIC.finditer(listed.partition("; OOB")[0]):
+    for one in _NIC.finditer(_UNNUMBERED.sub("", listed.partition("; OOB")[0])):
         index, merged, name, port, kind = one.groups()
         if merged is not None:
             yield {"kind": "nccl_nic", "nic_index": index, "name": None, "value": f"merged {merged.strip('={}')}"}

@@ -101,20 +101,17 @@ def plain(text: str) -> str:
 def wrap_width(block: str, begins_a_line: Callable[[str], bool]) -> int:
     """Return the width at which a terminal wrapped the lines of a log; 0 where none did.
 
-    Wrapped lines fill the width, none is longer, and what follows one does not begin as a line does. One segment in
-    twenty, or more, is full.
+    Wrapped lines fill the width, none is longer, and what follows most of them does not begin as a line does. They break
+    anywhere, so that they end in different characters, as lines of one form do not.
     """
     segments = [text_of(one.rstrip("\r\n")) for one in _SEGMENT.findall(block)]
     width = max(map(len, segments), default=0)
     full = [number for number, one in enumerate(segments[:-1]) if len(one) == width]
-    if (
-        not NARROWEST <= width <= WIDEST
-        or len(full) < max(3, len(segments) / 20)
-        or not any(begins_a_line(segments[one]) for one in full)
-    ):
+    if not NARROWEST <= width <= WIDEST or len(full) < len(segments) / 20:
         return 0
-    goes_on = sum(bool(segments[one + 1].strip()) and not begins_a_line(segments[one + 1]) for one in full)
-    return width if goes_on * 10 >= len(full) * 9 else 0
+    go_on = [one for one in full if segments[one + 1].strip() and not begins_a_line(segments[one + 1])]
+    ends = {segments[one][-1] for one in go_on}
+    return width if len(ends) >= 3 and 2 * len(go_on) >= len(full) and any(map(begins_a_line, segments)) else 0
 
 
 def unwrapped(block: str, width: int, begins_a_line: Callable[[str], bool]) -> str:
