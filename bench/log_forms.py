@@ -13,8 +13,28 @@ LAUNCHERS = (
     "none", "horovod", "mpirun", "mpirun rank", "srun", "pdsh address", "pdsh host", "torchrun", "rank", "ray", "kubectl",
     "stern", "stderr", "container",
 )  # fmt: skip
-TRAINERS = ("megatron", "fork", "wrapped", "hugging face", "bars", "callback", "dictionaries", "nemo", "lightning", "none")
-HOSTS = ("node-{}", "10{}7", "e0a95b6643f{}", "gpu{}.cluster.local", "ip-10-0-0-{}", "NH-DC-28U-GPU-{}", "10.0.0.{}", "job-worker-{}")
+TRAINERS = (
+    "megatron",
+    "fork",
+    "wrapped",
+    "hugging face",
+    "bars",
+    "callback",
+    "dictionaries",
+    "nemo",
+    "lightning",
+    "none",
+)
+HOSTS = (
+    "node-{}",
+    "10{}7",
+    "e0a95b6643f{}",
+    "gpu{}.cluster.local",
+    "ip-10-0-0-{}",
+    "NH-DC-28U-GPU-{}",
+    "10.0.0.{}",
+    "job-worker-{}",
+)
 
 
 @dataclass
@@ -170,7 +190,9 @@ def made(world: World, process: Process, pointer: str, rank: int, ranks: int, co
 
 def nic_list(world: World, process: Process) -> str:
     """The NICs of a host."""
-    listed = " ".join(f"[{number}]{name}:1/{'IB/SHARP' if number else 'RoCE'}" for number, name in enumerate(world.nics))
+    listed = " ".join(
+        f"[{number}]{name}:1/{'IB/SHARP' if number else 'RoCE'}" for number, name in enumerate(world.nics)
+    )
     return f"NET/IB : Using {listed} [RO]; OOB ib0.0065:10.1.1.{process.server}<0>"
 
 
@@ -205,10 +227,14 @@ def iteration(world: World, step: int, steps: int, loss: float) -> list[str]:
             return [f"{bar}]{dictionary}"]
         case "bars":
             last = [f"{bar}]"] if step == steps else []
-            own = f"[{stamp},125] [INFO] [logging.py:96:log_dist] [Rank 0] step={step}, skipped=0, lr=[1e-05], mom=[0.9]"
+            own = (
+                f"[{stamp},125] [INFO] [logging.py:96:log_dist] [Rank 0] step={step}, skipped=0, lr=[1e-05], mom=[0.9]"
+            )
             return [f"Training: {bar}]", *last, *([own] if step % 2 == 0 else [])]
         case "callback":
-            text = f"loss: {said}, learning_rate: 1e-05, epoch: 0.0, iter: {step}/{steps},  {clock} < 1:02:03,  7.01s/it"
+            text = (
+                f"loss: {said}, learning_rate: 1e-05, epoch: 0.0, iter: {step}/{steps},  {clock} < 1:02:03,  7.01s/it"
+            )
             return [f"[{stamp},125] [INFO] [callback.py:53:on_log] {text}"]
         case "dictionaries":
             return [f"{{'loss': {said}, 'learning_rate': 1e-05, 'step': {step}, 'epoch': 0.1}}"]

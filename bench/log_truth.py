@@ -186,7 +186,9 @@ def _part(world: World, process: Process, truth: Truth) -> list[str]:
         return []
     truth.ranks[process.host, process.pid, process.server, servers] += 1
     comm_id, pointer = f"0x9c{world.seed:06x}", "0x6c0000"
-    lines = [made(world, process, pointer, process.server, servers, comm_id, "START")] if world.has_device_numbers else []
+    lines = (
+        [made(world, process, pointer, process.server, servers, comm_id, "START")] if world.has_device_numbers else []
+    )
     lines.append(ring_list(world, 0, list(range(servers))).replace(f"/{world.channels:02d} ", "/01 "))
     return [*lines, made(world, process, pointer, process.server, servers, comm_id, "COMPLETE")]
 

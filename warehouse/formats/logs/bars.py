@@ -11,7 +11,6 @@ from warehouse.regex import regex
 FAMILY = "hf_trainer"
 CLOCK = r"(?:(?:\d{1,6}:)?\d{1,2}:\d\d|\?)"
 RATE = r"(?:s/it|it/s|s/step|step/s|s/batch|batch/s)"
-MARKS = ("it]", "it/s", "it,", "%|")
 
 _BAR = regex(
     rf"(?<![\d.])\d{{1,3}}% ?(?:\|[^|\[\]]*\|)? *({WHOLE})/({WHOLE}) "
@@ -24,6 +23,35 @@ _EVALUATES = regex(r"(?:valid\w*|eval\w*|test\w*|sanity|predict\w*)\b", re.IGNOR
 _EPOCH = regex(r"epoch[ =]*(\d{1,6})(/\d{1,6})?$", re.IGNORECASE)
 _POSTFIX = regex(rf"([A-Za-z][\w/]*)=({NUMBER})(?=,|$)")
 _LOSSES = ("loss", "train_loss", "reduced_train_loss", "train_loss_step", "step_loss", "train/loss")
+
+
+LINE = regex(
+    rf"( {{0,6}}\d{{1,3}}%\|[^|\[\]\r\n]{{0,200}}\| ({WHOLE})/({WHOLE}) \[((?:\d{{1,6}}:)?\d\d:\d\d)<(?:\d{{1,6}}:)?\d\d:\d\d, "
+    r" ?(\d{1,9}\.\d{1,9})s/it\]"
+    r"( {0,3}\{'loss': '?(\d{1,9}\.\d{1,9})'?, (?:'grad_norm': '?[\d.e+-]{1,25}'?, )?'learning_rate': '?([\d.]{1,25}(?:e-?\d{1,3})?)'?, "
+    r"'epoch': '?[\d.]{1,25}'?\})?)[\r\n]",
+    re.ASCII,
+).match
+"""A bar without a description, with a dictionary or without, and the end of its segment. `bars` says the same."""
+
+
+def of_line(found: re.Match[str]) -> Event:
+    """Return the event of a line that `LINE` found."""
+    text, step, steps, elapsed, seconds, said, loss, rate = found.groups()
+    event: Event = {
+        "item": 0,
+        "family": FAMILY,
+        "kind": "progress",
+        "step": int(step),
+        "steps": int(steps),
+        "seconds": float(seconds),
+        "value": elapsed,
+        "text": text,
+    }
+    if said:
+        event["loss"] = float(loss)
+        event["learning_rate"] = float(rate)
+    return event
 
 
 class Bar(NamedTuple):

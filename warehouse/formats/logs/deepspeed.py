@@ -10,7 +10,6 @@ from warehouse.formats.logs.event import NUMBER, WHOLE, Event, config
 from warehouse.regex import regex
 
 FAMILY = "deepspeed"
-MARKS = ("step=", "steps: ")
 
 _RANK = regex(rf"\[Rank ({WHOLE})\] ")
 _STAGE = regex(r"Creating (?:(torch\.\w+) )?ZeRO stage (\d) optimizer")

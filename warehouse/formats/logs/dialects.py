@@ -27,7 +27,13 @@ class Dialects:
     """Reads the lines of one file, without their labels."""
 
     def __init__(self) -> None:
-        self._trainers: tuple[Read, ...] = (lightning.read, Megatron().read, _dictionary, _own_step)
+        self._megatron = Megatron()
+        self._trainers: tuple[Read, ...] = (lightning.read, self._megatron.read, _dictionary, _own_step)
+
+    @property
+    def is_inside_arguments(self) -> bool:
+        """Whether the last line was between Megatron's borders of its arguments."""
+        return self._megatron.is_inside_arguments
 
     def read(self, text: str) -> list[Event]:
         """Return the events of a line.
@@ -41,13 +47,15 @@ class Dialects:
             return self._logged(text, head)
         if "NCCL " in text and (spoken := self._nccl(text)) is not None:
             return spoken
-        if any(mark in text for mark in bars.MARKS):
+        if "%|" in text or "it]" in text or "it/s" in text or "it," in text:
             return self._with_bars(text)
         said = self._trained(text)
         if said is None:
             said = torchrun.read(text)
         if said is None:
-            if _LOOKS_LIKE_AN_ITERATION.search(text):
+            if (
+                "iter" in text or "l" in text and ("loss" in text or "lear" in text)
+            ) and _LOOKS_LIKE_AN_ITERATION.search(text):
                 raise Damaged("python", "it looks like an iteration and does not parse")
             said = settings.scalars("python", text)
         return said
@@ -140,8 +148,8 @@ def _dictionary(text: str) -> list[Event] | None:
 
 
 def _own_step(text: str) -> list[Event] | None:
-    if not any(mark in text for mark in deepspeed.MARKS):
+    at = max(text.find("step="), text.find("steps: "))
+    if at < 0:
         return None
-    at = max(text.find(mark) for mark in deepspeed.MARKS)
     step = deepspeed.own_step(text[at:])
     return [step] if step else None

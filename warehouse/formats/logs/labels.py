@@ -34,11 +34,11 @@ _BEFORE_A_LINE = "|".join(
         rf"(?!(?i:valid|eval|test|train|epoch|step|loss|iter)\w*:)\[?{_NAME}\]?: ?",  # pdsh: a host
         rf"\[(?=[\d.]*[A-Za-z]){_NAME}(?:/{_NAME}){{0,4}}\] ?",  # kubectl
         r"\[?std(?:out|err)\]?(?::| \|)? ",
-        rf"{_POD}(?:/{_POD})?(?: [a-z0-9][a-z0-9-]{{0,62}})? *[|│›>]? ",  # docker compose, stern, Kubernetes
+        rf"{_POD}(?:/{_POD})?(?:(?: | *[|│›>] *)[a-z0-9][a-z0-9-]{{0,62}})? *[|│›>]? ",  # docker compose, stern, Kubernetes
     )
 )
-_LABEL = regex(rf"(?:{_ALWAYS})|(?:{_BEFORE_A_LINE}){{1,2}}?(?=[ \t]*{LINE_START})")
-_KNOWN = regex(rf"(?:{_ALWAYS}|{_BEFORE_A_LINE})")
+_LABEL = regex(rf"[ \t]*(?:{_ALWAYS})|[ \t]*(?:{_BEFORE_A_LINE}){{1,2}}?(?=[ \t]*{LINE_START})")
+_KNOWN = regex(rf"[ \t]*(?:{_ALWAYS}|{_BEFORE_A_LINE})")
 _REPEATED = regex(r" \[repeated \d+x(?: across cluster)?\](?: \(.*\))?$")
 _TIME = regex(r"(?:[ \t]*\|)?[ \t]*(\d{4}-\d\d-\d\d)T([\d:]{8}(?:\.\d{1,6})?)\d*Z")
 _RANK = regex(r"\[rank(\d{1,6})\]:")
@@ -79,7 +79,7 @@ def peeled(text: str, known: set[str]) -> Peeled:
     for _ in range(DEEPEST):
         if _START.match(text):
             break
-        found = _LABEL.match(text)
+        found = None if text[:1].isalpha() and not _may_begin_behind(text) else _LABEL.match(text)
         if found is None and known and (one := _KNOWN.match(text)) and one[0].strip() in known:
             found = one
         if found is None:
@@ -98,10 +98,25 @@ def peeled(text: str, known: set[str]) -> Peeled:
     return Peeled(text, " ".join(labels) or None, rank, time)
 
 
+def _may_begin_behind(text: str) -> bool:
+    """Return False where nothing in a line begins as `LINE_START` does: most lines of prose."""
+    return (
+        "NCCL " in text
+        or "%|" in text
+        or "] [" in text
+        or "iteration " in text
+        or "{'" in text
+        or '{"' in text
+        or "Training epoch " in text
+        or " [" in text
+        or ":[" in text
+    )
+
+
 def begins_a_line(text: str) -> bool:
     """Return True if a line begins as a line of a known kind does, behind its labels.
 
     >>> begins_a_line("node-1:1:2 [0] NCCL INFO x"), begins_a_line("0] -> 1[1] via P2P/IPC")
     (True, False)
     """
-    return _START.match(text) is not None or _LABEL.match(text) is not None
+    return _START.match(text.lstrip(" \t")) is not None or _LABEL.match(text) is not None

@@ -58,11 +58,46 @@ _ARGUMENTS = regex(r"-{8,} (arguments|end of arguments) -{8,}")
 _NOT_TRAINING = regex(r"\b(?:valid\w*|eval\w*|test\w*)\b", re.IGNORECASE)
 
 
+_VALUE_OF = r"-?\d{1,12}(?:\.\d{1,12})?(?:[Ee][-+]?\d{1,3})?"
+LINE = regex(
+    rf"( ?(?:\[({STAMP})\] )?iteration {{1,12}}({WHOLE})/ {{0,12}}({WHOLE}) \| consumed samples: {{1,14}}\d{{1,15}} \| "
+    rf"elapsed time per iteration \(ms\): ({_VALUE_OF}) \|(?: throughput per GPU \(TFLOP/s/GPU\): {_VALUE_OF} \|)? "
+    rf"learning rate: ({_VALUE_OF}) \| global batch size: {{1,8}}({WHOLE}) \|(?: lm loss: ({_VALUE_OF}) \|)?"
+    rf"(?: (?:loss scale|grad norm|num zeros|params norm): {_VALUE_OF} \|){{0,4}} number of skipped iterations: {{1,5}}\d{{1,9}} \| "
+    rf"number of nan iterations: {{1,5}}\d{{1,9}} \|)\n",
+    re.ASCII,
+).match
+"""The commonest iteration line in its commonest form, with the line feed. `iteration` says the same."""
+
+
+def of_line(found: re.Match[str]) -> Event | None:
+    """Return the event of a line that `LINE` found; None where its time is none."""
+    text, stamp, step, steps, elapsed, rate, samples, loss = found.groups()
+    event: Event = {
+        "item": 0,
+        "family": FAMILY,
+        "kind": "iteration",
+        "step": int(step),
+        "steps": int(steps),
+        "seconds": float(elapsed) / 1000,
+        "learning_rate": float(rate),
+        "samples": int(samples),
+        "text": text,
+    }
+    if loss:
+        event["loss"] = float(loss)
+    if stamp:
+        event["time_utc"] = time_of(stamp)
+        if event["time_utc"] is None:
+            return None
+    return event
+
+
 class Megatron:
     """Reads the lines of one file; knows whether they are inside the list of arguments."""
 
     def __init__(self) -> None:
-        self._inside_arguments = False
+        self.is_inside_arguments = False
 
     def read(self, text: str) -> list[Event] | None:
         """Return the events of a line; None where it is none of Megatron's.
@@ -77,11 +112,11 @@ class Megatron:
             if found is not None:
                 return found
         if "-- " in text and (border := _ARGUMENTS.search(text)):
-            self._inside_arguments = border[1] == "arguments"
+            self.is_inside_arguments = border[1] == "arguments"
             return []
         other = _other(text)
-        if other is None and (self._inside_arguments or " ..." in text):
-            other = list(settings.dotted(FAMILY, text, long_names=self._inside_arguments)) or None
+        if other is None and (self.is_inside_arguments or " ..." in text):
+            other = list(settings.dotted(FAMILY, text, long_names=self.is_inside_arguments)) or None
         return other
 
 
@@ -100,37 +135,55 @@ def may_go_on(text: str) -> bool:
 
 
 def iteration(text: str) -> list[Event] | None:
-    """Return the event of an iteration line; None where it is none."""
+    """Return the event of an iteration line; None where it is none.
+
+    Raises
+    ------
+    Damaged
+        Where it does not parse to its end; with what stood whole before the damage.
+    """
     *fields, end = text.split("|")
-    if end.strip():
-        fields.append(end)
+    signed = sum(sign in text for sign in _SIGNS)
+    is_cut = bool(end.strip()) and signed > 2
     event: Event = {}
     said: dict[str, str] = {}
-    for field in fields:
-        if "iteration" in field and (head := _HEAD.match(field)):
-            if _NOT_TRAINING.search(field):
-                return [{"family": FAMILY, "kind": "evaluation", "step": head[1], "steps": head[2], "name": "progress"}]
-            if event:
-                raise Damaged(FAMILY, "two iterations in one line")
-            if not (_CLEAN if said else _OWN).match(field):
-                raise Damaged(FAMILY, "an iteration behind a half of another line")
+    for field in [*fields, end] if end.strip() and not is_cut else fields:
+        head = _HEAD.match(field) if "iteration" in field else None
+        if head and _NOT_TRAINING.search(field):
+            return [{"family": FAMILY, "kind": "evaluation", "step": head[1], "steps": head[2], "name": "progress"}]
+        if head:
+            if event or not (_CLEAN if said else _OWN).match(field):
+                raise _damaged("two lines in one", event, said)
             event = {"family": FAMILY, "kind": "iteration", "step": head[1], "steps": head[2]}
+            if stamp := _STAMP.search(field):
+                event["time_utc"] = time_of(stamp[1]) if stamp[1] else time_of_epoch(stamp[2])
         elif pair := _PAIR.match(field):
             name = pair[1].strip().lower()
             if name in said:
-                raise Damaged(FAMILY, "an iteration with one value twice")
+                raise _damaged("an iteration with one value twice", event, said)
             said[name] = pair[2]
         elif field.strip() and event:
-            raise Damaged(FAMILY, "an iteration does not parse to its end")
-    signed = sum(sign in text for sign in _SIGNS)
-    if not event or (signed > 2 and end.strip()):
-        if signed > 2 and not _VALIDATION.match(text):
-            raise Damaged(FAMILY, "an iteration does not parse to its end")
-        return None
-    _fill(event, said)
-    if "time_utc" not in event and (stamp := _STAMP.search(text)):
-        event["time_utc"] = time_of(stamp[1]) if stamp[1] else time_of_epoch(stamp[2])
-    return [event]
+            raise _damaged("an iteration does not parse to its end", event, said)
+    if is_cut or (not event and signed > 2):
+        if _VALIDATION.match(text):
+            return None
+        raise _damaged("an iteration does not parse to its end", event, said)
+    if event:
+        try:
+            _fill(event, said)
+        except ValueError as wrong:
+            raise _damaged(f"{wrong} in an iteration is no number", event, said) from wrong
+    return [event] if event else None
+
+
+def _damaged(reason: str, event: Event, said: dict[str, str]) -> Damaged:
+    """Return the damage of a line, with its iteration as far as it is whole."""
+    for name, value in said.items() if event else ():
+        try:
+            _fill(event, {name: value})
+        except ValueError:
+            break
+    return Damaged(FAMILY, reason, [event] if event else [])
 
 
 def _fill(event: Event, said: dict[str, str]) -> None:
@@ -155,7 +208,7 @@ def _fill(event: Event, said: dict[str, str]) -> None:
 def _needed(value: str) -> str:
     number = scaled(value)
     if number is None:
-        raise Damaged(FAMILY, f"{value[:30]!r} in an iteration is no number")
+        raise ValueError(repr(value[:30]))
     return number
 
 

@@ -14,7 +14,6 @@ from warehouse.formats.logs.lines import NCCL, is_alone, speaks_nccl
 from warehouse.regex import regex
 
 FAMILY = "nccl"
-MARKS = ("NCCL ",)
 
 _BARE_VERSION = regex(r"NCCL version (\d+\.\d+\.\d+\S*)$")
 _RING = regex(rf"(?:Channel|Ring) ({WHOLE})(?:/({WHOLE}))? :((?: +{WHOLE})+)( ?\.\.\.)?$")
@@ -63,7 +62,8 @@ _CONNECTED = regex(r"Connected (all rings|all trees|NVLS tree)")
 _VERSION = regex(r"NCCL version (\d+\.\d+\.\d+\S*)$")
 
 CONNECTION = regex(
-    rf"(([\w.-]+):(\d{{1,10}}):(\d{{1,10}}) \[(\d{{1,4}})\] NCCL INFO "
+    r"((?:(\[\d{1,6}(?:,\d{1,6})?\]<std(?:out|err)>:|\d{1,6}:|\[default\d{1,4}\]:|\([^()\n]{1,60} pid=\d{1,9}(?:, ip=[\d.]{7,15})?\)) ?)?"
+    rf"([\w.-]+):(\d{{1,10}}):(\d{{1,10}}) \[(\d{{1,4}})\] NCCL INFO "
     rf"Channel ({WHOLE})(?:/({WHOLE}))? : ({WHOLE})\[(\w+)\] -> ({WHOLE})\[(\w+)\] "
     rf"(?:\[(send|receive)\] via (NET/(?:IB\w*|Socket))/({WHOLE})(/GDRDMA)?|via ((?:P2P|SHM)/[\w/]+)))\n",
     re.ASCII,
@@ -103,7 +103,7 @@ def read(text: str) -> list[Event] | None:
 
 def of_connection(found: re.Match[str]) -> Event:
     """Return the event of a line that `CONNECTION` found."""
-    text, host, pid, tid, device, channel, connection, src, near, dst, far, way, net, index, gdr, inside = (
+    text, label, host, pid, tid, device, channel, connection, src, near, dst, far, way, net, index, gdr, inside = (
         found.groups()
     )
     event: Event = {
@@ -127,6 +127,8 @@ def of_connection(found: re.Match[str]) -> Event:
         event["direction"] = way
         event["nic_index"] = int(index)
         event["options"] = gdr
+    if label:
+        event["label"] = label
     return event
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from warehouse.formats.logs import hf_trainer, megatron, nccl
+from warehouse.formats.logs import bars, hf_trainer, megatron, nccl
 from warehouse.formats.logs.dialects import Dialects
 from warehouse.formats.logs.event import LONGEST_TEXT, Damaged, Event, typed
 from warehouse.formats.logs.labels import begins_a_line, peeled
@@ -16,6 +16,8 @@ Reject = Callable[[int, str, str], None]
 
 LISTED = 1_000
 """Damaged lines of a file that are listed one by one; those beyond are counted. All are events."""
+REMEMBERED = 4_096
+"""Lines that say nothing, remembered so that they need not be read again."""
 PIECES = 12
 """Lines that one iteration may be wrapped into."""
 
@@ -39,6 +41,7 @@ class LogReader:
         self._open_at = (0, 0)
         self._open_label: str | None = None
         self._damaged = 0
+        self._silent: set[str] = set()
         self._width = -1
         self._line = self._segment = 1
 
@@ -68,15 +71,9 @@ class LogReader:
         has_returns = "\r" in block
         start, end = 0, len(block)
         while start < end:
-            if self._at_once and not self._open:
-                if (pair := hf_trainer.PAIR(block, start)) and (event := hf_trainer.of_pair(pair)):
-                    self._pair(pair[1], event, found)
-                    start = pair.end()
-                    continue
-                if line := nccl.CONNECTION(block, start):
-                    self._whole(nccl.of_connection(line), found)
-                    start = line.end()
-                    continue
+            if self._at_once and not self._open and (after := self._common(block, start, found)):
+                start = after
+                continue
             if has_returns:
                 line_end = BREAK.search(block, start)
                 stop, after = line_end.span() if line_end else (end, end)
@@ -89,6 +86,43 @@ class LogReader:
             self._segment += 1
             self._line += block[after - 1] == "\n"
         return found
+
+    def _common(self, block: str, start: int, found: list[Event]) -> int:
+        """Add a line of one of the commonest forms; return where it ends, 0 where it is none."""
+        first = block[start]
+        if (first in " \r\n[") and (pair := hf_trainer.PAIR(block, start)) and (event := hf_trainer.of_pair(pair)):
+            self._pair(pair[1], event, found)
+            return pair.end()
+        if first in " i[" and (line := megatron.LINE(block, start)) and (said := megatron.of_line(line)):
+            self._whole(said, found)
+            return line.end()
+        if (
+            first in " 0123456789"
+            and (bar := bars.LINE(block, start))
+            and block[bar.end() - 1 : bar.end() + 1] != "\r\n"
+        ):
+            self._bar(bars.of_line(bar), found, is_line=block[bar.end() - 1] == "\n")
+            return bar.end()
+        if connection := nccl.CONNECTION(block, start):
+            event = nccl.of_connection(connection)
+            if "label" in event:
+                self._labels.add(str(event["label"]))
+            self._whole(event, found)
+            return connection.end()
+        return 0
+
+    def _bar(self, event: Event, found: list[Event], *, is_line: bool) -> None:
+        """Hold a bar back."""
+        if self._held:
+            found.append(self._held)
+        if not str(event["text"]).isascii():
+            event["text"] = text_of(str(event["text"]))
+        event["line"] = self._line
+        event["segment"] = self._segment
+        event["filename"] = self._filename
+        self._line += is_line
+        self._segment += 1
+        self._held = event
 
     def _pair(self, bar: str | None, event: Event, found: list[Event]) -> None:
         """Add an iteration line and, where `bar` is what breaks the line before it, its bar: most of a long log."""
@@ -108,7 +142,7 @@ class LogReader:
         found.append(event)
 
     def _whole(self, event: Event, found: list[Event]) -> None:
-        """Add one of NCCL's connections: most of a log's beginning, with `NCCL_DEBUG=INFO` in every process."""
+        """Add a line of its own: a connection of NCCL's, an iteration of Megatron-LM."""
         if self._held:
             found.append(self._held)
             self._held = None
@@ -121,10 +155,13 @@ class LogReader:
 
     def _one(self, written: str, found: list[Event]) -> None:
         """Add the events of a line of any form."""
+        if written in self._silent and not self._open:
+            return
         text = plain(written).rstrip()
         wraps = text.count(WRAP) if self._width else 0
         if wraps:
             text, written = text.replace(WRAP, ""), written.replace(WRAP, "")
+        known = len(self._labels)
         line = peeled(text, self._labels) if text else None
         if line is None or not line.text or line.text.isspace():
             self._line += wraps
@@ -139,7 +176,12 @@ class LogReader:
         if "|" in line.text and "iteration" in line.text and megatron.may_go_on(line.text):
             self._open, self._open_at, self._open_label = [line.text], place, line.label
             return
+        inside = self._dialects.is_inside_arguments
         said = self._said(line.text, written)
+        if len(self._labels) > known or self._dialects.is_inside_arguments is not inside:
+            self._silent.clear()  # other lines mean something now
+        elif not said and not wraps:
+            self._remember(written)
         if line.time_utc:
             for event in said:
                 event.setdefault("time_utc", line.time_utc)
@@ -149,6 +191,13 @@ class LogReader:
         self._add(said, place, line.label, written, found)
         self._line += wraps
         self._segment += wraps
+
+    def _remember(self, written: str) -> None:
+        """Remember a line that says nothing: many logs repeat such lines."""
+        if len(self._silent) >= REMEMBERED:
+            self._silent.clear()
+        if len(written) < LONGEST_TEXT:
+            self._silent.add(written)
 
     def _close(self, found: list[Event]) -> None:
         """Add the iteration that might have gone on."""
