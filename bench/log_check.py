@@ -17,7 +17,8 @@ RANKS = "SELECT task, host, pid, rank, ranks FROM topology.task_communicators WH
 ITERATIONS = "SELECT task, iteration, round(loss, 6) FROM metrics.task_iterations"
 DEVICES = """
     SELECT task, channel, src_rank, dst_rank, 'send', src_hca FROM topology.rank_paths WHERE src_evidence = 'log'
-    UNION SELECT task, channel, src_rank, dst_rank, 'receive', dst_hca FROM topology.rank_paths WHERE dst_evidence = 'log'
+    UNION
+    SELECT task, channel, src_rank, dst_rank, 'receive', dst_hca FROM topology.rank_paths WHERE dst_evidence = 'log'
 """
 
 
@@ -43,7 +44,7 @@ def scores(target: Path, samples: Iterable[Sample]) -> dict[str, list[Score]]:
         }
     found = {}
     for sample in samples:
-        true = {
+        true: dict[str, Counter[Key]] = {
             "edges": sample.truth.edges,
             "ranks": sample.truth.ranks,
             "iterations": Counter(sample.truth.iterations.items()),
@@ -62,8 +63,8 @@ def _by_task(connection: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Count
 
 def _score(kind: str, said: Counter[Key], true: Counter[Key], sample: Sample) -> Score:
     if kind == "iterations" and sample.damage != "none":  # a loss that the damage touched is not said
-        said = Counter({(step, true_loss if loss is None else loss): 1 for (step, loss) in said
-                        for true_loss in [sample.truth.iterations.get(step)]})  # fmt: skip
+        losses: dict[object, float | None] = dict(sample.truth.iterations.items())
+        said = Counter({(step, losses.get(step) if loss is None else loss): 1 for step, loss in said})
     if kind == "edges" and sample.damage != "none":  # without its line on a communicator, a process has one of its own
         said = Counter(dict.fromkeys(_known_edges(said, true), 1))
         true = Counter(dict.fromkeys(true, 1))

@@ -1,4 +1,4 @@
-"""Lines of training logs in the forms of public launchers, NCCL versions and trainers. Imports nothing of the reader."""
+"""Lines of logs in the forms of public launchers, NCCL versions and trainers. Imports nothing of the reader."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from random import Random
 
 VERSIONS = (
-    "2.4.7", "2.7.8", "2.10.3", "2.12.12", "2.14.3", "2.16.2", "2.18.1", "2.18.5", "2.20.5", "2.21.5", "2.22.3", "2.24.3",
-    "2.26.2", "2.27.7", "2.30.1",
+    "2.4.7", "2.7.8", "2.10.3", "2.12.12", "2.14.3", "2.16.2", "2.18.1", "2.18.5", "2.20.5", "2.21.5", "2.22.3",
+    "2.24.3", "2.26.2", "2.27.7", "2.30.1",
 )  # fmt: skip
 LAUNCHERS = (
-    "none", "horovod", "mpirun", "mpirun rank", "srun", "pdsh address", "pdsh host", "torchrun", "rank", "ray", "kubectl",
-    "stern", "stderr", "container",
+    "none", "horovod", "mpirun", "mpirun rank", "srun", "pdsh address", "pdsh host", "torchrun", "rank", "ray",
+    "kubectl", "stern", "stderr", "container",
 )  # fmt: skip
 TRAINERS = (
     "megatron",
@@ -86,7 +86,7 @@ def make_world(seed: int) -> World:
     servers, gpus = chance.choice([(1, 2), (2, 1), (2, 2), (2, 4), (3, 2), (3, 4)])
     pattern = chance.choice(HOSTS)
     same_pids = chance.random() < 0.3
-    processes = []
+    processes: list[Process] = []
     for server in range(servers):
         for local in range(gpus):
             pid = 4000 + local if same_pids else 4000 + 97 * server + 7 * local
@@ -183,7 +183,8 @@ def made(world: World, process: Process, pointer: str, rank: int, ranks: int, co
     device = f" nvmlDev {process.local}" if world.has_device_numbers else ""
     name = f" commId {comm_id}" if world.release > 15 else ""
     return (
-        f"{before}comm {pointer} rank {rank} nranks {ranks} cudaDev {process.local}{device} busId {1 + process.local}b000"
+        f"{before}comm {pointer} rank {rank} nranks {ranks} cudaDev {process.local}{device} "
+        f"busId {1 + process.local}b000"
         f"{name} - Init {phase}"
     )
 
@@ -215,10 +216,13 @@ def iteration(world: World, step: int, steps: int, loss: float) -> list[str]:
         case "megatron":
             return [f" [{stamp}] iteration {step:8d}/{steps:8d} | {standard}"]
         case "fork":
-            return [
-                f" consumed tokens: 1.258B | iteration {step:8d}/{steps:8d} | elpased time per iteration (ms): 7012.5 | eta: "
-                f"0:00:00 | learnig rate: 1.000E-05 | lm loss: {loss:.6E} | timestamp: {1716480000 + step}.25 |"
-            ]
+            head = (
+                f" consumed tokens: 1.258B | iteration {step:8d}/{steps:8d} | elpased time per iteration (ms): 7012.5 |"
+            )
+            rest = (
+                f" eta: 0:00:00 | learnig rate: 1.000E-05 | lm loss: {loss:.6E} | timestamp: {1716480000 + step}.25 |"
+            )
+            return [head + rest]
         case "wrapped":
             line = f" [{stamp}] iteration {step:8d}/{steps:8d} | {standard}"
             at = line.index("| learning rate") + 1
@@ -227,9 +231,8 @@ def iteration(world: World, step: int, steps: int, loss: float) -> list[str]:
             return [f"{bar}]{dictionary}"]
         case "bars":
             last = [f"{bar}]"] if step == steps else []
-            own = (
-                f"[{stamp},125] [INFO] [logging.py:96:log_dist] [Rank 0] step={step}, skipped=0, lr=[1e-05], mom=[0.9]"
-            )
+            own = f"[{stamp},125] [INFO] [logging.py:96:log_dist] [Rank {world.size - 1}] "
+            own += f"step={step}, skipped=0, lr=[1e-05], mom=[0.9]"
             return [f"Training: {bar}]", *last, *([own] if step % 2 == 0 else [])]
         case "callback":
             text = (
@@ -239,10 +242,8 @@ def iteration(world: World, step: int, steps: int, loss: float) -> list[str]:
         case "dictionaries":
             return [f"{{'loss': {said}, 'learning_rate': 1e-05, 'step': {step}, 'epoch': 0.1}}"]
         case "nemo":
-            return [
-                f"Training epoch 0, iteration {step}/{steps} | lr: 3e-05 | global_batch_size: 64 | global_step: {step} | "
-                f"reduced_train_loss: {said} | train_step_timing in s: 7.01"
-            ]
+            head = f"Training epoch 0, iteration {step}/{steps} | lr: 3e-05 | global_batch_size: 64 | "
+            return [f"{head}global_step: {step} | reduced_train_loss: {said} | train_step_timing in s: 7.01"]
         case "lightning":
             return [f"Epoch 0: {bar}, v_num=7]", f"Epoch 0: {bar}, v_num=7, reduced_train_loss={said}]"]
         case _:

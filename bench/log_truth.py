@@ -182,7 +182,7 @@ def _pairs(world: World, process: Process, truth: Truth) -> list[str]:
 def _part(world: World, process: Process, truth: Truth) -> list[str]:
     """A communicator of the first GPU of each server, of which later versions print an identifier."""
     servers = len({one.server for one in world.processes})
-    if process.local or servers == 1 or servers == world.size or world.seed % 2 or not 15 < world.release:
+    if process.local or servers == 1 or servers == world.size or world.seed % 2 or world.release < 16:
         return []
     truth.ranks[process.host, process.pid, process.server, servers] += 1
     comm_id, pointer = f"0x9c{world.seed:06x}", "0x6c0000"

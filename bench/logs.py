@@ -73,7 +73,7 @@ def _truth(first: int, count: int) -> int:
                 write_sample(Path(scratch) / "data" / "logs" / "taskinfo", sample)
             target = Path(scratch) / "target"
             command = [sys.executable, "-m", "warehouse", "build", "-d", f"{scratch}/data", "--target", str(target)]
-            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             found = scores(target, samples)
         for sample in samples:
             for score in found[sample.name]:
@@ -168,10 +168,10 @@ def _training(folder: Path, size: int) -> int:
 
 def _megatron(folder: Path, size: int) -> int:
     lines = [
-        f" [2024-08-12 10:{step // 60 % 60:02d}:{step % 60:02d}] iteration {step:8d}/  500000 | consumed samples: {step * 512:12d} "
-        f"| elapsed time per iteration (ms): {26000 + step / 10:.1f} | learning rate: 5.800000E-05 | global batch size:   512 | "
-        f"lm loss: {9 - step / 1e4:.6E} | loss scale: 1.0 | grad norm: 0.852 | number of skipped iterations:   0 | number of nan "
-        "iterations:   0 |\n"
+        f" [2024-08-12 10:{step // 60 % 60:02d}:{step % 60:02d}] iteration {step:8d}/  500000 | consumed samples: "
+        f"{step * 512:12d} | elapsed time per iteration (ms): {26000 + step / 10:.1f} | learning rate: 5.800000E-05 | "
+        f"global batch size:   512 | lm loss: {9 - step / 1e4:.6E} | loss scale: 1.0 | grad norm: 0.852 | "
+        "number of skipped iterations:   0 | number of nan iterations:   0 |\n"
         for step in range(1, 3001)
     ]
     return _write(folder / "megatron.log", "".join(lines), size)

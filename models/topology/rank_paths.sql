@@ -216,7 +216,7 @@ crossing AS (
         AND coalesce(sh.host <> dh.host, true)
         -- an edge that no line of a connection proves must be known to leave its server
         AND (
-            p.evidence = 'log'
+            (p.evidence = 'log' AND coalesce(p.from_pod, p.to_pod) IS NOT NULL)
             OR (p.from_pod IS NOT NULL AND p.to_pod IS NOT NULL)
             OR p.src_rank // b.size <> p.dst_rank // b.size
         )

@@ -42,7 +42,7 @@ WITH spoken AS (
         END AS own_rank,
         CASE
             WHEN kind = 'nccl_edge' THEN greatest(src_rank, dst_rank)
-            ELSE list_max(list_transform(string_split(value, ' '), lambda one: CAST(one AS INTEGER)))
+            ELSE list_max(list_transform(string_split(value, ' '), LAMBDA one: CAST(one AS INTEGER)))
         END AS top_rank
     FROM staging.log_events
     WHERE kind IN ('nccl_edge', 'nccl_ring', 'nccl_tree')

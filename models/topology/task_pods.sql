@@ -99,6 +99,26 @@ ranked AS (                    -- a launcher numbers the ranks of a pod in a row
     GROUP BY n.cluster, n.task, n.pod
 ),
 
+blocks AS (
+    SELECT r.cluster, r.task, r.pod, r.first_rank, r.first_rank + s.ranks AS next_rank
+    FROM ranked AS r
+    JOIN sizes AS s ON s.cluster = r.cluster AND s.task = r.task AND s.pod = r.pod
+    WHERE r.first_rank IS NOT NULL
+),
+
+clashing AS (                  -- pods that would share ranks: lines contradict each other, and neither is believed
+    SELECT DISTINCT a.cluster, a.task, a.pod
+    FROM blocks AS a
+    JOIN blocks AS b ON b.cluster = a.cluster AND b.task = a.task AND b.pod <> a.pod
+    WHERE a.first_rank < b.next_rank AND b.first_rank < a.next_rank
+),
+
+believed AS (
+    SELECT r.* EXCLUDE (first_rank), CASE WHEN c.pod IS NULL THEN r.first_rank END AS first_rank
+    FROM ranked AS r
+    LEFT JOIN clashing AS c ON c.cluster = r.cluster AND c.task = r.task AND c.pod = r.pod
+),
+
 spoken AS (                    -- what the pod's own log says of its host
     SELECT
         cluster,
@@ -146,5 +166,5 @@ SELECT
     coalesce(r.log_lines, 0) AS log_lines
 FROM placed AS p
 JOIN sizes AS s ON s.cluster = p.cluster AND s.task = p.task AND s.pod = p.pod
-LEFT JOIN ranked AS r ON r.cluster = p.cluster AND r.task = p.task AND r.pod = p.pod
+LEFT JOIN believed AS r ON r.cluster = p.cluster AND r.task = p.task AND r.pod = p.pod
 LEFT JOIN hosts AS h ON h.cluster = p.cluster AND h.host_ip = p.host_ip

@@ -243,7 +243,7 @@ def test_damage_is_rejected_with_its_line(read: Read, rejects: Rejects) -> None:
         ),
         ("    [2024-08-12 10:00:00.123] iteration 6/10 | iteration time (s): 1.5 | lm_loss: 2.5E+00 |", 6, 1.5, 2.5),
         (
-            "Training epoch 0, iteration 6/9 | lr: 3e-05 | global_step: 6 | reduced_train_loss: 2.5 | train_step_timing in s: 1.5",
+            "Training epoch 0, iteration 6/9 | global_step: 6 | reduced_train_loss: 2.5 | train_step_timing in s: 1.5",
             6,
             1.5,
             2.5,

@@ -54,7 +54,7 @@ class Dialects:
             said = torchrun.read(text)
         if said is None:
             if (
-                "iter" in text or "l" in text and ("loss" in text or "lear" in text)
+                "iter" in text or "loss" in text or "learning_rate" in text or "consumed samples" in text
             ) and _LOOKS_LIKE_AN_ITERATION.search(text):
                 raise Damaged("python", "it looks like an iteration and does not parse")
             said = settings.scalars("python", text)

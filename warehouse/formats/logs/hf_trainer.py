@@ -12,7 +12,8 @@ from warehouse.regex import regex
 FAMILY = "hf_trainer"
 
 _ITERATION = regex(
-    rf"(?:[\w/ .-]{{1,40}}: '? *{NUMBER} *'?, )*iter: ({WHOLE})/({WHOLE}), +({CLOCK}) < {CLOCK}, +({NUMBER}|\?)({RATE})$"
+    rf"(?:[\w/ .-]{{1,40}}: '? *{NUMBER} *'?, )*"
+    rf"iter: ({WHOLE})/({WHOLE}), +({CLOCK}) < {CLOCK}, +({NUMBER}|\?)({RATE})$"
 )
 _SAID = regex(rf"([\w/.-]+): '? *({NUMBER}) *'?, ")
 _SAYS_ITERATION = regex(rf"loss: '? *{NUMBER}|.{{0,400}}\biter: \d+/")

@@ -34,7 +34,7 @@ _BEFORE_A_LINE = "|".join(
         rf"(?!(?i:valid|eval|test|train|epoch|step|loss|iter)\w*:)\[?{_NAME}\]?: ?",  # pdsh: a host
         rf"\[(?=[\d.]*[A-Za-z]){_NAME}(?:/{_NAME}){{0,4}}\] ?",  # kubectl
         r"\[?std(?:out|err)\]?(?::| \|)? ",
-        rf"{_POD}(?:/{_POD})?(?:(?: | *[|│›>] *)[a-z0-9][a-z0-9-]{{0,62}})? *[|│›>]? ",  # docker compose, stern, Kubernetes
+        rf"{_POD}(?:/{_POD})?(?:(?: | *[|│›>] *)[a-z0-9][a-z0-9-]{{0,62}})? *[|│›>]? ",  # Kubernetes, stern, docker
     )
 )
 _LABEL = regex(rf"[ \t]*(?:{_ALWAYS})|[ \t]*(?:{_BEFORE_A_LINE}){{1,2}}?(?=[ \t]*{LINE_START})")

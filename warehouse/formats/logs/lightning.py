@@ -10,6 +10,12 @@ from warehouse.regex import regex
 FAMILY = "lightning"
 
 _LINE = regex(rf".*?\bTraining epoch ({WHOLE}), iteration ({WHOLE})/({WHOLE})(?: *\|(.*))?$")
+_COLUMNS = {
+    "lr": "learning_rate",
+    "train_step_timing in s": "seconds",
+    "global_batch_size": "samples",
+    "reduced_train_loss": "loss",
+}
 _PAIR = regex(r" *([\w/][\w/ .-]*?): *(\S+) *$")
 _EVALUATION = regex(
     rf"\W*(?:valid|evaluat|test)\w*:?[^|]{{0,40}}? iter(?:ation)?:? *({WHOLE})/({WHOLE})\b", re.IGNORECASE
@@ -42,8 +48,7 @@ def read(text: str) -> list[Event] | None:
         elif field.strip():
             raise Damaged(FAMILY, "an iteration does not parse to its end")
     event: Event = {"family": FAMILY, "kind": "iteration", "step": said.get("global_step", step)}
-    for name, column in (("lr", "learning_rate"), ("train_step_timing in s", "seconds"), ("global_batch_size", "samples"),
-                         ("reduced_train_loss", "loss")):  # fmt: skip
+    for name, column in _COLUMNS.items():
         if name in said:
             event[column] = number_of(said[name])
             if event[column] is None:

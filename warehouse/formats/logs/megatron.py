@@ -63,7 +63,8 @@ LINE = regex(
     rf"( ?(?:\[({STAMP})\] )?iteration {{1,12}}({WHOLE})/ {{0,12}}({WHOLE}) \| consumed samples: {{1,14}}\d{{1,15}} \| "
     rf"elapsed time per iteration \(ms\): ({_VALUE_OF}) \|(?: throughput per GPU \(TFLOP/s/GPU\): {_VALUE_OF} \|)? "
     rf"learning rate: ({_VALUE_OF}) \| global batch size: {{1,8}}({WHOLE}) \|(?: lm loss: ({_VALUE_OF}) \|)?"
-    rf"(?: (?:loss scale|grad norm|num zeros|params norm): {_VALUE_OF} \|){{0,4}} number of skipped iterations: {{1,5}}\d{{1,9}} \| "
+    rf"(?: (?:loss scale|grad norm|num zeros|params norm): {_VALUE_OF} \|){{0,4}} "
+    r"number of skipped iterations: {1,5}\d{1,9} \| "
     rf"number of nan iterations: {{1,5}}\d{{1,9}} \|)\n",
     re.ASCII,
 ).match

@@ -62,7 +62,8 @@ _CONNECTED = regex(r"Connected (all rings|all trees|NVLS tree)")
 _VERSION = regex(r"NCCL version (\d+\.\d+\.\d+\S*)$")
 
 CONNECTION = regex(
-    r"((?:(\[\d{1,6}(?:,\d{1,6})?\]<std(?:out|err)>:|\d{1,6}:|\[default\d{1,4}\]:|\([^()\n]{1,60} pid=\d{1,9}(?:, ip=[\d.]{7,15})?\)) ?)?"
+    r"((?:(\[\d{1,6}(?:,\d{1,6})?\]<std(?:out|err)>:|\d{1,6}: |\[default\d{1,4}\]:|"
+    r"\([^()\n]{1,60} pid=\d{1,9}(?:, ip=[\d.]{7,15})?\)) ?)?"
     rf"([\w.-]+):(\d{{1,10}}):(\d{{1,10}}) \[(\d{{1,4}})\] NCCL INFO "
     rf"Channel ({WHOLE})(?:/({WHOLE}))? : ({WHOLE})\[(\w+)\] -> ({WHOLE})\[(\w+)\] "
     rf"(?:\[(send|receive)\] via (NET/(?:IB\w*|Socket))/({WHOLE})(/GDRDMA)?|via ((?:P2P|SHM)/[\w/]+)))\n",
@@ -128,7 +129,7 @@ def of_connection(found: re.Match[str]) -> Event:
         event["nic_index"] = int(index)
         event["options"] = gdr
     if label:
-        event["label"] = label
+        event["label"] = label.rstrip()
     return event
 
 

@@ -101,8 +101,8 @@ def plain(text: str) -> str:
 def wrap_width(block: str, begins_a_line: Callable[[str], bool]) -> int:
     """Return the width at which a terminal wrapped the lines of a log; 0 where none did.
 
-    Wrapped lines fill the width, none is longer, and what follows most of them does not begin as a line does. They break
-    anywhere, so that they end in different characters, as lines of one form do not.
+    Wrapped lines fill the width, none is longer, and what follows most of them does not begin as a line does. They
+    break anywhere, so that they end in different characters, as lines of one form do not.
     """
     segments = [text_of(one.rstrip("\r\n")) for one in _SEGMENT.findall(block)]
     width = max(map(len, segments), default=0)

@@ -22,7 +22,7 @@ class TaskLog:
     """The format `zhejiang.task_log`."""
 
     name = "zhejiang.task_log"
-    version = 2
+    version = 3
     relations: Sequence[RawRelation] = (
         RawRelation("log_events", "What the lines of training logs say, a row an event, with the line.", COLUMNS),
     )
