@@ -28,7 +28,8 @@ columns:
   listed: VARCHAR ranks of a ring in order, or parent and children of a tree's place, between blanks
 sources: docs/metrics/tasks.md
 --- */
--- A line belongs to the communicator that its thread is making when it prints it. Other lines (NCCL connects late from 2.22
+-- A line belongs to the communicator that its thread is making when it prints it, if all lines that the thread prints
+-- meanwhile can be about it: else the end of another one is missing. Other lines (NCCL connects late from 2.22
 -- on, and from any thread) belong to the one communicator of the process that they can be about: whose rank is the
 -- writer's, and which has all ranks that they name. Where two are left, a line stays with its thread.
 -- RCCL's lines name theirs themselves.
@@ -48,7 +49,7 @@ WITH spoken AS (
     WHERE kind IN ('nccl_edge', 'nccl_ring', 'nccl_tree')
 ),
 
-fitting AS (
+pairs AS (
     SELECT
         e.cluster,
         e.task,
@@ -59,12 +60,12 @@ fitting AS (
         c.is_world,
         c.ranks,
         c.segment AS complete_segment,
+        c.pointer = e.communicator AS is_named,
+        c.tid = e.tid AND e.segment BETWEEN c.begins AND c.segment AS is_inside,
         CASE
-            WHEN c.pointer = e.communicator THEN 1
-            WHEN c.tid = e.tid AND e.segment BETWEEN c.begins AND c.segment THEN 2
-            WHEN c.segment < e.segment THEN 3
-            ELSE 4
-        END AS choice
+            WHEN e.communicator IS NOT NULL THEN c.pointer = e.communicator
+            ELSE coalesce(e.own_rank = c.rank, true) AND e.top_rank < c.ranks
+        END AS fits
     FROM spoken AS e
     JOIN topology.task_communicators AS c
         ON
@@ -73,11 +74,26 @@ fitting AS (
             AND c.pod = e.pod
             AND c.pid = e.pid
             AND c.host IS NOT DISTINCT FROM e.host
-    WHERE
+),
+
+fitting AS (
+    SELECT
+        *,
         CASE
-            WHEN e.communicator IS NOT NULL THEN c.pointer = e.communicator
-            ELSE coalesce(e.own_rank = c.rank, true) AND e.top_rank < c.ranks
-        END
+            WHEN is_named THEN 1
+            WHEN is_inside THEN 2
+            WHEN complete_segment < segment THEN 3
+            ELSE 4
+        END AS choice
+    FROM (
+        SELECT
+            *,
+            bool_and(fits) FILTER (WHERE is_inside) OVER (
+                PARTITION BY cluster, task, pod, communicator, complete_segment
+            ) AS all_fit
+        FROM pairs
+    ) AS judged
+    WHERE fits AND (is_named OR all_fit OR NOT is_inside)
 ),
 
 best AS (

@@ -77,13 +77,13 @@ class Dialects:
         found = bars.bars(text)
         said: list[Event] = []
         begin = 0
+        before: Event | None = None
         for one in [*found, None]:
             between = text[begin : one.start if one else len(text)].strip()
             if between:
-                last = said[-1] if said else None
-                said += self._beside(between, last)
+                said += self._beside(between, before)
             if one:
-                begin = one.end
+                begin, before = one.end, one.event
                 if one.event:
                     said.append(one.event)
         return said

@@ -56,8 +56,8 @@ class LogReader:
                 self._reject(self._line, damage, block)
                 continue
             if self._width < 0:
-                self._width = wrap_width(block, begins_a_line)
-            yield from self._block(unwrapped(block, self._width, begins_a_line))
+                self._width = wrap_width(block, _begins)
+            yield from self._block(unwrapped(block, self._width, _begins))
         found: list[Event] = []
         self._close(found)
         if self._held:
@@ -236,3 +236,7 @@ class LogReader:
                 self._held = event
             else:
                 found.append(event)
+
+
+def _begins(text: str) -> bool:
+    return begins_a_line(plain(text))
