@@ -114,15 +114,15 @@ kept AS (                      -- a bar that is printed again, with its loss or 
         task,
         pod,
         min(segment) AS segment,
-        arg_min(item, segment) AS item,
-        arg_min(line, segment) AS line,
+        arg_min(item, struct_pack(a := segment, b := item)) AS item,
+        arg_min(line, struct_pack(a := segment, b := item)) AS line,
         min(family) AS family,
         step,
         min(time_utc) AS time_utc,
-        arg_min(seconds, segment) AS seconds,
+        arg_min(seconds, struct_pack(a := segment, b := item)) AS seconds,
         max(samples) AS samples,
-        arg_max(loss, segment) AS loss,
-        arg_max(learning_rate, segment) AS learning_rate,
+        arg_max(loss, struct_pack(a := segment, b := item)) AS loss,
+        arg_max(learning_rate, struct_pack(a := segment, b := item)) AS learning_rate,
         min(elapsed_seconds) AS elapsed_seconds
     FROM turns
     GROUP BY cluster, task, pod, turn, step

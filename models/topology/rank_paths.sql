@@ -122,8 +122,8 @@ logged AS (                    -- a connection, said by one end or by both; a li
         bool_and(is_shared) AS is_shared,
         {{ only('nic_index', "direction = 'send' AND " ~ is_ib('transport')) }} AS src_index,
         {{ only('nic_index', "direction = 'receive' AND " ~ is_ib('transport')) }} AS dst_index,
-        min(transport) FILTER (WHERE direction = 'send') AS src_transport,
-        min(transport) FILTER (WHERE direction = 'receive') AS dst_transport,
+        bool_and({{ is_ib('transport') }}) FILTER (WHERE direction = 'send') AS src_is_ib,
+        bool_and({{ is_ib('transport') }}) FILTER (WHERE direction = 'receive') AS dst_is_ib,
         {{ only('pod', "direction = 'send'") }} AS src_pod,
         {{ only('pod', "direction = 'receive'") }} AS dst_pod,
         min(file) AS file,
@@ -151,8 +151,8 @@ edges AS (                     -- a logged connection serves whatever is planned
         coalesce(l.line, p.line) AS line,
         l.src_index,
         l.dst_index,
-        l.src_transport,
-        l.dst_transport,
+        l.src_is_ib,
+        l.dst_is_ib,
         l.src_pod,
         l.dst_pod
     FROM planned AS p
@@ -233,23 +233,23 @@ shared_out AS (                -- whether every logged NIC is that of an even sh
         c.cluster,
         c.task,
         bool_and(
-            coalesce({{ is_ib('c.src_transport') }}, true)
-            AND coalesce({{ is_ib('c.dst_transport') }}, true)
+            coalesce(c.src_is_ib, true)
+            AND coalesce(c.dst_is_ib, true)
             AND (c.src_index IS NULL OR c.src_local IS NULL OR c.src_index = c.src_local * s.nics // c.src_ranks)
             AND (c.dst_index IS NULL OR c.dst_local IS NULL OR c.dst_index = c.dst_local * d.nics // c.dst_ranks)
         ) AS is_even
     FROM crossing AS c
     LEFT JOIN nics AS s ON s.cluster = c.cluster AND s.task = c.task AND s.pod = c.from_pod
     LEFT JOIN nics AS d ON d.cluster = c.cluster AND d.task = c.task AND d.pod = c.to_pod
-    WHERE c.src_transport IS NOT NULL OR c.dst_transport IS NOT NULL
+    WHERE c.src_is_ib IS NOT NULL OR c.dst_is_ib IS NOT NULL
     GROUP BY c.cluster, c.task
 ),
 
 indexed AS (
     SELECT
         c.*,
-        coalesce(c.src_index, CASE WHEN o.is_even AND c.src_transport IS NULL THEN c.src_local * s.nics // c.src_ranks END) AS from_index,
-        coalesce(c.dst_index, CASE WHEN o.is_even AND c.dst_transport IS NULL THEN c.dst_local * d.nics // c.dst_ranks END) AS to_index
+        coalesce(c.src_index, CASE WHEN o.is_even AND c.src_is_ib IS NULL THEN c.src_local * s.nics // c.src_ranks END) AS from_index,
+        coalesce(c.dst_index, CASE WHEN o.is_even AND c.dst_is_ib IS NULL THEN c.dst_local * d.nics // c.dst_ranks END) AS to_index
     FROM crossing AS c
     LEFT JOIN nics AS s ON s.cluster = c.cluster AND s.task = c.task AND s.pod = c.from_pod
     LEFT JOIN nics AS d ON d.cluster = c.cluster AND d.task = c.task AND d.pod = c.to_pod

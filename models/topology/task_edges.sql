@@ -33,20 +33,31 @@ sources: docs/metrics/tasks.md
 -- on, and from any thread) belong to the one communicator of the process that they can be about: whose rank is the
 -- writer's, and which has all ranks that they name. Where two are left, a line stays with its thread.
 -- RCCL's lines name theirs themselves.
-WITH spoken AS (
-    SELECT
-        *,
-        CASE
-            WHEN kind = 'nccl_tree' THEN rank
-            WHEN direction = 'send' THEN src_rank
-            WHEN direction = 'receive' THEN dst_rank
-        END AS own_rank,
-        CASE
-            WHEN kind = 'nccl_edge' THEN greatest(src_rank, dst_rank)
-            ELSE list_max(list_transform(string_split(value, ' '), LAMBDA one: CAST(one AS INTEGER)))
-        END AS top_rank
+WITH listed_ranks AS (
+    SELECT cluster, task, pod, segment, item, unnest(string_split(value, ' ')) AS rank
     FROM staging.log_events
-    WHERE kind IN ('nccl_edge', 'nccl_ring', 'nccl_tree')
+    WHERE kind IN ('nccl_ring', 'nccl_tree')
+),
+
+tops AS (
+    SELECT cluster, task, pod, segment, item, max(CAST(rank AS INTEGER)) AS top_rank
+    FROM listed_ranks
+    GROUP BY cluster, task, pod, segment, item
+),
+
+spoken AS (
+    SELECT
+        e.*,
+        CASE
+            WHEN e.kind = 'nccl_tree' THEN e.rank
+            WHEN e.direction = 'send' THEN e.src_rank
+            WHEN e.direction = 'receive' THEN e.dst_rank
+        END AS own_rank,
+        coalesce(t.top_rank, greatest(e.src_rank, e.dst_rank)) AS top_rank
+    FROM staging.log_events AS e
+    LEFT JOIN tops AS t
+        ON t.cluster = e.cluster AND t.task = e.task AND t.pod = e.pod AND t.segment = e.segment AND t.item = e.item
+    WHERE e.kind IN ('nccl_edge', 'nccl_ring', 'nccl_tree')
 ),
 
 pairs AS (
@@ -109,7 +120,13 @@ chosen AS (                    -- of RCCL's pointers the communicator of the tim
         f.pod,
         f.segment,
         f.item,
-        arg_min(f.communicator, CASE WHEN f.complete_segment >= f.segment THEN f.complete_segment - f.segment ELSE 1000000000 - f.complete_segment END) AS communicator,
+        arg_min(
+            f.communicator,
+            struct_pack(
+                a := CASE WHEN f.complete_segment >= f.segment THEN f.complete_segment - f.segment ELSE 1000000000 - f.complete_segment END,
+                b := f.communicator
+            )
+        ) AS communicator,
         bool_and(f.is_world) AS is_world,
         max(f.ranks) AS ranks
     FROM fitting AS f
