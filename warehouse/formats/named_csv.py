@@ -45,6 +45,8 @@ NAME = _cell("VARCHAR", "a name of letters, digits and . _ : -", r"[A-Za-z0-9][A
 WORD = _cell("VARCHAR", "a word", r"[A-Za-z][A-Za-z0-9 ._-]{0,49}")
 WHOLE = _cell("DOUBLE", "a whole number, 0 or more", r"\d{1,12}(?:\.0{1,9})?")
 NUMBER = _cell("DOUBLE", "a number, 0 or more", r"\d{1,12}(?:\.\d{1,12})?(?:[eE][+-]?\d{1,2})?")
+COUNT = _cell("DOUBLE", "a whole number below 1,000,000", r"\d{1,6}(?:\.0{1,9})?")
+DEVICES = _cell("BIGINT", "a whole number below 1,000,000", r"\d{1,6}")
 INTEGER = _cell("BIGINT", "a whole number, 0 or more", r"\d{1,12}")
 TIME = _cell("VARCHAR", "a time with its offset, as 2023-03-01 00:18:22+08:00", _TIME.pattern)
 TEXT = _cell("VARCHAR", "plain text", r"[^\x00-\x1f\x7f\"]{0,200}")
@@ -79,7 +81,7 @@ class NamedCsv:
     cells: Mapping[str, Cell]
     optional: frozenset[str] = frozenset()
     key: str | None = None
-    version: int = 1
+    version: int = 2
     relations: Sequence[RawRelation] = field(init=False)
     file_name: re.Pattern[str] = field(default_factory=lambda: regex(r"[^/]+\.csv(\.gz|\.zst)?", re.IGNORECASE))
     ends_with_newline: bool = True
