@@ -15,6 +15,7 @@ columns:
   learning_rate: DOUBLE [1] learning rate as printed
   pods: BIGINT [1] pods with a line on it
   pod_skew_seconds: DOUBLE [s] latest less earliest of their times
+  first_missing: BIGINT [1] first of the iterations between the line before and this one that no line tells; NULL where none is missing
   pod: VARCHAR the pod whose line it is
   line: INTEGER [1] that line
 time: end_utc
@@ -30,13 +31,7 @@ checks:
   - pod_skew_seconds >= 0 or pod_skew_seconds is null
   - seconds_source in ('stamps', 'log', 'clock') or seconds_source is null
   - "warn: pod_skew_seconds < 60 or pod_skew_seconds is null"
-  # no iteration is missing between two others: a line may be damaged, or the log cut
-  - "warn: none: SELECT cluster, task, first_missing, last_missing FROM (
-      SELECT cluster, task, lag(iteration) OVER w + 1 AS first_missing, iteration - usual AS last_missing
-      FROM (SELECT *, min(nullif(step, 0)) OVER (PARTITION BY cluster, task) AS usual FROM (
-        SELECT *, iteration - lag(iteration) OVER (PARTITION BY cluster, task ORDER BY iteration) AS step FROM this) AS s) AS t
-      WINDOW w AS (PARTITION BY cluster, task ORDER BY iteration)) AS gaps
-      WHERE last_missing >= first_missing"
+  - "warn: none: SELECT task, first_missing, iteration - 1 AS last_missing FROM this WHERE first_missing IS NOT NULL"
 sources: docs/metrics/tasks.md
 --- */
 WITH lines AS (                -- what the task prints of each iteration, best first: its own line, a bar, DeepSpeed's step
@@ -257,8 +252,13 @@ SELECT
     l.learning_rate,
     a.pods,
     a.pod_skew_seconds,
+    CASE
+        WHEN l.step - lag(l.step) OVER (PARTITION BY l.cluster, l.task ORDER BY l.step) > i.interval
+            THEN lag(l.step) OVER (PARTITION BY l.cluster, l.task ORDER BY l.step) + i.interval
+    END AS first_missing,
     l.pod,
     l.line
 FROM lasting AS l
 JOIN across AS a ON a.cluster = l.cluster AND a.task = l.task AND a.step = l.step
+LEFT JOIN apart AS i ON i.cluster = l.cluster AND i.task = l.task
 LEFT JOIN staging.task_settings AS s ON s.cluster = l.cluster AND s.task = l.task

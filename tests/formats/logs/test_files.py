@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from pathlib import Path
 
 import duckdb
@@ -42,7 +43,7 @@ def test_what_is_no_log_has_one_sentence_and_the_build_goes_on(tmp_path: Path, m
             "t/utf16le.log": (NCCL * 40).encode("utf-16-le"),
             "t/bomb.log.gz": gzip.compress(b"\n" * (4 << 20)),
             "t/half.log.gz": gzip.compress(NCCL.encode() * 1000)[:-20],
-            "t/zeros.log": NCCL.encode() * 3 + b"\0" * 4 + b"\n",
+            "t/zeros.log": NCCL.encode() * 30 + b"\0" * 4 + b"\n",
             "t/fine.log": NCCL.encode(),
         },
     )
@@ -100,9 +101,9 @@ def test_edges_and_ranks_do_not_depend_on_how_logs_are_cut_into_files(tmp_path: 
         logs[f"{seed}-together/all.log"] = b"".join(files.values())
     target = _build(tmp_path, logs)
 
+    paths = "SELECT channel, kind, src_rank, dst_rank, src_hca, dst_hca, evidence FROM topology.rank_paths"
     for sql in (
-        "SELECT channel, kind, src_rank, dst_rank, src_hca, dst_hca, evidence FROM topology.rank_paths "
-        "WHERE task = '{}' ORDER BY ALL",
+        paths + " WHERE task = '{}' ORDER BY ALL",
         "SELECT host, pid, rank, ranks, communicator FROM topology.task_communicators WHERE task = '{}' ORDER BY ALL",
         "SELECT first_rank, ranks, evidence FROM topology.task_pods WHERE task = '{}' ORDER BY ALL",
         "SELECT servers, nics, expected_nominal_bytes FROM metrics.task_expected_bytes WHERE task = '{}'",
@@ -112,3 +113,18 @@ def test_edges_and_ranks_do_not_depend_on_how_logs_are_cut_into_files(tmp_path: 
             apart, together = (_asked(target, sql.format(f"{seed}-{how}")) for how in ("apart", "together"))
             assert apart == together, (seed, sql)
     assert _asked(target, "SELECT count(*) > 50 FROM topology.rank_paths") == [(True,)]
+
+
+def test_a_gap_in_iterations_is_a_warning_with_its_range(tmp_path: Path) -> None:
+    line = " iteration {:8d}/      90 | elapsed time per iteration (ms): 1500.0 | lm loss: 2.5E+00 |\n"
+    folder = tmp_path / "d" / "c" / "taskinfo"
+    for task, steps in (("gap", [1, 2, 3, 7, 8]), ("tens", [10, 20, 30])):
+        (folder / task).mkdir(parents=True)
+        (folder / task / "x.log").write_text("".join(map(line.format, steps)))
+    result = warehouse.build(tmp_path / "d", tmp_path / "t")
+
+    (gap,) = [one for key, one in result.checks() if key.model == "metrics.task_iterations" and one.failures]
+    assert gap.warn
+    assert [json.loads(row) for row in gap.rows] == [{"task": "gap", "first_missing": 4, "last_missing": 6}]
+    found = _asked(tmp_path / "t", "SELECT iteration, iterations_covered FROM metrics.task_iterations ORDER BY ALL")
+    assert found[-3:] == [(10, 10), (20, 10), (30, 10)]
