@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
 import time
 from collections import Counter, defaultdict
@@ -200,7 +201,9 @@ class Terminal(Silent):
         self._say("Check", f"{len(found) - len(warned):,} passed{tail}")
         for key, one in warned[:_SHOWN]:
             where = "" if key.partition == "all" else f" {key.partition}"
-            self._say("warn", f"{key.model}{where}: {one.check}: {plural(one.failures, 'row')}")
+            shown = ", ".join(" ".join(str(value) for value in json.loads(row).values()) for row in one.rows[:_SHOWN])
+            rows = f" ({shown})" if one.check.startswith("none:") and shown else ""
+            self._say("warn", f"{key.model}{where}: {one.check}: {plural(one.failures, 'row')}{rows}")
 
 
 def plural(count: int, noun: str) -> str:

@@ -46,7 +46,7 @@ SELECT
     coalesce(c.start_utc, i.end_utc) AS start_utc,
     c.end_utc,
     CASE
-        WHEN n.covers = 1 THEN (epoch_us(n.end_utc) - epoch_us(i.end_utc) - CAST(round(u.p50_seconds * 1e6) AS BIGINT)) / 1e6
+        WHEN n.iterations_covered = 1 THEN (epoch_us(n.end_utc) - epoch_us(i.end_utc) - CAST(round(u.p50_seconds * 1e6) AS BIGINT)) / 1e6
     END AS extra_seconds,
     c.pod,
     c.line

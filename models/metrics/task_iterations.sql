@@ -7,14 +7,15 @@ columns:
   iteration: BIGINT [1] number of the iteration, from 1
   start_utc: TIMESTAMP end_utc less seconds
   end_utc: TIMESTAMP time of its line; of a bar, the start of training and what it shows to have passed since; else NULL
-  seconds: DOUBLE [s] from the line before to its own, the first from the start of training; where lines stand for several iterations, their mean
-  covers: BIGINT [1] iterations that its line stands for
-  seconds_source: VARCHAR stamps (times of lines), log (as printed, Megatron-LM) or clock (whole seconds of progress bars)
+  seconds: DOUBLE [s] from the line before to its own, the first from the start of training; the mean of iterations_covered where they are several
+  iterations_covered: BIGINT [1] iterations that its line stands for, and that seconds is the mean of
+  seconds_source: VARCHAR stamps (times of lines), log (as printed, Megatron-LM, NeMo) or clock (whole seconds of progress bars)
   tokens: BIGINT [1] tokens of one iteration, samples x sequence length
   loss: DOUBLE [1] loss as printed
   learning_rate: DOUBLE [1] learning rate as printed
   pods: BIGINT [1] pods with a line on it
   pod_skew_seconds: DOUBLE [s] latest less earliest of their times
+  first_missing: BIGINT [1] first of the iterations between the line before and this one that no line tells; NULL where none is missing
   pod: VARCHAR the pod whose line it is
   line: INTEGER [1] that line
 time: end_utc
@@ -30,9 +31,10 @@ checks:
   - pod_skew_seconds >= 0 or pod_skew_seconds is null
   - seconds_source in ('stamps', 'log', 'clock') or seconds_source is null
   - "warn: pod_skew_seconds < 60 or pod_skew_seconds is null"
+  - "warn: none: SELECT task, first_missing, iteration - 1 AS last_missing FROM this WHERE first_missing IS NOT NULL"
 sources: docs/metrics/tasks.md
 --- */
-WITH lines AS (                -- what the task prints of each iteration, best first: its own line, DeepSpeed's step, a bar
+WITH lines AS (                -- what the task prints of each iteration, best first: its own line, a bar, DeepSpeed's step
     SELECT
         cluster,
         task,
@@ -43,7 +45,8 @@ WITH lines AS (                -- what the task prints of each iteration, best f
         family,
         kind,
         step,
-        CASE kind WHEN 'iteration' THEN 1 WHEN 'optimizer_step' THEN 2 ELSE 3 END AS choice,
+        steps,
+        CASE kind WHEN 'iteration' THEN 1 WHEN 'progress' THEN 2 ELSE 3 END AS choice,
         time_utc,
         seconds,
         samples,
@@ -55,19 +58,69 @@ WITH lines AS (                -- what the task prints of each iteration, best f
             + CAST(regexp_extract(value, '([0-9]{2})$', 1) AS BIGINT)
         END AS elapsed_seconds
     FROM staging.log_events
-    WHERE kind IN ('iteration', 'optimizer_step', 'progress') AND step >= 1
+    WHERE kind = 'iteration' OR (kind IN ('optimizer_step', 'progress') AND step >= 1)
+),
+
+lengths AS (                   -- how long the bars of training are: as planned, as those with a loss, as the first
+    SELECT
+        l.cluster,
+        l.task,
+        coalesce(
+            min(s.planned_iterations),
+            min(l.steps) FILTER (WHERE l.kind = 'iteration'),
+            min(l.steps) FILTER (WHERE l.loss IS NOT NULL),
+            arg_min(l.steps, struct_pack(a := l.pod, b := l.segment, c := l.item))
+        ) AS steps
+    FROM lines AS l
+    LEFT JOIN staging.task_settings AS s ON s.cluster = l.cluster AND s.task = l.task
+    GROUP BY l.cluster, l.task
+),
+
+training AS (                  -- a bar of another length is an evaluation's, or that of another loop
+    SELECT l.*
+    FROM lines AS l
+    LEFT JOIN lengths AS n ON n.cluster = l.cluster AND n.task = l.task
+    WHERE l.kind <> 'progress' OR l.steps IS NULL OR n.steps IS NULL OR l.steps = n.steps
 ),
 
 chosen AS (
     SELECT cluster, task, min(choice) AS choice
-    FROM lines
+    FROM training
     GROUP BY cluster, task
 ),
 
-kept AS (
-    SELECT l.*
-    FROM lines AS l
+printed AS (
+    SELECT
+        l.*,
+        l.kind <> 'progress'
+        OR lag(l.step) OVER (PARTITION BY l.cluster, l.task, l.pod ORDER BY l.segment, l.item) IS DISTINCT FROM l.step AS is_new
+    FROM training AS l
     JOIN chosen AS c ON c.cluster = l.cluster AND c.task = l.task AND c.choice = l.choice
+),
+
+turns AS (
+    SELECT *, sum(CAST(is_new AS INTEGER)) OVER (PARTITION BY cluster, task, pod ORDER BY segment, item) AS turn
+    FROM printed
+),
+
+kept AS (                      -- a bar that is printed again, with its loss or at its end, is one line
+    SELECT
+        cluster,
+        task,
+        pod,
+        min(segment) AS segment,
+        arg_min(item, struct_pack(a := segment, b := item)) AS item,
+        arg_min(line, struct_pack(a := segment, b := item)) AS line,
+        min(family) AS family,
+        step,
+        min(time_utc) AS time_utc,
+        arg_min(seconds, struct_pack(a := segment, b := item)) AS seconds,
+        max(samples) AS samples,
+        arg_max(loss, struct_pack(a := segment, b := item)) AS loss,
+        arg_max(learning_rate, struct_pack(a := segment, b := item)) AS learning_rate,
+        min(elapsed_seconds) AS elapsed_seconds
+    FROM turns
+    GROUP BY cluster, task, pod, turn, step
 ),
 
 starts AS (                    -- where each pod says that training starts, also after a restart
@@ -111,7 +164,9 @@ timed AS (                     -- a line is timed from the line before, or from 
         o.*,
         CASE
             WHEN o.step > o.step_before AND coalesce(o.start_segment < o.segment_before, true) THEN o.step - o.step_before
-            WHEN o.segment_before IS NULL OR o.start_segment > o.segment_before THEN least(o.step, coalesce(a.interval, o.step))
+            WHEN o.step <= 1 THEN 1
+            WHEN coalesce(o.start_segment < o.segment_before, false) THEN NULL
+            WHEN a.interval IS NOT NULL OR b.time_utc IS NOT NULL THEN least(o.step, coalesce(a.interval, o.step))
         END AS covers,
         CASE
             WHEN o.step > o.step_before AND coalesce(o.start_segment < o.segment_before, true) THEN o.time_before
@@ -151,15 +206,22 @@ across AS (
 
 measured AS (
     SELECT
-        t.* EXCLUDE (time_utc),
+        t.* EXCLUDE (time_utc, covers),
+        -- a mean that is printed is one of the usual number of lines apart, even where lines between are missing
+        CASE
+            WHEN t.family IN ('megatron', 'lightning') AND t.elapsed_seconds IS NULL AND t.seconds IS NOT NULL
+                THEN least(t.covers, coalesce(a.interval, t.covers))
+            ELSE t.covers
+        END AS covers,
         coalesce(t.time_utc, u.time_utc + t.elapsed_seconds * INTERVAL '1 second') AS time_utc,
         CASE
-            WHEN t.family = 'megatron' AND t.seconds IS NOT NULL THEN 'log'
+            WHEN t.family IN ('megatron', 'lightning') AND t.elapsed_seconds IS NULL AND t.seconds IS NOT NULL THEN 'log'
             WHEN t.since_utc IS NOT NULL AND t.time_utc > t.since_utc THEN 'stamps'
             WHEN t.time_utc IS NULL AND t.clock_seconds > 0 THEN 'clock'
         END AS seconds_source
     FROM timed AS t
     JOIN first_pods AS f ON f.cluster = t.cluster AND f.task = t.task AND f.pod = t.pod
+    LEFT JOIN apart AS a ON a.cluster = t.cluster AND a.task = t.task
     LEFT JOIN starts AS u
         ON u.cluster = t.cluster AND u.task = t.task AND u.pod = t.pod AND u.segment = t.start_segment
     WHERE f.place = 1
@@ -183,15 +245,20 @@ SELECT
     make_timestamp(epoch_us(l.time_utc) - CAST(round(l.each_seconds * coalesce(l.covers, 1) * 1e6) AS BIGINT)) AS start_utc,
     l.time_utc AS end_utc,
     l.each_seconds AS seconds,
-    coalesce(l.covers, 1) AS covers,
+    l.covers AS iterations_covered,
     l.seconds_source,
     coalesce(l.samples, s.global_batch) * s.sequence_length AS tokens,
     l.loss,
     l.learning_rate,
     a.pods,
     a.pod_skew_seconds,
+    CASE
+        WHEN l.step - lag(l.step) OVER (PARTITION BY l.cluster, l.task ORDER BY l.step) > i.interval
+            THEN lag(l.step) OVER (PARTITION BY l.cluster, l.task ORDER BY l.step) + i.interval
+    END AS first_missing,
     l.pod,
     l.line
 FROM lasting AS l
 JOIN across AS a ON a.cluster = l.cluster AND a.task = l.task AND a.step = l.step
+LEFT JOIN apart AS i ON i.cluster = l.cluster AND i.task = l.task
 LEFT JOIN staging.task_settings AS s ON s.cluster = l.cluster AND s.task = l.task

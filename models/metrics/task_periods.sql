@@ -31,7 +31,7 @@ sources: docs/metrics/periods.md
 WITH iterations AS (
     SELECT cluster, task, iteration, start_utc, end_utc, seconds
     FROM metrics.task_iterations
-    WHERE covers = 1 AND start_utc IS NOT NULL AND seconds IS NOT NULL
+    WHERE iterations_covered = 1 AND start_utc IS NOT NULL AND seconds IS NOT NULL
 ),
 
 hours AS (                     -- what the log says of each hour that traffic is loaded of

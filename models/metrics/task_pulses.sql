@@ -22,7 +22,7 @@ sources: docs/metrics/periods.md
 WITH iterations AS (           -- one line each, with both ends
     SELECT cluster, task, iteration, start_utc, end_utc
     FROM metrics.task_iterations
-    WHERE covers = 1 AND start_utc IS NOT NULL AND end_utc IS NOT NULL
+    WHERE iterations_covered = 1 AND start_utc IS NOT NULL AND end_utc IS NOT NULL
 ),
 
 within AS (

@@ -28,6 +28,7 @@ checks:
   - end_utc >= start_utc or start_utc is null or end_utc is null
   - coalesce(least(num_nodes, num_gpus, num_cpus, published_duration_seconds, published_queue_seconds, published_gpu_seconds, pod_memory_gb, pod_shared_memory_gb), 0) >= 0
   - coalesce(greatest(num_nodes, num_gpus, num_cpus, published_duration_seconds, published_queue_seconds, pod_memory_gb, pod_shared_memory_gb), 0) < 1e12
+  - coalesce(greatest(num_nodes, num_gpus, num_cpus), 0) < 1000000
   - regexp_matches(user_id, '^[A-Za-z0-9][A-Za-z0-9 ._:-]{0,99}$') or user_id is null
   - regexp_matches(job_type, '^[A-Za-z0-9][A-Za-z0-9 ._:-]{0,99}$') or job_type is null
   - regexp_matches(state_raw, '^[A-Za-z0-9][A-Za-z0-9 ._:-]{0,99}$') or state_raw is null

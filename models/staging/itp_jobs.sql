@@ -12,6 +12,7 @@ columns:
 checks:
   - regexp_matches(job_id, '^[A-Za-z0-9][A-Za-z0-9._:-]{0,99}$')
   - least(submission_seconds, duration_seconds, num_gpus) >= 0
+  - num_gpus < 1000000
   - not null(submission_seconds, duration_seconds, num_gpus)
   - unique(job_id)
 sources: docs/formats/itp.md

@@ -5,14 +5,15 @@ materialize: view
 columns:
   cluster: VARCHAR the cluster's folder
   task: VARCHAR the task's folder
-  pod: VARCHAR the log's name without .log
+  pod: VARCHAR the log's name without .log; FILE@HOST of lines of a known host where the log holds several hosts
   file: VARCHAR the log's path in its release
   line: INTEGER [1] line of the log, from 1
   segment: INTEGER [1] piece of the log between line feeds or carriage returns, from 1
   item: INTEGER [1] event of the segment, from 0
-  family: VARCHAR who writes such lines, deepspeed, hf_trainer, megatron, nccl, torchrun or python
+  family: VARCHAR who writes such lines, deepspeed, hf_trainer, lightning, megatron, nccl, torchrun or python
   kind: VARCHAR what it says, see docs/formats/logs.md
   level: VARCHAR INFO, WARNING, ERROR ...; NULL where the line has none
+  label: VARCHAR what launchers wrote before the line; never a part of the host
   time_utc: TIMESTAMP time of the line, as the log has it; NULL where it has none
   name: VARCHAR name of a setting or of what is spoken of
   value: VARCHAR a setting's value, or what has no column of its own
@@ -25,7 +26,7 @@ columns:
   rank: INTEGER [1] rank that speaks or is spoken of
   ranks: INTEGER [1] ranks of its communicator
   local_rank: INTEGER [1] its GPU in its server; of service threads not to be trusted
-  host: VARCHAR host name, from NCCL's prefix
+  host: VARCHAR host name, from NCCL's prefix; NULL where another writer may have damaged it
   pid: BIGINT [1] process, from NCCL's prefix
   tid: BIGINT [1] thread, from NCCL's prefix
   communicator: VARCHAR pointer of the communicator in that process
@@ -36,13 +37,75 @@ columns:
   direction: VARCHAR send or receive, as the writer of the line sees the edge
   transport: VARCHAR NET/IB, P2P/IPC ...
   nic_index: INTEGER [1] index of the NIC in the list of the host that wrote the line
+  proxy_rank: INTEGER [1] rank whose NIC sends for the source of an edge (PXN)
+  options: VARCHAR what the line says behind the NIC, /GDRDMA, /Shared ...
   text: VARCHAR the segment as it stands, at most 4,000 characters
 sources: docs/formats/logs.md
 --- */
+-- A name of a host may have lost its first bytes, or have another writer's bytes before it. Then it ends as another name
+-- of its process does, or that one as it: the name of more lines is right, and of as many, none.
+WITH names AS (
+    SELECT filename, pid, host, count(*) AS lines
+    FROM raw.log_events
+    WHERE host IS NOT NULL
+    GROUP BY filename, pid, host
+),
+
+seen AS (
+    SELECT filename, host, sum(lines) AS lines
+    FROM names
+    GROUP BY filename, host
+),
+
+rivals AS (                    -- other names of the same process, and names of more lines where this one has a single line
+    SELECT a.filename, a.pid, a.host, b.host AS rival, b.lines > a.lines AS is_right, b.lines < a.lines AS is_wrong
+    FROM names AS a
+    JOIN names AS b ON b.filename = a.filename AND b.pid = a.pid AND b.host <> a.host
+    WHERE ends_with(a.host, b.host) OR ends_with(b.host, a.host)
+    UNION ALL
+    SELECT a.filename, a.pid, a.host, NULL AS rival, false AS is_right, false AS is_wrong
+    FROM names AS a
+    JOIN seen AS s ON s.filename = a.filename AND s.host = a.host AND s.lines = 1
+    JOIN seen AS t ON t.filename = a.filename AND t.host <> a.host AND t.lines > 1
+    WHERE ends_with(a.host, t.host) OR ends_with(t.host, a.host)
+),
+
+judged AS (
+    SELECT
+        filename,
+        pid,
+        host,
+        CASE WHEN count(DISTINCT rival) FILTER (WHERE is_right) = 1 THEN min(rival) FILTER (WHERE is_right) END AS right_host,
+        bool_and(is_wrong) AS stands
+    FROM rivals
+    GROUP BY filename, pid, host
+),
+
+known AS (
+    SELECT n.filename, n.pid, n.host, CASE WHEN j.host IS NULL OR j.stands THEN n.host ELSE j.right_host END AS known_host
+    FROM names AS n
+    LEFT JOIN judged AS j ON j.filename = n.filename AND j.pid = n.pid AND j.host = n.host
+),
+
+counted AS (
+    SELECT filename, count(DISTINCT known_host) AS hosts
+    FROM known
+    GROUP BY filename
+),
+
+labelled AS (                  -- labels that stand before lines of one host only: all their lines are of that host
+    SELECT e.filename, e.label, min(h.known_host) AS host
+    FROM raw.log_events AS e
+    JOIN known AS h ON h.filename = e.filename AND h.pid = e.pid AND h.host = e.host
+    WHERE e.label IS NOT NULL AND h.known_host IS NOT NULL
+    GROUP BY e.filename, e.label
+    HAVING min(h.known_host) = max(h.known_host)
+)
+
 SELECT
     f.cluster,
     {{ task_name('e.filename') }} AS task,
-    {{ pod_name('e.filename') }} AS pod,
+    {{ pod_name('e.filename') }} || CASE WHEN m.hosts > 1 THEN coalesce('@' || coalesce(h.known_host, l.host), '') ELSE '' END AS pod,
     e.filename AS file,
     e.line,
     e.segment,
@@ -50,6 +113,7 @@ SELECT
     e.family,
     e.kind,
     e.level,
+    e.label,
     e.time_utc,
     e.name,
     e.value,
@@ -62,7 +126,7 @@ SELECT
     e.rank,
     e.ranks,
     e.local_rank,
-    e.host,
+    h.known_host AS host,
     e.pid,
     e.tid,
     e.communicator,
@@ -73,7 +137,12 @@ SELECT
     e.direction,
     e.transport,
     e.nic_index,
+    e.proxy_rank,
+    e.options,
     e.text
 FROM raw.log_events AS e
 JOIN raw.files AS f ON f.release_path = e.filename
+LEFT JOIN known AS h ON h.filename = e.filename AND h.pid = e.pid AND h.host = e.host  -- noqa: ST11
+LEFT JOIN counted AS m ON m.filename = e.filename  -- noqa: ST11
+LEFT JOIN labelled AS l ON l.filename = e.filename AND l.label = e.label  -- noqa: ST11
 WHERE f.status IN ('read', 'partial')

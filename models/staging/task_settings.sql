@@ -25,7 +25,7 @@ columns:
   precision: VARCHAR number format of weights, bf16, fp16 or fp32
   deepspeed_version: VARCHAR NULL without DeepSpeed
   nccl_version: VARCHAR NULL where no line says it
-  trainer: VARCHAR deepspeed, megatron or hf_trainer, by the lines of its log
+  trainer: VARCHAR deepspeed, megatron, lightning or hf_trainer, by the lines of its log
   reduce_scatter: BOOLEAN whether DeepSpeed was asked to scatter gradients
   multi_rank_allreduce: BOOLEAN whether it reduces buckets of several owners at once, by all-reduce
   distributed_optimizer: BOOLEAN whether Megatron shards the optimizer
@@ -34,7 +34,7 @@ columns:
   planned_iterations: BIGINT [1] iterations that the run was to have
 checks:
   - precision in ('bf16', 'fp16', 'fp32') or precision is null
-  - trainer in ('deepspeed', 'megatron', 'hf_trainer') or trainer is null
+  - trainer in ('deepspeed', 'megatron', 'lightning', 'hf_trainer') or trainer is null
 sources: docs/formats/logs.md
 --- */
 WITH printed AS (              -- every setting with the first value of its best name
@@ -100,16 +100,41 @@ said AS (
     GROUP BY cluster, task
 ),
 
+members AS (                   -- communicators that were not split off others, by their order in each process
+    SELECT
+        cluster,
+        task,
+        ranks,
+        rank,
+        coalesce(host, pod) || ':' || pid AS process,
+        row_number() OVER (PARTITION BY cluster, task, pod, host, pid, rank, ranks ORDER BY segment) AS turn
+    FROM staging.log_events
+    WHERE kind = 'nccl_init' AND NOT coalesce(starts_with(name, 'parent '), false)
+),
+
+claims AS (                    -- two processes with one rank: communicators of so many ranks are parts of the task
+    SELECT cluster, task, ranks, count(DISTINCT process) AS processes
+    FROM members
+    GROUP BY cluster, task, ranks, rank, turn
+),
+
+largest AS (                   -- without a printed world size, the largest communicator is the world, unless it cannot be
+    SELECT cluster, task, CASE WHEN max(processes) <= 1 THEN ranks END AS largest_communicator
+    FROM claims
+    GROUP BY cluster, task, ranks
+    QUALIFY row_number() OVER (PARTITION BY cluster, task ORDER BY ranks DESC) = 1
+),
+
 seen AS (                      -- every task with a log, even one that says nothing of itself
     SELECT
         cluster,
         task,
         count(DISTINCT pod) AS pods,
         min(value) FILTER (WHERE kind = 'nccl_version') AS nccl_version,
-        max(ranks) FILTER (WHERE kind = 'nccl_init') AS largest_communicator,
         CASE
             WHEN bool_or(family = 'megatron' AND kind IN ('config', 'iteration')) THEN 'megatron'
             WHEN bool_or(family = 'deepspeed' AND name IN ('deepspeed_version', 'zero_stage')) THEN 'deepspeed'
+            WHEN bool_or(family = 'lightning' AND kind IN ('iteration', 'progress')) THEN 'lightning'
             WHEN bool_or(family = 'hf_trainer' AND kind IN ('train_start', 'iteration', 'progress')) THEN 'hf_trainer'
         END AS trainer
     FROM staging.log_events
@@ -125,7 +150,7 @@ sized AS (
         s.cluster AS of_cluster,
         s.task AS of_task,
         coalesce(v.params, h.params) AS all_params,
-        coalesce(v.world_size, s.largest_communicator) AS ranks,
+        coalesce(v.world_size, g.largest_communicator) AS ranks,
         coalesce(v.tensor_parallel, 1) * coalesce(v.pipeline_parallel, 1) AS model_ranks,
         CASE
             WHEN lower(v.bf16) = 'true' OR v.dtype IN ('bfloat16', 'torch.bfloat16') THEN 'bf16'
@@ -134,6 +159,7 @@ sized AS (
         END AS number_format
     FROM seen AS s
     LEFT JOIN said AS v ON v.cluster = s.cluster AND v.task = s.task
+    LEFT JOIN largest AS g ON g.cluster = s.cluster AND g.task = s.task
     LEFT JOIN sharded AS h ON h.cluster = s.cluster AND h.task = s.task
 )
 

@@ -12,6 +12,7 @@ columns:
   deadline_seconds: BIGINT [s] and until then, counted from 2021-03-04
 checks:
   - least(submission_seconds, duration_seconds, num_gpus, batch_size, iterations, deadline_seconds) >= 0
+  - num_gpus < 1000000
   - not null(submission_seconds, duration_seconds, num_gpus, batch_size, iterations, deadline_seconds)
   - regexp_matches(job_id, '^[A-Za-z0-9][A-Za-z0-9._:-]{0,99}$')
   - regexp_matches(model_name, '^[A-Za-z][A-Za-z0-9 ._-]{0,49}$')

@@ -6,7 +6,7 @@ columns:
   task: VARCHAR the task's folder
   communicator: VARCHAR as in topology.task_communicators
   channel: INTEGER [1] channel
-  kind: VARCHAR ring, tree, or p2p (sends and receives of pipeline stages)
+  kind: VARCHAR ring or tree (a printed ring or tree has the edge), p2p (sends and receives, over shared buffers), unknown
   src_rank: INTEGER [1] sending rank
   dst_rank: INTEGER [1] receiving rank
   src_server: VARCHAR server of the sending rank
@@ -19,21 +19,30 @@ columns:
   dst_port: VARCHAR the leaf's port
   same_leaf: BOOLEAN whether both NICs are on one leaf; NULL where one is unknown
   evidence: VARCHAR of the edge, log (a line on this connection), listed (read off a ring or tree that is printed) or inferred:ring_pattern
-  src_evidence: VARCHAR of the sending NIC, log or inferred:ring_pattern
-  dst_evidence: VARCHAR of the receiving NIC, log or inferred:ring_pattern
+  src_evidence: VARCHAR of the sending NIC, log (edge and list of NICs), inferred:nic_sheet_order (edge alone) or inferred:ring_pattern
+  dst_evidence: VARCHAR of the receiving NIC, likewise
   file: VARCHAR the log that says it, or the list that it was concluded from
   line: INTEGER [1] its line
 checks:
-  - kind in ('ring', 'tree', 'p2p')
+  - kind in ('ring', 'tree', 'p2p', 'unknown')
   - evidence in ('log', 'listed', 'inferred:ring_pattern')
-  - src_evidence in ('log', 'inferred:ring_pattern') or src_evidence is null
-  - dst_evidence in ('log', 'inferred:ring_pattern') or dst_evidence is null
+  - src_evidence in ('log', 'inferred:nic_sheet_order', 'inferred:ring_pattern') or src_evidence is null
+  - dst_evidence in ('log', 'inferred:nic_sheet_order', 'inferred:ring_pattern') or dst_evidence is null
   - src_server <> dst_server or src_server is null or dst_server is null
 sources: docs/metrics/tasks.md
 --- */
-WITH places AS (               -- on which pod each rank of a communicator is: it says so itself, or is one of a pod's
-    SELECT cluster, task, communicator, rank, min(pod) AS pod
+WITH ranks_said AS (           -- lines that hold a rank of a communicator: its own, a tree's place, an edge's end by its direction
+    SELECT cluster, task, communicator, rank, pod
     FROM topology.task_communicators
+    UNION
+    SELECT cluster, task, communicator, own_rank AS rank, pod
+    FROM topology.task_edges
+    WHERE own_rank IS NOT NULL
+),
+
+places AS (                    -- on which pod each rank of a communicator is, where lines agree
+    SELECT cluster, task, communicator, rank, min(pod) AS pod
+    FROM ranks_said
     GROUP BY cluster, task, communicator, rank
     HAVING min(pod) = max(pod)
 ),
@@ -73,48 +82,32 @@ tree_places AS (               -- parent and children of a rank
     WHERE other <> '-1'
 ),
 
-neighbours AS (                -- edges that ranks print: of a ring; of a tree one each way, up to reduce and down to broadcast
-    SELECT cluster, task, communicator, channel, 'ring' AS kind, src_rank, dst_rank, file, line
-    FROM topology.task_edges
-    WHERE kind = 'nccl_hop'
-    UNION ALL
-    SELECT cluster, task, communicator, channel, 'tree' AS kind, rank AS src_rank, other AS dst_rank, file, line
-    FROM tree_places
-    UNION ALL
-    SELECT cluster, task, communicator, channel, 'tree' AS kind, other AS src_rank, rank AS dst_rank, file, line
-    FROM tree_places
-),
-
-printed AS (                   -- each once, with its first line
+printed AS (                   -- edges of trees, one each way: up to reduce and down to broadcast; each with its first line
     SELECT
         cluster,
         task,
         communicator,
         channel,
-        kind,
         src_rank,
         dst_rank,
         min(file) AS file,
         arg_min(line, struct_pack(a := file, b := line)) AS line
-    FROM neighbours
-    GROUP BY cluster, task, communicator, channel, kind, src_rank, dst_rank
+    FROM (
+        SELECT cluster, task, communicator, channel, rank AS src_rank, other AS dst_rank, file, line
+        FROM tree_places
+        UNION ALL
+        SELECT cluster, task, communicator, channel, other AS src_rank, rank AS dst_rank, file, line
+        FROM tree_places
+    ) AS both_ways
+    GROUP BY cluster, task, communicator, channel, src_rank, dst_rank
 ),
 
-planned AS (                   -- edges that a ring or tree is known to have; whole rings first
+planned AS (                   -- edges that a ring or tree is known to have
     SELECT cluster, task, communicator, channel, 'ring' AS kind, src_rank, dst_rank, evidence, file, line
     FROM topology.ring_edges
     UNION ALL
-    SELECT p.cluster, p.task, p.communicator, p.channel, p.kind, p.src_rank, p.dst_rank, 'listed' AS evidence, p.file, p.line
-    FROM printed AS p
-    WHERE p.kind = 'tree' OR NOT EXISTS (
-        SELECT 1 FROM topology.ring_edges AS r
-        WHERE
-            r.cluster = p.cluster
-            AND r.task = p.task
-            AND r.communicator = p.communicator
-            AND r.channel = p.channel
-            AND r.src_rank = p.src_rank
-    )
+    SELECT cluster, task, communicator, channel, 'tree' AS kind, src_rank, dst_rank, 'listed' AS evidence, file, line
+    FROM printed
 ),
 
 logged AS (                    -- a connection, said by one end or by both; a line knows the NIC of its writer only
@@ -125,17 +118,19 @@ logged AS (                    -- a connection, said by one end or by both; a li
         channel,
         src_rank,
         dst_rank,
-        min(connection) AS connection,
-        bool_or(before_rings) AS before_rings,
-        min(nic_index) FILTER (WHERE direction = 'send') AS src_index,
-        min(nic_index) FILTER (WHERE direction = 'receive') AS dst_index,
-        min(pod) FILTER (WHERE direction = 'send') AS src_pod,
-        min(pod) FILTER (WHERE direction = 'receive') AS dst_pod,
+        coalesce(connection = '1', false) AS is_second,
+        bool_and(is_shared) AS is_shared,
+        {{ only('nic_index', "direction = 'send' AND " ~ is_ib('transport')) }} AS src_index,
+        {{ only('nic_index', "direction = 'receive' AND " ~ is_ib('transport')) }} AS dst_index,
+        bool_and({{ is_ib('transport') }}) FILTER (WHERE direction = 'send') AS src_is_ib,
+        bool_and({{ is_ib('transport') }}) FILTER (WHERE direction = 'receive') AS dst_is_ib,
+        {{ only('pod', "direction = 'send'") }} AS src_pod,
+        {{ only('pod', "direction = 'receive'") }} AS dst_pod,
         min(file) AS file,
         arg_min(line, struct_pack(a := file, b := line)) AS line
     FROM topology.task_edges
     WHERE kind = 'nccl_edge'
-    GROUP BY cluster, task, communicator, channel, src_rank, dst_rank
+    GROUP BY cluster, task, communicator, channel, src_rank, dst_rank, coalesce(connection = '1', false)
 ),
 
 edges AS (                     -- a logged connection serves whatever is planned over it, else what it was made for
@@ -148,15 +143,16 @@ edges AS (                     -- a logged connection serves whatever is planned
         coalesce(p.dst_rank, l.dst_rank) AS dst_rank,
         CASE
             WHEN p.kind IS NOT NULL THEN p.kind
-            WHEN l.connection <> '0' THEN 'p2p'
-            WHEN l.before_rings THEN 'ring'
-            ELSE 'tree'
+            WHEN l.is_second AND l.is_shared THEN 'p2p'
+            ELSE 'unknown'
         END AS kind,
         CASE WHEN l.src_rank IS NOT NULL THEN 'log' ELSE p.evidence END AS evidence,
         coalesce(l.file, p.file) AS file,
         coalesce(l.line, p.line) AS line,
         l.src_index,
         l.dst_index,
+        l.src_is_ib,
+        l.dst_is_ib,
         l.src_pod,
         l.dst_pod
     FROM planned AS p
@@ -168,6 +164,7 @@ edges AS (                     -- a logged connection serves whatever is planned
             AND l.channel = p.channel
             AND l.src_rank = p.src_rank
             AND l.dst_rank = p.dst_rank
+            AND NOT l.is_second
 ),
 
 blocks AS (                    -- ranks of a pod, where all have as many
@@ -175,6 +172,14 @@ blocks AS (                    -- ranks of a pod, where all have as many
     FROM topology.task_pods
     GROUP BY cluster, task
     HAVING min(ranks) = max(ranks)
+),
+
+pod_hosts AS (                 -- pods of one host: several logs may be of one
+    SELECT cluster, task, pod, min(host) AS host
+    FROM topology.task_edges
+    WHERE host IS NOT NULL
+    GROUP BY cluster, task, pod
+    HAVING min(host) = max(host)
 ),
 
 placed AS (                    -- both ends with their pods; what stays on one server is left out
@@ -201,12 +206,20 @@ crossing AS (
     FROM placed AS p
     LEFT JOIN topology.task_pods AS s ON s.cluster = p.cluster AND s.task = p.task AND s.pod = p.from_pod
     LEFT JOIN topology.task_pods AS d ON d.cluster = p.cluster AND d.task = p.task AND d.pod = p.to_pod
+    LEFT JOIN pod_hosts AS sh ON sh.cluster = p.cluster AND sh.task = p.task AND sh.pod = p.from_pod
+    LEFT JOIN pod_hosts AS dh ON dh.cluster = p.cluster AND dh.task = p.task AND dh.pod = p.to_pod
     LEFT JOIN worlds AS w ON w.cluster = p.cluster AND w.task = p.task AND w.communicator = p.communicator
     LEFT JOIN blocks AS b ON b.cluster = p.cluster AND b.task = p.task AND w.communicator IS NOT NULL
     WHERE
         coalesce(p.from_pod <> p.to_pod, true)
         AND coalesce(s.server <> d.server, true)
-        AND (p.from_pod IS NOT NULL OR p.to_pod IS NOT NULL OR p.src_rank // b.size <> p.dst_rank // b.size)
+        AND coalesce(sh.host <> dh.host, true)
+        -- an edge that no line of a connection proves must be known to leave its server
+        AND (
+            (p.evidence = 'log' AND coalesce(p.from_pod, p.to_pod) IS NOT NULL)
+            OR (p.from_pod IS NOT NULL AND p.to_pod IS NOT NULL)
+            OR p.src_rank // b.size <> p.dst_rank // b.size
+        )
 ),
 
 nics AS (
@@ -220,21 +233,23 @@ shared_out AS (                -- whether every logged NIC is that of an even sh
         c.cluster,
         c.task,
         bool_and(
-            (c.src_index IS NULL OR c.src_local IS NULL OR c.src_index = c.src_local * s.nics // c.src_ranks)
+            coalesce(c.src_is_ib, true)
+            AND coalesce(c.dst_is_ib, true)
+            AND (c.src_index IS NULL OR c.src_local IS NULL OR c.src_index = c.src_local * s.nics // c.src_ranks)
             AND (c.dst_index IS NULL OR c.dst_local IS NULL OR c.dst_index = c.dst_local * d.nics // c.dst_ranks)
         ) AS is_even
     FROM crossing AS c
     LEFT JOIN nics AS s ON s.cluster = c.cluster AND s.task = c.task AND s.pod = c.from_pod
     LEFT JOIN nics AS d ON d.cluster = c.cluster AND d.task = c.task AND d.pod = c.to_pod
-    WHERE c.src_index IS NOT NULL OR c.dst_index IS NOT NULL
+    WHERE c.src_is_ib IS NOT NULL OR c.dst_is_ib IS NOT NULL
     GROUP BY c.cluster, c.task
 ),
 
 indexed AS (
     SELECT
         c.*,
-        coalesce(c.src_index, CASE WHEN o.is_even THEN c.src_local * s.nics // c.src_ranks END) AS from_index,
-        coalesce(c.dst_index, CASE WHEN o.is_even THEN c.dst_local * d.nics // c.dst_ranks END) AS to_index
+        coalesce(c.src_index, CASE WHEN o.is_even AND c.src_is_ib IS NULL THEN c.src_local * s.nics // c.src_ranks END) AS from_index,
+        coalesce(c.dst_index, CASE WHEN o.is_even AND c.dst_is_ib IS NULL THEN c.dst_local * d.nics // c.dst_ranks END) AS to_index
     FROM crossing AS c
     LEFT JOIN nics AS s ON s.cluster = c.cluster AND s.task = c.task AND s.pod = c.from_pod
     LEFT JOIN nics AS d ON d.cluster = c.cluster AND d.task = c.task AND d.pod = c.to_pod
@@ -259,8 +274,8 @@ SELECT
     d.port AS dst_port,
     s.switch = d.switch AS same_leaf,
     i.evidence,
-    CASE WHEN s.hca IS NULL THEN NULL WHEN i.src_index IS NOT NULL THEN 'log' ELSE 'inferred:ring_pattern' END AS src_evidence,
-    CASE WHEN d.hca IS NULL THEN NULL WHEN i.dst_index IS NOT NULL THEN 'log' ELSE 'inferred:ring_pattern' END AS dst_evidence,
+    CASE WHEN s.hca IS NULL THEN NULL WHEN i.src_index IS NOT NULL THEN s.evidence ELSE 'inferred:ring_pattern' END AS src_evidence,
+    CASE WHEN d.hca IS NULL THEN NULL WHEN i.dst_index IS NOT NULL THEN d.evidence ELSE 'inferred:ring_pattern' END AS dst_evidence,
     i.file,
     i.line
 FROM indexed AS i

@@ -23,7 +23,7 @@ sources: docs/metrics/tasks.md
 -- NCCL up to 2.22 prints 20 ranks of a ring. What follows is concluded only where all that was printed repeats: every
 -- local rank was seen twice or more, always with the same next local rank and the same step from server to server,
 -- and going on so visits every rank once. docs/metrics/tasks.md has the rule with an example.
-WITH lists AS (                -- of all processes that print the ring, where they agree
+WITH lists AS (                -- of all processes that print the ring: the longest, where the others are its beginning
     SELECT
         cluster,
         task,
@@ -31,13 +31,20 @@ WITH lists AS (                -- of all processes that print the ring, where th
         channel,
         bool_or(is_world) AS is_world,
         max(ranks) AS ranks,
-        min(listed) AS listed,
-        arg_min(file, struct_pack(a := pod, b := segment)) AS file,
-        arg_min(line, struct_pack(a := pod, b := segment)) AS line
-    FROM topology.task_edges
-    WHERE kind = 'nccl_ring'
-    GROUP BY cluster, task, communicator, channel
-    HAVING min(listed) = max(listed)
+        longest AS listed,
+        arg_min(file, struct_pack(a := pod, b := segment)) FILTER (WHERE listed = longest) AS file,
+        arg_min(line, struct_pack(a := pod, b := segment)) FILTER (WHERE listed = longest) AS line
+    FROM (
+        SELECT
+            *,
+            first_value(listed) OVER (
+                PARTITION BY cluster, task, communicator, channel ORDER BY length(listed) DESC, listed
+            ) AS longest
+        FROM topology.task_edges
+        WHERE kind = 'nccl_ring'
+    ) AS printed
+    GROUP BY cluster, task, communicator, channel, longest
+    HAVING bool_and(starts_with(longest || ' ', listed || ' '))
 ),
 
 places AS (

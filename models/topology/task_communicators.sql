@@ -7,23 +7,24 @@ columns:
   pod: VARCHAR the pod whose log says it
   pid: BIGINT [1] the member's process
   tid: BIGINT [1] the thread that made the communicator
-  segment: INTEGER [1] where the log says that it was complete
+  segment: INTEGER [1] where the log says that it was complete, else where it names the rank
   line: INTEGER [1] the line of it
   host: VARCHAR the member's host
   pointer: VARCHAR the communicator in that process
-  communicator: VARCHAR its name here, commId where logged; else world-1, world-2 .. where it has all ranks, by order in the process; else pod, process and pointer
-  is_world: BOOLEAN whether it has all ranks of the task
+  communicator: VARCHAR its name here, commId where logged; else world-1, world-2 .. where it has all ranks, by order in the process; else host, process and pointer
+  is_world: BOOLEAN whether it has all ranks of the task and was not split off another
   rank: INTEGER [1] the member's rank in it
   ranks: INTEGER [1] how many members it has
   local_rank: INTEGER [1] the member's GPU
+  begins: INTEGER [1] segment from which on lines of the thread are about this communicator
 checks:
   - none: SELECT e.cluster, e.task, e.pod, e.segment FROM staging.log_events AS e ANTI JOIN this USING (cluster, task, pod, segment)
       WHERE e.kind = 'nccl_init' AND e.pid IS NOT NULL
 sources: docs/metrics/tasks.md
 --- */
--- Ranks belong to a communicator. Without an identifier only those of all ranks can be told to be the same in two
--- processes: every rank makes them in the same order.
-WITH made AS (
+-- Ranks belong to a communicator, and a pointer to a process of a host. Without an identifier only those of all ranks can
+-- be told to be the same in two processes: every rank makes them in the same order.
+WITH said AS (
     SELECT
         e.cluster,
         e.task,
@@ -33,24 +34,72 @@ WITH made AS (
         e.segment,
         e.line,
         e.host,
+        e.kind,
         e.communicator AS pointer,
-        nullif(regexp_extract(e.name, '^commId (0x[0-9a-f]+)$', 1), '') AS comm_id,
-        coalesce(e.ranks = s.world_size, false) AS is_world,
+        e.name,
         e.rank,
         e.ranks,
         e.local_rank,
-        row_number() OVER (PARTITION BY e.cluster, e.task, e.pod, e.segment ORDER BY e.item) AS place
+        row_number() OVER (PARTITION BY e.cluster, e.task, e.pod, e.segment ORDER BY e.item) AS place,
+        lead(e.kind) OVER (
+            PARTITION BY e.cluster, e.task, e.pod, e.host, e.pid, e.tid, e.communicator ORDER BY e.segment, e.item
+        ) AS next_kind,
+        lag(e.kind) OVER (
+            PARTITION BY e.cluster, e.task, e.pod, e.host, e.pid, e.tid, e.communicator ORDER BY e.segment, e.item
+        ) AS before_kind
     FROM staging.log_events AS e
-    JOIN staging.task_settings AS s ON s.cluster = e.cluster AND s.task = e.task
-    WHERE e.kind = 'nccl_init' AND e.pid IS NOT NULL
+    WHERE e.kind IN ('nccl_init', 'nccl_init_start') AND e.pid IS NOT NULL
+),
+
+made AS (                      -- complete, or never seen to be
+    SELECT *
+    FROM said
+    WHERE place = 1 AND (kind = 'nccl_init' OR next_kind IS NULL)
+),
+
+started AS (                   -- where its thread began to make it
+    SELECT m.cluster, m.task, m.pod, m.segment, max(b.segment) AS started
+    FROM made AS m
+    JOIN said AS b
+        ON
+            b.cluster = m.cluster
+            AND b.task = m.task
+            AND b.pod = m.pod
+            AND b.host IS NOT DISTINCT FROM m.host
+            AND b.pid = m.pid
+            AND b.tid = m.tid
+            AND b.pointer = m.pointer
+            AND b.kind = 'nccl_init_start'
+            AND coalesce(b.before_kind = 'nccl_init', true)
+            AND b.segment < m.segment
+    GROUP BY m.cluster, m.task, m.pod, m.segment
+),
+
+bounded AS (                   -- the lines of its thread on it: from its start, else from the one before
+    SELECT
+        m.*,
+        b.started,
+        lag(m.segment) OVER (PARTITION BY m.cluster, m.task, m.pod, m.host, m.pid, m.tid ORDER BY m.segment) AS before
+    FROM made AS m
+    LEFT JOIN started AS b ON b.cluster = m.cluster AND b.task = m.task AND b.pod = m.pod AND b.segment = m.segment
+),
+
+named AS (
+    SELECT
+        b.*,
+        nullif(regexp_extract(b.name, '^commId (0x[0-9a-f]+)$', 1), '') AS comm_id,
+        coalesce(b.ranks = s.world_size AND NOT coalesce(starts_with(b.name, 'parent '), false), false) AS is_world
+    FROM bounded AS b
+    JOIN staging.task_settings AS s ON s.cluster = b.cluster AND s.task = b.task
 ),
 
 ordered AS (
     SELECT
         *,
-        row_number() OVER (PARTITION BY cluster, task, pod, pid, rank, is_world ORDER BY segment) AS turn
-    FROM made
-    WHERE place = 1
+        row_number() OVER (PARTITION BY cluster, task, pod, host, pid, rank, is_world ORDER BY segment) AS turn,
+        row_number() OVER (PARTITION BY cluster, task, pod, host, pid, rank, comm_id ORDER BY segment) AS turn_of_id,
+        row_number() OVER (PARTITION BY cluster, task, pod, host, pid, pointer ORDER BY segment) AS turn_of_pointer
+    FROM named
 )
 
 SELECT
@@ -64,12 +113,14 @@ SELECT
     host,
     pointer,
     CASE
-        WHEN comm_id IS NOT NULL THEN 'commId ' || comm_id
+        WHEN comm_id IS NOT NULL THEN 'commId ' || comm_id || CASE WHEN turn_of_id > 1 THEN '#' || turn_of_id ELSE '' END
         WHEN is_world THEN 'world-' || turn
-        ELSE pod || ':' || pid || ':' || pointer
+        ELSE
+            coalesce(host, pod) || ':' || pid || ':' || pointer || CASE WHEN turn_of_pointer > 1 THEN '#' || turn_of_pointer ELSE '' END
     END AS communicator,
     is_world,
     rank,
     ranks,
-    local_rank
+    local_rank,
+    coalesce(started, before + 1, 0) AS begins
 FROM ordered

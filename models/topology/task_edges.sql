@@ -9,38 +9,58 @@ columns:
   item: INTEGER [1] event of the segment
   line: INTEGER [1] the line of it
   file: VARCHAR the log's path in its release
-  kind: VARCHAR nccl_edge, nccl_ring, nccl_hop or nccl_tree
+  kind: VARCHAR nccl_edge, nccl_ring or nccl_tree
   communicator: VARCHAR as in topology.task_communicators
   is_world: BOOLEAN whether it has all ranks of the task
   ranks: INTEGER [1] how many members it has; NULL where no line completes it
-  before_rings: BOOLEAN whether the thread says only later that all rings are connected
-  connection: VARCHAR number of the connection of an edge, 0 for collectives, 1 for sends and receives
+  connection: VARCHAR number of the connection of an edge; NULL where its line has none, as before 2.14
+  is_shared: BOOLEAN whether an edge's buffers are shared, as those of sends and receives
   channel: INTEGER [1] channel
   rank: INTEGER [1] rank of a tree's place
   src_rank: INTEGER [1] sending rank
   dst_rank: INTEGER [1] receiving rank
   direction: VARCHAR send or receive, as the writer sees it
-  nic_index: INTEGER [1] NIC of the writer's host
+  own_rank: INTEGER [1] the writer's rank: that of a tree's place, the source of a send, the destination of a receive
+  transport: VARCHAR NET/IB, NET/Socket ..
+  nic_index: INTEGER [1] NIC of the writer's host, an index of the transport
+  host: VARCHAR the writer's host
+  pid: BIGINT [1] the writer's process
   listed: VARCHAR ranks of a ring in order, or parent and children of a tree's place, between blanks
 sources: docs/metrics/tasks.md
 --- */
--- The lines on a communicator stand before the one that says that it is complete, in the same thread; some come late,
--- and from 2.22 on from threads that name none: those are believed only where the process has no second communicator.
+-- A line belongs to the communicator that its thread is making when it prints it, if all lines that the thread prints
+-- meanwhile can be about it: else the end of another one is missing. Other lines (NCCL connects late from 2.22
+-- on, and from any thread) belong to the one communicator of the process that they can be about: whose rank is the
+-- writer's, and which has all ranks that they name. Where two are left, a line stays with its thread.
 -- RCCL's lines name theirs themselves.
-WITH alone AS (
-    SELECT cluster, task, pod, host, pid
-    FROM topology.task_communicators
-    GROUP BY cluster, task, pod, host, pid
-    HAVING count(*) = 1
+WITH listed_ranks AS (
+    SELECT cluster, task, pod, segment, item, unnest(string_split(value, ' ')) AS rank
+    FROM staging.log_events
+    WHERE kind IN ('nccl_ring', 'nccl_tree')
+),
+
+tops AS (
+    SELECT cluster, task, pod, segment, item, max(CAST(rank AS INTEGER)) AS top_rank
+    FROM listed_ranks
+    GROUP BY cluster, task, pod, segment, item
 ),
 
 spoken AS (
-    SELECT *
-    FROM staging.log_events
-    WHERE kind IN ('nccl_edge', 'nccl_ring', 'nccl_hop', 'nccl_tree')
+    SELECT
+        e.*,
+        CASE
+            WHEN e.kind = 'nccl_tree' THEN e.rank
+            WHEN e.direction = 'send' THEN e.src_rank
+            WHEN e.direction = 'receive' THEN e.dst_rank
+        END AS own_rank,
+        coalesce(t.top_rank, greatest(e.src_rank, e.dst_rank)) AS top_rank
+    FROM staging.log_events AS e
+    LEFT JOIN tops AS t
+        ON t.cluster = e.cluster AND t.task = e.task AND t.pod = e.pod AND t.segment = e.segment AND t.item = e.item
+    WHERE e.kind IN ('nccl_edge', 'nccl_ring', 'nccl_tree')
 ),
 
-candidates AS (
+pairs AS (
     SELECT
         e.cluster,
         e.task,
@@ -50,40 +70,76 @@ candidates AS (
         c.communicator,
         c.is_world,
         c.ranks,
-        row_number() OVER (
-            PARTITION BY e.cluster, e.task, e.pod, e.segment, e.item
-            ORDER BY
-                CASE WHEN c.segment > e.segment THEN 0 ELSE 1 END,
-                abs(c.segment - e.segment)
-        ) AS place
+        c.segment AS complete_segment,
+        c.pointer = e.communicator AS is_named,
+        c.tid = e.tid AND e.segment BETWEEN c.begins AND c.segment AS is_inside,
+        CASE
+            WHEN e.communicator IS NOT NULL THEN c.pointer = e.communicator
+            ELSE coalesce(e.own_rank = c.rank, true) AND e.top_rank < c.ranks
+        END AS fits
     FROM spoken AS e
     JOIN topology.task_communicators AS c
-        ON c.cluster = e.cluster AND c.task = e.task AND c.pod = e.pod AND c.pid = e.pid AND c.host = e.host
-    LEFT JOIN alone AS a
-        ON a.cluster = e.cluster AND a.task = e.task AND a.pod = e.pod AND a.pid = e.pid AND a.host = e.host
-    WHERE c.pointer = e.communicator OR (e.communicator IS NULL AND (c.tid = e.tid OR a.pid IS NOT NULL))
+        ON
+            c.cluster = e.cluster
+            AND c.task = e.task
+            AND c.pod = e.pod
+            AND c.pid = e.pid
+            AND c.host IS NOT DISTINCT FROM e.host
 ),
 
-connected AS (                 -- where each thread says that its rings are connected
-    SELECT cluster, task, pod, pid, tid, segment
-    FROM staging.log_events
-    WHERE kind = 'nccl_connected' AND name = 'all rings'
+fitting AS (
+    SELECT
+        *,
+        CASE
+            WHEN is_named THEN 1
+            WHEN is_inside THEN 2
+            WHEN complete_segment < segment THEN 3
+            ELSE 4
+        END AS choice
+    FROM (
+        SELECT
+            *,
+            bool_and(fits) FILTER (WHERE is_inside) OVER (
+                PARTITION BY cluster, task, pod, communicator, complete_segment
+            ) AS all_fit
+        FROM pairs
+    ) AS judged
+    WHERE fits AND (is_named OR all_fit OR NOT is_inside)
 ),
 
-next_connected AS (
-    SELECT e.cluster, e.task, e.pod, e.segment, e.item, min(r.segment) AS segment_of_rings
-    FROM spoken AS e
-    JOIN connected AS r
-        ON r.cluster = e.cluster AND r.task = e.task AND r.pod = e.pod AND r.pid = e.pid AND r.tid = e.tid AND r.segment > e.segment
-    GROUP BY e.cluster, e.task, e.pod, e.segment, e.item
+best AS (
+    SELECT cluster, task, pod, segment, item, min(choice) AS choice
+    FROM fitting
+    GROUP BY cluster, task, pod, segment, item
 ),
 
-next_complete AS (
-    SELECT e.cluster, e.task, e.pod, e.segment, e.item, min(c.segment) AS segment_of_end
-    FROM spoken AS e
-    JOIN topology.task_communicators AS c
-        ON c.cluster = e.cluster AND c.task = e.task AND c.pod = e.pod AND c.pid = e.pid AND c.tid = e.tid AND c.segment > e.segment
-    GROUP BY e.cluster, e.task, e.pod, e.segment, e.item
+chosen AS (                    -- of RCCL's pointers the communicator of the time; of others the only one that is left
+    SELECT
+        f.cluster,
+        f.task,
+        f.pod,
+        f.segment,
+        f.item,
+        arg_min(
+            f.communicator,
+            struct_pack(
+                a := CASE WHEN f.complete_segment >= f.segment THEN f.complete_segment - f.segment ELSE 1000000000 - f.complete_segment END,
+                b := f.communicator
+            )
+        ) AS communicator,
+        bool_and(f.is_world) AS is_world,
+        max(f.ranks) AS ranks
+    FROM fitting AS f
+    JOIN best AS b
+        ON
+            b.cluster = f.cluster
+            AND b.task = f.task
+            AND b.pod = f.pod
+            AND b.segment = f.segment
+            AND b.item = f.item
+            AND b.choice = f.choice
+    GROUP BY f.cluster, f.task, f.pod, f.segment, f.item
+    HAVING count(DISTINCT f.communicator) = 1 OR min(f.choice) = 1
 )
 
 SELECT
@@ -95,22 +151,26 @@ SELECT
     e.line,
     e.file,
     e.kind,
-    coalesce(c.communicator, e.pod || ':' || coalesce(CAST(e.pid AS VARCHAR), '') || ':' || coalesce(CAST(e.tid AS VARCHAR), '')) AS communicator,
+    coalesce(
+        c.communicator,
+        coalesce(e.host, e.pod) || ':' || coalesce(CAST(e.pid AS VARCHAR), '') || ':'
+        || coalesce(e.communicator, CAST(e.tid AS VARCHAR), '')
+    ) AS communicator,
     coalesce(c.is_world, false) AS is_world,
-    c.ranks,
-    r.segment_of_rings IS NOT NULL AND (d.segment_of_end IS NULL OR r.segment_of_rings < d.segment_of_end) AS before_rings,
-    CASE WHEN e.kind = 'nccl_edge' THEN coalesce(e.name, '0') END AS connection,
+    coalesce(c.ranks, e.ranks) AS ranks,
+    CASE WHEN e.kind = 'nccl_edge' THEN e.name END AS connection,
+    CASE WHEN e.kind = 'nccl_edge' THEN coalesce(contains(e.options, '/Shared'), false) END AS is_shared,
     e.channel,
     e.rank,
     e.src_rank,
     e.dst_rank,
     e.direction,
+    e.own_rank,
+    e.transport,
     e.nic_index,
+    e.host,
+    e.pid,
     CASE WHEN e.kind IN ('nccl_ring', 'nccl_tree') THEN e.value END AS listed
 FROM spoken AS e
-LEFT JOIN candidates AS c
-    ON c.cluster = e.cluster AND c.task = e.task AND c.pod = e.pod AND c.segment = e.segment AND c.item = e.item AND c.place = 1
-LEFT JOIN next_connected AS r
-    ON r.cluster = e.cluster AND r.task = e.task AND r.pod = e.pod AND r.segment = e.segment AND r.item = e.item
-LEFT JOIN next_complete AS d
-    ON d.cluster = e.cluster AND d.task = e.task AND d.pod = e.pod AND d.segment = e.segment AND d.item = e.item
+LEFT JOIN chosen AS c
+    ON c.cluster = e.cluster AND c.task = e.task AND c.pod = e.pod AND c.segment = e.segment AND c.item = e.item

@@ -10,12 +10,12 @@ columns:
   start_utc: TIMESTAMP when the pod was started; NULL without a list of pod starts
   first_rank: BIGINT [1] its lowest rank; NULL where no line names one
   ranks: BIGINT [1] ranks of the pod
-  evidence: VARCHAR of the ranks, log where lines of the pod name one of them; the others follow it
+  evidence: VARCHAR of first_rank, log where a line of the pod names it, inferred:rank_block where one names another rank of the pod
   server_evidence: VARCHAR of the server, log (name of node or host) or inferred:host_number (its address)
   logged_ranks: BIGINT [1] different ranks that lines name
   log_lines: BIGINT [1] lines that name one
 checks:
-  - evidence in ('log') or evidence is null
+  - evidence in ('log', 'inferred:rank_block') or evidence is null
   - server_evidence in ('log', 'inferred:host_number') or server_evidence is null
   - (first_rank is null) = (evidence is null)
   - "warn: not null(server)"
@@ -24,8 +24,17 @@ checks:
       WHERE a.pod < b.pod AND a.first_rank < b.first_rank + b.ranks AND b.first_rank < a.first_rank + a.ranks
 sources: docs/metrics/tasks.md
 --- */
-WITH pods AS (
-    SELECT cluster, task, pod FROM staging.log_events
+WITH logs AS (
+    SELECT DISTINCT cluster, task, pod FROM staging.log_events
+),
+
+pods AS (                      -- of a log of several hosts, the hosts alone
+    SELECT l.cluster, l.task, l.pod
+    FROM logs AS l
+    WHERE NOT EXISTS (
+        SELECT 1 FROM logs AS h
+        WHERE h.cluster = l.cluster AND h.task = l.task AND starts_with(h.pod, l.pod || '@')
+    )
     UNION
     SELECT cluster, task, pod FROM staging.pod_starts
 ),
@@ -37,19 +46,33 @@ counted AS (
     GROUP BY p.cluster, p.task
 ),
 
-sizes AS (                     -- ranks of a pod: its local ranks where it lists them, else an even share
+told AS (                      -- how many ranks of the world tell where they are
+    SELECT e.cluster, e.task, count(DISTINCT e.rank) AS all_ranks
+    FROM staging.log_events AS e
+    JOIN counted AS c ON c.cluster = e.cluster AND c.task = e.task
+    WHERE e.kind = 'nccl_init' AND e.ranks = c.world_size
+    GROUP BY e.cluster, e.task
+),
+
+sizes AS (                     -- ranks of a pod: its local ranks where it lists them, or all that tell it, else an even share
     SELECT
         p.cluster,
         p.task,
         p.pod,
         coalesce(
-            nullif(count(DISTINCT e.local_rank), 0),
+            nullif(count(DISTINCT e.local_rank) FILTER (WHERE e.kind = 'local_rank'), 0),
+            CASE WHEN min(t.all_ranks) = min(c.world_size) THEN count(DISTINCT e.rank) FILTER (WHERE e.kind = 'nccl_init') END,
             CASE WHEN min(c.world_size) % min(c.pods) = 0 THEN min(c.world_size) // min(c.pods) END
         ) AS ranks
     FROM pods AS p
     JOIN counted AS c ON c.cluster = p.cluster AND c.task = p.task
+    LEFT JOIN told AS t ON t.cluster = p.cluster AND t.task = p.task
     LEFT JOIN staging.log_events AS e
-        ON e.cluster = p.cluster AND e.task = p.task AND e.pod = p.pod AND e.kind = 'local_rank'
+        ON
+            e.cluster = p.cluster
+            AND e.task = p.task
+            AND e.pod = p.pod
+            AND (e.kind = 'local_rank' OR (e.kind = 'nccl_init' AND e.ranks = c.world_size))
     GROUP BY p.cluster, p.task, p.pod
 ),
 
@@ -59,7 +82,7 @@ named AS (                     -- lines that name a rank of the whole task
     JOIN counted AS c ON c.cluster = e.cluster AND c.task = e.task
     WHERE
         (e.kind = 'rank' AND (e.name <> 'zero_pp_rank' OR c.model_ranks = 1))
-        OR (e.kind = 'nccl_init' AND e.ranks = c.world_size)
+        OR (e.kind = 'nccl_init' AND e.ranks = c.world_size AND NOT coalesce(starts_with(e.name, 'parent '), false))
 ),
 
 ranked AS (                    -- a launcher numbers the ranks of a pod in a row; lines that contradict that name none
@@ -68,11 +91,32 @@ ranked AS (                    -- a launcher numbers the ranks of a pod in a row
         n.task,
         n.pod,
         CASE WHEN min(n.rank // s.ranks) = max(n.rank // s.ranks) THEN min(n.rank // s.ranks * s.ranks) END AS first_rank,
+        min(n.rank) AS lowest_rank,
         count(DISTINCT n.rank) AS logged_ranks,
         count(DISTINCT n.segment) AS log_lines
     FROM named AS n
     JOIN sizes AS s ON s.cluster = n.cluster AND s.task = n.task AND s.pod = n.pod
     GROUP BY n.cluster, n.task, n.pod
+),
+
+blocks AS (
+    SELECT r.cluster, r.task, r.pod, r.first_rank, r.first_rank + s.ranks AS next_rank
+    FROM ranked AS r
+    JOIN sizes AS s ON s.cluster = r.cluster AND s.task = r.task AND s.pod = r.pod
+    WHERE r.first_rank IS NOT NULL
+),
+
+clashing AS (                  -- pods that would share ranks: lines contradict each other, and neither is believed
+    SELECT DISTINCT a.cluster, a.task, a.pod
+    FROM blocks AS a
+    JOIN blocks AS b ON b.cluster = a.cluster AND b.task = a.task AND b.pod <> a.pod
+    WHERE a.first_rank < b.next_rank AND b.first_rank < a.next_rank
+),
+
+believed AS (
+    SELECT r.* EXCLUDE (first_rank), CASE WHEN c.pod IS NULL THEN r.first_rank END AS first_rank
+    FROM ranked AS r
+    LEFT JOIN clashing AS c ON c.cluster = r.cluster AND c.task = r.task AND c.pod = r.pod
 ),
 
 spoken AS (                    -- what the pod's own log says of its host
@@ -116,11 +160,11 @@ SELECT
     p.start_utc,
     r.first_rank,
     s.ranks,
-    CASE WHEN r.first_rank IS NOT NULL THEN 'log' END AS evidence,
+    CASE WHEN r.first_rank = r.lowest_rank THEN 'log' WHEN r.first_rank IS NOT NULL THEN 'inferred:rank_block' END AS evidence,
     CASE WHEN p.server IS NOT NULL THEN 'log' WHEN h.server IS NOT NULL THEN 'inferred:host_number' END AS server_evidence,
     coalesce(r.logged_ranks, 0) AS logged_ranks,
     coalesce(r.log_lines, 0) AS log_lines
 FROM placed AS p
 JOIN sizes AS s ON s.cluster = p.cluster AND s.task = p.task AND s.pod = p.pod
-LEFT JOIN ranked AS r ON r.cluster = p.cluster AND r.task = p.task AND r.pod = p.pod
+LEFT JOIN believed AS r ON r.cluster = p.cluster AND r.task = p.task AND r.pod = p.pod
 LEFT JOIN hosts AS h ON h.cluster = p.cluster AND h.host_ip = p.host_ip

@@ -5,7 +5,7 @@ columns:
   cluster: VARCHAR the cluster's folder
   task: VARCHAR the task's folder
   pod: VARCHAR the pod
-  hca: VARCHAR the adapter, mlx5_n
+  hca: VARCHAR the adapter, mlx5_n; with its port, mlx4_0:2, where two ports of it are listed
   hca_index: BIGINT [1] its index in NCCL's list, by which lines on edges name it
   server: VARCHAR the pod's server
   nic: VARCHAR its network interface; NULL where the sheet of NICs lacks it
@@ -22,16 +22,36 @@ checks:
   - "warn: none: SELECT cluster, task, server, hca FROM this WHERE server IS NOT NULL GROUP BY ALL HAVING count(*) > 1"
 sources: docs/metrics/tasks.md
 --- */
-WITH logged AS (               -- each process of a pod prints the same list
-    SELECT cluster, task, pod, name AS hca, min(nic_index) AS hca_index
+WITH listed AS (               -- one device an index and one index a device, in all lists of the pod; not fused ones
+    SELECT DISTINCT cluster, task, pod, name, split_part(value, '/', 1) AS port, nic_index
     FROM staging.log_events
     WHERE kind = 'nccl_nic' AND name IS NOT NULL AND value <> 'virtual'
-    GROUP BY cluster, task, pod, name
+),
+
+fused AS (                     -- indexes that a fused device has: what the list has there is a part of it, or another
+    SELECT DISTINCT cluster, task, pod, nic_index
+    FROM staging.log_events
+    WHERE kind = 'nccl_nic' AND (name IS NULL OR value = 'virtual')
+),
+
+logged AS (
+    SELECT
+        l.cluster,
+        l.task,
+        l.pod,
+        l.name || CASE WHEN count(*) OVER (PARTITION BY l.cluster, l.task, l.pod, l.name) > 1 THEN ':' || l.port ELSE '' END AS hca,
+        l.name AS device,
+        l.nic_index AS hca_index,
+        count(*) OVER (PARTITION BY l.cluster, l.task, l.pod, l.nic_index) AS names,
+        count(*) OVER (PARTITION BY l.cluster, l.task, l.pod, l.name, l.port) AS indexes
+    FROM listed AS l
+    ANTI JOIN fused AS f ON f.cluster = l.cluster AND f.task = l.task AND f.pod = l.pod AND f.nic_index = l.nic_index
 ),
 
 used AS (                      -- how many NICs the task's logs list, if any does
     SELECT cluster, task, max(hca_index) + 1 AS nics
     FROM logged
+    WHERE names = 1 AND indexes = 1
     GROUP BY cluster, task
 ),
 
@@ -41,11 +61,12 @@ sheet AS (
 ),
 
 indexed AS (
-    SELECT p.cluster, p.task, p.pod, p.server, l.hca, l.hca_index, 'log' AS evidence
+    SELECT p.cluster, p.task, p.pod, p.server, l.hca, l.device, l.hca_index, 'log' AS evidence
     FROM topology.task_pods AS p
     JOIN logged AS l ON l.cluster = p.cluster AND l.task = p.task AND l.pod = p.pod
+    WHERE l.names = 1 AND l.indexes = 1
     UNION ALL
-    SELECT p.cluster, p.task, p.pod, p.server, s.hca, s.hca_index, 'inferred:nic_sheet_order' AS evidence
+    SELECT p.cluster, p.task, p.pod, p.server, s.hca, s.hca AS device, s.hca_index, 'inferred:nic_sheet_order' AS evidence
     FROM topology.task_pods AS p
     JOIN sheet AS s ON s.cluster = p.cluster AND s.server = p.server
     LEFT JOIN used AS u ON u.cluster = p.cluster AND u.task = p.task
@@ -56,4 +77,4 @@ indexed AS (
 
 SELECT i.cluster, i.task, i.pod, i.hca, i.hca_index, i.server, n.nic, n.switch, n.port, i.evidence, n.evidence AS port_evidence
 FROM indexed AS i
-LEFT JOIN topology.nic_ports AS n ON n.cluster = i.cluster AND n.server = i.server AND n.hca = i.hca
+LEFT JOIN topology.nic_ports AS n ON n.cluster = i.cluster AND n.server = i.server AND n.hca = i.device

@@ -62,6 +62,8 @@ BAD = {
     SEREN.replace("00:20:51+08:00", "00:17:51+08:00"): "end_time 2023-03-01 00:17:51+08:00 is before start_time",
     SEREN.replace(",117,", ",-117,"): "duration is not a number, 0 or more: '-117'",
     SEREN.replace(",8,128,", ",8.5,128,"): "gpu_num is not a whole number",
+    SEREN.replace(",8,128,", ",1e9,128,"): "gpu_num is not a whole number below 1,000,000: '1e9'",
+    SEREN.replace(",8,128,", ",1000000000,128,"): "gpu_num is not a whole number below 1,000,000",
     SEREN.replace(",117,", ",nan,"): "duration is not a number",
     SEREN.replace("5778432", "9000001"): "job_id 9000001 stands in line",
     f"{SEREN},1": "14 fields instead of 13",

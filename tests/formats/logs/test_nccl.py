@@ -1,4 +1,4 @@
-"""NCCL's lines in the forms of versions 2.3 to 2.27, and of RCCL, made up after the formats in docs/formats/logs.md."""
+"""NCCL's lines in the forms of versions 2.4 to 2.30, and of RCCL, made up after the formats in docs/formats/logs.md."""
 
 from __future__ import annotations
 
@@ -21,6 +21,10 @@ def _picked(event: dict[str, Any], *names: str) -> tuple[Any, ...]:
         ("Channel 00/0 : 25[16000] -> 0[10000] [receive] via NET/IB/0/GDRDMA", (0, 25, 0, "receive", "NET/IB", 0)),
         ("Channel 04 : 0[10000] -> 8[14000] [send] via NET/IB/3", (4, 0, 8, "send", "NET/IB", 3)),
         ("Channel 11/0 : 9[1] -> 16[0] [send] via NET/IB/1(8)/GDRDMA(PCI)/Shared", (11, 9, 16, "send", "NET/IB", 1)),
+        (
+            "Channel 01/1 : 1[1] -> 2[0] [send] via NET/NCCL RDMA Plugin v8/3(1)/GDRDMA(PCI)/Shared",
+            (1, 1, 2, "send", "NET/NCCL RDMA Plugin v8", 3),
+        ),
         ("Channel 01/1 : 1[1] -> 2[0] [send] via NET/Socket/0", (1, 1, 2, "send", "NET/Socket", 0)),
         ("Channel 02/0 : 3[3] -> 4[4] [receive] via NET/IBext_v8/2/GDRDMA", (2, 3, 4, "receive", "NET/IBext_v8", 2)),
         (
@@ -81,18 +85,27 @@ def test_ring_lists(read: Read, message: str, expected: tuple[Any, ...]) -> None
     assert _picked(event, "channel", "channels", "value", "name") == expected
 
 
-def test_trees_and_hops(read: Read) -> None:
+def test_what_stands_behind_a_nic(read: Read) -> None:
+    (event,) = read(PREFIX + "Channel 01/1 : 1[1] -> 2[0] [send] via NET/IB/3(1)/GDRDMA(PCI)/Shared")
+
+    assert _picked(event, "name", "proxy_rank", "options") == ("1", 1, "/GDRDMA(PCI)/Shared")
+
+
+def test_places_in_trees(read: Read) -> None:
     trees = read(PREFIX + "Trees [0] 1/16/-1->0->-1 [1] 1/-1/-1->0->8")
-    hops = read(PREFIX + "Ring 00 : 7 -> 8 -> 9")
 
     assert [_picked(event, "kind", "item", "channel", "rank", "value") for event in trees] == [
         ("nccl_tree", 0, 0, 0, "-1 1 16 -1"),
         ("nccl_tree", 1, 1, 0, "8 1 -1 -1"),
     ]
-    assert [_picked(event, "kind", "channel", "src_rank", "dst_rank") for event in hops] == [
-        ("nccl_hop", 0, 7, 8),
-        ("nccl_hop", 0, 8, 9),
-    ]
+
+
+@pytest.mark.parametrize("dump", ["Ring 00 : 1 -> 0 -> 1", "Tree 0 : -1 -> 0 -> 1/-1/-1", "NVLS Head  0:  0  1"])
+def test_a_plan_of_a_graph_is_neither_a_ring_nor_an_edge(read: Read, rejects: Rejects, dump: str) -> None:
+    (event,) = read(PREFIX + dump)
+
+    assert event["kind"] == "message"
+    assert not rejects
 
 
 @pytest.mark.parametrize(
@@ -101,7 +114,6 @@ def test_trees_and_hops(read: Read) -> None:
         ("Trees [2] 3/8/-1->2->-1", "-1 3 8 -1"),
         ("Trees [2] 3/8/-1->2->-1|-1->2->3/8/-1", "-1 3 8 -1"),
         ("Trees [2] 0->2->3/8/-1", "0 3 8 -1"),
-        ("Tree 2 : 0 -> 2 -> 3/-1/-1", "0 3 -1 -1"),
         ("Trees [2] 3/8/-1->2->0 comm 0x7a10 nRanks 32 busId 17000", "0 3 8 -1"),
     ],
 )
@@ -111,22 +123,22 @@ def test_a_place_in_a_tree_as_each_version_prints_it(read: Read, message: str, v
     assert _picked(event, "kind", "channel", "rank", "value") == ("nccl_tree", 2, 2, value)
 
 
-def test_a_tree_that_says_two_things_says_nothing(read: Read) -> None:
+def test_a_tree_that_says_two_things_says_nothing(read: Read, rejects: Rejects) -> None:
     (event,) = read(PREFIX + "Trees [0] 3/-1/-1->2->0|0->2->4/-1/-1")
 
-    assert event["kind"] == "message"
+    assert event["kind"] == "damaged"
+    assert len(rejects) == 1
 
 
 def test_lines_of_rccl_name_their_communicator(read: Read) -> None:
     events = read(
-        PREFIX + "Ring 00 : 7 -> 8 -> 9 comm 0x7a10 nRanks 32 busId c000",
+        PREFIX + "Channel 00/0 : 7[7] -> 8[0] [send] via NET/IB/0 comm 0x7a10 nRanks 32",
         PREFIX + "comm 0x7a10 rank 8 nRanks 32 nNodes 4 localRanks 8 localRank 0 MNNVL 0",
     )
 
-    assert [_picked(event, "kind", "communicator", "ranks") for event in events] == [
-        ("nccl_hop", "0x7a10", 32),
-        ("nccl_hop", "0x7a10", 32),
-        ("message", None, None),
+    assert [_picked(event, "kind", "communicator", "ranks", "rank") for event in events] == [
+        ("nccl_edge", "0x7a10", 32, None),
+        ("nccl_init_start", "0x7a10", 32, 8),
     ]
 
 
@@ -155,6 +167,9 @@ def test_a_line_that_the_buffer_cut_loses_its_last_item(read: Read) -> None:
             "NET/IB : Using [0]={[0] mlx5_0:1/IB, [1] mlx5_1:1/IB} [2]mlx5_2:1/IB [RO]; OOB x:1<0>",
             [(0, None), (2, "mlx5_2")],
         ),
+        ("NET/IB : Using {[0] mlx5_0:1/IB, [1] mlx5_1:1/IB} [RO]; OOB x:1<0>", []),
+        ("NET/IB : Using [0]mlx4_0:1/IB [1]mlx4_0:2/IB ; OOB :", [(0, "mlx4_0"), (1, "mlx4_0")]),
+        ("NET/Socket : Using [0]eth0.100:10.0.0.1<0> [1]eth1:fe80::1%eth1<0>", []),
         ("NET/IB: [1] mlx5_3:1/IB", [(1, "mlx5_3")]),
         ("NET/IB: Dev 0 Port 1 qpn 305 mtu 5 LID 4", []),
         ("NET/IB : GPU Direct RDMA Disabled for GPU 2[2] / HCA 0 (distance 3 >= 2)", []),
@@ -265,34 +280,39 @@ def test_a_place_with_blanks_and_brackets(read: Read) -> None:
     assert _picked(event, "kind", "host", "level") == ("message", "node-1", "WARNING")
 
 
-def test_a_prefix_that_lost_its_first_bytes_makes_no_new_host(read: Read) -> None:
-    whole = PREFIX + "Connected all trees"
-    events = read(whole, whole, (PREFIX + "Connected all rings")[2:])
-
-    assert [event["host"] for event in events] == ["node-1"] * 3
+EDGE = "Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/1"
 
 
-def test_a_host_with_another_line_before_it_is_not_that_of_later_lines(read: Read) -> None:
-    whole = PREFIX + "Connected all rings"
-    events = read("node-1" + whole, whole, whole, whole[2:])
+@pytest.mark.parametrize(
+    "line",
+    [
+        PREFIX + EDGE + "node-2:300:400 [1] NCCL INFO " + EDGE,
+        PREFIX + EDGE[:30] + "node-2:300:400 [1] NCCL INFO Connected all trees",
+        "node-1:100:200 [0] node-2:300:400 [1] x.cc:12 NCCL WARN it failed",
+        ":100:200 [0] NCCL INFO " + EDGE,
+        "[0] NCCL INFO " + EDGE,
+        PREFIX + EDGE[:-9],
+        PREFIX + "Channel 00/08 :    0   7   6 via",
+        PREFIX + "Trees [0] 1/-1/-1->0->8 [1] 1/-1/-1->",
+        PREFIX + "NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1",
+        PREFIX + "comm 0xab1 rank 3 nranks 32 cudaDev 3 busId 4d000 - Init COMP",
+    ],
+)
+def test_a_damaged_line_says_nothing_and_is_counted(read: Read, rejects: Rejects, line: str) -> None:
+    before, event, after = read(PREFIX + "Connected all rings", line, PREFIX + "Connected all trees")
 
-    assert [event["host"] for event in events[1:]] == ["node-1"] * 3
+    assert (before["kind"], after["kind"]) == ("nccl_connected", "nccl_connected")
+    assert event["kind"] == "damaged"
+    assert set(event) <= {"family", "kind", "value", "line", "segment", "item", "label", "text", "filename"}
+    assert [(number, reason.startswith("damaged: "), text) for number, reason, text in rejects] == [(2, True, line)]
 
 
-def test_of_two_writers_in_a_line_the_last_is_read_if_it_is_known(read: Read, rejects: Rejects) -> None:
-    edge = "Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/1"
-    other = "node-2:300:400 [1] NCCL INFO "
-    events = read(
-        PREFIX + edge + other + edge,
-        other + "Connected all trees",
-        PREFIX + edge + other + edge,
-    )
+def test_of_many_damaged_lines_a_thousand_are_listed_and_all_are_counted(read: Read, rejects: Rejects) -> None:
+    events = read(*["[0] NCCL INFO " + EDGE] * 2_500)
 
-    assert [(event["kind"], event["host"], event["line"]) for event in events] == [
-        ("nccl_connected", "node-2", 2),
-        ("nccl_edge", "node-2", 3),
-    ]
-    assert [line for line, _, _ in rejects] == [1, 3]
+    assert len(events) == 2_500
+    assert len(rejects) == 1_001
+    assert rejects[-1][1] == "damaged: 1,500 more lines"
 
 
 def test_a_containers_mark_tells_the_time(read: Read) -> None:

@@ -51,10 +51,12 @@ def test_segments_count_carriage_returns_and_lines_do_not(read: Read) -> None:
 
 
 @pytest.mark.parametrize("end", range(len(STAMP) + 1, len(ITERATION)))
-def test_a_cut_iteration_line_is_no_iteration(read: Read, end: int) -> None:
+def test_a_cut_iteration_line_is_no_iteration(read: Read, rejects: Rejects, end: int) -> None:
     (event,) = read(ITERATION[:end])
 
-    assert event["kind"] == "message"
+    is_known = end >= len(STAMP) + len("loss: 2")
+    assert event["kind"] == ("damaged" if is_known else "message")
+    assert len(rejects) == is_known
 
 
 def test_the_summary_is_no_iteration(read: Read) -> None:
@@ -69,7 +71,7 @@ def test_the_summary_is_no_iteration(read: Read) -> None:
     [
         ("100%|##########| 90/90 [15:10<00:00,  1.5it/s]", 90, None),
         ("Train: 10%|# | 9/90 [00:05<?, ?it/s]", 9, None),
-        ("Epoch 0:  10%|# | 9/90 [1:00:05<?, 2.0s/it, loss=2.5]", 9, None),
+        ("Epoch 0:  10%|# | 9/90 [1:00:05<?, 2.0s/it, loss=2.5]", 9, 2.5),
         (" 10%|#         | 9/90 [00:05<00:40, 2.0s/it]  {'loss': '2.5', 'epoch': 0.1}", 9, 2.5),
     ],
 )
@@ -80,9 +82,9 @@ def test_bars_of_all_forms(read: Read, line: str, step: int, loss: float | None)
 
 
 def test_a_log_line_behind_a_bar_and_one_behind_a_log_line(read: Read) -> None:
-    events = read("  8%|▊ | 7/90 [01:10<14:00, 10.10s/it]" + ITERATION + STAMP + "done")
+    events = read("  8%|▊ | 7/90 [01:10<14:00, 10.10s/it]" + ITERATION, ITERATION + STAMP + "done")
 
-    assert [(event["kind"], event["item"]) for event in events] == [("iteration", 1), ("message", 2)]
+    assert [(event["kind"], event["line"]) for event in events] == [("iteration", 1), ("iteration", 2), ("damaged", 2)]
 
 
 def test_settings_in_their_forms(read: Read) -> None:
@@ -158,10 +160,12 @@ def test_megatron_without_time_with_other_keys_and_wrapped(read: Read) -> None:
     assert _picked(wrapped, "step", "seconds", "loss", "learning_rate") == (7, 10.1255, 2.5, 1e-05)
 
 
-def test_megatron_that_is_cut_inside_a_number_has_not_that_number(read: Read) -> None:
-    (event,) = read(MEGATRON[: MEGATRON.index("125.5")])
+def test_megatron_that_is_cut_inside_a_number_has_not_that_number(read: Read, rejects: Rejects) -> None:
+    event, damaged = read(MEGATRON[: MEGATRON.index("125.5")])
 
     assert _picked(event, "kind", "step", "seconds") == ("iteration", 7, None)
+    assert damaged["kind"] == "damaged"
+    assert len(rejects) == 1
 
 
 def test_megatron_arguments_sizes_and_checkpoints(read: Read) -> None:
@@ -215,8 +219,142 @@ def test_damage_is_rejected_with_its_line(read: Read, rejects: Rejects) -> None:
         raw=f"{ITERATION}\n{STAMP.replace('05-23', '02-30')}x\nlost \xff\x00\n{ITERATION[:-9]}".encode("latin-1")
     )
 
-    assert [event["kind"] for event in events] == ["iteration"]
+    assert [event["kind"] for event in events] == ["iteration", "damaged"]
     assert [(line, reason) for line, reason, _ in rejects] == [
-        (2, "there is no such time"),
+        (2, "damaged: there is no such time"),
         (4, "torn: the file ends without a final newline"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("line", "step", "seconds", "loss"),
+    [
+        (
+            " consumed samples: 12 | iteration 6/ 10 | elpased time per iteration (ms): 1500.0 | loss: 2.5 |",
+            6,
+            1.5,
+            2.5,
+        ),
+        (
+            "[1716480000.5] iteration 6/10 | Step Time : 1.5s | tokens: 1.258B | eta: 0:00:00 | lm loss: 2.5 |",
+            6,
+            1.5,
+            2.5,
+        ),
+        ("    [2024-08-12 10:00:00.123] iteration 6/10 | iteration time (s): 1.5 | lm_loss: 2.5E+00 |", 6, 1.5, 2.5),
+        (
+            "Training epoch 0, iteration 6/9 | global_step: 6 | reduced_train_loss: 2.5 | train_step_timing in s: 1.5",
+            6,
+            1.5,
+            2.5,
+        ),
+        ("{'loss': ' 2.5', 'learning_rate': '1e-05 ', 'step': '6', 'epoch': '0.1'}", 6, None, 2.5),
+        ("step 6: {'loss': 2.5, 'epoch': 0.1}", 6, None, 2.5),
+        ("{'loss': 2.5, 'global_step/max_steps': '6/90', 'epoch': 0.1}", 6, None, 2.5),
+    ],
+)
+def test_iterations_of_forks_and_of_others(
+    read: Read, rejects: Rejects, line: str, step: int, seconds: float | None, loss: float
+) -> None:
+    (event,) = read(line)
+
+    assert _picked(event, "kind", "step", "seconds", "loss") == ("iteration", step, seconds, loss)
+    assert not rejects
+
+
+def test_a_clock_in_epoch_seconds_is_a_time(read: Read) -> None:
+    events = read(
+        "[1716480000.5] iteration 6/10 | lm loss: 2.5 |", "iteration 7/10 | timestamp: 1716480007 | lm loss: 2.5 |"
+    )
+
+    assert [event["time_utc"] for event in events] == ["2024-05-23 16:00:00.500000", "2024-05-23 16:00:07.000000"]
+
+
+@pytest.mark.parametrize(
+    ("line", "step"),
+    [
+        (" validation loss at iteration 1000 | lm loss value: 2.3E+00 | lm loss PPL: 1.0E+01 |", 1000),
+        ("{'eval_loss': 1.2, 'eval_runtime': 3.4, 'epoch': 1.0}", None),
+        ("Validation: iteration 1/8", 1),
+        ("Evaluating iter 3/10", 3),
+        ("Validation DataLoader 0:  50%|#####     | 1/2 [00:01<00:01, 1.00it/s]", 1),
+        (f"{STAMP}***** Running Evaluation *****", None),
+    ],
+)
+def test_an_evaluation_is_an_event_of_its_own(read: Read, rejects: Rejects, line: str, step: int | None) -> None:
+    (event,) = read(line)
+
+    assert _picked(event, "kind", "step") == ("evaluation", step)
+    assert not rejects
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "pytorch_model.bin: 100%|##########| 1.2G/1.2G [00:10<00:00, 120MB/s]",
+        "Downloading shards: 100%|##########| 2/2 [00:10<00:00,  5.0s/it]",
+        "Map: 100%|##########| 100/100 [00:10<00:00,  10 examples/s]",
+        " time (ms) | forward: 1.2 | backward: 2.3",
+    ],
+)
+def test_a_download_is_no_training(read: Read, rejects: Rejects, line: str) -> None:
+    assert read(line) == []
+    assert not rejects
+
+
+@pytest.mark.parametrize(
+    ("line", "step", "seconds"),
+    [
+        (" 10% 9/90 [00:05<?, ?it/s]", 9, None),
+        ("foo bar  5%|# | 9/90 [100:00:10<200:00:00, 72.1s/it]", 9, 72.1),
+        ("Steps:  10%|#| 9/90 [00:05<00:30,  2.0step/s, lr=1e-5, step_loss=0.5]", 9, 0.5),
+        ("  8%|# | 8/90 [01:10<14:00, 10.10s/it]  9%|# | 9/90 [01:10<14:00, 10.10s/it]", 9, 10.1),
+        ("Epoch 1:  10%|#| 9/90 [9:07:58<878:01:48, 41.36s/it, v_num=, reduced_train_loss=3.090]", 99, 41.36),
+    ],
+)
+def test_bars_of_odd_forms(read: Read, rejects: Rejects, line: str, step: int, seconds: float | None) -> None:
+    *_, event = read(line)
+
+    assert _picked(event, "kind", "step", "seconds") == ("progress", step, seconds)
+    assert not rejects
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        BAR[: BAR.index("14:00")],
+        BAR[: BAR.index("'epoch'")],
+        "{'loss': 2.5, 'learning_rate': 1e-0",
+        ITERATION[40:],
+        " consumed samples: 12 | elapsed time per iteration (ms): 15.0 | learning rate: 1E-5 | lm loss: 2.5 |",
+    ],
+)
+def test_half_an_iteration_is_counted(read: Read, rejects: Rejects, line: str) -> None:
+    *kept, event = read(line)
+
+    assert event["kind"] == "damaged"
+    assert {one["kind"] for one in kept} <= {"progress"}
+    assert [number for number, _, _ in rejects] == [1]
+
+
+def test_flipped_bytes_are_counted(read: Read, rejects: Rejects) -> None:
+    lines = [MEGATRON.replace(" 7/", f" {step}/") for step in range(1, 41)]
+    for step in range(1, 41, 5):
+        at = MEGATRON.index("elapsed") + step
+        lines[step] = lines[step][:at] + "\x07" + lines[step][at + 1 :]
+    events = read(*lines)
+
+    steps = {event["step"] for event in events if event["kind"] == "iteration"}
+    damaged = {event["line"] for event in events if event["kind"] == "damaged"}
+    assert len(steps) + len(damaged - {event["line"] for event in events if event["kind"] == "iteration"}) == 40
+
+
+def test_lines_that_a_terminal_wrapped_are_one_again(read: Read) -> None:
+    lines = [MEGATRON.replace(" 7/", f" {step}/").replace("2.5000", f"{step}.5000") for step in range(1, 9)]
+    wrapped = [line[at : at + 80] for line in lines for at in range(0, len(line), 80)]
+    events = read(*wrapped)
+
+    assert [_picked(event, "kind", "step", "loss") for event in events] == [
+        ("iteration", step, step + 0.5) for step in range(1, 9)
+    ]
+    assert [event["line"] for event in events] == [1 + 4 * place for place in range(8)]

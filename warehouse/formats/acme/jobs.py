@@ -11,15 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from warehouse.formats.base import RawFile
-from warehouse.formats.named_csv import NAME, NUMBER, TEXT, TIME, WHOLE, WORD, NamedCsv, parse_time, signed
+from warehouse.formats.named_csv import COUNT, NAME, NUMBER, TEXT, TIME, WHOLE, WORD, NamedCsv, parse_time, signed
 from warehouse.regex import regex
 
 JOBS = {
     "job_id": NAME.needed(),
     "user": NAME,
-    "node_num": WHOLE,
-    "gpu_num": WHOLE,
-    "cpu_num": WHOLE,
+    "node_num": COUNT,
+    "gpu_num": COUNT,
+    "cpu_num": COUNT,
     "mem_per_pod_GB": NUMBER,
     "shared_mem_per_pod": NUMBER,
     "type": WORD,

@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from warehouse.formats.base import RawFile
-from warehouse.formats.named_csv import INTEGER, NAME, WORD, NamedCsv
+from warehouse.formats.named_csv import DEVICES, INTEGER, NAME, WORD, NamedCsv
 from warehouse.regex import regex
 
 RAW = {
     "job_id": NAME.needed(),
     "submission_time": INTEGER.needed(),
     "duration": INTEGER.needed(),
-    "num_gpu": INTEGER.needed(),
+    "num_gpu": DEVICES.needed(),
 }
 ELASTICFLOW = {
     "job_id": NAME.needed(),
@@ -27,7 +27,7 @@ ELASTICFLOW = {
     "model_name": WORD.needed(),
     "deadline": INTEGER.needed(),
     "batch_size": INTEGER.needed(),
-    "num_gpu": INTEGER.needed(),
+    "num_gpu": DEVICES.needed(),
     "duration": INTEGER.needed(),
 }
 _CLUSTER = regex(r"(cluster\d{2})\.csv(?:\.gz|\.zst)?", re.IGNORECASE)

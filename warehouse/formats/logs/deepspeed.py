@@ -17,11 +17,12 @@ _VERSION = regex(r"DeepSpeed info: version=([\w.+-]+?),? ")
 _LOCAL = regex(rf"Process rank: ({WHOLE}), device: cuda:({WHOLE}),")
 _SHARD = regex(rf"zero_pp_rank_({WHOLE})_mp_rank_({WHOLE})_")
 _GLOBAL_STEP = regex(rf"\[Torch\] Checkpoint global_step({WHOLE}) is (about to be saved!|ready now!)")
-_STEP = regex(rf"step=({WHOLE}), skipped={WHOLE}, lr=\[({NUMBER})")
+_STEP = regex(rf"step=({WHOLE}), skipped={WHOLE}, lr=\[({NUMBER})[\],]")
+_PIPELINE = regex(rf"steps: ({WHOLE}) loss: ({NUMBER}) iter time \(s\): ({NUMBER}) samples/sec: {NUMBER}\s*$")
 
 
 def message(place: str, text: str) -> Iterator[Event]:
-    """Events of a message of DeepSpeed's logger, or of a program that logs the same way."""
+    """Return the events of a message of DeepSpeed's logger, or of a program that logs the same way."""
     if rank := _RANK.match(text):
         yield {"family": FAMILY, "kind": "rank", "name": "log_dist", "rank": rank[1]}
         text = text[rank.end() :]
@@ -39,8 +40,8 @@ def message(place: str, text: str) -> Iterator[Event]:
         yield config(FAMILY, "deepspeed_version", version[1])
     elif local := _LOCAL.match(text):
         yield {"family": FAMILY, "kind": "local_rank", "local_rank": local[2], "name": "Process rank"}
-    elif step := _STEP.match(text):
-        yield {"family": FAMILY, "kind": "optimizer_step", "step": step[1], "learning_rate": step[2]}
+    elif step := own_step(text):
+        yield step
     elif saved := _GLOBAL_STEP.match(text):
         kind = "checkpoint_start" if saved[2].startswith("about") else "checkpoint_end"
         yield {"family": FAMILY, "kind": kind, "step": saved[1], "name": f"global_step{saved[1]}"}
@@ -54,3 +55,18 @@ def message(place: str, text: str) -> Iterator[Event]:
         }
     else:
         yield from settings.scalars(FAMILY, text)
+
+
+def own_step(text: str) -> Event | None:
+    """Return the engine's own count of steps, beside the trainer's; None for any other line."""
+    if step := _STEP.match(text):
+        return {"family": FAMILY, "kind": "optimizer_step", "step": step[1], "learning_rate": step[2]}
+    if pipeline := _PIPELINE.match(text):
+        return {
+            "family": FAMILY,
+            "kind": "optimizer_step",
+            "step": pipeline[1],
+            "loss": pipeline[2],
+            "seconds": pipeline[3],
+        }
+    return None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import date
+from collections.abc import Iterable
+from datetime import UTC, date, datetime
 from functools import lru_cache
 
 from warehouse.regex import regex
@@ -17,6 +18,7 @@ COLUMNS = {
     "family": "VARCHAR",
     "kind": "VARCHAR",
     "level": "VARCHAR",
+    "label": "VARCHAR",
     "time_utc": "TIMESTAMP",
     "name": "VARCHAR",
     "value": "VARCHAR",
@@ -40,11 +42,33 @@ COLUMNS = {
     "direction": "VARCHAR",
     "transport": "VARCHAR",
     "nic_index": "INTEGER",
+    "proxy_rank": "INTEGER",
+    "options": "VARCHAR",
     "text": "VARCHAR",
 }
 
 LONGEST_TEXT = 4000
 """Characters of a line that are kept."""
+
+
+class Damaged(Exception):  # noqa: N818
+    """A line that belongs to a family and does not parse to its end.
+
+    Parameters
+    ----------
+    family
+        The family of the line.
+    reason
+        A clause for `staging.rejected_rows`.
+    kept
+        Events of the line that no damage can have touched.
+    """
+
+    def __init__(self, family: str, reason: str, kept: Iterable[Event] = ()) -> None:
+        super().__init__(reason)
+        self.family = family
+        self.kept = list(kept)
+
 
 LEVEL = "DEBUG|INFO|WARNING|ERROR|CRITICAL"
 STAMP = r"\d{4}-\d\d-\d\d [0-2]\d:[0-5]\d:[0-5]\d"
@@ -52,7 +76,8 @@ NUMBER = r"(?:[-+]?(?:\d{1,18}(?:\.\d{0,18})?|\.\d{1,18})(?:[eE][-+]?\d{1,3})?|[
 """A number of any form that trainers print."""
 WHOLE = r"\d{1,9}"
 _NUMBER = regex(NUMBER)
-_STAMP = regex(rf"({STAMP})(?:[.,](\d{{1,6}})\d*)?")
+_SHORT = regex(r"([-+]?\d{1,15}(?:\.\d{1,15})?)([KMBT])")
+_POWERS = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
 
 
 def time_of(stamp: str) -> str | None:
@@ -82,8 +107,45 @@ def number_of(text: str) -> str | None:
     >>> number_of("'1.0E-4'"), number_of("6,738,415,616"), number_of("N/A")
     ('1.0E-4', '6738415616', None)
     """
-    bare = text.strip().strip("'\"").replace(",", "")
+    bare = text.strip().strip("'\"").strip().replace(",", "")
     return bare if _NUMBER.fullmatch(bare) else None
+
+
+def scaled(text: str) -> str | None:
+    """Return a number that may end in K, M, B or T.
+
+    >>> scaled("1.258B"), scaled("64"), scaled("0:00:00")
+    ('1258000000.0', '64', None)
+    """
+    found = _SHORT.fullmatch(text.strip())
+    return repr(float(found[1]) * _POWERS[found[2]]) if found else number_of(text)
+
+
+def time_of_epoch(text: str) -> str | None:
+    """Return seconds since 1970 as a TIMESTAMP reads it; None outside 2001 to 2286.
+
+    >>> time_of_epoch("1716480000.5"), time_of_epoch("12")
+    ('2024-05-23 16:00:00.500000', None)
+    """
+    seconds = float(text)
+    if not 1e9 <= seconds < 1e10:
+        return None
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
+
+
+def seconds_of_clock(text: str) -> int | None:
+    """Return the seconds of `[H:]MM:SS`.
+
+    >>> seconds_of_clock("31:02:05"), seconds_of_clock("?")
+    (111725, None)
+    """
+    parts = text.split(":")
+    if not all(part.isdigit() for part in parts):
+        return None
+    seconds = 0
+    for part in parts:
+        seconds = seconds * 60 + int(part)
+    return seconds
 
 
 _READ_AS = {

@@ -1,28 +1,32 @@
-"""The Hugging Face Trainer: its iteration lines, progress bars, the dictionaries that it prints, checkpoints."""
+"""The Hugging Face Trainer, 4 and 5: iteration lines, the dictionaries that it prints, checkpoints, evaluation."""
 
 from __future__ import annotations
 
 import re
 
 from warehouse.formats.logs import settings
-from warehouse.formats.logs.event import NUMBER, STAMP, WHOLE, Event, is_day, number_of
+from warehouse.formats.logs.bars import CLOCK, RATE, seconds_of_rate
+from warehouse.formats.logs.event import NUMBER, STAMP, WHOLE, Damaged, Event, is_day, number_of
 from warehouse.regex import regex
 
 FAMILY = "hf_trainer"
 
-_CLOCK = r"(?:\d{1,6}:)?\d{1,2}:\d\d|\?"
 _ITERATION = regex(
-    rf"loss: '?({NUMBER})'?,(?: grad_norm: '?{NUMBER}'?,)? learning_rate: '?({NUMBER})'?, epoch: '?({NUMBER})'?, "
-    rf"iter: ({WHOLE})/({WHOLE}), +({_CLOCK}) < ({_CLOCK}), +({NUMBER}|\?)(s/it|it/s)$"
+    rf"(?:[\w/ .-]{{1,40}}: '? *{NUMBER} *'?, )*"
+    rf"iter: ({WHOLE})/({WHOLE}), +({CLOCK}) < {CLOCK}, +({NUMBER}|\?)({RATE})$"
 )
-_RUNTIME = regex(rf"(?:.*[{{ ])?'?train_runtime'?: '?({NUMBER})'?,.*'?train_loss'?: '?({NUMBER})'?")
-_BAR = regex(
-    rf" *(?:[\w :/-]{{1,40}}: *)?\d{{1,3}}%\|[^|]*\| *({WHOLE})/({WHOLE}) "
-    rf"\[({_CLOCK})<({_CLOCK}), *({NUMBER}|\?)(s/it|it/s)(?:, [^\]{{}}]*)?\]"
+_SAID = regex(rf"([\w/.-]+): '? *({NUMBER}) *'?, ")
+_SAYS_ITERATION = regex(rf"loss: '? *{NUMBER}|.{{0,400}}\biter: \d+/")
+_RUNTIME = regex(
+    rf"(?:.*[{{ ])?['\"]?train_runtime['\"]?: ['\"]? *({NUMBER}) *['\"]?,.*['\"]?train_loss['\"]?: ['\"]? *({NUMBER})"
 )
-_DICTIONARY = regex(r" *(\{'[^{}]*\})")
-_LOSS = regex(rf"'loss': '?({NUMBER})'?[,}}]")
-_LEARNING_RATE = regex(rf"'learning_rate': '?({NUMBER})'?[,}}]")
+_DICTIONARY = regex(r"\{ *['\"][^{}]*\}")
+_ITEM = regex(r"""['"]([\w/(). -]+)['"]: *(?:'([^']*)'|"([^"]*)"|([^,{}'"]+))(?:, *|$)""")
+_BEGUN = regex(r"\{ *['\"](?:loss|train_loss)['\"]: |['\"]learning_rate['\"]: ")
+_STEP_OUTSIDE = regex(
+    r"(?:^|.*[^\w])(?:global[ _])?(?:step|iter(?:ation)?)[ :=#]{1,3}(\d{1,9})(?:/(\d{1,9}))?[ \]:,|>-]*$", re.IGNORECASE
+)
+_STEP_KEYS = ("step", "global_step", "steps", "iteration", "iter", "current_steps", "global_step/max_steps")
 _CHECKPOINT = regex(rf"(?:Saving model checkpoint to \S*checkpoint-|Saving \S*checkpoint to \S*-)({WHOLE})(?:[/\s]|$)")
 
 Match = re.Match[str]
@@ -40,18 +44,33 @@ same step. What this leaves alone, or does not see, the patterns above read line
 
 
 def message(text: str) -> list[Event]:
-    """Events of a message of the Trainer's logger, or of a callback that logs iterations."""
+    """Return the events of a message of the Trainer's logger, or of a callback that logs iterations.
+
+    Raises
+    ------
+    Damaged
+        Where an iteration does not parse to its end.
+    """
+    if "train_runtime" in text:
+        runtime = _RUNTIME.match(text)
+        return [{"family": FAMILY, "kind": "train_end", "seconds": runtime[1], "loss": runtime[2]}] if runtime else []
     if iteration := _ITERATION.match(text):
-        loss, rate, _, step, steps, elapsed, _, shown, unit = iteration.groups()
+        step, steps, elapsed, shown, unit = iteration.groups()
+        said = dict(_SAID.findall(text))
+        if "loss" not in said and any(name.startswith("eval") for name in said):
+            return [{"family": FAMILY, "kind": "evaluation", "step": step, "loss": said.get("eval_loss")}]
         event: Event = {"family": FAMILY, "kind": "iteration", "step": step, "steps": steps}
-        seconds = _seconds(shown, unit)
-        return [{**event, "loss": loss, "learning_rate": rate, "seconds": seconds, "value": elapsed}]
-    if "train_runtime" in text and (runtime := _RUNTIME.match(text)):
-        return [{"family": FAMILY, "kind": "train_end", "seconds": runtime[1], "loss": runtime[2]}]
-    if text.startswith("***** Running training *****"):
-        return [{"family": FAMILY, "kind": "train_start"}]
+        event |= {"loss": said.get("loss"), "learning_rate": said.get("learning_rate")}
+        return [{**event, "seconds": seconds_of_rate(shown, unit), "value": elapsed}]
+    if ("iter: " in text or text.startswith("loss: ")) and _SAYS_ITERATION.match(text):
+        raise Damaged(FAMILY, "an iteration does not parse to its end")
+    if text.startswith("***** Running "):
+        kind = "train_start" if text.startswith("***** Running training *****") else "evaluation"
+        return [{"family": FAMILY, "kind": kind, "name": None if kind == "train_start" else "start"}]
     if text.startswith("Saving ") and (saving := _CHECKPOINT.match(text)):
         return [{"family": FAMILY, "kind": "checkpoint_start", "step": saving[1], "name": f"checkpoint-{saving[1]}"}]
+    if text.lstrip().startswith("{") and (said_of := dictionary(text)):
+        return [said_of]
     return settings.scalars(FAMILY, text)
 
 
@@ -76,40 +95,74 @@ def of_pair(pair: Match) -> Event | None:
     }
 
 
-def bar(text: str) -> tuple[Event, int] | None:
-    """A progress bar at the start of a line, with the dictionary behind it, and where both end."""
-    found = _BAR.match(text)
-    if not found:
-        return None
-    step, steps, elapsed, _, shown, unit = found.groups()
-    event: Event = {"family": FAMILY, "kind": "progress", "step": step, "steps": steps, "value": elapsed}
-    event["seconds"] = _seconds(shown, unit)
-    end = found.end()
-    if said := _DICTIONARY.match(text, end):
-        event |= _said(said[1])
-        end = said.end()
-    return event, end
-
-
 def dictionary(text: str) -> Event | None:
-    """A dictionary on a line of its own: the losses of a step that it does not name, or the end."""
-    if not text.startswith("{'"):
+    """Return what a printed dictionary says: an iteration where it, or the text before it, names the step.
+
+    Raises
+    ------
+    Damaged
+        Where a dictionary with a loss has no end.
+    """
+    found = _DICTIONARY.search(text)
+    if not found:
+        if _BEGUN.search(text):
+            raise Damaged(FAMILY, "a dictionary with a loss does not parse to its end")
         return None
     if runtime := _RUNTIME.match(text):
         return {"family": FAMILY, "kind": "train_end", "seconds": runtime[1], "loss": runtime[2]}
-    said = _DICTIONARY.match(text)
-    found = _said(said[1]) if said else {}
-    return {"family": FAMILY, "kind": "loss", **found} if "loss" in found else None
+    said = _items(found[0])
+    if said is None or _BEGUN.search(text, found.end()):
+        if _BEGUN.search(text):
+            raise Damaged(FAMILY, "a dictionary with a loss does not parse to its end")
+        return None
+    before = text[: found.start()]
+    return _of_dictionary(said, _STEP_OUTSIDE.match(before) if before else None)
 
 
-def _said(text: str) -> Event:
-    loss, rate = _LOSS.search(text), _LEARNING_RATE.search(text)
-    return {**({"loss": loss[1]} if loss else {}), **({"learning_rate": rate[1]} if rate else {})}
+def _of_dictionary(said: dict[str, str], outside: re.Match[str] | None) -> Event | None:
+    loss = _number(said, "loss", "train_loss", "train/loss")
+    evaluated = _number(said, "eval_loss", "eval/loss", "valid_loss", "val_loss")
+    if loss is None and evaluated is None and not any(name.startswith("eval_") for name in said):
+        return None
+    event: Event = {"family": FAMILY, "kind": "loss" if loss is not None else "evaluation"}
+    if loss is None:
+        event["loss"] = evaluated
+    else:
+        event |= {"loss": loss, "learning_rate": _number(said, "learning_rate", "lr")}
+    step = next((said[name].strip() for name in _STEP_KEYS if name in said), None)
+    parts = step.split("/") if step is not None else [one for one in outside.groups() if one] if outside else []
+    numbers = [number_of(part) for part in parts]
+    if numbers and all(one and float(one).is_integer() and 0 <= float(one) < 1e9 for one in numbers):
+        event["step"] = str(int(float(numbers[0] or 0)))
+        if len(numbers) > 1:
+            event["steps"] = str(int(float(numbers[1] or 0)))
+        elif "total_steps" in said:
+            event["steps"] = _number(said, "total_steps")
+        event["kind"] = "iteration" if loss is not None else "evaluation"
+    return event
 
 
-def _seconds(shown: str, unit: str) -> str | None:
-    """Seconds an iteration of a rate that is printed either way round."""
-    if unit == "s/it" or number_of(shown) is None:
-        return number_of(shown)
-    rate = float(shown)
-    return repr(1 / rate) if rate else None
+def _items(text: str) -> dict[str, str] | None:
+    """Return keys and values of a flat dictionary; None where it does not parse to its end.
+
+    >>> _items("{'loss': ' 2.5 ', 'epoch': 1}")
+    {'loss': ' 2.5 ', 'epoch': '1'}
+    >>> _items("{'loss': 2.5, 'learning_rat}") is None
+    True
+    """
+    inside = text[1:-1].strip()
+    said: dict[str, str] = {}
+    at = 0
+    while at < len(inside):
+        one = _ITEM.match(inside, at)
+        if not one or one.end() == at:
+            return None
+        if one[1] in said:
+            return None
+        said[one[1]] = next(value for value in one.groups()[1:] if value is not None)
+        at = one.end()
+    return said
+
+
+def _number(said: dict[str, str], *names: str) -> str | None:
+    return next((number for name in names if name in said and (number := number_of(said[name])) is not None), None)

@@ -1,78 +1,216 @@
-"""Megatron-LM and its descendants: iteration lines, arguments, checkpoints. Printed by rank 0 or the last rank."""
+"""Megatron-LM and its forks: iteration lines, arguments, checkpoints, validation."""
 
 from __future__ import annotations
 
 import re
 
 from warehouse.formats.logs import settings
-from warehouse.formats.logs.event import NUMBER, STAMP, WHOLE, Event, config, number_of, time_of
+from warehouse.formats.logs.event import (
+    STAMP,
+    WHOLE,
+    Damaged,
+    Event,
+    config,
+    number_of,
+    scaled,
+    time_of,
+    time_of_epoch,
+)
 from warehouse.regex import regex
 
 FAMILY = "megatron"
 
-_HEAD = regex(rf"(?:^|(?<=[\s|\]])) *iteration +({WHOLE})/ *({WHOLE}) \|")
-_STAMP = regex(rf"\[({STAMP}(?:\.\d+)?)\]")
-_KEY = r"[A-Za-z][\w ()/.-]{0,80}?"
-_PAIR = regex(rf" {{0,80}}({_KEY}) ?: *({NUMBER}) \|")
-_TAIL = regex(rf"\s*{_KEY}: *{NUMBER} \|")
+_HEAD = regex(rf"(?:^|.*[\s\]:])iteration[ :]+({WHOLE}) */ *({WHOLE}) *$")
+_CLEAN = regex(r"\s*(?:\[[^\]]*\]\s*)*iteration[ :]")
+_OWN = regex(r"(?!.*(?:consumed|elapsed|learning rate|loss|grad norm|number of|batch size)\b.*\biteration[ :]+\d)")
+"""Before the head of an iteration: stamps alone behind other values; anything that is no half of an iteration, else."""
+_BEGINS = regex(r"\biteration[ :]+\d+ */")
+_STAMP = regex(rf"\[({STAMP}(?:[.,]\d+)?)\]|\[(\d{{10}}(?:\.\d+)?)\]")
+_PAIR = regex(r" *([^|:=]*(?:\([^|()]*\)[^|:=]*)?[^|:=\s])\s*[:=] *([^|]*\S) *$")
+_MORE = regex(r"(?: *[A-Za-z][\w ()/.-]{0,80}: *[^|:\s][^|]{0,40}\|)+ *$")
+_SIGNS = (
+    "consumed samples",
+    "elapsed time per iteration",
+    "learning rate",
+    "global batch size",
+    "loss scale",
+    "grad norm",
+    "number of skipped iterations",
+    "number of nan iterations",
+    "lm loss",
+    "iteration ",
+)
+LAST_KEY = "number of nan iterations"
+_TIME_KEY = regex(r"(?:\w+ )?time per iter\w*|iter(?:ation)?[ _]time|step[ _]time|time per step|time/iter\w*")
+_UNIT = regex(r"\((ms|s|sec|seconds)\)|\[(ms|s)\]")
+_RATE_KEY = regex(r"l\w*rn\w*[ _]rate|lr")
+_LOSSES = ("lm loss", "lm_loss", "loss", "train loss", "train_loss", "total loss", "reduced_train_loss", "lm-loss")
+_CLOCK_KEYS = ("timestamp", "current time", "unix time", "time")
 _SIZES = regex(r"([a-z][a-z -]{0,80}?)[ -]size: (\d{1,9})")
 _PARAMETERS = regex(
     rf" ?> number of parameters on \(tensor, pipeline\) model parallel rank \(({WHOLE}), ({WHOLE})\): (\d{{1,18}})"
 )
 _CHECKPOINT = regex(rf"\s*(saving|successfully saved) checkpoint (?:at|from) iteration +({WHOLE})\b")
+_VALIDATION = regex(rf".{{0,40}}\bvalidation (?:loss|results) at (?:iteration +({WHOLE})|[^|]{{1,80}})[^|]*\|")
+_VALUE = regex(r"(?:lm )?loss value: *([^|\s]+) *\|")
 _START = regex(rf"\[(before the start of training step|after training is done)\] datetime: ({STAMP})")
 _ARGUMENTS = regex(r"-{8,} (arguments|end of arguments) -{8,}")
+_NOT_TRAINING = regex(r"\b(?:valid\w*|eval\w*|test\w*)\b", re.IGNORECASE)
+
+
+_VALUE_OF = r"-?\d{1,12}(?:\.\d{1,12})?(?:[Ee][-+]?\d{1,3})?"
+LINE = regex(
+    rf"( ?(?:\[({STAMP})\] )?iteration {{1,12}}({WHOLE})/ {{0,12}}({WHOLE}) \| consumed samples: {{1,14}}\d{{1,15}} \| "
+    rf"elapsed time per iteration \(ms\): ({_VALUE_OF}) \|(?: throughput per GPU \(TFLOP/s/GPU\): {_VALUE_OF} \|)? "
+    rf"learning rate: ({_VALUE_OF}) \| global batch size: {{1,8}}({WHOLE}) \|(?: lm loss: ({_VALUE_OF}) \|)?"
+    rf"(?: (?:loss scale|grad norm|num zeros|params norm): {_VALUE_OF} \|){{0,4}} "
+    r"number of skipped iterations: {1,5}\d{1,9} \| "
+    rf"number of nan iterations: {{1,5}}\d{{1,9}} \|)\n",
+    re.ASCII,
+).match
+"""The commonest iteration line in its commonest form, with the line feed. `iteration` says the same."""
+
+
+def of_line(found: re.Match[str]) -> Event | None:
+    """Return the event of a line that `LINE` found; None where its time is none."""
+    text, stamp, step, steps, elapsed, rate, samples, loss = found.groups()
+    event: Event = {
+        "item": 0,
+        "family": FAMILY,
+        "kind": "iteration",
+        "step": int(step),
+        "steps": int(steps),
+        "seconds": float(elapsed) / 1000,
+        "learning_rate": float(rate),
+        "samples": int(samples),
+        "text": text,
+    }
+    if loss:
+        event["loss"] = float(loss)
+    if stamp:
+        event["time_utc"] = time_of(stamp)
+        if event["time_utc"] is None:
+            return None
+    return event
 
 
 class Megatron:
     """Reads the lines of one file; knows whether they are inside the list of arguments."""
 
     def __init__(self) -> None:
-        self._inside_arguments = False
-        self.begun: Event | None = None
-        """An iteration line that may go on in the next line, where the log was wrapped."""
+        self.is_inside_arguments = False
 
     def read(self, text: str) -> list[Event] | None:
-        """Events of a line; None where it is none of Megatron's, and none for a line that goes on."""
-        if "iteration" in text and "|" in text and (head := _HEAD.search(text)):
-            return [self._iteration(head, text)]
-        if self.begun is not None and _TAIL.match(text):
-            _fill(self.begun, text)
-            return []
-        self.begun = None
+        """Return the events of a line; None where it is none of Megatron's.
+
+        Raises
+        ------
+        Damaged
+            Where an iteration does not parse to its end.
+        """
+        if "|" in text and ("iteration" in text or text.count("|") > 2):
+            found = iteration(text)
+            if found is not None:
+                return found
         if "-- " in text and (border := _ARGUMENTS.search(text)):
-            self._inside_arguments = border[1] == "arguments"
+            self.is_inside_arguments = border[1] == "arguments"
             return []
-        found = _other(text)
-        if found is None and (self._inside_arguments or " ..." in text):
-            found = list(settings.dotted(FAMILY, text, long_names=self._inside_arguments)) or None
-        return found
+        other = _other(text)
+        if other is None and (self.is_inside_arguments or " ..." in text):
+            other = list(settings.dotted(FAMILY, text, long_names=self.is_inside_arguments)) or None
+        return other
 
-    def _iteration(self, head: re.Match[str], text: str) -> Event:
-        event: Event = {"family": FAMILY, "kind": "iteration", "step": head[1], "steps": head[2]}
-        stamp = _STAMP.search(text, 0, head.start() + 1)
-        if stamp and (time := time_of(stamp[1])):
+
+def is_more(text: str) -> bool:
+    """Return True if a line may be the rest of an iteration that was wrapped between two values.
+
+    >>> is_more(" lm loss: 2.5E+00 | loss scale: 1.0 |"), is_more(" iteration 7/ 90 | lm loss: 2.5 |")
+    (True, False)
+    """
+    return _MORE.match(text) is not None and not _BEGINS.search(text)
+
+
+def may_go_on(text: str) -> bool:
+    """Return True if a line that is an iteration may go on in the next line."""
+    return text.rstrip().endswith("|") and LAST_KEY not in text
+
+
+def iteration(text: str) -> list[Event] | None:
+    """Return the event of an iteration line; None where it is none.
+
+    Raises
+    ------
+    Damaged
+        Where it does not parse to its end; with what stood whole before the damage.
+    """
+    *fields, end = text.split("|")
+    signed = sum(sign in text for sign in _SIGNS)
+    is_cut = bool(end.strip()) and signed > 2
+    event: Event = {}
+    said: dict[str, str] = {}
+    for field in [*fields, end] if end.strip() and not is_cut else fields:
+        head = _HEAD.match(field) if "iteration" in field else None
+        if head and _NOT_TRAINING.search(field):
+            return [{"family": FAMILY, "kind": "evaluation", "step": head[1], "steps": head[2], "name": "progress"}]
+        if head:
+            if event or not (_CLEAN if said else _OWN).match(field):
+                raise _damaged("two lines in one", event, said)
+            event = {"family": FAMILY, "kind": "iteration", "step": head[1], "steps": head[2]}
+            if stamp := _STAMP.search(field):
+                event["time_utc"] = time_of(stamp[1]) if stamp[1] else time_of_epoch(stamp[2])
+        elif pair := _PAIR.match(field):
+            name = pair[1].strip().lower()
+            if name in said:
+                raise _damaged("an iteration with one value twice", event, said)
+            said[name] = pair[2]
+        elif field.strip() and event:
+            raise _damaged("an iteration does not parse to its end", event, said)
+    if is_cut or (not event and signed > 2):
+        if _VALIDATION.match(text):
+            return None
+        raise _damaged("an iteration does not parse to its end", event, said)
+    if event:
+        try:
+            _fill(event, said)
+        except ValueError as wrong:
+            raise _damaged(f"{wrong} in an iteration is no number", event, said) from wrong
+    return [event] if event else None
+
+
+def _damaged(reason: str, event: Event, said: dict[str, str]) -> Damaged:
+    """Return the damage of a line, with its iteration as far as it is whole."""
+    for name, value in said.items() if event else ():
+        try:
+            _fill(event, {name: value})
+        except ValueError:
+            break
+    return Damaged(FAMILY, reason, [event] if event else [])
+
+
+def _fill(event: Event, said: dict[str, str]) -> None:
+    """Put the values of an iteration into its columns. Other keys do no harm."""
+    for name, value in said.items():
+        if _TIME_KEY.match(name):
+            unit = _UNIT.search(name)
+            shown = _needed(value.removesuffix("ms").removesuffix("s"))
+            is_ms = unit[1] == "ms" or unit[2] == "ms" if unit else value.endswith("ms")
+            event["seconds"] = repr(float(shown) / 1000) if is_ms else shown
+        elif _RATE_KEY.fullmatch(name):
+            event["learning_rate"] = _needed(value)
+        elif name in ("global batch size", "global_batch_size"):
+            event["samples"] = _needed(value) if value.isdigit() else None
+        elif name in _CLOCK_KEYS and number_of(value) and (time := time_of_epoch(value)):
             event["time_utc"] = time
-        _fill(event, text[: head.start()])
-        _fill(event, text[head.end() :])
-        self.begun = None if "number of nan iterations" in text else event
-        return event
+    loss = next((said[name] for name in _LOSSES if name in said), None)
+    if loss is not None:
+        event["loss"] = _needed(loss)
 
 
-def _fill(event: Event, text: str) -> None:
-    """Put the values of `key: value |` pairs into the event. Other keys do no harm."""
-    for found in _PAIR.finditer(text):
-        name, value = found[1].strip().lower(), number_of(found[2])
-        if name in ("elapsed time per iteration (ms)", "elapsed time per iteration(ms)"):
-            event["seconds"] = repr(float(value or "nan") / 1000)
-        elif name in ("step time", "step time (s)"):
-            event["seconds"] = value
-        elif name == "learning rate":
-            event["learning_rate"] = value
-        elif name == "global batch size" and value and value.isdigit():
-            event["samples"] = value
-        elif name in ("lm loss", "loss", "reduced_train_loss"):
-            event["loss"] = value
+def _needed(value: str) -> str:
+    number = scaled(value)
+    if number is None:
+        raise ValueError(repr(value[:30]))
+    return number
 
 
 def _other(text: str) -> list[Event] | None:
@@ -88,6 +226,10 @@ def _other(text: str) -> list[Event] | None:
     if "checkpoint" in text and (saved := _CHECKPOINT.match(text)):
         kind = "checkpoint_start" if saved[1] == "saving" else "checkpoint_end"
         return [{"family": FAMILY, "kind": kind, "step": saved[2], "name": f"iteration {saved[2]}"}]
+    if "validation " in text and (validation := _VALIDATION.match(text)):
+        value = _VALUE.search(text)
+        loss = number_of(value[1]) if value else None
+        return [{"family": FAMILY, "kind": "evaluation", "step": validation[1], "loss": loss, "name": "validation"}]
     if "datetime:" in text and (start := _START.match(text)):
         time = time_of(start[2])
         kind = "train_start" if start[1].startswith("before") else "train_end"

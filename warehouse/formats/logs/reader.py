@@ -1,23 +1,25 @@
-"""One log, read once: every segment is offered to the families in turn, and becomes the events that they see in it."""
+"""One log, read once: every line loses its labels, is offered to the dialects in turn, and becomes events."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from warehouse.formats.logs import deepspeed, hf_trainer, settings, torchrun
-from warehouse.formats.logs.event import LONGEST_TEXT, Event, typed
-from warehouse.formats.logs.labels import DEEPEST, rank_of, time_of_label, without_label
-from warehouse.formats.logs.megatron import Megatron
-from warehouse.formats.logs.nccl import CONNECTION, Nccl
-from warehouse.formats.logs.prefixes import Prefixed, next_prefix, prefixed
-from warehouse.formats.logs.segments import BREAK, blocks, plain, text_of
-
-WRITERS = 100
-"""Lines of loggers in one line that are told apart."""
+from warehouse.formats.logs import bars, hf_trainer, megatron, nccl
+from warehouse.formats.logs.dialects import Dialects
+from warehouse.formats.logs.event import LONGEST_TEXT, Damaged, Event, typed
+from warehouse.formats.logs.labels import begins_a_line, peeled
+from warehouse.formats.logs.segments import BREAK, WRAP, blocks, plain, text_of, unwrapped, wrap_width
 
 Reject = Callable[[int, str, str], None]
 """Told of (line, reason, text) of what cannot be read."""
+
+LISTED = 1_000
+"""Damaged lines of a file that are listed one by one; those beyond are counted. All are events."""
+REMEMBERED = 4_096
+"""Lines that say nothing, remembered so that they need not be read again."""
+PIECES = 12
+"""Lines that one iteration may be wrapped into."""
 
 
 class LogReader:
@@ -31,14 +33,20 @@ class LogReader:
         self._filename = filename
         self._reject = reject
         self._at_once = at_once
-        self._nccl = Nccl()
-        self._megatron = Megatron()
+        self._dialects = Dialects()
+        self._labels: set[str] = set()
+        self._ranks: set[str] = set()
         self._held: Event | None = None
-        self._begun: Event | None = None
+        self._open: list[str] = []
+        self._open_at = (0, 0)
+        self._open_label: str | None = None
+        self._damaged = 0
+        self._silent: set[str] = set()
+        self._width = -1
         self._line = self._segment = 1
 
     def read(self, path: Path) -> Iterator[Event]:
-        """Events of a file in the order of its segments, a held bar apart.
+        """Yield the events of a file in the order of its segments, a held bar apart.
 
         `line` counts line feeds, `segment` bare carriage returns, too; both from 1. `item` counts the events of
         one segment from 0. `text` is the segment as it stands.
@@ -46,25 +54,25 @@ class LogReader:
         for block, damage in blocks(path):
             if damage:
                 self._reject(self._line, damage, block)
-            else:
-                yield from self._block(block)
-        if self._begun:
-            yield typed(self._begun)
+                continue
+            if self._width < 0:
+                self._width = wrap_width(block, _begins)
+            yield from self._block(unwrapped(block, self._width, _begins))
+        found: list[Event] = []
+        self._close(found)
         if self._held:
-            yield self._held
+            found.append(self._held)
+        yield from found
+        if self._damaged > LISTED:
+            self._reject(self._line, f"damaged: {self._damaged - LISTED:,} more lines", "")
 
     def _block(self, block: str) -> list[Event]:
         found: list[Event] = []
         has_returns = "\r" in block
         start, end = 0, len(block)
         while start < end:
-            if self._at_once and (pair := hf_trainer.PAIR(block, start)) and (event := hf_trainer.of_pair(pair)):
-                self._pair(pair[1], event, found)
-                start = pair.end()
-                continue
-            if self._at_once and (line := CONNECTION(block, start)):
-                self._connection(self._nccl.of_connection(line), found)
-                start = line.end()
+            if self._at_once and not self._open and (after := self._common(block, start, found)):
+                start = after
                 continue
             if has_returns:
                 line_end = BREAK.search(block, start)
@@ -79,8 +87,45 @@ class LogReader:
             self._line += block[after - 1] == "\n"
         return found
 
+    def _common(self, block: str, start: int, found: list[Event]) -> int:
+        """Add a line of one of the commonest forms; return where it ends, 0 where it is none."""
+        first = block[start]
+        if (first in " \r\n[") and (pair := hf_trainer.PAIR(block, start)) and (event := hf_trainer.of_pair(pair)):
+            self._pair(pair[1], event, found)
+            return pair.end()
+        if first in " i[" and (line := megatron.LINE(block, start)) and (said := megatron.of_line(line)):
+            self._whole(said, found)
+            return line.end()
+        if (
+            first in " 0123456789"
+            and (bar := bars.LINE(block, start))
+            and block[bar.end() - 1 : bar.end() + 1] != "\r\n"
+        ):
+            self._bar(bars.of_line(bar), found, is_line=block[bar.end() - 1] == "\n")
+            return bar.end()
+        if connection := nccl.CONNECTION(block, start):
+            event = nccl.of_connection(connection)
+            if "label" in event:
+                self._labels.add(str(event["label"]))
+            self._whole(event, found)
+            return connection.end()
+        return 0
+
+    def _bar(self, event: Event, found: list[Event], *, is_line: bool) -> None:
+        """Hold a bar back."""
+        if self._held:
+            found.append(self._held)
+        if not str(event["text"]).isascii():
+            event["text"] = text_of(str(event["text"]))
+        event["line"] = self._line
+        event["segment"] = self._segment
+        event["filename"] = self._filename
+        self._line += is_line
+        self._segment += 1
+        self._held = event
+
     def _pair(self, bar: str | None, event: Event, found: list[Event]) -> None:
-        """An iteration line and, where `bar` is what breaks the line before it, its bar: most of a long log."""
+        """Add an iteration line and, where `bar` is what breaks the line before it, its bar: most of a long log."""
         line, segment = self._line, self._segment
         if bar is not None:
             line += 2 if bar == "\n" else 1
@@ -96,8 +141,8 @@ class LogReader:
         self._segment = segment + 1
         found.append(event)
 
-    def _connection(self, event: Event, found: list[Event]) -> None:
-        """One of NCCL's connections: most of a log's beginning, with `NCCL_DEBUG=INFO` in every process."""
+    def _whole(self, event: Event, found: list[Event]) -> None:
+        """Add a line of its own: a connection of NCCL's, an iteration of Megatron-LM."""
         if self._held:
             found.append(self._held)
             self._held = None
@@ -108,93 +153,90 @@ class LogReader:
         self._segment += 1
         found.append(event)
 
-    def _one(self, text: str, found: list[Event]) -> None:
-        """A line of any form."""
-        said = self._events(plain(text)) if not text.isspace() else None
-        if self._begun and self._megatron.begun is not self._begun:
-            found.append(typed(self._begun))
-            self._begun = None
-        for item, event in enumerate(said or ()):
+    def _one(self, written: str, found: list[Event]) -> None:
+        """Add the events of a line of any form."""
+        if written in self._silent and not self._open:
+            return
+        text = plain(written).rstrip()
+        wraps = text.count(WRAP) if self._width else 0
+        if wraps:
+            text, written = text.replace(WRAP, ""), written.replace(WRAP, "")
+        known = len(self._labels)
+        line = peeled(text, self._labels) if text else None
+        if line is None or not line.text or line.text.isspace():
+            self._line += wraps
+            self._segment += wraps
+            return
+        if self._open:
+            if len(self._open) < PIECES and line.label == self._open_label and megatron.is_more(line.text):
+                self._open.append(line.text)
+                return
+            self._close(found)
+        place = (self._line, self._segment)
+        if "|" in line.text and "iteration" in line.text and megatron.may_go_on(line.text):
+            self._open, self._open_at, self._open_label = [line.text], place, line.label
+            return
+        inside = self._dialects.is_inside_arguments
+        said = self._said(line.text, written)
+        if len(self._labels) > known or self._dialects.is_inside_arguments is not inside:
+            self._silent.clear()  # other lines mean something now
+        elif not said and not wraps:
+            self._remember(written)
+        if line.time_utc:
+            for event in said:
+                event.setdefault("time_utc", line.time_utc)
+        if line.rank and line.rank not in self._ranks:
+            self._ranks.add(line.rank)
+            said.append({"family": "torchrun", "kind": "rank", "name": "label", "rank": line.rank})
+        self._add(said, place, line.label, written, found)
+        self._line += wraps
+        self._segment += wraps
+
+    def _remember(self, written: str) -> None:
+        """Remember a line that says nothing: many logs repeat such lines."""
+        if len(self._silent) >= REMEMBERED:
+            self._silent.clear()
+        if len(written) < LONGEST_TEXT:
+            self._silent.add(written)
+
+    def _close(self, found: list[Event]) -> None:
+        """Add the iteration that might have gone on."""
+        if self._open:
+            text = "".join(self._open)
+            self._open = []
+            here, (self._line, self._segment) = (self._line, self._segment), self._open_at
+            self._add(self._said(text, text), self._open_at, self._open_label, text, found)
+            self._line, self._segment = here
+
+    def _said(self, text: str, written: str) -> list[Event]:
+        """Return what the dialects say of a line; a damaged one is an event, too, and a rejected line."""
+        try:
+            return self._dialects.read(text)
+        except Damaged as damage:
+            self._damaged += 1
+            if self._damaged <= LISTED:
+                self._reject(self._line, f"damaged: {damage}", written)
+            return [*damage.kept, {"family": damage.family, "kind": "damaged", "value": str(damage)}]
+
+    def _add(
+        self, said: Iterable[Event], place: tuple[int, int], label: str | None, written: str, found: list[Event]
+    ) -> None:
+        for item, event in enumerate(said):
             typed(event)
-            event["line"] = self._line
-            event["segment"] = self._segment
+            event["line"], event["segment"] = place
             event["item"] = item
-            event["text"] = text[:LONGEST_TEXT]
+            event["label"] = label
+            event["text"] = written[:LONGEST_TEXT]
             event["filename"] = self._filename
             if self._held:
-                if event["kind"] != "iteration" or self._held["step"] != event["step"]:
+                if event["kind"] != "iteration" or self._held["step"] != event.get("step"):
                     found.append(self._held)
                 self._held = None
             if event["kind"] == "progress":
                 self._held = event
-            elif event is self._megatron.begun:
-                self._begun = event
             else:
                 found.append(event)
 
-    def _events(self, text: str) -> list[Event]:
-        """Events of a line, with up to three launchers' marks before it."""
-        found = self._unlabelled(text)
-        behind = text
-        rank = time = None
-        for _ in range(DEEPEST):
-            if found is not None:
-                break
-            rank, time = rank or rank_of(behind), time or time_of_label(behind)
-            behind = without_label(behind) or ""
-            if not behind:
-                break
-            found = self._unlabelled(behind)
-        if found is None and "NCCL " in text:
-            found = self._nccl.last_of(text, lambda reason: self._reject(self._line, reason, text))
-        for event in found or ():
-            if time:
-                event.setdefault("time_utc", time)
-        said: Event = {"family": "torchrun", "kind": "rank", "name": "label", "rank": rank}
-        return [*(found or ()), said] if rank else found or []
 
-    def _unlabelled(self, text: str) -> list[Event] | None:
-        """Events of a line without a launcher's mark; None where no family knows it."""
-        if text[0] == "[" and (head := prefixed(text)):
-            return self._logged(text, head)
-        if "NCCL " in text and (spoken := self._nccl.read(text)):
-            return spoken
-        if "%|" in text and (bars := self._bars(text)):
-            return bars
-        if text[0] == "{" and (said := hf_trainer.dictionary(text)):
-            return [said]
-        other = self._megatron.read(text)
-        if other is None:
-            other = torchrun.read(text)
-        return other if other is not None else settings.scalars("python", text) or None
-
-    def _logged(self, text: str, first: Prefixed) -> list[Event]:
-        """Events of a line of a logger, and of the lines that others wrote behind it."""
-        events: list[Event] = []
-        head: Prefixed | None = first
-        for _ in range(WRITERS):
-            if head is None or head.time_utc is None:
-                self._reject(self._line, "there is no such time", text)
-                return events
-            second = next_prefix(text, head.end)
-            message = head.message if second < 0 else text[head.end : second]
-            base: Event = {"family": head.family, "level": head.level, "time_utc": head.time_utc}
-            found = [*hf_trainer.message(message)] or [*deepspeed.message(head.place, message)]
-            events += [{**base, **one} for one in found] or [{**base, "kind": "message"}]
-            if second < 0:
-                return events
-            text = text[second:]
-            head = prefixed(text)
-        self._reject(self._line, f"more than {WRITERS} lines in one", text)
-        return events
-
-    def _bars(self, text: str) -> list[Event]:
-        """Bars that share a line, and a log line glued behind the last."""
-        events = []
-        while text and (found := hf_trainer.bar(text)):
-            event, end = found
-            events.append(event)
-            text = text[end:].lstrip(" ")
-        if events and text:
-            events += self._unlabelled(text) or []
-        return events
+def _begins(text: str) -> bool:
+    return begins_a_line(plain(text))

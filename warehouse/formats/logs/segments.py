@@ -5,7 +5,7 @@ A segment is what stands between line feeds or bare carriage returns: progress b
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from warehouse.formats.text import STREAM_ERRORS, open_bytes
@@ -19,7 +19,12 @@ LONGEST = 1 << 18
 TORN = "torn: the file ends without a final newline"
 TOO_LONG = f"longer than {LONGEST:,} bytes"
 BREAK = regex("\r\n|\n|\r")
-_COLOUR = regex("\x1b\\[[0-9;]*[A-Za-z]")
+WRAP = "\x1e"
+"""Stands between two segments that a terminal made of one line."""
+NARROWEST, WIDEST = 40, 320
+"""Characters of a terminal's line."""
+_SEGMENT = regex("[^\r\n]*(?:\r\n|\n|\r)")
+_COLOUR = regex("\x1b\\[[0-9;?]*[A-Za-z]|\x1b\\][^\x07]*\x07|\x1b[()][A-Z0-9]")
 
 
 def blocks(path: Path) -> Iterator[tuple[str, str | None]]:
@@ -91,3 +96,34 @@ def readable(data: bytes) -> str:
 def plain(text: str) -> str:
     """Text without the escape sequences of terminals."""
     return _COLOUR.sub("", text) if "\x1b" in text else text
+
+
+def wrap_width(block: str, begins_a_line: Callable[[str], bool]) -> int:
+    """Return the width at which a terminal wrapped the lines of a log; 0 where none did.
+
+    Wrapped lines fill the width, none is longer, and what follows most of them does not begin as a line does. They
+    break anywhere, so that they end in different characters, as lines of one form do not.
+    """
+    segments = [text_of(one.rstrip("\r\n")) for one in _SEGMENT.findall(block)]
+    width = max(map(len, segments), default=0)
+    full = [number for number, one in enumerate(segments[:-1]) if len(one) == width]
+    if not NARROWEST <= width <= WIDEST or len(full) < len(segments) / 20:
+        return 0
+    go_on = [one for one in full if segments[one + 1].strip() and not begins_a_line(segments[one + 1])]
+    ends = {segments[one][-1] for one in go_on}
+    return width if len(ends) >= 3 and 2 * len(go_on) >= len(full) and any(map(begins_a_line, segments)) else 0
+
+
+def unwrapped(block: str, width: int, begins_a_line: Callable[[str], bool]) -> str:
+    """Return a block whose wrapped lines are one again, with `WRAP` where they were broken."""
+    if not width:
+        return block
+    out: list[str] = []
+    goes_on = False
+    for one in _SEGMENT.findall(block):
+        if goes_on and not begins_a_line(text_of(one)):
+            out[-1] = out[-1].rstrip("\r\n") + WRAP + one
+        else:
+            out.append(one)
+        goes_on = len(text_of(one.rstrip("\r\n"))) == width
+    return "".join(out)

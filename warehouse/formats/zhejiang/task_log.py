@@ -17,12 +17,16 @@ FOLDER = "taskinfo"
 _BINARY = 64
 """Part of the first bytes, one in so many, that may be NUL: a log that was cut by a crash has some."""
 
+_CONTROLS = frozenset(b"\t\n\r\x1b\x08\x0c\x00")
+BOMB_BYTES, BOMB = 1 << 30, "1 GB"
+BOMB_RATIO = 500
+
 
 class TaskLog:
     """The format `zhejiang.task_log`."""
 
     name = "zhejiang.task_log"
-    version = 2
+    version = 3
     relations: Sequence[RawRelation] = (
         RawRelation("log_events", "What the lines of training logs say, a row an event, with the line.", COLUMNS),
     )
@@ -35,13 +39,15 @@ class TaskLog:
         """Look whether it is text; a log whose last line has no end was cut off there."""
         try:
             head = text.head(file.path)
+            if reason := _unlike_a_log(head):
+                return file.but(status=SKIPPED, reason=reason)
+            if is_bomb(file.path):
+                return file.but(
+                    status=SKIPPED, reason=f"it unpacks to more than {BOMB_RATIO} times its size, and {BOMB}"
+                )
             torn = not text.ends_with_newline(file.path)
         except text.STREAM_ERRORS as error:
             return file.but(status=PARTIAL, reason=f"the compressed stream is damaged: {error}")
-        if not head:
-            return file.but(status=SKIPPED, reason="empty file")
-        if head.count(b"\0") * _BINARY > len(head):
-            return file.but(status=SKIPPED, reason="not text")
         return file.but(status=PARTIAL, reason="torn: the log ends inside a line") if torn else file.but(status=READ)
 
     def read(self, files: Sequence[RawFile], relation: str, reject: list[Rejected]) -> Iterator[Mapping[str, object]]:
@@ -59,6 +65,35 @@ class TaskLog:
                 yield from LogReader(file.release_path, _Rejects(file, reject)).read(file.path)
             except OSError as error:
                 raise DataError(f"cannot be read: {error.strerror}", place=Place(file.path)) from error
+
+
+def _unlike_a_log(head: bytes) -> str | None:
+    """Say why the beginning of a file is no log's; None where it may be one."""
+    if not head:
+        return "empty file"
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "UTF-16, not UTF-8: convert it, as with iconv -f UTF-16 -t UTF-8"
+    zeros = [head[place::2].count(0) for place in (0, 1)]
+    if len(head) > 4 and max(zeros) * 3 > len(head) and min(zeros) * 50 < len(head):
+        return "UTF-16 without a mark, not UTF-8: convert it, as with iconv -f UTF-16LE -t UTF-8"
+    if head.count(0) * _BINARY > len(head):
+        return "not text"
+    strange = sum(byte < 32 and byte not in _CONTROLS for byte in head)
+    return "not text" if strange * 16 > len(head) else None
+
+
+def is_bomb(path: Path) -> bool:
+    """Return True if a compressed file unpacks to far more than any log does."""
+    if path.suffix.lower() not in COMPRESSIONS:
+        return False
+    most = max(BOMB_BYTES, BOMB_RATIO * path.stat().st_size)
+    unpacked = 0
+    with text.open_bytes(path) as stream:
+        while chunk := stream.read(1 << 20):
+            unpacked += len(chunk)
+            if unpacked > most:
+                return True
+    return False
 
 
 class _Rejects:

@@ -1,0 +1,66 @@
+"""What a build says of logs with known truth: nothing that is not so, and all of it where nothing is damaged."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+import warehouse
+from bench.log_check import KINDS, Score, scores
+from bench.log_forms import LAUNCHERS, TRAINERS, VERSIONS
+from bench.log_truth import DAMAGES, Sample, make_sample, write_sample
+
+SEEDS = range(200)
+Found = tuple[list[Sample], dict[str, list[Score]]]
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
+    """The samples of all seeds, as one release, built once."""
+    folder = tmp_path_factory.mktemp("truth")
+    samples = [make_sample(seed) for seed in SEEDS]
+    for sample in samples:
+        write_sample(folder / "data" / "logs" / "taskinfo", sample)
+    warehouse.build(folder / "data", folder / "target")
+    return samples, scores(folder / "target", samples)
+
+
+def test_nothing_is_said_that_is_not_so(found: Found) -> None:
+    samples, scored = found
+    wrong = {s.name: (s.about, one.kind, one.wrong) for s in samples for one in scored[s.name] if one.wrong}
+
+    assert wrong == {}
+
+
+def test_without_damage_nothing_is_lost(found: Found) -> None:
+    samples, scored = found
+    whole = [sample for sample in samples if sample.damage == "none"]
+    missing = {s.name: (s.about, one.kind, one.missing) for s in whole for one in scored[s.name] if one.missing}
+
+    assert len(whole) > 20
+    assert missing == {}
+
+
+def test_with_damage_most_is_there(found: Found) -> None:
+    samples, scored = found
+    totals: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for sample in samples:
+        for one in scored[sample.name]:
+            totals[one.kind][0] += one.right
+            totals[one.kind][1] += one.true
+
+    assert all(right > 0.9 * true > 0 for right, true in (totals[kind] for kind in KINDS))
+
+
+def test_the_seeds_have_every_launcher_version_trainer_and_damage(found: Found) -> None:
+    samples, _ = found
+    parts = [{part.strip().removeprefix("NCCL ") for part in sample.about.split(",")} for sample in samples]
+
+    for one in (*LAUNCHERS, *VERSIONS, *TRAINERS, *DAMAGES):
+        assert any(one in part for part in parts), one
+
+
+def test_a_seed_gives_the_same_logs_again(tmp_path: Path) -> None:
+    assert make_sample(7).files == make_sample(7).files

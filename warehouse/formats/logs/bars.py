@@ -1,0 +1,130 @@
+"""Progress bars of tqdm: of any width, with or without cells, several in a line, with text glued to either end."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from warehouse.formats.logs.event import NUMBER, WHOLE, Damaged, Event, number_of
+from warehouse.regex import regex
+
+FAMILY = "hf_trainer"
+CLOCK = r"(?:(?:\d{1,6}:)?\d{1,2}:\d\d|\?)"
+RATE = r"(?:s/it|it/s|s/step|step/s|s/batch|batch/s)"
+
+_BAR = regex(
+    rf"(?<![\d.])\d{{1,3}}% ?(?:\|[^|\[\]]*\|)? *({WHOLE})/({WHOLE}) "
+    rf"\[({CLOCK})<({CLOCK}), *({NUMBER}|\?) ?({RATE})((?:, ?[^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)?)?)\]"
+)
+_OTHER_BAR = regex(r"\d{1,3}%\|[^|\[\]]*\| *[^\[\]|]{1,60} \[[^\[\]]{1,200}\]")
+_LOOKS_CUT = regex(rf"\d{{1,3}}%\||\d/\d+ \[[\d:]+<|[\d.]{RATE}(?:\]|,)")
+_TRAINS = regex(r"(?:train(?:ing)?|fit|epochs?|(?:global )?steps?|iter(?:ation)?s?)\b", re.IGNORECASE)
+_EVALUATES = regex(r"(?:valid\w*|eval\w*|test\w*|sanity|predict\w*)\b", re.IGNORECASE)
+_EPOCH = regex(r"epoch[ =]*(\d{1,6})(/\d{1,6})?$", re.IGNORECASE)
+_POSTFIX = regex(rf"([A-Za-z][\w/]*)=({NUMBER})(?=,|$)")
+_LOSSES = ("loss", "train_loss", "reduced_train_loss", "train_loss_step", "step_loss", "train/loss")
+
+
+LINE = regex(
+    rf"( {{0,6}}\d{{1,3}}%\|[^|\[\]\r\n]{{0,200}}\| ({WHOLE})/({WHOLE}) "
+    r"\[((?:\d{1,6}:)?\d\d:\d\d)<(?:\d{1,6}:)?\d\d:\d\d,  ?(\d{1,9}\.\d{1,9})s/it\]"
+    r"( {0,3}\{'loss': '?(\d{1,9}\.\d{1,9})'?, (?:'grad_norm': '?[\d.e+-]{1,25}'?, )?"
+    r"'learning_rate': '?(\d{1,9}(?:\.\d{1,18})?(?:e-?\d{1,3})?)'?, "
+    r"'epoch': '?[\d.]{1,25}'?\})?)[\r\n]",
+    re.ASCII,
+).match
+"""A bar without a description, with a dictionary or without, and the end of its segment. `bars` says the same."""
+
+
+def of_line(found: re.Match[str]) -> Event:
+    """Return the event of a line that `LINE` found."""
+    text, step, steps, elapsed, seconds, said, loss, rate = found.groups()
+    event: Event = {
+        "item": 0,
+        "family": FAMILY,
+        "kind": "progress",
+        "step": int(step),
+        "steps": int(steps),
+        "seconds": float(seconds),
+        "value": elapsed,
+        "text": text,
+    }
+    if said:
+        event["loss"] = float(loss)
+        event["learning_rate"] = float(rate)
+    return event
+
+
+class Bar(NamedTuple):
+    """A bar in a line, and where it begins and ends, its description included."""
+
+    event: Event | None
+    """None for bars of anything else: downloads, shards, maps of data sets."""
+    start: int
+    end: int
+
+
+def bars(text: str) -> list[Bar]:
+    """Find the bars of a line.
+
+    Raises
+    ------
+    Damaged
+        Where a bar does not parse to its end.
+    """
+    found: list[Bar] = []
+    begin = 0
+    for one in _BAR.finditer(text):
+        before = text[begin : one.start()]
+        described = before.rstrip().endswith(":")
+        words = _description(before) if described else ""
+        start = one.start() - (len(before) - before.rfind(words) if words else 0)
+        found.append(Bar(_event(one, words), start, one.end()))
+        begin = one.end()
+    rest = "".join(text[a:b] for a, b in _between(found, len(text)))
+    if _LOOKS_CUT.search(rest) and not _OTHER_BAR.search(rest):
+        raise Damaged(FAMILY, "a progress bar does not parse to its end", [one.event for one in found if one.event])
+    return found
+
+
+def _between(found: list[Bar], length: int) -> list[tuple[int, int]]:
+    edges = [0, *(edge for one in found for edge in (one.start, one.end)), length]
+    return list(zip(edges[::2], edges[1::2], strict=True))
+
+
+def _description(before: str) -> str:
+    """Return the words before a bar, up to its colon."""
+    return re.split(r"[\]}|>]|  +", before.rstrip().rstrip(":"))[-1].strip()
+
+
+def _event(one: re.Match[str], words: str) -> Event | None:
+    step, steps, elapsed, _, shown, unit, more = one.groups()
+    if _EVALUATES.match(words):
+        return {"family": FAMILY, "kind": "evaluation", "step": step, "steps": steps, "name": "bar", "value": elapsed}
+    if words and not _TRAINS.match(words):
+        return None
+    event: Event = {"family": FAMILY, "kind": "progress", "step": step, "steps": steps, "value": elapsed}
+    event["seconds"] = seconds_of_rate(shown, unit)
+    said = dict(_POSTFIX.findall(more)) if more else {}
+    for name in _LOSSES:
+        if name in said:
+            event["loss"] = said[name]
+            break
+    if "lr" in said:
+        event["learning_rate"] = said["lr"]
+    if epoch := _EPOCH.match(words):
+        done = int(epoch[1]) - (epoch[2] is not None)
+        event |= {"family": "lightning", "step": str(int(step) + max(done, 0) * int(steps)), "steps": None}
+    return event
+
+
+def seconds_of_rate(shown: str, unit: str) -> str | None:
+    """Return the seconds an iteration of a rate that is printed either way round.
+
+    >>> seconds_of_rate("2.0", "it/s"), seconds_of_rate("?", "s/it")
+    ('0.5', None)
+    """
+    if unit.startswith("s/") or number_of(shown) is None:
+        return number_of(shown)
+    rate = float(shown)
+    return repr(1 / rate) if rate else None

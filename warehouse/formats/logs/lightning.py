@@ -1,0 +1,60 @@
+"""NeMo and Lightning: lines of NeMo's progress printer. Lightning's bars are in `bars`."""
+
+from __future__ import annotations
+
+import re
+
+from warehouse.formats.logs.event import WHOLE, Damaged, Event, number_of
+from warehouse.regex import regex
+
+FAMILY = "lightning"
+
+_LINE = regex(rf".*?\bTraining epoch ({WHOLE}), iteration ({WHOLE})/({WHOLE})(?: *\|(.*))?$")
+_COLUMNS = {
+    "lr": "learning_rate",
+    "train_step_timing in s": "seconds",
+    "global_batch_size": "samples",
+    "reduced_train_loss": "loss",
+}
+_PAIR = regex(r" *([\w/][\w/ .-]*?): *(\S+) *$")
+_EVALUATION = regex(
+    rf"\W*(?:valid|evaluat|test)\w*:?[^|]{{0,40}}? iter(?:ation)?:? *({WHOLE})/({WHOLE})\b", re.IGNORECASE
+)
+
+
+def read(text: str) -> list[Event] | None:
+    """Return the iteration of `Training epoch 0, iteration 7/90 | lr: .. | reduced_train_loss: ..`; None for others.
+
+    Iterations count from 0; those of later epochs go by their `global_step`.
+
+    Raises
+    ------
+    Damaged
+        Where a value does not parse.
+    """
+    if " iter" in text and (evaluation := _EVALUATION.match(text)):
+        return [
+            {"family": FAMILY, "kind": "evaluation", "step": evaluation[1], "steps": evaluation[2], "name": "progress"}
+        ]
+    found = _LINE.match(text) if "Training epoch " in text else None
+    if not found:
+        return None
+    epoch, step, last, more = found.groups()
+    said: dict[str, str] = {}
+    for field in (more or "").split("|"):
+        pair = _PAIR.match(field)
+        if pair and pair[1] not in said:
+            said[pair[1]] = pair[2]
+        elif field.strip():
+            raise Damaged(FAMILY, "an iteration does not parse to its end")
+    event: Event = {"family": FAMILY, "kind": "iteration", "step": said.get("global_step", step)}
+    for name, column in _COLUMNS.items():
+        if name in said:
+            event[column] = number_of(said[name])
+            if event[column] is None:
+                raise Damaged(FAMILY, f"{said[name][:30]!r} in an iteration is no number")
+    if not str(event["step"]).isdigit():
+        raise Damaged(FAMILY, "an iteration without a step")
+    if "global_step" not in said:
+        event["step"] = str(int(epoch) * (int(last) + 1) + int(step))
+    return [event]

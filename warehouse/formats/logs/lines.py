@@ -1,0 +1,102 @@
+"""The beginnings of lines: NCCL's `host:pid:tid [device]`, and the level, time and place that loggers write."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from warehouse.formats.logs.event import LEVEL, STAMP, time_of
+from warehouse.regex import regex
+
+_MILLIS = r"(?:[.,]\d{3,6})?"
+_PLACE = r"[\w.<>-]+:\d+"
+_APP = rf"\[({STAMP}{_MILLIS})\] \[({LEVEL})\] \[([\w.<>]+:\d+:[\w.<>]+)\] ?"
+_HUGGING_FACE = rf"\[({LEVEL})\|(?:({_PLACE})\] ({STAMP}{_MILLIS})|({STAMP}{_MILLIS})\] ({_PLACE})) >> ?"
+APP = regex(_APP)
+"""DeepSpeed's logger: `[2024-04-29 06:15:13,208] [INFO] [comm.py:637:init_distributed] cdb=None`."""
+HUGGING_FACE = regex(_HUGGING_FACE)
+"""Transformers' logger, older and newer form: `[INFO|trainer.py:1729] 2024-04-29 06:17:12,319 >> text`."""
+
+HOST = r"(?:<[A-Za-z][\w -]{0,60}>|[^\s:\[\]()<>|]{1,253})"
+_PROCESS = r":\d{1,10}:\d{1,10} \[\d{1,4}\] "
+NCCL = regex(
+    rf"[ \t]*(?:\[({STAMP}(?:\.\d+)?)\] )?({HOST}):(\d{{1,10}}):(\d{{1,10}}) \[(\d{{1,4}})\] "
+    r"(?:NCCL (INFO|TRACE) |([^\n]{1,400}?:\d+) NCCL (WARN) )"
+)
+"""stamp, host, pid, tid, device, level or place and level."""
+_SPEAKS = regex(r"NCCL (?:INFO|WARN|TRACE) ")
+_PROCESS_MARK = regex(rf"[^\s:]{_PROCESS}")
+
+LINE_START = "(?:" + "|".join(
+    (
+        rf"(?:\[{STAMP}(?:\.\d+)?\] )?{HOST}{_PROCESS}",
+        r"NCCL version \d",
+        rf"\[{STAMP}{_MILLIS}\] \[(?:{LEVEL})\] ",
+        rf"\[(?:{LEVEL})\|",
+        rf"(?:\[{STAMP}[\d.,]*\] *)?iteration +\d+/",
+        r"(?:[A-Z][\w ]{0,30}: *)?\d{1,3}%\|",
+        r"\{['\"]\w+['\"]: ",
+        r"Training epoch \d",
+        r"\[[IWEF]\d{3,4} ",
+    )
+) + ")"  # fmt: skip
+"""The beginnings that show a label before them to be one."""
+
+
+def speaks_nccl(text: str) -> bool:
+    """Return True if a line holds what NCCL writes before its messages.
+
+    >>> speaks_nccl("de-1:1:2 [0] NCCL INFO x"), speaks_nccl("NCCL version 2.14.3")
+    (True, False)
+    """
+    return _SPEAKS.search(text) is not None
+
+
+def is_alone(text: str, prefix: re.Match[str]) -> bool:
+    """Return True if no second process wrote into a line of NCCL's.
+
+    >>> line = "a:1:2 [0] NCCL INFO xb:3:4 [0] NCCL INFO y"
+    >>> is_alone(line, NCCL.match(line))
+    False
+    """
+    place = prefix[7]
+    if place and _PROCESS_MARK.search(place):
+        return False
+    end = prefix.end()
+    if text.find("NCCL ", end) >= 0 and _SPEAKS.search(text, end):
+        return False
+    return not (text.find(" [", end) >= 0 and _PROCESS_MARK.search(text, end))
+
+
+class Prefixed(NamedTuple):
+    """A line with a logger's prefix, taken apart."""
+
+    family: str
+    level: str
+    time_utc: str | None
+    """None where the prefix has a time that no calendar has."""
+    place: str
+    message: str
+    end: int
+    """Where the message begins in the line."""
+
+
+def prefixed(text: str) -> Prefixed | None:
+    """Take a line apart; None where it has no logger's prefix."""
+    if found := APP.match(text):
+        stamp, level, place = found.groups()
+        family = "deepspeed"
+    elif found := HUGGING_FACE.match(text):
+        level, old_place, old_stamp, new_stamp, new_place = found.groups()
+        stamp, place, family = old_stamp or new_stamp, old_place or new_place, "hf_trainer"
+    else:
+        return None
+    return Prefixed(family, level, time_of(stamp), place, text[found.end() :], found.end())
+
+
+def next_prefix(text: str, start: int) -> int:
+    """Return where a second line begins that was written behind this one; -1 where there is none."""
+    if text.find("[", start) < 0:
+        return -1
+    found = [one.start() for pattern in (APP, HUGGING_FACE) if (one := pattern.search(text, start))]
+    return min(found, default=-1)
