@@ -59,7 +59,7 @@ ended AS (
         e.jobs / t.jobs AS job_share,
         e.gpu_seconds / nullif(t.published_gpu_seconds, 0) AS gpu_time_share
     FROM ends AS e
-    JOIN metrics.job_totals AS t ON t.cluster = e.cluster AND t.kind = e.kind
+    JOIN metrics.job_totals AS t USING (cluster, kind)
     WHERE e.cluster <> 'pai'   -- its states are not those of ends
 ),
 

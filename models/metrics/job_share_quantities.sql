@@ -67,7 +67,7 @@ sizes AS (
         coalesce(100 * max(s.published_gpu_time_share_up_to) FILTER (WHERE s.num_gpus <= n.gpus), 0) AS gpu_time_percent
     FROM metrics.job_size_share AS s
     CROSS JOIN unnest([1, 8, 64, 255, 512]) AS n (gpus)
-    GROUP BY s.cluster, n.gpus
+    GROUP BY ALL
 ),
 
 size_lists AS (

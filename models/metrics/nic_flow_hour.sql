@@ -40,7 +40,7 @@ WITH ends AS (                 -- a flow seen from either end
 named AS (                     -- a server has one NIC on each leaf of its group
     SELECT e.cluster, e.hour_utc, e.server, coalesce(n.hca, e.ip) AS hca, e.qp, e.peer
     FROM ends AS e
-    LEFT JOIN topology.nic_ports AS n ON n.cluster = e.cluster AND n.server = e.server AND n.switch = e.switch
+    LEFT JOIN topology.nic_ports AS n USING (cluster, server, switch)
 )
 
 SELECT
@@ -51,4 +51,4 @@ SELECT
     count(DISTINCT qp) AS queue_pairs,
     count(DISTINCT peer) AS peers
 FROM named
-GROUP BY cluster, server, hca, hour_utc
+GROUP BY ALL

@@ -35,7 +35,7 @@ WITH links AS (
     FROM topology.hour_uplinks AS u
     JOIN metrics.port_hour AS h
         ON h.cluster = u.cluster AND h.switch = u.leaf AND h.port = u.leaf_port AND h.hour_utc = u.hour_utc
-    GROUP BY u.cluster, u.spine, h.hour_utc
+    GROUP BY ALL
 ),
 
 expected AS (                  -- three uplinks a leaf and spine, one a storage leaf and spine
@@ -76,4 +76,4 @@ SELECT
             THEN 'not checkable, ' || l.uplinks_seen || ' of ' || e.uplinks || ' uplinks loaded'
     END AS checkable_note
 FROM seen AS l
-LEFT JOIN expected AS e ON e.cluster = l.cluster
+LEFT JOIN expected AS e USING (cluster)
