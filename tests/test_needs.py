@@ -25,6 +25,7 @@ SELECTS = {
     "SELECT a.x FROM s.a AS a ANTI JOIN s.b AS b ON a.x = b.x": "a",
     "SELECT x FROM s.a UNION ALL SELECT x FROM s.b UNION ALL SELECT x FROM s.c": "a b c",
     "SELECT x FROM s.a EXCEPT SELECT x FROM s.b": "a",
+    "SELECT x FROM s.a UNION ALL BY NAME SELECT 1 AS y, x FROM s.b": "a b",
     "SELECT x FROM s.a UNION ALL SELECT 1": "",
     "SELECT count(*) AS n FROM s.a": "",
     "SELECT x, count(*) AS n FROM s.a GROUP BY x": "a",

@@ -30,20 +30,20 @@ WITH busy AS (                 -- ports of servers with traffic
         o.hour_utc,
         o.file_key
     FROM topology.hour_owners AS o
-    JOIN metrics.server_hour AS h ON h.cluster = o.cluster AND h.server = o.server AND h.hour_utc = o.hour_utc
+    JOIN metrics.server_hour AS h USING (cluster, server, hour_utc)
     WHERE h.rx_bytes + h.tx_bytes >= 1000000000
 ),
 
 numbered AS (                  -- an integer for each server and hour: names are joined when all is summed
     SELECT cluster, server, hour_utc, min(file_key) AS server_key
     FROM busy
-    GROUP BY cluster, server, hour_utc
+    GROUP BY ALL
 ),
 
 ports AS (
     SELECT b.file_key, n.server_key
     FROM busy AS b
-    JOIN numbered AS n ON n.cluster = b.cluster AND n.server = b.server AND n.hour_utc = b.hour_utc
+    JOIN numbered AS n USING (cluster, server, hour_utc)
 ),
 
 moved AS (
@@ -53,8 +53,8 @@ moved AS (
         sum(s.in_bytes + s.out_bytes) AS bytes,
         max(s.longest_ms) AS longest_ms
     FROM staging.port_seconds AS s
-    JOIN ports AS p ON p.file_key = s.file_key
-    GROUP BY p.server_key, s.second
+    JOIN ports AS p USING (file_key)
+    GROUP BY ALL
 )
 
 SELECT
@@ -65,4 +65,4 @@ SELECT
     m.bytes,
     m.longest_ms
 FROM moved AS m
-JOIN numbered AS n ON n.server_key = m.server_key
+JOIN numbered AS n USING (server_key)

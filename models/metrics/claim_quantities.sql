@@ -11,20 +11,11 @@ checks:
 sources: docs/metrics/claims.md
 --- */
 WITH own AS (
-    SELECT
-        quantity,
-        value
-    FROM metrics.job_quantities
+    SELECT * FROM metrics.job_quantities
     UNION ALL
-    SELECT
-        quantity,
-        value
-    FROM metrics.job_share_quantities
+    SELECT * FROM metrics.job_share_quantities
     UNION ALL
-    SELECT
-        quantity,
-        value
-    FROM metrics.utilization_quantities
+    SELECT * FROM metrics.utilization_quantities
 ),
 
 parts AS (
@@ -48,37 +39,24 @@ acme AS (
 ),
 
 five AS (
-    SELECT
-        rest,
-        max(value) AS largest
+    SELECT rest, max(value) AS largest
     FROM parts
     WHERE cluster IN ('seren', 'kalos', 'philly', 'helios', 'pai')
     GROUP BY rest
     HAVING count(*) = 5
 )
 
-SELECT
-    quantity,
-    value
-FROM own
+SELECT * FROM own
 UNION ALL
-SELECT
-    concat('acme/', rest) AS quantity,
-    total AS value
+SELECT concat('acme/', rest) AS quantity, total AS value
 FROM acme
 WHERE rest IN ('jobs', 'gpu/jobs', 'cpu/jobs')
 UNION ALL
-SELECT
-    concat('acme/smallest/', rest) AS quantity,
-    smallest AS value
+SELECT concat('acme/smallest/', rest) AS quantity, smallest AS value
 FROM acme
 UNION ALL
-SELECT
-    concat('acme/largest/', rest) AS quantity,
-    largest AS value
+SELECT concat('acme/largest/', rest) AS quantity, largest AS value
 FROM acme
 UNION ALL
-SELECT
-    concat('all/largest/', rest) AS quantity,
-    largest AS value
+SELECT concat('all/largest/', rest) AS quantity, largest AS value
 FROM five

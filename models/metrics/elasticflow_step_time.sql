@@ -33,4 +33,4 @@ SELECT
     min((iterations + 1) / nullif(duration_seconds, 0)) AS throughput_to,
     max(iterations / nullif(duration_seconds, 0)) < min((iterations + 1) / nullif(duration_seconds, 0)) AS is_one_throughput
 FROM staging.elasticflow_jobs
-GROUP BY model_name, batch_size, num_gpus
+GROUP BY ALL

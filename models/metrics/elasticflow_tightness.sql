@@ -20,22 +20,9 @@ checks:
 sources: docs/metrics/jobs.md
 --- */
 WITH listed AS (
-    SELECT
-        cluster,
-        job_id,
-        submission_seconds,
-        duration_seconds,
-        num_gpus,
-        deadline_seconds
-    FROM staging.elasticflow_jobs
-    UNION ALL
-    SELECT
-        'testbed' AS cluster,
-        job_id,
-        submission_seconds,
-        duration_seconds,
-        num_gpus,
-        deadline_seconds
+    SELECT * FROM staging.elasticflow_jobs
+    UNION ALL BY NAME
+    SELECT 'testbed' AS cluster, *
     FROM staging.testbed_jobs
 ),
 

@@ -47,7 +47,7 @@ totals AS (
         quantile_cont(rtt_ns, 0.99) AS rtt_p99_ns,
         sum(nak_packets) AS nak_packets
     FROM samples
-    GROUP BY cluster, hour_utc, locality
+    GROUP BY ALL
 )
 
 SELECT

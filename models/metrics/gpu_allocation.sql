@@ -31,19 +31,7 @@ WITH closed AS (
 ),
 
 events AS (                    -- GPUs that are taken, and given back
-    SELECT
-        trace,
-        cluster,
-        begins AS second,
-        num_gpus AS gpus
-    FROM closed
-    WHERE ends > begins
-    UNION ALL
-    SELECT
-        trace,
-        cluster,
-        ends AS second,
-        -num_gpus AS gpus
+    SELECT trace, cluster, unnest([begins, ends]) AS second, unnest([num_gpus, -num_gpus]) AS gpus
     FROM closed
     WHERE ends > begins
 ),
@@ -56,26 +44,13 @@ slots AS (                     -- an event counts for what is left of its ten mi
         sum(gpus) AS gpus,
         sum(gpus * (600 - second % 600)) AS gpu_seconds
     FROM events
-    GROUP BY trace, cluster, second // 600
-),
-
-ranges AS (
-    SELECT
-        trace,
-        cluster,
-        min(slot) AS first_slot,
-        max(slot) AS last_slot
-    FROM slots
-    GROUP BY trace, cluster
+    GROUP BY ALL
 ),
 
 every AS (
-    SELECT
-        r.trace,
-        r.cluster,
-        n.slot
-    FROM ranges AS r
-    CROSS JOIN generate_series(r.first_slot, r.last_slot) AS n (slot)
+    SELECT trace, cluster, unnest(range(min(slot), max(slot) + 1)) AS slot
+    FROM slots
+    GROUP BY trace, cluster
 ),
 
 used AS (
@@ -88,7 +63,7 @@ used AS (
             PARTITION BY e.trace, e.cluster ORDER BY e.slot ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
         ), 0) AS gpu_seconds
     FROM every AS e
-    LEFT JOIN slots AS s ON s.trace = e.trace AND s.cluster = e.cluster AND s.slot = e.slot
+    LEFT JOIN slots AS s USING (trace, cluster, slot)
 )
 
 SELECT
@@ -100,4 +75,4 @@ SELECT
     c.gpus AS cluster_gpus,
     u.gpu_seconds / 600 / c.gpus AS allocation_share
 FROM used AS u
-LEFT JOIN reference.job_clusters AS c ON c.trace = u.trace AND c.cluster = u.cluster
+LEFT JOIN reference.job_clusters AS c USING (trace, cluster)

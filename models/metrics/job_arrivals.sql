@@ -34,7 +34,7 @@ days AS (
         cluster,
         max(hour) // 24 - min(hour) // 24 + 1 AS days
     FROM submitted
-    GROUP BY trace, cluster
+    GROUP BY ALL
 ),
 
 hours AS (
@@ -45,7 +45,7 @@ hours AS (
         hour % 24 AS hour_of_day,
         count(*) AS jobs
     FROM submitted
-    GROUP BY trace, cluster, kind, hour % 24
+    GROUP BY ALL
 )
 
 SELECT
@@ -58,4 +58,4 @@ SELECT
     d.days,
     h.jobs / d.days AS jobs_per_day
 FROM hours AS h
-JOIN days AS d ON d.trace = h.trace AND d.cluster = h.cluster
+JOIN days AS d USING (trace, cluster)

@@ -42,34 +42,22 @@ quartiles AS (
         quantile_cont(num_gpus, 0.25) AS q1,
         quantile_cont(num_gpus, 0.5) AS median,
         quantile_cont(num_gpus, 0.75) AS q3,
-        max(num_gpus) AS largest
+        max(num_gpus) AS largest,
+        list(DISTINCT num_gpus ORDER BY num_gpus) AS sizes
     FROM typed
-    GROUP BY trace, cluster, job_type
-),
-
-whiskers AS (
-    SELECT
-        t.trace,
-        t.cluster,
-        t.job_type,
-        min(t.num_gpus) FILTER (WHERE t.num_gpus >= q.q1 - 1.5e0 * (q.q3 - q.q1)) AS whisker_low,
-        max(t.num_gpus) FILTER (WHERE t.num_gpus <= q.q3 + 1.5e0 * (q.q3 - q.q1)) AS whisker_high
-    FROM typed AS t
-    JOIN quartiles AS q ON q.trace = t.trace AND q.cluster = t.cluster AND q.job_type = t.job_type
-    GROUP BY t.trace, t.cluster, t.job_type
+    GROUP BY ALL
 )
 
 SELECT
-    q.trace,
-    q.cluster,
-    q.job_type,
-    q.jobs,
-    q.smallest,
-    w.whisker_low,
-    q.q1,
-    q.median,
-    q.q3,
-    w.whisker_high,
-    q.largest
-FROM quartiles AS q
-JOIN whiskers AS w ON w.trace = q.trace AND w.cluster = q.cluster AND w.job_type = q.job_type
+    trace,
+    cluster,
+    job_type,
+    jobs,
+    smallest,
+    list_min(list_filter(sizes, LAMBDA n: n >= q1 - 1.5e0 * (q3 - q1))) AS whisker_low,
+    q1,
+    median,
+    q3,
+    list_max(list_filter(sizes, LAMBDA n: n <= q3 + 1.5e0 * (q3 - q1))) AS whisker_high,
+    largest
+FROM quartiles

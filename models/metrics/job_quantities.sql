@@ -14,14 +14,14 @@ WITH totals AS (               -- one list a row of job_totals
     SELECT
         concat(cluster, '/', kind, '/') AS prefix,
         unnest([
-            struct_pack(name := 'mean_duration_seconds', value := mean_duration_seconds),
-            struct_pack(name := 'median_duration_seconds', value := median_duration_seconds),
-            struct_pack(name := 'max_duration_seconds', value := max_duration_seconds),
-            struct_pack(name := 'mean_queue_seconds', value := mean_queue_seconds),
-            struct_pack(name := 'median_queue_seconds', value := median_queue_seconds),
-            struct_pack(name := 'mean_gpus', value := mean_gpus),
-            struct_pack(name := 'median_gpus', value := median_gpus),
-            struct_pack(name := 'max_gpus', value := max_gpus)
+            { name: 'mean_duration_seconds', value: mean_duration_seconds },
+            { name: 'median_duration_seconds', value: median_duration_seconds },
+            { name: 'max_duration_seconds', value: max_duration_seconds },
+            { name: 'mean_queue_seconds', value: mean_queue_seconds },
+            { name: 'median_queue_seconds', value: median_queue_seconds },
+            { name: 'mean_gpus', value: mean_gpus },
+            { name: 'median_gpus', value: median_gpus },
+            { name: 'max_gpus', value: max_gpus }
         ]) AS one
     FROM metrics.job_totals
 ),
@@ -30,9 +30,9 @@ counts AS (                    -- no job of a kind is 0 jobs
     SELECT
         cluster,
         unnest([
-            struct_pack(name := '/jobs', value := sum(jobs)::DOUBLE),
-            struct_pack(name := '/gpu/jobs', value := coalesce(sum(jobs) FILTER (WHERE kind = 'gpu'), 0)::DOUBLE),
-            struct_pack(name := '/cpu/jobs', value := coalesce(sum(jobs) FILTER (WHERE kind = 'cpu'), 0)::DOUBLE)
+            { name: '/jobs', value: sum(jobs)::DOUBLE },
+            { name: '/gpu/jobs', value: coalesce(sum(jobs) FILTER (WHERE kind = 'gpu'), 0)::DOUBLE },
+            { name: '/cpu/jobs', value: coalesce(sum(jobs) FILTER (WHERE kind = 'cpu'), 0)::DOUBLE }
         ]) AS one
     FROM metrics.job_totals
     GROUP BY cluster
@@ -59,7 +59,7 @@ ended AS (
         e.jobs / t.jobs AS job_share,
         e.gpu_seconds / nullif(t.published_gpu_seconds, 0) AS gpu_time_share
     FROM ends AS e
-    JOIN metrics.job_totals AS t ON t.cluster = e.cluster AND t.kind = e.kind
+    JOIN metrics.job_totals AS t USING (cluster, kind)
     WHERE e.cluster <> 'pai'   -- its states are not those of ends
 ),
 
@@ -67,11 +67,11 @@ ended_lists AS (
     SELECT
         concat(cluster, '/', kind, '/', outcome, '/') AS prefix,
         unnest([
-            struct_pack(name := 'gpu_seconds', value := gpu_seconds),
-            struct_pack(name := 'job_share', value := job_share),
-            struct_pack(name := 'job_percent', value := 100 * job_share),
-            struct_pack(name := 'gpu_time_share', value := gpu_time_share),
-            struct_pack(name := 'gpu_time_percent', value := 100 * gpu_time_share)
+            { name: 'gpu_seconds', value: gpu_seconds },
+            { name: 'job_share', value: job_share },
+            { name: 'job_percent', value: 100 * job_share },
+            { name: 'gpu_time_share', value: gpu_time_share },
+            { name: 'gpu_time_percent', value: 100 * gpu_time_share }
         ]) AS one
     FROM ended
 ),
@@ -80,18 +80,9 @@ check_lists AS (
     SELECT
         concat(cluster, '/') AS prefix,
         unnest([
-            struct_pack(
-                name := 'duration_is_run/job_percent',
-                value := 100 * duration_is_run / nullif(jobs - without_end, 0)
-            ),
-            struct_pack(
-                name := 'queue_is_wait/job_percent',
-                value := 100 * queue_is_wait / nullif(jobs - without_end, 0)
-            ),
-            struct_pack(
-                name := 'gpu_time_is_product/job_percent',
-                value := 100 * gpu_time_is_product / nullif(jobs - without_end, 0)
-            )
+            { name: 'duration_is_run/job_percent', value: 100 * duration_is_run / nullif(jobs - without_end, 0) },
+            { name: 'queue_is_wait/job_percent', value: 100 * queue_is_wait / nullif(jobs - without_end, 0) },
+            { name: 'gpu_time_is_product/job_percent', value: 100 * gpu_time_is_product / nullif(jobs - without_end, 0) }
         ]) AS one
     FROM metrics.job_published_check
 ),
@@ -117,9 +108,9 @@ acme AS (                      -- months by China's calendar
 
 acme_lists AS (
     SELECT unnest([
-        struct_pack(name := 'acme/clusters', value := clusters::DOUBLE),
-        struct_pack(name := 'acme/states', value := states::DOUBLE),
-        struct_pack(name := 'acme/months', value := months::DOUBLE)
+        { name: 'acme/clusters', value: clusters::DOUBLE },
+        { name: 'acme/states', value: states::DOUBLE },
+        { name: 'acme/months', value: months::DOUBLE }
     ]) AS one
     FROM acme
     WHERE clusters = 2
@@ -138,50 +129,36 @@ itp AS (
 
 itp_totals AS (
     SELECT unnest([
-        struct_pack(name := 'itp/jobs', value := jobs::DOUBLE),
-        struct_pack(name := 'itp/clusters', value := clusters::DOUBLE),
-        struct_pack(name := 'itp/gpu_hours', value := gpu_seconds / 3600),
-        struct_pack(name := 'itp/first_day', value := (first_submit // 86400)::DOUBLE),
-        struct_pack(name := 'itp/last_day', value := (last_end // 86400 + 1)::DOUBLE),
-        struct_pack(name := 'itp/months', value := (last_end - first_submit) / (86400 * 30.4375e0))
+        { name: 'itp/jobs', value: jobs::DOUBLE },
+        { name: 'itp/clusters', value: clusters::DOUBLE },
+        { name: 'itp/gpu_hours', value: gpu_seconds / 3600 },
+        { name: 'itp/first_day', value: (first_submit // 86400)::DOUBLE },
+        { name: 'itp/last_day', value: (last_end // 86400 + 1)::DOUBLE },
+        { name: 'itp/months', value: (last_end - first_submit) / (86400 * 30.4375e0) }
     ]) AS one
     FROM itp
 ),
 
 named AS (
-    SELECT
-        concat(prefix, one.name) AS quantity,
-        one.value
+    SELECT concat(prefix, one.name) AS quantity, one.value
     FROM totals
     UNION ALL
-    SELECT
-        concat(cluster, one.name) AS quantity,
-        one.value
+    SELECT concat(cluster, one.name) AS quantity, one.value
     FROM counts
     UNION ALL
-    SELECT
-        concat(prefix, one.name) AS quantity,
-        one.value
+    SELECT concat(prefix, one.name) AS quantity, one.value
     FROM ended_lists
     UNION ALL
-    SELECT
-        concat(prefix, one.name) AS quantity,
-        one.value
+    SELECT concat(prefix, one.name) AS quantity, one.value
     FROM check_lists
     UNION ALL
-    SELECT
-        concat(cluster, '/gpu/over_1_day/job_percent') AS quantity,
-        value
+    SELECT concat(cluster, '/gpu/over_1_day/job_percent') AS quantity, value
     FROM long_jobs
     UNION ALL
-    SELECT
-        one.name AS quantity,
-        one.value
+    SELECT one.name AS quantity, one.value
     FROM acme_lists
     UNION ALL
-    SELECT
-        one.name AS quantity,
-        one.value
+    SELECT one.name AS quantity, one.value
     FROM itp_totals
     UNION ALL
     SELECT
@@ -196,8 +173,6 @@ named AS (
     GROUP BY format
 )
 
-SELECT
-    quantity,
-    value
+SELECT quantity, value
 FROM named
 WHERE value IS NOT NULL

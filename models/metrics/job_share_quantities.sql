@@ -39,9 +39,9 @@ drawn_lists AS (
     SELECT
         concat(cluster, '/drawn/', job_type, '/') AS prefix,
         unnest([
-            struct_pack(name := 'jobs', value := jobs::DOUBLE),
-            struct_pack(name := 'job_percent', value := job_percent),
-            struct_pack(name := 'gpu_time_percent', value := gpu_time_percent)
+            { name: 'jobs', value: jobs::DOUBLE },
+            { name: 'job_percent', value: job_percent },
+            { name: 'gpu_time_percent', value: gpu_time_percent }
         ]) AS one
     FROM drawn_shares
 ),
@@ -50,11 +50,11 @@ box_lists AS (
     SELECT
         concat(cluster, '/', job_type, '/gpus/') AS prefix,
         unnest([
-            struct_pack(name := 'whisker_low', value := whisker_low),
-            struct_pack(name := 'q1', value := q1),
-            struct_pack(name := 'median', value := median),
-            struct_pack(name := 'q3', value := q3),
-            struct_pack(name := 'whisker_high', value := whisker_high)
+            { name: 'whisker_low', value: whisker_low },
+            { name: 'q1', value: q1 },
+            { name: 'median', value: median },
+            { name: 'q3', value: q3 },
+            { name: 'whisker_high', value: whisker_high }
         ]) AS one
     FROM metrics.job_gpus_box
 ),
@@ -67,40 +67,32 @@ sizes AS (
         coalesce(100 * max(s.published_gpu_time_share_up_to) FILTER (WHERE s.num_gpus <= n.gpus), 0) AS gpu_time_percent
     FROM metrics.job_size_share AS s
     CROSS JOIN unnest([1, 8, 64, 255, 512]) AS n (gpus)
-    GROUP BY s.cluster, n.gpus
+    GROUP BY ALL
 ),
 
 size_lists AS (
     SELECT
         concat(cluster, '/gpu/') AS prefix,
         unnest([
-            struct_pack(name := concat('up_to_', gpus, '/job_percent'), value := job_percent),
-            struct_pack(name := concat('up_to_', gpus, '/gpu_time_percent'), value := gpu_time_percent),
-            struct_pack(name := concat('over_', gpus, '/job_percent'), value := 100 - job_percent),
-            struct_pack(name := concat('over_', gpus, '/gpu_time_percent'), value := 100 - gpu_time_percent)
+            { name: concat('up_to_', gpus, '/job_percent'), value: job_percent },
+            { name: concat('up_to_', gpus, '/gpu_time_percent'), value: gpu_time_percent },
+            { name: concat('over_', gpus, '/job_percent'), value: 100 - job_percent },
+            { name: concat('over_', gpus, '/gpu_time_percent'), value: 100 - gpu_time_percent }
         ]) AS one
     FROM sizes
 )
 
-SELECT
-    concat(cluster, '/drawn/jobs') AS quantity,
-    sum(jobs)::DOUBLE AS value
+SELECT concat(cluster, '/drawn/jobs') AS quantity, sum(jobs)::DOUBLE AS value
 FROM drawn
 GROUP BY cluster
 UNION ALL
-SELECT
-    concat(prefix, one.name) AS quantity,
-    one.value
+SELECT concat(prefix, one.name) AS quantity, one.value
 FROM drawn_lists
 UNION ALL
-SELECT
-    concat(prefix, one.name) AS quantity,
-    one.value
+SELECT concat(prefix, one.name) AS quantity, one.value
 FROM box_lists
 UNION ALL
-SELECT
-    concat(prefix, one.name) AS quantity,
-    one.value
+SELECT concat(prefix, one.name) AS quantity, one.value
 FROM size_lists
 UNION ALL
 SELECT

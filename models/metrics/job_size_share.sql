@@ -34,7 +34,7 @@ WITH sizes AS (
         coalesce(sum(published_gpu_seconds), 0) AS published_gpu_seconds
     FROM staging.job_sizes
     WHERE kind = 'gpu'
-    GROUP BY trace, cluster, num_gpus
+    GROUP BY ALL
 ),
 
 summed AS (

@@ -50,4 +50,4 @@ SELECT
     median(num_gpus) AS median_gpus,
     max(num_gpus) AS max_gpus
 FROM staging.job_sizes
-GROUP BY trace, cluster, kind
+GROUP BY ALL

@@ -54,26 +54,15 @@ SELECT
     num_gpus * date_diff('second', start_utc, end_utc) AS gpu_seconds,
     published_gpu_seconds
 FROM staging.acme_jobs
-UNION ALL
+UNION ALL BY NAME
 SELECT
     'itp' AS trace,
     cluster,
     job_id,
-    NULL AS user_id,
-    NULL AS num_nodes,
     num_gpus,
-    NULL AS num_cpus,
-    NULL AS job_type,
-    NULL AS state,
-    NULL AS state_raw,
-    NULL AS outcome,
     submit_utc,
-    NULL AS start_utc,
-    NULL AS end_utc,
-    NULL AS queue_seconds,
     duration_seconds AS run_seconds,
     duration_seconds AS published_duration_seconds,
-    NULL AS published_queue_seconds,
     num_gpus * duration_seconds AS gpu_seconds,
     num_gpus * duration_seconds AS published_gpu_seconds
 FROM staging.itp_jobs

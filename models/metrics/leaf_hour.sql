@@ -39,7 +39,7 @@ WITH sides AS (
         sum(in_bytes) AS in_bytes,
         sum(out_bytes) AS out_bytes
     FROM metrics.port_hour
-    GROUP BY cluster, switch, hour_utc
+    GROUP BY ALL
 )
 
 SELECT

@@ -47,7 +47,7 @@ only_nics AS (                 -- a server has one NIC on each leaf of its group
 named AS (
     SELECT e.cluster, e.hour_utc, e.server, coalesce(n.hca, e.ip) AS hca, e.qp, e.peer
     FROM ends AS e
-    LEFT JOIN only_nics AS n ON n.cluster = e.cluster AND n.server = e.server AND n.switch = e.switch
+    LEFT JOIN only_nics AS n USING (cluster, server, switch)
 )
 
 SELECT
@@ -58,4 +58,4 @@ SELECT
     count(DISTINCT qp) AS queue_pairs,
     count(DISTINCT peer) AS peers
 FROM named
-GROUP BY cluster, server, hca, hour_utc
+GROUP BY ALL

@@ -28,10 +28,10 @@ WITH readings AS (
         hour_utc,
         min(time_utc) AS first_utc,
         max(time_utc) AS last_utc,
-        arg_max(received_bytes, struct_pack(at := time_utc, bytes := received_bytes)) AS last_bytes,
-        arg_min(received_bytes, struct_pack(at := time_utc, bytes := received_bytes)) AS first_bytes
+        arg_max(received_bytes, (time_utc, received_bytes)) AS last_bytes,
+        arg_min(received_bytes, (time_utc, received_bytes)) AS first_bytes
     FROM staging.hour_nic
-    GROUP BY cluster, server, hca, hour_utc
+    GROUP BY ALL
 ),
 
 sent AS (
@@ -45,7 +45,7 @@ sent AS (
             AND s.hour_utc = r.hour_utc
             AND s.second_utc >= date_trunc('second', r.first_utc)
             AND s.second_utc < date_trunc('second', r.last_utc)
-    GROUP BY r.cluster, r.server, r.hca, r.hour_utc
+    GROUP BY ALL
 )
 
 SELECT
@@ -60,4 +60,4 @@ SELECT
     CASE WHEN r.last_bytes >= r.first_bytes THEN (r.last_bytes - r.first_bytes) / nullif(s.port_bytes, 0) - 1 END
         AS difference_ratio
 FROM readings AS r
-LEFT JOIN sent AS s ON s.cluster = r.cluster AND s.server = r.server AND s.hca = r.hca AND s.hour_utc = r.hour_utc
+LEFT JOIN sent AS s USING (cluster, server, hca, hour_utc)

@@ -30,5 +30,4 @@ SELECT
     s.in_bytes AS tx_bytes,
     s.quality
 FROM topology.hour_owners AS o
-JOIN metrics.port_second AS s
-    ON s.cluster = o.cluster AND s.switch = o.switch AND s.port = o.port AND s.hour_utc = o.hour_utc
+JOIN metrics.port_second AS s USING (cluster, switch, port, hour_utc)

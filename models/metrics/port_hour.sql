@@ -55,7 +55,7 @@ sources: docs/metrics/rates.md
 WITH switch_polls AS (
     SELECT cluster, switch, hour_utc, count(*) AS polls
     FROM staging.switch_polls
-    GROUP BY cluster, switch, hour_utc
+    GROUP BY ALL
 ),
 
 seen AS (                      -- how many of the hour's 3,600 seconds a port has rows for
@@ -72,7 +72,7 @@ whole_hour AS (                -- all 3,600: those that are there, and a zero fo
     FROM (
         SELECT p.file_key, unnest(range(3600 - coalesce(s.seconds, 0))) AS absent
         FROM staging.port_files AS p
-        LEFT JOIN seen AS s ON s.file_key = p.file_key
+        LEFT JOIN seen AS s USING (file_key)
     ) AS zeros
 ),
 
@@ -127,7 +127,7 @@ SELECT
         LAMBDA flag: flag IS NOT NULL
     ) AS flags
 FROM staging.port_files AS p
-JOIN staging.port_totals AS r ON r.file_key = p.file_key
+JOIN staging.port_totals AS r USING (file_key)
 JOIN switch_polls AS q ON q.hour_utc = p.hour_utc AND q.cluster = p.cluster AND q.switch = p.switch
-JOIN moved AS m ON m.file_key = p.file_key
-LEFT JOIN seen AS s ON s.file_key = p.file_key
+JOIN moved AS m USING (file_key)
+LEFT JOIN seen AS s USING (file_key)

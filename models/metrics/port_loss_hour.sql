@@ -22,7 +22,7 @@ sources: docs/metrics/flows.md
 WITH marked AS (
     SELECT cluster, switch, port, hour_utc, sum(ecn_marked) AS ecn_marked
     FROM staging.hour_link
-    GROUP BY cluster, switch, port, hour_utc
+    GROUP BY ALL
 ),
 
 lost AS (
@@ -34,7 +34,7 @@ lost AS (
         sum(in_loss_packets) AS in_loss_packets,
         sum(out_loss_packets) AS out_loss_packets
     FROM staging.hour_port
-    GROUP BY cluster, switch, port, hour_utc
+    GROUP BY ALL
 )
 
 SELECT
@@ -46,5 +46,4 @@ SELECT
     l.in_loss_packets,
     l.out_loss_packets
 FROM marked AS m
-FULL JOIN lost AS l
-    ON l.cluster = m.cluster AND l.switch = m.switch AND l.port = m.port AND l.hour_utc = m.hour_utc
+FULL JOIN lost AS l USING (cluster, switch, port, hour_utc)

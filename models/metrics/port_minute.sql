@@ -31,18 +31,18 @@ WITH minutes AS (
         sum(covered_ms) AS covered_ms,
         max(longest_ms) AS longest_ms
     FROM staging.port_seconds
-    GROUP BY file_key, minute
+    GROUP BY ALL
 )
 
 SELECT
     p.cluster,
     p.switch,
     p.port,
-    make_timestamp(epoch_us(p.hour_utc) + CAST(m.minute AS BIGINT) * 60000000) AS minute_utc,
+    p.hour_utc + to_minutes(m.minute) AS minute_utc,
     p.hour_utc,
     m.in_bytes,
     m.out_bytes,
     m.covered_ms,
     CASE WHEN m.longest_ms <= 2000 THEN 'fine' WHEN m.longest_ms <= 10000 THEN 'coarse' ELSE 'gap' END AS quality
 FROM minutes AS m
-JOIN staging.port_files AS p ON p.file_key = m.file_key
+JOIN staging.port_files AS p USING (file_key)

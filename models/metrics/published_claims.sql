@@ -37,8 +37,9 @@ WITH loaded AS (               -- what there are quantities of
 
 held AS (
     SELECT
-        c.*,
+        c.* EXCLUDE independent,
         q.value AS our_value,
+        c.independent,
         q.value - c.published_value AS difference,
         CASE
             WHEN c.computed IS NULL THEN 'no file tells it'
@@ -86,20 +87,7 @@ others AS (                    -- another figure for the same quantity, further 
 )
 
 SELECT
-    a.claim,
-    a.source,
-    a.place,
-    a.quantity,
-    a.published_value,
-    a.published_text,
-    a.unit,
-    a.tolerance,
-    a.relation,
-    a.evidence,
-    a.computed,
-    a.our_value,
-    a.independent,
-    a.difference,
+    a.* EXCLUDE (missing, agrees),
     CASE
         WHEN a.our_value IS NULL THEN 'no_data'
         WHEN a.agrees THEN 'reproduced'
@@ -116,4 +104,4 @@ SELECT
         ''
     ) AS remark
 FROM agreed AS a
-LEFT JOIN others AS o ON o.claim = a.claim
+LEFT JOIN others AS o USING (claim)

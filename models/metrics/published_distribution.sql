@@ -48,11 +48,11 @@ WITH ranked AS (
 quantiles AS (
     SELECT
         file_group,
-        file,
-        series,
         cluster,
         metric,
         unit,
+        file,
+        series,
         figure,
         max(n) AS points,
         min(value) AS min_value,
@@ -70,7 +70,7 @@ quantiles AS (
         -- many points are equal: the share up to a value is that of the last one
         coalesce(max(percent) FILTER (WHERE value <= 0), 0) / 100 AS zero_share
     FROM ranked
-    GROUP BY file_group, file, series, cluster, metric, unit, figure
+    GROUP BY ALL
 ),
 
 apart AS (                     -- series of the same cluster and metric, point by point
@@ -93,32 +93,12 @@ compared AS (
         max(difference) AS largest_difference,
         list(other ORDER BY other) FILTER (WHERE difference > 0) AS differs_from
     FROM apart
-    GROUP BY file, series
+    GROUP BY ALL
 )
 
 SELECT
-    q.file_group,
-    q.cluster,
-    q.metric,
-    q.unit,
-    q.file,
-    q.series,
-    q.figure,
-    q.points,
-    q.min_value,
-    q.p01,
-    q.p05,
-    q.p10,
-    q.p25,
-    q.p50,
-    q.p75,
-    q.p90,
-    q.p95,
-    q.p99,
-    q.max_value,
-    q.mean_of_points,
-    q.zero_share,
+    q.*,
     c.largest_difference,
     coalesce(c.differs_from, []) AS differs_from
 FROM quantiles AS q
-LEFT JOIN compared AS c ON c.file = q.file AND c.series = q.series
+LEFT JOIN compared AS c USING (file, series)

@@ -38,7 +38,7 @@ WITH intervals AS (
 polls AS (
     SELECT cluster, switch, hour_utc, count(*) AS polls, median(length_ms) AS median_poll_ms
     FROM intervals
-    GROUP BY cluster, switch, hour_utc
+    GROUP BY ALL
 ),
 
 opening_gap AS (               -- the longest of the intervals that begin in the first 300 s, the first of equals
@@ -51,9 +51,9 @@ opening_gap AS (               -- the longest of the intervals that begin in the
 gap_rows AS (                  -- a row after the gap carries what moved in all of it
     SELECT p.cluster, p.switch, p.hour_utc, sum(greatest(r.in_bytes_raw, 0)) AS in_bytes
     FROM staging.port_files AS p
-    JOIN opening_gap AS g ON g.cluster = p.cluster AND g.switch = p.switch AND g.hour_utc = p.hour_utc
+    JOIN opening_gap AS g USING (cluster, switch, hour_utc)
     JOIN staging.port_readings AS r ON r.file_key = p.file_key AND r.offset_ms = g.end_ms
-    GROUP BY p.cluster, p.switch, p.hour_utc
+    GROUP BY ALL
 ),
 
 ports AS (
@@ -66,18 +66,17 @@ ports AS (
         sum(h.wraps) AS wraps,
         sum(t.zero_rows) AS zero_rows
     FROM metrics.port_hour AS h
-    JOIN staging.port_files AS p
-        ON p.cluster = h.cluster AND p.switch = h.switch AND p.port = h.port AND p.hour_utc = h.hour_utc
-    JOIN staging.port_totals AS t ON t.file_key = p.file_key
-    GROUP BY h.cluster, h.switch, h.hour_utc
+    JOIN staging.port_files AS p USING (cluster, switch, port, hour_utc)
+    JOIN staging.port_totals AS t USING (file_key)
+    GROUP BY ALL
 ),
 
 over_line_rate AS (
     SELECT p.cluster, p.switch, p.hour_utc, count(*) AS port_seconds
     FROM staging.port_seconds AS s
-    JOIN staging.port_files AS p ON p.file_key = s.file_key
+    JOIN staging.port_files AS p USING (file_key)
     WHERE greatest(s.in_bytes, s.out_bytes) * 8 > p.line_rate_bps
-    GROUP BY p.cluster, p.switch, p.hour_utc
+    GROUP BY ALL
 )
 
 SELECT
@@ -93,7 +92,7 @@ SELECT
     p.wraps,
     coalesce(o.port_seconds, 0) AS seconds_over_line_rate
 FROM polls AS q
-JOIN ports AS p ON p.cluster = q.cluster AND p.switch = q.switch AND p.hour_utc = q.hour_utc
-LEFT JOIN gap_rows AS r ON r.cluster = q.cluster AND r.switch = q.switch AND r.hour_utc = q.hour_utc
-LEFT JOIN opening_gap AS g ON g.cluster = q.cluster AND g.switch = q.switch AND g.hour_utc = q.hour_utc
-LEFT JOIN over_line_rate AS o ON o.cluster = q.cluster AND o.switch = q.switch AND o.hour_utc = q.hour_utc
+JOIN ports AS p USING (cluster, switch, hour_utc)
+LEFT JOIN gap_rows AS r USING (cluster, switch, hour_utc)
+LEFT JOIN opening_gap AS g USING (cluster, switch, hour_utc)
+LEFT JOIN over_line_rate AS o USING (cluster, switch, hour_utc)

@@ -38,6 +38,5 @@ SELECT
     sum(h.out_bytes) * 8 / 3600 AS rx_mean_bps,
     sum(h.in_bytes) * 8 / 3600 AS tx_mean_bps
 FROM topology.hour_owners AS o
-JOIN metrics.port_hour AS h
-    ON h.cluster = o.cluster AND h.switch = o.switch AND h.port = o.port AND h.hour_utc = o.hour_utc
-GROUP BY o.cluster, o.server, h.hour_utc
+JOIN metrics.port_hour AS h USING (cluster, switch, port, hour_utc)
+GROUP BY ALL

@@ -24,6 +24,5 @@ SELECT
     sum(m.out_bytes) AS rx_bytes,
     sum(m.in_bytes) AS tx_bytes
 FROM topology.hour_owners AS o
-JOIN metrics.port_minute AS m
-    ON m.cluster = o.cluster AND m.switch = o.switch AND m.port = o.port AND m.hour_utc = o.hour_utc
-GROUP BY o.cluster, o.server, m.minute_utc, m.hour_utc
+JOIN metrics.port_minute AS m USING (cluster, switch, port, hour_utc)
+GROUP BY ALL

@@ -33,11 +33,11 @@ checks:
   - zero_share between 0 and 1
 sources: docs/metrics/utilization.md
 --- */
-WITH measured AS (
+WITH typed AS (                -- each type of server, and all of a kind
     SELECT
         cluster,
         coalesce(server_kind, 'unknown') AS server_kind,
-        coalesce(server_type, 'unknown') AS server_type,
+        unnest([coalesce(server_type, 'unknown'), 'all']) AS server_type,
         node,
         measure,
         watts
@@ -45,30 +45,25 @@ WITH measured AS (
     WHERE watts IS NOT NULL
 ),
 
-typed AS (                     -- each type of server, and all of a kind
-    SELECT * FROM measured
-    UNION ALL
-    SELECT cluster, server_kind, 'all' AS server_type, node, measure, watts FROM measured
-),
-
 servers_of AS (
     SELECT cluster, server_kind, server_type, measure, count(DISTINCT node) AS servers
     FROM typed
-    GROUP BY cluster, server_kind, server_type, measure
+    GROUP BY ALL
 ),
 
 counted AS (
     SELECT cluster, server_kind, server_type, measure, watts, count(*) AS samples
     FROM typed
-    GROUP BY cluster, server_kind, server_type, measure, watts
+    GROUP BY ALL
 ),
 
 ranked AS (
     SELECT
         *,
-        sum(samples) OVER (PARTITION BY cluster, server_kind, server_type, measure ORDER BY watts) AS until,
-        sum(samples) OVER (PARTITION BY cluster, server_kind, server_type, measure) AS n
+        sum(samples) OVER (whole ORDER BY watts) AS until,
+        sum(samples) OVER whole AS n
     FROM counted
+    WINDOW whole AS (PARTITION BY cluster, server_kind, server_type, measure)
 )
 
 SELECT
@@ -92,6 +87,5 @@ SELECT
     CAST(sum(CAST(watts AS DECIMAL(18, 6)) * samples) AS DOUBLE) / max(n) AS mean_watts,
     coalesce(sum(samples) FILTER (WHERE watts = 0), 0) / max(n) AS zero_share
 FROM ranked AS r
-JOIN servers_of AS s
-    ON s.cluster = r.cluster AND s.server_kind = r.server_kind AND s.server_type = r.server_type AND s.measure = r.measure
-GROUP BY r.cluster, r.server_kind, r.server_type, r.measure
+JOIN servers_of AS s USING (cluster, server_kind, server_type, measure)
+GROUP BY ALL

@@ -46,7 +46,7 @@ WITH links AS (
     FROM topology.hour_uplinks AS u
     JOIN metrics.port_hour AS h
         ON h.cluster = u.cluster AND h.switch = u.leaf AND h.port = u.leaf_port AND h.hour_utc = u.hour_utc
-    GROUP BY u.cluster, u.spine, h.hour_utc
+    GROUP BY ALL
 ),
 
 expected AS (                  -- three uplinks a leaf and spine, one a storage leaf and spine

@@ -37,7 +37,7 @@ WITH loads AS (                -- what a port moved over all loaded hours, and i
 switch_hours AS (
     SELECT cluster, switch, count(DISTINCT hour_utc) AS hours
     FROM metrics.port_hour
-    GROUP BY cluster, switch
+    GROUP BY ALL
 ),
 
 one_way AS (
@@ -48,7 +48,7 @@ one_way AS (
         CASE WHEN l.dead_out THEN 'uplink_dead_out' ELSE 'uplink_dead_in' END AS kind,
         'in ' || l.in_bytes || ' B, out ' || l.out_bytes || ' B: one way is under a millionth of the other' AS evidence
     FROM loads AS l
-    JOIN switch_hours AS h ON h.cluster = l.cluster AND h.switch = l.switch AND h.hours = l.hours
+    JOIN switch_hours AS h USING (cluster, switch, hours)
     WHERE l.port_class IN ('uplink', 'storage_uplink') AND (l.dead_out OR l.dead_in)
 ),
 
@@ -63,14 +63,14 @@ sheet AS (                     -- rows of the topology sheet with the group that
         {{ leaf_group('t.switch') }} AS leaf_group,
         s.home_group
     FROM staging.cluster_topology AS t
-    JOIN topology.sheet_servers AS s ON s.cluster = t.cluster AND s.server = t.server
+    JOIN topology.sheet_servers AS s USING (cluster, server)
 ),
 
 numbered AS (                  -- clusters where each group's numbers are known, and its own: else a number could be any group's
     SELECT s.cluster
     FROM (SELECT cluster, count(DISTINCT leaf_group) AS leaf_groups FROM sheet GROUP BY cluster) AS s
     JOIN (SELECT cluster, count(DISTINCT base) AS leaf_groups FROM topology.leaf_groups GROUP BY cluster) AS g
-        ON g.cluster = s.cluster AND g.leaf_groups = s.leaf_groups
+        USING (cluster, leaf_groups)
 ),
 
 misplaced AS (
@@ -83,7 +83,7 @@ misplaced AS (
         t.nic,
         t.server || ' by its number belongs to ' || t.home_group || ', the sheet has it on ' || t.leaf_group AS evidence
     FROM sheet AS t
-    JOIN numbered AS n ON n.cluster = t.cluster
+    JOIN numbered AS n USING (cluster)
     WHERE t.home_group <> t.leaf_group
 ),
 
@@ -96,23 +96,23 @@ idle_400g AS (                 -- a server's row on a port that is no access por
         t.nic,
         (t.server_number - g.base + 1) // 2 AS port_number
     FROM sheet AS t
-    LEFT JOIN topology.leaf_groups AS g ON g.cluster = t.cluster AND g.leaf_group = t.leaf_group
-    JOIN loads AS l ON l.cluster = t.cluster AND l.switch = t.switch AND l.port = t.port
+    LEFT JOIN topology.leaf_groups AS g USING (cluster, leaf_group)
+    JOIN loads AS l USING (cluster, switch, port)
     WHERE l.port_class <> 'access' AND l.in_bytes = 0 AND l.out_bytes = 0
 ),
 
 unlisted AS (                  -- access ports with traffic that no row of the sheet has
     SELECT l.cluster, l.switch, l.port, l.port_number
     FROM loads AS l
-    ANTI JOIN staging.cluster_topology AS t ON t.cluster = l.cluster AND t.switch = l.switch AND t.port = l.port
+    ANTI JOIN staging.cluster_topology AS t USING (cluster, switch, port)
     WHERE l.port_class = 'access' AND l.in_bytes + l.out_bytes >= 1000000000
 ),
 
 candidates AS (                -- at the physical port of the server's slot, where exactly one half is unlisted and busy
     SELECT i.cluster, i.switch, i.port, min(u.port) AS candidate_port
     FROM idle_400g AS i
-    JOIN unlisted AS u ON u.cluster = i.cluster AND u.switch = i.switch AND u.port_number = i.port_number
-    GROUP BY i.cluster, i.switch, i.port
+    JOIN unlisted AS u USING (cluster, switch, port_number)
+    GROUP BY ALL
     HAVING count(*) = 1
 ),
 
@@ -127,21 +127,11 @@ found AS (
         'no byte either way in any hour, on a port that is no 200G access port' AS evidence,
         c.candidate_port
     FROM idle_400g AS i
-    LEFT JOIN candidates AS c ON c.cluster = i.cluster AND c.switch = i.switch AND c.port = i.port
-    UNION ALL
-    SELECT cluster, switch, port, kind, server, nic, evidence, CAST(NULL AS VARCHAR) AS candidate_port
-    FROM misplaced
-    UNION ALL
-    SELECT
-        cluster,
-        switch,
-        port,
-        kind,
-        CAST(NULL AS VARCHAR) AS server,
-        CAST(NULL AS VARCHAR) AS nic,
-        evidence,
-        CAST(NULL AS VARCHAR) AS candidate_port
-    FROM one_way
+    LEFT JOIN candidates AS c USING (cluster, switch, port)
+    UNION ALL BY NAME
+    SELECT * FROM misplaced
+    UNION ALL BY NAME
+    SELECT * FROM one_way
 )
 
 SELECT
@@ -155,4 +145,4 @@ SELECT
     f.candidate_port,
     coalesce(h.hours, 0) AS hours
 FROM found AS f
-LEFT JOIN switch_hours AS h ON h.cluster = f.cluster AND h.switch = f.switch
+LEFT JOIN switch_hours AS h USING (cluster, switch)

@@ -32,7 +32,7 @@ SELECT
     server,
     hour_utc,
     row_number() OVER (PARTITION BY cluster, server, hour_utc ORDER BY start_ms) AS pulse,
-    make_timestamp(epoch_us(hour_utc) + CAST(start_ms AS BIGINT) * 1000) AS start_utc,
+    hour_utc + to_milliseconds(start_ms) AS start_utc,
     (start_ms - lag(start_ms) OVER (PARTITION BY cluster, server, hour_utc ORDER BY start_ms)) / 1000
         AS interval_seconds
 FROM starts

@@ -57,7 +57,7 @@ sums AS (                      -- exact: sums of integers and of their squares
         sum(CAST(bytes AS DECIMAL(38, 0)) * CAST(bytes AS DECIMAL(38, 0))) AS squares,
         max(bytes) AS largest
     FROM uplink_bytes
-    GROUP BY cluster, switch, hour_utc, direction
+    GROUP BY ALL
 ),
 
 deviations AS (                -- n times the sum of distances from the mean, still in integers
@@ -68,9 +68,8 @@ deviations AS (                -- n times the sum of distances from the mean, st
         u.direction,
         sum(abs(CAST(u.bytes AS DECIMAL(38, 0)) * s.n - s.total)) AS deviation
     FROM uplink_bytes AS u
-    JOIN sums AS s
-        ON s.cluster = u.cluster AND s.switch = u.switch AND s.hour_utc = u.hour_utc AND s.direction = u.direction
-    GROUP BY u.cluster, u.switch, u.hour_utc, u.direction
+    JOIN sums AS s USING (cluster, switch, hour_utc, direction)
+    GROUP BY ALL
 ),
 
 crossing AS (                  -- flows whose ends are on different leaves, seen from either leaf
@@ -106,7 +105,5 @@ SELECT
     CASE WHEN c.flows > 0 AND s.total > 0 THEN CAST(v.deviation AS DOUBLE) / s.n / CAST(s.total AS DOUBLE) END
         AS flow_imbalance
 FROM sums AS s
-JOIN deviations AS v
-    ON v.cluster = s.cluster AND v.switch = s.switch AND v.hour_utc = s.hour_utc AND v.direction = s.direction
-LEFT JOIN crossing AS c
-    ON c.cluster = s.cluster AND c.switch = s.switch AND c.hour_utc = s.hour_utc AND c.direction = s.direction
+JOIN deviations AS v USING (cluster, switch, hour_utc, direction)
+LEFT JOIN crossing AS c USING (cluster, switch, hour_utc, direction)

@@ -37,7 +37,7 @@ WITH counted AS (
     SELECT file_group, cluster, metric, value, CAST(sum(samples) AS BIGINT) AS samples
     FROM staging.utilization_values
     WHERE value IS NOT NULL
-    GROUP BY file_group, cluster, metric, value
+    GROUP BY ALL
 ),
 
 ranked AS (
@@ -68,5 +68,5 @@ SELECT
     CAST(sum(CAST(value AS DECIMAL(18, 6)) * samples) AS DOUBLE) / max(n) AS mean,
     coalesce(sum(samples) FILTER (WHERE value = 0), 0) / max(n) AS zero_share
 FROM ranked AS r
-LEFT JOIN reference.utilization_metrics AS m ON m.metric = r.metric
-GROUP BY r.file_group, r.cluster, r.metric, m.unit
+LEFT JOIN reference.utilization_metrics AS m USING (metric)
+GROUP BY ALL

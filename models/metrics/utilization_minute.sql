@@ -54,4 +54,4 @@ SELECT
     min(micro) / 1e6 AS min_value,
     max(micro) / 1e6 AS max_value
 FROM samples
-GROUP BY file_group, cluster, metric, minute_utc
+GROUP BY ALL

@@ -70,5 +70,5 @@ SELECT
     coalesce(c.numbers, 0) AS values,
     coalesce(c.nans, 0) AS nan_cells
 FROM staging.utilization_files AS f
-JOIN steps_of AS s ON s.file = f.file
-LEFT JOIN cells_of AS c ON c.file = f.file
+JOIN steps_of AS s USING (file)
+LEFT JOIN cells_of AS c USING (file)

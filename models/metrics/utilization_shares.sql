@@ -32,7 +32,7 @@ WITH published AS (            -- many points are equal: the share up to a value
         concat(p.file, ' ', p.series) AS origin,
         coalesce(max(p.percent) FILTER (WHERE p.value <= t.threshold), 0) / 100 AS at_most_share
     FROM staging.published_points AS p
-    JOIN reference.utilization_thresholds AS t ON t.metric = p.metric AND t.unit = p.unit
+    JOIN reference.utilization_thresholds AS t USING (metric, unit)
     GROUP BY p.file_group, p.cluster, p.metric, t.unit, t.threshold, t.meaning, p.figure, p.file, p.series
 ),
 
@@ -44,31 +44,20 @@ measured AS (
         t.unit,
         t.threshold,
         t.meaning,
-        CAST(NULL AS VARCHAR) AS figure,
         'measured' AS origin,
         coalesce(sum(v.samples) FILTER (WHERE v.value <= t.threshold), 0) / sum(v.samples) AS at_most_share
     FROM staging.utilization_values AS v
-    JOIN reference.utilization_metrics AS m ON m.metric = v.metric
+    JOIN reference.utilization_metrics AS m USING (metric)
     JOIN reference.utilization_thresholds AS t ON t.metric = v.metric AND t.unit = m.unit
     WHERE v.value IS NOT NULL
-    GROUP BY v.file_group, v.cluster, v.metric, t.unit, t.threshold, t.meaning
+    GROUP BY ALL
 ),
 
 shares AS (
     SELECT * FROM published
-    UNION ALL
+    UNION ALL BY NAME
     SELECT * FROM measured
 )
 
-SELECT
-    file_group,
-    cluster,
-    metric,
-    unit,
-    threshold,
-    meaning,
-    figure,
-    origin,
-    at_most_share,
-    1 - at_most_share AS over_share
+SELECT *, 1 - at_most_share AS over_share
 FROM shares

@@ -34,50 +34,27 @@ checks:
   - regexp_matches(state_raw, '^[A-Za-z0-9][A-Za-z0-9 ._:-]{0,99}$') or state_raw is null
 sources: docs/formats/acme_jobs.md
 --- */
-WITH typed AS (
-    SELECT
-        f.cluster,
-        r.job_id,
-        r.user AS user_id,
-        {{ count_of('r.node_num') }} AS num_nodes,
-        {{ count_of('r.gpu_num') }} AS num_gpus,
-        {{ count_of('r.cpu_num') }} AS num_cpus,
-        r.type AS job_type,
-        r.state AS state_raw,
-        {{ utc_of('r.submit_time') }} AS submit_utc,
-        {{ utc_of('r.start_time') }} AS start_utc,
-        {{ utc_of('r.end_time') }} AS end_utc,
-        {{ utc_of('r.fail_time') }} AS fail_utc,
-        {{ utc_of('r.stop_time') }} AS stop_utc,
-        r.duration AS published_duration_seconds,
-        r.queue AS published_queue_seconds,
-        r.gpu_time AS published_gpu_seconds,
-        r.mem_per_pod_gb AS pod_memory_gb,
-        r.shared_mem_per_pod AS pod_shared_memory_gb
-    FROM raw.acme_jobs AS r
-    JOIN raw.files AS f ON f.read_path = r.filename
-)
-
 SELECT
-    t.cluster,
-    t.job_id,
-    t.user_id,
-    t.num_nodes,
-    t.num_gpus,
-    t.num_cpus,
-    t.job_type,
-    coalesce(s.state, t.state_raw) AS state,
-    t.state_raw,
+    f.cluster,
+    r.job_id,
+    r.user AS user_id,
+    {{ count_of('r.node_num') }} AS num_nodes,
+    {{ count_of('r.gpu_num') }} AS num_gpus,
+    {{ count_of('r.cpu_num') }} AS num_cpus,
+    r.type AS job_type,
+    coalesce(s.state, r.state) AS state,
+    r.state AS state_raw,
     s.outcome,
-    t.submit_utc,
-    t.start_utc,
-    t.end_utc,
-    t.fail_utc,
-    t.stop_utc,
-    t.published_duration_seconds,
-    t.published_queue_seconds,
-    t.published_gpu_seconds,
-    t.pod_memory_gb,
-    t.pod_shared_memory_gb
-FROM typed AS t
-LEFT JOIN reference.job_states AS s ON s.trace = 'acme' AND s.state_raw = upper(t.state_raw)
+    {{ utc_of('r.submit_time') }} AS submit_utc,
+    {{ utc_of('r.start_time') }} AS start_utc,
+    {{ utc_of('r.end_time') }} AS end_utc,
+    {{ utc_of('r.fail_time') }} AS fail_utc,
+    {{ utc_of('r.stop_time') }} AS stop_utc,
+    r.duration AS published_duration_seconds,
+    r.queue AS published_queue_seconds,
+    r.gpu_time AS published_gpu_seconds,
+    r.mem_per_pod_gb AS pod_memory_gb,
+    r.shared_mem_per_pod AS pod_shared_memory_gb
+FROM raw.acme_jobs AS r
+JOIN raw.files AS f ON f.read_path = r.filename
+LEFT JOIN reference.job_states AS s ON s.trace = 'acme' AND s.state_raw = upper(r.state)  -- noqa: ST11

@@ -33,19 +33,16 @@ SELECT
     gpu_seconds,
     published_gpu_seconds
 FROM metrics.jobs
-UNION ALL
+UNION ALL BY NAME
 SELECT
     split_part(cluster, '_', 1) AS trace,
     cluster,
     CAST(job AS VARCHAR) AS job,
     CASE WHEN num_gpus > 0 THEN 'gpu' ELSE 'cpu' END AS kind,
     num_gpus,
-    NULL AS job_type,
     state,
     outcome,
-    NULL AS run_seconds,
     published_duration_seconds AS duration_seconds,
     published_queue_seconds AS queue_seconds,
-    NULL AS gpu_seconds,
     CAST(num_gpus AS DECIMAL(18, 2)) * CAST(published_duration_seconds AS DECIMAL(16, 3)) AS published_gpu_seconds
 FROM staging.previous_jobs

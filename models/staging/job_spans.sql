@@ -41,7 +41,7 @@ measured AS (
         count(*) AS jobs,
         coalesce(sum(gpu_seconds), 0) AS gpu_seconds
     FROM spans
-    GROUP BY trace, cluster, kind, job_type, basis, up_to_seconds
+    GROUP BY ALL
 ),
 
 typed AS (                     -- each type, and all types together
@@ -59,7 +59,7 @@ typed AS (                     -- each type, and all types together
         sum(jobs) AS jobs,
         sum(gpu_seconds) AS gpu_seconds
     FROM measured
-    GROUP BY trace, cluster, kind, basis, up_to_seconds
+    GROUP BY ALL
 ),
 
 totals AS (
@@ -72,7 +72,7 @@ totals AS (
         sum(jobs) AS jobs,
         sum(gpu_seconds) AS gpu_seconds
     FROM typed
-    GROUP BY trace, cluster, kind, job_type, basis
+    GROUP BY ALL
 ),
 
 points AS (
@@ -105,4 +105,4 @@ LEFT JOIN typed AS m
     ON
         m.trace = p.trace AND m.cluster = p.cluster AND m.kind = p.kind
         AND m.job_type = p.job_type AND m.basis = p.basis AND m.up_to_seconds <= p.up_to_seconds
-GROUP BY p.trace, p.cluster, p.kind, p.job_type, p.basis, p.up_to_seconds, p.all_jobs, p.all_gpu_seconds
+GROUP BY ALL

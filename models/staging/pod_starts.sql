@@ -12,22 +12,16 @@ columns:
   line: INTEGER [1] its line there, from 1
 sources: docs/formats/logs.md
 --- */
-WITH listed AS (               -- a pod that stands there twice was started again: the last start counts
-    SELECT
-        f.cluster,
-        {{ task_name('p.filename') }} AS task,
-        p.pod,
-        p.ip AS host_ip,
-        p.node,
-        p.start AS start_utc,
-        p.filename AS file,
-        p.line,
-        row_number() OVER (PARTITION BY p.filename, p.pod ORDER BY p.start DESC, p.line DESC) AS place
-    FROM raw.pod_starts AS p
-    JOIN raw.files AS f ON f.release_path = p.filename
-    WHERE f.status IN ('read', 'partial')
-)
-
-SELECT cluster, task, pod, host_ip, node, start_utc, file, line
-FROM listed
-WHERE place = 1
+SELECT                         -- a pod that stands there twice was started again: the last start counts
+    f.cluster,
+    {{ task_name('p.filename') }} AS task,
+    p.pod,
+    p.ip AS host_ip,
+    p.node,
+    p.start AS start_utc,
+    p.filename AS file,
+    p.line
+FROM raw.pod_starts AS p
+JOIN raw.files AS f ON f.release_path = p.filename
+WHERE f.status IN ('read', 'partial')
+QUALIFY row_number() OVER (PARTITION BY p.filename, p.pod ORDER BY p.start DESC, p.line DESC) = 1

@@ -56,7 +56,7 @@ files AS (
 lines AS (
     SELECT f.*, string_split(l.line, ',') AS cells
     FROM raw.acme_ipmi AS l
-    JOIN files AS f ON f.filename = l.filename
+    JOIN files AS f USING (filename)
     WHERE l.line IS NULL OR NOT contains(l.line, 'Time')
 ),
 

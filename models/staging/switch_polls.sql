@@ -15,7 +15,7 @@ sources: docs/metrics/rates.md
 WITH polls AS (
     SELECT DISTINCT p.cluster, p.switch, p.hour_utc, r.offset_ms
     FROM staging.port_readings AS r
-    JOIN staging.port_files AS p ON p.file_key = r.file_key
+    JOIN staging.port_files AS p USING (file_key)
 )
 
 SELECT

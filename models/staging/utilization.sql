@@ -52,7 +52,7 @@ cells AS (                     -- names follow by position afterwards, so that l
             LAMBDA i: struct_pack(position := i, value := l.cells[i])
         )) AS one
     FROM numbers AS l
-    JOIN columns_of AS k ON k.file = l.file
+    JOIN columns_of AS k USING (file)
 )
 
 SELECT

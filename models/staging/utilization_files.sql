@@ -34,7 +34,7 @@ rows_of AS (
         count(*) AS n,
         count(*) FILTER (WHERE is_covered) AS covered
     FROM staging.utilization_rows
-    GROUP BY file_group, file, cluster, metric
+    GROUP BY ALL
 )
 
 SELECT
@@ -49,4 +49,4 @@ SELECT
     c.n AS columns,
     c.in_doubt AS columns_in_doubt
 FROM rows_of AS r
-JOIN columns_of AS c ON c.file = r.file
+JOIN columns_of AS c USING (file)

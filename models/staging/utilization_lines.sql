@@ -23,7 +23,7 @@ WITH files AS (                -- a row a file, with the spans of those that com
     FROM staging.utilization_files AS u
     JOIN raw.files AS f ON f.release_path = u.file AND f.file_group = u.file_group
     LEFT JOIN staging.utilization_files AS e ON e.file_group = u.file_group AND e.file < u.file
-    GROUP BY f.read_path, u.file_group, u.file, u.cluster, u.metric
+    GROUP BY ALL
 ),
 
 lines AS (

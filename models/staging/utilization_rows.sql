@@ -28,7 +28,7 @@ columns_of AS (
     SELECT f.read_path, c.file_group, c.file, c.cluster, c.metric, count(*) AS n
     FROM staging.utilization_columns AS c
     JOIN raw.files AS f ON f.release_path = c.file AND f.file_group = c.file_group
-    GROUP BY f.read_path, c.file_group, c.file, c.cluster, c.metric
+    GROUP BY ALL
 ),
 
 timed AS (
@@ -40,7 +40,7 @@ timed AS (
 spans AS (
     SELECT file_group, file, min(time_utc) AS first_utc, max(time_utc) AS last_utc
     FROM timed
-    GROUP BY file_group, file
+    GROUP BY ALL
 ),
 
 covered AS (                   -- rows whose time an earlier file has, if only by its first and last
@@ -59,4 +59,4 @@ SELECT
     c.file IS NOT NULL AS is_covered,
     coalesce(r.cells = r.n, false) AS fits
 FROM timed AS r
-LEFT JOIN covered AS c ON c.file = r.file AND c.time_utc = r.time_utc
+LEFT JOIN covered AS c USING (file, time_utc)

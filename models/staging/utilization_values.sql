@@ -23,13 +23,13 @@ WITH numbered AS (             -- a number stands for the file where its cells a
 cells AS (
     SELECT f.number, unnest(string_split(l.cells, ',')) AS cell
     FROM staging.utilization_lines AS l
-    JOIN numbered AS f ON f.file = l.file
+    JOIN numbered AS f USING (file)
 ),
 
 counted AS (
     SELECT number, cell, count(*) AS samples
     FROM cells
-    GROUP BY number, cell
+    GROUP BY ALL
 )
 
 SELECT
@@ -42,4 +42,4 @@ SELECT
     c.samples,
     {{ is_cell('c.cell') }} AS is_read
 FROM counted AS c
-JOIN numbered AS f ON f.number = c.number
+JOIN numbered AS f USING (number)

@@ -18,29 +18,20 @@ WITH placed AS (
     FROM staging.cluster_topology
 ),
 
-counted AS (
-    SELECT cluster, leaf_group, base, count(*) AS rows_of_base
+commonest AS (
+    SELECT cluster, leaf_group, base
     FROM placed
     WHERE base IS NOT NULL
     GROUP BY cluster, leaf_group, base
-),
-
-commonest AS (
-    SELECT
-        cluster,
-        leaf_group,
-        base,
-        row_number() OVER (PARTITION BY cluster, leaf_group ORDER BY rows_of_base DESC, base) AS place
-    FROM counted
+    QUALIFY row_number() OVER (PARTITION BY cluster, leaf_group ORDER BY count(*) DESC, base) = 1
 ),
 
 sizes AS (
     SELECT cluster, leaf_group, count(DISTINCT server) AS servers
     FROM placed
-    GROUP BY cluster, leaf_group
+    GROUP BY ALL
 )
 
 SELECT c.cluster, c.leaf_group, c.base, s.servers
 FROM commonest AS c
-JOIN sizes AS s ON s.cluster = c.cluster AND s.leaf_group = c.leaf_group
-WHERE c.place = 1
+JOIN sizes AS s USING (cluster, leaf_group)

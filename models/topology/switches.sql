@@ -17,7 +17,7 @@ sources: docs/metrics/topology.md
 WITH addresses AS (            -- rows without an address are filled from the leaf's other rows
     SELECT cluster, switch, min(switch_ip) AS switch_ip
     FROM staging.cluster_topology
-    GROUP BY cluster, switch
+    GROUP BY ALL
 ),
 
 leaves AS (
@@ -30,7 +30,7 @@ leaves AS (
         {{ leaf_group('p.switch') }} AS leaf_group,
         bool_or(p.has_counters) AS has_counters
     FROM staging.switch_ports AS p
-    LEFT JOIN addresses AS a ON a.cluster = p.cluster AND a.switch = p.switch
+    LEFT JOIN addresses AS a USING (cluster, switch)
     GROUP BY p.cluster, p.switch, p.role
 ),
 
@@ -56,19 +56,12 @@ others AS (                    -- spines, which have no files, and leaves of whi
         END AS role,
         {{ leaf_group('n.switch') }} AS leaf_group
     FROM linked AS n
-    WHERE NOT EXISTS (SELECT 1 FROM leaves AS l WHERE l.cluster = n.cluster AND l.switch = n.switch)
+    ANTI JOIN leaves AS l USING (cluster, switch)
     GROUP BY n.cluster, n.switch
 )
 
 SELECT cluster, switch, device_name, switch_ip, role, leaf_group, has_counters
 FROM leaves
-UNION ALL
-SELECT
-    cluster,
-    switch,
-    device_name,
-    CAST(NULL AS VARCHAR) AS switch_ip,
-    role,
-    leaf_group,
-    false AS has_counters
+UNION ALL BY NAME
+SELECT cluster, switch, device_name, role, leaf_group, false AS has_counters
 FROM others

@@ -39,7 +39,7 @@ stated AS (                    -- an uplink of which hours state different ends 
         min(spine_port) FILTER (WHERE source = 'link_table') AS spine_port
     FROM topology.hour_uplinks
     WHERE ends_stated > 0
-    GROUP BY cluster, leaf, leaf_port
+    GROUP BY ALL
 )
 
 SELECT
@@ -51,5 +51,5 @@ SELECT
     CASE WHEN s.ends = 1 THEN 'link_table' ELSE 'inferred:uplink_formula' END AS source,
     coalesce(s.ends, 0) AS ends_stated
 FROM inferred AS i
-FULL JOIN stated AS s ON s.cluster = i.cluster AND s.leaf = i.leaf AND s.leaf_port = i.leaf_port
+FULL JOIN stated AS s USING (cluster, leaf, leaf_port)
 WHERE i.spine IS NOT NULL OR s.ends = 1

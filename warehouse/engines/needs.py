@@ -45,7 +45,7 @@ def _of_query(node: Any, known: Mapping[str, Needs]) -> Needs:
         return NOTHING if _is_one_row(node) else _of_table(node.get("from_table"), inside)
     if kind == "SET_OPERATION_NODE":
         sides = [_of_query(side, inside) for side in node.get("children") or (node["left"], node["right"])]
-        return _all_of(sides) if node.get("setop_type") == "UNION" else sides[0]
+        return _all_of(sides) if node.get("setop_type") in ("UNION", "UNION_BY_NAME") else sides[0]
     return NOTHING
 
 
