@@ -17,6 +17,7 @@ import pytest
 
 import warehouse
 from tests.conftest import call
+from warehouse.formats.zhejiang.port_counters import PORT_COUNTERS
 from warehouse.manifest import last_manifest
 
 FIXTURE = Path(__file__).parent / "fixtures" / "second_engine"
@@ -31,8 +32,12 @@ EXPECTED = [
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Path:
-    """A folder with `project`, `data` and `target`, as if the target had been made there: a target names its paths."""
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with `project`, `data` and `target`, as if the target had been made there: a target names its paths.
+
+    The parts are of version 2 of the format; a later one makes them again.
+    """
+    monkeypatch.setattr(type(PORT_COUNTERS), "version", 2)
     for name in ("project", "data"):
         shutil.copytree(FIXTURE / name, tmp_path / name)
     with tarfile.open(FIXTURE / "target.tar.gz") as packed:

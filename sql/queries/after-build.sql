@@ -8,8 +8,8 @@ WITH facts AS (
         (SELECT coalesce(sum(h.missing_polls), 0)::BIGINT
             FROM metrics.port_hour AS h
             JOIN staging.port_files AS p USING (cluster, switch, port, hour_utc)
-            SEMI JOIN (FROM topology.ports WHERE port_class = 'access') AS a USING (cluster, switch, port)
-            ANTI JOIN staging.rejected_rows AS r ON r.file = p.file) AS missing,
+            ANTI JOIN staging.rejected_rows AS r ON r.file = p.file
+            WHERE p.port_class = 'access') AS missing,
         (SELECT sum((gap_bytes_share * in_bytes)::DECIMAL(38, 3))::DOUBLE / nullif(sum(in_bytes), 0)
             FROM metrics.sampling_quality JOIN metrics.leaf_hour USING (cluster, switch, hour_utc)) AS gap_share,
         (SELECT sum(h.in_bytes + h.out_bytes)::DOUBLE

@@ -199,7 +199,7 @@ def test_what_is_remembered_of_a_bad_line_is_short(make: MakeFile, tmp_path: Pat
 
 def test_every_file_of_the_sample_is_whole(sample: Path) -> None:
     files = [file for file in scan([sample], [PORT_COUNTERS]).files if file.format]
-    assert len(files) == 294
+    assert len(files) == 302
     assert {(file.status, file.reason) for file in files} == {(READ, None)}
     assert not any(looks_odd(file) for file in files)
 

@@ -36,6 +36,11 @@ TABLES = {
             ('Leaf-2', '{ACCESS}:1', 'access', 200, 'GPU-1', 'ens11np0', NULL, 'workbook'),
             ('Leaf-2', '{UPLINK}', 'uplink', 400, NULL, NULL, 'spine-1', 'inferred:uplink_formula')
         ) t(switch, port, port_class, gbps, server, nic, peer_switch, source)""",
+    "topology.hour_owners": f"""
+        SELECT cluster, switch, port, {HOUR} AS hour_utc, 1::BIGINT AS file_key,
+            coalesce(server, 'unlisted:' || switch || ':1/0/1:2') AS server, coalesce(nic, switch || ':1/0/1:2') AS nic,
+            NULL::VARCHAR AS hca, coalesce(source, 'inferred:port') AS evidence
+        FROM topology.ports WHERE port_class = 'access'""",
     "topology.servers": """
         SELECT * FROM (VALUES
             ('demo', 'GPU-1', 'gpu1', '10.1.0.1', true, true, 'ens10', 'Leaf-1..4'),
@@ -52,7 +57,7 @@ TABLES = {
             10000::BIGINT AS access_in_bytes, 20000::BIGINT AS access_out_bytes,
             2500::BIGINT AS uplink_in_bytes, 5000::BIGINT AS uplink_out_bytes,
             12500::BIGINT AS in_bytes, 25000::BIGINT AS out_bytes,
-            -0.5::DOUBLE AS in_out_imbalance, 0.5::DOUBLE AS leaving_share
+            -0.5::DOUBLE AS in_out_difference, 0.5::DOUBLE AS leaving_share
         FROM topology.switches WHERE role = 'leaf'""",
     "metrics.server_hour": f"""
         SELECT * FROM (VALUES

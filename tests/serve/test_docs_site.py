@@ -131,10 +131,10 @@ def test_lineage_is_that_of_the_models(site: Path) -> None:
     assert {"metrics.port_hour.in_bytes", "metrics.port_hour.out_bytes"} <= made["mean_bytes"][1]
     assert "metrics.port_hour.in_bytes" not in made["flows"][1]
     deciding = {(how, full(one)) for how, _, inputs in graph["rows"][at] for one in inputs}
-    assert ("filter", "topology.ports.port_class") in deciding
-    assert ("join", "metrics.port_hour.port") in deciding
+    assert ("filter", "metrics.port_hour.port_class") in deciding
+    assert ("group", "metrics.port_hour.switch") in deciding
     assert [names[read] for read in graph["reads"][at]] == [
-        "metrics.port_hour", "staging.hour_flow", "topology.ports",
+        "metrics.port_hour", "staging.hour_flow",
     ]  # fmt: skip
     page = _Page(site / "tables" / "metrics.uplink_balance.html")
     filters = next(line for line in page.text["clauses"].splitlines() if line.startswith("filter"))

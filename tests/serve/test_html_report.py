@@ -126,7 +126,7 @@ def test_sentences_are_those_of_the_tables(report: Path, built: Path) -> None:
             SELECT port || ' of ' || switch || ' to ' || peer_switch,
                 round(100 * greatest(in_utilization, out_utilization), 2)
             FROM metrics.port_hour JOIN topology.ports USING (cluster, switch, port)
-            WHERE port_class IN ('uplink', 'storage_uplink')
+            WHERE ports.port_class IN ('uplink', 'storage_uplink')
                 AND hour_utc = (SELECT max(hour_utc) FROM metrics.port_hour)
             ORDER BY greatest(in_utilization, out_utilization) DESC LIMIT 1
         """).fetchall()[0]

@@ -79,5 +79,5 @@ def settings_of(flags: Mapping[str, object]) -> Settings:
         warnings.simplefilter("always")
         settled = settle(flags)
     for one in told:
-        print(f"warning: {one.message}", file=sys.stderr)  # noqa: T201
+        sys.stderr.write(f"warning: {one.message}\n")
     return settled

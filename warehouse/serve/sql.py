@@ -93,7 +93,7 @@ def run_query(
     )
     try:
         if moved := moved_from(connection, target):
-            print(f"note: {moved}", file=sys.stderr)  # noqa: T201
+            sys.stderr.write(f"note: {moved}\n")
         statements = _statements(connection, text, path, one=chosen not in ("table", "lines"))
         if query is None:
             _check_names(values, statements)

@@ -48,7 +48,7 @@ def run_shell(
     connection = connect(target, data_folders, memory=memory, threads=threads, json_errors=True)
     try:
         if moved := moved_from(connection, target):
-            print(f"note: {moved}", file=sys.stderr)  # noqa: T201
+            sys.stderr.write(f"note: {moved}\n")
         session = Session(connection, target, queries, lineage, sys.stdout, data_folders)
         if not sys.stdin.isatty():
             return _piped(session)
