@@ -74,11 +74,16 @@ class Result:
             "stale": sorted(self.outcome.stale),
             "bytes": self.bytes,
             "checks": {
-                "passed": sum(not one.failures for _, one in self.checks()),
+                "passed": sum(one.status == "passed" for _, one in self.checks()),
                 "warned": [
                     {"model": key.model, "partition": key.partition, "check": one.check, "rows": one.failures}
                     for key, one in self.checks()
                     if one.failures
+                ],
+                "not_checked": [
+                    {"model": key.model, "partition": key.partition, "check": one.check, "why": one.not_checked}
+                    for key, one in self.checks()
+                    if one.not_checked
                 ],
             },
         }

@@ -193,10 +193,14 @@ class Terminal(Silent):
         found = result.checks()
         warned = [(key, one) for key, one in found if one.failures and one.warn]
         tail = f", {plural(len(warned), 'warning')}" if warned else ""
-        self._say("Check", f"{len(found) - len(warned):,} passed{tail}")
+        left = [(key, one) for key, one in found if one.not_checked]
+        tail += f", {len(left):,} not checked" if left else ""
+        self._say("Check", f"{len(found) - len(warned) - len(left):,} passed{tail}")
         for key, one in warned[:_SHOWN]:
             where = "" if key.partition == "all" else f" {key.partition}"
             self._say("warn", f"{key.model}{where}: {one.check}: {plural(one.failures, 'row')}")
+        for model, check, status in sorted({(key.model, one.check, one.status) for key, one in left})[:_SHOWN]:
+            self._say("", f"{model}: {check}: {status}")
 
 
 def plural(count: int, noun: str) -> str:

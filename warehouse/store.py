@@ -29,6 +29,15 @@ class CheckResult(NamedTuple):
     """The hash of the check and of the rows it looked at."""
     rows: Sequence[str] = ()
     """The first rows that fail, as JSON objects."""
+    not_checked: str = ""
+    """Why the check did not run, such as `metrics.port_minute is stale`."""
+
+    @property
+    def status(self) -> str:
+        """`passed`, `warned`, `failed`, or `not checked: ` and why."""
+        if self.not_checked:
+            return f"not checked: {self.not_checked}"
+        return "passed" if not self.failures else "warned" if self.warn else "failed"
 
 
 @dataclass(frozen=True)
