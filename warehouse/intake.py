@@ -289,10 +289,8 @@ class Intake:
         return self._tables.parts(relation, files_of, engine)
 
     def rejected(self) -> list[Rejected]:
-        """All lines that could not be read, in order of file and line."""
-        return sorted(
-            {*self.inventory.rejected, *self._tables.rejected()}, key=lambda one: (one.file, one.line, one.reason)
-        )
+        """All lines that could not be read, in order of file, line, reason and text."""
+        return sorted({*self.inventory.rejected, *self._tables.rejected()})
 
     def partitions(self, relation: str, column: str | None = None) -> set[str]:
         """The partitions that files of a relation belong to, by a column of `raw.files`, else by their own."""
