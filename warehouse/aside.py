@@ -59,6 +59,24 @@ def remove(path: Path) -> None:
     shutil.rmtree(gone)
 
 
+def quarantine(target: Path, path: Path) -> Path:
+    """Move something damaged out of the way, to `damaged/` of its target, and return its new place."""
+    place = target / "damaged" / path.relative_to(target)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    number = 0
+    free = place
+    while os.path.lexists(free):
+        number += 1
+        free = place.with_name(f"{place.name}.{number}")
+    path.rename(free)
+    return free
+
+
+def is_in_the_way(path: Path, *, folder: bool = False) -> bool:
+    """Return True if a pipe, socket, dangling link or the like is where a file (or a folder) belongs."""
+    return os.path.lexists(path) and not (path.is_dir() if folder else path.is_file())
+
+
 def _is_left(name: str) -> bool:
     found = _NAME.match(name)
     return found is not None and not _lives(int(found[1]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -29,7 +30,7 @@ from warehouse.memo import FILE as MEMO
 from warehouse.memo import Memo, memo_of_models
 from warehouse.plan import Key, Plan
 from warehouse.project import Project
-from warehouse.publish import keep_last, now_utc, publish
+from warehouse.publish import clear_the_way, keep_last, now_utc, publish
 from warehouse.report import Silent
 from warehouse.rim import FILES, abouts, rim
 from warehouse.run import Outcome, Run, contracts
@@ -196,6 +197,7 @@ def prepared(
             paranoid=paranoid,
             max_rejected=settings.max_rejected,
             memo=memo,
+            follow_links=settings.follow_links,
         )
         memo.save()
         if settings.data:
@@ -230,7 +232,9 @@ def _build(
         remove(path)
     project = Project.open(settings.project)
     witness = Witness(settings, project)
-    store = Store(settings.target, paranoid=paranoid)
+    store = Store(settings.target, paranoid=paranoid, on_damage=reporter.note)
+    for name in clear_the_way(store.target):
+        reporter.note(f"{name} is damaged (no file or folder of the target): moved to damaged/, made again")
     with prepared(settings, project, store, reporter, select=select, kernels=kernels, paranoid=paranoid) as ready:
         graph, intake, engine, last = ready.graph, ready.intake, ready.engine, ready.last
         with witness.watching(intake) as refuse_changes:
@@ -246,10 +250,20 @@ def _build(
                 stale=tuple(sorted(outcome.stale)),
                 data=tuple(str(root.absolute()) for root in settings.data),
                 published_utc=now_utc(),
+                linked=_linked(settings, intake),
                 number=1 + max((one.number for one in kept_manifests(store.target)), default=0),
             )
             entries = _entries(ready.project, graph, intake, engine, outcome)
-            publish(store.target, entries, manifest, listing(intake), __version__, engine, fresh=paranoid)
+            publish(
+                store.target,
+                entries,
+                manifest,
+                listing(intake),
+                __version__,
+                engine,
+                _paths(entries, store),
+                fresh=paranoid,
+            )
     reporter.doing("end")
     keep_last(store.target, keep)
     size = sum(part.bytes for part in parts) + (store.target / "warehouse.duckdb").stat().st_size
@@ -362,6 +376,21 @@ def _entries(project: Project, graph: Graph, intake: Intake, engine: Engine, out
             )
         )
     return entries
+
+
+def _linked(settings: Settings, intake: Intake) -> tuple[str, ...]:
+    """Folders outside of the data folders that links lead to: readers may read there, too."""
+    if not settings.follow_links:
+        return ()
+    roots = snapshot.real_roots(settings.data)
+    real = (os.path.realpath(file.path) for file in intake.inventory.files if file.is_read)
+    return tuple(sorted({os.path.dirname(path) for path in real if not snapshot.is_within(path, roots)}))  # noqa: PTH120
+
+
+def _paths(entries: Sequence[Entry], store: Store) -> set[Path]:
+    """The parts that readers of the catalogue open, or that its tables are copies of."""
+    found = (path for entry in entries if isinstance(entry.source, Parts) for path in entry.source.paths)
+    return {path for path in found if path.is_relative_to(store.folder)}
 
 
 def _raw_entry(name: str, columns: tuple, about: str, intake: Intake, engine: Engine) -> Entry:  # type: ignore[type-arg]

@@ -16,7 +16,7 @@ DEFAULT_TARGET = Path("build/warehouse")
 DEFAULT_MEMORY = "3GB"
 """An hour of 24 switches is sorted within it; with less, it is sorted through files in the target."""
 DEFAULT_MAX_REJECTED = 0.01
-KEYS = ("data", "target", "project", "threads", "memory", "cluster", "max_rejected")
+KEYS = ("data", "target", "project", "threads", "memory", "cluster", "max_rejected", "follow_links")
 SHIPPED = "shipped"
 """A key of a project's own warehouse.toml: `shipped = false` leaves the shipped models out."""
 _ENGINE = "engine"
@@ -46,6 +46,8 @@ class Settings(NamedTuple):
     cluster: str | None = None
     max_rejected: float = DEFAULT_MAX_REJECTED
     """The share of a job file's rows that may be unreadable."""
+    follow_links: bool = False
+    """Follow links that lead out of the data folders."""
 
     @property
     def memory_bytes(self) -> int:
@@ -116,6 +118,7 @@ def settle(flags: Mapping[str, object], *, folder: Path | None = None) -> Settin
         memory=memory,
         cluster=text("cluster"),
         max_rejected=_share(*value("max_rejected")),
+        follow_links=_switch(*value("follow_links")),
     )
 
 
@@ -151,6 +154,13 @@ def _share(value: object, source: str) -> float:
     if not 0 <= share <= 1:
         raise SettingsError(f"{source} is {value!r}, not a share between 0 and 1", hint="for instance 0.01 or 1%")
     return share
+
+
+def _switch(value: object, source: str) -> bool:
+    known = {"true": True, "1": True, "false": False, "0": False, "none": False}
+    if str(value).lower() not in known:
+        raise SettingsError(f"{source} is {value!r}, where true or false is expected")
+    return known[str(value).lower()]
 
 
 def _is_project(folder: Path) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warehouse import fingerprint, snapshot
+from warehouse import fingerprint, snapshot, stamps
 from warehouse.engines.base import CsvFiles, Parts
 from warehouse.errors import DataError, WarehouseError
 from warehouse.formats.scan import signs_above
@@ -31,7 +31,7 @@ class Witness:
         self._settings = settings
         self._project = project
         self._target = settings.target.absolute()
-        self._data = snapshot.look_at_data(settings.data, self._target)
+        self._data = snapshot.look_at_data(settings.data, self._target, follow_links=settings.follow_links)
         self._sources = snapshot.look_at_sources(project.folders)
         self._tables = {str(path): fingerprint.of_file(path) for path in project.tables()}
         self._digests: dict[str, str] = {}
@@ -88,7 +88,7 @@ class Witness:
         """All files of the target that readers or the next build need."""
         build, inside = self._target / "builds" / result.build, f"{self._target}/"
         paths = {self._target / "warehouse.duckdb", build.parent / "current", build / "manifest.json"}
-        paths.add(build / "catalogue.duckdb")
+        paths |= {build / "catalogue.duckdb", build / stamps.FILE}
         for part in result.outcome.parts.values():
             paths |= {part.path, part.path.with_suffix(".json")}
         for entry in entries:

@@ -1,8 +1,9 @@
 """The four tables of an hour, `flow`, `nic`, `link` and `port`, as CSV files or as sheets of one workbook.
 
 Docs: docs/formats/hour_tables.md. The release's document describes them; the public repository has
-those of one hour, which were not at hand. So nothing about their form is taken for granted: columns are found by name, values keep the text that was
-written, and a row that cannot be trusted is rejected with its line while the rest goes on.
+those of one hour, which were not at hand. So nothing about their form is taken for granted: columns are found by
+name, values keep the text that was written, and a row that cannot be trusted is rejected with its line while
+the rest goes on.
 
 Five formats feed four relations. `FLOW`, `NIC`, `LINK` and `PORT` read `<hour>_<table>.csv` and feed one
 relation each; `HOUR_WORKBOOK` reads `<hour>.xlsx` and feeds the same four relation objects, one a sheet. It
