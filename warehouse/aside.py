@@ -28,6 +28,10 @@ def write_text(path: Path, text: str) -> None:
     try:
         on_its_way.write_text(text, encoding="utf-8")
         on_its_way.replace(path)
+    except OSError as error:
+        error.filename = error.filename or str(path)  # a write that fails does not name its file
+        on_its_way.unlink(missing_ok=True)
+        raise
     except BaseException:
         on_its_way.unlink(missing_ok=True)
         raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +20,7 @@ from warehouse.engines.duckdb_errors import sentence
 from warehouse.errors import CheckError, QueryError, SettingsError, WarehouseError
 from warehouse.formats import known_formats
 from warehouse.formats.base import Inventory
+from warehouse.full import saying_what_is_full
 from warehouse.graph import Graph
 from warehouse.inputs import reference_source
 from warehouse.intake import Intake, nothing_to_read
@@ -127,7 +128,8 @@ def build(
     check_folders(settings)
     with hold(settings.target, wait=wait):
         try:
-            result = _build(settings, reporter, select, keep, kernels=kernels, paranoid=paranoid)
+            with saying_what_is_full(settings):
+                result = _build(settings, reporter, select, keep, kernels=kernels, paranoid=paranoid)
         except CheckError as error:
             note_failed(settings.target, error)
             snapshot.drop(settings.target)
@@ -235,7 +237,11 @@ def _build(
     store = Store(settings.target, paranoid=paranoid, on_damage=reporter.note)
     for name in clear_the_way(store.target):
         reporter.note(f"{name} is damaged (no file or folder of the target): moved to damaged/, made again")
-    with prepared(settings, project, store, reporter, select=select, kernels=kernels, paranoid=paranoid) as ready:
+    with ExitStack() as opened:
+        with witness.explaining():
+            ready = opened.enter_context(
+                prepared(settings, project, store, reporter, select=select, kernels=kernels, paranoid=paranoid)
+            )
         graph, intake, engine, last = ready.graph, ready.intake, ready.engine, ready.last
         with witness.watching(intake) as refuse_changes:
             outcome = ready.run.run()

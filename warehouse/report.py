@@ -80,6 +80,7 @@ class Terminal(Silent):
         self._progress: Progress | None = None
         self._task: TaskID | None = None
         self._started = time.perf_counter()
+        self._noted: set[str] = set()
 
     def _say(self, label: str, text: str, *, wrap: bool = True) -> None:
         """Print a line under its label; a long one goes on below its own beginning, but for one that holds a path."""
@@ -143,8 +144,10 @@ class Terminal(Silent):
             self._progress.advance(self._task)
 
     def note(self, text: str) -> None:
-        """A line worth knowing."""
-        self._say("", text)
+        """A line worth knowing, which is said once."""
+        if text not in self._noted:
+            self._noted.add(text)
+            self._say("", text)
 
     def _close(self) -> None:
         if self._progress is not None:

@@ -112,6 +112,7 @@ class Run:
         self._kernels = kernels
         self._wanted = _with_ancestors(graph, selected)
         self._last = last or {}
+        self._declined: set[str] = set()
         self._begin()
 
     def _begin(self) -> None:
@@ -294,7 +295,9 @@ class Run:
             try:
                 return scratch.write_arrays(kernel(name).rows(scratch), model.columns, path)
             except DeclinedError as error:
-                self._reporter.note(f"{model.name} is made by its SELECT, which takes longer, because of {error}")
+                if str(error) not in self._declined:  # one file may stop several kernels
+                    self._declined.add(str(error))
+                    self._reporter.note(f"{model.name} is made by its SELECT, which takes longer, because of {error}")
         return scratch.write(Select(node.sql, model.columns), path, model.grain if sort else ())
 
     def _blame(self, key: Key, node: Node, error: ModelError) -> Exception:

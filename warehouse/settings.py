@@ -193,6 +193,8 @@ def _read_config(path: Path) -> dict[str, object]:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingsError(f"not valid TOML: {error}", place=Place(path)) from error
+    except RecursionError as error:
+        raise SettingsError("nested too deeply", place=Place(path)) from error
     except OSError as error:
         raise SettingsError(f"cannot be read: {error.strerror}", place=Place(path)) from error
     for key in values:

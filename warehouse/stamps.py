@@ -17,6 +17,7 @@ from typing import Any
 
 from warehouse import fingerprint
 from warehouse.aside import write_text
+from warehouse.errors import WarehouseError
 from warehouse.manifest import read_manifest
 from warehouse.snapshot import read_text, stamp
 
@@ -95,7 +96,7 @@ def _stamps(target: Path, build: str) -> Mapping[str, Stamp]:
         said = json.loads(read_text(target / "builds" / build / FILE))
         return {str(path): list(seen) for path, seen in said.items()}
     found: dict[str, Stamp] = {}
-    for said in read_manifest(target / "builds" / build / "manifest.json").parts:
+    for said in _parts(target, build):
         path = str(said["path"])
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             notes = _notes(target, path)
@@ -105,12 +106,20 @@ def _stamps(target: Path, build: str) -> Mapping[str, Stamp]:
 
 def _digest(target: Path, build: str, path: str) -> str | None:
     """The digest of a part as its build wrote it; parts of `raw` have it in their notes alone."""
-    for said in read_manifest(target / "builds" / build / "manifest.json").parts:
+    for said in _parts(target, build):
         if said["path"] == path:
             return str(said["digest"])
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         return str(_notes(target, path)["digest"])
     return None
+
+
+def _parts(target: Path, build: str) -> Iterable[Mapping[str, object]]:
+    """Return the parts that the manifest lists; none of a catalogue that was copied without its manifest."""
+    try:
+        return read_manifest(target / "builds" / build / "manifest.json").parts
+    except WarehouseError:
+        return ()
 
 
 def _notes(target: Path, path: str) -> dict[str, Any]:

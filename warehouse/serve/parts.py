@@ -40,22 +40,22 @@ def refuse_damage(
     wanted = {name for name in tables if not name.startswith(("meta.", "."))}
     if not wanted:
         return
-    rows = connection.execute(
-        "SELECT b.build_id, m.model, m.kind, m.reads FROM meta.models AS m, meta.build AS b"
-    ).fetchall()
-    known = {str(name).lower(): (str(name), kind, reads or []) for _, name, kind, reads in rows}
+    cursor = connection.execute("SELECT m.*, b.build_id FROM meta.models AS m, meta.build AS b")
+    columns = [column[0] for column in cursor.description]
+    models = [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
+    known = {str(one["model"]).lower(): one for one in models}
     relations, waiting = set(), [name.lower() for name in wanted]
     while waiting:
-        name, kind, reads = known.pop(waiting.pop(), ("", "", []))
-        if kind == "view":
-            waiting += [str(read).lower() for read in reads]
-        elif kind in ("partitioned", "raw") or (kind == "table" and digests):
-            relations.add(name)
+        one = known.pop(waiting.pop(), {"kind": None})
+        if one["kind"] == "view":
+            waiting += [str(read).lower() for read in one.get("reads") or ()]  # not there in builds of old
+        elif one["kind"] in ("partitioned", "raw") or (one["kind"] == "table" and digests):
+            relations.add(str(one["model"]))
     if not relations:
         return
     from warehouse.stamps import damages
 
-    found = list(damages(target.absolute(), str(rows[0][0]), sorted(relations), digests=digests))
+    found = list(damages(target.absolute(), str(models[0]["build_id"]), sorted(relations), digests=digests))
     if found:
         raise QueryError(
             f"{plural(len(found), 'part')} that would be read {'is' if len(found) == 1 else 'are'} damaged",

@@ -81,6 +81,8 @@ def run_query(
     QueryError
         When the query is refused, is wrong or fails, or the output cannot be written.
     """
+    if output:
+        check_output(output, target)
     sink = stream or sys.stdout
     arguments: dict[str, Any] = {
         "target": target, "sql": sql, "file": file, "query": query, "parameters": parameters,
@@ -113,8 +115,6 @@ def run_here(
     stream: TextIO | None = None,
 ) -> int:
     """Run a query in this process: see `run_query`."""
-    if output:
-        check_output(output, target)
     text, path = _text(sql, file, query)
     values = _values(query, dict(parameters or {}), limit)
     sink, chosen = stream or sys.stdout, format
