@@ -106,7 +106,10 @@ BINARY: tuple[Mutate, ...] = (flip, cut, insert, double)
 
 def workbook(content: bytes, chance: random.Random) -> bytes:
     """Damage the XML of one part of a workbook, inside an archive that is whole."""
-    source, result = zipfile.ZipFile(io.BytesIO(content)), io.BytesIO()
+    try:
+        source, result = zipfile.ZipFile(io.BytesIO(content)), io.BytesIO()
+    except zipfile.BadZipFile:  # an earlier damage of this trial
+        return flip(content, chance)
     names = source.namelist()
     chosen = chance.choice([name for name in names if name.endswith(".xml")])
     with source, zipfile.ZipFile(result, "w", zipfile.ZIP_DEFLATED) as package:
@@ -151,6 +154,6 @@ def mutate(path: Path, chance: random.Random) -> None:
         return
     content = path.read_bytes()
     ways = TEXT if path.suffix in (".csv", ".log", ".txt") else BINARY
-    if path.suffix == ".xlsx" and chance.random() < 0.8:
+    if path.suffix == ".xlsx" and zipfile.is_zipfile(path) and chance.random() < 0.8:
         ways = (workbook,)
     path.write_bytes(chance.choice(ways)(content, chance))

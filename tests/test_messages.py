@@ -78,8 +78,9 @@ def test_a_limit_of_file_sizes_names_the_file(tiny: Tiny) -> None:
 
 def test_memory_too_small_to_start(tiny: Tiny) -> None:
     said = run(tiny, before=limited(resource.RLIMIT_AS, 150_000_000))
-    assert said.returncode != 0
+    assert said.returncode == 2
     told(said.stderr)
+    assert "this process may take 150 MB of memory, and a build needs 1.0 GB at least" in said.stderr
 
 
 def test_a_failed_build_says_its_error_and_nothing_of_the_engine(tiny: Tiny) -> None:

@@ -23,6 +23,8 @@ _ENGINE = "engine"
 """A key of earlier releases, for one release more."""
 _PATHS = ("data", "target", "project")
 _MEMORY = regex(r"^(\d+(?:\.\d+)?)\s*(KB|MB|GB|TB|KiB|MiB|GiB|TiB)$")
+_NESTED = regex(r"(?:[\w-]+\s*\.\s*){64}")
+"""A key so deep keeps the parser busy for minutes."""
 _UNITS = {
     "KB": 10**3,
     "MB": 10**6,
@@ -190,13 +192,17 @@ def _read_config(path: Path) -> dict[str, object]:
     import tomllib
 
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        is_nested = _NESTED.search(text) is not None
+        values = {} if is_nested else tomllib.loads(text)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingsError(f"not valid TOML: {error}", place=Place(path)) from error
-    except RecursionError as error:
-        raise SettingsError("nested too deeply", place=Place(path)) from error
+    except RecursionError:
+        is_nested = True
     except OSError as error:
         raise SettingsError(f"cannot be read: {error.strerror}", place=Place(path)) from error
+    if is_nested:
+        raise SettingsError("nested too deeply", place=Place(path))
     for key in values:
         if key not in (*KEYS, SHIPPED, _ENGINE):
             hint = nearest_hint(key, (*KEYS, SHIPPED)) or f"known keys: {', '.join((*KEYS, SHIPPED))}"
