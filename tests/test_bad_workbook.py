@@ -50,6 +50,15 @@ def test_an_odd_row_is_left_out_with_its_number_and_the_others_are_in(published:
     assert "1 line could not be read" in published.doctor().out
 
 
+def test_one_damage_in_the_same_cell_of_both_sheets_is_two_rejected_rows(published: Release) -> None:
+    change(published.workbook, (TOPOLOGY, 4, 1, "=A1"), (NICS, 4, 1, "=A1"))
+    done(published.build())
+    reasons = published.ask("SELECT reason FROM staging.rejected_rows ORDER BY ALL")
+    assert reasons == [
+        (f"cell A4 holds a formula without a stored value (sheet {sheet!r})",) for sheet in sorted((TOPOLOGY, NICS))
+    ]
+
+
 def test_doubled_rows_change_nothing(published: Release) -> None:
     before = published.ask("SELECT * FROM topology.nic_ports ORDER BY ALL")
     book = openpyxl.load_workbook(published.workbook)
@@ -60,7 +69,7 @@ def test_doubled_rows_change_nothing(published: Release) -> None:
     done(published.build())
     assert published.ask("SELECT * FROM topology.nic_ports ORDER BY ALL") == before
     assert published.ask(
-        "SELECT count(*), bool_and(reason LIKE '% stands in row % already') FROM staging.rejected_rows"
+        "SELECT count(*), bool_and(reason LIKE '% stands in row % already (sheet %)') FROM staging.rejected_rows"
     ) == [(6, True)]
 
 

@@ -31,7 +31,16 @@ def test_two_processes_make_the_parts_of_two_hours(tmp_path: Path) -> None:
         data = tmp_path / hour / "c" / "trafficinfo"
         data.mkdir(parents=True)
         (data / hour).symlink_to(DATA / hour)
-        words = ["build", "-d", str(tmp_path / hour), "-t", str(tmp_path / f"target-{hour}"), "--project", str(PROJECT)]
+        words = [
+            "build",
+            "-d",
+            str(tmp_path / hour),
+            "-t",
+            str(tmp_path / f"target-{hour}"),
+            "--project",
+            str(PROJECT),
+            "--follow-links",
+        ]
         running.append(subprocess.Popen([sys.executable, "-m", "warehouse", *words, "--quiet"], env=environment))
     assert [process.wait(120) for process in running] == [0, 0]
     warehouse.build(DATA.parents[1], tmp_path / "both", project=PROJECT)

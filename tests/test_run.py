@@ -297,6 +297,53 @@ def test_a_selection_makes_its_models_and_the_rest_keeps_its_rows_and_is_said_to
     assert tiny.ask("SELECT model FROM meta.models WHERE stale") == []
 
 
+def test_a_check_that_would_read_a_stale_part_is_not_asked_and_says_so(tiny: Tiny) -> None:
+    tiny.model(
+        "metrics.count",
+        "SELECT 'all' AS name, sum(speed) AS speed FROM staging.ports",
+        {"name": "VARCHAR", "speed": "BIGINT"},
+        "checks: ['total(speed) = total(metrics.total.speed)', 'speed > 0']",
+    )
+    tiny.made()
+    tiny.reference("speeds", COLUMNS, "eth0,1")
+    said = tiny.build("-s", "+metrics.count")
+    assert said.status == 0, said.err
+    why = "metrics.count: total(speed) = total(metrics.total.speed): not checked: metrics.total is stale"
+    assert why in said.told
+    assert "1 not checked" in said.told
+    asked = "SELECT check_text, status FROM meta.checks WHERE model = 'metrics.count' ORDER BY ALL"
+    assert tiny.ask(asked) == [
+        ("grain(name)", "passed"),
+        ("speed > 0", "passed"),
+        ("total(speed) = total(metrics.total.speed)", "not checked: metrics.total is stale"),
+    ]
+    assert tiny.ask("SELECT speed FROM metrics.count") == [(1,)]
+    tiny.made()
+    assert {status for _, status in tiny.ask(asked)} == {"passed"}
+
+
+def test_a_check_of_a_part_made_of_stale_parts_is_not_asked_either(tiny: Tiny) -> None:
+    total = {"name": "VARCHAR", "speed": "BIGINT"}
+    tiny.model("metrics.fresh", "SELECT 'all' AS name, sum(speed) AS speed FROM reference.speeds", total)
+    check = "checks: ['total(speed) = total(metrics.fresh.speed)']"
+    tiny.model("metrics.again", "SELECT name, speed FROM metrics.total", total, check)
+    tiny.model(
+        "metrics.seen", "SELECT name, speed FROM metrics.total", total, "materialize: view",
+        "checks: ['total(speed) = total(metrics.fresh.speed)']",
+    )  # fmt: skip
+    tiny.made()
+    tiny.reference("speeds", COLUMNS, "eth0,1")
+    said = tiny.build("-s", "metrics.fresh")
+    assert said.status == 0, said.err
+    assert tiny.ask("SELECT speed FROM metrics.again") == [(50,)]
+    assert tiny.ask("SELECT status FROM meta.checks WHERE model = 'metrics.seen'") == [
+        ("not checked: metrics.total is stale",)
+    ]
+    tiny.made()
+    assert tiny.ask("SELECT speed FROM metrics.again") == [(1,)]
+    assert tiny.ask("SELECT count(*) FROM meta.checks WHERE status <> 'passed'") == [(0,)]
+
+
 def test_a_first_build_makes_all_that_is_not_there_whatever_was_selected(tiny: Tiny) -> None:
     assert tiny.made("-s", "staging") == {"staging.ports", "metrics.total"}
 

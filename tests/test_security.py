@@ -320,6 +320,8 @@ class Run:
 FILES: dict[str, tuple[str, Put]] = {
     "a link to a secret": ("Leaf-1_1_2.csv", lambda room, path: path.symlink_to(room.secret)),
     "a link to itself": ("Leaf-1_1_2.csv", lambda _, path: path.symlink_to(path)),
+    "a link to all files": ("all", lambda _, path: path.symlink_to("/", target_is_directory=True)),
+    "a link to the kernel": ("all", lambda _, path: path.symlink_to("/proc", target_is_directory=True)),
     "a link to its own folder": ("all", lambda _, path: path.symlink_to("..", target_is_directory=True)),
     "a pipe": ("Leaf-1_1_2.csv", lambda _, path: os.mkfifo(path)),
     "a folder": ("Leaf-1_1_2.csv", lambda _, path: path.mkdir()),
@@ -350,6 +352,17 @@ FILES: dict[str, tuple[str, Put]] = {
     "a pickle that is cut": ("util_pkl/x.pkl", lambda _, path: path.write_bytes(pickle.dumps([1.0] * 99)[:-7])),
     "a log that moves the cursor": ("taskinfo/t/x.log", lambda _, path: path.write_bytes(b"\x1b[2J\x00" * 9999)),
 }  # fmt: skip
+
+
+def test_a_damaged_part_is_made_again(room: Room) -> None:
+    """Parts, and all that can be in their place: tests/test_damage.py."""
+    (part,) = (room.target / "parts" / "staging.seen").rglob("*.parquet")
+    part.unlink()
+    os.mkfifo(part)
+    said = room.tiny.build()
+    assert said.status == 0, said.err
+    assert part.is_file()
+    assert "is damaged" in said.told
 
 
 @pytest.mark.parametrize("case", FILES)
@@ -451,6 +464,8 @@ PROMISES = {
         "test_a_value_of_a_named_query_is_a_value",
     ],
     "Queries can be bounded.": ["test_a_query_ends_when_its_time_is_over_and_knows_its_memory"],
+    "Damage is not served.": ["test_a_damaged_part_is_made_again"],
+    "Links stay inside.": ["test_a_file_of_a_data_folder_is_data"],
     "Builds run no code but the project's.": [
         "test_a_file_of_a_project_runs_nothing_but_its_select",
         "test_a_file_of_a_data_folder_is_data",

@@ -252,16 +252,6 @@ def test_a_change_that_nothing_shows_is_found_by_the_paranoid(hours: Tiny) -> No
     assert hours.made("--paranoid") == {f"staging.hour {HOURS[1]}"}
 
 
-def test_a_part_that_rotted_is_found_by_the_paranoid(hours: Tiny) -> None:
-    (part,) = (hours.target / "parts" / "staging.ports").rglob("*.parquet")
-    about, content = part.stat(), part.read_bytes()
-    part.write_bytes(content[:50] + bytes([content[50] ^ 1]) + content[51:])
-    os.utime(part, ns=(about.st_atime_ns, about.st_mtime_ns))
-    assert is_still(hours)
-    assert hours.made("--paranoid") == {"staging.ports"}
-    assert part.read_bytes() == content
-
-
 # what is never still ------------------------------------------------------------------------------
 
 

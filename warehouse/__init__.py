@@ -62,6 +62,7 @@ def build(
     memory: str | None = None,
     cluster: str | None = None,
     max_rejected: float | None = None,
+    follow_links: bool | None = None,
 ) -> Result:
     """Build and publish a warehouse: what `warehouse build` does, without a word on the terminal.
 
@@ -84,6 +85,7 @@ def build(
             "memory": memory,
             "cluster": cluster,
             "max_rejected": max_rejected,
+            "follow_links": follow_links,
         }
     )
     return run_build(settings, Silent(), select=select)

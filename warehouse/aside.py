@@ -28,6 +28,10 @@ def write_text(path: Path, text: str) -> None:
     try:
         on_its_way.write_text(text, encoding="utf-8")
         on_its_way.replace(path)
+    except OSError as error:
+        error.filename = error.filename or str(path)  # a write that fails does not name its file
+        on_its_way.unlink(missing_ok=True)
+        raise
     except BaseException:
         on_its_way.unlink(missing_ok=True)
         raise
@@ -57,6 +61,24 @@ def remove(path: Path) -> None:
         return
     gone = path if path.name.startswith(".") else path.rename(aside(path.with_name(f"{path.name}.gone")))
     shutil.rmtree(gone)
+
+
+def quarantine(target: Path, path: Path) -> Path:
+    """Move something damaged out of the way, to `damaged/` of its target, and return its new place."""
+    place = target / "damaged" / path.relative_to(target)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    number = 0
+    free = place
+    while os.path.lexists(free):
+        number += 1
+        free = place.with_name(f"{place.name}.{number}")
+    path.rename(free)
+    return free
+
+
+def is_in_the_way(path: Path, *, folder: bool = False) -> bool:
+    """Return True if a pipe, socket, dangling link or the like is where a file (or a folder) belongs."""
+    return os.path.lexists(path) and not (path.is_dir() if folder else path.is_file())
 
 
 def _is_left(name: str) -> bool:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -20,6 +21,7 @@ from warehouse.engines.duckdb_errors import sentence
 from warehouse.errors import CheckError, QueryError, SettingsError, WarehouseError
 from warehouse.formats import known_formats
 from warehouse.formats.base import Inventory
+from warehouse.full import saying_what_is_full
 from warehouse.graph import Graph
 from warehouse.inputs import reference_source
 from warehouse.intake import Intake, nothing_to_read
@@ -30,7 +32,7 @@ from warehouse.memo import FILE as MEMO
 from warehouse.memo import Memo, memo_of_models
 from warehouse.plan import Key
 from warehouse.project import Project
-from warehouse.publish import keep_last, now_utc, publish
+from warehouse.publish import clear_the_way, keep_last, now_utc, publish
 from warehouse.report import Silent
 from warehouse.rim import FILES, abouts, rim
 from warehouse.run import Outcome, Run, contracts
@@ -76,11 +78,16 @@ class Result:
             "stale": sorted(self.outcome.stale),
             "bytes": self.bytes,
             "checks": {
-                "passed": sum(not one.failures for _, one in self.checks()),
+                "passed": sum(one.status == "passed" for _, one in self.checks()),
                 "warned": [
                     {"model": key.model, "partition": key.partition, "check": one.check, "rows": one.failures}
                     for key, one in self.checks()
                     if one.failures
+                ],
+                "not_checked": [
+                    {"model": key.model, "partition": key.partition, "check": one.check, "why": one.not_checked}
+                    for key, one in self.checks()
+                    if one.not_checked
                 ],
             },
         }
@@ -123,7 +130,8 @@ def build(
     check_folders(settings)
     with hold(settings.target, wait=wait):
         try:
-            result = _build(settings, reporter, select, keep, kernels=kernels, paranoid=paranoid)
+            with saying_what_is_full(settings):
+                result = _build(settings, reporter, select, keep, kernels=kernels, paranoid=paranoid)
         except CheckError as error:
             note_failed(settings.target, error)
             snapshot.drop(settings.target)
@@ -194,6 +202,7 @@ def prepared(
             paranoid=paranoid,
             max_rejected=settings.max_rejected,
             memo=memo,
+            follow_links=settings.follow_links,
         )
         memo.save()
         if settings.data:
@@ -228,8 +237,14 @@ def _build(
         remove(path)
     project = Project.open(settings.project)
     witness = Witness(settings, project)
-    store = Store(settings.target, paranoid=paranoid)
-    with prepared(settings, project, store, reporter, select=select, kernels=kernels, paranoid=paranoid) as ready:
+    store = Store(settings.target, paranoid=paranoid, on_damage=reporter.note)
+    for name in clear_the_way(store.target):
+        reporter.note(f"{name} is damaged (no file or folder of the target): moved to damaged/, made again")
+    with ExitStack() as opened:
+        with witness.explaining():
+            ready = opened.enter_context(
+                prepared(settings, project, store, reporter, select=select, kernels=kernels, paranoid=paranoid)
+            )
         graph, intake, engine, last = ready.graph, ready.intake, ready.engine, ready.last
         with witness.watching(intake) as refuse_changes:
             outcome = ready.run.run()
@@ -244,10 +259,20 @@ def _build(
                 stale=tuple(sorted(outcome.stale)),
                 data=tuple(str(root.absolute()) for root in settings.data),
                 published_utc=now_utc(),
+                linked=_linked(settings, intake),
                 number=1 + max((one.number for one in kept_manifests(store.target)), default=0),
             )
             entries = _entries(ready.project, graph, intake, engine, outcome)
-            publish(store.target, entries, manifest, listing(intake), __version__, engine, fresh=paranoid)
+            publish(
+                store.target,
+                entries,
+                manifest,
+                listing(intake),
+                __version__,
+                engine,
+                _paths(entries, store),
+                fresh=paranoid,
+            )
     reporter.doing("end")
     keep_last(store.target, keep)
     size = sum(part.bytes for part in parts) + (store.target / "warehouse.duckdb").stat().st_size
@@ -371,6 +396,21 @@ def _copied(graph: Graph, outcome: Outcome) -> set[str]:
     ordered = sorted(sizes, key=lambda name: (sizes[name], name))
     together = accumulate(sizes[name] for name in ordered)
     return {name for name, size in zip(ordered, together, strict=True) if size <= COPIED_BYTES}
+
+
+def _linked(settings: Settings, intake: Intake) -> tuple[str, ...]:
+    """Folders outside of the data folders that links lead to: readers may read there, too."""
+    if not settings.follow_links:
+        return ()
+    roots = snapshot.real_roots(settings.data)
+    real = (os.path.realpath(file.path) for file in intake.inventory.files if file.is_read)
+    return tuple(sorted({os.path.dirname(path) for path in real if not snapshot.is_within(path, roots)}))  # noqa: PTH120
+
+
+def _paths(entries: Sequence[Entry], store: Store) -> set[Path]:
+    """The parts that readers of the catalogue open, or that its tables are copies of."""
+    found = (path for entry in entries if isinstance(entry.source, Parts) for path in entry.source.paths)
+    return {path for path in found if path.is_relative_to(store.folder)}
 
 
 def _raw_entry(name: str, columns: tuple, about: str, intake: Intake, engine: Engine) -> Entry:  # type: ignore[type-arg]

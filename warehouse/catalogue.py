@@ -239,8 +239,7 @@ def _meta(entries: Sequence[Entry], build: Mapping[str, object]) -> dict[str, li
         ],
         "meta.checks": [
             [
-                e.name, partition, r.check, "warn" if r.warn else "error",
-                "passed" if not r.failures else ("warned" if r.warn else "failed"), r.failures,
+                e.name, partition, r.check, "warn" if r.warn else "error", r.status, r.failures,
             ]
             for e in entries
             for partition, r in e.checks

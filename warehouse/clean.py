@@ -125,6 +125,7 @@ def _items(target: Path, kept: Sequence[Manifest]) -> Iterator[Item]:
             found = _HASH.search(path.name)
             if found and found[0] not in hashes:
                 yield _item(CACHE, path)
+    yield from (_item(LEFTOVER, path) for path in _below(target / "damaged", "*"))
     yield from (_item(LEFTOVER, path) for path in left_behind(target))
 
 
@@ -166,7 +167,7 @@ def _ask(file: Path, sql: str) -> list[str] | None:
 def _awaited(target: Path) -> set[str]:
     """What has to be there for a build to see that it has nothing to do."""
     try:
-        return set(json.loads((target / snapshot.FILE).read_text(encoding="utf-8"))["left"])
+        return set(json.loads(snapshot.read_text(target / snapshot.FILE))["left"])
     except (OSError, ValueError, KeyError, TypeError):
         return set()
 

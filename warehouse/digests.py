@@ -10,7 +10,7 @@ from pathlib import Path
 
 from warehouse import fingerprint
 from warehouse.aside import write_text
-from warehouse.snapshot import is_racy, stamp
+from warehouse.snapshot import is_racy, read_text, stamp
 
 
 class Digests:
@@ -36,7 +36,7 @@ class Digests:
         if paranoid:
             return
         try:
-            said = json.loads(path.read_text(encoding="utf-8"))
+            said = json.loads(read_text(path))
             self._known, self._known_ns = dict(said["files"]), int(said["looked_ns"])
         except (OSError, ValueError, KeyError, TypeError):
             pass  # none yet, or damaged: all are hashed again

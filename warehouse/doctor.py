@@ -31,7 +31,12 @@ def examine(settings: Settings) -> Inventory:
             raise SettingsError(f"no such data folder: {root}", hint="give an existing folder with --data")
     with tempfile.TemporaryDirectory(prefix="warehouse-doctor-") as folder:
         intake = Intake(
-            data, known_formats(), Store(Path(folder)), cluster=settings.cluster, leave_out=[settings.target]
+            data,
+            known_formats(),
+            Store(Path(folder)),
+            cluster=settings.cluster,
+            leave_out=[settings.target],
+            follow_links=settings.follow_links,
         )
         return intake.inventory
 

@@ -55,6 +55,7 @@ class Intake:
         paranoid: bool = False,
         max_rejected: float = 1,
         memo: Memo | None = None,
+        follow_links: bool = False,
     ) -> None:
         self.formats = {one.name: one for one in formats}
         self._of_csv = {one.name for one in formats if isinstance(one, CsvFormat)}  # asked of every file
@@ -76,6 +77,7 @@ class Intake:
             leave_out=[store.target, *leave_out],
             progress=progress,
             inspect=self._inspect,
+            follow_links=follow_links,
         )
         self._odd: set[Path] = set()
         files = tuple(itertools.chain.from_iterable(self._with_members(file) for file in listed.files))
@@ -289,10 +291,8 @@ class Intake:
         return self._tables.parts(relation, files_of, engine)
 
     def rejected(self) -> list[Rejected]:
-        """All lines that could not be read, in order of file and line."""
-        return sorted(
-            {*self.inventory.rejected, *self._tables.rejected()}, key=lambda one: (one.file, one.line, one.reason)
-        )
+        """All lines that could not be read, in order of file, line, reason and text."""
+        return sorted({*self.inventory.rejected, *self._tables.rejected()})
 
     def partitions(self, relation: str, column: str | None = None) -> set[str]:
         """The partitions that files of a relation belong to, by a column of `raw.files`, else by their own."""

@@ -12,6 +12,7 @@ from warehouse.intake import Intake
 from warehouse.model import PARTITIONS
 from warehouse.partition import partition_of
 from warehouse.rim import FILES
+from warehouse.snapshot import read_text
 from warehouse.store import ALL
 
 FILE = "files.json"
@@ -78,7 +79,7 @@ def write_listing(folder: Path, files: Listing) -> None:
 def read_listing(target: Path, build: str) -> dict[str, Listed] | None:
     """The raw files of an earlier build; None where that is not known."""
     try:
-        said = json.loads((target / "builds" / build / FILE).read_text(encoding="utf-8"))
+        said = json.loads(read_text(target / "builds" / build / FILE))
         return {
             path: Listed(str(content), tuple(feeds), tuple(partitions))
             for path, (content, feeds, partitions) in said.items()

@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from warehouse.aside import is_in_the_way, quarantine
 from warehouse.errors import LockedError, SettingsError, WarehouseError
+from warehouse.snapshot import read_text
 
 _MISREAD = "\\?*"
 """What the engine takes for something else in the path of a file that it writes."""
@@ -38,6 +40,8 @@ def hold(target: Path, *, wait: bool = False, reads: bool = False) -> Iterator[N
     try:
         if not reads:
             target.mkdir(parents=True, exist_ok=True)
+            if is_in_the_way(target / "lock"):
+                quarantine(target.absolute(), target.absolute() / "lock")
         handle, is_ours = os.open(target / "lock", os.O_RDWR | os.O_CREAT, 0o644), True
     except OSError as error:
         if not reads:
@@ -70,6 +74,6 @@ def hold(target: Path, *, wait: bool = False, reads: bool = False) -> Iterator[N
 
 def _holder(target: Path) -> str:
     try:
-        return f" (process {json.loads((target / 'lock').read_text())['pid']})"
+        return f" (process {json.loads(read_text(target / 'lock'))['pid']})"
     except (OSError, ValueError, KeyError):
         return ""

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from warehouse import fingerprint
 from warehouse.errors import WarehouseError
-from warehouse.store import Part
+from warehouse.snapshot import read_text
+
+if TYPE_CHECKING:
+    from warehouse.store import Part
 
 
 class Manifest(NamedTuple):
@@ -21,6 +24,8 @@ class Manifest(NamedTuple):
     stale: tuple[str, ...]
     data: tuple[str, ...]
     published_utc: str
+    linked: tuple[str, ...] = ()
+    """Folders outside of `data` that links there lead to, of a build that follows links."""
     number: int = 0
     """Greater than that of any build that was kept when it was made: which is the newest does not follow a clock."""
 
@@ -61,7 +66,7 @@ def read_manifest(path: Path) -> Manifest:
         When it is missing or damaged.
     """
     try:
-        said = json.loads(path.read_text(encoding="utf-8"))
+        said = json.loads(read_text(path))
         return Manifest(
             build=said["build"],
             engine=said["engine"],
@@ -69,6 +74,7 @@ def read_manifest(path: Path) -> Manifest:
             stale=tuple(said["stale"]),
             data=tuple(said["data"]),
             published_utc=said["published_utc"],
+            linked=tuple(said.get("linked", ())),
             number=said.get("number", 0),
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -87,7 +93,7 @@ def last_manifest(target: Path) -> Manifest | None:
 def current_build(target: Path) -> str | None:
     """The id of the published build, by the target's own record; None where that is gone or damaged."""
     try:
-        return (target / "builds" / "current").read_text(encoding="utf-8").strip()
+        return read_text(target / "builds" / "current").strip()
     except (OSError, ValueError):
         return None
 

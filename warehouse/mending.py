@@ -14,6 +14,7 @@ from warehouse.aside import aside, write_text
 from warehouse.errors import DataError
 from warehouse.formats.base import PARTIAL, CsvFormat, Format, RawFile, Rejected
 from warehouse.report import plural
+from warehouse.snapshot import read_text
 
 
 class Mender:
@@ -87,7 +88,7 @@ class Mender:
         name = file.path.name.removesuffix(file.path.suffix) if file.path.suffix != ".csv" else file.path.name
         clean, noted = folder / name, folder / "lines.json"
         try:
-            said = json.loads(noted.read_text(encoding="utf-8"))
+            said = json.loads(read_text(noted))
             lines = [Rejected(file.release_path, *line) for line in said["lines"]]
             if not self._paranoid and (clean.is_file() or not said["changed"]):
                 return clean, lines, said["changed"]

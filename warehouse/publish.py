@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from warehouse.aside import aside, remove, sync, write_text
+from warehouse.aside import aside, is_in_the_way, quarantine, remove, sync, write_text
 from warehouse.catalogue import NAME, Entry, read_base, write_catalogue
 from warehouse.engines.base import Engine
 from warehouse.listing import Listing, write_listing
 from warehouse.manifest import Manifest, build_folders, current_build, kept_manifests
+from warehouse.stamps import write_stamps
 
 FILE = "warehouse.duckdb"
 
@@ -28,11 +29,13 @@ def publish(
     files: Listing,
     version: str,
     engine: Engine,
+    parts: Iterable[Path],
     *,
     fresh: bool = False,
 ) -> None:
     """Write manifest, catalogue and listing of a build, then make it the one that readers open.
 
+    `parts` are all those that readers open.
     With `fresh`, nothing of an earlier catalogue is used. The old file's `.wal`, if a reader left one, is removed.
     """
     folder = target / "builds" / manifest.build
@@ -48,7 +51,7 @@ def publish(
             "published_utc": manifest.published_utc,
             "version": version,
             "engine": manifest.engine,
-            "data_folders": list(manifest.data),
+            "data_folders": [*manifest.data, *manifest.linked],
             "target": str(target.absolute()),
         },
         engine,
@@ -56,6 +59,7 @@ def publish(
     )
     manifest.write(written / "manifest.json")
     write_listing(written, files)
+    write_stamps(written, target.absolute(), parts)
     catalogue.chmod(0o444)
     for path in written.iterdir():
         sync(path)
@@ -71,6 +75,19 @@ def _folders(target: Path, manifest: Manifest) -> set[Path]:
     """The folders that the names of a build's parts stand in."""
     below = {(target / str(part["path"])).parent for part in manifest.parts}
     return {folder for path in below for folder in (path, path.parent, path.parent.parent)}
+
+
+def clear_the_way(target: Path) -> Iterator[str]:
+    """Move what is no file or folder where one belongs in a target to `damaged/`; yield each path below the target."""
+    folders = [target / name for name in ("builds", "cache", "parts", "cache/clean", "cache/unpacked")]
+    files = [target / FILE, target / "builds" / "current", *(target / "cache").glob("*.json")]
+    files += [*(target / "cache").glob("*.msgpack"), *(target / "builds").glob("*.json")]
+    files += (target / "builds").glob("*/*.*")
+    folders += (path for path in (target / "builds").glob("*") if not path.suffix and path.name != "current")
+    for path, is_folder in [*((path, True) for path in folders), *((path, False) for path in files)]:
+        if is_in_the_way(path, folder=is_folder):
+            quarantine(target, path)
+            yield path.relative_to(target).as_posix()
 
 
 def make_current(target: Path, build: str) -> None:

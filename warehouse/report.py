@@ -81,6 +81,7 @@ class Terminal(Silent):
         self._progress: Progress | None = None
         self._task: TaskID | None = None
         self._started = time.perf_counter()
+        self._noted: set[str] = set()
 
     def _say(self, label: str, text: str, *, wrap: bool = True) -> None:
         """Print a line under its label; a long one goes on below its own beginning, but for one that holds a path.
@@ -148,8 +149,10 @@ class Terminal(Silent):
             self._progress.advance(self._task)
 
     def note(self, text: str) -> None:
-        """A line worth knowing."""
-        self._say("", text)
+        """A line worth knowing, which is said once."""
+        if text not in self._noted:
+            self._noted.add(text)
+            self._say("", text)
 
     def _close(self) -> None:
         if self._progress is not None:
@@ -198,12 +201,16 @@ class Terminal(Silent):
         found = result.checks()
         warned = [(key, one) for key, one in found if one.failures and one.warn]
         tail = f", {plural(len(warned), 'warning')}" if warned else ""
-        self._say("Check", f"{len(found) - len(warned):,} passed{tail}")
+        left = [(key, one) for key, one in found if one.not_checked]
+        tail += f", {len(left):,} not checked" if left else ""
+        self._say("Check", f"{len(found) - len(warned) - len(left):,} passed{tail}")
         for key, one in warned[:_SHOWN]:
             where = "" if key.partition == "all" else f" {key.partition}"
             shown = ", ".join(" ".join(str(value) for value in json.loads(row).values()) for row in one.rows[:_SHOWN])
             rows = f" ({shown})" if one.check.startswith("none:") and shown else ""
             self._say("warn", f"{key.model}{where}: {one.check}: {plural(one.failures, 'row')}{rows}")
+        for model, check, status in sorted({(key.model, one.check, one.status) for key, one in left})[:_SHOWN]:
+            self._say("", f"{model}: {check}: {status}")
 
 
 def plural(count: int, noun: str) -> str:

@@ -28,6 +28,7 @@ from warehouse.model import Check
 from warehouse.plan import Key, Plan
 from warehouse.project import Project
 from warehouse.report import plural
+from warehouse.stale import Stale
 from warehouse.store import ALL, CheckResult, Part, Store, results_to_notes
 
 _PATIENCE = 0.1
@@ -67,6 +68,7 @@ class Outcome:
     seconds: dict[Key, float] = field(default_factory=dict)
     made: set[Key] = field(default_factory=set)
     stale: set[str] = field(default_factory=set)
+    """Models with parts that are not those of the raw files as they are now, since they were not selected."""
 
     def of(self, model: str) -> list[Part]:
         """The parts of one model, by partition."""
@@ -110,11 +112,13 @@ class Run:
         self._kernels = kernels
         self._wanted = _with_ancestors(graph, selected)
         self._last = last or {}
+        self._declined: set[str] = set()
         self._begin()
 
     def _begin(self) -> None:
         self.plan = Plan(self._graph, self._intake)
         self._outcome = Outcome()
+        self._stale = Stale(self.plan)
         self.inputs = Inputs(self._project, self.plan, self._engine, self._outcome.parts, kernels=self._kernels)
 
     def run(self) -> Outcome:
@@ -135,6 +139,7 @@ class Run:
                 self._make_all()
                 self._reporter.doing("checks of views")
                 self._check_views()
+                self._outcome.stale = self._stale.models
                 return self._outcome
             except _RawDamageError as damage:
                 partition = None if damage.key.partition == ALL else damage.key.partition
@@ -166,7 +171,10 @@ class Run:
             part = self._store.find_made(key.model, key.partition, lambda made: self.inputs.stands_for(made, made_of))
         if part is None and key.model not in self._wanted:
             part = self._last.get((key.model, key.partition))
-            return part, part is not None
+            if part is not None:
+                self._stale.note(key, stale=True)
+                return part, True
+        self._stale.note(key, stale=False)
         return part, False
 
     def _make_all(self) -> None:
@@ -236,12 +244,10 @@ class Run:
         part, stale = self.found(key, mark, made_of)
         reused = part is not None
         if part is not None and stale:
-            self._outcome.stale.add(key.model)
             self._outcome.checks[key] = []
             return part
         try:
-            noted = self._noted(key, node, part) if part else []
-            if part is None or _unchecked(node, noted):
+            if part is None or self.unchecked(key, part):
                 sources = self.inputs.sources(key)
                 presorted = node.model.presorted
                 few = not presorted and self.inputs.few(key)
@@ -260,13 +266,13 @@ class Run:
                         part = make(sort=not presorted)
                         scratch.hold(part.path)
                     scratch.add(node.name, Parts(node.model.columns, (part.path,)))
-                    found = run_checks(scratch, node.model, all_checks(node.model))
+                    checks = self._askable(key, node, part)
+                    found = run_checks(scratch, node.model, checks)
                     if presorted and found[0]:  # of the grain, which ascends in a part
                         part = make(sort=True)
-                        found = run_checks(scratch, node.model, all_checks(node.model))
-                    self._note(scratch, key, node, part, found)
-                noted = self._noted(key, node, part)
-            self._outcome.checks[key] = noted
+                        found = run_checks(scratch, node.model, checks)
+                    self._note(scratch, key, node, part, checks, found)
+            self._outcome.checks[key] = self._results(key, node, part)
         except EngineError as error:
             raise self._blame(key, node, model_error(node.model, node.sql, error)) from error
         except CheckError as error:
@@ -289,7 +295,9 @@ class Run:
             try:
                 return scratch.write_arrays(kernel(name).rows(scratch), model.columns, path)
             except DeclinedError as error:
-                self._reporter.note(f"{model.name} is made by its SELECT, which takes longer, because of {error}")
+                if str(error) not in self._declined:  # one file may stop several kernels
+                    self._declined.add(str(error))
+                    self._reporter.note(f"{model.name} is made by its SELECT, which takes longer, because of {error}")
         return scratch.write(Select(node.sql, model.columns), path, model.grain if sort else ())
 
     def _blame(self, key: Key, node: Node, error: ModelError) -> Exception:
@@ -308,13 +316,24 @@ class Run:
 
     # checks ---------------------------------------------------------------------------------
 
-    def _noted(self, key: Key, node: Node, part: Part) -> list[CheckResult]:
+    def _noted(self, key: Key, node: Node, part: Part) -> dict[Check, CheckResult]:
         """The results that are noted with a part, of the checks that its model has now."""
         noted = part.notes.get("checks", [])
         assert isinstance(noted, list)
         known = {str(one["key"]): CheckResult(**one) for one in noted}
-        marks = (self._check_key(check, part.digest, key.partition) for check in all_checks(node.model))
-        return [known[mark] for mark in marks if mark in known]
+        marks = {check: self._check_key(check, part.digest, key.partition) for check in all_checks(node.model)}
+        return {check: known[mark] for check, mark in marks.items() if mark in known}
+
+    def _askable(self, key: Key, node: Node, part: Part) -> list[Check]:
+        """The checks of a part, without those that compare it with a stale part and have not done so before."""
+        noted = self._noted(key, node, part)
+        return [check for check in all_checks(node.model) if check in noted or not self._stale.not_checked(key, check)]
+
+    def _results(self, key: Key, node: Node, part: Part) -> list[CheckResult]:
+        """The results of all checks of a part."""
+        noted = self._noted(key, node, part)
+        found = (noted.get(check) or self._stale.not_checked(key, check) for check in all_checks(node.model))
+        return [one for one in found if one]
 
     def can_check(self, key: Key) -> bool:
         """Whether all that the checks of a part read is there."""
@@ -325,11 +344,14 @@ class Run:
     def unchecked(self, key: Key, part: Part) -> bool:
         """Whether a part was not checked yet, or failed."""
         node = self._graph.nodes[key.model]
-        return _unchecked(node, self._noted(key, node, part))
+        noted = self._noted(key, node, part)
+        has_failed = any(one.failures and not one.warn for one in noted.values())
+        return has_failed or any(check not in noted for check in self._askable(key, node, part))
 
-    def _note(self, scratch: Scratch, key: Key, node: Node, part: Part, found: Sequence[int]) -> None:
+    def _note(
+        self, scratch: Scratch, key: Key, node: Node, part: Part, checks: Sequence[Check], found: Sequence[int]
+    ) -> None:
         """Note the results of a part's checks with it; those that fail end the build."""
-        checks = all_checks(node.model)
         keys = [self._check_key(check, part.digest, key.partition) for check in checks]
         results = results_of(scratch, node.model, checks, found, keys)
         self._store.annotate(part, checks=results_to_notes(results))
@@ -348,19 +370,15 @@ class Run:
                 continue
             for partition in self.plan.partitions(name):
                 key = Key(name, partition)
+                stale = [one for check in node.model.checks if (one := self._stale.not_checked(key, check))]
+                checks = [check for check in node.model.checks if not self._stale.not_checked(key, check)]
                 sources = self.inputs.sources(key)
                 sources[name] = Select(node.sql, node.model.columns)
-                checks = list(node.model.checks)
                 with self._engine.scratch(sources) as scratch:
                     found = run_checks(scratch, node.model, checks)
                     results = results_of(scratch, node.model, checks, found)
-                    self._outcome.checks[key] = results
+                    self._outcome.checks[key] = [*results, *stale]
                     _stop_at_failure(key, node, results)
-
-
-def _unchecked(node: Node, noted: Sequence[CheckResult]) -> bool:
-    """Whether results that are noted with a part are not those of all its checks, or one failed."""
-    return len(noted) < len(all_checks(node.model)) or any(one.failures and not one.warn for one in noted)
 
 
 def _stop_at_failure(key: Key, node: Node, results: Sequence[CheckResult]) -> None:

@@ -16,13 +16,15 @@ DEFAULT_TARGET = Path("build/warehouse")
 DEFAULT_MEMORY = "3GB"
 """An hour of 24 switches is sorted within it; with less, it is sorted through files in the target."""
 DEFAULT_MAX_REJECTED = 0.01
-KEYS = ("data", "target", "project", "threads", "memory", "cluster", "max_rejected")
+KEYS = ("data", "target", "project", "threads", "memory", "cluster", "max_rejected", "follow_links")
 SHIPPED = "shipped"
 """A key of a project's own warehouse.toml: `shipped = false` leaves the shipped models out."""
 _ENGINE = "engine"
 """A key of earlier releases, for one release more."""
 _PATHS = ("data", "target", "project")
 _MEMORY = regex(r"^(\d+(?:\.\d+)?)\s*(KB|MB|GB|TB|KiB|MiB|GiB|TiB)$")
+_NESTED = regex(r"(?:[\w-]+\s*\.\s*){64}")
+"""A key so deep keeps the parser busy for minutes."""
 _UNITS = {
     "KB": 10**3,
     "MB": 10**6,
@@ -46,6 +48,8 @@ class Settings(NamedTuple):
     cluster: str | None = None
     max_rejected: float = DEFAULT_MAX_REJECTED
     """The share of a job file's rows that may be unreadable."""
+    follow_links: bool = False
+    """Follow links that lead out of the data folders."""
 
     @property
     def memory_bytes(self) -> int:
@@ -116,6 +120,7 @@ def settle(flags: Mapping[str, object], *, folder: Path | None = None) -> Settin
         memory=memory,
         cluster=text("cluster"),
         max_rejected=_share(*value("max_rejected")),
+        follow_links=_switch(*value("follow_links")),
     )
 
 
@@ -153,6 +158,13 @@ def _share(value: object, source: str) -> float:
     return share
 
 
+def _switch(value: object, source: str) -> bool:
+    known = {"true": True, "1": True, "false": False, "0": False, "none": False}
+    if str(value).lower() not in known:
+        raise SettingsError(f"{source} is {value!r}, where true or false is expected")
+    return known[str(value).lower()]
+
+
 def _is_project(folder: Path) -> bool:
     """Whether the working folder is a project of a user's: a warehouse.toml beside models/."""
     return (folder / CONFIG).is_file() and (folder / "models").is_dir()
@@ -180,11 +192,17 @@ def _read_config(path: Path) -> dict[str, object]:
     import tomllib
 
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        is_nested = _NESTED.search(text) is not None
+        values = {} if is_nested else tomllib.loads(text)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingsError(f"not valid TOML: {error}", place=Place(path)) from error
+    except RecursionError:
+        is_nested = True
     except OSError as error:
         raise SettingsError(f"cannot be read: {error.strerror}", place=Place(path)) from error
+    if is_nested:
+        raise SettingsError("nested too deeply", place=Place(path))
     for key in values:
         if key not in (*KEYS, SHIPPED, _ENGINE):
             hint = nearest_hint(key, (*KEYS, SHIPPED)) or f"known keys: {', '.join((*KEYS, SHIPPED))}"

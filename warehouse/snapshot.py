@@ -13,6 +13,7 @@ This module is what a build with nothing to do costs, hence plain values, `os`, 
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import stat
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     Said = dict[str, Any]
     Stamp = list[int]
 
-FORMAT = 1
+FORMAT = 2
 NAME = "snapshot.json"
 FILE = f"cache/{NAME}"
 RACY_NS = 2 * 10**9
@@ -40,6 +41,42 @@ RACY_NS = 2 * 10**9
 def stamp(about: os.stat_result) -> Stamp:
     """What tells a file from its successor: size, time of the content, time of the entry, inode."""
     return [about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino]
+
+
+def read_text(path: str | os.PathLike[str]) -> str:
+    """Return the text of a file; raise OSError for a pipe, socket or device, which could block for ever."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    with os.fdopen(handle, encoding="utf-8") as stream:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(errno.EINVAL, "not a file", str(path))
+        return stream.read()
+
+
+_KERNEL = ("/proc", "/sys")
+
+
+def is_within(path: str, folders: Iterable[str]) -> bool:
+    """Return True if a real path is one of these folders, or below one."""
+    return any(path == folder or path.startswith(os.path.join(folder, "")) for folder in folders)
+
+
+def leads_out(link: str, inside: Sequence[str] | None) -> bool:
+    """Return True if a link must not be followed.
+
+    Parameters
+    ----------
+    link
+        A symbolic link in a data folder.
+    inside
+        The real paths of the folders that links may lead to; None for all but those of the kernel.
+    """
+    real = os.path.realpath(link)
+    return is_within(real, _KERNEL) or (inside is not None and not is_within(real, inside))
+
+
+def kernel_folders() -> set[tuple[int, int]]:
+    """Return the identities of /proc and /sys, whose files are never opened."""
+    return {_identity(folder) for folder in _KERNEL if os.path.isdir(folder)}
 
 
 def is_racy(seen: Sequence[int], looked_ns: int) -> bool:
@@ -56,17 +93,25 @@ class Look:
         (path, deep): a folder with all that is below it, or only its own files; or a single file.
     leave_out
         A folder that is none of them, such as a target among data folders.
+    inside
+        The real paths of the folders that links may lead to; None for all.
     """
 
-    def __init__(self, places: Iterable[tuple[str, bool]], leave_out: str | None = None) -> None:
+    def __init__(
+        self,
+        places: Iterable[tuple[str, bool]],
+        leave_out: str | None = None,
+        inside: Sequence[str] | None = None,
+    ) -> None:
         self.places = list(places)
         self.leave_out = leave_out
+        self.inside = inside
         self.looked_ns = time.time_ns()
-        self.files = _files(self.places, leave_out)
+        self.files = _files(self.places, leave_out, inside)
 
     def again(self) -> Look:
         """The same places, now."""
-        return Look(self.places, self.leave_out)
+        return Look(self.places, self.leave_out, self.inside)
 
     def changes(
         self, later: Look, same: Callable[[str], bool], *, times_count: bool = False
@@ -95,10 +140,12 @@ class Look:
         return new, gone, changed
 
 
-def _files(places: Iterable[tuple[str, bool]], leave_out: str | None) -> dict[str, Stamp]:
-    """Symbolic links are followed; a folder is listed once, so that a loop ends. What cannot be seen has no stamp."""
+def _files(places: Iterable[tuple[str, bool]], leave_out: str | None, inside: Sequence[str] | None) -> dict[str, Stamp]:
+    """List files with their stamps. A folder is listed once, so that a loop ends; what cannot be seen has no stamp."""
     found: dict[str, Stamp] = {}
-    listed = {_identity(leave_out)} if leave_out and os.path.isdir(leave_out) else set()
+    listed = kernel_folders()
+    if leave_out and os.path.isdir(leave_out):
+        listed.add(_identity(leave_out))
     for root, deep in places:
         waiting = [root]
         while waiting:
@@ -116,7 +163,9 @@ def _files(places: Iterable[tuple[str, bool]], leave_out: str | None) -> dict[st
                         except OSError:
                             found[entry.path] = []
                             continue
-                        if stat.S_ISREG(about.st_mode):
+                        if entry.is_symlink() and leads_out(entry.path, inside):
+                            found[entry.path] = []
+                        elif stat.S_ISREG(about.st_mode):
                             found[entry.path] = stamp(about)
                         elif not stat.S_ISDIR(about.st_mode):
                             found[entry.path] = []  # a pipe or a device: nobody reads it
@@ -136,9 +185,15 @@ def _identity(folder: str) -> tuple[int, int]:
     return about.st_dev, about.st_ino
 
 
-def look_at_data(data: Iterable[Path], target: Path) -> Look:
+def real_roots(data: Iterable[Path]) -> list[str]:
+    """Return the real paths of data folders: links may lead there."""
+    return [os.path.realpath(root) for root in data]
+
+
+def look_at_data(data: Sequence[Path], target: Path, *, follow_links: bool = False) -> Look:
     """The raw files."""
-    return Look([(str(root.absolute()), True) for root in data], str(target))
+    inside = None if follow_links else real_roots(data)
+    return Look([(str(root.absolute()), True) for root in data], str(target), inside)
 
 
 def look_at_sources(folders: Iterable[Path]) -> Look:
@@ -158,6 +213,7 @@ def asked(settings: Settings, *, keep: int, kernels: bool) -> Said:
         "project": str(settings.project.absolute()) if settings.project else None,
         "cluster": settings.cluster,
         "max_rejected": settings.max_rejected,
+        "follow_links": settings.follow_links,
         "keep": keep,
         "kernels": kernels,
     }
@@ -209,6 +265,7 @@ def take(
                 {
                     "places": look.places,
                     "leave_out": look.leave_out,
+                    "inside": look.inside,
                     "times_count": look is data,
                     "looked_ns": look.looked_ns,
                     "files": look.files,
@@ -217,7 +274,7 @@ def take(
                 for look in (data, sources)
             ],
             "signs": {str(path): os.path.exists(str(path)) for path in signs},
-            "left": {str(path): _brief(str(path)) for path in left},
+            "left": {str(path): _seen(str(path)) for path in left},
             "said": said,
         },
     )
@@ -232,8 +289,7 @@ def drop(target: Path | str) -> None:
 def unchanged(asked: Said) -> tuple[Said | None, str]:
     """What the last build says of itself while nothing has changed; else None, and what has."""
     try:
-        with open(f"{asked['target']}/{FILE}", encoding="utf-8") as stream:
-            taken = json.load(stream)
+        taken = json.loads(read_text(f"{asked['target']}/{FILE}"))
         why = _difference(taken, asked)
         return (None, why) if why else (taken["said"], "")
     except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError):
@@ -252,7 +308,7 @@ def _difference(taken: Said, asked: Said) -> str:
     for path, seen in taken["left"].items():
         if not os.path.exists(path):
             return f"{path} is gone"
-        if _brief(path) != seen:
+        if _seen(path) != seen:
             return f"{path} has changed"
     if os.path.exists(f"{asked['target']}/warehouse.duckdb.wal"):
         return "a reader left a log behind"
@@ -287,7 +343,7 @@ def _counted(*files: Sequence[str]) -> str:
 
 def _restored(said: Said) -> Look:
     """A look that was taken earlier."""
-    look = Look((), said["leave_out"])
+    look = Look((), said["leave_out"], said["inside"])
     look.places, look.files, look.looked_ns = said["places"], said["files"], said["looked_ns"]
     return look
 
@@ -306,9 +362,9 @@ def same_content(path: str, digest: str | None) -> bool:
         return False
 
 
-def _brief(path: str) -> Stamp:
-    """Size and time: what of a target's own files survives that builds share them by links."""
-    return stamp(os.stat(path))[:2]
+def _seen(path: str) -> Stamp:
+    """Return the stamp of a file that the build left."""
+    return stamp(os.stat(path))
 
 
 def write(target: str, name: str, value: object) -> None:

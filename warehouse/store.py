@@ -1,20 +1,23 @@
 """The parts of a target: immutable Parquet files, each named by the fingerprint of what made it.
 
-`parts/<model>/<partition or all>/<fingerprint>.parquet`, with `<fingerprint>.json` beside it: digest of the
-bytes, rows, and the results of checks. Both are written aside and renamed, the Parquet file last: a part
-that is there is whole, and on disk.
+`parts/<model>/<partition or all>/<fingerprint>.parquet`, with `<fingerprint>.json` beside it: stamp, digest of the
+bytes, rows, and the results of checks. Both are written aside and renamed, the notes last: a part that has notes is
+whole, and on disk. A damaged part is moved to `damaged/`.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from warehouse import fingerprint
-from warehouse.aside import aside, sync, write_text
+from warehouse.aside import aside, is_in_the_way, quarantine, sync, write_text
+from warehouse.snapshot import read_text, stamp
+from warehouse.stamps import problem_of
 
 ALL = "all"
 
@@ -29,6 +32,15 @@ class CheckResult(NamedTuple):
     """The hash of the check and of the rows it looked at."""
     rows: Sequence[str] = ()
     """The first rows that fail, as JSON objects."""
+    not_checked: str = ""
+    """Why the check did not run, such as `metrics.port_minute is stale`."""
+
+    @property
+    def status(self) -> str:
+        """`passed`, `warned`, `failed`, or `not checked: ` and why."""
+        if self.not_checked:
+            return f"not checked: {self.not_checked}"
+        return "passed" if not self.failures else "warned" if self.warn else "failed"
 
 
 @dataclass(frozen=True)
@@ -55,13 +67,16 @@ class Store:
     target
         The target's folder.
     paranoid
-        Whether a part is hashed before it is believed to be whole, even if size and time are as they were.
+        Whether a part is hashed before it is believed to be whole, even if its stamp is as it was.
+    on_damage
+        Told of each damaged part, which is then moved to `damaged/`; left where it is if there is nobody to tell.
     """
 
-    def __init__(self, target: Path, *, paranoid: bool = False) -> None:
+    def __init__(self, target: Path, *, paranoid: bool = False, on_damage: Callable[[str], None] | None = None) -> None:
         self.target = target.absolute()
         self.folder = self.target / "parts"
         self._paranoid = paranoid
+        self._on_damage = on_damage
 
     def path(self, relation: str, partition: str, mark: str) -> Path:
         """Where a part stands."""
@@ -71,19 +86,37 @@ class Store:
         """The part of this fingerprint, if it is there and whole."""
         path = self.path(relation, partition, mark)
         try:
-            said = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-            about = path.stat()
-            if about.st_size != said["bytes"]:
-                return None
-            moved = about.st_mtime_ns != said["mtime_ns"]
-            if (moved or self._paranoid) and fingerprint.of_file(path) != said["digest"]:
-                return None
+            said = json.loads(read_text(path.with_suffix(".json")))
             part = Part(relation, partition, mark, said["digest"], said["rows"], said["bytes"], path, said["notes"])
-            if moved:
-                self._write_notes(part)
-            return part
-        except (OSError, ValueError, KeyError, TypeError):
+            known = said.get("stamp") or [said["bytes"], said["mtime_ns"]]
+            if not os.path.lexists(path):
+                return None
+            is_same = path.is_file() and stamp(path.stat())[: len(known)] == known
+            problem = None if is_same and not self._paranoid else problem_of(path, part.bytes, part.digest)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
+        if problem:
+            self._damaged(path, problem)
+            return None
+        if not is_same and self._on_damage:
+            self._write_notes(part)
+        return part
+
+    def _damaged(self, path: Path, problem: str) -> None:
+        """Move what is damaged out of the way and tell of it, if there is somebody to tell."""
+        if self._on_damage:
+            quarantine(self.target, path)
+            self._on_damage(f"{path.relative_to(self.target)} is damaged ({problem}): moved to damaged/, made again")
+
+    def _clear(self, path: Path) -> None:
+        """Move away what is no file where a file is to be written, and what is no folder above it."""
+        above = [folder for folder in reversed(path.parents) if folder.is_relative_to(self.folder)]
+        for folder in above:
+            if is_in_the_way(folder, folder=True):
+                quarantine(self.target, folder)
+        for file in (path, path.with_suffix(".json")):
+            if is_in_the_way(file):
+                quarantine(self.target, file)
 
     def find_made(self, relation: str, partition: str, fits: Callable[[Mapping[str, Any]], bool]) -> Part | None:
         """A whole part that was made of what fits."""
@@ -97,7 +130,7 @@ class Store:
     def notes(self, relation: str, partition: str, mark: str) -> dict[str, Any]:
         """What was noted with a part, which itself may be gone."""
         try:
-            said = json.loads(self.path(relation, partition, mark).with_suffix(".json").read_text(encoding="utf-8"))
+            said = json.loads(read_text(self.path(relation, partition, mark).with_suffix(".json")))
             return dict(said["notes"])
         except (OSError, ValueError, KeyError, TypeError):
             return {}
@@ -117,6 +150,7 @@ class Store:
     ) -> Part:
         """Have `make` write the Parquet file aside, then put it in its place."""
         path = self.path(relation, partition, mark)
+        self._clear(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         written = aside(path)
         try:
@@ -125,8 +159,8 @@ class Store:
             said = notes if notes is not None else {}
             size, digest = written.stat().st_size, fingerprint.of_file(written)
             part = Part(relation, partition, mark, digest, rows, size, path, said)
-            self._write_notes(part, written)
             written.replace(path)
+            self._write_notes(part)
         except BaseException:
             written.unlink(missing_ok=True)
             raise
@@ -137,13 +171,13 @@ class Store:
         part.notes.update(notes)
         self._write_notes(part)
 
-    def _write_notes(self, part: Part, file: Path | None = None) -> None:
-        """What is known of a part, which is still to be renamed where `file` is given."""
+    def _write_notes(self, part: Part) -> None:
+        """Write what is known of a part."""
         said = {
             "digest": part.digest,
             "rows": part.rows,
             "bytes": part.bytes,
-            "mtime_ns": (file or part.path).stat().st_mtime_ns,
+            "stamp": stamp(part.path.stat()),
             "notes": part.notes,
         }
         write_text(part.path.with_suffix(".json"), json.dumps(said, sort_keys=True, ensure_ascii=False))

@@ -24,6 +24,7 @@ from warehouse.manifest import Manifest, last_manifest
 from warehouse.publish import FILE
 from warehouse.report import Silent
 from warehouse.settings import Settings
+from warehouse.snapshot import read_text
 
 AGAIN = "warehouse build --paranoid makes it anew from the raw files; warehouse rollback goes back to an earlier build"
 
@@ -121,7 +122,9 @@ def verify(
         try:
             remove(again)
             started = time.perf_counter()
-            build(settings._replace(data=folders, target=again), Silent(), kernels=kernels)
+            follow = settings.follow_links or bool(manifest.linked)
+            asked = settings._replace(data=folders, target=again, follow_links=follow)
+            build(asked, Silent(), kernels=kernels)
             verdict = Verdict(manifest, size, seconds=time.perf_counter() - started)
             return _compare(target, manifest, again, verdict)
         finally:
@@ -175,7 +178,7 @@ def _problem(path: Path, size: int, digest: str) -> str | None:
             return f"{found:,} bytes, not {size:,}"
         if fingerprint.of_file(path) != digest:
             return "its content is not what was written"
-        if json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))["digest"] != digest:
+        if json.loads(read_text(path.with_suffix(".json")))["digest"] != digest:
             return "its notes tell of another content"
     except FileNotFoundError as error:
         return "it is gone" if error.filename == str(path) else "its notes are gone"

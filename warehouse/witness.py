@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warehouse import fingerprint, snapshot
+from warehouse import fingerprint, snapshot, stamps
 from warehouse.engines.base import CsvFiles, Parts
 from warehouse.errors import DataError, WarehouseError
 from warehouse.formats.scan import signs_above
@@ -31,7 +31,7 @@ class Witness:
         self._settings = settings
         self._project = project
         self._target = settings.target.absolute()
-        self._data = snapshot.look_at_data(settings.data, self._target)
+        self._data = snapshot.look_at_data(settings.data, self._target, follow_links=settings.follow_links)
         self._sources = snapshot.look_at_sources(project.folders)
         self._tables = {str(path): fingerprint.of_file(path) for path in project.tables()}
         self._digests: dict[str, str] = {}
@@ -53,14 +53,34 @@ class Witness:
             self._refuse_changes(error)
             raise
 
+    @contextlib.contextmanager
+    def explaining(self) -> Iterator[None]:
+        """The block lists and hashes raw files: if it fails and one of them changed meanwhile, that is why.
+
+        Raises
+        ------
+        DataError
+            Naming the files that changed.
+        """
+        try:
+            yield
+        except WarehouseError as error:
+            _, gone, moved = self._data.changes(self._data.again(), lambda _: False, times_count=True)
+            changed = [*gone, *(path for path in moved if self._is_another(path))]
+            if changed:
+                raise _changed_meanwhile(changed) from error
+            raise
+
+    def _is_another(self, path: str) -> bool:
+        """Return True if the stamp of a raw file is another one than before the build."""
+        with contextlib.suppress(OSError):
+            return snapshot.stamp(Path(path).stat()) != self._data.files[path]
+        return True
+
     def _refuse_changes(self, error: WarehouseError | None = None) -> None:
         changed = [*_changed(self._data, self._digests), *_changed(self._sources, self._tables)]
         if changed:
-            raise DataError(
-                f"{plural(len(changed), 'file')} changed while the build ran",
-                details=[f"  {path}" for path in sorted(changed)[:_SHOWN]],
-                hint="Nothing of this build is published. Build again when nothing writes there.",
-            ) from error
+            raise _changed_meanwhile(changed) from error
 
     def note(self, result: Result, entries: Iterable[Entry], *, keep: int, kernels: bool) -> None:
         """Leave a snapshot, so that the next build sees at a glance whether there is anything to do."""
@@ -88,13 +108,21 @@ class Witness:
         """All files of the target that readers or the next build need."""
         build, inside = self._target / "builds" / result.build, f"{self._target}/"
         paths = {self._target / "warehouse.duckdb", build.parent / "current", build / "manifest.json"}
-        paths.add(build / "catalogue.duckdb")
+        paths |= {build / "catalogue.duckdb", build / stamps.FILE}
         for part in result.outcome.parts.values():
             paths |= {part.path, part.path.with_suffix(".json")}
         for entry in entries:
             if isinstance(entry.source, Parts | CsvFiles):
                 paths |= {path for path in entry.source.paths if str(path).startswith(inside)}
         return paths
+
+
+def _changed_meanwhile(changed: Sequence[str]) -> DataError:
+    return DataError(
+        f"{plural(len(changed), 'file')} changed while the build ran",
+        details=[f"  {path}" for path in sorted(changed)[:_SHOWN]],
+        hint="Nothing of this build is published. Build again when nothing writes there.",
+    )
 
 
 def _is_short_and_racy(seen: Sequence[int], looked_ns: int) -> bool:

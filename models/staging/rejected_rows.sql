@@ -1,9 +1,9 @@
 /* ---
 about: Lines of raw files that could not be read, with the reason. The rest of their files is in.
-grain: [file, line, reason]
+grain: [file, line, reason, text]
 columns:
   file: VARCHAR the file's path in its release
-  line: INTEGER [1] line number, the header being 1; of a workbook the sheet's row
+  line: INTEGER [1] line number, the header being 1; of a workbook the row of the sheet that the reason names
   reason: VARCHAR why it could not be read
   text: VARCHAR the line, at most 500 characters
 checks:

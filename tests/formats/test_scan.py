@@ -127,8 +127,35 @@ def test_symlinks_are_followed_and_a_loop_ends(tmp_path: Path, release: Path) ->
     start.mkdir()
     (start / "there").symlink_to(release / "cluster_a")
     (release / "cluster_a" / "taskinfo" / "up").symlink_to(release / "cluster_a")
-    names = [file.path.name for file in scan([start], FORMATS).files if file.format]
+    names = [file.path.name for file in scan([start], FORMATS, follow_links=True).files if file.format]
     assert sorted(names) == ["one.note", "three.note", "two.note"]
+
+
+def test_a_link_out_of_the_data_folders_is_listed_and_not_followed(tmp_path: Path, release: Path) -> None:
+    start = tmp_path / "start"
+    start.mkdir()
+    (start / "there").symlink_to(release / "cluster_a")
+    (start / "root").symlink_to("/")
+    out = (IGNORED, None, "link out of the data folder")
+    assert seen(scan([start], FORMATS)) == {"unknown/root": out, "unknown/there": out}
+    both = scan([start, release], FORMATS)  # a link from one given folder into the other is followed
+    assert {"one.note", "two.note"} < {file.path.name for file in both.files if file.path.is_relative_to(start)}
+
+
+def test_a_data_folder_that_is_a_link_is_its_target(tmp_path: Path, release: Path) -> None:
+    (tmp_path / "link").symlink_to(release)
+    names = [file.path.name for file in scan([tmp_path / "link"], FORMATS).files if file.format]
+    assert names == [file.path.name for file in scan([release], FORMATS).files if file.format]
+
+
+@pytest.mark.parametrize("follow_links", [False, True])
+def test_files_of_the_kernel_are_never_opened(tmp_path: Path, follow_links: bool) -> None:
+    (tmp_path / "proc").symlink_to("/proc")
+    (tmp_path / "self").symlink_to("/proc/self/environ")
+    found = scan([tmp_path], FORMATS, follow_links=follow_links)
+    assert {file.reason for file in found.files} == {"link out of the data folder"}
+    with pytest.raises(DataError, match="folder of the kernel"):
+        scan([tmp_path / "proc"], FORMATS)
 
 
 def test_what_is_left_out_is_not_listed_under_any_name(tmp_path: Path, release: Path) -> None:
@@ -156,14 +183,14 @@ def test_what_cannot_be_read_is_skipped_with_the_reason(release: Path, monkeypat
 def test_a_folder_that_cannot_be_listed_is_skipped_with_the_reason(
     release: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    listed = os.listdir
+    listed = os.scandir
 
-    def refuse(folder: Path) -> list[str]:
+    def refuse(folder: Path) -> object:
         if Path(folder).name == "else":
             raise PermissionError(13, "Permission denied")
         return listed(folder)
 
-    monkeypatch.setattr(os, "listdir", refuse)
+    monkeypatch.setattr(os, "scandir", refuse)
     assert seen(scan([release], FORMATS))["unknown/else"] == (
         SKIPPED,
         None,

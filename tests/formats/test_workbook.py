@@ -348,16 +348,16 @@ def test_of_doubled_rows_the_first_counts(write_book: WriteBook, raw_file: MakeF
     rows, rejected = rows_of(file, "cluster_topology")
     assert [row["sheet_row"] for row in rows] == [2, 3, 7]
     assert [(one.line, one.reason) for one in rejected] == [
-        (4, f"the port Leaf-1 {FIRST} stands in row 2 already"),
-        (5, f"the port Leaf-1 {FIRST} stands in row 2 already"),
-        (6, "the NIC GPU-1 ens10np0 stands in row 2 already"),
+        (4, f"the port Leaf-1 {FIRST} stands in row 2 already (sheet 'cluster topology')"),
+        (5, f"the port Leaf-1 {FIRST} stands in row 2 already (sheet 'cluster topology')"),
+        (6, "the NIC GPU-1 ens10np0 stands in row 2 already (sheet 'cluster topology')"),
     ]
     rows, rejected = rows_of(file, "gpu_nics")
     assert [row["sheet_row"] for row in rows] == [2]
     assert [(one.line, one.reason) for one in rejected] == [
-        (3, "the adapter 10.107.254.1 mlx5_2 stands in row 2 already"),
-        (4, "the adapter 10.107.254.1 mlx5_2 stands in row 2 already"),
-        (5, "the NIC 10.107.254.1 ens10np0 stands in row 2 already"),
+        (3, "the adapter 10.107.254.1 mlx5_2 stands in row 2 already (sheet 'GPU NIC info')"),
+        (4, "the adapter 10.107.254.1 mlx5_2 stands in row 2 already (sheet 'GPU NIC info')"),
+        (5, "the NIC 10.107.254.1 ens10np0 stands in row 2 already (sheet 'GPU NIC info')"),
     ]
 
 
@@ -397,8 +397,8 @@ def test_formulas_count_with_their_stored_value_or_not_at_all(
         ("10.107.254.3", "mlx5_3"),
     ]
     assert [(one.line, one.reason) for one in rejected] == [
-        (3, "cell B3 holds a formula without a stored value"),
-        (5, "cell B5 holds the error #N/A"),
+        (3, "cell B3 holds a formula without a stored value (sheet 'GPU NIC info')"),
+        (5, "cell B5 holds the error #N/A (sheet 'GPU NIC info')"),
     ]
 
 

@@ -73,14 +73,17 @@ def test_a_link_out_of_the_target_is_refused(own_target: Path, tmp_path: Path) -
         connection.execute(f"FROM '{own_target}/link.csv'")
 
 
-def test_data_behind_links_is_read(tmp_path: Path, publish: Publish) -> None:
+def test_a_link_out_of_the_data_folders_is_refused_unless_its_folder_is_given(tmp_path: Path, publish: Publish) -> None:
     real = tmp_path / "elsewhere" / "release"
     publish(tmp_path / "warehouse", tmp_path / "data")
     real.mkdir(parents=True)
     (real / "more.csv").write_text("switch,bytes\nLeaf-3,5\n", encoding="utf-8")
     (tmp_path / "data" / "linked").symlink_to(real)
-    with connect(tmp_path / "warehouse") as connection:
-        assert one(connection, f"SELECT bytes FROM '{tmp_path}/data/linked/more.csv'") == 5
+    asked = f"SELECT bytes FROM '{tmp_path}/data/linked/more.csv'"
+    with connect(tmp_path / "warehouse") as connection, pytest.raises(duckdb.PermissionException):
+        connection.execute(asked)
+    with connect(tmp_path / "warehouse", [real]) as connection:
+        assert one(connection, asked) == 5
 
 
 def test_a_target_that_is_a_link_is_read(target: Path, tmp_path: Path) -> None:

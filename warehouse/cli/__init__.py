@@ -101,9 +101,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(error, OSError):  # a disk that is full, a file that went away
             where = f"{error.filename}: " if error.filename else ""
             error = WarehouseError(f"{where}{error.strerror or error}")
+        if isinstance(error, ImportError | MemoryError):  # a library that cannot start, such as NumPy in little memory
+            name = getattr(error, "name", None) or "a library"
+            problem = "the memory is too small" if isinstance(error, MemoryError) else f"{name} cannot be loaded"
+            error = WarehouseError(problem, hint="ulimit -v limits the memory; more of it, or --threads 1, may help")
         if not isinstance(error, WarehouseError):
             raise
         say_error(error)
+        if arguments is None:  # the engine's module would tell of what the error still holds, dozens of lines
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(error.exit_status)
         return error.exit_status
 
 

@@ -27,8 +27,7 @@ def repeated(arguments: Sequence[str]) -> bool | None:
     """Whether nothing has changed since a build in these words; then that has been said. None of other words."""
     started = time.perf_counter()
     try:
-        with open(f"{_target(arguments)}/cache/{NAME}", encoding="utf-8") as stream:
-            last = json.load(stream)
+        last = json.loads(snapshot.read_text(f"{_target(arguments)}/cache/{NAME}"))
         if last["words"] != words(arguments):
             return None
         said, _ = snapshot.unchanged(last["asked"])
@@ -48,8 +47,7 @@ def remember(asked: Mapping[str, Any], arguments: Sequence[str], **manner: bool)
 def words(arguments: Sequence[str]) -> dict[str, object]:
     """All that settings follow from."""
     try:
-        with open("warehouse.toml", encoding="utf-8") as stream:
-            config = stream.read()
+        config = snapshot.read_text("warehouse.toml")
     except FileNotFoundError:
         config = ""
     return {

@@ -30,6 +30,8 @@ SQL_OPTIONS = frozenset(
         "--target",
         "--data",
         "--cluster",
+        "--follow-links",
+        "--max-rejected",
         "--project",
         "--threads",
         "--memory",
@@ -188,6 +190,7 @@ def _shell(settled: Settings, queries: Mapping[str, Query], given: argparse.Name
         data_folders=settled.data,
         memory=given.memory,
         threads=settled.threads if given.threads else None,
+        timeout=given.timeout,
     )
 
 

@@ -16,6 +16,9 @@ from warehouse.cli.options import Commands, add_data, add_engine, add_project, a
 if TYPE_CHECKING:
     from warehouse.settings import Settings
 
+_LEAST_MEMORY = 1_000_000_000
+"""Address space: libraries and threads reserve more than they use."""
+
 
 def add(commands: Commands) -> None:
     """Add the commands of this module."""
@@ -85,6 +88,7 @@ def run_build(given: argparse.Namespace) -> int:
                 sys.stderr.write("Nothing was made: profile a build into a target of its own (-t DIR).\n")
             return 0
 
+    _check_memory()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's own threads would wait for work beside the engine's
     from warehouse.building import build
     from warehouse.report import Silent, Terminal
@@ -117,6 +121,21 @@ def run_build(given: argparse.Namespace) -> int:
     elif given.profile:
         print(*profile.table(by_part=given.profile == "parts"), sep="\n")  # noqa: T201
     return 0
+
+
+def _check_memory() -> None:
+    """Refuse to build where NumPy and the engine cannot start, but end the process. Raises SettingsError."""
+    import resource
+
+    from warehouse.errors import SettingsError
+    from warehouse.report import size
+
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit != resource.RLIM_INFINITY and limit < _LEAST_MEMORY:
+        raise SettingsError(
+            f"this process may take {size(limit)} of memory, and a build needs {size(_LEAST_MEMORY)} at least",
+            hint="ulimit -v sets that limit",
+        )
 
 
 def _tell_lineage(settled: Settings, destination: str) -> None:

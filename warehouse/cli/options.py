@@ -43,13 +43,16 @@ def add_target(one: argparse.ArgumentParser) -> None:
 
 
 def add_data(one: argparse.ArgumentParser) -> None:
-    """`--data`, `--cluster`, `--max-rejected`."""
+    """`--data`, `--follow-links`, `--cluster`, `--max-rejected`."""
     one.add_argument(
         "-d",
         "--data",
         metavar="DIR",
         action="append",
         help="a release, a part of it, or its archive; may be repeated",
+    )
+    one.add_argument(
+        "--follow-links", action="store_true", default=None, help="follow links that lead out of the data folders"
     )
     one.add_argument("--cluster", metavar="NAME", help="name for files below no cluster's folder")
     one.add_argument(

@@ -15,11 +15,15 @@ from pathlib import Path
 from warehouse.errors import DataError
 from warehouse.formats.base import IGNORED, SKIPPED, UNKNOWN, Format, Inventory, RawFile
 from warehouse.regex import regex
+from warehouse.snapshot import kernel_folders, leads_out, real_roots
 
 _STRAYS = regex(r"^(\.DS_Store|\._.*|Thumbs\.db|desktop\.ini|~\$.*|\.complete|__MACOSX)$", re.IGNORECASE)
 _PAPERS = regex(r"^(readme.*|licen[cs]e.*|.*\.md|.*\.txt|.*\.pdf|truth\.json)$", re.IGNORECASE)
 _KEPT = regex(r"/\.git/|/\.cache/huggingface/download/|/\.gitattributes$|/\.gitignore$")
 _CLUSTER_CHILDREN = ("trafficinfo", "taskinfo")
+LINK_OUT = "link out of the data folder"
+Seen = os.stat_result | OSError | str
+"""The stat of a file, the error of asking for it, or why it is ignored."""
 Inspect = Callable[[Format, RawFile], RawFile]
 _HOUR = regex(r"^\d{10}$")
 
@@ -32,6 +36,7 @@ def scan(
     leave_out: Sequence[Path] = (),
     progress: Callable[[int], None] | None = None,
     inspect: Inspect | None = None,
+    follow_links: bool = False,
 ) -> Inventory:
     """List and recognise every file below `roots`.
 
@@ -49,6 +54,8 @@ def scan(
         Called with the number of files seen, now and then.
     inspect
         Who asks a format what a file is, where that is not just asked.
+    follow_links
+        Follow links that lead out of the roots, too.
 
     Raises
     ------
@@ -57,11 +64,14 @@ def scan(
     """
     found: dict[Path, RawFile] = {}
     named = _ClusterNames(cluster)
+    inside = None if follow_links else real_roots(roots)
     for root in roots:
         start = root.absolute()
         if not start.exists():
             raise DataError(f"no such data folder: {root}", hint="give an existing folder with --data")
-        for path, entry in walk(start, leave_out):
+        if leads_out(str(start), None):
+            raise DataError(f"{root} is a folder of the kernel, which holds no data", hint="give another with --data")
+        for path, entry in walk(start, leave_out, inside):
             if path in found:
                 continue
             found[path] = _recognise(path, entry, start, formats, named, inspect or _just_ask)
@@ -71,12 +81,16 @@ def scan(
     return Inventory(tuple(root.absolute() for root in roots), tuple(files))
 
 
-def walk(start: Path, leave_out: Sequence[Path] = ()) -> Iterator[tuple[Path, os.stat_result | OSError]]:
-    """Every file below `start`, sorted by folder and name, with its stat or the error of asking for it.
+def walk(
+    start: Path, leave_out: Sequence[Path] = (), inside: Sequence[str] | None = None
+) -> Iterator[tuple[Path, Seen]]:
+    """Give every file below `start`, sorted by folder and name, with its stat or why there is none.
 
-    Symlinks are followed; a folder reached twice (by device and inode) is listed once, so that a loop ends.
+    Links are followed to the real paths `inside`, to all where that is None, and never to /proc and /sys. A folder
+    reached twice (by device and inode) is listed once, so that a loop ends.
     """
     visited = {(about.st_dev, about.st_ino) for about in map(Path.stat, filter(Path.exists, leave_out))}
+    visited |= kernel_folders()
     waiting = [start]
     while waiting:
         folder = waiting.pop()
@@ -88,19 +102,22 @@ def walk(start: Path, leave_out: Sequence[Path] = ()) -> Iterator[tuple[Path, os
             if (about.st_dev, about.st_ino) in visited:
                 continue
             visited.add((about.st_dev, about.st_ino))
-            names = sorted(os.listdir(folder))
+            with os.scandir(folder) as entries:
+                names = sorted((entry.name, entry.is_symlink()) for entry in entries)
         except OSError as error:
             yield folder, error
             continue
         below = []
-        for name in names:
+        for name, is_link in names:
             path = folder / name
             try:
                 about = path.stat()
             except OSError as error:
                 yield path, error
                 continue
-            if stat.S_ISDIR(about.st_mode):
+            if is_link and leads_out(str(path), inside):
+                yield path, LINK_OUT
+            elif stat.S_ISDIR(about.st_mode):
                 below.append(path)
             elif stat.S_ISREG(about.st_mode):
                 yield path, about
@@ -162,7 +179,7 @@ def signs_above(root: Path) -> list[Path]:
 
 def _recognise(
     path: Path,
-    about: os.stat_result | OSError,
+    about: Seen,
     root: Path,
     formats: Sequence[Format],
     named: _ClusterNames,
@@ -175,6 +192,8 @@ def _recognise(
             Path(shown), _printable(release_path), 0, 0, cluster=_printable(cluster), status=SKIPPED,
             reason="its path is not UTF-8 text",
         )  # fmt: skip
+    if isinstance(about, str):
+        return RawFile(path, release_path, 0, 0, cluster=cluster, status=IGNORED, reason=about)
     if isinstance(about, OSError):
         return RawFile(
             path,

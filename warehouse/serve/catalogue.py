@@ -174,7 +174,8 @@ def describe(connection: duckdb.DuckDBPyConnection, name: str) -> Relation:
     ).fetchall()
     checks = connection.execute(
         # a partitioned table has a result for each partition: the worst stands for all
-        "SELECT check_text, severity, arg_max(status, failures), sum(failures)::BIGINT FROM meta.checks "
+        "SELECT check_text, severity, arg_max(status, [failures, (status <> 'passed')::BIGINT]), "
+        "sum(failures)::BIGINT FROM meta.checks "
         "WHERE model = $1 GROUP BY check_text, severity ORDER BY min(rowid)",
         [full],
     ).fetchall()

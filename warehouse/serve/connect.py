@@ -99,6 +99,8 @@ def _catalogue(target: Path, build: str | None) -> Path:
     if path.is_file():
         return path
     hint = f"warehouse build -d DIR -t {target}"
+    if os.path.lexists(path):
+        raise QueryError(f"{path} is damaged: it is no file", hint=f"{hint} makes it again")
     if not target.is_dir():
         raise QueryError(f"no warehouse in {target}: there is no such folder", hint=hint)
     if build:
@@ -245,20 +247,27 @@ def _shut_in(connection: duckdb.DuckDBPyConnection, readable: Sequence[Path], *,
 
 
 def _with_symlinks(folders: Sequence[Path]) -> Iterator[Path]:
-    """Add where symbolic links in the upper levels of folders lead: the engine compares real paths."""
+    """Add where the folders lead, and links in their upper levels to one another: the engine compares real paths."""
+    from warehouse.snapshot import real_roots
+
+    inside = real_roots(folders)
+    yield from map(Path, inside)
     for folder in folders:
         yield folder
-        yield from _links(folder, _SYMLINK_DEPTH)
+        yield from _links(folder, _SYMLINK_DEPTH, inside)
 
 
-def _links(folder: Path, depth: int) -> Iterator[Path]:
+def _links(folder: Path, depth: int, inside: Sequence[str]) -> Iterator[Path]:
+    from warehouse.snapshot import leads_out
+
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
                 if entry.is_symlink():
-                    yield Path(entry.path).resolve()
+                    if not leads_out(entry.path, inside):
+                        yield Path(entry.path).resolve()
                 elif depth > 1 and entry.is_dir():
-                    yield from _links(Path(entry.path), depth - 1)
+                    yield from _links(Path(entry.path), depth - 1, inside)
     except OSError:  # not a folder, gone, or closed to us: then there is nothing to read in it either
         return
 

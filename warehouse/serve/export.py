@@ -17,6 +17,7 @@ from warehouse.serve.folders import MANIFEST, replaced, sha256, write_checksums,
 from warehouse.serve.interrupt import interruptible
 from warehouse.serve.mistakes import MOVED
 from warehouse.serve.parquet import OPTIONS, exact, literal, quoted
+from warehouse.serve.parts import refuse_damage
 from warehouse.serve.single_file import NAME, write_file
 from warehouse.serve.swf import write_swf
 from warehouse.serve.values import text_of
@@ -83,6 +84,7 @@ def export(
         connection = connect(target, outputs=[aside], memory=memory, threads=threads)
         try:
             chosen = _chosen(connection, tables, everything=everything)
+            refuse_damage(connection, target, [table.name for table in chosen], digests=True)
             interruptible(connection, lambda: _write(connection, aside, chosen, formats, named=bool(tables)))
         finally:
             connection.close()

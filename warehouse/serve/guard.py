@@ -8,6 +8,7 @@ So each statement is parsed by the engine and its tree is looked through before 
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from warehouse.errors import QueryError
@@ -57,6 +58,11 @@ _HINTS = {
     "LOAD": "the engine has all that it needs",
 }
 _READ = "write a SELECT"
+_SHOW_TABLES = regex(r"\s*show\s+tables\s*", re.IGNORECASE)
+_ALL_TABLES = (
+    "SELECT schema || '.' || name AS name FROM (SHOW ALL TABLES) WHERE database = current_database() ORDER BY ALL"
+)
+"""The warehouse has no table outside of its schemas, and so none that `SHOW TABLES` would find."""
 _PIVOTS = frozenset({"PIVOT", "PIVOT_WIDER", "FROM", "SELECT", "WITH", "EXPLAIN", "MULTI"})
 
 
@@ -71,6 +77,8 @@ class Statement(NamedTuple):
     """`SELECT`, `EXPLAIN` or `PRAGMA`."""
     parameters: frozenset[str]
     """The names of its `$name` parameters."""
+    tables: frozenset[str] = frozenset()
+    """The tables that it names, as `schema.table`; steps of WITH have no schema: `.step`."""
 
 
 def check_read_only(connection: duckdb.DuckDBPyConnection, sql: str, *, path: Path | None = None) -> list[Statement]:
@@ -105,9 +113,8 @@ def check_read_only(connection: duckdb.DuckDBPyConnection, sql: str, *, path: Pa
         at = max(at, sql.find(statement.query, at))
         start = len(sql[:at].encode())
         names = frozenset(map(str, statement.named_parameters))
-        checked = Statement(_body(statement.query), start, _type(statement), names)
-        checker.check(checked)
-        statements.append(checked)
+        checked = Statement(_listing(_body(statement.query)), start, _type(statement), names)
+        statements.append(checked._replace(tables=frozenset(checker.check(checked))))
         at += len(statement.query)
     return statements
 
@@ -131,18 +138,20 @@ class _Checker(NamedTuple):
     sql: str
     path: Path | None
 
-    def check(self, statement: Statement) -> None:
+    def check(self, statement: Statement) -> set[str]:
+        """Refuse a statement that does more than read; return the tables that it names."""
         match statement.kind:
             case "SELECT":
-                self.check_tree(statement)
+                return self.check_tree(statement)
             case "EXPLAIN":
-                self.check(self.explained(statement))
+                return self.check(self.explained(statement))
             case "PRAGMA" if _is_known_pragma(statement.text):
-                pass
+                return set()
             case _:
                 raise self.refused(statement)
 
-    def check_tree(self, statement: Statement) -> None:
+    def check_tree(self, statement: Statement) -> set[str]:
+        tables = set()
         row = self.connection.execute("SELECT json_serialize_sql($1)", [statement.text]).fetchone()
         try:
             tree = json.loads(row[0]) if row else {"error": True}
@@ -159,11 +168,14 @@ class _Checker(NamedTuple):
                 )
             if _lower(node.get("function_name")) in REFUSED_FUNCTIONS:
                 raise self.refused_function(node, node, statement)
+            if kind == "BASE_TABLE":
+                tables.add(f"{node.get('schema_name', '')}.{node.get('table_name', '')}")
             function = node.get("function")
             if kind != "TABLE_FUNCTION" or not isinstance(function, dict):
                 continue
             if not TABLE_FUNCTIONS.fullmatch(_lower(function.get("function_name"))):
                 raise self.refused_function(function, node, statement)
+        return tables
 
     def explained(self, statement: Statement) -> Statement:
         """Find what stands behind EXPLAIN: the longest rest of its text that is a statement of its own.
@@ -209,6 +221,11 @@ class _Checker(NamedTuple):
         if not isinstance(offset, int) or offset >= len(statement.text.encode()):
             return QueryError(message, hint=hint)
         return located(message, self.sql, statement.start + offset, path=self.path, hint=hint)
+
+
+def _listing(text: str) -> str:
+    """Return the statement, `SHOW TABLES` as one that lists the tables of all schemas."""
+    return _ALL_TABLES if _SHOW_TABLES.fullmatch(text) else text
 
 
 def _nodes(tree: object) -> Iterator[dict[str, object]]:

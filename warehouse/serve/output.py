@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import islice
-from json.encoder import encode_basestring
+from json.encoder import encode_basestring, encode_basestring_ascii
 from typing import TYPE_CHECKING, TextIO
 
 from warehouse.errors import QueryError, nearest_hint
@@ -56,6 +56,7 @@ def write_result(
     *,
     width: int | None = None,
     limit: int | None = None,
+    escaped: bool | None = None,
 ) -> int:
     """Write a result to a text stream, and say how many rows were written.
 
@@ -71,6 +72,8 @@ def write_result(
         How many characters a line of a table may have; the terminal's own number where left out.
     limit
         Rows at most; a table says below how many there are in all.
+    escaped
+        Write control characters out, as tables always do; where left out if the stream is a terminal.
     """
     rows = result.rows if limit is None else islice(result.rows, limit)
     if format == "lines" and not result.is_plan:
@@ -88,8 +91,25 @@ def write_result(
         "markdown": markdown_lines,
     }
     counted = _Counted(rows)
-    stream.writelines(writers[check_format(format)](result.columns, counted))
+    lines = writers[check_format(format)](result.columns, counted)
+    if stream.isatty() if escaped is None else escaped:
+        lines = (_escaped(line, as_json=format in JSON_FORMATS) for line in lines)
+    stream.writelines(lines)
     return counted.rows
+
+
+def _escaped(line: str, *, as_json: bool) -> str:
+    """Write out what could steer a terminal, in JSON as JSON does."""
+    if line.removesuffix("\n").isprintable():
+        return line
+    from warehouse.serve.table import escape
+
+    if not as_json:
+        return escape(line, keep_lines=True)
+    odd = (
+        letter if letter.isprintable() or letter == "\n" else encode_basestring_ascii(letter)[1:-1] for letter in line
+    )
+    return "".join(odd)
 
 
 class _Counted(Iterator[Row]):

@@ -73,9 +73,10 @@ def _results(target: Path, build: str, name: str) -> dict[str, str]:
 
 def _stopped(target: Path, name: str) -> str | None:
     from warehouse.checking import FAILED
+    from warehouse.snapshot import read_text
 
     try:
-        said = json.loads((target / "builds" / FAILED).read_text(encoding="utf-8"))
+        said = json.loads(read_text(target / "builds" / FAILED))
         if said["model"] != name:
             return None
         where = f" in {said['partition']}" if said["partition"] else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from warehouse.errors import QueryError, nearest_hint
 from warehouse.serve.connect import connect, moved_from
@@ -13,6 +13,7 @@ from warehouse.serve.interrupt import interruptible
 from warehouse.serve.mistakes import from_engine
 from warehouse.serve.output import JSON_FORMATS, write_result
 from warehouse.serve.parquet import copy_to_parquet
+from warehouse.serve.parts import refuse_damage
 from warehouse.serve.result import OPENING, open_result
 from warehouse.serve.sink import aside_of, check_output, choose_format, leave_pipe, open_sink
 
@@ -44,8 +45,11 @@ def run_query(
     threads: int | None = None,
     timeout: float | None = None,
     stream: TextIO | None = None,
+    escaped: bool | None = None,
 ) -> int:
     """Run one query, from its text, a file or by name, and return the exit status: 0, or 130 after Ctrl-C.
+
+    With a timeout or a limit of memory, it runs in a child process (`warehouse.serve.bounded`).
 
     Parameters
     ----------
@@ -69,6 +73,8 @@ def run_query(
         Limits of the engine.
     timeout
         Seconds after which the query is ended.
+    escaped
+        Write control characters out; where left out if the answer goes to a terminal.
 
     Raises
     ------
@@ -77,10 +83,41 @@ def run_query(
     """
     if output:
         check_output(output, target)
+    sink = stream or sys.stdout
+    arguments: dict[str, Any] = {
+        "target": target, "sql": sql, "file": file, "query": query, "parameters": parameters,
+        "data_folders": data_folders, "format": choose_format(format, output, sink), "output": output,
+        "limit": limit, "width": width, "memory": memory, "threads": threads, "timeout": timeout, "escaped": escaped,
+    }  # fmt: skip
+    if timeout is None and memory is None:
+        return run_here(**arguments, stream=sink)
+    from warehouse.serve.bounded import run_in_child
+
+    return run_in_child(arguments, sink)
+
+
+def run_here(
+    target: Path,
+    sql: str | None,
+    *,
+    file: Path | None,
+    query: Query | None,
+    parameters: Mapping[str, str] | None,
+    data_folders: Sequence[Path],
+    format: str,  # noqa: A002
+    output: Path | None,
+    limit: int | None,
+    width: int | None,
+    memory: str | None,
+    threads: int | None,
+    timeout: float | None,
+    escaped: bool | None,
+    stream: TextIO | None = None,
+) -> int:
+    """Run a query in this process: see `run_query`."""
     text, path = _text(sql, file, query)
     values = _values(query, dict(parameters or {}), limit)
-    sink = stream or sys.stdout
-    chosen = choose_format(format, output, sink)
+    sink, chosen = stream or sys.stdout, format
     rows = _rows(limit, chosen, sink)
     aside = aside_of(output) if output and chosen == "parquet" else None
     connection = connect(
@@ -91,12 +128,17 @@ def run_query(
         outputs=[aside] if aside else [],
         json_errors=True,
     )
+    if memory and stream is None:  # a child: see `bounded`
+        from warehouse.serve.bounded import limit_memory
+
+        limit_memory(memory)
     try:
         if moved := moved_from(connection, target):
             sys.stderr.write(f"note: {moved}\n")
         statements = _statements(connection, text, path, one=chosen not in ("table", "lines"))
         if query is None:
             _check_names(values, statements)
+        refuse_damage(connection, target, {name for statement in statements for name in statement.tables})
 
         def work() -> None:
             with _as_query_errors(connection, text, path) as at:
@@ -112,7 +154,7 @@ def run_query(
                         to.write("\n" if number else "")
                         as_json = chosen in JSON_FORMATS
                         result = open_result(connection, statement, values, nested_as_json=as_json)
-                        count = write_result(result, chosen, to, width=width, limit=rows)
+                        count = write_result(result, chosen, to, width=width, limit=rows, escaped=escaped)
                         to.flush()
                         _note(count)
 
@@ -120,9 +162,13 @@ def run_query(
     except KeyboardInterrupt:
         return INTERRUPTED
     except TimeoutError as error:
-        raise QueryError(
-            f"the query took longer than {timeout:g} s", hint="--timeout SECONDS gives it more, --limit N asks for less"
-        ) from error
+        from warehouse.serve.bounded import too_long
+
+        raise too_long(timeout or 0) from error
+    except MemoryError as error:
+        from warehouse.serve.bounded import too_much
+
+        raise too_much(memory) from error
     except BrokenPipeError:
         leave_pipe(sink)
     finally:
@@ -209,4 +255,6 @@ def _as_query_errors(
     except duckdb.InterruptException:
         raise
     except duckdb.Error as error:
+        if isinstance(error, duckdb.OutOfMemoryException) or "bad_alloc" in str(error):
+            raise MemoryError from error
         raise from_engine(error, text, connection, offset=offset, path=path) from error

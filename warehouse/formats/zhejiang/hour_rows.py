@@ -55,14 +55,15 @@ class HourTable:
         return self.relation.name
 
     def rows(
-        self, rows: Iterable[Row], file: RawFile, hour: datetime, reject: list[Rejected]
+        self, rows: Iterable[Row], file: RawFile, hour: datetime, reject: list[Rejected], sheet: str = ""
     ) -> Iterator[dict[str, object]]:
-        """Add the typed columns to each row, or reject it."""
+        """Add the typed columns to each row, or reject it; of a workbook the reason names the sheet."""
         for row in rows:
             try:
                 typed = self._typed(row, hour)
             except ValueError as error:
-                reject.append(Rejected(file.release_path, row.number, str(error), row.text))
+                reason = f"{error} (sheet {sheet!r})" if sheet else str(error)
+                reject.append(Rejected(file.release_path, row.number, reason, row.text))
             else:
                 written = {column: row.values.get(column) for column in self.columns}
                 yield {**written, **typed, "line": row.number, "filename": str(file.read_path)}

@@ -169,7 +169,7 @@ class HourWorkbook:
                 if sheet.is_spoilt and file.status == READ:
                     raise DataError(f"changed while it was read: {sheet.problem}", place=Place(file.path))
                 if not sheet.problem:
-                    yield from TABLES[relation].rows(sheet.rows(), file, hour, reject)
+                    yield from TABLES[relation].rows(sheet.rows(), file, hour, reject, sheet.titles[0])
 
 
 def _fields(line: bytes) -> list[str]:

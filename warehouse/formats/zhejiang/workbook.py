@@ -198,7 +198,8 @@ class TopologyWorkbook:
                 stripped = {name: value and value.strip() for name, value in row.values.items()}
                 problem = sheet.problem(row._replace(values=stripped), seen)
                 if problem:
-                    reject.append(Rejected(file.release_path, row.number, problem, row.text))
+                    why = f"{problem} (sheet {table.title!r})"
+                    reject.append(Rejected(file.release_path, row.number, why, row.text))
                 else:
                     yield {**stripped, "sheet_row": row.number, "filename": str(file.read_path)}
 

@@ -37,6 +37,7 @@ def run_shell(
     data_folders: Sequence[Path] = (),
     memory: str | None = None,
     threads: int | None = None,
+    timeout: float | None = None,
 ) -> int:
     """Open a warehouse and read lines until the user leaves; lines of a pipe, where stdin is no terminal.
 
@@ -50,6 +51,7 @@ def run_shell(
         if moved := moved_from(connection, target):
             sys.stderr.write(f"note: {moved}\n")
         session = Session(connection, target, queries, lineage, sys.stdout, data_folders)
+        session.memory, session.threads, session.timeout = memory, threads, timeout
         if not sys.stdin.isatty():
             return _piped(session)
         return _interactive(session)
@@ -99,7 +101,7 @@ def _do(session: Session, text: str) -> None:
         text = _edited(session.last_text)
         print(text)  # noqa: T201
     answer = io.StringIO()
-    session.out, session.width = answer, shutil.get_terminal_size().columns
+    session.out, session.width, session.escaped = answer, shutil.get_terminal_size().columns, True
     bar = _Bar(session.connection)
     session.watch = bar
     try:

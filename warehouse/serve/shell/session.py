@@ -16,6 +16,7 @@ from warehouse.serve.guard import Statement, check_read_only
 from warehouse.serve.interrupt import interruptible
 from warehouse.serve.mistakes import from_engine
 from warehouse.serve.output import FORMATS, JSON_FORMATS, check_format, write_result
+from warehouse.serve.parts import refuse_damage
 from warehouse.serve.queries import Query, bind, find_query
 from warehouse.serve.result import OPENING, open_result
 from warehouse.serve.sink import check_output, choose_format
@@ -80,6 +81,11 @@ class Session:
     expanded: bool = False
     format: str = "table"
     limit: int = ROWS_SHOWN
+    memory: str | None = None
+    threads: int | None = None
+    timeout: float | None = None
+    escaped: bool | None = None
+    """Write control characters out; where left out if `out` is a terminal."""
     done: bool = False
     last_text: str = ""
     _last: tuple[Statement, Mapping[str, object], str | None] | None = field(default=None, repr=False)
@@ -210,6 +216,9 @@ class Session:
                 data_folders=self.data_folders,
                 output=output,
                 stream=self.out,
+                memory=self.memory,
+                threads=self.threads,
+                timeout=self.timeout,
             )
             self.out.write(f"written to {output}\n")
             return
@@ -217,10 +226,35 @@ class Session:
         for statement in check_read_only(self.connection, text, path=query.path if query else None):
             started = time.perf_counter()
             self._last = None
-            interruptible(self.connection, partial(self._answer, statement, values, text, query), self.watch)
+            refuse_damage(self.connection, self.target, statement.tables)
+            if self.timeout or self.memory:
+                self._answer_bounded(statement, given, query)
+            else:
+                interruptible(self.connection, partial(self._answer, statement, values, text, query), self.watch)
             self._last = (statement, values, query.name if query else None)
             if self.timing:
                 self.out.write(f"{time.perf_counter() - started:.3f} s\n")
+
+    def _answer_bounded(self, statement: Statement, given: Mapping[str, str], query: Query | None) -> None:
+        """Answer in a child process that can be killed; what was set in the shell stays."""
+        form = "lines" if self.expanded and self.format == "table" else self.format
+        status = run_query(
+            self.target,
+            None if query else statement.text,
+            query=query,
+            parameters=given,
+            data_folders=self.data_folders,
+            format=form,
+            limit=self.limit if form in ("table", "lines") else 0,
+            width=self.width,
+            memory=self.memory,
+            threads=self.threads,
+            timeout=self.timeout,
+            stream=self.out,
+            escaped=self.escaped,
+        )
+        if status:
+            raise KeyboardInterrupt
 
     def _answer(self, statement: Statement, values: Mapping[str, object], text: str, query: Query | None) -> None:
         from warehouse.extension import duckdb
@@ -231,7 +265,10 @@ class Session:
             form = "lines" if self.expanded and self.format == "table" else self.format
             for_people = form in ("table", "lines")
             limit = (self.limit or None) if for_people else None
-            if not write_result(result, form, self.out, width=self.width, limit=limit) and for_people:
+            if (
+                not write_result(result, form, self.out, width=self.width, limit=limit, escaped=self.escaped)
+                and for_people
+            ):
                 self.out.write("no rows\n")
         except duckdb.InterruptException:
             raise

@@ -1,0 +1,189 @@
+"""Damage in place: parts, and files of a target that became pipes, folders, sockets or dangling links."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Command
+from tests.tiny import Tiny
+from warehouse import fingerprint
+
+Break = Callable[[Path], None]
+
+
+def rot(path: Path) -> None:
+    """Change one byte, and nothing that size and time of the content would show."""
+    about, content = path.stat(), path.read_bytes()
+    path.write_bytes(content[:50] + bytes([content[50] ^ 1]) + content[51:])
+    os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
+
+
+def pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def nowhere(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("nowhere")
+
+
+def listening(path: Path) -> None:
+    path.unlink()
+    before = Path.cwd()
+    os.chdir(path.parent)
+    try:
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(path.name[:100])
+    finally:
+        os.chdir(before)
+
+
+ODD: dict[str, Break] = {"a pipe": pipe, "a folder": folder, "a dangling link": nowhere, "a socket": listening}
+
+
+@pytest.fixture
+def hours(tiny: Tiny) -> Tiny:
+    """With `staging.hour`, a part for each hour of the raw files."""
+    tiny.model(
+        "staging.hour",
+        "SELECT make_timestamp(SaveTimeUTC // 3600000 * 3600000000) AS hour_utc, sum(InOctets) AS bytes\n"
+        "FROM raw.port_counters GROUP BY ALL",
+        {"hour_utc": "TIMESTAMP", "bytes": "BIGINT"},
+        "partition: hour_utc",
+    )
+    return tiny
+
+
+def part_of(hours: Tiny, name: str = "staging.hour") -> Path:
+    return sorted((hours.target / "parts" / name).rglob("*.parquet"))[0]
+
+
+@pytest.mark.parametrize("how", [rot, *ODD.values()])
+def test_a_damaged_part_is_not_served_and_is_made_again(hours: Tiny, command: Command, how: Break) -> None:
+    hours.made()
+    before = hours.ask("FROM staging.hour ORDER BY ALL")
+    part = part_of(hours)
+    content, name = part.read_bytes(), part.relative_to(hours.target).as_posix()
+    how(part)
+
+    said = command("sql", "FROM staging.hour", "-t", hours.target)
+    assert said.status == 2
+    assert "1 part that would be read is damaged" in said.err
+    assert name in said.err
+    assert command("sql", "FROM metrics.total", "-t", hours.target).status == 0  # it reads no damaged part
+    assert command("export", hours.base / "out", "-t", hours.target, "-s", "staging.hour").status == 2
+
+    said = hours.build()
+    assert said.status == 0, said.err
+    assert f"{name} is damaged" in said.told
+    assert part.read_bytes() == content
+    assert os.path.lexists(hours.target / "damaged" / name)
+    assert hours.ask("FROM staging.hour ORDER BY ALL") == before
+
+
+@pytest.fixture
+def digested(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The files that are digested from here on."""
+    found: list[Path] = []
+    usual = fingerprint.of_file
+
+    def of_file(path: Path, watch: fingerprint.Watch | None = None) -> str:
+        found.append(path)
+        return usual(path, watch)
+
+    monkeypatch.setattr(fingerprint, "of_file", of_file)
+    return found
+
+
+def copied(part: Path) -> None:
+    """Put a copy in place of a part: another inode, the same content."""
+    shutil.copy2(part, part.with_name("copy"))
+    part.with_name("copy").replace(part)
+
+
+def test_a_part_with_another_stamp_and_the_same_content_is_digested_once(
+    hours: Tiny, command: Command, digested: list[Path]
+) -> None:
+    hours.made()
+    copied(part_of(hours))
+    digested.clear()
+    for _ in range(2):
+        assert command("sql", "FROM staging.hour", "-t", hours.target).status == 0
+    assert digested == [part_of(hours)]
+    assert hours.made() == set()
+
+
+def test_a_new_stamp_is_kept_in_the_state_folder_of_a_target_that_cannot_be_written(
+    hours: Tiny, command: Command, digested: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hours.made()
+    copied(part_of(hours))
+
+    def refuse(path: Path, text: str) -> None:
+        if path.is_relative_to(hours.target):
+            raise PermissionError(13, "Permission denied", str(path))
+        path.write_text(text, encoding="utf-8")
+
+    monkeypatch.setenv("XDG_STATE_HOME", str(hours.base / "state"))
+    monkeypatch.setattr("warehouse.stamps.write_text", refuse)
+    digested.clear()
+    for _ in range(2):
+        assert command("sql", "FROM staging.hour", "-t", hours.target).status == 0
+    assert digested == [part_of(hours)]
+    assert len(list((hours.base / "state" / "warehouse" / "stamps").iterdir())) == 1
+
+
+def test_parts_of_an_earlier_release_are_compared_by_size_and_time(hours: Tiny, command: Command) -> None:
+    hours.made()
+    for path in hours.target.glob("builds/*/stamps.json"):
+        path.unlink()
+    part = part_of(hours)
+    for notes in (hours.target / "parts").rglob("*.json"):
+        said = json.loads(notes.read_text(encoding="utf-8"))
+        size, mtime, *_ = said.pop("stamp")
+        assert size == said["bytes"]
+        notes.write_text(json.dumps(said | {"mtime_ns": mtime}), encoding="utf-8")
+    assert command("sql", "FROM staging.hour", "-t", hours.target).status == 0
+    part.write_bytes(part.read_bytes()[:-1])
+    assert command("sql", "FROM staging.hour", "-t", hours.target).status == 2
+    assert hours.build().status == 0
+    assert command("sql", "FROM staging.hour", "-t", hours.target).status == 0
+
+
+FILES = ("warehouse.duckdb", "lock", "builds/current", "builds/*/manifest.json", "builds/*/catalogue.duckdb",
+         "builds/*/stamps.json", "cache/snapshot.json", "cache/words.json", "cache/digests.json")  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "how"), [*((name, "a pipe") for name in FILES), *((FILES[0], how) for how in ODD)])
+def test_what_is_no_file_in_a_target_heals(tiny: Tiny, name: str, how: str) -> None:
+    assert tiny.build().status == 0
+    before = tiny.ask("FROM metrics.total")
+    (path,) = tiny.target.glob(name)
+    ODD[how](path)
+    said = tiny.build("--paranoid")
+    assert said.status == 0, said.err
+    assert path.is_file() or (name == "cache/words.json" and not os.path.lexists(path))
+    assert tiny.ask("FROM metrics.total") == before
+    assert "Up to date" in tiny.build().err
+
+
+def test_notes_of_a_part_that_are_a_pipe_block_nobody(tiny: Tiny) -> None:
+    assert tiny.build().status == 0
+    notes = part_of(tiny, "staging.ports").with_suffix(".json")
+    pipe(notes)
+    said = tiny.build()
+    assert said.status == 0, said.err
+    assert json.loads(notes.read_text(encoding="utf-8"))["rows"] == 2

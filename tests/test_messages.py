@@ -1,0 +1,109 @@
+"""What stops a build from outside is told in one sentence with what to do, and without a traceback."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Command
+from tests.tiny import Tiny
+from warehouse import aside, digests, store
+from warehouse.formats import scan
+
+
+def limited(kind: int, size: int) -> Callable[[], None]:
+    return lambda: resource.setrlimit(kind, (size, size))
+
+
+def run(tiny: Tiny, *words: str, before: Callable[[], None] | None = None) -> subprocess.CompletedProcess[str]:
+    words = ("build", "-d", str(tiny.data), "-t", str(tiny.target), "--project", str(tiny.folder), *words)
+    return subprocess.run(
+        [sys.executable, "-m", "warehouse", *words], capture_output=True, text=True, preexec_fn=before, check=False
+    )
+
+
+def told(said: str) -> None:
+    assert "Traceback" not in said
+    assert "nanobind" not in said
+    assert said.count("error: ") == 1
+
+
+@pytest.mark.parametrize("text", ["a = " + "[" * 100_000, "a" + ".b" * 100_000 + " = 1"])
+def test_a_config_that_is_nested_too_deeply(tmp_path: Path, command: Command, text: str) -> None:
+    (tmp_path / "warehouse.toml").write_text(text, encoding="utf-8")
+    said = command("ls", cwd=tmp_path)
+    assert said.status == 2
+    told(said.err)
+    assert "warehouse.toml" in said.err
+
+
+PHASES = {
+    "digests": (digests, "write_text"),
+    "a part": (store, "sync"),
+    "notes of a part": (store, "write_text"),
+    "publishing": (aside, "sync"),
+}
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_a_disk_that_is_full(tiny: Tiny, monkeypatch: pytest.MonkeyPatch, phase: str) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    module, name = PHASES[phase]
+    monkeypatch.setattr(module, name, full)
+    if phase == "publishing":
+        monkeypatch.setattr("warehouse.publish.sync", full)
+    said = tiny.build()
+    assert said.status == 2
+    told(said.err)
+    assert f"the disk of {tiny.target} is full" in said.err
+    assert "needs up to 50 MB" in said.err
+
+
+def test_a_limit_of_file_sizes_names_the_file(tiny: Tiny) -> None:
+    said = run(tiny, before=limited(resource.RLIMIT_FSIZE, 100))
+    assert said.returncode == 2
+    told(said.stderr)
+    assert "would be larger than a file may be here" in said.stderr
+    assert "error: /" in said.stderr
+
+
+def test_memory_too_small_to_start(tiny: Tiny) -> None:
+    said = run(tiny, before=limited(resource.RLIMIT_AS, 150_000_000))
+    assert said.returncode == 2
+    told(said.stderr)
+    assert "this process may take 150 MB of memory, and a build needs 1.0 GB at least" in said.stderr
+
+
+def test_a_failed_build_says_its_error_and_nothing_of_the_engine(tiny: Tiny) -> None:
+    tiny.model("staging.ports", "SELECT nothing FROM reference.speeds", {"port": "VARCHAR"})
+    said = run(tiny)
+    assert said.returncode == 1
+    told(said.stderr)
+
+
+def test_a_raw_file_that_goes_early_in_a_build(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    (first, *_) = sorted(tiny.data.rglob("*.csv"))
+    usual = scan.walk
+
+    def walk(*given: object) -> object:
+        found = list(usual(*given))  # type: ignore[arg-type]
+        for path in tiny.data.rglob("*.csv"):
+            path.unlink()
+        return iter(found)
+
+    monkeypatch.setattr(scan, "walk", walk)
+    said = tiny.build()
+    assert said.status == 2
+    told(said.err)
+    assert "2 files changed while the build ran" in said.err
+    assert "Build again when nothing writes there" in said.err
+    assert not os.path.lexists(first)

@@ -1,0 +1,74 @@
+"""Say in plain words that a disk is full, or that a file may not grow."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from warehouse.errors import WarehouseError
+from warehouse.report import size
+
+if TYPE_CHECKING:
+    from warehouse.settings import Settings
+
+_FULL = re.compile(r"No space left on device|Disk quota exceeded")
+_TOO_LARGE = re.compile(r"File too large")
+_PATH = re.compile(r"[\"'](/[^\"']+)[\"']")
+
+
+@contextmanager
+def saying_what_is_full(settings: Settings) -> Iterator[None]:
+    """Tell errors of a disk that is full, or of a limit of file sizes, in the words of who builds.
+
+    Raises
+    ------
+    WarehouseError
+        With the folder, what is free, and how much a build of these data folders may need.
+    """
+    try:
+        yield
+    except (OSError, WarehouseError) as error:
+        text = _text(error)
+        if _FULL.search(text) or _has(error, errno.ENOSPC, errno.EDQUOT):
+            free = os.statvfs(settings.target)
+            needed = raw_bytes(settings)
+            raise WarehouseError(
+                f"the disk of {settings.target} is full: {size(free.f_bavail * free.f_frsize)} are free",
+                hint=f"A build of these data folders needs up to {size(needed)}; -t DIR builds on another disk.",
+            ) from error
+        if _TOO_LARGE.search(text) or _has(error, errno.EFBIG):
+            found = _PATH.search(text)
+            name = getattr(error, "filename", None) or (found[1] if found else settings.target)
+            raise WarehouseError(
+                f"{name} would be larger than a file may be here", hint="ulimit -f sets that limit"
+            ) from error
+        raise
+
+
+def raw_bytes(settings: Settings) -> int:
+    """Return the bytes of all raw files, which parts and spilled rows together stay below."""
+    from warehouse.snapshot import look_at_data
+
+    look = look_at_data(settings.data, settings.target.absolute(), follow_links=settings.follow_links)
+    return max(sum(seen[0] for seen in look.files.values() if seen), 50_000_000)
+
+
+def _text(error: BaseException | None) -> str:
+    """Return what an error and those behind it say."""
+    said = []
+    while error is not None:
+        said.append(str(error))
+        error = error.__cause__
+    return "\n".join(said)
+
+
+def _has(error: BaseException | None, *numbers: int) -> bool:
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in numbers:
+            return True
+        error = error.__cause__
+    return False

@@ -1,0 +1,150 @@
+"""Bound a query by time and memory: it runs in a child process that can be killed.
+
+The engine looks for interrupts, and counts its memory, between chunks of rows only; one function call may hold both for
+as long as it likes. The child's address space is limited as soon as the warehouse is open, and it is killed when the
+time is over.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, TextIO
+
+from warehouse.errors import QueryError, WarehouseError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+GRACE_SECONDS = 0.5
+"""So long after its time is over a query may take to end by itself, with what it has written whole."""
+HEADROOM = 160 * 2**20
+"""Address space beside the engine's own memory: Python, threads, buffers of results."""
+_INTERRUPTED = 130
+_STATEMENT = "import sys; sys.path[:] = {path!r}; from warehouse.serve.bounded import child; child({descriptor})"
+
+
+def run_in_child(arguments: Mapping[str, Any], stream: TextIO) -> int:
+    """Run `run_query` with these arguments in a child process, and return its exit status.
+
+    Raises
+    ------
+    QueryError
+        What the query raised, or that it took more time or memory than it may.
+    """
+    timeout, memory, output = arguments["timeout"], arguments["memory"], arguments["output"]
+    stream.flush()
+    reading, writing = os.pipe()
+    folder = tempfile.mkdtemp(prefix="warehouse-")
+    code = _STATEMENT.format(path=[one or str(Path.cwd()) for one in sys.path], descriptor=writing)
+    out, err = _descriptor(stream), _descriptor(sys.stderr)
+    try:
+        process = subprocess.Popen(  # noqa: S603
+            [sys.executable, "-c", code],
+            stdin=subprocess.PIPE,
+            stdout=out,
+            stderr=err,
+            pass_fds=[writing],
+            env={**os.environ, "TMPDIR": folder, "MALLOC_ARENA_MAX": "2"},
+        )
+        os.close(writing)
+        try:
+            seconds = None if timeout is None else timeout + GRACE_SECONDS
+            said, complained = process.communicate(pickle.dumps(dict(arguments)), seconds)
+        except subprocess.TimeoutExpired as error:
+            _end(process, output)
+            raise too_long(timeout) from error
+        except KeyboardInterrupt:
+            process.send_signal(signal.SIGINT)
+            try:
+                process.wait(GRACE_SECONDS)
+            except subprocess.TimeoutExpired:
+                _end(process, output)
+            return _INTERRUPTED
+        stream.write((said or b"").decode())
+        sys.stderr.write((complained or b"").decode())
+        with os.fdopen(os.dup(reading), "rb") as pipe:
+            content = pipe.read()
+    finally:
+        os.close(reading)
+        shutil.rmtree(folder, ignore_errors=True)
+    if content:
+        raise _as_error(pickle.loads(content))  # noqa: S301 - of our own child
+    if process.returncode < 0:
+        _end(process, output)
+        raise too_much(memory)
+    return process.returncode
+
+
+def too_long(timeout: float) -> QueryError:
+    """Return the error of a query whose time is over."""
+    hint = "--timeout SECONDS gives it more, --limit N asks for less"
+    return QueryError(f"the query took longer than {timeout:g} s", hint=hint)
+
+
+def too_much(memory: str | None) -> QueryError:
+    """Return the error of a query that needs more memory than it may have."""
+    limit = f"--memory {memory}" if memory else "the machine"
+    return QueryError(f"the query needs more memory than {limit} allows", hint="--memory SIZE gives it more")
+
+
+def limit_memory(size: str) -> None:
+    """Let this process take so much more memory (`200MB`) than it has now, and some for itself."""
+    import resource
+
+    from warehouse.settings import memory_bytes
+
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    limit = pages * resource.getpagesize() + memory_bytes(size) + HEADROOM
+    _, most = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (limit if most == resource.RLIM_INFINITY else min(limit, most), most))
+
+
+def child(descriptor: int) -> None:
+    """Run the query that stdin describes; an error is written to the descriptor."""
+    from warehouse.serve.sql import run_here
+
+    arguments = pickle.load(sys.stdin.buffer)  # noqa: S301 - from our own parent
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    error: WarehouseError | None = None
+    status = 1
+    try:
+        status = run_here(**arguments)
+        sys.stdout.flush()
+    except WarehouseError as raised:
+        error = raised
+    except MemoryError:
+        error = too_much(arguments["memory"])
+    except KeyboardInterrupt:
+        status = _INTERRUPTED
+    if error:
+        said = (error.message, error.place, error.hint, error.details)
+        os.write(descriptor, pickle.dumps(said))
+    os._exit(status)  # the engine's threads may hold what its end would wait for
+
+
+def _descriptor(stream: TextIO) -> int | IO[bytes]:
+    """Return what a child writes to for a stream: the stream itself, or a pipe where it is no file."""
+    try:
+        return stream.fileno()
+    except (OSError, ValueError):
+        return subprocess.PIPE
+
+
+def _end(process: subprocess.Popen[bytes], output: Path | None) -> None:
+    """Kill the child, and remove the file that it has begun to write."""
+    process.kill()
+    process.communicate()
+    if output:
+        output.absolute().with_name(f".{output.name}.{process.pid}").unlink(missing_ok=True)
+
+
+def _as_error(said: tuple[Any, ...]) -> QueryError:
+    message, place, hint, details = said
+    return QueryError(message, place=place, hint=hint, details=details)

@@ -1,0 +1,151 @@
+"""Stamps of the parts that a build published: they show damage without reading a part.
+
+A build leaves `stamps.json` in its folder: size, times and inode of each part, by path below the target. A part with
+another stamp is digested once: an equal digest keeps the new stamp, another one is damage. Builds of earlier releases
+have no such file: their parts are compared by size and time of the content.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from warehouse import fingerprint
+from warehouse.aside import write_text
+from warehouse.errors import WarehouseError
+from warehouse.manifest import read_manifest
+from warehouse.snapshot import read_text, stamp
+
+FILE = "stamps.json"
+Stamp = list[int]
+_NO_FILE = "it is no file"
+
+
+def write_stamps(folder: Path, target: Path, paths: Iterable[Path]) -> None:
+    """Write the stamps of parts into the folder of their build."""
+    said = {path.relative_to(target).as_posix(): stamp(path.stat()) for path in paths}
+    write_text(folder / FILE, json.dumps(said, separators=(",", ":")))
+
+
+def damages(target: Path, build: str, relations: Iterable[str], *, digests: bool = False) -> Iterator[tuple[str, str]]:
+    """Find the parts of relations that are not as the build wrote them: path below the target, what is wrong.
+
+    A part that is gone is left to whoever reads it: the target may have been moved.
+
+    Parameters
+    ----------
+    target, build
+        The target, and a build that it keeps.
+    relations
+        Full names.
+    digests
+        Digest every part, whatever its stamp says.
+    """
+    kept = _stamps(target, build)
+    folders = tuple(f"parts/{name}/" for name in relations)
+    own: dict[str, Stamp] | None = None
+    fresh: dict[str, Stamp] = {}
+    for path, known in kept.items():
+        if not path.startswith(folders):
+            continue
+        try:
+            seen = stamp(about := (target / path).stat())
+        except OSError:
+            if (target / path).is_symlink():
+                yield path, "it is a link to nothing"
+            continue
+        if not stat.S_ISREG(about.st_mode):
+            yield path, _NO_FILE
+            continue
+        if seen[: len(known)] == known and not digests:
+            continue
+        own = _own_stamps(target, build) if own is None else own
+        if own.get(path) == seen and not digests:
+            continue
+        problem = problem_of(target / path, known[0], _digest(target, build, path))
+        if problem:
+            yield path, problem
+        elif seen[: len(known)] != known:
+            fresh[path] = seen
+    if fresh:
+        _keep(target, build, {**kept, **fresh}, {**(own or {}), **fresh})
+
+
+def problem_of(path: Path, size: int, digest: str | None) -> str | None:
+    """Say what is wrong with a part, by its kind, size and digest; None if nothing is."""
+    try:
+        about = path.stat()
+        if not stat.S_ISREG(about.st_mode):
+            return _NO_FILE
+        if about.st_size != size:
+            return f"{about.st_size:,} bytes, not {size:,}"
+        if fingerprint.of_file(path) != digest:
+            return "its content is not what was written"
+    except OSError as error:
+        return f"it cannot be read: {error.strerror}"
+    return None
+
+
+def _stamps(target: Path, build: str) -> Mapping[str, Stamp]:
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        said = json.loads(read_text(target / "builds" / build / FILE))
+        return {str(path): list(seen) for path, seen in said.items()}
+    found: dict[str, Stamp] = {}
+    for said in _parts(target, build):
+        path = str(said["path"])
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            notes = _notes(target, path)
+            found[path] = list(notes.get("stamp") or [said["bytes"], notes["mtime_ns"]])
+    return found
+
+
+def _digest(target: Path, build: str, path: str) -> str | None:
+    """The digest of a part as its build wrote it; parts of `raw` have it in their notes alone."""
+    for said in _parts(target, build):
+        if said["path"] == path:
+            return str(said["digest"])
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        return str(_notes(target, path)["digest"])
+    return None
+
+
+def _parts(target: Path, build: str) -> Iterable[Mapping[str, object]]:
+    """Return the parts that the manifest lists; none of a catalogue that was copied without its manifest."""
+    try:
+        return read_manifest(target / "builds" / build / "manifest.json").parts
+    except WarehouseError:
+        return ()
+
+
+def _notes(target: Path, path: str) -> dict[str, Any]:
+    return dict(json.loads(read_text((target / path).with_suffix(".json"))))
+
+
+def _own_file(target: Path) -> Path:
+    """A file of the user's state folder, for a target that cannot be written."""
+    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(base) / "warehouse" / "stamps" / f"{fingerprint.of(str(target.absolute()))}.json"
+
+
+def _own_stamps(target: Path, build: str) -> dict[str, Stamp]:
+    try:
+        said = json.loads(read_text(_own_file(target)))
+        return dict(said["stamps"]) if said["build"] == build else {}
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError):
+        return {}
+
+
+def _keep(target: Path, build: str, stamps: Mapping[str, Stamp], own: Mapping[str, Stamp]) -> None:
+    """Keep new stamps with the build, or in the user's state folder; where both fail, parts are digested again."""
+    try:
+        write_text(target / "builds" / build / FILE, json.dumps(stamps, separators=(",", ":")))
+    except OSError:
+        with contextlib.suppress(OSError, RuntimeError):
+            path = _own_file(target)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_text(path, json.dumps({"build": build, "stamps": own}))
