@@ -17,7 +17,7 @@ TIMES = {KILLED: 12}
 SELDOM = 3
 KINDS = (
     "parts/*.parquet", "parts/*.json", "warehouse.duckdb", "catalogue.duckdb", "catalogue.json", "manifest.json",
-    "files.json", "current", "snapshot.json", "words.json", "digests.json",
+    "files.json", "stamps.json", "current", "snapshot.json", "words.json", "digests.json",
 )  # fmt: skip
 
 

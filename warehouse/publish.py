@@ -17,7 +17,7 @@ from warehouse.catalogue import NAME, Entry, read_base, write_catalogue
 from warehouse.engines.base import Engine
 from warehouse.listing import Listing, write_listing
 from warehouse.manifest import Manifest, build_folders, current_build, kept_manifests
-from warehouse.stamps import write_stamps
+from warehouse.stamps import Layout, write_stamps
 
 FILE = "warehouse.duckdb"
 
@@ -59,7 +59,7 @@ def publish(
     )
     manifest.write(written / "manifest.json")
     write_listing(written, files)
-    write_stamps(written, target.absolute(), parts)
+    write_stamps(written, target.absolute(), parts, _layout(entries))
     catalogue.chmod(0o444)
     for path in written.iterdir():
         sync(path)
@@ -69,6 +69,11 @@ def publish(
     written.replace(folder)
     sync(folder.parent)
     make_current(target, manifest.build)
+
+
+def _layout(entries: Sequence[Entry]) -> Layout:
+    views = {entry.name: entry.reads for entry in entries if entry.kind == "view"}
+    return Layout(views, [entry.name for entry in entries if entry.kind in ("table", "reference")])
 
 
 def _folders(target: Path, manifest: Manifest) -> set[Path]:

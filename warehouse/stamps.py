@@ -3,6 +3,8 @@
 A build leaves `stamps.json` in its folder: size, times and inode of each part, by path below the target. A part with
 another stamp is digested once: an equal digest keeps the new stamp, another one is damage. Builds of earlier releases
 have no such file: their parts are compared by size and time of the content.
+
+Most queries find all stamps as they were: what only damage needs is imported where it is needed.
 """
 
 from __future__ import annotations
@@ -11,47 +13,64 @@ import contextlib
 import json
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from warehouse import fingerprint
-from warehouse.aside import write_text
-from warehouse.errors import WarehouseError
-from warehouse.manifest import read_manifest
 from warehouse.snapshot import read_text, stamp
 
 FILE = "stamps.json"
 Stamp = list[int]
+
+
+class Layout(NamedTuple):
+    """Where the rows of a build's tables are, if not in parts of their own."""
+
+    views: Mapping[str, Sequence[str]]
+    """What each view reads."""
+    copied: Sequence[str]
+    """The tables that the catalogue has a copy of."""
+
+
 _NO_FILE = "it is no file"
 
 
-def write_stamps(folder: Path, target: Path, paths: Iterable[Path]) -> None:
-    """Write the stamps of parts into the folder of their build."""
+def write_stamps(folder: Path, target: Path, paths: Iterable[Path], layout: Layout) -> None:
+    """Write the stamps of parts into the folder of their build, and which views and copies stand on them."""
+    from warehouse.aside import write_text
+
     said = {path.relative_to(target).as_posix(): stamp(path.stat()) for path in paths}
-    write_text(folder / FILE, json.dumps(said, separators=(",", ":")))
+    write_text(folder / FILE, _as_text(layout, said))
 
 
-def damages(target: Path, build: str, relations: Iterable[str], *, digests: bool = False) -> Iterator[tuple[str, str]]:
-    """Find the parts of relations that are not as the build wrote them: path below the target, what is wrong.
+def damages(
+    target: Path, tables: Iterable[str], layout: Callable[[], Layout], *, digests: bool = False
+) -> Iterator[tuple[str, str]]:
+    """Find the parts of tables that are not as the build wrote them: path below the target, what is wrong.
 
     A part that is gone is left to whoever reads it: the target may have been moved.
 
     Parameters
     ----------
-    target, build
-        The target, and a build that it keeps.
-    relations
-        Full names.
+    target
+        The target, whose published build is looked at.
+    tables
+        Full names; other names do no harm.
+    layout
+        Asked for the layout of a build of an earlier release, which did not note it.
     digests
         Digest every part, whatever its stamp says.
     """
-    kept = _stamps(target, build)
-    folders = tuple(f"parts/{name}/" for name in relations)
+    try:
+        build = read_text(target / "builds" / "current").strip()
+    except (OSError, ValueError):  # a catalogue that was copied without its builds
+        return
+    known_layout, kept = _stamps(target, build, layout)
+    folders = tuple(f"parts/{name}/" for name in _relations(known_layout, tables, copies=digests))
     own: dict[str, Stamp] | None = None
     fresh: dict[str, Stamp] = {}
     for path, known in kept.items():
-        if not path.startswith(folders):
+        if not path.lower().startswith(folders):
             continue
         try:
             seen = stamp(about := (target / path).stat())
@@ -73,11 +92,13 @@ def damages(target: Path, build: str, relations: Iterable[str], *, digests: bool
         elif seen[: len(known)] != known:
             fresh[path] = seen
     if fresh:
-        _keep(target, build, {**kept, **fresh}, {**(own or {}), **fresh})
+        _keep(target, build, _as_text(known_layout, {**kept, **fresh}), {**(own or {}), **fresh})
 
 
 def problem_of(path: Path, size: int, digest: str | None) -> str | None:
     """Say what is wrong with a part, by its kind, size and digest; None if nothing is."""
+    from warehouse import fingerprint
+
     try:
         about = path.stat()
         if not stat.S_ISREG(about.st_mode):
@@ -91,17 +112,35 @@ def problem_of(path: Path, size: int, digest: str | None) -> str | None:
     return None
 
 
-def _stamps(target: Path, build: str) -> Mapping[str, Stamp]:
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        said = json.loads(read_text(target / "builds" / build / FILE))
-        return {str(path): list(seen) for path, seen in said.items()}
+def _relations(layout: Layout, tables: Iterable[str], *, copies: bool) -> set[str]:
+    """Return the tables, in small letters, with those behind views, and without copies, whose parts are not read."""
+    reads = {name.lower(): below for name, below in layout.views.items()}
+    copied = set() if copies else {name.lower() for name in layout.copied}
+    found: set[str] = set()
+    waiting = [name.lower() for name in tables]
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += [below.lower() for below in reads.get(name, ())]
+    return found - copied
+
+
+def _as_text(layout: Layout, stamps: Mapping[str, Stamp]) -> str:
+    return json.dumps([layout.views, layout.copied, stamps], separators=(",", ":"))
+
+
+def _stamps(target: Path, build: str, layout: Callable[[], Layout]) -> tuple[Layout, Mapping[str, Stamp]]:
+    with contextlib.suppress(OSError, ValueError, TypeError):
+        views, copied, stamps = json.loads(read_text(target / "builds" / build / FILE))
+        return Layout(dict(views), list(copied)), dict(stamps)
     found: dict[str, Stamp] = {}
     for said in _parts(target, build):
         path = str(said["path"])
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             notes = _notes(target, path)
             found[path] = list(notes.get("stamp") or [said["bytes"], notes["mtime_ns"]])
-    return found
+    return layout(), found
 
 
 def _digest(target: Path, build: str, path: str) -> str | None:
@@ -116,6 +155,9 @@ def _digest(target: Path, build: str, path: str) -> str | None:
 
 def _parts(target: Path, build: str) -> Iterable[Mapping[str, object]]:
     """Return the parts that the manifest lists; none of a catalogue that was copied without its manifest."""
+    from warehouse.errors import WarehouseError
+    from warehouse.manifest import read_manifest
+
     try:
         return read_manifest(target / "builds" / build / "manifest.json").parts
     except WarehouseError:
@@ -128,6 +170,8 @@ def _notes(target: Path, path: str) -> dict[str, Any]:
 
 def _own_file(target: Path) -> Path:
     """A file of the user's state folder, for a target that cannot be written."""
+    from warehouse import fingerprint
+
     base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(base) / "warehouse" / "stamps" / f"{fingerprint.of(str(target.absolute()))}.json"
 
@@ -140,10 +184,12 @@ def _own_stamps(target: Path, build: str) -> dict[str, Stamp]:
         return {}
 
 
-def _keep(target: Path, build: str, stamps: Mapping[str, Stamp], own: Mapping[str, Stamp]) -> None:
+def _keep(target: Path, build: str, text: str, own: Mapping[str, Stamp]) -> None:
     """Keep new stamps with the build, or in the user's state folder; where both fail, parts are digested again."""
+    from warehouse.aside import write_text
+
     try:
-        write_text(target / "builds" / build / FILE, json.dumps(stamps, separators=(",", ":")))
+        write_text(target / "builds" / build / FILE, text)
     except OSError:
         with contextlib.suppress(OSError, RuntimeError):
             path = _own_file(target)

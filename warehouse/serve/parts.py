@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from warehouse.errors import QueryError
-from warehouse.report import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
     import duckdb
+
+    from warehouse.stamps import Layout
 
 _SHOWN = 3
 
@@ -37,28 +38,23 @@ def refuse_damage(
     QueryError
         Naming the damaged parts.
     """
-    wanted = {name for name in tables if not name.startswith(("meta.", "."))}
-    if not wanted:
-        return
-    cursor = connection.execute("SELECT m.*, b.build_id FROM meta.models AS m, meta.build AS b")
-    columns = [column[0] for column in cursor.description]
-    models = [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
-    known = {str(one["model"]).lower(): one for one in models}
-    relations, waiting = set(), [name.lower() for name in wanted]
-    while waiting:
-        one = known.pop(waiting.pop(), {"kind": None})
-        if one["kind"] == "view":
-            waiting += [str(read).lower() for read in one.get("reads") or ()]  # not there in builds of old
-        elif one["kind"] in ("partitioned", "raw") or (one["kind"] == "table" and digests):
-            relations.add(str(one["model"]))
-    if not relations:
-        return
     from warehouse.stamps import damages
 
-    found = list(damages(target.absolute(), str(models[0]["build_id"]), sorted(relations), digests=digests))
+    wanted = {name for name in tables if not name.startswith(("meta.", "."))}
+    found = list(damages(target.absolute(), wanted, lambda: _layout(connection), digests=digests)) if wanted else ()
     if found:
+        from warehouse.report import plural
+
         raise QueryError(
             f"{plural(len(found), 'part')} that would be read {'is' if len(found) == 1 else 'are'} damaged",
             details=[f"  {path}: {problem}" for path, problem in found[:_SHOWN]],
             hint="warehouse build makes damaged parts again",
         )
+
+
+def _layout(connection: duckdb.DuckDBPyConnection) -> Layout:
+    from warehouse.stamps import Layout
+
+    rows = connection.execute("SELECT model, kind, reads FROM meta.models").fetchall()
+    views = {str(name): list(reads or ()) for name, kind, reads in rows if kind == "view"}
+    return Layout(views, [str(name) for name, kind, _ in rows if kind in ("table", "reference")])
