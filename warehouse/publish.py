@@ -88,7 +88,7 @@ def clear_the_way(target: Path) -> Iterator[str]:
     files = [target / FILE, target / "builds" / "current", *(target / "cache").glob("*.json")]
     files += [*(target / "cache").glob("*.msgpack"), *(target / "builds").glob("*.json")]
     files += (target / "builds").glob("*/*.*")
-    folders += (path for path in (target / "builds").glob("*") if not path.suffix and path.name != "current")
+    folders += (target / "builds").glob("[0-9a-f]" * 16)
     for path, is_folder in [*((path, True) for path in folders), *((path, False) for path in files)]:
         if is_in_the_way(path, folder=is_folder):
             quarantine(target, path)
