@@ -16,7 +16,7 @@ from bench.faults import DAMAGES, FAULTS, KILLED, broken, kind_of
 TIMES = {KILLED: 12}
 SELDOM = 3
 KINDS = (
-    "parts/*.parquet", "parts/*.json", "warehouse.duckdb", "catalogue.duckdb", "catalogue.json", "manifest.json", "stamps.json",
+    "parts/*.parquet", "parts/*.json", "warehouse.duckdb", "catalogue.duckdb", "catalogue.json", "manifest.json",
     "files.json", "stamps.json", "current", "snapshot.json", "words.json", "digests.json",
 )  # fmt: skip
 
