@@ -57,18 +57,20 @@ def raw_bytes(settings: Settings) -> int:
     return max(sum(seen[0] for seen in look.files.values() if seen), 50_000_000)
 
 
-def _text(error: BaseException | None) -> str:
+def _text(error: BaseException) -> str:
     """Return what an error and those behind it say."""
-    said = []
-    while error is not None:
-        said.append(str(error))
-        error = error.__cause__
-    return "\n".join(said)
+    return "\n".join(map(str, _chain(error)))
 
 
-def _has(error: BaseException | None, *numbers: int) -> bool:
-    while error is not None:
-        if isinstance(error, OSError) and error.errno in numbers:
-            return True
-        error = error.__cause__
-    return False
+def _has(error: BaseException, *numbers: int) -> bool:
+    return any(isinstance(one, OSError) and one.errno in numbers for one in _chain(error))
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and its causes, each once: an error that is raised again may be its own cause's cause."""
+    seen: set[int] = set()
+    one: BaseException | None = error
+    while one is not None and id(one) not in seen:
+        seen.add(id(one))
+        yield one
+        one = one.__cause__

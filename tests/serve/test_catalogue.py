@@ -101,25 +101,25 @@ def test_a_description_at_eighty_columns(target: Path) -> None:
         "written in: models/metrics/leaf_hour.sql\n"
         "sources: docs/formats/traffic.md\n"
         "\n"
-        "column            type       unit  meaning\n"
-        "──────────────────────────────────────────────────────────────\n"
-        "cluster           VARCHAR          meaning of cluster\n"
-        "switch            VARCHAR          meaning of switch\n"
-        "hour_utc          TIMESTAMP        meaning of hour_utc\n"
-        "access_in_bytes   BIGINT     B     meaning of access_in_bytes\n"
-        "access_out_bytes  BIGINT     B     meaning of access_out_bytes\n"
-        "uplink_in_bytes   BIGINT     B     meaning of uplink_in_bytes\n"
-        "uplink_out_bytes  BIGINT     B     meaning of uplink_out_bytes\n"
-        "in_bytes          BIGINT     B     meaning of in_bytes\n"
-        "out_bytes         BIGINT     B     meaning of out_bytes\n"
-        "in_out_imbalance  DOUBLE           meaning of in_out_imbalance\n"
-        "leaving_share     DOUBLE           meaning of leaving_share\n"
+        "column             type       unit  meaning\n"
+        "────────────────────────────────────────────────────────────────\n"
+        "cluster            VARCHAR          meaning of cluster\n"
+        "switch             VARCHAR          meaning of switch\n"
+        "hour_utc           TIMESTAMP        meaning of hour_utc\n"
+        "access_in_bytes    BIGINT     B     meaning of access_in_bytes\n"
+        "access_out_bytes   BIGINT     B     meaning of access_out_bytes\n"
+        "uplink_in_bytes    BIGINT     B     meaning of uplink_in_bytes\n"
+        "uplink_out_bytes   BIGINT     B     meaning of uplink_out_bytes\n"
+        "in_bytes           BIGINT     B     meaning of in_bytes\n"
+        "out_bytes          BIGINT     B     meaning of out_bytes\n"
+        "in_out_difference  DOUBLE           meaning of in_out_difference\n"
+        "leaving_share      DOUBLE           meaning of leaving_share\n"
         "\n"
         "cluster  switch  hour_utc             access_in_bytes  access_out_bytes\n"
         "───────────────────────────────────────────────────────────────────────\n"
         "demo     Leaf-1  2024-05-23 16:00:00            10000             20000\n"
         "… 6 more columns: uplink_in_bytes, uplink_out_bytes, in_bytes, out_bytes,\n"
-        "  in_out_imbalance, leaving_share\n"
+        "  in_out_difference, leaving_share\n"
     )
 
 
@@ -139,7 +139,7 @@ def test_json_forms(target: Path) -> None:
     assert shown["grain"] == ["cluster", "switch", "hour_utc"]
     assert shown["columns"][0]["about"] == "meaning of cluster"
     assert shown["head"][0]["in_bytes"] == 12500
-    assert shown["head"][0]["in_out_imbalance"] == -0.5
+    assert shown["head"][0]["in_out_difference"] == -0.5
 
 
 def test_sizes_are_for_people() -> None:

@@ -31,6 +31,7 @@ def test_an_export_holds_tables_a_manifest_and_checksums(target: Path, tmp_path:
         "metrics.server_hour",
         "metrics.suspect_links",
         "reference.clusters",
+        "topology.hour_owners",
         "topology.nic_ports",
         "topology.ports",
         "topology.servers",
