@@ -171,6 +171,8 @@ def _plugs(rows: list[dict[str, str]]) -> Iterator[Plug]:
         port, nic = row["accessport"], row["nicname"] or None
         if server is None or switch is None or not re.fullmatch(r"[A-Za-z-]+\d+/\d+/\d+(:\d+)?", port):
             continue
+        if row.get("portname", port) not in ("", port):
+            continue
         keys = {(switch[1], port), *([(server, nic)] if nic else [])}
         if not keys & seen:
             address = row["serverip"].rpartition(".")[2]

@@ -156,10 +156,12 @@ class Owners:
 
     def __init__(self, sheets: Sheets, reviewed: Mapping[tuple[str, str], str]) -> None:
         self._plugged = {(plug.switch, plug.port): plug.server for plug in sheets.plugs}
-        self._reviewed = reviewed
-        self._bases = bases(sheets.plugs)
+        found = bases(sheets.plugs)
+        self._bases = {name: base for name, base in found.items() if list(found.values()).count(base) == 1}
         self._in_topology = {plug.server for plug in sheets.plugs}
         self._in_nic_sheet = sheets.in_nic_sheet
+        named = {f"GPU-{number}" for number in {*self._in_topology, *self._in_nic_sheet}}
+        self._reviewed = {place: server for place, server in reviewed.items() if server in named}
 
     def of(self, switch: str, port: str, moved: int) -> str | None:
         """Return the owner of an access port that moved so many bytes in the hour; None where it needs none."""

@@ -106,13 +106,18 @@ def test_the_commonest_base_counts_and_of_equals_the_smallest() -> None:
         (12, "2:1", 0, None),  # neither is in the NIC sheet
         (12, "2:1", 1, "unlisted:Leaf-12:1/0/2:1"),
         (9, "8:2", 1, "unlisted:Leaf-9:1/0/8:2"),  # GPU-136 is in no sheet
-        (9, "9:1", 0, "GPU-77"),  # reviewed
+        (9, "9:1", 0, "GPU-133"),  # reviewed
+        (9, "10:1", 0, None),  # reviewed for a server of no sheet, which does not count
         (13, "1:1", 1, "unlisted:Leaf-13:1/0/1:1"),  # a group without base
         (13, "1:1", 0, None),
     ],
 )
 def test_owners_of_access_ports(leaf: int, port: str, moved: int, owner: str | None) -> None:
-    reviewed = {("Leaf-9", "TwoHundredGigE1/0/9:1"): "GPU-77", ("Leaf-9", "TwoHundredGigE1/0/7:1"): "GPU-78"}
+    reviewed = {
+        ("Leaf-9", "TwoHundredGigE1/0/9:1"): "GPU-133",
+        ("Leaf-9", "TwoHundredGigE1/0/7:1"): "GPU-78",
+        ("Leaf-9", "TwoHundredGigE1/0/10:1"): "GPU-999",
+    }
     owners = Owners(Sheets(PLUGS, frozenset({122, 132, 133, 137})), reviewed)
     assert owners.of(f"Leaf-{leaf}", f"TwoHundredGigE1/0/{port}", moved) == owner
 

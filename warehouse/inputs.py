@@ -130,13 +130,11 @@ class Inputs:
         """The relations of raw files that a table joins with `raw.files`, which then lists their files alone.
 
         So a workbook's table depends on no counter file. Empty where `raw.files` lists all: for a model that reads
-        nothing else of `raw`, and where a check or a view below reads it, too.
+        nothing else of `raw`, and where a view below reads it, too. A check sees what its model sees.
         """
         if FILES not in node.reads or node.model.materialize == "view":
             return frozenset()
-        others = [read for read in node.reads if read in self._nodes]
-        others += [read for check in node.model.checks for read in relations_of(check)]
-        if any(self._shows_files(read) for read in others):
+        if any(self._shows_files(read) for read in node.reads if read in self._nodes):
             return frozenset()
         return frozenset(read for read in node.reads if read.startswith("raw.") and read != FILES)
 

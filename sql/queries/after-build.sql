@@ -15,7 +15,7 @@ WITH facts AS (
         (SELECT sum(h.in_bytes + h.out_bytes)::DOUBLE
             FROM topology.hour_owners AS o
             JOIN metrics.port_hour AS h USING (cluster, switch, port, hour_utc)
-            WHERE o.evidence <> 'workbook') AS inferred,
+            WHERE o.evidence <> 'workbook' AND o.hour_utc = (SELECT max(hour_utc) FROM metrics.port_hour)) AS inferred,
         (SELECT count(*) FROM staging.rejected_rows) AS rejected,
         (SELECT max(checkable_note) FROM metrics.spine_hour) AS note
 )

@@ -1,20 +1,31 @@
 /* ---
 about: Where the NICs of a server are, what they moved in an hour, and when in steps of 5 minutes.
 params:
-  server: VARCHAR the server, as GPU-35
+  server: VARCHAR the server, as GPU-35, or another owner of ports, as GPU-121/122
   hca: VARCHAR = null only this NIC, as mlx5_2
   hour: TIMESTAMP = null the hour (UTC); the latest where left out
 --- */
 WITH chosen AS (
     SELECT coalesce($hour::TIMESTAMP, max(hour_utc)) AS hour_utc FROM metrics.port_hour
 ),
+owned AS (                          -- ports whose owner the sheets do not name, or not with a NIC
+    SELECT o.cluster, o.server, o.hca, o.nic, o.switch, o.port, o.evidence
+    FROM topology.hour_owners AS o
+    ANTI JOIN topology.nic_ports AS n USING (cluster, switch, port)
+    WHERE o.hour_utc = (SELECT hour_utc FROM chosen)
+),
 nics AS (
-    SELECT * FROM topology.nic_ports
-    WHERE lower(server) = lower($server) AND ($hca IS NULL OR hca = $hca)
+    SELECT cluster, server, hca, nic, switch, port, status, reason FROM topology.nic_ports
+    UNION ALL
+    SELECT cluster, server, hca, nic, switch, port, CASE evidence WHEN 'workbook' THEN 'resolved' ELSE 'inferred' END, NULL
+    FROM owned
+),
+asked AS (
+    SELECT * FROM nics WHERE lower(server) = lower($server) AND ($hca IS NULL OR hca = $hca)
 ),
 slots AS (                          -- 12 a port and hour, 5 minutes each
     SELECT p.cluster, p.switch, p.port, s.slot, coalesce(sum(m.in_bytes + m.out_bytes), 0) AS bytes
-    FROM (SELECT DISTINCT cluster, switch, port FROM nics WHERE port IS NOT NULL) AS p
+    FROM (SELECT DISTINCT cluster, switch, port FROM asked WHERE port IS NOT NULL) AS p
     CROSS JOIN range(12) AS s(slot)
     CROSS JOIN chosen AS c
     LEFT JOIN metrics.port_minute AS m
@@ -36,9 +47,9 @@ SELECT n.hca, n.nic, n.switch, n.port,
     CASE WHEN h.port IS NOT NULL THEN s.spread END AS spread,
     h.in_bytes + h.out_bytes AS bytes,
     n.status, n.reason, h.out_bytes AS rx_bytes, h.in_bytes AS tx_bytes, n.server, h.hour_utc, n.cluster
-FROM nics AS n
+FROM asked AS n
 CROSS JOIN chosen AS c
 LEFT JOIN metrics.port_hour AS h
     ON h.cluster = n.cluster AND h.switch = n.switch AND h.port = n.port AND h.hour_utc = c.hour_utc
 LEFT JOIN spreads AS s ON s.cluster = n.cluster AND s.switch = n.switch AND s.port = n.port
-ORDER BY n.cluster, n.server, n.hca
+ORDER BY n.cluster, n.server, n.hca, n.switch, n.port
