@@ -302,6 +302,7 @@ def test_a_bad_row_is_rejected_and_the_rest_goes_on(write_csv: WriteCsv, line: s
     ("change", "reason"),
     [
         ({"SourceIp": ""}, "SourceIp is blank"),
+        ({"SourceQp": "12161.6"}, "SourceQp is '12161.6'"),
         ({"DestIp": "n/a"}, "DestIp is 'n/a'"),
         ({"DestServer": "storage"}, "DestServer is 'storage'"),
         ({"ReadPkts": "9223372036854775807"}, "ReadPkts: 9223372036854775807 is beyond all bounds"),

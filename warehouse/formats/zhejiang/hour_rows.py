@@ -133,6 +133,7 @@ FLOW_TABLE = _table(
         **dict.fromkeys(("SourceServer", "DestServer"), _SERVER),
         **dict.fromkeys(("SourceSwitch", "DestSwitch"), _SWITCH),
         **dict.fromkeys(("SourceIp", "DestIp"), ADDRESS),
+        **dict.fromkeys(("SourceQp", "DestQp"), r"\d{1,10}"),
     },
     spellings={"Rtt": ("Rtt (ns)",)},
 )

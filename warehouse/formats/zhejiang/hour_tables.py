@@ -39,7 +39,7 @@ _TORN = "torn: the file ends without a final newline"
 class HourCsv:
     """The formats `zhejiang.flow`, `zhejiang.nic`, `zhejiang.link` and `zhejiang.port`."""
 
-    version = 2
+    version = 3
 
     def __init__(self, table: HourTable) -> None:
         self._table = table
@@ -119,7 +119,7 @@ class HourWorkbook:
     """
 
     name = "zhejiang.hour_workbook"
-    version = 2
+    version = 3
     relations: Sequence[RawRelation] = tuple(table.relation for table in TABLES.values())
 
     def claims(self, path: Path) -> bool:
