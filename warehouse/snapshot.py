@@ -305,11 +305,14 @@ def _difference(taken: Said, asked: Said) -> str:
         return f"the last build was asked for another {' and '.join(others)}"
     if taken["environment"] != environment():
         return "Python or what is installed beside it has changed"
+    other = ""
     for path, seen in taken["left"].items():
-        if not os.path.exists(path):
+        if not os.path.exists(path):  # another name of the same file has changed with it
             return f"{path} is gone"
-        if _seen(path) != seen:
-            return f"{path} has changed"
+        if not other and _seen(path) != seen:
+            other = f"{path} has changed"
+    if other:
+        return other
     if os.path.exists(f"{asked['target']}/warehouse.duckdb.wal"):
         return "a reader left a log behind"
     for path, there in taken["signs"].items():
