@@ -106,7 +106,7 @@ def measure(releases: dict[int, Path], scratch: Path, rounds: int, threads: str)
     build = {
         count: [
             sys.executable, "-m", "warehouse", "build", "-d", str(path), "-t", str(targets[count]),
-            "--threads", threads, "--quiet",
+            "--threads", threads, "--quiet", "--follow-links",
         ]
         for count, path in releases.items()
     }  # fmt: skip

@@ -80,14 +80,22 @@ def default_data(scratch: Path) -> Path:
 
 
 def fabric_of(release: Path, scratch: Path) -> Path:
-    """A folder that leads to the clusters' port CSVs and workbooks, and to nothing else."""
+    """A folder with the clusters' port CSVs and workbooks, and nothing else: other names of the same files, or copies."""
     fabric = scratch / "fabric"
     for traffic in sorted(release.rglob("trafficinfo")):
         cluster = fabric / traffic.parent.name
-        cluster.mkdir(parents=True)
-        for one in (traffic, *traffic.parent.glob("*.xlsx")):
-            (cluster / one.name).symlink_to(one)
+        shutil.copytree(traffic, cluster / traffic.name, copy_function=_same_file)
+        for workbook in traffic.parent.glob("*.xlsx"):
+            _same_file(workbook, cluster / workbook.name)
     return fabric
+
+
+def _same_file(source: str | Path, target: str | Path) -> None:
+    """Give a file another name; copy it where that is on another disk."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
 
 
 def port_csvs(data: Path) -> list[Path]:
