@@ -80,7 +80,7 @@ def default_data(scratch: Path) -> Path:
 
 
 def fabric_of(release: Path, scratch: Path) -> Path:
-    """A folder with the clusters' port CSVs and workbooks, and nothing else: other names of the same files, or copies."""
+    """A folder with the port CSVs and workbooks of the clusters alone: other names of the files, or copies."""
     fabric = scratch / "fabric"
     for traffic in sorted(release.rglob("trafficinfo")):
         cluster = fabric / traffic.parent.name
