@@ -115,7 +115,7 @@ def test_the_graph_is_walked_by_links_and_shows_what_decides_rows(site: Path, br
     assert browser.run("document.querySelectorAll('#graph g').length") < everything
     _click(browser, "metrics.uplink_balance.cov")
     browser.wait("document.querySelector('#graph .at') !== null")
-    assert "topology.ports.port_class" in _drawn(browser)
+    assert "metrics.port_hour.port_class" in _drawn(browser)
     assert browser.run("document.querySelectorAll('#graph path.rows').length") > 3
     browser.run("history.back()")
     browser.wait("location.hash === '#metrics.uplink_balance' && document.querySelector('#graph .at') === null")

@@ -30,11 +30,13 @@ def entries(tables: Iterable[TableView], queries: Iterable[Query], pages: Sequen
     """Everything that can be found, tables first."""
     from warehouse.serve.docs.tables import table_path
 
+    columns = set[str]()
     for table in tables:
         place = table_path(table.name)
         yield Entry("table", table.name, table.about, place)
         for column in table.columns:
             said = f"{column.about} {column.unit or ''} {column.type}"
+            columns.add(column.name)
             yield Entry("column", f"{table.name}.{column.name}", said, f"{place}#{column.name}")
     for query in queries:
         yield Entry("query", query.name, query.about, f"queries.html#{query.name}")
@@ -44,7 +46,9 @@ def entries(tables: Iterable[TableView], queries: Iterable[Query], pages: Sequen
             yield Entry("page", title, " ".join(section.text.split()), f"{page.path}#{section.place}")
         if page.source == GLOSSARY:
             for found in _WORD.finditer(page.html):
-                yield Entry("word", _text(found["word"]), _text(found["meaning"]), f"{page.path}#{found['place']}")
+                word = _text(found["word"])
+                if word not in columns:  # a metric of the glossary is found as its column
+                    yield Entry("word", word, _text(found["meaning"]), f"{page.path}#{found['place']}")
 
 
 def _text(html: str) -> str:
