@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.tiny import Tiny
+from warehouse.base.text import on_one_line
 from warehouse.building import build
 from warehouse.errors import ModelError
-from warehouse.report import Silent, Terminal, on_one_line
+from warehouse.report import Silent, Terminal
 from warehouse.settings import settle
 
 

@@ -7,6 +7,8 @@
 
 from __future__ import annotations
 
+from warehouse.base.version import __version__
+
 TYPE_CHECKING = False  # as type checkers see it: true; `typing` is a tenth of what a build with nothing to do costs
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
 
     from warehouse.building import Result
 
-__version__ = "0.1.0"
 __all__ = ["__version__", "build", "open"]
 
 

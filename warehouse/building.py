@@ -11,8 +11,10 @@ from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
-from warehouse import __version__, snapshot
+from warehouse import snapshot
 from warehouse.aside import aside, left_behind, remove
+from warehouse.base.text import now_utc
+from warehouse.base.version import __version__
 from warehouse.catalogue import Entry
 from warehouse.checking import note_failed
 from warehouse.engines.base import Engine, Parts, Select, Source
@@ -32,7 +34,7 @@ from warehouse.memo import FILE as MEMO
 from warehouse.memo import Memo, memo_of_models
 from warehouse.plan import Key
 from warehouse.project import Project
-from warehouse.publish import clear_the_way, keep_last, now_utc, publish
+from warehouse.publish import clear_the_way, keep_last, publish
 from warehouse.report import Silent
 from warehouse.rim import FILES, abouts, rim
 from warehouse.run import Outcome, Run, contracts

@@ -10,12 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from warehouse.aside import write_text
+from warehouse.base.text import now_utc, plural
 from warehouse.checks import ascent, compile_check
 from warehouse.engines.base import EngineError, Scratch
 from warehouse.errors import CheckError, ModelError, Place, nearest_hint
 from warehouse.model import Check, Model
-from warehouse.publish import now_utc
-from warehouse.report import plural
 from warehouse.store import CheckResult
 
 FAILED = "failed.json"

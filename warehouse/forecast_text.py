@@ -6,9 +6,9 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from warehouse.base.text import plural
 from warehouse.forecast import Forecast
 from warehouse.reasons import CHECK, DROP, KEEP, MAKE, MAYBE, NEW, READS, Step
-from warehouse.report import plural
 from warehouse.store import ALL
 
 _WIDTH, _WIDE = 80, 29

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from warehouse.base.text import size
 from warehouse.errors import WarehouseError
-from warehouse.report import size
 
 if TYPE_CHECKING:
     from warehouse.settings import Settings

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warehouse import snapshot
+from warehouse.base.text import plural
 from warehouse.errors import QueryError, WarehouseError
 from warehouse.lock import hold
 from warehouse.manifest import Manifest, kept_manifests, last_manifest
-from warehouse.report import plural
 
 _SHOWN = 3
 

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from warehouse import fingerprint
+from warehouse.base.text import plural
 from warehouse.digests import Digests
 from warehouse.engines.base import CsvFiles, Engine, Parts, Source
 from warehouse.errors import DataError
@@ -33,7 +34,6 @@ from warehouse.formats.scan import scan, settle_duplicates
 from warehouse.memo import Memo
 from warehouse.mending import Mender
 from warehouse.partition import column_of, partition_of
-from warehouse.report import plural
 from warehouse.rim import FILES, FILES_COLUMNS, REJECTED, REJECTED_COLUMNS, rim
 from warehouse.snapshot import is_racy, stamp
 from warehouse.store import ALL, Part, Store

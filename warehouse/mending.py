@@ -11,9 +11,9 @@ from pathlib import Path
 
 from warehouse import fingerprint
 from warehouse.aside import aside, write_text
+from warehouse.base.text import plural
 from warehouse.errors import DataError
 from warehouse.formats.base import PARTIAL, CsvFormat, Format, RawFile, Rejected
-from warehouse.report import plural
 from warehouse.snapshot import read_text
 
 

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from warehouse import __version__
+from warehouse.base.version import __version__
 from warehouse.errors import WarehouseError
 from warehouse.lineage.columns import Columns, Node, load
 from warehouse.lineage.steps import AGGREGATED, COPIED, ROWS

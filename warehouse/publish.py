@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 from warehouse.aside import aside, is_in_the_way, quarantine, remove, sync, write_text
@@ -113,11 +112,6 @@ def keep_last(target: Path, keep: int) -> None:
     for folder in build_folders(target):
         if folder.name not in kept:
             remove(folder)
-
-
-def now_utc() -> str:
-    """The time of publishing, for people; no hash holds it."""
-    return f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S}"
 
 
 def _link_or_copy(source: Path, target: Path) -> None:

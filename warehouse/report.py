@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from warehouse.base.text import plural, size
 from warehouse.errors import WarehouseError
 from warehouse.formats.base import IGNORED, PARTIAL, SKIPPED, UNKNOWN, Inventory
 from warehouse.store import Part
@@ -211,35 +212,3 @@ class Terminal(Silent):
             self._say("warn", f"{key.model}{where}: {one.check}: {plural(one.failures, 'row')}{rows}")
         for model, check, status in sorted({(key.model, one.check, one.status) for key, one in left})[:_SHOWN]:
             self._say("", f"{model}: {check}: {status}")
-
-
-def plural(count: int, noun: str) -> str:
-    """`1 hour`, `2 hours`.
-
-    >>> plural(1, "hour"), plural(1200, "part")
-    ('1 hour', '1,200 parts')
-    """
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def size(count: int) -> str:
-    """Bytes for people.
-
-    >>> size(999), size(41_000_000)
-    ('999 B', '41 MB')
-    """
-    amount = float(count)
-    for unit in ("B", "kB", "MB", "GB"):
-        if amount < 999.5:
-            return f"{amount:.1f} {unit}" if amount < 9.95 and unit != "B" else f"{amount:.0f} {unit}"
-        amount /= 1000
-    return f"{amount:,.1f} TB"
-
-
-def on_one_line(text: str) -> str:
-    """A line whose names cannot break it or move the cursor: control characters are written out.
-
-    >>> on_one_line("a\\nb \\x1b[31m")
-    'a\\\\nb \\\\x1b[31m'
-    """
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

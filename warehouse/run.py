@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from warehouse import fingerprint, python_model
+from warehouse.base.text import plural
 from warehouse.checking import all_checks, check_error, results_of, run_checks
 from warehouse.checks import relations_of
 from warehouse.engines.base import CsvFiles, Engine, EngineError, Parts, Scratch, Select
@@ -27,7 +28,6 @@ from warehouse.kernels import DeclinedError, kernel
 from warehouse.model import Check
 from warehouse.plan import Key, Plan
 from warehouse.project import Project
-from warehouse.report import plural
 from warehouse.stale import Stale
 from warehouse.store import ALL, CheckResult, Part, Store, results_to_notes
 

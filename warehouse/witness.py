@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warehouse import fingerprint, snapshot, stamps
+from warehouse.base.text import plural
 from warehouse.engines.base import CsvFiles, Parts
 from warehouse.errors import DataError, WarehouseError
 from warehouse.formats.scan import signs_above
-from warehouse.report import plural
 
 if TYPE_CHECKING:
     from warehouse.building import Result

@@ -51,7 +51,7 @@ def parser(command: str = "") -> argparse.ArgumentParser:
     import argparse
     from importlib import import_module
 
-    from warehouse import __version__
+    from warehouse.base.version import __version__
     from warehouse.cli.options import Help
 
     top = argparse.ArgumentParser(
@@ -157,7 +157,7 @@ def _no_interrupt_lost() -> Iterator[None]:
 
 def say_error(error: WarehouseError) -> None:
     """The error on stderr: what and where, then details and what to do, indented."""
-    from warehouse.report import on_one_line
+    from warehouse.base.text import on_one_line
 
     head = f"{error.place}: {error.message}" if error.place else error.message
     below = (*error.details, *([error.hint] if error.hint else []))

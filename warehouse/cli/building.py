@@ -127,8 +127,8 @@ def _check_memory() -> None:
     """Refuse to build where NumPy and the engine cannot start, but end the process. Raises SettingsError."""
     import resource
 
+    from warehouse.base.text import size
     from warehouse.errors import SettingsError
-    from warehouse.report import size
 
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit != resource.RLIM_INFINITY and limit < _LEAST_MEMORY:

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
 
+from warehouse.base.text import on_one_line, plural, size
 from warehouse.cli.options import Commands, add_data, add_target, command, settings
 from warehouse.formats.base import IGNORED, PARTIAL, SKIPPED, UNKNOWN, RawFile
-from warehouse.report import on_one_line, plural, size
 
 _SHOWN = 20
 _NAMED = 4

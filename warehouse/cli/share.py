@@ -85,7 +85,7 @@ def add(commands: Commands) -> None:
 
 def run_export(given: argparse.Namespace) -> int:
     """Export, and say what was written."""
-    from warehouse.report import plural
+    from warehouse.base.text import plural
     from warehouse.serve.export import FORMATS, export
     from warehouse.serve.folders import MANIFEST
 
@@ -118,7 +118,7 @@ def _lost(what: str) -> None:
 
 def run_publish(given: argparse.Namespace) -> int:
     """Publish, and say what was sent."""
-    from warehouse.report import plural
+    from warehouse.base.text import plural
     from warehouse.serve.postgres.publish import publish
 
     result = publish(
@@ -149,8 +149,8 @@ def run_publish(given: argparse.Namespace) -> int:
 
 def run_report(given: argparse.Namespace) -> int:
     """Write the report, and say how large it is and what it lacks."""
+    from warehouse.base.text import plural
     from warehouse.project import Project
-    from warehouse.report import plural
     from warehouse.serve.report import write_report
 
     settled = settings(given)
@@ -170,8 +170,8 @@ def run_report(given: argparse.Namespace) -> int:
 
 def run_docs(given: argparse.Namespace) -> int:
     """Write the site, and say where to begin."""
+    from warehouse.base.text import plural
     from warehouse.project import Project
-    from warehouse.report import plural
     from warehouse.serve.docs import write_docs
 
     settled = settings(given)

@@ -28,11 +28,11 @@ def add(commands: Commands) -> None:
 
 def run_tests(given: argparse.Namespace) -> int:
     """Run tests, say which fail and how; 1 where one does."""
+    from warehouse.base.text import on_one_line, plural
     from warehouse.building import load_graph
     from warehouse.engines.duckdb import DuckDBEngine
     from warehouse.model_tests import run_test, tests_of
     from warehouse.project import Project
-    from warehouse.report import on_one_line, plural
 
     project = Project.open(settings(given).project)
     passed, failed, models = 0, 0, 0

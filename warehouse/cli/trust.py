@@ -127,8 +127,8 @@ def run_verify(given: argparse.Namespace) -> int:
 
 
 def _verdict(found: Verdict) -> list[str]:
+    from warehouse.base.text import plural, size
     from warehouse.diff.report import paragraphs, wrapped
-    from warehouse.report import plural, size
 
     build, parts = found.manifest.build, found.manifest.parts
     if found.damages:
@@ -185,7 +185,7 @@ def run_builds(given: argparse.Namespace) -> int:
 
 
 def _print_builds(kept: Sequence[Kept]) -> None:
-    from warehouse.report import size
+    from warehouse.base.text import size
     from warehouse.serve.table import print_rows
     from warehouse.serve.values import Column
 
@@ -219,8 +219,8 @@ def run_rollback(given: argparse.Namespace) -> int:
 
 def run_relocate(given: argparse.Namespace) -> int:
     """Write the catalogs for the folder that they are in now."""
+    from warehouse.base.text import plural
     from warehouse.relocate import relocate
-    from warehouse.report import plural
 
     target = settings(given).target
     done = relocate(target, wait=given.wait)
@@ -247,8 +247,8 @@ def run_clean(given: argparse.Namespace) -> int:
 
 
 def _cleaning(found: Cleaning) -> list[str]:
+    from warehouse.base.text import plural, size
     from warehouse.clean import BUILD, CACHE, LEFTOVER, PART
-    from warehouse.report import plural, size
 
     kept = f"{plural(len(found.kept), 'build')} kept: {', '.join(build[:8] for build in found.kept)}"
     if not found.items:

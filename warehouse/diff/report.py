@@ -7,13 +7,13 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 
+from warehouse.base.text import on_one_line, plural
 from warehouse.diff import origins
 from warehouse.diff.compare import ADDED, CHANGED, EQUAL, REMOVED, Comparison, TableDiff
 from warehouse.diff.origins import Origin
 from warehouse.diff.rows import Example, RowDiff
 from warehouse.diff.sides import Side
 from warehouse.model import Column
-from warehouse.report import on_one_line, plural
 
 WIDTH = 80
 _SIGNS = {ADDED: "+", REMOVED: "-", CHANGED: "~"}

@@ -43,7 +43,7 @@ def refuse_damage(
     wanted = {name for name in tables if not name.startswith(("meta.", "."))}
     found = list(damages(target.absolute(), wanted, lambda: _layout(connection), digests=digests)) if wanted else ()
     if found:
-        from warehouse.report import plural
+        from warehouse.base.text import plural
 
         raise QueryError(
             f"{plural(len(found), 'part')} that would be read {'is' if len(found) == 1 else 'are'} damaged",
