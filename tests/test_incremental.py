@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import warehouse
 from tests.conftest import call
 from tests.tiny import Tiny
-from warehouse.building import Result
 from warehouse.project import Project
+from warehouse.runner.result import Result
 from warehouse.sample import SampleOptions, write_sample
 
 HOUR = {"hour_utc": "TIMESTAMP", "port": "VARCHAR", "bytes": "BIGINT"}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import duckdb
 
-    from warehouse.building import Result
+    from warehouse.runner.result import Result
 
 __all__ = ["__version__", "build", "open"]
 

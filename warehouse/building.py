@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
@@ -19,10 +17,8 @@ from warehouse.catalogue import Entry
 from warehouse.checking import note_failed
 from warehouse.engines.base import Engine, Parts, Select, Source
 from warehouse.engines.duckdb import DuckDBEngine
-from warehouse.engines.duckdb_errors import sentence
-from warehouse.errors import CheckError, QueryError, SettingsError, WarehouseError
+from warehouse.errors import CheckError, SettingsError, WarehouseError
 from warehouse.formats import known_formats
-from warehouse.formats.base import Inventory
 from warehouse.full import saying_what_is_full
 from warehouse.graph import Graph
 from warehouse.inputs import reference_source
@@ -32,67 +28,20 @@ from warehouse.lock import hold
 from warehouse.manifest import Manifest, build_id, entry, kept_manifests, last_manifest
 from warehouse.memo import FILE as MEMO
 from warehouse.memo import Memo, memo_of_models
-from warehouse.plan import Key
 from warehouse.project import Project
 from warehouse.publish import clear_the_way, keep_last, publish
 from warehouse.report import Silent
 from warehouse.rim import FILES, abouts, rim
-from warehouse.run import Outcome, Run, contracts
+from warehouse.run import Run, contracts
+from warehouse.runner.result import Outcome, Result
 from warehouse.settings import Settings, stands_alone
-from warehouse.store import CheckResult, Part, Store
+from warehouse.store import Part, Store
 from warehouse.witness import Witness
 
 KEEP = 3
 COPIED_BYTES = 20 * 10**6
 """Parts of this size together are copied into the catalog, the smallest tables first; larger tables are read from
 their parts. So most tables can be read wherever the catalog is, and a build does not copy what is costly to copy."""
-
-
-@dataclass(frozen=True)
-class Result:
-    """What a build did."""
-
-    build: str
-    target: Path
-    inventory: Inventory
-    outcome: Outcome
-    bytes: int
-    """Size of the published parts and the catalogue."""
-    changed: bool
-    """Whether this build differs from the one that was published before."""
-    remarks: tuple[str, ...] = ()
-    """What the named query `after-build` says of it, for people."""
-
-    def checks(self) -> list[tuple[Key, CheckResult]]:
-        """All check results."""
-        return [(key, one) for key, results in sorted(self.outcome.checks.items()) for one in results]
-
-    def summary(self) -> dict[str, object]:
-        """The result as JSON-able values."""
-        status = Counter(file.status for file in self.inventory.files)
-        return {
-            "build": self.build,
-            "target": str(self.target),
-            "changed": self.changed,
-            "files": dict(sorted(status.items())),
-            "parts": len(self.outcome.parts),
-            "made": [{"model": key.model, "partition": key.partition} for key in sorted(self.outcome.made)],
-            "stale": sorted(self.outcome.stale),
-            "bytes": self.bytes,
-            "checks": {
-                "passed": sum(one.status == "passed" for _, one in self.checks()),
-                "warned": [
-                    {"model": key.model, "partition": key.partition, "check": one.check, "rows": one.failures}
-                    for key, one in self.checks()
-                    if one.failures
-                ],
-                "not_checked": [
-                    {"model": key.model, "partition": key.partition, "check": one.check, "why": one.not_checked}
-                    for key, one in self.checks()
-                    if one.not_checked
-                ],
-            },
-        }
 
 
 def build(
@@ -279,8 +228,7 @@ def _build(
     keep_last(store.target, keep)
     size = sum(part.bytes for part in parts) + (store.target / "warehouse.duckdb").stat().st_size
     changed = last is None or last.build != name
-    remarks = _remarks(project, settings.target) if reporter.wants_remarks else ()
-    result = Result(name, settings.target, intake.inventory, outcome, size, changed, remarks)
+    result = Result(name, settings.target, intake.inventory, outcome, size, changed)
     if outcome.stale or any(node.never_still for node in graph.nodes.values()):
         snapshot.drop(store.target)
     else:
@@ -313,24 +261,6 @@ def load_graph(project: Project, engine: Engine) -> Graph:
 def _memo(project: Project, engine: Engine, *, paranoid: bool = False) -> Memo:
     """What is remembered of a project; `paranoid` believes none of it."""
     return memo_of_models(project.folders, f"{engine.name} {engine.version}", paranoid=paranoid)
-
-
-def _remarks(project: Project, target: Path) -> tuple[str, ...]:
-    """Lines of the named query `after-build`, which a project may have."""
-    from warehouse.extension import duckdb
-    from warehouse.serve.connect import connect
-    from warehouse.serve.queries import load_query
-
-    query = load_query("after-build", project.query_folders)
-    if query is None:
-        return ()
-    try:
-        with closing(connect(target)) as connection:
-            return tuple(str(row[0]) for row in connection.execute(query.sql).fetchall())
-    except QueryError as error:  # such as a reader that just opened the file to write: the build is published
-        return (f"no remarks: {error.message}",)
-    except duckdb.Error as error:  # the query is wrong, such as one that reads models which the project leaves out
-        return (f"no remarks: {query.path}: {sentence(error)}",)
 
 
 def _last_parts(last: Manifest | None, store: Store) -> dict[tuple[str, str], Part]:
@@ -420,6 +350,3 @@ def _raw_entry(name: str, columns: tuple, about: str, intake: Intake, engine: En
     listed = name in (FILES, "raw.rejected_rows")
     rows = len(intake.inventory.files) if name == FILES else None
     return Entry(name, about, "table" if listed else "raw", source, columns, rows=rows)
-
-
-__all__ = ["Result", "WarehouseError", "build", "load_graph"]

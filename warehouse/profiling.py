@@ -12,7 +12,7 @@ import contextlib
 import os
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -22,9 +22,9 @@ from warehouse.report import Silent
 from warehouse.store import ALL, Part
 
 if TYPE_CHECKING:
-    from warehouse.building import Result
     from warehouse.engines.observed import Statement
     from warehouse.formats.base import Inventory
+    from warehouse.runner.result import Result
 
 START = "start"
 THERE = "runner, and parts there already"
@@ -101,7 +101,6 @@ class Profile(Silent):
         self._told = told
         self._plans = plans
         self._begun: set[str] = set()
-        self.wants_remarks = told.wants_remarks
         self.stages: dict[str, Spent] = {START: Spent()}
         self.parts: dict[Key, Spent] = {}
         self._key: Key | None = None
@@ -271,6 +270,3 @@ def _age() -> float:
     except (OSError, ValueError):
         return time.process_time()
     return max(0.0, up - began / os.sysconf("SC_CLK_TCK"))
-
-
-Ran = Callable[["Statement"], None]

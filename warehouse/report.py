@@ -17,10 +17,12 @@ from warehouse.formats.base import IGNORED, PARTIAL, SKIPPED, UNKNOWN, Inventory
 from warehouse.store import Part
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rich.progress import Progress, TaskID
 
-    from warehouse.building import Result
-    from warehouse.profiling import Ran
+    from warehouse.engines.observed import Statement
+    from warehouse.runner.result import Result
 
 _WIDTH = 80
 _SHOWN = 5
@@ -30,11 +32,9 @@ _SLOW_SECONDS = 0.3
 class Silent:
     """Says nothing; the base of those that do."""
 
-    wants_remarks = False
-    """Whether the project's own query `after-build` is asked."""
     one_at_a_time = False
     """Whether parts are made one after another, so that what each costs can be told."""
-    ran: Ran | None = None
+    ran: Callable[[Statement], None] | None = None
     """Who is told what the engine needed for each statement, if anyone is."""
 
     def found(self, inventory: Inventory) -> None:
@@ -73,8 +73,6 @@ class Silent:
 
 class Terminal(Silent):
     """Tells a build on a stream: with a progress bar on a terminal, in plain lines elsewhere."""
-
-    wants_remarks = True
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -195,8 +193,6 @@ class Terminal(Silent):
         self._say("Built", f"{result.build[:8]}{same} → {result.target} ({size(result.bytes)})", wrap=False)
         for name in sorted(outcome.stale):
             self._say("stale", f"{name} was not selected and keeps its last rows")
-        for line in result.remarks:
-            self._say("", line)
 
     def _checks(self, result: Result) -> None:
         found = result.checks()

@@ -10,7 +10,6 @@ import itertools
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -28,6 +27,7 @@ from warehouse.kernels import DeclinedError, kernel
 from warehouse.model import Check
 from warehouse.plan import Key, Plan
 from warehouse.project import Project
+from warehouse.runner.result import Outcome
 from warehouse.stale import Stale
 from warehouse.store import ALL, CheckResult, Part, Store, results_to_notes
 
@@ -57,22 +57,6 @@ class Reporter(Protocol):
     def note(self, text: str) -> None:
         """A line worth knowing."""
         ...
-
-
-@dataclass
-class Outcome:
-    """The parts of a build and what their checks found."""
-
-    parts: dict[Key, Part] = field(default_factory=dict)
-    checks: dict[Key, list[CheckResult]] = field(default_factory=dict)
-    seconds: dict[Key, float] = field(default_factory=dict)
-    made: set[Key] = field(default_factory=set)
-    stale: set[str] = field(default_factory=set)
-    """Models with parts that are not those of the raw files as they are now, since they were not selected."""
-
-    def of(self, model: str) -> list[Part]:
-        """The parts of one model, by partition."""
-        return [self.parts[key] for key in sorted(key for key in self.parts if key.model == model)]
 
 
 class _RawDamageError(Exception):

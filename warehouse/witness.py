@@ -14,10 +14,10 @@ from warehouse.errors import DataError, WarehouseError
 from warehouse.formats.scan import signs_above
 
 if TYPE_CHECKING:
-    from warehouse.building import Result
     from warehouse.catalogue import Entry
     from warehouse.intake import Intake
     from warehouse.project import Project
+    from warehouse.runner.result import Result
     from warehouse.settings import Settings
 
 _SHOWN = 3

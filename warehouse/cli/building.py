@@ -14,6 +14,7 @@ from warehouse.cli import again
 from warehouse.cli.options import Commands, add_data, add_engine, add_project, add_target, command, settings
 
 if TYPE_CHECKING:
+    from warehouse.report import Silent
     from warehouse.settings import Settings
 
 _LEAST_MEMORY = 1_000_000_000
@@ -115,12 +116,23 @@ def run_build(given: argparse.Namespace) -> int:
     elif not (given.select or given.paranoid or given.profile):
         again.remember(asked, given.words, **manner)
     reporter.ended(result)
+    if not (given.quiet or given.json):
+        _tell_remarks(settled, reporter)
     if given.json:
         shown = result.summary() | ({"profile": profile.summary()} if given.profile else {})
         print(json.dumps(shown, indent=1))  # noqa: T201
     elif given.profile:
         print(*profile.table(by_part=given.profile == "parts"), sep="\n")  # noqa: T201
     return 0
+
+
+def _tell_remarks(settled: Settings, reporter: Silent) -> None:
+    """Say what the project's own query `after-build` says of the build."""
+    from warehouse.project import Project
+    from warehouse.reader.after_build import remarks
+
+    for line in remarks(Project.open(settled.project), settled.target):
+        reporter.note(line)
 
 
 def _check_memory() -> None:

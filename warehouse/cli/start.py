@@ -61,6 +61,7 @@ def run_demo(given: argparse.Namespace) -> int:
     """Sample, build, and a few questions answered."""
     from warehouse.building import build
     from warehouse.project import Project
+    from warehouse.reader.after_build import remarks
     from warehouse.report import Terminal
     from warehouse.sample import write_sample
     from warehouse.serve.queries import load_queries
@@ -77,6 +78,8 @@ def run_demo(given: argparse.Namespace) -> int:
     with reporter.telling(settled.target):
         result = build(settled, reporter)
     reporter.ended(result)
+    for line in remarks(Project.open(), settled.target):
+        reporter.note(line)
     queries = load_queries(Project.open().query_folders)
     for name, params in (
         ("hour-summary", {}),

@@ -1,0 +1,4 @@
+"""Everything that reads a published warehouse: queries, listings, citations, the shell.
+
+Nothing here changes a target.
+"""

@@ -1,0 +1,27 @@
+"""What the named query `after-build` says of a build that was just published."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+from warehouse.engines.duckdb_errors import sentence
+from warehouse.errors import QueryError
+from warehouse.extension import duckdb
+from warehouse.project import Project
+from warehouse.serve.connect import connect
+from warehouse.serve.queries import load_query
+
+
+def remarks(project: Project, target: Path) -> tuple[str, ...]:
+    """Return the lines of the named query `after-build`; none where the project has no such query."""
+    query = load_query("after-build", project.query_folders)
+    if query is None:
+        return ()
+    try:
+        with closing(connect(target)) as connection:
+            return tuple(str(row[0]) for row in connection.execute(query.sql).fetchall())
+    except QueryError as error:  # such as a reader that just opened the file to write: the build is published
+        return (f"no remarks: {error.message}",)
+    except duckdb.Error as error:  # the query is wrong, such as one that reads models which the project leaves out
+        return (f"no remarks: {query.path}: {sentence(error)}",)
