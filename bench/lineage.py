@@ -14,7 +14,7 @@ from bench.measure import machine, medians, run
 TRACE = """
 from pathlib import Path
 from warehouse.lineage.columns import load
-from warehouse.project import Project
+from warehouse.project.project import Project
 columns = load(Project.open(), Path("no target, no cache"))
 for model, blocks in columns.blocks.items():
     for column in blocks[""].columns:
@@ -28,7 +28,7 @@ def main() -> int:
     from pathlib import Path
 
     from warehouse.lineage.columns import load
-    from warehouse.project import Project
+    from warehouse.project.project import Project
 
     found = load(Project.open(), Path("no target, no cache"))
     count = sum(len(blocks[""].columns) for blocks in found.blocks.values())

@@ -27,7 +27,7 @@ from warehouse.errors import ModelError
 from warehouse.graph import Graph, Node
 from warehouse.lineage.walk import blocks_of
 from warehouse.model_tests import ModelTest, run_test, tests_of
-from warehouse.project import Project
+from warehouse.project.project import Project
 
 CAUGHT, SURVIVED = "caught", "survived"
 

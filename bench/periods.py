@@ -12,7 +12,7 @@ import numpy as np
 from bench.measure import machine
 from tests.models.pulses import Job, server
 from warehouse.model import read_model
-from warehouse.project import shipped_root
+from warehouse.project.project import shipped_root
 from warehouse.python_model import function_of
 
 DRAWN = 1500

@@ -16,7 +16,7 @@ import pytest
 
 import warehouse
 from warehouse.cli import main
-from warehouse.project import Project
+from warehouse.project.project import Project
 from warehouse.sample import SampleOptions, write_sample
 from warehouse.settings import KEYS
 

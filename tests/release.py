@@ -12,7 +12,7 @@ from tests.conftest import Said, call
 from warehouse.building import load_graph
 from warehouse.checks import relations_of
 from warehouse.engines.duckdb import DuckDBEngine
-from warehouse.project import Project
+from warehouse.project.project import Project
 
 LEAF = "NH-DC-NM129-B03-ROCE-Leaf-1_GPU_S9825"
 STORAGE = "NH-DC-NM224-J05-ROCE-ST-leaf-1_GPU_S9825"

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from tests.browser import CHROMIUM, WITHOUT, Browser, chromium
-from warehouse.project import Project
+from warehouse.project.project import Project
 from warehouse.serve.docs import write_docs
 from warehouse.serve.report import write_report
 

@@ -20,7 +20,7 @@ from warehouse.diff.rows import RowDiff, compare_rows
 from warehouse.diff.sides import Table, find
 from warehouse.errors import WarehouseError
 from warehouse.history import builds
-from warehouse.model import Column
+from warehouse.project.contract import Column
 
 SPEEDS = {"port": "VARCHAR", "speed": "BIGINT"}
 POLLS = (

@@ -21,7 +21,7 @@ from warehouse.cli import parser
 from warehouse.cli.ask import with_parameters
 from warehouse.errors import QueryError
 from warehouse.formats import base
-from warehouse.project import Project
+from warehouse.project.project import Project
 from warehouse.serve.queries import Query, load_queries
 from warehouse.serve.sql import run_query
 

@@ -13,7 +13,7 @@ from warehouse.building import load_graph
 from warehouse.engines.duckdb import DuckDBEngine
 from warehouse.errors import ModelError, SettingsError
 from warehouse.graph import Graph
-from warehouse.project import Project
+from warehouse.project.project import Project
 
 PORT, NAME = {"port": "VARCHAR"}, {"name": "VARCHAR"}
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import warehouse
 from tests.conftest import call
 from tests.tiny import Tiny
-from warehouse.project import Project
+from warehouse.project.project import Project
 from warehouse.runner.result import Result
 from warehouse.sample import SampleOptions, write_sample
 

@@ -24,8 +24,8 @@ from warehouse.engines.batches import ROWS as BATCH_ROWS
 from warehouse.engines.duckdb import DuckDBEngine
 from warehouse.kernels import SELECTS, VERSIONS, Arrays, kernel
 from warehouse.kernels.port_seconds import COLUMNS, seconds
-from warehouse.model import Column
-from warehouse.project import Project
+from warehouse.project.contract import Column
+from warehouse.project.project import Project
 from warehouse.report import Silent
 from warehouse.settings import settle
 

@@ -11,8 +11,8 @@ from warehouse.checks import compile_check
 from warehouse.engines.volatile import FUNCTIONS
 from warehouse.errors import ModelError
 from warehouse.lint import RULES, Finding, contracts_of, lint, lint_project
-from warehouse.model import Column
-from warehouse.project import Project
+from warehouse.project.contract import Column
+from warehouse.project.project import Project
 
 QUERIES = Path(__file__).parents[1] / "sql" / "queries"
 TYPES = {

@@ -11,9 +11,9 @@ from tests.conftest import Command
 from tests.tiny import Tiny
 from warehouse.lineage.columns import load
 from warehouse.lineage.steps import COPIED
-from warehouse.model import Column
 from warehouse.model_tests import SUFFIX, differences
-from warehouse.project import Project
+from warehouse.project.contract import Column
+from warehouse.project.project import Project
 
 FILE = f"models/metrics/total{SUFFIX}"
 GOOD = """\

@@ -20,7 +20,7 @@ import pytest
 
 from tests.conftest import Said, call
 from tests.tiny import Tiny
-from warehouse.project import Project
+from warehouse.project.project import Project
 
 SECRET = "nobody may read this"
 Files = dict[str, bytes]

@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import Command
 from tests.tiny import Tiny
 from warehouse.model import LAYERS
-from warehouse.project import Project
+from warehouse.project.project import Project
 from warehouse.semantics import Measure, is_number
 
 COLUMNS = {

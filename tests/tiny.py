@@ -7,7 +7,7 @@ from pathlib import Path
 
 import warehouse
 from tests.conftest import Said, call
-from warehouse.project import Project
+from warehouse.project.project import Project
 
 HEADER = "SaveTime,SaveTimeUTC,DeviceName,PortName,InPkts,InOctets,OutPkts,OutOctets,InRatio,OutRatio"
 HOURS = ("2024-05-23T16", "2024-05-23T17")

@@ -28,7 +28,7 @@ from warehouse.lock import hold
 from warehouse.manifest import Manifest, build_id, entry, kept_manifests, last_manifest
 from warehouse.memo import FILE as MEMO
 from warehouse.memo import Memo, memo_of_models
-from warehouse.project import Project
+from warehouse.project.project import Project
 from warehouse.publish import clear_the_way, keep_last, publish
 from warehouse.report import Silent
 from warehouse.rim import FILES, abouts, rim

@@ -20,7 +20,7 @@ from warehouse.engines.duckdb_errors import sentence
 from warehouse.engines.duckdb_sql import identifier, insert_json, literal, qualified, source_sql
 from warehouse.errors import ModelError, Place, WarehouseError
 from warehouse.extension import duckdb
-from warehouse.model import Column
+from warehouse.project.contract import Column
 from warehouse.semantics import NOTHING_SAID, Semantics
 from warehouse.store import CheckResult
 

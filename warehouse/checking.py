@@ -14,7 +14,8 @@ from warehouse.base.text import now_utc, plural
 from warehouse.checks import ascent, compile_check
 from warehouse.engines.base import EngineError, Scratch
 from warehouse.errors import CheckError, ModelError, Place, nearest_hint
-from warehouse.model import Check, Model
+from warehouse.model import Model
+from warehouse.project.contract import Check
 from warehouse.store import CheckResult
 
 FAILED = "failed.json"

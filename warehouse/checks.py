@@ -22,7 +22,8 @@ from functools import cache
 from typing import NamedTuple
 
 from warehouse.errors import ModelError, nearest_hint
-from warehouse.model import Check, Model
+from warehouse.model import Model
+from warehouse.project.contract import Check
 from warehouse.regex import regex
 
 _UNIQUE = regex(r"^unique\((?P<columns>[^)]+)\)$", re.IGNORECASE)

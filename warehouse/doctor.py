@@ -48,7 +48,7 @@ def never_skipped(settings: Settings) -> list[tuple[str, str]]:
     """
     from warehouse.engines.duckdb import DuckDBEngine
     from warehouse.graph import Graph
-    from warehouse.project import Project
+    from warehouse.project.project import Project
     from warehouse.reasons import volatile_places
 
     try:

@@ -21,7 +21,7 @@ from warehouse.graph import Graph
 from warehouse.listing import listing, read_listing
 from warehouse.manifest import Manifest, build_id
 from warehouse.plan import Key
-from warehouse.project import Project
+from warehouse.project.project import Project
 from warehouse.reasons import CHECK, DROP, KEEP, MAKE, MAYBE, Reasons, Step, volatile_places
 from warehouse.report import Silent
 from warehouse.run import contracts

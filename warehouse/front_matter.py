@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from warehouse.errors import ModelError, Place, nearest_hint
 
+if TYPE_CHECKING:
+    from warehouse.yaml_text import Value
+
 _OPEN, _CLOSE = "/* ---", "--- */"
-
-
-class Value(NamedTuple):
-    """A YAML node as plain text, with the place where it stands."""
-
-    content: str | Sequence[Value] | Mapping[str, Value]
-    line: int
-    column: int
-
-    def place(self, shown: str) -> Place:
-        """Its place in the file."""
-        return Place(shown, self.line, self.column)
 
 
 def split_header(content: str, shown: str) -> tuple[str, str]:

@@ -19,15 +19,14 @@ from warehouse.engines.volatile import TABLES as READS_FILES
 from warehouse.engines.volatile import looks_volatile
 from warehouse.errors import ModelError, Place, SettingsError, nearest, nearest_hint
 from warehouse.memo import Memo
-from warehouse.model import LAYERS, Check, Column, Model
-from warehouse.project import Project
+from warehouse.model import LAYERS, Model
+from warehouse.project.contract import Check, Column, same_columns
+from warehouse.project.project import Project
 from warehouse.regex import regex
 
-_INTEGERS = frozenset({"BIGINT", "INTEGER", "SMALLINT"})
 _NO_COLUMN = regex(r'"(\w+)" does not have a column named "(\w+)"')
 _HAS_QUERY = regex(r"\b(?:select|from|with|write_log)\b", re.IGNORECASE)
 """A check without any of these is a condition on a row."""
-_FRACTIONS = ("DOUBLE", "FLOAT", "DECIMAL")
 
 
 class Node(NamedTuple):
@@ -214,7 +213,7 @@ class Graph:
                     given = scratch.describe(node.sql)
                 except EngineError as error:
                     raise model_error(node.model, node.sql, error, [*self.nodes, *self.rim]) from error
-                same_columns(node.model, given)
+                same_columns(node.model.columns, given, node.model.place(1))
             for name in doubtful:
                 bind_checks(scratch, self.nodes[name].model)
         for name in self.order:
@@ -257,31 +256,6 @@ def _query(check: Check, model: Model, engine: Engine, memo: Memo) -> Parsed | N
 
 def _checked(node: Node) -> set[str]:
     return {read for check in node.model.checks for read in relations_of(check)}
-
-
-def same_columns(model: Model, given: Sequence[tuple[str, str]]) -> None:
-    """Compare (name, type) of each column that a model gives with its contract. Raises ModelError."""
-    says = f"the {'function' if model.is_python else 'SELECT'}"
-    promised = [column.name for column in model.columns]
-    names = [name for name, _ in given]
-    if names != promised:
-        missing = [name for name in promised if name not in names]
-        extra = [name for name in names if name not in promised]
-        said = [f"{says} does not give {', '.join(missing)}"] if missing else []
-        said += [f"{', '.join(extra)} is not in the contract"] if extra else []
-        if not said:
-            said = [f"{says} gives its columns in another order than the contract: {', '.join(names)}"]
-        hint = nearest_hint(extra[0], missing) if extra and missing else None
-        raise ModelError("; ".join(said), place=model.place(1), hint=hint)
-    for column, (name, kind) in zip(model.columns, given, strict=True):
-        if column.type in _INTEGERS and kind.startswith(_FRACTIONS):
-            raise ModelError(
-                f"the contract has {name} as {column.type}, {says} gives {kind}, whose fraction would be lost",
-                place=model.place(1),
-                hint="round it, and cast it to int64"
-                if model.is_python
-                else f"write CAST(round({name}) AS {column.type}), or // for division",
-            )
 
 
 def model_error(model: Model, sql: str, error: EngineError, relations: Sequence[str] = ()) -> ModelError:

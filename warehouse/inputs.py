@@ -12,7 +12,7 @@ from warehouse.engines.base import CsvFiles, Engine, Parts, Select, Source
 from warehouse.graph import Node
 from warehouse.kernels import SELECTS, VERSIONS
 from warehouse.plan import Key, Plan
-from warehouse.project import Project, Reference
+from warehouse.project.project import Project, Reference
 from warehouse.rim import FILES
 from warehouse.store import ALL, Part
 

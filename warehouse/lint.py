@@ -21,8 +21,8 @@ from warehouse.regex import regex
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from warehouse.model import Column
-    from warehouse.project import Project
+    from warehouse.project.contract import Column
+    from warehouse.project.project import Project
 
 _COMMENT = regex(r"--\s*lint:(?:\s*allow (?P<rules>[a-z-]+(?:, [a-z-]+)*) because \S)?")
 

@@ -15,11 +15,12 @@ from warehouse import kernels, semantics
 from warehouse.errors import ModelError, Place, nearest_hint
 from warehouse.front_matter import read_header, split_header
 from warehouse.memo import Memo
+from warehouse.project.contract import TYPES, Check, Column
 from warehouse.regex import regex
 from warehouse.semantics import NOTHING_SAID, Measure, Semantics
 
 if TYPE_CHECKING:
-    from warehouse.front_matter import Value
+    from warehouse.yaml_text import Value
 
 LAYERS = ("staging", "topology", "metrics")
 SQL_KEYS = ("about", "partition", "grain", "columns", "checks", "sources", "materialize", "kernel", "presorted")
@@ -27,45 +28,9 @@ KEYS = (*SQL_KEYS, *semantics.KEYS)
 PYTHON_KEYS = ("about", "partition", "reads", "grain", "columns", "checks", "sources", *semantics.KEYS)
 PARTITIONS = ("format", "cluster", "hour_utc", "switch", "device", "port", "file_group")
 """Columns of `raw.files` that a model can be split by."""
-TYPES = frozenset(
-    {
-        "BIGINT",
-        "INTEGER",
-        "SMALLINT",
-        "DOUBLE",
-        "VARCHAR",
-        "BOOLEAN",
-        "TIMESTAMP",
-        "DATE",
-        "VARCHAR[]",
-        "INTEGER[]",
-    }
-)
 _COLUMN = regex(r"^(?P<type>[A-Z]+(?:\(\d+, ?\d+\))?(?:\[\])?)(?:\s+\[(?P<unit>[^\]]+)\])?(?:\s+(?P<about>.+))?$")
 _DECIMAL = regex(r"^DECIMAL\(\d+, ?\d+\)$")
 _NAME = regex(r"^[a-z][a-z0-9_]*$")
-
-
-class Column(NamedTuple):
-    """A column of the contract: what it holds, in which unit."""
-
-    name: str
-    type: str
-    unit: str | None = None
-    about: str = ""
-
-    @property
-    def comment(self) -> str:
-        """The column's comment in the catalogue: `[B] bytes that entered ...`."""
-        return f"[{self.unit}] {self.about}" if self.unit else self.about
-
-
-class Check(NamedTuple):
-    """A line of `checks`, as written, and where it stands."""
-
-    text: str
-    place: Place
-    warn: bool = False
 
 
 class Model(NamedTuple):
@@ -171,9 +136,9 @@ def read_model(path: Path, project: Path, memo: Memo | None = None) -> Model:
 def _split(content: str, path: Path, shown: str, memo: Memo) -> Sequence[str]:
     """The front matter of a model, and what follows it."""
     if path.suffix == ".py":
-        from warehouse import python_model
+        from warehouse.project import python_source
 
-        halves: Sequence[str] = memo.ask(["split", shown, content], lambda: python_model.split(content, shown))
+        halves: Sequence[str] = memo.ask(["split", shown, content], lambda: python_source.split(content, shown))
         return halves
     return split_header(content, shown)
 

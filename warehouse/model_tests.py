@@ -39,12 +39,11 @@ from warehouse.checks import relations_of
 from warehouse.engines.base import Empty, Engine, EngineError, Parts, Scratch, Select, Source
 from warehouse.engines.duckdb_sql import source_sql
 from warehouse.errors import ModelError, Place, nearest_hint
-from warehouse.front_matter import Value
 from warehouse.graph import Graph, Node
 from warehouse.kernels import DeclinedError, kernel
-from warehouse.model import Column
+from warehouse.project.contract import Column
 from warehouse.regex import regex
-from warehouse.yaml_text import read_yaml
+from warehouse.yaml_text import Value, read_yaml
 
 SUFFIX = ".test.yaml"
 EVERYWHERE = "everywhere"

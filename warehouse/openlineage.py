@@ -19,7 +19,7 @@ from warehouse.base.version import __version__
 from warehouse.errors import WarehouseError
 from warehouse.lineage.columns import Columns, Node, load
 from warehouse.lineage.steps import AGGREGATED, COPIED, ROWS
-from warehouse.project import Project
+from warehouse.project.project import Project
 from warehouse.settings import Settings
 
 SPEC = "https://openlineage.io/spec"

@@ -15,8 +15,8 @@ from typing import NamedTuple
 from warehouse.checks import relations_of
 from warehouse.graph import Graph, Node
 from warehouse.intake import Intake
-from warehouse.model import Check
 from warehouse.partition import column_of
+from warehouse.project.contract import Check
 from warehouse.rim import FILES
 from warehouse.store import ALL
 

@@ -14,7 +14,7 @@ from warehouse.engines.duckdb import DuckDBEngine
 from warehouse.errors import ModelError
 from warehouse.graph import Graph
 from warehouse.model_tests import SUFFIX, ModelTest, run_test, tests_of
-from warehouse.project import Project
+from warehouse.project.project import Project
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> ModelTestFile | None:

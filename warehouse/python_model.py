@@ -17,13 +17,16 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from warehouse import fingerprint
-from warehouse.errors import ModelError, Place, nearest_hint
+from warehouse.engines.base import EngineError, Parsed
+from warehouse.errors import ModelError, nearest_hint
+from warehouse.project.contract import same_columns
+from warehouse.project.python_source import parse_source
 from warehouse.without_pandas import pandas_left_out
 
 if TYPE_CHECKING:
     import pyarrow
 
-    from warehouse.engines.base import Parsed, Scratch
+    from warehouse.engines.base import Scratch
     from warehouse.memo import Memo
     from warehouse.model import Model
 
@@ -35,31 +38,8 @@ LIBRARY = (
     "itertools", "math", "operator", "re", "statistics", "string", "typing",
 )  # fmt: skip
 """Modules of the standard library that know neither files nor clocks: the same inputs give the same rows."""
-_MARK = "---"
 _ONE_AT_A_TIME = threading.Lock()
 """Python runs one thread at a time anyhow, and so the inputs of one model only are in memory."""
-
-
-def split(content: str, shown: str) -> tuple[str, str]:
-    """(YAML text, source in which newlines stand for the docstring), both with the line numbers of the file.
-
-    Raises
-    ------
-    ModelError
-        When the file does not parse, or its docstring is no front matter.
-    """
-    tree = _parse(content, shown)
-    first = tree.body[0] if tree.body else None
-    docstring = first.value if isinstance(first, ast.Expr) else None
-    text = docstring.value if isinstance(docstring, ast.Constant) else None
-    if docstring is None or not isinstance(text, str) or not text.startswith(_MARK):
-        raise ModelError('a Python model starts with its front matter: `"""---`', place=Place(shown, 1, 1))
-    if not text.rstrip().endswith(f"\n{_MARK}"):
-        raise ModelError('the front matter has no end: `---"""` is missing', place=Place(shown, docstring.end_lineno))
-    header = "\n" * (docstring.lineno - 1) + text.rstrip()[len(_MARK) : -len(_MARK)]
-    lines = content.split("\n")
-    end = docstring.end_lineno or 1
-    return header, "\n".join([""] * end + lines[end:])
 
 
 def parse(model: Model, memo: Memo) -> Parsed:
@@ -73,8 +53,6 @@ def parse(model: Model, memo: Memo) -> Parsed:
         When there is no function `model`, it does not take what the model reads, or something is imported
         whose version no fingerprint holds.
     """
-    from warehouse.engines.base import Parsed
-
     source, packages = memo.ask(["python", model.sql, list(model.reads)], lambda: _parsed(model))
     versions = [[name, _installed(name, model)] for name in packages]
     canonical = json.dumps([source, list(model.reads), versions])
@@ -83,7 +61,7 @@ def parse(model: Model, memo: Memo) -> Parsed:
 
 def _parsed(model: Model) -> tuple[str, list[str]]:
     """The source of a model without comments and formatting, and the packages that it imports."""
-    tree = _parse(model.sql, model.shown_path)
+    tree = parse_source(model.sql, model.shown_path)
     for read, place in model.reads.items():
         if read.startswith("raw."):
             raise ModelError(
@@ -163,8 +141,6 @@ def function_of(model: Model) -> Callable[..., pyarrow.Table]:
 def _call(model: Model, given: Sequence[pyarrow.Table]) -> pyarrow.Table:
     import pyarrow
 
-    from warehouse.engines.base import EngineError
-
     try:
         with pandas_left_out():
             rows = function_of(model)(*given)
@@ -186,18 +162,8 @@ def _line(error: Exception, model: Model) -> int | None:
 
 
 def _check_columns(model: Model, rows: pyarrow.Table) -> None:
-    from warehouse.graph import same_columns
-
-    same_columns(model, [(field.name, str(field.type).upper()) for field in rows.schema])
-
-
-def _parse(content: str, shown: str) -> ast.Module:
-    try:
-        return ast.parse(content)
-    except (SyntaxError, ValueError) as error:
-        line, column = getattr(error, "lineno", None), getattr(error, "offset", None)
-        message = getattr(error, "msg", None) or str(error)
-        raise ModelError(f"it does not parse: {message}", place=Place(shown, line, column)) from error
+    given = [(field.name, str(field.type).upper()) for field in rows.schema]
+    same_columns(model.columns, given, model.place(1), is_python=True)
 
 
 def _imports(tree: ast.Module) -> Iterator[tuple[str, int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from warehouse.formats.base import Format
-from warehouse.model import Column
+from warehouse.project.contract import Column
 
 FILES = "raw.files"
 REJECTED = "raw.rejected_rows"

@@ -24,9 +24,9 @@ from warehouse.graph import Graph, Node, model_error
 from warehouse.inputs import Inputs
 from warehouse.intake import Intake
 from warehouse.kernels import DeclinedError, kernel
-from warehouse.model import Check
 from warehouse.plan import Key, Plan
-from warehouse.project import Project
+from warehouse.project.contract import Check
+from warehouse.project.project import Project
 from warehouse.runner.result import Outcome
 from warehouse.stale import Stale
 from warehouse.store import ALL, CheckResult, Part, Store, results_to_notes

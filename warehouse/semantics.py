@@ -24,8 +24,8 @@ from warehouse.errors import ModelError, Place, nearest_hint
 from warehouse.regex import regex
 
 if TYPE_CHECKING:
-    from warehouse.front_matter import Value
-    from warehouse.model import Column
+    from warehouse.project.contract import Column
+    from warehouse.yaml_text import Value
 
 OTHERS = "others"
 WAYS = ("sum", "mean", "min", "max", "none")

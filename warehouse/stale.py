@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from warehouse.checks import relations_of
-from warehouse.model import Check
 from warehouse.plan import Key, Plan
+from warehouse.project.contract import Check
 from warehouse.store import CheckResult
 
 

@@ -16,7 +16,7 @@ from warehouse.formats.scan import signs_above
 if TYPE_CHECKING:
     from warehouse.catalogue import Entry
     from warehouse.intake import Intake
-    from warehouse.project import Project
+    from warehouse.project.project import Project
     from warehouse.runner.result import Result
     from warehouse.settings import Settings
 

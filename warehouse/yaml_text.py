@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import yaml
 
 from warehouse.errors import ModelError, Place
-from warehouse.front_matter import Value
 from warehouse.regex import regex
 
 LONGEST_YAML = 100_000
 _PLAIN_LINE = regex(r"^(\s*(?:- +)?[a-z][a-z0-9_]*: +)([^\s'\"\[{|>&*!%@`#-].*?: .*?)(\s+#.*)?$")
+
+
+class Value(NamedTuple):
+    """A YAML node as plain text, with the place where it stands."""
+
+    content: str | Sequence[Value] | Mapping[str, Value]
+    line: int
+    column: int
+
+    def place(self, shown: str) -> Place:
+        """Its place in the file."""
+        return Place(shown, self.line, self.column)
 
 
 def read_yaml(text: str, shown: str, what: str) -> dict[str, Value]:

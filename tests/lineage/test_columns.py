@@ -19,7 +19,7 @@ from warehouse.lineage import walk as column_walk
 from warehouse.lineage.columns import Columns, Node, columns_of, load
 from warehouse.lineage.steps import ROWS, Block
 from warehouse.lineage.walk import blocks_of
-from warehouse.project import Project
+from warehouse.project.project import Project
 from warehouse.rim import rim
 
 RELATIONS = {"s.t": ["a", "b", "c", "l", "p"], "s.u": ["a", "d"]}

@@ -15,7 +15,7 @@ from warehouse.building import load_graph
 from warehouse.checks import compile_check
 from warehouse.engines.duckdb import DuckDBEngine
 from warehouse.graph import Graph
-from warehouse.project import Project
+from warehouse.project.project import Project
 
 LOST = {
     "topology.servers": "evidence = 'inferred:slot'",

@@ -16,7 +16,7 @@ from warehouse.building import load_graph
 from warehouse.checks import relations_of
 from warehouse.engines.duckdb import DuckDBEngine
 from warehouse.graph import Graph
-from warehouse.project import Project
+from warehouse.project.project import Project
 from warehouse.sample import SampleOptions, write_sample
 
 CLUSTER = "zhejiang/cluster_sample"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from warehouse.project import Project
+from warehouse.project.project import Project
 from warehouse.serve.queries import load_queries
 from warehouse.serve.report import tasks
 

@@ -22,7 +22,7 @@ import warehouse
 from tests.models.conftest import Planted
 from tests.models.pulses import HOUR, Job, server
 from warehouse.model import read_model
-from warehouse.project import shipped_root
+from warehouse.project.project import shipped_root
 from warehouse.python_model import function_of
 
 WITHIN = 0.003

@@ -8,7 +8,7 @@ import pytest
 
 from warehouse.lineage.columns import Node, load
 from warehouse.lineage.steps import ROWS
-from warehouse.project import Project
+from warehouse.project.project import Project
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,7 +12,7 @@ import pytest
 
 import warehouse
 from warehouse.errors import QueryError
-from warehouse.project import Project
+from warehouse.project.project import Project
 from warehouse.serve.docs import write_docs
 from warehouse.serve.docs.prose import render
 

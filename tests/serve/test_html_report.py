@@ -11,7 +11,7 @@ import pytest
 
 import warehouse
 from warehouse.errors import QueryError
-from warehouse.project import Project
+from warehouse.project.project import Project
 from warehouse.serve import cite
 from warehouse.serve.queries import Query, load_queries
 from warehouse.serve.report import sections, write_report

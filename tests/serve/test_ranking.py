@@ -9,7 +9,7 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from warehouse.project import Project
+from warehouse.project.project import Project
 from warehouse.serve.queries import load_queries
 from warehouse.serve.report import fabric
 from warehouse.serve.report.words import foremost

@@ -18,7 +18,7 @@ import duckdb
 import pytest
 
 from warehouse.errors import QueryError
-from warehouse.project import Project
+from warehouse.project.project import Project
 from warehouse.serve import interrupt
 from warehouse.serve.connect import connect
 from warehouse.serve.queries import load_queries

@@ -164,7 +164,7 @@ def run_sql(given: argparse.Namespace) -> int:
 
 def _queries(settled: Settings) -> Mapping[str, Query]:
     """The named queries of the project."""
-    from warehouse.project import Project
+    from warehouse.project.project import Project
     from warehouse.serve.queries import load_queries
 
     return load_queries(Project.open(settled.project).query_folders)
@@ -304,7 +304,7 @@ def run_lineage(given: argparse.Namespace) -> int:
 
 def _column_path(settled: Settings, name: str, *, as_json: bool = False) -> str:
     from warehouse.lineage import columns, shown
-    from warehouse.project import Project
+    from warehouse.project.project import Project
 
     project = Project.open(settled.project)
     found = columns.load(project, settled.target)
@@ -315,7 +315,7 @@ def _column_path(settled: Settings, name: str, *, as_json: bool = False) -> str:
 def run_render(given: argparse.Namespace) -> int:
     """A model's SELECT, or its code."""
     from warehouse.lineage.tables import find_model
-    from warehouse.project import Project
+    from warehouse.project.project import Project
 
     project = Project.open(settings(given).project)
     print(project.render(find_model(project, given.name)).strip())  # noqa: T201

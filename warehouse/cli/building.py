@@ -128,7 +128,7 @@ def run_build(given: argparse.Namespace) -> int:
 
 def _tell_remarks(settled: Settings, reporter: Silent) -> None:
     """Say what the project's own query `after-build` says of the build."""
-    from warehouse.project import Project
+    from warehouse.project.project import Project
     from warehouse.reader.after_build import remarks
 
     for line in remarks(Project.open(settled.project), settled.target):

@@ -150,7 +150,7 @@ def run_publish(given: argparse.Namespace) -> int:
 def run_report(given: argparse.Namespace) -> int:
     """Write the report, and say how large it is and what it lacks."""
     from warehouse.base.text import plural
-    from warehouse.project import Project
+    from warehouse.project.project import Project
     from warehouse.serve.report import write_report
 
     settled = settings(given)
@@ -171,7 +171,7 @@ def run_report(given: argparse.Namespace) -> int:
 def run_docs(given: argparse.Namespace) -> int:
     """Write the site, and say where to begin."""
     from warehouse.base.text import plural
-    from warehouse.project import Project
+    from warehouse.project.project import Project
     from warehouse.serve.docs import write_docs
 
     settled = settings(given)

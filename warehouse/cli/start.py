@@ -60,7 +60,7 @@ def run_sample(given: argparse.Namespace) -> int:
 def run_demo(given: argparse.Namespace) -> int:
     """Sample, build, and a few questions answered."""
     from warehouse.building import build
-    from warehouse.project import Project
+    from warehouse.project.project import Project
     from warehouse.reader.after_build import remarks
     from warehouse.report import Terminal
     from warehouse.sample import write_sample

@@ -32,7 +32,7 @@ def run_tests(given: argparse.Namespace) -> int:
     from warehouse.building import load_graph
     from warehouse.engines.duckdb import DuckDBEngine
     from warehouse.model_tests import run_test, tests_of
-    from warehouse.project import Project
+    from warehouse.project.project import Project
 
     project = Project.open(settings(given).project)
     passed, failed, models = 0, 0, 0

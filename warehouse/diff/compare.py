@@ -17,7 +17,7 @@ from warehouse.diff.rows import RowDiff, compare_rows, count_rows
 from warehouse.diff.sides import Side, Table, read_tables
 from warehouse.errors import WarehouseError
 from warehouse.extension import duckdb
-from warehouse.model import Column
+from warehouse.project.contract import Column
 
 EXAMPLES = 3
 EQUAL, ADDED, REMOVED, CHANGED = "equal", "added", "removed", "changed"

@@ -13,7 +13,7 @@ from warehouse.diff.compare import ADDED, CHANGED, EQUAL, REMOVED, Comparison, T
 from warehouse.diff.origins import Origin
 from warehouse.diff.rows import Example, RowDiff
 from warehouse.diff.sides import Side
-from warehouse.model import Column
+from warehouse.project.contract import Column
 
 WIDTH = 80
 _SIGNS = {ADDED: "+", REMOVED: "-", CHANGED: "~"}

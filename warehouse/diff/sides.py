@@ -16,7 +16,7 @@ from warehouse.engines.duckdb_sql import identifier, literal, qualified, source_
 from warehouse.errors import QueryError, WarehouseError
 from warehouse.history import find_build, is_target
 from warehouse.manifest import Manifest, last_manifest
-from warehouse.model import Column
+from warehouse.project.contract import Column
 from warehouse.regex import regex
 from warehouse.serve.export import KIND
 from warehouse.serve.folders import MANIFEST

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from warehouse.model import Column
+from warehouse.project.contract import Column
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

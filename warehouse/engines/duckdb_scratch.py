@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from warehouse.kernels import Arrays
-    from warehouse.model import Column
+    from warehouse.project.contract import Column
 
 _NUMBERS = itertools.count(1)
 _HELD_ROWS = 1_000_000

@@ -14,7 +14,7 @@ from warehouse.engines.globs import escape_glob, patterns
 if TYPE_CHECKING:
     import duckdb
 
-    from warehouse.model import Column
+    from warehouse.project.contract import Column
 
 _PIECE_BYTES = 4_000_000
 """What is read at a time of a file of whole lines; one line has to fit in."""

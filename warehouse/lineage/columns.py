@@ -20,7 +20,7 @@ from warehouse.errors import SettingsError, nearest_hint
 from warehouse.lineage.steps import COMPUTED, LITERAL, ROWS, Block, Ref, Step
 from warehouse.lineage.tables import find_model
 from warehouse.model import Model
-from warehouse.project import Project
+from warehouse.project.project import Project
 
 CACHE = "lineage.json"
 COUNTED = "counted"

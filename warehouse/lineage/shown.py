@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from warehouse.lineage.columns import Node, Trace
 from warehouse.lineage.steps import ROWS
-from warehouse.project import Project
+from warehouse.project.project import Project
 
 
 def as_text(trace: Trace, ends: Mapping[str, str]) -> str:

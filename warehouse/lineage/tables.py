@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from warehouse.errors import SettingsError, nearest_hint
 from warehouse.model import LAYERS, Model
-from warehouse.project import Project
+from warehouse.project.project import Project
 from warehouse.settings import Settings
 
 if TYPE_CHECKING:

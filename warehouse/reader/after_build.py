@@ -8,7 +8,7 @@ from pathlib import Path
 from warehouse.engines.duckdb_errors import sentence
 from warehouse.errors import QueryError
 from warehouse.extension import duckdb
-from warehouse.project import Project
+from warehouse.project.project import Project
 from warehouse.serve.connect import connect
 from warehouse.serve.queries import load_query
 

@@ -17,7 +17,7 @@ from warehouse.regex import regex
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from warehouse.front_matter import Value
+    from warehouse.yaml_text import Value
 
 KEYS = ("about", "params")
 TYPES = ("VARCHAR", "INTEGER", "BIGINT", "DOUBLE", "TIMESTAMP", "BOOLEAN")

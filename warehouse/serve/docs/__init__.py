@@ -14,7 +14,7 @@ from warehouse.serve.folders import MANIFEST, replaced, sha256, write_json
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from warehouse.project import Project
+    from warehouse.project.project import Project
 
 KIND = "warehouse docs"
 

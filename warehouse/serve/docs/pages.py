@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     import duckdb
     import jinja2
 
-    from warehouse.model import Column
-    from warehouse.project import Project
+    from warehouse.project.contract import Column
+    from warehouse.project.project import Project
 
 SCRIPTS = ("site.js", "graph.js")
 STYLE = "site.css"

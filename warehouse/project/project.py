@@ -12,12 +12,13 @@ from warehouse import fingerprint
 from warehouse.errors import ModelError, Place, SettingsError
 from warehouse.front_matter import read_header
 from warehouse.memo import Memo
-from warehouse.model import TYPES, Column, Model, read_model
+from warehouse.model import Model, read_model
+from warehouse.project.contract import TYPES, Column
 from warehouse.regex import regex
 from warehouse.settings import stands_alone
 
 if TYPE_CHECKING:
-    from warehouse.front_matter import Value
+    from warehouse.yaml_text import Value
 
 MODEL_FILES = ("*.sql", "*.py")
 _MACRO_USE = regex(r"\{[{%]")
@@ -25,7 +26,7 @@ _MACRO_USE = regex(r"\{[{%]")
 
 def shipped_root() -> Path:
     """The folder with the shipped models/, sql/ and data/: inside the package, or the checkout around it."""
-    package = Path(__file__).resolve().parent
+    package = Path(__file__).resolve().parents[1]
     inside = package / "shipped"
     return inside if inside.is_dir() else package.parent
 

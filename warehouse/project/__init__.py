@@ -1,0 +1,1 @@
+"""A project's files: models and their contracts, macros, checks, reference tables."""
