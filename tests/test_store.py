@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from warehouse import fingerprint
-from warehouse.store import ALL, Store
+from warehouse.part_records import ALL
+from warehouse.store import Store
 
 
 def make(content: bytes, rows: int = 3):  # type: ignore[no-untyped-def]

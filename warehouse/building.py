@@ -28,6 +28,7 @@ from warehouse.lock import hold
 from warehouse.manifest import Manifest, build_id, entry, kept_manifests, last_manifest
 from warehouse.memo import FILE as MEMO
 from warehouse.memo import Memo, memo_of_models
+from warehouse.part_records import Part
 from warehouse.project.project import Project
 from warehouse.publish import clear_the_way, keep_last, publish
 from warehouse.report import Silent
@@ -35,7 +36,7 @@ from warehouse.rim import FILES, abouts, rim
 from warehouse.run import Run, contracts
 from warehouse.runner.result import Outcome, Result
 from warehouse.settings import Settings, stands_alone
-from warehouse.store import Part, Store
+from warehouse.store import Store
 from warehouse.witness import Witness
 
 KEEP = 3

@@ -15,8 +15,8 @@ from warehouse.checks import ascent, compile_check
 from warehouse.engines.base import EngineError, Scratch
 from warehouse.errors import CheckError, ModelError, Place, nearest_hint
 from warehouse.model import Model
+from warehouse.part_records import CheckResult
 from warehouse.project.contract import Check
-from warehouse.store import CheckResult
 
 FAILED = "failed.json"
 GRAIN = "grain"

@@ -11,10 +11,10 @@ from warehouse.checks import relations_of
 from warehouse.engines.base import CsvFiles, Engine, Parts, Select, Source
 from warehouse.graph import Node
 from warehouse.kernels import SELECTS, VERSIONS
+from warehouse.part_records import ALL, Part
 from warehouse.plan import Key, Plan
 from warehouse.project.project import Project, Reference
 from warehouse.rim import FILES
-from warehouse.store import ALL, Part
 
 RECIPE = 4
 """Raised when the same SELECT would be written as other bytes: it is part of every fingerprint."""

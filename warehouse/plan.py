@@ -15,10 +15,10 @@ from typing import NamedTuple
 from warehouse.checks import relations_of
 from warehouse.graph import Graph, Node
 from warehouse.intake import Intake
+from warehouse.part_records import ALL
 from warehouse.partition import column_of
 from warehouse.project.contract import Check
 from warehouse.rim import FILES
-from warehouse.store import ALL
 
 
 class Key(NamedTuple):

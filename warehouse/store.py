@@ -9,54 +9,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from warehouse import fingerprint
 from warehouse.aside import aside, is_in_the_way, quarantine, sync, write_text
+from warehouse.part_records import Part
 from warehouse.snapshot import read_text, stamp
 from warehouse.stamps import problem_of
-
-ALL = "all"
-
-
-class CheckResult(NamedTuple):
-    """What a check found."""
-
-    check: str
-    warn: bool
-    failures: int
-    key: str = ""
-    """The hash of the check and of the rows it looked at."""
-    rows: Sequence[str] = ()
-    """The first rows that fail, as JSON objects."""
-    not_checked: str = ""
-    """Why the check did not run, such as `metrics.port_minute is stale`."""
-
-    @property
-    def status(self) -> str:
-        """`passed`, `warned`, `failed`, or `not checked: ` and why."""
-        if self.not_checked:
-            return f"not checked: {self.not_checked}"
-        return "passed" if not self.failures else "warned" if self.warn else "failed"
-
-
-@dataclass(frozen=True)
-class Part:
-    """One part of a relation."""
-
-    relation: str
-    partition: str
-    """`2024-05-23T16`, or `all`."""
-    fingerprint: str
-    digest: str
-    rows: int
-    bytes: int
-    path: Path
-    notes: dict[str, object] = field(default_factory=dict, compare=False)
-    """What its maker wants to remember with it (rejected lines, check results)."""
 
 
 class Store:
@@ -181,8 +142,3 @@ class Store:
             "notes": part.notes,
         }
         write_text(part.path.with_suffix(".json"), json.dumps(said, sort_keys=True, ensure_ascii=False))
-
-
-def results_to_notes(results: list[CheckResult]) -> list[dict[str, object]]:
-    """Check results as JSON-able values."""
-    return [result._asdict() for result in results]

@@ -7,17 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from warehouse.errors import QueryError
-from warehouse.serve.catalogue import (
-    Check,
-    Column,
-    ls,
-    print_shown,
-    print_tables,
-    show,
-    shown_as_json,
-    size,
-    tables_as_json,
-)
+from warehouse.reader.relation import Check, Column
+from warehouse.serve.catalogue import ls, print_shown, print_tables, show, shown_as_json, size, tables_as_json
 
 if TYPE_CHECKING:
     from pathlib import Path

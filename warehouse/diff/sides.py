@@ -16,11 +16,11 @@ from warehouse.engines.duckdb_sql import identifier, literal, qualified, source_
 from warehouse.errors import QueryError, WarehouseError
 from warehouse.history import find_build, is_target
 from warehouse.manifest import Manifest, last_manifest
+from warehouse.part_records import ALL
 from warehouse.project.contract import Column
 from warehouse.regex import regex
 from warehouse.serve.export import KIND
 from warehouse.serve.folders import MANIFEST
-from warehouse.store import ALL
 
 if TYPE_CHECKING:
     import duckdb

@@ -12,7 +12,7 @@ from warehouse.sample.names import RAILS, home_group
 
 if TYPE_CHECKING:
     from warehouse.sample.options import SampleOptions
-    from warehouse.sample.roster import Place
+    from warehouse.sample.places import Place
 
 HOUR = 3600
 GIGABIT = 125_000_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from warehouse.sample.names import HCAS, home_group
 from warehouse.sample.options import SLOTS
-from warehouse.sample.roster import OTHER_HCAS, SWAPPED_HCAS, Place
+from warehouse.sample.places import OTHER_HCAS, SWAPPED_HCAS, Place
 
 _ABSENT = {263}
 _NIC_SHEET_ONLY = {*range(121, 131), 132}

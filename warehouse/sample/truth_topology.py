@@ -10,8 +10,8 @@ from warehouse.sample.uplinks import Faults, formula_spine_port, spine_port
 
 if TYPE_CHECKING:
     from warehouse.sample.jobs import Job
+    from warehouse.sample.places import Place
     from warehouse.sample.plan import Plan
-    from warehouse.sample.roster import Place
 
 Row = dict[str, Any]
 

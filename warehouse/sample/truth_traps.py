@@ -15,8 +15,8 @@ from warehouse.sample.workbook import STRAY_ROW, stray_nic
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from warehouse.sample.places import Place
     from warehouse.sample.plan import Plan
-    from warehouse.sample.roster import Place
 
 Trap = dict[str, Any]
 

@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TextIO
 
-from warehouse.errors import QueryError, WarehouseError
+from warehouse.errors import QueryError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,8 +26,8 @@ GRACE_SECONDS = 0.5
 """So long after its time is over a query may take to end by itself, with what it has written whole."""
 HEADROOM = 160 * 2**20
 """Address space beside the engine's own memory: Python, threads, buffers of results."""
-_INTERRUPTED = 130
-_STATEMENT = "import sys; sys.path[:] = {path!r}; from warehouse.serve.bounded import child; child({descriptor})"
+INTERRUPTED = 130
+_STATEMENT = "import sys; sys.path[:] = {path!r}; from warehouse.reader.query_child import child; child({descriptor})"
 
 
 def run_in_child(arguments: Mapping[str, Any], stream: TextIO) -> int:
@@ -66,7 +66,7 @@ def run_in_child(arguments: Mapping[str, Any], stream: TextIO) -> int:
                 process.wait(GRACE_SECONDS)
             except subprocess.TimeoutExpired:
                 _end(process, output)
-            return _INTERRUPTED
+            return INTERRUPTED
         stream.write((said or b"").decode())
         sys.stderr.write((complained or b"").decode())
         with os.fdopen(os.dup(reading), "rb") as pipe:
@@ -104,29 +104,6 @@ def limit_memory(size: str) -> None:
     limit = pages * resource.getpagesize() + memory_bytes(size) + HEADROOM
     _, most = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (limit if most == resource.RLIM_INFINITY else min(limit, most), most))
-
-
-def child(descriptor: int) -> None:
-    """Run the query that stdin describes; an error is written to the descriptor."""
-    from warehouse.serve.sql import run_here
-
-    arguments = pickle.load(sys.stdin.buffer)  # noqa: S301 - from our own parent
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    error: WarehouseError | None = None
-    status = 1
-    try:
-        status = run_here(**arguments)
-        sys.stdout.flush()
-    except WarehouseError as raised:
-        error = raised
-    except MemoryError:
-        error = too_much(arguments["memory"])
-    except KeyboardInterrupt:
-        status = _INTERRUPTED
-    if error:
-        said = (error.message, error.place, error.hint, error.details)
-        os.write(descriptor, pickle.dumps(said))
-    os._exit(status)  # the engine's threads may hold what its end would wait for
 
 
 def _descriptor(stream: TextIO) -> int | IO[bytes]:

@@ -8,12 +8,14 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
 from warehouse.errors import QueryError, nearest_hint
+from warehouse.reader.relation import Check, Column, Relation, Table, has_meta
 from warehouse.semantics import NOTHING_SAID, Measure, Semantics
 from warehouse.serve import values
 from warehouse.serve.connect import connect
 from warehouse.serve.guard import check_read_only
 from warehouse.serve.mistakes import MOVED, nearest_table
 from warehouse.serve.result import Row, open_result
+from warehouse.serve.results import print_results, with_results
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -22,60 +24,6 @@ if TYPE_CHECKING:
     import duckdb
 
 _UNITS = ("B", "kB", "MB", "GB", "TB")
-
-
-@dataclass(frozen=True)
-class Table:
-    """A relation of the warehouse."""
-
-    name: str
-    """`metrics.port_hour`"""
-    kind: str
-    """`table`, `partitioned`, `view`, `raw` or `reference`."""
-    rows: int | None
-    bytes: int | None
-    about: str
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column and what it means."""
-
-    name: str
-    type: str
-    unit: str | None
-    about: str
-
-
-@dataclass(frozen=True)
-class Check:
-    """A check of a table and what it last found."""
-
-    check: str
-    severity: str
-    status: str
-    failures: int
-    before: tuple[str, ...] = ()
-    """What it found in the builds before that are kept, the last one first: `passed`, or how many rows failed."""
-    rows: tuple[str, ...] = ()
-    """The first rows that fail, as JSON objects."""
-
-
-@dataclass(frozen=True)
-class Relation:
-    """All that is known of one table."""
-
-    table: Table
-    grain: tuple[str, ...]
-    partition_column: str | None
-    file: str | None
-    sources: str | None
-    columns: tuple[Column, ...]
-    checks: tuple[Check, ...]
-    semantics: Semantics = NOTHING_SAID
-    """How to sum its numbers, and by what to group."""
-    stopped: str | None = None
-    """What ended the last build, where that published nothing."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +77,6 @@ def show(target: Path, name: str, *, rows: int = 5, data_folders: Sequence[Path]
         With the nearest name, where there is no such table; or when its rows cannot be read.
     """
     from warehouse.extension import duckdb
-    from warehouse.serve.results import with_results
 
     connection = connect(target, data_folders)
     try:
@@ -209,12 +156,6 @@ def _semantics(connection: duckdb.DuckDBPyConnection, name: str) -> Semantics:
     )
 
 
-def has_meta(connection: duckdb.DuckDBPyConnection, name: str) -> bool:
-    """Whether the build has a table `meta.NAME`, which one of an earlier version may not."""
-    found = connection.execute("SELECT 1 FROM duckdb_tables() WHERE schema_name = 'meta' AND table_name = $1", [name])
-    return found.fetchone() is not None
-
-
 def _table(row: tuple[Any, ...]) -> Table:
     name, kind, rows, size, about = row
     return Table(name, kind, rows, size, about or "")
@@ -275,7 +216,6 @@ def print_tables(tables: Sequence[Table], stream: TextIO, *, width: int | None =
 
 def print_shown(shown: Shown, stream: TextIO, *, width: int | None = None) -> None:
     """Print a description: what the table is, its columns, its checks, its first rows."""
-    from warehouse.serve.results import print_results
     from warehouse.serve.table import WIDTH, escape, print_rows, wrapped
 
     relation, table = shown.relation, shown.relation.table

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import duckdb
 
-    from warehouse.serve.catalogue import Relation
+    from warehouse.reader.relation import Relation
 
 DATAPACKAGE = "datapackage.json"
 _MEDIA = {

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import duckdb
     from duckdb.sqltypes import DuckDBPyType
 
-    from warehouse.serve.catalogue import Relation
+    from warehouse.reader.relation import Relation
 
 MOST_ROWS = 1_048_575
 """Below the header."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from warehouse.errors import QueryError, nearest_hint
-from warehouse.serve.catalogue import Relation, Table, describe, list_tables
+from warehouse.reader.relation import Relation, Table
+from warehouse.serve.catalogue import describe, list_tables
 from warehouse.serve.connect import connect
 from warehouse.serve.datapackage import DATAPACKAGE, datapackage
 from warehouse.serve.excel import write_workbook

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import duckdb
 
-    from warehouse.serve.catalogue import Relation
+    from warehouse.reader.relation import Relation
 
 BUILDS_BEFORE = 2
 SHOWN_ROWS = 3
@@ -44,7 +44,7 @@ def with_results(relation: Relation, connection: duckdb.DuckDBPyConnection, targ
 
 def failing_rows(connection: duckdb.DuckDBPyConnection, name: str) -> dict[str, tuple[str, ...]]:
     """Of each check of a table the first rows that fail, as JSON."""
-    from warehouse.serve.catalogue import has_meta
+    from warehouse.reader.relation import has_meta
 
     if not has_meta(connection, "failures"):  # a build of an earlier version
         return {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from warehouse.serve.catalogue import has_meta
+from warehouse.reader.relation import has_meta
 from warehouse.serve.parquet import literal, quoted
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import duckdb
 
-    from warehouse.serve.catalogue import Relation
+    from warehouse.reader.relation import Relation
 
 NAME = "tables.duckdb"
 _HERE = {

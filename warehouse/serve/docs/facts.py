@@ -6,7 +6,8 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from warehouse.serve.catalogue import Relation, describe, list_tables
+from warehouse.reader.relation import Relation
+from warehouse.serve.catalogue import describe, list_tables
 from warehouse.serve.parquet import quoted
 from warehouse.serve.results import failing_rows
 from warehouse.serve.values import text_of

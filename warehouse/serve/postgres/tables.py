@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from warehouse.errors import QueryError, nearest_hint
-from warehouse.serve.catalogue import describe, has_meta, list_tables
+from warehouse.reader.relation import has_meta
+from warehouse.serve.catalogue import describe, list_tables
 from warehouse.serve.mistakes import MOVED
 from warehouse.serve.parquet import literal, quoted
 from warehouse.serve.postgres.types import copied, holds_text, server_type

@@ -1,0 +1,33 @@
+"""The child process that runs a bounded query."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+
+from warehouse.errors import WarehouseError
+from warehouse.serve.bounded import INTERRUPTED, too_much
+from warehouse.serve.sql import run_here
+
+
+def child(descriptor: int) -> None:
+    """Run the query that stdin describes; an error is written to the descriptor."""
+    arguments = pickle.load(sys.stdin.buffer)  # noqa: S301 - from our own parent
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    error: WarehouseError | None = None
+    status = 1
+    try:
+        status = run_here(**arguments)
+        sys.stdout.flush()
+    except WarehouseError as raised:
+        error = raised
+    except MemoryError:
+        error = too_much(arguments["memory"])
+    except KeyboardInterrupt:
+        status = INTERRUPTED
+    if error:
+        said = (error.message, error.place, error.hint, error.details)
+        os.write(descriptor, pickle.dumps(said))
+    os._exit(status)  # the engine's threads may hold what its end would wait for
