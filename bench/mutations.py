@@ -24,7 +24,8 @@ from warehouse.building import load_graph
 from warehouse.engines.base import Empty, EngineError, Scratch, Source
 from warehouse.engines.duckdb import DuckDBEngine
 from warehouse.errors import ModelError
-from warehouse.graph import Graph, Node
+from warehouse.graph.dag import Graph, Node
+from warehouse.graph.selectors import select_models
 from warehouse.lineage.walk import blocks_of
 from warehouse.model_tests import ModelTest, run_test, tests_of
 from warehouse.project.project import Project
@@ -48,7 +49,7 @@ def main() -> int:
         graph = load_graph(project, engine)
         relations = {name: [one.name for one in columns] for name, columns in graph.rim.items()}
         relations |= {name: [one.name for one in node.model.columns] for name, node in graph.nodes.items()}
-        chosen = graph.select(given.select)
+        chosen = select_models(graph, given.select)
         for name in (one for one in graph.order if one in chosen and not graph.nodes[one].model.is_python):
             node = graph.nodes[name]
             tests = tests_of(node, graph)

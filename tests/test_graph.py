@@ -12,7 +12,8 @@ from tests.tiny import Tiny
 from warehouse.building import load_graph
 from warehouse.engines.duckdb import DuckDBEngine
 from warehouse.errors import ModelError, SettingsError
-from warehouse.graph import Graph
+from warehouse.graph.dag import Graph
+from warehouse.graph.selectors import select_models
 from warehouse.project.project import Project
 
 PORT, NAME = {"port": "VARCHAR"}, {"name": "VARCHAR"}
@@ -83,12 +84,12 @@ def test_a_model_comes_after_what_its_checks_read(tiny: Tiny, engine: DuckDBEngi
     ],
 )
 def test_a_selector_names_models(chain: Tiny, engine: DuckDBEngine, selectors: tuple[str, ...], models: str) -> None:
-    assert graph_of(chain, engine).select(selectors) == set(models.split())
+    assert select_models(graph_of(chain, engine), selectors) == set(models.split())
 
 
 def test_a_selector_that_names_nothing_is_an_error_with_the_nearest_name(chain: Tiny, engine: DuckDBEngine) -> None:
     with pytest.raises(SettingsError) as raised:
-        graph_of(chain, engine).select(["metrics.totl"])
+        select_models(graph_of(chain, engine), ["metrics.totl"])
     assert str(raised.value) == "--select metrics.totl: no model has this name\nnearest: metrics.total"
 
 

@@ -14,8 +14,9 @@ import pytest
 
 from tests.conftest import Command
 from tests.tiny import Tiny
-from warehouse import aside, digests, store
+from warehouse import aside, digests
 from warehouse.formats import scan
+from warehouse.store import parts
 
 
 def limited(kind: int, size: int) -> Callable[[], None]:
@@ -46,8 +47,8 @@ def test_a_config_that_is_nested_too_deeply(tmp_path: Path, command: Command, te
 
 PHASES = {
     "digests": (digests, "write_text"),
-    "a part": (store, "sync"),
-    "notes of a part": (store, "write_text"),
+    "a part": (parts, "sync"),
+    "notes of a part": (parts, "write_text"),
     "publishing": (aside, "sync"),
 }
 

@@ -222,7 +222,7 @@ def test_another_engine_is_a_reason_for_everything(
 
 def test_another_kernel_is_a_reason(tiny: Tiny, plan: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch) -> None:
     edit(tiny, "staging.ports", "columns:", "kernel: port_seconds\ncolumns:")
-    monkeypatch.setattr("warehouse.graph.Graph.definition", lambda *_: SELECTS["port_seconds"])
+    monkeypatch.setattr("warehouse.graph.dag.Graph.definition", lambda *_: SELECTS["port_seconds"])
     assert tiny.build("--plain-sql").status == 0
     assert plan("--plain-sql") == {}
     assert plan()["staging.ports"] == ("make", "kernel changed")

@@ -13,10 +13,10 @@ import pytest
 from tests.tiny import HOURS, Tiny
 from warehouse import profiling
 from warehouse.engines.observed import Statement
-from warehouse.part_records import Part
 from warehouse.plan import Key
 from warehouse.profiling import Profile, Reading
 from warehouse.report import Silent
+from warehouse.store.part_records import Part
 
 ROWS = 50_000
 

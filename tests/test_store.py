@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from warehouse import fingerprint
-from warehouse.part_records import ALL
-from warehouse.store import Store
+from warehouse.store.part_records import ALL
+from warehouse.store.parts import Store
 
 
 def make(content: bytes, rows: int = 3):  # type: ignore[no-untyped-def]

@@ -20,7 +20,9 @@ from warehouse.engines.duckdb import DuckDBEngine
 from warehouse.errors import CheckError, SettingsError, WarehouseError
 from warehouse.formats import known_formats
 from warehouse.full import saying_what_is_full
-from warehouse.graph import Graph
+from warehouse.graph.binding import bind
+from warehouse.graph.dag import Graph
+from warehouse.graph.selectors import select_models
 from warehouse.inputs import reference_source
 from warehouse.intake import Intake, nothing_to_read
 from warehouse.listing import listing
@@ -28,7 +30,6 @@ from warehouse.lock import hold
 from warehouse.manifest import Manifest, build_id, entry, kept_manifests, last_manifest
 from warehouse.memo import FILE as MEMO
 from warehouse.memo import Memo, memo_of_models
-from warehouse.part_records import Part
 from warehouse.project.project import Project
 from warehouse.publish import clear_the_way, keep_last, publish
 from warehouse.report import Silent
@@ -36,7 +37,8 @@ from warehouse.rim import FILES, abouts, rim
 from warehouse.run import Run, contracts
 from warehouse.runner.result import Outcome, Result
 from warehouse.settings import Settings, stands_alone
-from warehouse.store import Store
+from warehouse.store.part_records import Part
+from warehouse.store.parts import Store
 from warehouse.witness import Witness
 
 KEEP = 3
@@ -140,7 +142,7 @@ def prepared(
     with closing(engine):
         project = project.remembering(_memo(project, engine, paranoid=paranoid))
         graph = load_graph(project, engine)
-        selected = graph.select(select) if select else None
+        selected = select_models(graph, select) if select else None
         reporter.doing("raw files")
         memo = Memo(store.target / "cache" / MEMO, f"{engine.name} {engine.version}", paranoid=paranoid)
         around = [folder for folder in store.target.parents if (folder / "builds" / "current").is_file()]  # see verify
@@ -254,7 +256,7 @@ def load_graph(project: Project, engine: Engine) -> Graph:
         name: one.columns for name, one in project.references.items()
     }
     graph = Graph.build(project, known, engine, memo)
-    graph.bind(engine, memo)
+    bind(graph, engine, memo)
     memo.save()
     return graph
 

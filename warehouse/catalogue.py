@@ -20,9 +20,9 @@ from warehouse.engines.duckdb_errors import sentence
 from warehouse.engines.duckdb_sql import identifier, insert_json, literal, qualified, source_sql
 from warehouse.errors import ModelError, Place, WarehouseError
 from warehouse.extension import duckdb
-from warehouse.part_records import CheckResult
 from warehouse.project.contract import Column
 from warehouse.semantics import NOTHING_SAID, Semantics
+from warehouse.store.part_records import CheckResult
 
 STORAGE_VERSION = "v1.4.0"
 """The file format that DuckDB 1.4 and later read."""

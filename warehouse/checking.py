@@ -13,10 +13,11 @@ from warehouse.aside import write_text
 from warehouse.base.text import now_utc, plural
 from warehouse.checks import ascent, compile_check
 from warehouse.engines.base import EngineError, Scratch
-from warehouse.errors import CheckError, ModelError, Place, nearest_hint
+from warehouse.errors import CheckError, Place
+from warehouse.graph.binding import check_is_not_valid
 from warehouse.model import Model
-from warehouse.part_records import CheckResult
 from warehouse.project.contract import Check
+from warehouse.store.part_records import CheckResult
 
 FAILED = "failed.json"
 GRAIN = "grain"
@@ -76,40 +77,6 @@ def run_checks(scratch: Scratch, model: Model, checks: Sequence[Check]) -> list[
     return [counts[position] for position in range(len(checks))]
 
 
-def bind_checks(scratch: Scratch, model: Model) -> None:
-    """Bind the checks of a model, whose relations have columns and no rows yet.
-
-    Raises
-    ------
-    ModelError
-        At the check's line, when its SQL is wrong.
-    """
-    compiled = [(check, compile_check(check, model)) for check in model.checks]
-    conditions = [(check, one.predicate) for check, one in compiled if one.predicate is not None]
-    try:
-        if conditions:
-            scratch.describe(f"SELECT {', '.join(f'({text})' for _, text in conditions)} FROM {model.name}")
-    except EngineError:  # then each is asked alone
-        conditions = []
-    bound = [check for check, _ in conditions]
-    for check, one in compiled:
-        if check in bound:
-            continue
-        try:
-            scratch.describe(one.failing)
-        except EngineError as error:
-            raise _not_valid(check, model, error) from error
-
-
-def _not_valid(check: Check, model: Model, error: EngineError) -> ModelError:
-    """What is wrong with a check, and the name that was meant."""
-    hint = None
-    if error.name and error.candidates:
-        columns = [column.name for column in model.columns]
-        hint = nearest_hint(error.name, [*columns, *error.candidates] if error.kind == "column" else error.candidates)
-    return ModelError(f"the check `{check.text}` is not valid: {error.message}", place=check.place, hint=hint)
-
-
 def _count(scratch: Scratch, model: Model, sql: str, *checks: Check) -> list[int]:
     """One row of counts; where the SQL is wrong, an error at the check that is: of several, each is tried alone."""
     try:
@@ -119,7 +86,7 @@ def _count(scratch: Scratch, model: Model, sql: str, *checks: Check) -> list[int
         for check in written if len(written) > 1 else ():
             _count(scratch, model, f"SELECT count(*) FROM ({compile_check(check, model).failing})", check)
         wrong = (written or list(checks))[0]
-        raise _not_valid(wrong, model, error) from error
+        raise check_is_not_valid(wrong, model, error) from error
 
 
 def results_of(

@@ -12,7 +12,7 @@ from warehouse.formats.base import Inventory
 from warehouse.intake import Intake
 from warehouse.rim import rim
 from warehouse.settings import Settings
-from warehouse.store import Store
+from warehouse.store.parts import Store
 
 
 def examine(settings: Settings) -> Inventory:
@@ -47,7 +47,7 @@ def never_skipped(settings: Settings) -> list[tuple[str, str]]:
     Models that cannot be read have none: what is wrong with them is for the build to say.
     """
     from warehouse.engines.duckdb import DuckDBEngine
-    from warehouse.graph import Graph
+    from warehouse.graph.dag import Graph
     from warehouse.project.project import Project
     from warehouse.reasons import volatile_places
 

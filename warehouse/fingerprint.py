@@ -32,25 +32,11 @@ def of_bytes(content: bytes) -> str:
 def of_file(path: Path, watch: Watch | None = None) -> str:
     """The hash of a file's bytes, which `watch` is shown as they are read."""
     with path.open("rb", buffering=0) as stream:
-        return _of_stream(stream, watch)
+        return of_stream(stream, watch)
 
 
-def of_content(path: Path, watch: Watch | None = None) -> str:
-    """The hash of a raw file's content, decompressed where it is compressed: the rows count, not their packing."""
-    from warehouse.formats.base import COMPRESSIONS
-
-    if path.suffix.lower() not in COMPRESSIONS:
-        return of_file(path, watch)
-    from warehouse.formats.text import STREAM_ERRORS, open_bytes
-
-    try:
-        with open_bytes(path) as stream:
-            return _of_stream(stream, watch)
-    except STREAM_ERRORS:
-        return of_file(path)  # damaged: the stored bytes name it
-
-
-def _of_stream(stream: IO[bytes], watch: Watch | None) -> str:
+def of_stream(stream: IO[bytes], watch: Watch | None) -> str:
+    """Hash the bytes of a stream, which `watch` is shown as they are read."""
     hasher = xxhash.xxh3_128()
     while chunk := stream.read(CHUNK):
         hasher.update(chunk)

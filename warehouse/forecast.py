@@ -17,17 +17,17 @@ from typing import Any
 from warehouse import fingerprint, snapshot
 from warehouse.building import KEEP as BUILDS_KEPT
 from warehouse.building import Prepared, check_folders, prepared
-from warehouse.graph import Graph
+from warehouse.graph.dag import Graph
 from warehouse.listing import listing, read_listing
 from warehouse.manifest import Manifest, build_id
-from warehouse.part_records import ALL, Part
 from warehouse.plan import Key
 from warehouse.project.project import Project
 from warehouse.reasons import CHECK, DROP, KEEP, MAKE, MAYBE, Reasons, Step, volatile_places
 from warehouse.report import Silent
 from warehouse.run import contracts
 from warehouse.settings import Settings
-from warehouse.store import Store
+from warehouse.store.part_records import ALL, Part
+from warehouse.store.parts import Store
 
 
 @dataclass(frozen=True)

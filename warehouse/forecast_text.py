@@ -8,8 +8,8 @@ from pathlib import Path
 
 from warehouse.base.text import plural
 from warehouse.forecast import Forecast
-from warehouse.part_records import ALL
 from warehouse.reasons import CHECK, DROP, KEEP, MAKE, MAYBE, NEW, READS, Step
+from warehouse.store.part_records import ALL
 
 _WIDTH, _WIDE = 80, 29
 _Row = tuple[str, str, str]

@@ -9,12 +9,12 @@ from typing import Any
 from warehouse import fingerprint
 from warehouse.checks import relations_of
 from warehouse.engines.base import CsvFiles, Engine, Parts, Select, Source
-from warehouse.graph import Node
+from warehouse.graph.dag import Node
 from warehouse.kernels import SELECTS, VERSIONS
-from warehouse.part_records import ALL, Part
 from warehouse.plan import Key, Plan
 from warehouse.project.project import Project, Reference
 from warehouse.rim import FILES
+from warehouse.store.part_records import ALL, Part
 
 RECIPE = 4
 """Raised when the same SELECT would be written as other bytes: it is part of every fingerprint."""

@@ -33,11 +33,11 @@ from warehouse.formats.base import (
 from warehouse.formats.scan import scan, settle_duplicates
 from warehouse.memo import Memo
 from warehouse.mending import Mender
-from warehouse.part_records import ALL, Part
 from warehouse.partition import column_of, partition_of
 from warehouse.rim import FILES, FILES_COLUMNS, REJECTED, REJECTED_COLUMNS, rim
 from warehouse.snapshot import is_racy, stamp
-from warehouse.store import Store
+from warehouse.store.part_records import ALL, Part
+from warehouse.store.parts import Store
 from warehouse.tables import Tables
 
 

@@ -10,10 +10,10 @@ from typing import NamedTuple
 from warehouse.aside import write_text
 from warehouse.intake import Intake
 from warehouse.model import PARTITIONS
-from warehouse.part_records import ALL
 from warehouse.partition import partition_of
 from warehouse.rim import FILES
 from warehouse.snapshot import read_text
+from warehouse.store.part_records import ALL
 
 FILE = "files.json"
 

@@ -12,7 +12,7 @@ from warehouse.errors import WarehouseError
 from warehouse.snapshot import read_text
 
 if TYPE_CHECKING:
-    from warehouse.part_records import Part
+    from warehouse.store.part_records import Part
 
 
 class Manifest(NamedTuple):

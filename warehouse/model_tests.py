@@ -39,7 +39,7 @@ from warehouse.checks import relations_of
 from warehouse.engines.base import Empty, Engine, EngineError, Parts, Scratch, Select, Source
 from warehouse.engines.duckdb_sql import source_sql
 from warehouse.errors import ModelError, Place, nearest_hint
-from warehouse.graph import Graph, Node
+from warehouse.graph.dag import Graph, Node
 from warehouse.kernels import DeclinedError, kernel
 from warehouse.project.contract import Column
 from warehouse.regex import regex

@@ -13,12 +13,12 @@ from functools import cached_property
 from typing import NamedTuple
 
 from warehouse.checks import relations_of
-from warehouse.graph import Graph, Node
+from warehouse.graph.dag import Graph, Node
 from warehouse.intake import Intake
-from warehouse.part_records import ALL
 from warehouse.partition import column_of
 from warehouse.project.contract import Check
 from warehouse.rim import FILES
+from warehouse.store.part_records import ALL
 
 
 class Key(NamedTuple):

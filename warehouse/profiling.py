@@ -17,9 +17,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from warehouse.part_records import ALL, Part
 from warehouse.plan import Key
 from warehouse.report import Silent
+from warehouse.store.part_records import ALL, Part
 
 if TYPE_CHECKING:
     from warehouse.engines.observed import Statement

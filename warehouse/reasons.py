@@ -11,7 +11,7 @@ from typing import Any
 from warehouse.engines.base import Engine, EngineError
 from warehouse.engines.pieces import changed_pieces
 from warehouse.engines.volatile import looks_volatile
-from warehouse.graph import Graph, Node
+from warehouse.graph.dag import Graph, Node
 from warehouse.listing import Listing, changes
 from warehouse.plan import Key
 from warehouse.rim import FILES

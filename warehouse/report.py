@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TextIO
 from warehouse.base.text import plural, size
 from warehouse.errors import WarehouseError
 from warehouse.formats.base import IGNORED, PARTIAL, SKIPPED, UNKNOWN, Inventory
-from warehouse.part_records import Part
+from warehouse.store.part_records import Part
 
 if TYPE_CHECKING:
     from collections.abc import Callable

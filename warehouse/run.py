@@ -20,17 +20,17 @@ from warehouse.checks import relations_of
 from warehouse.engines.base import CsvFiles, Engine, EngineError, Parts, Scratch, Select
 from warehouse.engines.volatile import looks_volatile
 from warehouse.errors import CheckError, ModelError
-from warehouse.graph import Graph, Node, model_error
+from warehouse.graph.dag import Graph, Node, model_error
 from warehouse.inputs import Inputs
 from warehouse.intake import Intake
 from warehouse.kernels import DeclinedError, kernel
-from warehouse.part_records import ALL, CheckResult, Part, results_to_notes
 from warehouse.plan import Key, Plan
 from warehouse.project.contract import Check
 from warehouse.project.project import Project
 from warehouse.runner.result import Outcome
 from warehouse.stale import Stale
-from warehouse.store import Store
+from warehouse.store.part_records import ALL, CheckResult, Part, results_to_notes
+from warehouse.store.parts import Store
 
 _PATIENCE = 0.1
 """Seconds between two reminders to parts that nobody waits for any more."""

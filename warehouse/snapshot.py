@@ -357,10 +357,10 @@ def same_content(path: str, digest: str | None) -> bool:
         return False
     from pathlib import Path
 
-    from warehouse import fingerprint
+    from warehouse.digests import of_content
 
     try:
-        return fingerprint.of_content(Path(path)) == digest
+        return of_content(Path(path)) == digest
     except OSError:
         return False
 

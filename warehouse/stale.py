@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from warehouse.checks import relations_of
-from warehouse.part_records import CheckResult
 from warehouse.plan import Key, Plan
 from warehouse.project.contract import Check
+from warehouse.store.part_records import CheckResult
 
 
 class Stale:

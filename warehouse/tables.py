@@ -10,10 +10,10 @@ from warehouse.aside import aside
 from warehouse.engines.base import Engine, EngineError, Parts
 from warehouse.errors import WarehouseError
 from warehouse.formats.base import Format, RawFile, Rejected, TableFormat
-from warehouse.part_records import Part
 from warehouse.project.contract import Column
 from warehouse.rim import rim
-from warehouse.store import Store
+from warehouse.store.part_records import Part
+from warehouse.store.parts import Store
 
 
 class Tables:

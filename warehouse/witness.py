@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from warehouse import fingerprint, snapshot, stamps
 from warehouse.base.text import plural
+from warehouse.digests import of_content
 from warehouse.engines.base import CsvFiles, Parts
 from warehouse.errors import DataError, WarehouseError
 from warehouse.formats.scan import signs_above
@@ -92,7 +93,7 @@ class Witness:
                 wanted = path.startswith(mine) if look is self._sources else _is_short_and_racy(seen, look.looked_ns)
                 if wanted and seen and path not in digests and after.get(path) == seen:
                     with contextlib.suppress(OSError):  # closed to us: the next build looks again
-                        digests[path] = fingerprint.of_content(Path(path))
+                        digests[path] = of_content(Path(path))
         summary = result.summary() | {"changed": False, "made": []}
         snapshot.take(
             snapshot.asked(self._settings, keep=keep, kernels=kernels),

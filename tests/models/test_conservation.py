@@ -14,7 +14,7 @@ import warehouse
 from warehouse.building import load_graph
 from warehouse.checks import compile_check
 from warehouse.engines.duckdb import DuckDBEngine
-from warehouse.graph import Graph
+from warehouse.graph.dag import Graph
 from warehouse.project.project import Project
 
 LOST = {

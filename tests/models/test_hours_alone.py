@@ -15,7 +15,7 @@ from tests.conftest import call
 from warehouse.building import load_graph
 from warehouse.checks import relations_of
 from warehouse.engines.duckdb import DuckDBEngine
-from warehouse.graph import Graph
+from warehouse.graph.dag import Graph
 from warehouse.project.project import Project
 from warehouse.sample import SampleOptions, write_sample
 

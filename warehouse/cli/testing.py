@@ -31,6 +31,7 @@ def run_tests(given: argparse.Namespace) -> int:
     from warehouse.base.text import on_one_line, plural
     from warehouse.building import load_graph
     from warehouse.engines.duckdb import DuckDBEngine
+    from warehouse.graph.selectors import select_models
     from warehouse.model_tests import run_test, tests_of
     from warehouse.project.project import Project
 
@@ -38,7 +39,7 @@ def run_tests(given: argparse.Namespace) -> int:
     passed, failed, models = 0, 0, 0
     with closing(DuckDBEngine(threads=1, memory_bytes=2**29, spill=Path("spill"))) as engine:
         graph = load_graph(project, engine)
-        chosen = graph.select(given.select)
+        chosen = select_models(graph, given.select)
         for name in (one for one in graph.order if one in chosen):
             tests = tests_of(graph.nodes[name], graph)
             models += bool(tests)

@@ -16,11 +16,10 @@ from warehouse.engines.duckdb_sql import identifier, literal, qualified, source_
 from warehouse.errors import QueryError, WarehouseError
 from warehouse.history import find_build, is_target
 from warehouse.manifest import Manifest, last_manifest
-from warehouse.part_records import ALL
 from warehouse.project.contract import Column
 from warehouse.regex import regex
-from warehouse.serve.export import KIND
-from warehouse.serve.folders import MANIFEST
+from warehouse.serve.folders import EXPORT, MANIFEST
+from warehouse.store.part_records import ALL
 
 if TYPE_CHECKING:
     import duckdb
@@ -140,7 +139,7 @@ def side_of(target: Path, manifest: Manifest) -> Side:
 def _of_folder(path: Path) -> Side:
     try:
         said = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
-        if said["kind"] == KIND:
+        if said["kind"] == EXPORT:
             return Side(str(path), said["build"], folder=path.absolute(), exported=tuple(said["files"]))
     except (OSError, ValueError, KeyError, TypeError):
         pass  # no export

@@ -14,7 +14,7 @@ from warehouse.project.project import Project
 from warehouse.settings import Settings
 
 if TYPE_CHECKING:
-    from warehouse.graph import Graph
+    from warehouse.graph.dag import Graph
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from warehouse.formats.base import Inventory
-from warehouse.part_records import CheckResult, Part
 from warehouse.plan import Key
+from warehouse.store.part_records import CheckResult, Part
 
 
 @dataclass

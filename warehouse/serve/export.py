@@ -14,7 +14,7 @@ from warehouse.serve.catalogue import describe, list_tables
 from warehouse.serve.connect import connect
 from warehouse.serve.datapackage import DATAPACKAGE, datapackage
 from warehouse.serve.excel import write_workbook
-from warehouse.serve.folders import MANIFEST, replaced, sha256, write_checksums, write_json
+from warehouse.serve.folders import EXPORT, MANIFEST, replaced, sha256, write_checksums, write_json
 from warehouse.serve.interrupt import interruptible
 from warehouse.serve.mistakes import MOVED
 from warehouse.serve.parquet import OPTIONS, exact, literal, quoted
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     import duckdb
 
-KIND = "warehouse export"
 """What `manifest.json` says of itself: only a folder with such a manifest is ever replaced."""
 FORMATS = ("parquet", "csv")
 """The forms that are written where none is named."""
@@ -81,7 +80,7 @@ def export(
     for name in formats:
         if name not in known_formats:
             raise QueryError(f"no export format {name}", hint=f"known formats: {', '.join(known_formats)}")
-    with replaced(directory, target, KIND) as aside:
+    with replaced(directory, target, EXPORT) as aside:
         connection = connect(target, outputs=[aside], memory=memory, threads=threads)
         try:
             chosen = _chosen(connection, tables, everything=everything)
@@ -134,7 +133,7 @@ def _write(
     write_json(folder / DATAPACKAGE, datapackage(connection, build, files, relations))
     about = "what the files hold, as a Frictionless Data Package"
     files.append(_described(folder / DATAPACKAGE, None, "json", about, None))
-    write_json(folder / MANIFEST, {"kind": KIND, "build": build, "files": files, "left_out": left_out})
+    write_json(folder / MANIFEST, {"kind": EXPORT, "build": build, "files": files, "left_out": left_out})
     write_checksums(folder)
 
 

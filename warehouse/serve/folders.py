@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+EXPORT, SITE = "warehouse export", "warehouse docs"
+"""What the manifest of a folder says that it is."""
 MANIFEST, CHECKSUMS = "manifest.json", "SHA256SUMS"
 
 

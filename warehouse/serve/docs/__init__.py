@@ -9,14 +9,12 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple
 
-from warehouse.serve.folders import MANIFEST, replaced, sha256, write_json
+from warehouse.serve.folders import MANIFEST, SITE, replaced, sha256, write_json
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from warehouse.project.project import Project
-
-KIND = "warehouse docs"
 
 
 class Made(NamedTuple):
@@ -62,7 +60,7 @@ def write_docs(
     from warehouse.serve.docs.pages import Site
     from warehouse.serve.interrupt import interruptible
 
-    with replaced(directory, target, KIND) as aside:
+    with replaced(directory, target, SITE) as aside:
         if (target / FILE).exists():
             with closing(connect(target, memory=memory, threads=threads)) as connection:
                 site = interruptible(connection, lambda: Site.of(project, target, connection))
@@ -75,10 +73,10 @@ def write_docs(
         paths = sorted(path for path in aside.rglob("*") if path.is_file())
         build = site.build.id if site.build else None
         files = [{"path": path.relative_to(aside).as_posix(), "sha256": sha256(path)} for path in paths]
-        write_json(aside / MANIFEST, {"kind": KIND, "build": build, "files": files})
+        write_json(aside / MANIFEST, {"kind": SITE, "build": build, "files": files})
         pages = sum(path.suffix == ".html" for path in paths)
         size = sum(path.stat().st_size for path in paths)
     return Made(pages, size, build, site.unknown)
 
 
-__all__ = ["KIND", "Made", "write_docs"]
+__all__ = ["SITE", "Made", "write_docs"]

@@ -15,9 +15,9 @@ from typing import Any
 
 from warehouse import fingerprint
 from warehouse.aside import aside, is_in_the_way, quarantine, sync, write_text
-from warehouse.part_records import Part
 from warehouse.snapshot import read_text, stamp
 from warehouse.stamps import problem_of
+from warehouse.store.part_records import Part
 
 
 class Store:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import graphlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,15 +11,14 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from warehouse import fingerprint, python_model
-from warehouse.checking import bind_checks
 from warehouse.checks import compile_check, relations_of
-from warehouse.engines.base import Empty, Engine, EngineError, Parsed, Source
+from warehouse.engines.base import Engine, EngineError, Parsed
 from warehouse.engines.volatile import TABLES as READS_FILES
 from warehouse.engines.volatile import looks_volatile
-from warehouse.errors import ModelError, Place, SettingsError, nearest, nearest_hint
+from warehouse.errors import ModelError, Place, nearest, nearest_hint
 from warehouse.memo import Memo
-from warehouse.model import LAYERS, Model
-from warehouse.project.contract import Check, Column, same_columns
+from warehouse.model import Model
+from warehouse.project.contract import Check, Column
 from warehouse.project.project import Project
 from warehouse.regex import regex
 
@@ -111,7 +109,7 @@ class Graph:
     def order(self) -> tuple[str, ...]:
         """Model names, each after what it reads and what its checks read; by name where free."""
         wants = {
-            name: {read for read in (*node.reads, *_checked(node)) if read in self.nodes and read != name}
+            name: {read for read in (*node.reads, *checked_relations(node)) if read in self.nodes and read != name}
             for name, node in self.nodes.items()
         }
         for name, node in self.nodes.items():
@@ -157,76 +155,6 @@ class Graph:
         views = [read for read in below if self.nodes[read].model.materialize == "view"]
         return fingerprint.of([node.sql.strip(), *map(self.definition, views)])
 
-    def select(self, selectors: Sequence[str]) -> set[str]:
-        """The models that selectors name.
-
-        A selector is a name (`metrics.port_hour`), a layer (`metrics`), or a glob (`*.port_*`); a `+` before
-        it adds all that it stands on, a `+` after it all that stands on it. No selector means all.
-
-        Raises
-        ------
-        SettingsError
-            When one names nothing.
-        """
-        if not selectors:
-            return set(self.nodes)
-        chosen: set[str] = set()
-        for selector in (part.strip() for given in selectors for part in given.split(",") if part.strip()):
-            core = selector.strip("+")
-            pattern = f"{core}.*" if core in LAYERS else core
-            found = set(fnmatch.filter(self.nodes, pattern))
-            if not found:
-                raise SettingsError(
-                    f"--select {selector}: no model has this name",
-                    hint=nearest_hint(core, [*self.nodes, *LAYERS]),
-                )
-            chosen |= found
-            if selector.startswith("+"):
-                chosen |= {name for one in found for name in self.ancestors(one) if name in self.nodes}
-            if selector.endswith("+"):
-                chosen |= {name for one in found for name in self.descendants(one)}
-        return chosen
-
-    def bind(self, engine: Engine, memo: Memo | None = None) -> None:
-        """Bind every model against the contracts of what it reads: nothing runs, all mistakes in SQL show.
-
-        What the memo knows to be bound is not bound again.
-
-        Raises
-        ------
-        ModelError
-            For an unknown column or function (with the nearest name), a wrong type, or columns that differ
-            from the contract.
-        """
-        contracts = {**self.rim, **{name: node.model.columns for name, node in self.nodes.items()}}
-        memo = memo or Memo(None)
-        stands_on = {name: self._stands_on(name, contracts) for name in self.order}
-        doubtful = [name for name in self.order if not memo.knows(stands_on[name])]
-        needed = {read for name in doubtful for read in (name, *self.nodes[name].reads, *_checked(self.nodes[name]))}
-        sources: dict[str, Source] = {name: Empty(columns) for name, columns in contracts.items() if name in needed}
-        with engine.scratch(sources) as scratch:
-            for name in doubtful:
-                node = self.nodes[name]
-                if node.model.is_python:
-                    continue  # its columns are compared when it has run
-                try:
-                    given = scratch.describe(node.sql)
-                except EngineError as error:
-                    raise model_error(node.model, node.sql, error, [*self.nodes, *self.rim]) from error
-                same_columns(node.model.columns, given, node.model.place(1))
-            for name in doubtful:
-                bind_checks(scratch, self.nodes[name].model)
-        for name in self.order:
-            memo.ask(stands_on[name], lambda: True)
-
-    def _stands_on(self, name: str, contracts: Mapping[str, tuple[Column, ...]]) -> object:
-        """All that decides whether a model and its checks bind."""
-        node = self.nodes[name]
-        checks = [[check.text, check.warn] for check in node.model.checks]
-        reads = sorted({name, *node.reads, *_checked(node)})
-        types = [[read, [[column.name, column.type] for column in contracts[read]]] for read in reads]
-        return ["bind", node.sql, node.model.grain, checks, types]
-
 
 def _parse_all(selects: Sequence[str], engine: Engine, memo: Memo) -> list[Parsed | EngineError]:
     """What the engine's parser says of SELECTs, those that were parsed before apart."""
@@ -254,7 +182,8 @@ def _query(check: Check, model: Model, engine: Engine, memo: Memo) -> Parsed | N
     return parsed
 
 
-def _checked(node: Node) -> set[str]:
+def checked_relations(node: Node) -> set[str]:
+    """Return the relations that a model's checks read."""
     return {read for check in node.model.checks for read in relations_of(check)}
 
 

@@ -1,0 +1,1 @@
+"""DuckDB behind one interface: what turns a SELECT into a part."""

@@ -1,0 +1,91 @@
+"""Bind models and checks against the contracts of what they read: nothing runs, and all mistakes in SQL show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from warehouse.checks import compile_check
+from warehouse.engines.base import Empty, Engine, EngineError, Scratch, Source
+from warehouse.errors import ModelError, nearest_hint
+from warehouse.graph.dag import Graph, checked_relations, model_error
+from warehouse.memo import Memo
+from warehouse.model import Model
+from warehouse.project.contract import Check, Column, same_columns
+
+
+def bind(graph: Graph, engine: Engine, memo: Memo | None = None) -> None:
+    """Bind every model against the contracts of what it reads: nothing runs, all mistakes in SQL show.
+
+    What the memo knows to be bound is not bound again.
+
+    Raises
+    ------
+    ModelError
+        For an unknown column or function (with the nearest name), a wrong type, or columns that differ
+        from the contract.
+    """
+    contracts = {**graph.rim, **{name: node.model.columns for name, node in graph.nodes.items()}}
+    memo = memo or Memo(None)
+    inputs = {name: _inputs(graph, name, contracts) for name in graph.order}
+    doubtful = [name for name in graph.order if not memo.knows(inputs[name])]
+    needed = {
+        read for name in doubtful for read in (name, *graph.nodes[name].reads, *checked_relations(graph.nodes[name]))
+    }
+    sources: dict[str, Source] = {name: Empty(columns) for name, columns in contracts.items() if name in needed}
+    with engine.scratch(sources) as scratch:
+        for name in doubtful:
+            node = graph.nodes[name]
+            if node.model.is_python:
+                continue  # its columns are compared when it has run
+            try:
+                given = scratch.describe(node.sql)
+            except EngineError as error:
+                raise model_error(node.model, node.sql, error, [*graph.nodes, *graph.rim]) from error
+            same_columns(node.model.columns, given, node.model.place(1))
+        for name in doubtful:
+            bind_checks(scratch, graph.nodes[name].model)
+    for name in graph.order:
+        memo.ask(inputs[name], lambda: True)
+
+
+def _inputs(graph: Graph, name: str, contracts: Mapping[str, tuple[Column, ...]]) -> object:
+    """Return all that decides whether a model and its checks bind."""
+    node = graph.nodes[name]
+    checks = [[check.text, check.warn] for check in node.model.checks]
+    reads = sorted({name, *node.reads, *checked_relations(node)})
+    types = [[read, [[column.name, column.type] for column in contracts[read]]] for read in reads]
+    return ["bind", node.sql, node.model.grain, checks, types]
+
+
+def bind_checks(scratch: Scratch, model: Model) -> None:
+    """Bind the checks of a model, whose relations have columns and no rows yet.
+
+    Raises
+    ------
+    ModelError
+        At the check's line, when its SQL is wrong.
+    """
+    compiled = [(check, compile_check(check, model)) for check in model.checks]
+    conditions = [(check, one.predicate) for check, one in compiled if one.predicate is not None]
+    try:
+        if conditions:
+            scratch.describe(f"SELECT {', '.join(f'({text})' for _, text in conditions)} FROM {model.name}")
+    except EngineError:  # then each is asked alone
+        conditions = []
+    bound = [check for check, _ in conditions]
+    for check, one in compiled:
+        if check in bound:
+            continue
+        try:
+            scratch.describe(one.failing)
+        except EngineError as error:
+            raise check_is_not_valid(check, model, error) from error
+
+
+def check_is_not_valid(check: Check, model: Model, error: EngineError) -> ModelError:
+    """Return the error of a check that does not bind, with the name that was meant."""
+    hint = None
+    if error.name and error.candidates:
+        columns = [column.name for column in model.columns]
+        hint = nearest_hint(error.name, [*columns, *error.candidates] if error.kind == "column" else error.candidates)
+    return ModelError(f"the check `{check.text}` is not valid: {error.message}", place=check.place, hint=hint)
