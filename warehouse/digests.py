@@ -8,22 +8,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from warehouse import fingerprint
 from warehouse.aside import write_text
-from warehouse.formats.base import COMPRESSIONS
-from warehouse.formats.text import STREAM_ERRORS, open_bytes
 from warehouse.snapshot import is_racy, read_text, stamp
-
-
-def of_content(path: Path, watch: fingerprint.Watch | None = None) -> str:
-    """The hash of a raw file's content, decompressed where it is compressed: the rows count, not their packing."""
-    if path.suffix.lower() not in COMPRESSIONS:
-        return fingerprint.of_file(path, watch)
-    try:
-        with open_bytes(path) as stream:
-            return fingerprint.of_stream(stream, watch)
-    except STREAM_ERRORS:
-        return fingerprint.of_file(path)  # damaged: the stored bytes name it
+from warehouse.store.content_hash import of_content
 
 
 class Digests:

@@ -357,7 +357,7 @@ def same_content(path: str, digest: str | None) -> bool:
         return False
     from pathlib import Path
 
-    from warehouse.digests import of_content
+    from warehouse.store.content_hash import of_content
 
     try:
         return of_content(Path(path)) == digest

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from warehouse import fingerprint, snapshot, stamps
 from warehouse.base.text import plural
-from warehouse.digests import of_content
 from warehouse.engines.base import CsvFiles, Parts
 from warehouse.errors import DataError, WarehouseError
 from warehouse.formats.scan import signs_above
+from warehouse.store.content_hash import of_content
 
 if TYPE_CHECKING:
     from warehouse.catalogue import Entry
