@@ -20,10 +20,10 @@ from contextlib import closing
 from pathlib import Path
 
 from bench.mutants import Mutant, mutants
+from warehouse.base.errors import ModelError
 from warehouse.building import load_graph
 from warehouse.engines.base import Empty, EngineError, Scratch, Source
 from warehouse.engines.duckdb import DuckDBEngine
-from warehouse.errors import ModelError
 from warehouse.graph.dag import Graph, Node
 from warehouse.graph.selectors import select_models
 from warehouse.lineage.walk import blocks_of

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import pytest
 
 import warehouse
+from warehouse.base.settings import KEYS
 from warehouse.cli import main
 from warehouse.project.project import Project
 from warehouse.sample import SampleOptions, write_sample
-from warehouse.settings import KEYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,7 +13,8 @@ import pytest
 
 from tests.conftest import Command
 from tests.tiny import Tiny
-from warehouse import building, fingerprint
+from warehouse import building
+from warehouse.base import hashing
 
 Break = Callable[[Path], None]
 
@@ -99,13 +100,13 @@ def test_a_damaged_part_is_not_served_and_is_made_again(hours: Tiny, command: Co
 def digested(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The files that are digested from here on."""
     found: list[Path] = []
-    usual = fingerprint.of_file
+    usual = hashing.of_file
 
-    def of_file(path: Path, watch: fingerprint.Watch | None = None) -> str:
+    def of_file(path: Path, watch: hashing.Watch | None = None) -> str:
         found.append(path)
         return usual(path, watch)
 
-    monkeypatch.setattr(fingerprint, "of_file", of_file)
+    monkeypatch.setattr(hashing, "of_file", of_file)
     return found
 
 

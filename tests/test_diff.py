@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from tests.conftest import Said, call
 from tests.tiny import Tiny
+from warehouse.base.errors import WarehouseError
 from warehouse.diff.compare import diff
 from warehouse.diff.rows import RowDiff, compare_rows
 from warehouse.diff.sides import Table, find
-from warehouse.errors import WarehouseError
 from warehouse.history import builds
 from warehouse.project.contract import Column
 

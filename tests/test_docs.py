@@ -17,9 +17,9 @@ import pytest
 import yaml
 
 import warehouse
+from warehouse.base.errors import QueryError
 from warehouse.cli import parser
 from warehouse.cli.ask import with_parameters
-from warehouse.errors import QueryError
 from warehouse.formats import base
 from warehouse.project.project import Project
 from warehouse.serve.queries import Query, load_queries

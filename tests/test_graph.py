@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.tiny import Tiny
+from warehouse.base.errors import ModelError, SettingsError
 from warehouse.building import load_graph
 from warehouse.engines.duckdb import DuckDBEngine
-from warehouse.errors import ModelError, SettingsError
 from warehouse.graph.dag import Graph
 from warehouse.graph.selectors import select_models
 from warehouse.project.project import Project

@@ -14,8 +14,8 @@ import pytest
 import warehouse
 from tests.conftest import Said, call
 from tests.tiny import Tiny
+from warehouse.base.errors import LockedError, WarehouseError
 from warehouse.clean import clean
-from warehouse.errors import LockedError, WarehouseError
 from warehouse.history import builds, rollback
 from warehouse.lock import hold
 

@@ -18,6 +18,7 @@ import pytest
 
 import warehouse
 from tests.release import LEAF, Release, done
+from warehouse.base.settings import settle
 from warehouse.building import build, load_graph
 from warehouse.engines.base import EngineError
 from warehouse.engines.batches import ROWS as BATCH_ROWS
@@ -27,7 +28,6 @@ from warehouse.kernels.port_seconds import COLUMNS, seconds
 from warehouse.project.contract import Column
 from warehouse.project.project import Project
 from warehouse.report import Silent
-from warehouse.settings import settle
 
 OF_FILES = ["staging.port_readings", "staging.port_seconds"]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from warehouse.base.errors import ModelError
 from warehouse.checks import compile_check
 from warehouse.engines.volatile import FUNCTIONS
-from warehouse.errors import ModelError
 from warehouse.lint import RULES, Finding, contracts_of, lint, lint_project
 from warehouse.project.contract import Column
 from warehouse.project.project import Project

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.tiny import Tiny
-from warehouse.errors import LockedError, SettingsError, WarehouseError
+from warehouse.base.errors import LockedError, SettingsError, WarehouseError
 from warehouse.lock import hold
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from warehouse.errors import ModelError
+from warehouse.base.errors import ModelError
 from warehouse.model import PARTITIONS, Model, read_model
 from warehouse.project.contract import Column
 from warehouse.rim import FILES_COLUMNS

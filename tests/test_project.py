@@ -8,7 +8,7 @@ import pytest
 
 from tests.conftest import Command
 from tests.tiny import Tiny
-from warehouse.errors import ModelError, SettingsError
+from warehouse.base.errors import ModelError, SettingsError
 from warehouse.project.project import Project, shipped_root
 
 COLUMNS = {"port": "VARCHAR", "speed": "BIGINT"}

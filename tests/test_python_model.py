@@ -12,7 +12,7 @@ from tests.conftest import Command
 from tests.test_run import HOUR_COLUMNS, hours
 from tests.tiny import HOURS, Tiny
 from warehouse import python_model
-from warehouse.errors import ModelError
+from warehouse.base.errors import ModelError
 from warehouse.model import read_model
 
 __all__ = ["hours"]
@@ -188,7 +188,7 @@ def test_lines_are_those_of_the_file(tmp_path: Path) -> None:
 def test_pandas_is_not_imported_for_lists_of_values() -> None:
     script = (
         "import sys, pyarrow\n"
-        "from warehouse.without_pandas import pandas_left_out\n"
+        "from warehouse.base.startup import pandas_left_out\n"
         "with pandas_left_out(): pyarrow.array([1])\n"
         "assert 'pandas' not in sys.modules\n"
         "pyarrow.array([1]).to_pandas()\n"

@@ -17,7 +17,7 @@ from tests.conftest import call
 from tests.serve.test_versions import VERSIONS, engine
 from tests.tiny import HOURS, Tiny
 from warehouse import building
-from warehouse.errors import QueryError
+from warehouse.base.errors import QueryError
 
 HOUR = {"hour_utc": "TIMESTAMP the hour", "n": "BIGINT a number", "t": "VARCHAR a text"}
 ASKED = "SELECT hour_utc::VARCHAR, n::VARCHAR, t FROM metrics.hour ORDER BY ALL"

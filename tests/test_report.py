@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.tiny import Tiny
+from warehouse.base.errors import ModelError
+from warehouse.base.settings import settle
 from warehouse.base.text import on_one_line
 from warehouse.building import build
-from warehouse.errors import ModelError
 from warehouse.report import Silent, Terminal
-from warehouse.settings import settle
 
 
 class Screen(io.StringIO):

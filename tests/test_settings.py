@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Command
-from warehouse.errors import SettingsError
-from warehouse.settings import DEFAULT_MEMORY, DEFAULT_TARGET, Settings, memory_bytes, settle
+from warehouse.base.errors import SettingsError
+from warehouse.base.settings import DEFAULT_MEMORY, DEFAULT_TARGET, Settings, memory_bytes, settle
 
 
 def config(folder: Path, text: str) -> Path:

@@ -17,9 +17,9 @@ from tests.conftest import Command
 from tests.test_cli import python
 from tests.tiny import HOURS, Tiny
 from warehouse import building, publish, snapshot
+from warehouse.base.settings import DEFAULT_TARGET
 from warehouse.cli import again
 from warehouse.run import Run
-from warehouse.settings import DEFAULT_TARGET
 from warehouse.snapshot import Look
 
 COLUMNS = {"port": "VARCHAR", "speed": "BIGINT"}
@@ -31,7 +31,7 @@ UNUSED = {
     "dataclasses",
     "difflib",
     "logging",
-    "warehouse.settings",
+    "warehouse.base.settings",
     "warehouse.building",
 }
 

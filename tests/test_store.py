@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from warehouse import fingerprint
+from warehouse.base import hashing
 from warehouse.store.part_records import ALL
 from warehouse.store.parts import Store
 
@@ -25,7 +25,7 @@ def test_a_part_that_was_written_is_found_with_all_that_is_known_of_it(tmp_path:
     store = Store(tmp_path)
     written = store.write("staging.a", ALL, "f1", make(b"abc"), {"note": [1, "ü"]})
     assert written.path == tmp_path / "parts" / "staging.a" / "all" / "f1.parquet"
-    assert (written.rows, written.bytes, written.digest) == (3, 3, fingerprint.of_file(written.path))
+    assert (written.rows, written.bytes, written.digest) == (3, 3, hashing.of_file(written.path))
     found = Store(tmp_path).find("staging.a", ALL, "f1")
     assert found == written
     assert found is not None

@@ -33,14 +33,14 @@ def open(target: str | Path = "build/warehouse", data: Sequence[str | Path] = ()
 
     Raises
     ------
-    warehouse.errors.QueryError
+    warehouse.base.errors.QueryError
         When there is no warehouse in `target`, or it was moved and reads its tables in another folder.
     """
     import warnings
     from pathlib import Path
 
-    from warehouse.errors import WarehouseError
-    from warehouse.extension import complete
+    from warehouse.base.errors import WarehouseError
+    from warehouse.base.startup import complete
     from warehouse.serve.connect import connect, moved_from
 
     complete()
@@ -69,12 +69,12 @@ def build(
 
     Raises
     ------
-    warehouse.errors.WarehouseError
+    warehouse.base.errors.WarehouseError
         With a sentence; the published warehouse is then as it was.
     """
+    from warehouse.base.settings import settle
     from warehouse.building import build as run_build
     from warehouse.report import Silent
-    from warehouse.settings import settle
 
     folders = [data] if isinstance(data, str) or not hasattr(data, "__iter__") else list(data)
     settings = settle(

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from warehouse.regex import regex
+from warehouse.base.startup import regex
 
 _NAME = regex(r"^\..+\.(\d+)$")
 

@@ -11,13 +11,14 @@ from typing import NamedTuple
 
 from warehouse import snapshot
 from warehouse.aside import aside, left_behind, remove
+from warehouse.base.errors import CheckError, SettingsError, WarehouseError
+from warehouse.base.settings import Settings, stands_alone
 from warehouse.base.text import now_utc
 from warehouse.base.version import __version__
 from warehouse.catalogue import Entry
 from warehouse.checking import note_failed
 from warehouse.engines.base import Engine, Parts, Select, Source
 from warehouse.engines.duckdb import DuckDBEngine
-from warehouse.errors import CheckError, SettingsError, WarehouseError
 from warehouse.formats import known_formats
 from warehouse.full import saying_what_is_full
 from warehouse.graph.binding import bind
@@ -36,7 +37,6 @@ from warehouse.report import Silent
 from warehouse.rim import FILES, abouts, rim
 from warehouse.run import Run, contracts
 from warehouse.runner.result import Outcome, Result
-from warehouse.settings import Settings, stands_alone
 from warehouse.store.part_records import Part
 from warehouse.store.parts import Store
 from warehouse.witness import Witness
@@ -79,7 +79,7 @@ def build(
     Raises
     ------
     WarehouseError
-        Of a kind of `warehouse.errors`; whatever it is, the published warehouse is as it was.
+        Of a kind of `warehouse.base.errors`; whatever it is, the published warehouse is as it was.
     """
     check_folders(settings)
     with hold(settings.target, wait=wait):

@@ -14,12 +14,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
-from warehouse import fingerprint
+from warehouse.base import hashing
+from warehouse.base.errors import ModelError, Place, WarehouseError
+from warehouse.base.startup import duckdb
 from warehouse.engines.base import CsvFiles, Engine, Source
 from warehouse.engines.duckdb_errors import sentence
 from warehouse.engines.duckdb_sql import identifier, insert_json, literal, qualified, source_sql
-from warehouse.errors import ModelError, Place, WarehouseError
-from warehouse.extension import duckdb
 from warehouse.project.contract import Column
 from warehouse.semantics import NOTHING_SAID, Semantics
 from warehouse.store.part_records import CheckResult
@@ -121,7 +121,7 @@ def write_catalogue(
         base = None
     meta = _meta(entries, build)
     kinds = {entry.name: entry.kind for entry in entries} | dict.fromkeys(meta, "table")
-    marks |= {name: fingerprint.of([META[name], META_ABOUT[name], rows]) for name, rows in meta.items()}
+    marks |= {name: hashing.of([META[name], META_ABOUT[name], rows]) for name, rows in meta.items()}
     others = {name for name, mark in marks.items() if base is None or base.marks.get(name) != mark}
     with closing(engine.connection()) as connection:
         try:
@@ -142,7 +142,7 @@ def write_catalogue(
     size = path.stat().st_size
     said = {
         "format": _FORMAT,
-        "digest": fingerprint.of_file(path),
+        "digest": hashing.of_file(path),
         "fresh_bytes": base.fresh_bytes if base else size,
         "relations": {name: [kinds[name], mark] for name, mark in marks.items()},
     }
@@ -154,7 +154,7 @@ def read_base(folder: Path) -> Base | None:
     path = folder / NAME
     try:
         said = json.loads((folder / WRITTEN).read_text(encoding="utf-8"))
-        if said["format"] != _FORMAT or fingerprint.of_file(path) != said["digest"]:
+        if said["format"] != _FORMAT or hashing.of_file(path) != said["digest"]:
             return None
         kinds = {name: str(kind) for name, (kind, _) in said["relations"].items()}
         return Base(path, kinds, {name: mark for name, (_, mark) in said["relations"].items()}, said["fresh_bytes"])
@@ -217,8 +217,8 @@ def _mark(entry: Entry) -> str:
     """What a relation is written as: parts are named by what they hold, reviewed tables are not."""
     content = []
     if entry.kind == "reference" and isinstance(entry.source, CsvFiles):
-        content = [fingerprint.of_file(path) for path in entry.source.paths]
-    return fingerprint.of([entry.kind, list(_statements(entry, {})), content])
+        content = [hashing.of_file(path) for path in entry.source.paths]
+    return hashing.of([entry.kind, list(_statements(entry, {})), content])
 
 
 def _meta(entries: Sequence[Entry], build: Mapping[str, object]) -> dict[str, list[dict[str, object]]]:

@@ -21,10 +21,10 @@ from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
-from warehouse.errors import ModelError, nearest_hint
+from warehouse.base.errors import ModelError, nearest_hint
+from warehouse.base.startup import regex
 from warehouse.model import Model
 from warehouse.project.contract import Check
-from warehouse.regex import regex
 
 _UNIQUE = regex(r"^unique\((?P<columns>[^)]+)\)$", re.IGNORECASE)
 _NOT_NULL = regex(r"^not null\((?P<columns>[^)]+)\)$", re.IGNORECASE)

@@ -14,11 +14,11 @@ from pathlib import Path
 
 from warehouse import snapshot
 from warehouse.aside import left_behind, remove
-from warehouse.errors import WarehouseError
+from warehouse.base.errors import WarehouseError
+from warehouse.base.startup import regex
 from warehouse.history import builds, catalogue_of, part_sizes
 from warehouse.lock import hold
 from warehouse.manifest import Manifest, build_folders, current_build, kept_manifests, last_manifest
-from warehouse.regex import regex
 
 KEEP = 3
 BUILD, PART, CACHE, LEFTOVER = "build", "part", "cache", "leftover"
@@ -151,8 +151,8 @@ def _hashes(target: Path, kept: Sequence[Manifest]) -> set[str] | None:
 
 def _ask(file: Path, sql: str) -> list[str] | None:
     """The first column of what a catalogue answers; None where it cannot be asked."""
+    from warehouse.base.startup import duckdb
     from warehouse.engines.duckdb_sql import literal
-    from warehouse.extension import duckdb
 
     if not file.is_file():
         return None

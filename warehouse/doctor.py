@@ -6,12 +6,12 @@ import tempfile
 from contextlib import closing
 from pathlib import Path
 
-from warehouse.errors import SettingsError, WarehouseError
+from warehouse.base.errors import SettingsError, WarehouseError
+from warehouse.base.settings import Settings
 from warehouse.formats import known_formats
 from warehouse.formats.base import Inventory
 from warehouse.intake import Intake
 from warehouse.rim import rim
-from warehouse.settings import Settings
 from warehouse.store.parts import Store
 
 

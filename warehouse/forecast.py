@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from warehouse import fingerprint, snapshot
+from warehouse import snapshot
+from warehouse.base import hashing
+from warehouse.base.settings import Settings
 from warehouse.building import KEEP as BUILDS_KEPT
 from warehouse.building import Prepared, check_folders, prepared
 from warehouse.graph.dag import Graph
@@ -25,7 +27,6 @@ from warehouse.project.project import Project
 from warehouse.reasons import CHECK, DROP, KEEP, MAKE, MAYBE, Reasons, Step, volatile_places
 from warehouse.report import Silent
 from warehouse.run import contracts
-from warehouse.settings import Settings
 from warehouse.store.part_records import ALL, Part
 from warehouse.store.parts import Store
 
@@ -156,7 +157,7 @@ def _step(ready: Prepared, store: Store, reasons: Reasons, key: Key, mark: str |
     run, node = ready.run, ready.graph.nodes[key.model]
     new = run.inputs.made_of(key)
     unknown = [read for read, digest in dict(new["inputs"]).items() if digest is None]  # type: ignore[call-overload]
-    name = None if unknown else fingerprint.of(new)
+    name = None if unknown else hashing.of(new)
     part, stale = run.found(key, name, new)
     if part is not None:
         run.parts[key] = part

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from warehouse.errors import ModelError, Place, nearest_hint
+from warehouse.base.errors import ModelError, Place, nearest_hint
 
 if TYPE_CHECKING:
     from warehouse.yaml_text import Value

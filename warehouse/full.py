@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from warehouse.base.errors import WarehouseError
 from warehouse.base.text import size
-from warehouse.errors import WarehouseError
 
 if TYPE_CHECKING:
-    from warehouse.settings import Settings
+    from warehouse.base.settings import Settings
 
 _FULL = re.compile(r"No space left on device|Disk quota exceeded")
 _TOO_LARGE = re.compile(r"File too large")

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warehouse import snapshot
+from warehouse.base.errors import QueryError, WarehouseError
 from warehouse.base.text import plural
-from warehouse.errors import QueryError, WarehouseError
 from warehouse.lock import hold
 from warehouse.manifest import Manifest, kept_manifests, last_manifest
 
@@ -192,8 +192,8 @@ def try_catalogue(target: Path, build: str | None) -> None:
     QueryError
         When it is damaged, or its tables are not where it looks for them, as after the target was moved.
     """
+    from warehouse.base.startup import duckdb
     from warehouse.engines.duckdb_sql import qualified
-    from warehouse.extension import duckdb
     from warehouse.serve.connect import connect
 
     with connect(target, build=build) as connection:

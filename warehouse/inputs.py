@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from warehouse import fingerprint
+from warehouse.base import hashing
 from warehouse.checks import relations_of
 from warehouse.engines.base import CsvFiles, Engine, Parts, Select, Source
 from warehouse.graph.dag import Node
@@ -106,14 +106,14 @@ class Inputs:
         if read in self._project.references:
             reference = self._project.references[read]
             types = [(column.name, column.type) for column in reference.columns]
-            return fingerprint.of([fingerprint.of_file(reference.path), types])
+            return hashing.of([hashing.of_file(reference.path), types])
         node = self._nodes[read]
         if node.model.materialize == "view":
             below = {other: self.digest(other, partition) for other in node.reads}
             columns = [(column.name, column.type) for column in node.model.columns]
-            return fingerprint.of([node.canonical, columns, below, self.once if node.volatile else None])
+            return hashing.of([node.canonical, columns, below, self.once if node.volatile else None])
         visible = self._plan.visible(read, partition)
-        return fingerprint.of([[one, self._parts[Key(read, one)].digest] for one in visible])
+        return hashing.of([[one, self._parts[Key(read, one)].digest] for one in visible])
 
     def sources(self, key: Key) -> dict[str, Source]:
         """The relations that a part's SELECT and checks can see, in an order in which views can be made."""

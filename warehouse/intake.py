@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from warehouse import fingerprint
+from warehouse.base import hashing
+from warehouse.base.errors import DataError
 from warehouse.base.text import plural
 from warehouse.digests import Digests
 from warehouse.engines.base import CsvFiles, Engine, Parts, Source
-from warehouse.errors import DataError
 from warehouse.formats.base import (
     PARTIAL,
     READ,
@@ -117,7 +117,7 @@ class Intake:
         seen, folder = stamp(file.path.stat()), file.path.parent
         if is_racy(seen, self._started_ns):
             return one.inspect(file)
-        beside = self._beside.get(folder) or fingerprint.of(sorted(os.listdir(folder)))
+        beside = self._beside.get(folder) or hashing.of(sorted(os.listdir(folder)))
         self._beside[folder] = beside
         question = [one.name, one.version, str(file.path), file.release_path, file.cluster, seen, beside]
 
@@ -234,7 +234,7 @@ class Intake:
     def digest(self, relation: str, partition: str | None, beside: frozenset[str] = frozenset()) -> str:
         """What a relation of `raw` counts as in a fingerprint: content and release paths, never where it lies."""
         if relation == REJECTED:
-            return fingerprint.of([one._asdict() for one in self.rejected()])
+            return hashing.of([one._asdict() for one in self.rejected()])
         said = [
             (
                 f.release_path,
@@ -253,7 +253,7 @@ class Intake:
             else (f.release_path, f.format, self.formats[f.format or ""].version, f.reason, f.digest)
             for f in self.files_of(relation, partition, beside)
         ]
-        return fingerprint.of([relation, said])
+        return hashing.of([relation, said])
 
     def source(
         self, relation: str, partition: str | None, engine: Engine, beside: frozenset[str] = frozenset()

@@ -14,9 +14,9 @@ from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
 
+from warehouse.base.errors import ModelError, Place
+from warehouse.base.startup import regex
 from warehouse.engines import volatile
-from warehouse.errors import ModelError, Place
-from warehouse.regex import regex
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

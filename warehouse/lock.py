@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from warehouse.aside import is_in_the_way, quarantine
-from warehouse.errors import LockedError, SettingsError, WarehouseError
+from warehouse.base.errors import LockedError, SettingsError, WarehouseError
 from warehouse.snapshot import read_text
 
 _MISREAD = "\\?*"

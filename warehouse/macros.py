@@ -12,7 +12,7 @@ from jinja2.exceptions import SecurityError
 from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from warehouse.errors import ModelError, Place
+from warehouse.base.errors import ModelError, Place
 from warehouse.model import Model
 
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from warehouse import fingerprint
-from warehouse.errors import WarehouseError
+from warehouse.base import hashing
+from warehouse.base.errors import WarehouseError
 from warehouse.snapshot import read_text
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def build_id(parts: Sequence[Part], contracts: object, engine: str) -> str:
     Equal on any machine with the same engine version, in any folder, with any number of threads.
     """
     rows = sorted((part.relation, part.partition, part.digest) for part in parts)
-    return fingerprint.of([rows, contracts, engine])[:16]
+    return hashing.of([rows, contracts, engine])[:16]
 
 
 def entry(part: Part, target: Path) -> dict[str, object]:

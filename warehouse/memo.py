@@ -16,23 +16,23 @@ from typing import Any
 
 import msgspec
 
-from warehouse import fingerprint
 from warehouse.aside import aside
+from warehouse.base import hashing
 from warehouse.snapshot import look_at_sources
 
 FILE = "memo.msgpack"
-_DIGEST_LENGTH = len(fingerprint.of(""))
+_DIGEST_LENGTH = len(hashing.of(""))
 
 
 @cache
 def _stands_on(engine: str) -> str:
     """All that every answer follows from: engine, Python, and this package, whose modules are loaded only once."""
-    return fingerprint.of([engine, sys.version, look_at_sources(()).files])
+    return hashing.of([engine, sys.version, look_at_sources(()).files])
 
 
 def memo_of_models(folders: Sequence[Path], engine: str, *, paranoid: bool = False) -> Memo:
     """The memo of a project, in the user's cache folder."""
-    project = fingerprint.of([str(folder.absolute()) for folder in folders])
+    project = hashing.of([str(folder.absolute()) for folder in folders])
     try:
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     except RuntimeError:  # a user without a home
@@ -64,7 +64,7 @@ class Memo:
         try:
             digest, written = (content := path.read_bytes())[:_DIGEST_LENGTH], content[_DIGEST_LENGTH:]
             said = msgspec.msgpack.decode(written)
-            if said["mark"] == self._mark and not paranoid and digest.decode() == fingerprint.of_bytes(written):
+            if said["mark"] == self._mark and not paranoid and digest.decode() == hashing.of_bytes(written):
                 self._known = dict(said["answers"])
         except (OSError, ValueError, KeyError, TypeError):
             pass  # none yet, or damaged
@@ -74,14 +74,14 @@ class Memo:
 
         The question holds all that the answer follows from; what is raised is no answer.
         """
-        key = fingerprint.of(question)
+        key = hashing.of(question)
         if key not in self._used:
             self._used[key] = self._known[key] if key in self._known else find_out()
         return self._used[key]
 
     def knows(self, question: object) -> bool:
         """Whether a question need not be asked."""
-        key = fingerprint.of(question)
+        key = hashing.of(question)
         return key in self._used or key in self._known
 
     def save(self) -> None:
@@ -93,7 +93,7 @@ class Memo:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             try:
-                written.write_bytes(fingerprint.of_bytes(content).encode() + content)
+                written.write_bytes(hashing.of_bytes(content).encode() + content)
                 written.replace(self._path)
             finally:
                 written.unlink(missing_ok=True)

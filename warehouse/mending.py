@@ -9,10 +9,10 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from warehouse import fingerprint
 from warehouse.aside import aside, write_text
+from warehouse.base import hashing
+from warehouse.base.errors import DataError
 from warehouse.base.text import plural
-from warehouse.errors import DataError
 from warehouse.formats.base import PARTIAL, CsvFormat, Format, RawFile, Rejected
 from warehouse.snapshot import read_text
 
@@ -53,7 +53,7 @@ class Mender:
     def _mark_of(self, files: Sequence[RawFile]) -> Path:
         """What says that these files were looked through and had bad lines."""
         said = [(file.release_path, file.digest, self._formats[file.format or ""].version) for file in files]
-        return self._folder / f"{fingerprint.of(said)}.mended"
+        return self._folder / f"{hashing.of(said)}.mended"
 
     def mend(self, file: RawFile) -> tuple[RawFile, list[Rejected]]:
         """The file to read instead, and the lines that are not in it; the file itself where nothing is wrong."""
@@ -98,7 +98,7 @@ class Mender:
         mended = aside(clean)
         try:
             lines = list(one.mend(file, mended))
-            changed = bool(lines) or fingerprint.of_file(mended) != file.digest
+            changed = bool(lines) or hashing.of_file(mended) != file.digest
             if changed:
                 mended.replace(clean)
         finally:

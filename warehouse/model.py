@@ -12,11 +12,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from warehouse import kernels, semantics
-from warehouse.errors import ModelError, Place, nearest_hint
+from warehouse.base.errors import ModelError, Place, nearest_hint
+from warehouse.base.startup import regex
 from warehouse.front_matter import read_header, split_header
 from warehouse.memo import Memo
 from warehouse.project.contract import TYPES, Check, Column
-from warehouse.regex import regex
 from warehouse.semantics import NOTHING_SAID, Measure, Semantics
 
 if TYPE_CHECKING:

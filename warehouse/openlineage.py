@@ -15,12 +15,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from warehouse.base.errors import WarehouseError
+from warehouse.base.settings import Settings
 from warehouse.base.version import __version__
-from warehouse.errors import WarehouseError
 from warehouse.lineage.columns import Columns, Node, load
 from warehouse.lineage.steps import AGGREGATED, COPIED, ROWS
 from warehouse.project.project import Project
-from warehouse.settings import Settings
 
 SPEC = "https://openlineage.io/spec"
 SCHEMA = f"{SPEC}/2-0-2/OpenLineage.json#/$defs/RunEvent"

@@ -16,12 +16,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from warehouse import fingerprint
+from warehouse.base import hashing
+from warehouse.base.errors import ModelError, nearest_hint
+from warehouse.base.startup import pandas_left_out
 from warehouse.engines.base import EngineError, Parsed
-from warehouse.errors import ModelError, nearest_hint
 from warehouse.project.contract import same_columns
 from warehouse.project.python_source import parse_source
-from warehouse.without_pandas import pandas_left_out
 
 if TYPE_CHECKING:
     import pyarrow
@@ -56,7 +56,7 @@ def parse(model: Model, memo: Memo) -> Parsed:
     source, packages = memo.ask(["python", model.sql, list(model.reads)], lambda: _parsed(model))
     versions = [[name, _installed(name, model)] for name in packages]
     canonical = json.dumps([source, list(model.reads), versions])
-    return Parsed(tuple(sorted(model.reads)), canonical, fingerprint.of(canonical))
+    return Parsed(tuple(sorted(model.reads)), canonical, hashing.of(canonical))
 
 
 def _parsed(model: Model) -> tuple[str, list[str]]:

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 from warehouse import snapshot
 from warehouse.aside import aside, sync
+from warehouse.base.errors import WarehouseError
+from warehouse.base.startup import duckdb
 from warehouse.engines.duckdb_errors import sentence
 from warehouse.engines.duckdb_sql import identifier, literal
 from warehouse.engines.globs import escape_glob
-from warehouse.errors import WarehouseError
-from warehouse.extension import duckdb
 from warehouse.history import catalogue_of, kept_builds, refuse_missing_parts
 from warehouse.lock import hold
 from warehouse.manifest import Manifest, last_manifest

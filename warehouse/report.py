@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from warehouse.base.errors import WarehouseError
 from warehouse.base.text import plural, size
-from warehouse.errors import WarehouseError
 from warehouse.formats.base import IGNORED, PARTIAL, SKIPPED, UNKNOWN, Inventory
 from warehouse.store.part_records import Part
 

@@ -13,13 +13,14 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Protocol
 
-from warehouse import fingerprint, python_model
+from warehouse import python_model
+from warehouse.base import hashing
+from warehouse.base.errors import CheckError, ModelError
 from warehouse.base.text import plural
 from warehouse.checking import all_checks, check_error, results_of, run_checks
 from warehouse.checks import relations_of
 from warehouse.engines.base import CsvFiles, Engine, EngineError, Parts, Scratch, Select
 from warehouse.engines.volatile import looks_volatile
-from warehouse.errors import CheckError, ModelError
 from warehouse.graph.dag import Graph, Node, model_error
 from warehouse.inputs import Inputs
 from warehouse.intake import Intake
@@ -225,7 +226,7 @@ class Run:
         self._reporter.making(key.model, key.partition)
         node = self._graph.nodes[key.model]
         made_of = self.inputs.made_of(key)
-        mark = fingerprint.of(made_of)
+        mark = hashing.of(made_of)
         part, stale = self.found(key, mark, made_of)
         reused = part is not None
         if part is not None and stale:
@@ -345,7 +346,7 @@ class Run:
     def _check_key(self, check: Check, digest: str, partition: str) -> str:
         others = [self.inputs.digest(read, partition) for read in relations_of(check)]
         others += [self.inputs.once] if looks_volatile(check.text) else []
-        return fingerprint.of([check.text, check.warn, digest, others])
+        return hashing.of([check.text, check.warn, digest, others])
 
     def _check_views(self) -> None:
         """Views have no part to note results with: their checks run in every build."""

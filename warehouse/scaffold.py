@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from warehouse.errors import SettingsError
+from warehouse.base.errors import SettingsError
 
 _CONFIG = """\
 # Read by every command that runs in this folder. Flags and WAREHOUSE_* variables win over it.

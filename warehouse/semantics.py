@@ -20,8 +20,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from warehouse.errors import ModelError, Place, nearest_hint
-from warehouse.regex import regex
+from warehouse.base.errors import ModelError, Place, nearest_hint
+from warehouse.base.startup import regex
 
 if TYPE_CHECKING:
     from warehouse.project.contract import Column

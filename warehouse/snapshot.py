@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
-    from warehouse.settings import Settings
+    from warehouse.base.settings import Settings
 
     Said = dict[str, Any]
     Stamp = list[int]

@@ -97,7 +97,7 @@ def damages(
 
 def problem_of(path: Path, size: int, digest: str | None) -> str | None:
     """Say what is wrong with a part, by its kind, size and digest; None if nothing is."""
-    from warehouse import fingerprint
+    from warehouse.base import hashing
 
     try:
         about = path.stat()
@@ -105,7 +105,7 @@ def problem_of(path: Path, size: int, digest: str | None) -> str | None:
             return _NO_FILE
         if about.st_size != size:
             return f"{about.st_size:,} bytes, not {size:,}"
-        if fingerprint.of_file(path) != digest:
+        if hashing.of_file(path) != digest:
             return "its content is not what was written"
     except OSError as error:
         return f"it cannot be read: {error.strerror}"
@@ -155,7 +155,7 @@ def _digest(target: Path, build: str, path: str) -> str | None:
 
 def _parts(target: Path, build: str) -> Iterable[Mapping[str, object]]:
     """Return the parts that the manifest lists; none of a catalogue that was copied without its manifest."""
-    from warehouse.errors import WarehouseError
+    from warehouse.base.errors import WarehouseError
     from warehouse.manifest import read_manifest
 
     try:
@@ -170,10 +170,10 @@ def _notes(target: Path, path: str) -> dict[str, Any]:
 
 def _own_file(target: Path) -> Path:
     """A file of the user's state folder, for a target that cannot be written."""
-    from warehouse import fingerprint
+    from warehouse.base import hashing
 
     base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(base) / "warehouse" / "stamps" / f"{fingerprint.of(str(target.absolute()))}.json"
+    return Path(base) / "warehouse" / "stamps" / f"{hashing.of(str(target.absolute()))}.json"
 
 
 def _own_stamps(target: Path, build: str) -> dict[str, Stamp]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from warehouse import fingerprint
 from warehouse.aside import aside
+from warehouse.base import hashing
+from warehouse.base.errors import WarehouseError
 from warehouse.engines.base import Engine, EngineError, Parts
-from warehouse.errors import WarehouseError
 from warehouse.formats.base import Format, RawFile, Rejected, TableFormat
 from warehouse.project.contract import Column
 from warehouse.rim import rim
@@ -46,7 +46,7 @@ class Tables:
     def _part(self, relation: str, where: str, files: list[RawFile], engine: Engine) -> Part:
         columns = rim([self._formats[files[0].format or ""]])[relation]
         said = [(f.release_path, f.format, self._formats[f.format or ""].version, f.digest) for f in files]
-        mark = fingerprint.of([relation, said, [(c.name, c.type) for c in columns]])
+        mark = hashing.of([relation, said, [(c.name, c.type) for c in columns]])
         part = self._store.find(relation, where, mark)
         if part is None:
             rejects: list[Rejected] = []
@@ -84,7 +84,7 @@ class Tables:
     ) -> Parts:
         """The runner's own listing as a part."""
         items = [dict(row) for row in rows]
-        mark = fingerprint.of([items, [(column.name, column.type) for column in columns]])
+        mark = hashing.of([items, [(column.name, column.type) for column in columns]])
         part = self._store.find(relation, partition, mark)
         if part is None:
             part = self._store.write(relation, partition, mark, lambda path: self._write(items, columns, path, engine))

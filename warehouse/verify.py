@@ -12,18 +12,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from warehouse import fingerprint
 from warehouse.aside import aside, remove
+from warehouse.base import hashing
+from warehouse.base.errors import SettingsError, WarehouseError
+from warehouse.base.settings import Settings
 from warehouse.building import build
 from warehouse.diff.compare import Comparison, diff
 from warehouse.diff.sides import PartFile, part_files, side_of
-from warehouse.errors import SettingsError, WarehouseError
 from warehouse.history import catalogue_of, try_catalogue
 from warehouse.lock import hold
 from warehouse.manifest import Manifest, last_manifest
 from warehouse.publish import FILE
 from warehouse.report import Silent
-from warehouse.settings import Settings
 from warehouse.snapshot import read_text
 
 AGAIN = "warehouse build --paranoid makes it anew from the raw files; warehouse rollback goes back to an earlier build"
@@ -176,7 +176,7 @@ def _problem(path: Path, size: int, digest: str) -> str | None:
         found = path.stat().st_size
         if found != size:
             return f"{found:,} bytes, not {size:,}"
-        if fingerprint.of_file(path) != digest:
+        if hashing.of_file(path) != digest:
             return "its content is not what was written"
         if json.loads(read_text(path.with_suffix(".json")))["digest"] != digest:
             return "its notes tell of another content"
@@ -205,14 +205,14 @@ def _catalogue_damages(target: Path, manifest: Manifest, *, whole: bool) -> Iter
         return
     if not kept.is_file():
         yield Damage(kept.relative_to(target).as_posix(), "it is gone", "warehouse build writes a new one")
-    elif not kept.samefile(target / FILE) and fingerprint.of_file(kept) != fingerprint.of_file(target / FILE):
+    elif not kept.samefile(target / FILE) and hashing.of_file(kept) != hashing.of_file(target / FILE):
         yield Damage(FILE, f"it is not the catalogue of build {manifest.build[:8]}", advice)
 
 
 def _copies(target: Path, manifest: Manifest) -> Iterator[Damage]:
     """Tables whose rows in the catalogue are not those of their parts: reading all of them proves every block."""
+    from warehouse.base.startup import duckdb
     from warehouse.engines.duckdb_sql import literal, qualified
-    from warehouse.extension import duckdb
     from warehouse.serve.connect import connect
 
     parts = part_files(target, manifest)

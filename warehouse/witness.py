@@ -7,19 +7,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warehouse import fingerprint, snapshot, stamps
+from warehouse import snapshot, stamps
+from warehouse.base import hashing
+from warehouse.base.errors import DataError, WarehouseError
 from warehouse.base.text import plural
 from warehouse.engines.base import CsvFiles, Parts
-from warehouse.errors import DataError, WarehouseError
 from warehouse.formats.scan import signs_above
 from warehouse.store.content_hash import of_content
 
 if TYPE_CHECKING:
+    from warehouse.base.settings import Settings
     from warehouse.catalogue import Entry
     from warehouse.intake import Intake
     from warehouse.project.project import Project
     from warehouse.runner.result import Result
-    from warehouse.settings import Settings
 
 _SHOWN = 3
 _SHORT = 2**24
@@ -34,7 +35,7 @@ class Witness:
         self._target = settings.target.absolute()
         self._data = snapshot.look_at_data(settings.data, self._target, follow_links=settings.follow_links)
         self._sources = snapshot.look_at_sources(project.folders)
-        self._tables = {str(path): fingerprint.of_file(path) for path in project.tables()}
+        self._tables = {str(path): hashing.of_file(path) for path in project.tables()}
         self._digests: dict[str, str] = {}
 
     @contextlib.contextmanager

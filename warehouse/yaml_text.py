@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import yaml
 
-from warehouse.errors import ModelError, Place
-from warehouse.regex import regex
+from warehouse.base.errors import ModelError, Place
+from warehouse.base.startup import regex
 
 LONGEST_YAML = 100_000
 _PLAIN_LINE = regex(r"^(\s*(?:- +)?[a-z][a-z0-9_]*: +)([^\s'\"\[{|>&*!%@`#-].*?: .*?)(\s+#.*)?$")

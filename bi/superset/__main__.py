@@ -12,7 +12,7 @@ from pathlib import Path
 
 import warehouse
 from bi.superset.bundle import bundle
-from warehouse.errors import WarehouseError
+from warehouse.base.errors import WarehouseError
 
 
 def main() -> int:

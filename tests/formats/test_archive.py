@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 import zstandard
 
-from warehouse.errors import DataError
+from warehouse.base.errors import DataError
 from warehouse.formats.archive import is_archive, unpack
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warehouse.errors import DataError
+from warehouse.base.errors import DataError
 from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, Rejected, TableFormat
 from warehouse.formats.zhejiang.hour_tables import FLOW, FORMATS, HOUR_WORKBOOK, LINK, NIC, PORT, HourCsv
 from warehouse.formats.zhejiang.workbook import WORKBOOK

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from warehouse.errors import DataError
+from warehouse.base.errors import DataError
 from warehouse.formats.base import IGNORED, READ, SKIPPED, UNKNOWN, Inventory, RawFile, RawRelation
 from warehouse.formats.scan import scan, settle_duplicates
 

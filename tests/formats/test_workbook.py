@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from warehouse.errors import DataError
+from warehouse.base.errors import DataError
 from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, Rejected, TableFormat
 from warehouse.formats.zhejiang import workbook, xlsx
 from warehouse.formats.zhejiang.workbook import WORKBOOK

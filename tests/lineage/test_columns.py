@@ -11,8 +11,8 @@ from sqlglot.lineage import lineage as slow_lineage
 
 from tests.conftest import Command
 from tests.tiny import Tiny
+from warehouse.base.errors import ModelError
 from warehouse.engines.needs import AGGREGATES
-from warehouse.errors import ModelError
 from warehouse.formats import known_formats
 from warehouse.lineage import columns as column_lineage
 from warehouse.lineage import walk as column_walk

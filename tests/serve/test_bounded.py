@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Command
-from warehouse.errors import QueryError
+from warehouse.base.errors import QueryError
 from warehouse.serve.shell.session import Session
 from warehouse.serve.sql import run_query
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from warehouse.errors import QueryError
+from warehouse.base.errors import QueryError
 from warehouse.reader.relation import Check, Column
 from warehouse.serve.catalogue import ls, print_shown, print_tables, show, shown_as_json, size, tables_as_json
 

@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from tests.conftest import call
-from warehouse.errors import QueryError
+from warehouse.base.errors import QueryError
 from warehouse.serve import cite
 
 Publish = Callable[..., Path]

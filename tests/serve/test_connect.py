@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 import warehouse
-from warehouse.errors import QueryError
+from warehouse.base.errors import QueryError
 from warehouse.serve import connect as module
 from warehouse.serve.connect import connect
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import warehouse
-from warehouse.errors import QueryError
+from warehouse.base.errors import QueryError
 from warehouse.project.project import Project
 from warehouse.serve.docs import write_docs
 from warehouse.serve.docs.prose import render

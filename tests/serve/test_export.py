@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from warehouse.errors import QueryError
+from warehouse.base.errors import QueryError
 from warehouse.serve.export import export
 from warehouse.serve.sql import run_query
 

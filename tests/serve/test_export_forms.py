@@ -12,7 +12,7 @@ import openpyxl
 import pytest
 
 import warehouse
-from warehouse.errors import QueryError
+from warehouse.base.errors import QueryError
 from warehouse.serve import export as module
 from warehouse.serve.export import export
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from warehouse.errors import QueryError
+from warehouse.base.errors import QueryError
 from warehouse.serve.connect import connect
 from warehouse.serve.guard import check_read_only
 from warehouse.serve.sql import run_query

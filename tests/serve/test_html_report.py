@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import warehouse
-from warehouse.errors import QueryError
+from warehouse.base.errors import QueryError
 from warehouse.project.project import Project
 from warehouse.serve import cite
 from warehouse.serve.queries import Query, load_queries

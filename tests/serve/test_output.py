@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from warehouse.errors import QueryError
+from warehouse.base.errors import QueryError
 from warehouse.serve.guard import check_read_only
 from warehouse.serve.output import JSON_FORMATS, check_format, write_result
 from warehouse.serve.result import open_result

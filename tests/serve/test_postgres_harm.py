@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import Command
 from tests.serve.postgres_server import ask, put
-from warehouse.errors import QueryError
+from warehouse.base.errors import QueryError
 from warehouse.serve.postgres.publish import publish
 from warehouse.serve.postgres.server import ident
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.serve.postgres_server import ask, put, put_all
-from warehouse.errors import QueryError
+from warehouse.base.errors import QueryError
 from warehouse.serve.postgres.publish import publish
 
 psycopg = pytest.importorskip("psycopg")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from warehouse.errors import ModelError, QueryError
+from warehouse.base.errors import ModelError, QueryError
 from warehouse.serve.guard import check_read_only
 from warehouse.serve.queries import Parameter, Query, bind, find_query, load_queries, parse_value
 from warehouse.serve.result import open_result

@@ -17,7 +17,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from warehouse.errors import QueryError
+from warehouse.base.errors import QueryError
 from warehouse.project.project import Project
 from warehouse.serve import interrupt
 from warehouse.serve.connect import connect

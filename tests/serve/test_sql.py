@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pytest
 
-from warehouse.errors import QueryError
+from warehouse.base.errors import QueryError
 from warehouse.serve.queries import load_queries
 from warehouse.serve.sql import run_query
 

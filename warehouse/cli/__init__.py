@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
 
-    from warehouse.errors import WarehouseError
+    from warehouse.base.errors import WarehouseError
 
 INTERRUPTED = 130
 GARBAGE = 1_000_000
@@ -96,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
-        from warehouse.errors import WarehouseError
+        from warehouse.base.errors import WarehouseError
 
         if isinstance(error, OSError):  # a disk that is full, a file that went away
             where = f"{error.filename}: " if error.filename else ""
@@ -119,7 +119,7 @@ def _known_command(said: Sequence[str]) -> None:
     """Refuse a command that there is not, with the nearest one. Raises SettingsError."""
     known = [name for names in GROUPS.values() for name in names]
     if said and not said[0].startswith("-") and said[0] not in known:
-        from warehouse.errors import SettingsError, nearest_hint
+        from warehouse.base.errors import SettingsError, nearest_hint
 
         hint = nearest_hint(said[0], known) or "warehouse --help lists the commands"
         raise SettingsError(f"no command {said[0]}", hint=hint)

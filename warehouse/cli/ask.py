@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from warehouse.base.errors import SettingsError
 from warehouse.cli.options import Commands, add_data, add_engine, add_project, add_target, command, settings
-from warehouse.errors import SettingsError
 
 if TYPE_CHECKING:
+    from warehouse.base.settings import Settings
     from warehouse.serve.queries import Query
-    from warehouse.settings import Settings
 
 SQL_OPTIONS = frozenset(
     [

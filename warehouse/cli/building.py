@@ -14,8 +14,8 @@ from warehouse.cli import again
 from warehouse.cli.options import Commands, add_data, add_engine, add_project, add_target, command, settings
 
 if TYPE_CHECKING:
+    from warehouse.base.settings import Settings
     from warehouse.report import Silent
-    from warehouse.settings import Settings
 
 _LEAST_MEMORY = 1_000_000_000
 """Address space: libraries and threads reserve more than they use."""
@@ -139,8 +139,8 @@ def _check_memory() -> None:
     """Refuse to build where NumPy and the engine cannot start, but end the process. Raises SettingsError."""
     import resource
 
+    from warehouse.base.errors import SettingsError
     from warehouse.base.text import size
-    from warehouse.errors import SettingsError
 
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit != resource.RLIM_INFINITY and limit < _LEAST_MEMORY:

@@ -142,7 +142,7 @@ def _moved(target: Path) -> list[str]:
     """A line if the target is not where it was published, or cannot be opened."""
     from contextlib import closing
 
-    from warehouse.errors import QueryError
+    from warehouse.base.errors import QueryError
     from warehouse.serve.connect import connect, moved_from
 
     try:

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from warehouse.settings import KEYS, Settings, settle
+from warehouse.base.settings import KEYS, Settings, settle
 
 Commands = Any  # argparse._SubParsersAction has no public name
 

@@ -6,8 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
+from warehouse.base.errors import SettingsError
 from warehouse.cli.options import Commands, add_target, command, settings_of
-from warehouse.errors import SettingsError
 
 
 def add(commands: Commands) -> None:

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from warehouse.base.errors import WarehouseError
+from warehouse.base.startup import duckdb
 from warehouse.diff.moves import Moves
 from warehouse.diff.origins import Origin, Trace
 from warehouse.diff.rows import RowDiff, compare_rows, count_rows
 from warehouse.diff.sides import Side, Table, read_tables
-from warehouse.errors import WarehouseError
-from warehouse.extension import duckdb
 from warehouse.project.contract import Column
 
 EXAMPLES = 3

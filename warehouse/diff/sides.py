@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from warehouse.base.errors import QueryError, WarehouseError
+from warehouse.base.startup import regex
 from warehouse.engines.base import Parts
 from warehouse.engines.duckdb_sql import identifier, literal, qualified, source_sql
-from warehouse.errors import QueryError, WarehouseError
 from warehouse.history import find_build, is_target
 from warehouse.manifest import Manifest, last_manifest
 from warehouse.project.contract import Column
-from warehouse.regex import regex
 from warehouse.serve.folders import EXPORT, MANIFEST
 from warehouse.store.part_records import ALL
 
@@ -177,7 +177,7 @@ def _exported(side: Side) -> dict[str, Table]:
 
 
 def _built(connection: duckdb.DuckDBPyConnection, side: Side, manifest: Manifest, alias: str) -> dict[str, Table]:
-    from warehouse.extension import duckdb
+    from warehouse.base.startup import duckdb
 
     assert side.target is not None
     path = side.target / "builds" / manifest.build / "catalogue.duckdb"

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 
-from warehouse import fingerprint
+from warehouse.base import hashing
+from warehouse.base.startup import duckdb, regex
 from warehouse.engines.base import EngineError, Parsed, Select, Source
 from warehouse.engines.duckdb_errors import engine_error
 from warehouse.engines.duckdb_scratch import DuckDBScratch, copy_rows
@@ -24,8 +25,6 @@ from warehouse.engines.duckdb_sql import literal
 from warehouse.engines.globs import escape_glob
 from warehouse.engines.needs import needs
 from warehouse.engines.volatile import volatile
-from warehouse.extension import duckdb
-from warehouse.regex import regex
 
 if TYPE_CHECKING:
     from warehouse.engines.observed import Statement
@@ -173,7 +172,7 @@ def _parsed(serialized: str) -> Parsed | EngineError:
     if writes := _WRITES.search(said):
         return EngineError(f"{writes[1]} inside WITH is refused: a model only reads")
     reads = tuple(sorted(set(_relations(said))))
-    return Parsed(reads, said, fingerprint.of(said), volatile(said, tree), needs(tree))
+    return Parsed(reads, said, hashing.of(said), volatile(said, tree), needs(tree))
 
 
 def _views_last(sources: Mapping[str, Source]) -> list[tuple[str, Source]]:

@@ -6,8 +6,8 @@ import json
 import re
 from typing import TYPE_CHECKING
 
+from warehouse.base.startup import regex
 from warehouse.engines.base import EngineError
-from warehouse.regex import regex
 
 if TYPE_CHECKING:
     import duckdb

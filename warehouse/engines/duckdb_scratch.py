@@ -8,11 +8,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from warehouse.base.startup import complete, duckdb, pandas_left_out
 from warehouse.engines.base import Empty, EngineError, Parts, Select, Source
 from warehouse.engines.duckdb_errors import engine_error
 from warehouse.engines.duckdb_sql import casts, declared, identifier, literal, qualified, source_sql
-from warehouse.extension import complete, duckdb
-from warehouse.without_pandas import pandas_left_out
 
 if TYPE_CHECKING:
     import pyarrow

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from warehouse.extension import duckdb
+from warehouse.base.startup import duckdb
 
 _QUERIES = ("COPY (", "CREATE TABLE memory.", "SELECT ", "FROM ", "WITH ")
 """How statements begin that do the work of a part; others bind names."""

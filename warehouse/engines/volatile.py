@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from warehouse.regex import regex
+from warehouse.base.startup import regex
 
 _FUNCTIONS = """
     age ago current_connection_id current_localtime current_localtimestamp current_query current_query_id

@@ -22,7 +22,7 @@ import xxhash
 import zstandard
 
 from warehouse.aside import aside, remove, write_text
-from warehouse.errors import DataError
+from warehouse.base.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

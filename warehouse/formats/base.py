@@ -172,7 +172,7 @@ class TableFormat(Format, Protocol):
 
         Raises
         ------
-        warehouse.errors.DataError
+        warehouse.base.errors.DataError
             When the file as a whole cannot be used; the sentence names it.
         """
         ...

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
+from warehouse.base.startup import regex
 from warehouse.formats import text
 from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, RawRelation, Rejected
-from warehouse.regex import regex
 
 _CLOCK = r"(?:[01]\d|2[0-3]):[0-5]\d"
 _TIME = rf"[12]\d{{3}}-\d\d-\d\d {_CLOCK}:[0-5]\d(?:\.\d{{1,9}})?[+-]{_CLOCK}"

@@ -12,9 +12,9 @@ import stat
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from warehouse.errors import DataError
+from warehouse.base.errors import DataError
+from warehouse.base.startup import regex
 from warehouse.formats.base import IGNORED, SKIPPED, UNKNOWN, Format, Inventory, RawFile
-from warehouse.regex import regex
 from warehouse.snapshot import kernel_folders, leads_out, real_roots
 
 _STRAYS = regex(r"^(\.DS_Store|\._.*|Thumbs\.db|desktop\.ini|~\$.*|\.complete|__MACOSX)$", re.IGNORECASE)

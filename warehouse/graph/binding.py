@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from warehouse.base.errors import ModelError, nearest_hint
 from warehouse.checks import compile_check
 from warehouse.engines.base import Empty, Engine, EngineError, Scratch, Source
-from warehouse.errors import ModelError, nearest_hint
 from warehouse.graph.dag import Graph, checked_relations, model_error
 from warehouse.memo import Memo
 from warehouse.model import Model

@@ -10,17 +10,18 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
 
-from warehouse import fingerprint, python_model
+from warehouse import python_model
+from warehouse.base import hashing
+from warehouse.base.errors import ModelError, Place, nearest, nearest_hint
+from warehouse.base.startup import regex
 from warehouse.checks import compile_check, relations_of
 from warehouse.engines.base import Engine, EngineError, Parsed
 from warehouse.engines.volatile import TABLES as READS_FILES
 from warehouse.engines.volatile import looks_volatile
-from warehouse.errors import ModelError, Place, nearest, nearest_hint
 from warehouse.memo import Memo
 from warehouse.model import Model
 from warehouse.project.contract import Check, Column
 from warehouse.project.project import Project
-from warehouse.regex import regex
 
 _NO_COLUMN = regex(r'"(\w+)" does not have a column named "(\w+)"')
 _HAS_QUERY = regex(r"\b(?:select|from|with|write_log)\b", re.IGNORECASE)
@@ -153,7 +154,7 @@ class Graph:
         node = self.nodes[name]
         below = [read for read in node.reads if read in self.nodes]
         views = [read for read in below if self.nodes[read].model.materialize == "view"]
-        return fingerprint.of([node.sql.strip(), *map(self.definition, views)])
+        return hashing.of([node.sql.strip(), *map(self.definition, views)])
 
 
 def _parse_all(selects: Sequence[str], engine: Engine, memo: Memo) -> list[Parsed | EngineError]:

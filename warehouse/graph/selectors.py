@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Sequence
 
-from warehouse.errors import SettingsError, nearest_hint
+from warehouse.base.errors import SettingsError, nearest_hint
 from warehouse.graph.dag import Graph
 from warehouse.model import LAYERS
 

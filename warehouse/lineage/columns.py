@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from warehouse import fingerprint
-from warehouse.errors import SettingsError, nearest_hint
+from warehouse.base import hashing
+from warehouse.base.errors import SettingsError, nearest_hint
 from warehouse.lineage.steps import COMPUTED, LITERAL, ROWS, Block, Ref, Step
 from warehouse.lineage.tables import find_model
 from warehouse.model import Model
@@ -255,7 +255,7 @@ def _declared(model: Model, relations: Mapping[str, Sequence[str]]) -> Mapping[s
 
 
 def _mark(sql: str, reads: Sequence[str], relations: Mapping[str, Sequence[str]]) -> str:
-    return fingerprint.of([VERSION, sql, [[read, relations.get(read)] for read in reads]])
+    return hashing.of([VERSION, sql, [[read, relations.get(read)] for read in reads]])
 
 
 def _read(cache: Path | None) -> dict[str, dict[str, Any]]:

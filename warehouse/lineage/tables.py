@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warehouse.errors import SettingsError, nearest_hint
+from warehouse.base.errors import SettingsError, nearest_hint
+from warehouse.base.settings import Settings
 from warehouse.model import LAYERS, Model
 from warehouse.project.project import Project
-from warehouse.settings import Settings
 
 if TYPE_CHECKING:
     from warehouse.graph.dag import Graph

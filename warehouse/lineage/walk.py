@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp, parse_one
 from sqlglot.errors import ParseError, SqlglotError
 
-from warehouse.errors import ModelError, Place
+from warehouse.base.errors import ModelError, Place
 from warehouse.lineage.nodes import aggregates, is_bound_by_lambda, line, of_this_query, unique, values
 from warehouse.lineage.steps import AGGREGATED, COMPUTED, COPIED, LITERAL, ROWS, Block, Ref, Step
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from warehouse.errors import ModelError, Place, nearest_hint
+from warehouse.base.errors import ModelError, Place, nearest_hint
 
 TYPES = frozenset(
     {

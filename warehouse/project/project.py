@@ -8,14 +8,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from warehouse import fingerprint
-from warehouse.errors import ModelError, Place, SettingsError
+from warehouse.base import hashing
+from warehouse.base.errors import ModelError, Place, SettingsError
+from warehouse.base.settings import stands_alone
+from warehouse.base.startup import regex
 from warehouse.front_matter import read_header
 from warehouse.memo import Memo
 from warehouse.model import Model, read_model
 from warehouse.project.contract import TYPES, Column
-from warehouse.regex import regex
-from warehouse.settings import stands_alone
 
 if TYPE_CHECKING:
     from warehouse.yaml_text import Value
@@ -144,7 +144,7 @@ class Project:
     def _macros(self) -> list[str]:
         """The content of all macro files."""
         files = (path for folder in self.folders for path in sorted((folder / "sql" / "macros").glob("*.sql")))
-        return [fingerprint.of_file(path) for path in files]
+        return [hashing.of_file(path) for path in files]
 
     @cached_property
     def reads_raw(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from warehouse.errors import ModelError, Place
+from warehouse.base.errors import ModelError, Place
 
 _MARK = "---"
 

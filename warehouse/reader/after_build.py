@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
+from warehouse.base.errors import QueryError
+from warehouse.base.startup import duckdb
 from warehouse.engines.duckdb_errors import sentence
-from warehouse.errors import QueryError
-from warehouse.extension import duckdb
 from warehouse.project.project import Project
 from warehouse.serve.connect import connect
 from warehouse.serve.queries import load_query

@@ -7,7 +7,7 @@ import pickle
 import signal
 import sys
 
-from warehouse.errors import WarehouseError
+from warehouse.base.errors import WarehouseError
 from warehouse.serve.bounded import INTERRUPTED, too_much
 from warehouse.serve.sql import run_here
 

@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TextIO
 
-from warehouse.errors import QueryError
+from warehouse.base.errors import QueryError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -98,7 +98,7 @@ def limit_memory(size: str) -> None:
     """Let this process take so much more memory (`200MB`) than it has now, and some for itself."""
     import resource
 
-    from warehouse.settings import memory_bytes
+    from warehouse.base.settings import memory_bytes
 
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
     limit = pages * resource.getpagesize() + memory_bytes(size) + HEADROOM

@@ -7,7 +7,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
-from warehouse.errors import QueryError, nearest_hint
+from warehouse.base.errors import QueryError, nearest_hint
 from warehouse.reader.relation import Check, Column, Relation, Table, has_meta
 from warehouse.semantics import NOTHING_SAID, Measure, Semantics
 from warehouse.serve import values
@@ -76,7 +76,7 @@ def show(target: Path, name: str, *, rows: int = 5, data_folders: Sequence[Path]
     QueryError
         With the nearest name, where there is no such table; or when its rows cannot be read.
     """
-    from warehouse.extension import duckdb
+    from warehouse.base.startup import duckdb
 
     connection = connect(target, data_folders)
     try:

@@ -14,8 +14,8 @@ import re
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
-from warehouse.errors import QueryError, nearest_hint
-from warehouse.regex import regex
+from warehouse.base.errors import QueryError, nearest_hint
+from warehouse.base.startup import regex
 from warehouse.serve.connect import connect
 from warehouse.serve.guard import check_read_only
 from warehouse.serve.queries import Query, bind

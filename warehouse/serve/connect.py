@@ -13,8 +13,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from warehouse.base.errors import QueryError
 from warehouse.engines.globs import escape_glob
-from warehouse.errors import QueryError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -62,7 +62,7 @@ def connect(
     QueryError
         When there is no warehouse, or the file is damaged or of another version of DuckDB.
     """
-    from warehouse.extension import duckdb
+    from warehouse.base.startup import duckdb
 
     path = _catalogue(target, build)
     config: dict[str, str | bool | int | float | list[str]] = {
@@ -109,7 +109,7 @@ def _catalogue(target: Path, build: str | None) -> Path:
 
 
 def _attach(connection: duckdb.DuckDBPyConnection, path: Path, target: Path) -> None:
-    from warehouse.extension import duckdb
+    from warehouse.base.startup import duckdb
 
     try:
         _attach_whole(connection, path)
@@ -125,7 +125,7 @@ def _attach(connection: duckdb.DuckDBPyConnection, path: Path, target: Path) -> 
 
 def _attach_whole(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
     """Attach a file that may be replaced meanwhile: DuckDB opens it twice, and would take the second for the first."""
-    from warehouse.extension import duckdb
+    from warehouse.base.startup import duckdb
 
     for _ in range(_TRIES):
         opened = _file_at(path)
@@ -162,7 +162,7 @@ def _unreadable(error: Exception, path: Path, target: Path) -> QueryError:
     hint = f"warehouse build -d DIR -t {target} writes a new one"
     said = str(error)
     if "version number" in said or "Storage Version" in said:
-        from warehouse.extension import duckdb
+        from warehouse.base.startup import duckdb
 
         return QueryError(
             f"{path} is of another version of DuckDB than this one ({duckdb.__version__})",
@@ -178,7 +178,7 @@ def _unreadable(error: Exception, path: Path, target: Path) -> QueryError:
 
 def _recorded(connection: duckdb.DuckDBPyConnection, path: Path) -> tuple[list[str], Path | None]:
     """Return the data folders and the place of the target, as the build recorded them."""
-    from warehouse.extension import duckdb
+    from warehouse.base.startup import duckdb
 
     try:
         found = connection.execute("SELECT * FROM meta.build")
@@ -217,7 +217,7 @@ def _refuse_elsewhere(connection: duckdb.DuckDBPyConnection, target: Path, place
     """Refuse a target that was moved or copied while tables of it are read from another folder."""
     if is_same(place, target):
         return
-    from warehouse.extension import duckdb
+    from warehouse.base.startup import duckdb
 
     try:
         rows = connection.execute("SELECT model FROM meta.models WHERE kind = 'partitioned' ORDER BY 1").fetchall()

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from warehouse.base.startup import regex
 from warehouse.formats.traces import TRACES
-from warehouse.regex import regex
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -67,7 +67,7 @@ def datapackage(
 
 def _loaded(connection: duckdb.DuckDBPyConnection) -> list[str]:
     """The traces whose files were read."""
-    from warehouse.extension import duckdb
+    from warehouse.base.startup import duckdb
 
     try:
         rows = connection.execute(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from warehouse.errors import QueryError, nearest_hint
+from warehouse.base.errors import QueryError, nearest_hint
 from warehouse.reader.relation import Relation, Table
 from warehouse.serve.catalogue import describe, list_tables
 from warehouse.serve.connect import connect
@@ -138,7 +138,7 @@ def _write(
 
 
 def _copied(connection: duckdb.DuckDBPyConnection, relation: Relation, path: Path, form: str, build: str | None) -> int:
-    from warehouse.extension import duckdb
+    from warehouse.base.startup import duckdb
 
     source, order = _source(relation), _order(connection, relation)
     try:

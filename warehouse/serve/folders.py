@@ -9,7 +9,7 @@ import shutil
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from warehouse.errors import QueryError
+from warehouse.base.errors import QueryError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,8 +11,8 @@ import json
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from warehouse.errors import QueryError
-from warehouse.regex import regex
+from warehouse.base.errors import QueryError
+from warehouse.base.startup import regex
 from warehouse.serve.mistakes import from_engine, located
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def check_read_only(connection: duckdb.DuckDBPyConnection, sql: str, *, path: Pa
     QueryError
         Naming the first statement or function that does more, where it stands, and what to use instead.
     """
-    from warehouse.extension import duckdb
+    from warehouse.base.startup import duckdb
 
     check_text(sql, "the query")
     try:
@@ -182,7 +182,7 @@ class _Checker(NamedTuple):
 
         Options before it (`ANALYZE`, `(FORMAT json)`) never parse together with what follows them.
         """
-        from warehouse.extension import duckdb
+        from warehouse.base.startup import duckdb
 
         text = statement.text.encode()
         for offset in _words(statement.text)[1:_LONGEST_EXPLAIN]:
@@ -248,7 +248,7 @@ def _is_known_pragma(text: str) -> bool:
 
 def _words(text: str) -> list[int]:
     """Where the tokens of a text start, in bytes, comments left out."""
-    from warehouse.extension import duckdb
+    from warehouse.base.startup import duckdb
 
     return [offset for offset, kind in duckdb.tokenize(text) if kind != duckdb.token_type.comment]
 

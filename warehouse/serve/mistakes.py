@@ -6,8 +6,8 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from warehouse.errors import Place, QueryError, nearest, nearest_hint
-from warehouse.regex import regex
+from warehouse.base.errors import Place, QueryError, nearest, nearest_hint
+from warehouse.base.startup import regex
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -10,8 +10,8 @@ from itertools import islice
 from json.encoder import encode_basestring, encode_basestring_ascii
 from typing import TYPE_CHECKING, TextIO
 
-from warehouse.errors import QueryError, nearest_hint
-from warehouse.regex import regex
+from warehouse.base.errors import QueryError, nearest_hint
+from warehouse.base.startup import regex
 from warehouse.serve.result import Result, Row
 from warehouse.serve.values import NOT_JSON
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from warehouse.errors import QueryError
+from warehouse.base.errors import QueryError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

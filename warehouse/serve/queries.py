@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from warehouse.errors import ModelError, Place, QueryError, nearest_hint
-from warehouse.regex import regex
+from warehouse.base.errors import ModelError, Place, QueryError, nearest_hint
+from warehouse.base.startup import regex
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, TextIO
 
-from warehouse.errors import WarehouseError
+from warehouse.base.errors import WarehouseError
 from warehouse.serve import values
 from warehouse.serve.connect import connect
 

@@ -6,7 +6,7 @@ import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
-from warehouse.errors import QueryError
+from warehouse.base.errors import QueryError
 from warehouse.serve.output import FORMATS, SUFFIXES, check_format
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
-from warehouse.errors import QueryError, nearest_hint
+from warehouse.base.errors import QueryError, nearest_hint
 from warehouse.serve.connect import connect, moved_from
 from warehouse.serve.guard import Statement, check_read_only, check_text
 from warehouse.serve.interrupt import interruptible
@@ -242,7 +242,7 @@ def _as_query_errors(
     connection: duckdb.DuckDBPyConnection, text: str, path: Path | None
 ) -> Iterator[Callable[[Statement], None]]:
     """Tell errors of the engine as those of the statement that was named last."""
-    from warehouse.extension import duckdb
+    from warehouse.base.startup import duckdb
 
     offset = 0
 

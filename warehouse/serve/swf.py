@@ -12,7 +12,7 @@ from __future__ import annotations
 import csv
 from typing import TYPE_CHECKING, NamedTuple
 
-from warehouse.errors import QueryError
+from warehouse.base.errors import QueryError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from warehouse import fingerprint
+from warehouse.base import hashing
 from warehouse.formats.base import COMPRESSIONS
 from warehouse.formats.text import STREAM_ERRORS, open_bytes
 
 
-def of_content(path: Path, watch: fingerprint.Watch | None = None) -> str:
+def of_content(path: Path, watch: hashing.Watch | None = None) -> str:
     """The hash of a raw file's content, decompressed where it is compressed: the rows count, not their packing."""
     if path.suffix.lower() not in COMPRESSIONS:
-        return fingerprint.of_file(path, watch)
+        return hashing.of_file(path, watch)
     try:
         with open_bytes(path) as stream:
-            return fingerprint.of_stream(stream, watch)
+            return hashing.of_stream(stream, watch)
     except STREAM_ERRORS:
-        return fingerprint.of_file(path)  # damaged: the stored bytes name it
+        return hashing.of_file(path)  # damaged: the stored bytes name it

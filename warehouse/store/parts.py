@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from warehouse import fingerprint
 from warehouse.aside import aside, is_in_the_way, quarantine, sync, write_text
+from warehouse.base import hashing
 from warehouse.snapshot import read_text, stamp
 from warehouse.stamps import problem_of
 from warehouse.store.part_records import Part
@@ -118,7 +118,7 @@ class Store:
             rows = make(written)
             sync(written)
             said = notes if notes is not None else {}
-            size, digest = written.stat().st_size, fingerprint.of_file(written)
+            size, digest = written.stat().st_size, hashing.of_file(written)
             part = Part(relation, partition, mark, digest, rows, size, path, said)
             written.replace(path)
             self._write_notes(part)

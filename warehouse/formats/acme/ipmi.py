@@ -10,9 +10,9 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from warehouse.base.startup import regex
 from warehouse.formats.acme.lines import TIME, LineFiles
 from warehouse.formats.base import RawFile
-from warehouse.regex import regex
 
 NODE = "node"
 _NAME = regex(r"(?P<stem>[A-Za-z0-9_]{1,60}_Power)(-\d{4}[-\w.]*)?\.csv(\.gz|\.zst)?", re.ASCII | re.IGNORECASE)

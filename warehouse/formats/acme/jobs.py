@@ -10,9 +10,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from warehouse.base.startup import regex
 from warehouse.formats.base import RawFile
 from warehouse.formats.named_csv import COUNT, NAME, NUMBER, TEXT, TIME, WHOLE, WORD, NamedCsv, parse_time, signed
-from warehouse.regex import regex
 
 JOBS = {
     "job_id": NAME.needed(),

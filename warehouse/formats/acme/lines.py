@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 
+from warehouse.base.startup import regex
 from warehouse.formats import text
 from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, RawRelation, Rejected
-from warehouse.regex import regex
 
 TIME = "Time"
 _TIME = regex(r"[12]\d{3}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?[+-]\d\d:\d\d", re.ASCII)

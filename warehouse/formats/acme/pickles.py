@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from warehouse.errors import DataError, Place
+from warehouse.base.errors import DataError, Place
+from warehouse.base.startup import regex
 from warehouse.formats.acme.number_lists import MAX_BYTES, RefusedError, read_arrays
 from warehouse.formats.base import READ, SKIPPED, RawFile, RawRelation, Rejected
-from warehouse.regex import regex
 
 Curve = tuple[tuple[float, ...], tuple[float, ...]]
 _CLUSTER = regex(r"(?:^|_)(seren|kalos|philly|pai|helios)(?:_|\.|$)", re.IGNORECASE)

@@ -10,9 +10,9 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from warehouse.base.startup import regex
 from warehouse.formats.acme.lines import TIME, LineFiles
 from warehouse.formats.base import RawFile
-from warehouse.regex import regex
 
 CLUSTERS = ("seren", "kalos")
 _NAME = regex(r"(?P<metric>[A-Z][A-Z0-9_]{1,60})(-\d{4}[-\w.]*)?\.csv(\.gz|\.zst)?", re.ASCII)

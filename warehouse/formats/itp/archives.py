@@ -10,8 +10,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from warehouse.base.startup import regex
 from warehouse.formats.base import READ, RawFile, RawRelation
-from warehouse.regex import regex
 
 _FILE_NAME = regex(r"[^/]*trace[^/]*\.(tar(\.(gz|xz|bz2|zst))?|tgz)", re.IGNORECASE)
 

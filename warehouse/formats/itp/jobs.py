@@ -10,9 +10,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from warehouse.base.startup import regex
 from warehouse.formats.base import RawFile
 from warehouse.formats.named_csv import DEVICES, INTEGER, NAME, WORD, NamedCsv
-from warehouse.regex import regex
 
 RAW = {
     "job_id": NAME.needed(),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from warehouse.base.startup import regex
 from warehouse.formats.logs.event import NUMBER, WHOLE, Damaged, Event, number_of
-from warehouse.regex import regex
 
 FAMILY = "hf_trainer"
 CLOCK = r"(?:(?:\d{1,6}:)?\d{1,2}:\d\d|\?)"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from warehouse.base.startup import regex
 from warehouse.formats.logs import settings
 from warehouse.formats.logs.event import NUMBER, WHOLE, Event, config
-from warehouse.regex import regex
 
 FAMILY = "deepspeed"
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from warehouse.base.startup import regex
 from warehouse.formats.logs import bars, deepspeed, hf_trainer, lightning, nccl, settings, torchrun
 from warehouse.formats.logs.event import Damaged, Event
 from warehouse.formats.logs.lines import Prefixed, next_prefix, prefixed, speaks_nccl
 from warehouse.formats.logs.megatron import Megatron
-from warehouse.regex import regex
 
 Read = Callable[[str], "list[Event] | None"]
 

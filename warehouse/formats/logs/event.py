@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import UTC, date, datetime
 from functools import lru_cache
 
-from warehouse.regex import regex
+from warehouse.base.startup import regex
 
 Event = dict[str, object]
 """Columns that a line fills; all others are NULL. Numbers may be given as the text of a number."""

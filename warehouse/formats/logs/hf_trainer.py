@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
+from warehouse.base.startup import regex
 from warehouse.formats.logs import settings
 from warehouse.formats.logs.bars import CLOCK, RATE, seconds_of_rate
 from warehouse.formats.logs.event import NUMBER, STAMP, WHOLE, Damaged, Event, is_day, number_of
-from warehouse.regex import regex
 
 FAMILY = "hf_trainer"
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from warehouse.base.startup import regex
 from warehouse.formats.logs.event import time_of
 from warehouse.formats.logs.lines import LINE_START
-from warehouse.regex import regex
 
 _NAME = r"[A-Za-z0-9][\w-]{0,100}(?:\.[\w-]{1,63}){0,8}"
 _POD = r"(?=[a-z0-9.]{0,63}[-\d])[a-z0-9][a-z0-9.-]{0,100}"

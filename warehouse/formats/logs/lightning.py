@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from warehouse.base.startup import regex
 from warehouse.formats.logs.event import WHOLE, Damaged, Event, number_of
-from warehouse.regex import regex
 
 FAMILY = "lightning"
 

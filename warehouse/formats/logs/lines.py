@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from warehouse.base.startup import regex
 from warehouse.formats.logs.event import LEVEL, STAMP, time_of
-from warehouse.regex import regex
 
 _MILLIS = r"(?:[.,]\d{3,6})?"
 _PLACE = r"[\w.<>-]+:\d+"

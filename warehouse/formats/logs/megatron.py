@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from warehouse.base.startup import regex
 from warehouse.formats.logs import settings
 from warehouse.formats.logs.event import (
     STAMP,
@@ -16,7 +17,6 @@ from warehouse.formats.logs.event import (
     time_of,
     time_of_epoch,
 )
-from warehouse.regex import regex
 
 FAMILY = "megatron"
 

@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
+from warehouse.base.startup import regex
 from warehouse.formats.logs.event import WHOLE, Damaged, Event, time_of
 from warehouse.formats.logs.lines import NCCL, is_alone, speaks_nccl
-from warehouse.regex import regex
 
 FAMILY = "nccl"
 

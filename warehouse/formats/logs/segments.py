@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from warehouse.base.startup import regex
 from warehouse.formats.text import STREAM_ERRORS, open_bytes
-from warehouse.regex import regex
 
 CHUNK = 1 << 16
 """Bytes that are read at once. A quarter of a megabyte, with its events, no longer stays in a core's cache, and is

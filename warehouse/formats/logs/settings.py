@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from warehouse.base.startup import regex
 from warehouse.formats.logs.event import Event, config, number_of
-from warehouse.regex import regex
 
 _DOTTED = regex(r"  ([A-Za-z]\w*) (?:(\.+) | )(\S.*)$")
 _JSON = regex(r'\s*"([\w.-]+)": ("[^"]*"|-?[\d.eE+-]+|true|false|null|NaN|Infinity),?\s*$')

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from warehouse.base.startup import regex
 from warehouse.formats.logs.event import Event
-from warehouse.regex import regex
 
 FAMILY = "torchrun"
 

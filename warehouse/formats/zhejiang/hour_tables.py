@@ -17,14 +17,14 @@ import io
 import re
 from typing import TYPE_CHECKING, cast
 
-from warehouse.errors import DataError, Place
+from warehouse.base.errors import DataError, Place
+from warehouse.base.startup import regex
 from warehouse.formats import text
 from warehouse.formats.base import COMPRESSIONS, PARTIAL, READ, SKIPPED, RawFile, RawRelation, Rejected
 from warehouse.formats.zhejiang import xlsx
 from warehouse.formats.zhejiang.headers import Header, Row, ignored_columns, match_header
 from warehouse.formats.zhejiang.hour_rows import TABLES, HourTable
 from warehouse.formats.zhejiang.values import parse_hour
-from warehouse.regex import regex
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from warehouse.errors import DataError, Place
+from warehouse.base.errors import DataError, Place
+from warehouse.base.startup import regex
 from warehouse.formats import text
 from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, RawRelation, Rejected
 from warehouse.formats.logs.event import STAMP, time_of
 from warehouse.formats.zhejiang.task_log import FOLDER, is_pod_starts
-from warehouse.regex import regex
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

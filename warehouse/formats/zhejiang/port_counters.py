@@ -14,11 +14,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
+from warehouse.base.startup import regex
 from warehouse.formats import text
 from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, RawRelation, Rejected
 from warehouse.formats.uniform import UniformLines
 from warehouse.formats.zhejiang.values import PORT_NAME
-from warehouse.regex import regex
 
 COLUMNS = {
     "SaveTime": "VARCHAR",

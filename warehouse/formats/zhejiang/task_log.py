@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from warehouse.errors import DataError, Place
+from warehouse.base.errors import DataError, Place
 from warehouse.formats import text
 from warehouse.formats.base import COMPRESSIONS, PARTIAL, READ, SKIPPED, RawFile, RawRelation, Rejected
 from warehouse.formats.logs.event import COLUMNS

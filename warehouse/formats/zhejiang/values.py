@@ -10,7 +10,7 @@ import re
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from decimal import Decimal
 
-from warehouse.regex import regex
+from warehouse.base.startup import regex
 
 CHINA = timezone(timedelta(hours=8))
 """The release's clocks and names are China Standard Time, which knows no summer time."""

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from warehouse.errors import DataError, Place
+from warehouse.base.errors import DataError, Place
+from warehouse.base.startup import regex
 from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, RawRelation, Rejected
 from warehouse.formats.zhejiang import xlsx
 from warehouse.formats.zhejiang.headers import Columns, Row, ignored_columns
 from warehouse.formats.zhejiang.values import ADDRESS, OCTET, PORT_NAME
-from warehouse.regex import regex
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

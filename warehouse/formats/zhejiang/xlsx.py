@@ -17,9 +17,9 @@ from decimal import Decimal
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 from xml.parsers import expat
 
-from warehouse.errors import DataError, Place
+from warehouse.base.errors import DataError, Place
+from warehouse.base.startup import regex
 from warehouse.formats.zhejiang.headers import NO_HEADER, Columns, Header, Row, fold, match_header
-from warehouse.regex import regex
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from warehouse.errors import QueryError
-from warehouse.regex import regex
+from warehouse.base.errors import QueryError
+from warehouse.base.startup import regex
 from warehouse.serve.guard import check_read_only
 from warehouse.serve.parquet import quoted
 from warehouse.serve.queries import bind
@@ -50,7 +50,7 @@ def tables_of(sql: str) -> set[str]:
 
 def answer(connection: duckdb.DuckDBPyConnection, query: Query) -> Answer:
     """Run a query; what it must be given is the first value that its tables have of that name."""
-    from warehouse.extension import duckdb
+    from warehouse.base.startup import duckdb
 
     given: Mapping[str, str] = {}
     command = f"warehouse sql -q {query.name}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from warehouse.regex import regex
+from warehouse.base.startup import regex
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from warehouse.regex import regex
+from warehouse.base.startup import regex
 from warehouse.serve.docs.prose import GLOSSARY
 
 if TYPE_CHECKING:

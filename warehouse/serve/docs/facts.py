@@ -72,7 +72,7 @@ def facts_of(connection: duckdb.DuckDBPyConnection) -> dict[str, Facts]:
 
 
 def _facts(connection: duckdb.DuckDBPyConnection, relation: Relation) -> Facts:
-    from warehouse.extension import duckdb
+    from warehouse.base.startup import duckdb
 
     name = relation.table.name
     failing = {

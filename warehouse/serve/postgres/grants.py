@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from warehouse.errors import QueryError
+from warehouse.base.errors import QueryError
 from warehouse.serve.postgres.server import ident
 
 if TYPE_CHECKING:

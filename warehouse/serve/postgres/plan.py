@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from warehouse.base.errors import QueryError
 from warehouse.base.text import plural
-from warehouse.errors import QueryError
 from warehouse.serve.postgres.registry import Layout, Names, State, Version
 from warehouse.serve.postgres.server import ident
 from warehouse.serve.postgres.views import is_replaceable, key_column, parent_name, stored_name

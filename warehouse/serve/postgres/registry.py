@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from warehouse.regex import regex
+from warehouse.base.startup import regex
 from warehouse.serve.postgres.server import ident, text
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from warehouse.errors import QueryError
+from warehouse.base.errors import QueryError
 from warehouse.serve.postgres.registry import DEFINITION
 from warehouse.serve.postgres.server import Lock, Patience, ident, patiently, text
 from warehouse.serve.postgres.views import view_body

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from warehouse.errors import QueryError
+from warehouse.base.errors import QueryError
 from warehouse.serve.postgres.grants import granted
 from warehouse.serve.postgres.plan import DIGEST
 from warehouse.serve.postgres.registry import marked

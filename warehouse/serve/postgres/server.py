@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from warehouse.errors import QueryError
+from warehouse.base.errors import QueryError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from warehouse.errors import QueryError, nearest_hint
+from warehouse.base.errors import QueryError, nearest_hint
 from warehouse.reader.relation import has_meta
 from warehouse.serve.catalogue import describe, list_tables
 from warehouse.serve.mistakes import MOVED
@@ -98,7 +98,7 @@ def write_csv(connection: duckdb.DuckDBPyConnection, table: Sent, path: Path) ->
 
 
 def _sent(connection: duckdb.DuckDBPyConnection, name: str) -> Sent:
-    from warehouse.extension import duckdb
+    from warehouse.base.startup import duckdb
 
     source = _relation(name)
     try:

@@ -5,7 +5,7 @@ Each type keeps every value exactly; what PostgreSQL has no room for becomes tex
 
 from __future__ import annotations
 
-from warehouse.regex import regex
+from warehouse.base.startup import regex
 
 _SAME = {
     "BOOLEAN": "boolean",
@@ -93,7 +93,7 @@ def finite(reference: str, declared: str, depth: int = 0) -> str:
     >>> finite("c", "DOUBLE[]")
     'list_transform(c, LAMBDA x0: if(isfinite(x0), to_json(x0), to_json(CAST(x0 AS VARCHAR))))'
     """
-    from warehouse.extension import duckdb
+    from warehouse.base.startup import duckdb
 
     kind = duckdb.type(declared)
     if kind.id in ("double", "float"):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from warehouse.errors import QueryError
+from warehouse.base.errors import QueryError
 from warehouse.serve.cite import keep
 from warehouse.serve.connect import connect
 from warehouse.serve.report import balance, claims, fabric, heatmap, jobs, quality, servers, tasks
@@ -120,7 +120,7 @@ def sections(connection: duckdb.DuckDBPyConnection) -> list[Section]:
 
 
 def _rows(connection: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[str, ...]]:
-    from warehouse.extension import duckdb
+    from warehouse.base.startup import duckdb
 
     try:
         return connection.execute(sql).fetchall()

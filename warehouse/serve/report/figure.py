@@ -94,7 +94,7 @@ def ask(
     QueryError
         When the query is none, or fails.
     """
-    from warehouse.extension import duckdb
+    from warehouse.base.startup import duckdb
 
     query = find_query(figure.query, queries)
     text = query.sql.strip()

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from warehouse.regex import regex
+from warehouse.base.startup import regex
 
 if TYPE_CHECKING:
     import duckdb

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warehouse.errors import QueryError, WarehouseError
+from warehouse.base.errors import QueryError, WarehouseError
 from warehouse.serve.connect import connect, moved_from
 from warehouse.serve.shell.completion import Catalogue, complete, read_catalogue
 from warehouse.serve.shell.session import COMMANDS, Session, told

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from warehouse.errors import QueryError, WarehouseError, nearest_hint
+from warehouse.base.errors import QueryError, WarehouseError, nearest_hint
 from warehouse.serve import catalogue, cite
 from warehouse.serve.guard import Statement, check_read_only
 from warehouse.serve.interrupt import interruptible
@@ -257,7 +257,7 @@ class Session:
             raise KeyboardInterrupt
 
     def _answer(self, statement: Statement, values: Mapping[str, object], text: str, query: Query | None) -> None:
-        from warehouse.extension import duckdb
+        from warehouse.base.startup import duckdb
 
         offset = statement.start - (len(OPENING) if statement.kind == "SELECT" else 0)
         try:

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from warehouse.errors import Place, SettingsError, nearest_hint
-from warehouse.regex import regex
+from warehouse.base.errors import Place, SettingsError, nearest_hint
+from warehouse.base.startup import regex
 
 CONFIG = "warehouse.toml"
 DEFAULT_TARGET = Path("build/warehouse")
