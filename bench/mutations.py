@@ -22,8 +22,8 @@ from pathlib import Path
 from bench.mutants import Mutant, mutants
 from warehouse.base.errors import ModelError
 from warehouse.building import load_graph
-from warehouse.engines.base import Empty, EngineError, Scratch, Source
-from warehouse.engines.duckdb import DuckDBEngine
+from warehouse.engine.base import Empty, EngineError, Scratch, Source
+from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.graph.dag import Graph, Node
 from warehouse.graph.selectors import select_models
 from warehouse.lineage.walk import blocks_of

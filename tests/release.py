@@ -10,8 +10,8 @@ from pathlib import Path
 import warehouse
 from tests.conftest import Said, call
 from warehouse.building import load_graph
-from warehouse.checks import relations_of
-from warehouse.engines.duckdb import DuckDBEngine
+from warehouse.engine.duckdb import DuckDBEngine
+from warehouse.project.check_language import relations_of
 from warehouse.project.project import Project
 
 LEAF = "NH-DC-NM129-B03-ROCE-Leaf-1_GPU_S9825"

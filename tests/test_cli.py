@@ -382,7 +382,7 @@ def test_an_interrupt_ends_with_status_130_wherever_it_is_met(
     def interrupted(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr("warehouse.intake.scan", interrupted)
+    monkeypatch.setattr("warehouse.ingest.inventory.scan", interrupted)
     assert tiny.build() == (130, "", "interrupted\n")
 
 
@@ -407,7 +407,7 @@ def test_a_disk_that_is_full_is_told_in_a_sentence(tiny: Tiny, monkeypatch: pyte
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device", "some/file")
 
-    monkeypatch.setattr("warehouse.intake.scan", full)
+    monkeypatch.setattr("warehouse.ingest.inventory.scan", full)
     said = tiny.build()
     assert said.status == 2
     assert said.err.startswith(f"error: the disk of {tiny.target} is full: ")

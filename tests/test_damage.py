@@ -140,7 +140,7 @@ def test_a_new_stamp_is_kept_in_the_state_folder_of_a_target_that_cannot_be_writ
         path.write_text(text, encoding="utf-8")
 
     monkeypatch.setenv("XDG_STATE_HOME", str(hours.base / "state"))
-    monkeypatch.setattr("warehouse.aside.write_text", refuse)
+    monkeypatch.setattr("warehouse.store.atomic.write_text", refuse)
     digested.clear()
     for _ in range(2):
         assert command("sql", "FROM staging.hour", "-t", hours.target).status == 0

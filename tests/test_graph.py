@@ -11,7 +11,7 @@ import pytest
 from tests.tiny import Tiny
 from warehouse.base.errors import ModelError, SettingsError
 from warehouse.building import load_graph
-from warehouse.engines.duckdb import DuckDBEngine
+from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.graph.dag import Graph
 from warehouse.graph.selectors import select_models
 from warehouse.project.project import Project

@@ -17,7 +17,7 @@ from tests.tiny import Tiny
 from warehouse.base.errors import LockedError, WarehouseError
 from warehouse.clean import clean
 from warehouse.history import builds, rollback
-from warehouse.lock import hold
+from warehouse.store.lock import hold
 
 SPEEDS = {"port": "VARCHAR", "speed": "BIGINT"}
 TOTAL = "SELECT speed FROM metrics.total"

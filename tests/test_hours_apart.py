@@ -10,7 +10,7 @@ from pathlib import Path
 import warehouse
 from tests.conftest import SETTINGS
 from warehouse.diff.sides import part_files
-from warehouse.manifest import last_manifest
+from warehouse.store.manifest import last_manifest
 
 PROJECT = Path(__file__).parent / "fixtures" / "second_engine" / "project"
 DATA = Path(__file__).parent / "fixtures" / "second_engine" / "data" / "c" / "trafficinfo"

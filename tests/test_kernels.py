@@ -20,9 +20,9 @@ import warehouse
 from tests.release import LEAF, Release, done
 from warehouse.base.settings import settle
 from warehouse.building import build, load_graph
-from warehouse.engines.base import EngineError
-from warehouse.engines.batches import ROWS as BATCH_ROWS
-from warehouse.engines.duckdb import DuckDBEngine
+from warehouse.engine.arrow_batches import ROWS as BATCH_ROWS
+from warehouse.engine.base import EngineError
+from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.kernels import SELECTS, VERSIONS, Arrays, kernel
 from warehouse.kernels.port_seconds import COLUMNS, seconds
 from warehouse.project.contract import Column
@@ -216,8 +216,8 @@ def test_a_kernel_does_without_pandas(tmp_path: Path) -> None:
     script = f"""
 import sys
 from pathlib import Path
-from warehouse.engines.duckdb import DuckDBEngine
-from warehouse.model import Column
+from warehouse.engine.duckdb import DuckDBEngine
+from warehouse.project.model import Column
 engine = DuckDBEngine(threads=1, memory_bytes=2**28, spill=Path({str(tmp_path)!r}))
 with engine.scratch({{}}) as scratch:
     def chunks():

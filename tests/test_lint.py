@@ -8,9 +8,9 @@ import duckdb
 import pytest
 
 from warehouse.base.errors import ModelError
-from warehouse.checks import compile_check
-from warehouse.engines.volatile import FUNCTIONS
+from warehouse.engine.volatile import FUNCTIONS
 from warehouse.lint import RULES, Finding, contracts_of, lint, lint_project
+from warehouse.project.check_language import compile_check
 from warehouse.project.contract import Column
 from warehouse.project.project import Project
 

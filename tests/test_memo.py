@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.tiny import Tiny
-from warehouse import memo as module
-from warehouse.engines.duckdb import DuckDBEngine
-from warehouse.engines.duckdb_scratch import DuckDBScratch
+from warehouse.engine.duckdb import DuckDBEngine
+from warehouse.engine.duckdb_scratch import DuckDBScratch
 from warehouse.formats.base import RawFile
 from warehouse.formats.zhejiang.port_counters import PORT_COUNTERS
-from warehouse.memo import FILE, Memo
+from warehouse.store import parse_cache as module
+from warehouse.store.parse_cache import FILE, Memo
 
 COLUMNS = {"port": "VARCHAR", "speed": "BIGINT"}
 TOTAL = {"name": "VARCHAR", "speed": "BIGINT"}
@@ -40,7 +40,7 @@ def asked(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(DuckDBEngine, "parse_all", parsing)
     monkeypatch.setattr(DuckDBScratch, "describe", binding)
     monkeypatch.setattr(type(PORT_COUNTERS), "inspect", inspecting)
-    monkeypatch.setattr("warehouse.intake.is_racy", lambda *_: False)
+    monkeypatch.setattr("warehouse.ingest.inventory.is_racy", lambda *_: False)
     assert tiny.build().status == 0
     found.clear()
     return found

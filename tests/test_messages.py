@@ -14,8 +14,7 @@ import pytest
 
 from tests.conftest import Command
 from tests.tiny import Tiny
-from warehouse import aside, digests
-from warehouse.formats import scan
+from warehouse.ingest import scan
 from warehouse.store import parts
 
 
@@ -46,10 +45,10 @@ def test_a_config_that_is_nested_too_deeply(tmp_path: Path, command: Command, te
 
 
 PHASES = {
-    "digests": (digests, "write_text"),
+    "hash_cache": (digests, "write_text"),
     "a part": (parts, "sync"),
     "notes of a part": (parts, "write_text"),
-    "publishing": (aside, "sync"),
+    "publishing": (atomic, "sync"),
 }
 
 

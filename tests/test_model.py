@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from warehouse.base.errors import ModelError
-from warehouse.model import PARTITIONS, Model, read_model
+from warehouse.ingest.schemas import FILES_COLUMNS
 from warehouse.project.contract import Column
-from warehouse.rim import FILES_COLUMNS
+from warehouse.project.model import PARTITIONS, Model, read_model
 
 GOOD = """\
 /* ---

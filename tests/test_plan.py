@@ -12,7 +12,7 @@ import pytest
 from tests.conftest import Command
 from tests.test_snapshot import while_it_runs
 from tests.tiny import HOURS, Tiny
-from warehouse.engines.duckdb import DuckDBEngine
+from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.kernels import SELECTS, VERSIONS
 
 SPEED, HOUR = {"port": "VARCHAR", "speed": "BIGINT"}, {"hour_utc": "TIMESTAMP", "bytes": "BIGINT"}

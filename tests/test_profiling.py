@@ -12,8 +12,8 @@ import pytest
 
 from tests.tiny import HOURS, Tiny
 from warehouse import profiling
-from warehouse.engines.observed import Statement
-from warehouse.plan import Key
+from warehouse.engine.observed import Statement
+from warehouse.graph.parts import Key
 from warehouse.profiling import Profile, Reading
 from warehouse.report import Silent
 from warehouse.store.part_records import Part
@@ -115,7 +115,7 @@ def test_parts_are_the_same_bytes_as_without(hours: Tiny) -> None:
 
 
 def test_without_it_nothing_of_it_is_loaded(hours: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    names = ("warehouse.profiling", "warehouse.engines.observed")
+    names = ("warehouse.profiling", "warehouse.engine.observed")
     for name in names:
         monkeypatch.delitem(sys.modules, name)
     hours.made()

@@ -11,9 +11,9 @@ import pytest
 from tests.conftest import Command
 from tests.test_run import HOUR_COLUMNS, hours
 from tests.tiny import HOURS, Tiny
-from warehouse import python_model
 from warehouse.base.errors import ModelError
-from warehouse.model import read_model
+from warehouse.engine import python_model
+from warehouse.project.model import read_model
 
 __all__ = ["hours"]
 

@@ -14,8 +14,8 @@ import pytest
 
 from tests.conftest import SETTINGS, call
 from tests.tiny import HOURS, Tiny
-from warehouse.engines.duckdb import DuckDBEngine
-from warehouse.engines.duckdb_scratch import DuckDBScratch
+from warehouse.engine.duckdb import DuckDBEngine
+from warehouse.engine.duckdb_scratch import DuckDBScratch
 from warehouse.report import Silent
 
 COLUMNS = {"port": "VARCHAR", "speed": "BIGINT"}

@@ -18,7 +18,7 @@ import pytest
 import warehouse
 from tests.conftest import call
 from warehouse.formats.zhejiang.port_counters import PORT_COUNTERS
-from warehouse.manifest import last_manifest
+from warehouse.store.manifest import last_manifest
 
 FIXTURE = Path(__file__).parent / "fixtures" / "second_engine"
 MADE_IN = "/tmp/made_by_spark"

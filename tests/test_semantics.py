@@ -8,9 +8,9 @@ import pytest
 
 from tests.conftest import Command
 from tests.tiny import Tiny
-from warehouse.model import LAYERS
+from warehouse.project.model import LAYERS
 from warehouse.project.project import Project
-from warehouse.semantics import Measure, is_number
+from warehouse.project.semantics import Measure, is_number
 
 COLUMNS = {
     "port": "VARCHAR",

@@ -16,11 +16,12 @@ import pytest
 from tests.conftest import Command
 from tests.test_cli import python
 from tests.tiny import HOURS, Tiny
-from warehouse import building, publish, snapshot
+from warehouse import building, publish
 from warehouse.base.settings import DEFAULT_TARGET
 from warehouse.cli import again
 from warehouse.run import Run
-from warehouse.snapshot import Look
+from warehouse.store import signatures
+from warehouse.store.signatures import Look
 
 COLUMNS = {"port": "VARCHAR", "speed": "BIGINT"}
 HEAVY = {"duckdb", "sqlglot", "jinja2", "rich", "numpy", "openpyxl", "yaml", "xxhash", "zstandard"}
@@ -131,7 +132,7 @@ CHANGES: dict[str, Callable[[Tiny], object]] = {
     "another build made current": lambda t: (t.target / "builds/current").write_text("other\n", encoding="utf-8"),
     "a log that a reader left": lambda t: (t.target / "warehouse.duckdb.wal").write_bytes(b"x"),
     "the target moved": lambda t: setattr(t, "target", t.target.rename(t.base / "moved")),
-    "the snapshot damaged": lambda t: (t.target / snapshot.FILE).write_text('{"format": 1}', encoding="utf-8"),
+    "the snapshot damaged": lambda t: (t.target / signatures.FILE).write_text('{"format": 1}', encoding="utf-8"),
     "no snapshot": lambda t: shutil.rmtree(t.target / "cache"),
 }
 
@@ -232,7 +233,7 @@ def test_an_old_file_that_is_as_it_was_is_not_opened(tmp_path: Path, monkeypatch
 
 def pretend(tiny: Tiny, path: Path) -> None:
     """Have all caches hold the file's stamp of now, as if nothing of its change had shown."""
-    now = snapshot.stamp(path.stat())
+    now = signatures.stamp(path.stat())
     for name in ("snapshot.json", "digests.json"):
         cache = tiny.target / "cache" / name
         said = json.loads(cache.read_text(encoding="utf-8"))

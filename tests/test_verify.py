@@ -14,7 +14,7 @@ import pytest
 import warehouse
 from tests.conftest import Command, Said, call
 from tests.tiny import Tiny
-from warehouse.manifest import last_manifest
+from warehouse.store.manifest import last_manifest
 
 SPEEDS = {"port": "VARCHAR", "speed": "BIGINT"}
 

@@ -9,34 +9,34 @@ from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
-from warehouse import snapshot
-from warehouse.aside import aside, left_behind, remove
 from warehouse.base.errors import CheckError, SettingsError, WarehouseError
 from warehouse.base.settings import Settings, stands_alone
 from warehouse.base.text import now_utc
 from warehouse.base.version import __version__
 from warehouse.catalogue import Entry
 from warehouse.checking import note_failed
-from warehouse.engines.base import Engine, Parts, Select, Source
-from warehouse.engines.duckdb import DuckDBEngine
+from warehouse.engine.base import Engine, Parts, Select, Source
+from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.formats import known_formats
 from warehouse.full import saying_what_is_full
 from warehouse.graph.binding import bind
 from warehouse.graph.dag import Graph
+from warehouse.graph.fingerprints import reference_source
 from warehouse.graph.selectors import select_models
-from warehouse.inputs import reference_source
-from warehouse.intake import Intake, nothing_to_read
-from warehouse.listing import listing
-from warehouse.lock import hold
-from warehouse.manifest import Manifest, build_id, entry, kept_manifests, last_manifest
-from warehouse.memo import FILE as MEMO
-from warehouse.memo import Memo, memo_of_models
+from warehouse.ingest.file_list import listing
+from warehouse.ingest.inventory import Intake, nothing_to_read
+from warehouse.ingest.schemas import FILES, abouts, rim
 from warehouse.project.project import Project
 from warehouse.publish import clear_the_way, keep_last, publish
 from warehouse.report import Silent
-from warehouse.rim import FILES, abouts, rim
 from warehouse.run import Run, contracts
 from warehouse.runner.result import Outcome, Result
+from warehouse.store import signatures
+from warehouse.store.atomic import aside, left_behind, remove
+from warehouse.store.lock import hold
+from warehouse.store.manifest import Manifest, build_id, entry, kept_manifests, last_manifest
+from warehouse.store.parse_cache import FILE as MEMO
+from warehouse.store.parse_cache import Memo, memo_of_models
 from warehouse.store.part_records import Part
 from warehouse.store.parts import Store
 from warehouse.witness import Witness
@@ -88,7 +88,7 @@ def build(
                 result = _build(settings, reporter, select, keep, kernels=kernels, paranoid=paranoid)
         except CheckError as error:
             note_failed(settings.target, error)
-            snapshot.drop(settings.target)
+            signatures.drop(settings.target)
             raise
         note_failed(settings.target, None)
         return result
@@ -233,7 +233,7 @@ def _build(
     changed = last is None or last.build != name
     result = Result(name, settings.target, intake.inventory, outcome, size, changed)
     if outcome.stale or any(node.never_still for node in graph.nodes.values()):
-        snapshot.drop(store.target)
+        signatures.drop(store.target)
     else:
         witness.note(result, entries, keep=keep, kernels=kernels)
     return result
@@ -337,9 +337,9 @@ def _linked(settings: Settings, intake: Intake) -> tuple[str, ...]:
     """Folders outside of the data folders that links lead to: readers may read there, too."""
     if not settings.follow_links:
         return ()
-    roots = snapshot.real_roots(settings.data)
+    roots = signatures.real_roots(settings.data)
     real = (os.path.realpath(file.path) for file in intake.inventory.files if file.is_read)
-    return tuple(sorted({os.path.dirname(path) for path in real if not snapshot.is_within(path, roots)}))  # noqa: PTH120
+    return tuple(sorted({os.path.dirname(path) for path in real if not signatures.is_within(path, roots)}))  # noqa: PTH120
 
 
 def _paths(entries: Sequence[Entry], store: Store) -> set[Path]:

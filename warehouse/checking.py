@@ -9,14 +9,14 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from warehouse.aside import write_text
 from warehouse.base.errors import CheckError, Place
 from warehouse.base.text import now_utc, plural
-from warehouse.checks import ascent, compile_check
-from warehouse.engines.base import EngineError, Scratch
+from warehouse.engine.base import EngineError, Scratch
 from warehouse.graph.binding import check_is_not_valid
-from warehouse.model import Model
+from warehouse.project.check_language import ascent, compile_check
 from warehouse.project.contract import Check
+from warehouse.project.model import Model
+from warehouse.store.atomic import write_text
 from warehouse.store.part_records import CheckResult
 
 FAILED = "failed.json"

@@ -12,13 +12,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from warehouse import snapshot
-from warehouse.aside import left_behind, remove
 from warehouse.base.errors import WarehouseError
 from warehouse.base.startup import regex
 from warehouse.history import builds, catalogue_of, part_sizes
-from warehouse.lock import hold
-from warehouse.manifest import Manifest, build_folders, current_build, kept_manifests, last_manifest
+from warehouse.store import signatures
+from warehouse.store.atomic import left_behind, remove
+from warehouse.store.lock import hold
+from warehouse.store.manifest import Manifest, build_folders, current_build, kept_manifests, last_manifest
 
 KEEP = 3
 BUILD, PART, CACHE, LEFTOVER = "build", "part", "cache", "leftover"
@@ -152,7 +152,7 @@ def _hashes(target: Path, kept: Sequence[Manifest]) -> set[str] | None:
 def _ask(file: Path, sql: str) -> list[str] | None:
     """The first column of what a catalogue answers; None where it cannot be asked."""
     from warehouse.base.startup import duckdb
-    from warehouse.engines.duckdb_sql import literal
+    from warehouse.engine.duckdb_sql import literal
 
     if not file.is_file():
         return None
@@ -167,7 +167,7 @@ def _ask(file: Path, sql: str) -> list[str] | None:
 def _awaited(target: Path) -> set[str]:
     """What has to be there for a build to see that it has nothing to do."""
     try:
-        return set(json.loads(snapshot.read_text(target / snapshot.FILE))["left"])
+        return set(json.loads(signatures.read_text(target / signatures.FILE))["left"])
     except (OSError, ValueError, KeyError, TypeError):
         return set()
 

@@ -10,8 +10,8 @@ from warehouse.base.errors import SettingsError, WarehouseError
 from warehouse.base.settings import Settings
 from warehouse.formats import known_formats
 from warehouse.formats.base import Inventory
-from warehouse.intake import Intake
-from warehouse.rim import rim
+from warehouse.ingest.inventory import Intake
+from warehouse.ingest.schemas import rim
 from warehouse.store.parts import Store
 
 
@@ -46,10 +46,10 @@ def never_skipped(settings: Settings) -> list[tuple[str, str]]:
 
     Models that cannot be read have none: what is wrong with them is for the build to say.
     """
-    from warehouse.engines.duckdb import DuckDBEngine
+    from warehouse.engine.duckdb import DuckDBEngine
     from warehouse.graph.dag import Graph
+    from warehouse.graph.rebuild_reasons import volatile_places
     from warehouse.project.project import Project
-    from warehouse.reasons import volatile_places
 
     try:
         project = Project.open(settings.project)
@@ -62,7 +62,7 @@ def never_skipped(settings: Settings) -> list[tuple[str, str]]:
 
 
 def _built_from(target: Path) -> tuple[Path, ...]:
-    from warehouse.manifest import last_manifest
+    from warehouse.store.manifest import last_manifest
 
     last = last_manifest(target) if target.is_dir() else None
     return tuple(Path(folder) for folder in last.data) if last else ()

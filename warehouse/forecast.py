@@ -14,19 +14,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from warehouse import snapshot
 from warehouse.base import hashing
 from warehouse.base.settings import Settings
 from warehouse.building import KEEP as BUILDS_KEPT
 from warehouse.building import Prepared, check_folders, prepared
 from warehouse.graph.dag import Graph
-from warehouse.listing import listing, read_listing
-from warehouse.manifest import Manifest, build_id
-from warehouse.plan import Key
+from warehouse.graph.parts import Key
+from warehouse.graph.rebuild_reasons import CHECK, DROP, KEEP, MAKE, MAYBE, Reasons, Step, volatile_places
+from warehouse.ingest.file_list import listing, read_listing
 from warehouse.project.project import Project
-from warehouse.reasons import CHECK, DROP, KEEP, MAKE, MAYBE, Reasons, Step, volatile_places
 from warehouse.report import Silent
 from warehouse.run import contracts
+from warehouse.store import signatures
+from warehouse.store.manifest import Manifest, build_id
 from warehouse.store.part_records import ALL, Part
 from warehouse.store.parts import Store
 
@@ -91,7 +91,7 @@ def foresee(
     check_folders(settings)
     why = "all is hashed again"
     if not (select or paranoid):
-        said, why = snapshot.unchanged(snapshot.asked(settings, keep=keep, kernels=kernels))
+        said, why = signatures.unchanged(signatures.asked(settings, keep=keep, kernels=kernels))
         if said is not None:
             return Forecast((), "", said["summary"]["build"])
     project = Project.open(settings.project)

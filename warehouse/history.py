@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from warehouse import snapshot
 from warehouse.base.errors import QueryError, WarehouseError
 from warehouse.base.text import plural
-from warehouse.lock import hold
-from warehouse.manifest import Manifest, kept_manifests, last_manifest
+from warehouse.store import signatures
+from warehouse.store.lock import hold
+from warehouse.store.manifest import Manifest, kept_manifests, last_manifest
 
 _SHOWN = 3
 
@@ -141,7 +141,7 @@ def rollback(target: Path, build: str | None = None, *, wait: bool = False) -> t
         last = last_manifest(target)
         chosen = find_build(target, build) if build else _before(target, last)
         refuse_gaps(target, chosen)
-        snapshot.drop(target)
+        signatures.drop(target)
         make_current(target, chosen.build)
     return last.build if last else None, chosen
 
@@ -193,7 +193,7 @@ def try_catalogue(target: Path, build: str | None) -> None:
         When it is damaged, or its tables are not where it looks for them, as after the target was moved.
     """
     from warehouse.base.startup import duckdb
-    from warehouse.engines.duckdb_sql import qualified
+    from warehouse.engine.duckdb_sql import qualified
     from warehouse.serve.connect import connect
 
     with connect(target, build=build) as connection:

@@ -16,7 +16,7 @@ from sqlglot.optimizer.qualify import qualify
 
 from warehouse.base.errors import ModelError, Place
 from warehouse.base.startup import regex
-from warehouse.engines import volatile
+from warehouse.engine import volatile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -51,7 +51,7 @@ def lint_project(project: Project) -> list[Finding]:
 def contracts_of(project: Project) -> dict[str, Sequence[Column]]:
     """Return the columns of all relations that a model or query may read."""
     from warehouse.formats import known_formats
-    from warehouse.rim import rim
+    from warehouse.ingest.schemas import rim
 
     references = {name: one.columns for name, one in project.references.items()}
     return {**rim(known_formats()), **references, **{name: one.columns for name, one in project.models.items()}}

@@ -34,16 +34,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from warehouse import python_model
 from warehouse.base.errors import ModelError, Place, nearest_hint
 from warehouse.base.startup import regex
-from warehouse.checks import relations_of
-from warehouse.engines.base import Empty, Engine, EngineError, Parts, Scratch, Select, Source
-from warehouse.engines.duckdb_sql import source_sql
+from warehouse.engine import python_model
+from warehouse.engine.base import Empty, Engine, EngineError, Parts, Scratch, Select, Source
+from warehouse.engine.duckdb_sql import source_sql
 from warehouse.graph.dag import Graph, Node
 from warehouse.kernels import DeclinedError, kernel
+from warehouse.project.check_language import relations_of
 from warehouse.project.contract import Column
-from warehouse.yaml_text import Value, read_yaml
+from warehouse.project.yaml_text import Value, read_yaml
 
 SUFFIX = ".test.yaml"
 EVERYWHERE = "everywhere"

@@ -17,12 +17,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from warehouse.plan import Key
+from warehouse.graph.parts import Key
 from warehouse.report import Silent
 from warehouse.store.part_records import ALL, Part
 
 if TYPE_CHECKING:
-    from warehouse.engines.observed import Statement
+    from warehouse.engine.observed import Statement
     from warehouse.formats.base import Inventory
     from warehouse.runner.result import Result
 

@@ -11,12 +11,12 @@ import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from warehouse.aside import aside, is_in_the_way, quarantine, remove, sync, write_text
 from warehouse.catalogue import NAME, Entry, read_base, write_catalogue
-from warehouse.engines.base import Engine
-from warehouse.listing import Listing, write_listing
-from warehouse.manifest import Manifest, build_folders, current_build, kept_manifests
-from warehouse.stamps import Layout, write_stamps
+from warehouse.engine.base import Engine
+from warehouse.ingest.file_list import Listing, write_listing
+from warehouse.store.atomic import aside, is_in_the_way, quarantine, remove, sync, write_text
+from warehouse.store.manifest import Manifest, build_folders, current_build, kept_manifests
+from warehouse.store.part_signatures import Layout, write_stamps
 
 FILE = "warehouse.duckdb"
 

@@ -11,7 +11,7 @@ import pytest
 
 from warehouse.base.errors import ModelError
 from warehouse.building import load_graph
-from warehouse.engines.duckdb import DuckDBEngine
+from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.graph.dag import Graph
 from warehouse.model_tests import SUFFIX, ModelTest, run_test, tests_of
 from warehouse.project.project import Project

@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warehouse import snapshot
-from warehouse.aside import aside, sync
 from warehouse.base.errors import WarehouseError
 from warehouse.base.startup import duckdb
-from warehouse.engines.duckdb_errors import sentence
-from warehouse.engines.duckdb_sql import identifier, literal
-from warehouse.engines.globs import escape_glob
+from warehouse.engine.duckdb_errors import sentence
+from warehouse.engine.duckdb_sql import identifier, literal
+from warehouse.engine.globs import escape_glob
 from warehouse.history import catalogue_of, kept_builds, refuse_missing_parts
-from warehouse.lock import hold
-from warehouse.manifest import Manifest, last_manifest
 from warehouse.publish import make_current
+from warehouse.store import signatures
+from warehouse.store.atomic import aside, sync
+from warehouse.store.lock import hold
+from warehouse.store.manifest import Manifest, last_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,7 +64,7 @@ def relocate(target: Path, *, wait: bool = False) -> Relocated:
         refuse_missing_parts(target, current)
         moved: dict[str, str] = {}
         left: dict[str, str] = {}
-        snapshot.drop(target)
+        signatures.drop(target)
         for manifest in [current, *(one for one in kept if one.build != current.build)]:
             try:
                 refuse_missing_parts(target, manifest)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from rich.progress import Progress, TaskID
 
-    from warehouse.engines.observed import Statement
+    from warehouse.engine.observed import Statement
     from warehouse.runner.result import Result
 
 _WIDTH = 80
@@ -161,7 +161,7 @@ class Terminal(Silent):
     def failed(self, target: Path) -> None:
         """Close the bar and say that nothing was published."""
         self._close()
-        from warehouse.manifest import last_manifest
+        from warehouse.store.manifest import last_manifest
 
         try:
             last = last_manifest(target) if target.is_dir() else None

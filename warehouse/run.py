@@ -13,23 +13,23 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Protocol
 
-from warehouse import python_model
 from warehouse.base import hashing
 from warehouse.base.errors import CheckError, ModelError
 from warehouse.base.text import plural
 from warehouse.checking import all_checks, check_error, results_of, run_checks
-from warehouse.checks import relations_of
-from warehouse.engines.base import CsvFiles, Engine, EngineError, Parts, Scratch, Select
-from warehouse.engines.volatile import looks_volatile
+from warehouse.engine import python_model
+from warehouse.engine.base import CsvFiles, Engine, EngineError, Parts, Scratch, Select
+from warehouse.engine.volatile import looks_volatile
 from warehouse.graph.dag import Graph, Node, model_error
-from warehouse.inputs import Inputs
-from warehouse.intake import Intake
+from warehouse.graph.fingerprints import Inputs
+from warehouse.graph.parts import Key, Plan
+from warehouse.graph.stale import Stale
+from warehouse.ingest.inventory import Intake
 from warehouse.kernels import DeclinedError, kernel
-from warehouse.plan import Key, Plan
+from warehouse.project.check_language import relations_of
 from warehouse.project.contract import Check
 from warehouse.project.project import Project
 from warehouse.runner.result import Outcome
-from warehouse.stale import Stale
 from warehouse.store.part_records import ALL, CheckResult, Part, results_to_notes
 from warehouse.store.parts import Store
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from warehouse.aside import aside, remove
 from warehouse.base import hashing
 from warehouse.base.errors import SettingsError, WarehouseError
 from warehouse.base.settings import Settings
@@ -20,11 +19,12 @@ from warehouse.building import build
 from warehouse.diff.compare import Comparison, diff
 from warehouse.diff.sides import PartFile, part_files, side_of
 from warehouse.history import catalogue_of, try_catalogue
-from warehouse.lock import hold
-from warehouse.manifest import Manifest, last_manifest
 from warehouse.publish import FILE
 from warehouse.report import Silent
-from warehouse.snapshot import read_text
+from warehouse.store.atomic import aside, remove
+from warehouse.store.lock import hold
+from warehouse.store.manifest import Manifest, last_manifest
+from warehouse.store.signatures import read_text
 
 AGAIN = "warehouse build --paranoid makes it anew from the raw files; warehouse rollback goes back to an earlier build"
 
@@ -212,7 +212,7 @@ def _catalogue_damages(target: Path, manifest: Manifest, *, whole: bool) -> Iter
 def _copies(target: Path, manifest: Manifest) -> Iterator[Damage]:
     """Tables whose rows in the catalogue are not those of their parts: reading all of them proves every block."""
     from warehouse.base.startup import duckdb
-    from warehouse.engines.duckdb_sql import literal, qualified
+    from warehouse.engine.duckdb_sql import literal, qualified
     from warehouse.serve.connect import connect
 
     parts = part_files(target, manifest)

@@ -7,18 +7,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warehouse import snapshot, stamps
 from warehouse.base import hashing
 from warehouse.base.errors import DataError, WarehouseError
 from warehouse.base.text import plural
-from warehouse.engines.base import CsvFiles, Parts
-from warehouse.formats.scan import signs_above
+from warehouse.engine.base import CsvFiles, Parts
+from warehouse.ingest.scan import signs_above
+from warehouse.store import part_signatures, signatures
 from warehouse.store.content_hash import of_content
 
 if TYPE_CHECKING:
     from warehouse.base.settings import Settings
     from warehouse.catalogue import Entry
-    from warehouse.intake import Intake
+    from warehouse.ingest.inventory import Intake
     from warehouse.project.project import Project
     from warehouse.runner.result import Result
 
@@ -33,8 +33,8 @@ class Witness:
         self._settings = settings
         self._project = project
         self._target = settings.target.absolute()
-        self._data = snapshot.look_at_data(settings.data, self._target, follow_links=settings.follow_links)
-        self._sources = snapshot.look_at_sources(project.folders)
+        self._data = signatures.look_at_data(settings.data, self._target, follow_links=settings.follow_links)
+        self._sources = signatures.look_at_sources(project.folders)
         self._tables = {str(path): hashing.of_file(path) for path in project.tables()}
         self._digests: dict[str, str] = {}
 
@@ -76,7 +76,7 @@ class Witness:
     def _is_another(self, path: str) -> bool:
         """Return True if the stamp of a raw file is another one than before the build."""
         with contextlib.suppress(OSError):
-            return snapshot.stamp(Path(path).stat()) != self._data.files[path]
+            return signatures.stamp(Path(path).stat()) != self._data.files[path]
         return True
 
     def _refuse_changes(self, error: WarehouseError | None = None) -> None:
@@ -96,8 +96,8 @@ class Witness:
                     with contextlib.suppress(OSError):  # closed to us: the next build looks again
                         digests[path] = of_content(Path(path))
         summary = result.summary() | {"changed": False, "made": []}
-        snapshot.take(
-            snapshot.asked(self._settings, keep=keep, kernels=kernels),
+        signatures.take(
+            signatures.asked(self._settings, keep=keep, kernels=kernels),
             self._data,
             self._sources,
             digests,
@@ -110,7 +110,7 @@ class Witness:
         """All files of the target that readers or the next build need."""
         build, inside = self._target / "builds" / result.build, f"{self._target}/"
         paths = {self._target / "warehouse.duckdb", build.parent / "current", build / "manifest.json"}
-        paths |= {build / "catalogue.duckdb", build / stamps.FILE}
+        paths |= {build / "catalogue.duckdb", build / part_signatures.FILE}
         for part in result.outcome.parts.values():
             paths |= {part.path, part.path.with_suffix(".json")}
         for entry in entries:
@@ -129,10 +129,10 @@ def _changed_meanwhile(changed: Sequence[str]) -> DataError:
 
 def _is_short_and_racy(seen: Sequence[int], looked_ns: int) -> bool:
     """Whether a raw file that is not read was written so shortly before the look that only its content tells."""
-    return bool(seen) and snapshot.is_racy(seen, looked_ns) and seen[0] <= _SHORT
+    return bool(seen) and signatures.is_racy(seen, looked_ns) and seen[0] <= _SHORT
 
 
-def _changed(look: snapshot.Look, digests: Mapping[str, str]) -> list[str]:
+def _changed(look: signatures.Look, digests: Mapping[str, str]) -> list[str]:
     """Of the files with a digest, those that are gone or hold something else."""
-    _, gone, moved = look.changes(look.again(), lambda path: snapshot.same_content(path, digests.get(path)))
+    _, gone, moved = look.changes(look.again(), lambda path: signatures.same_content(path, digests.get(path)))
     return [path for path in (*gone, *moved) if path in digests]

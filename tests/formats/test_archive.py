@@ -14,7 +14,7 @@ import pytest
 import zstandard
 
 from warehouse.base.errors import DataError
-from warehouse.formats.archive import is_archive, unpack
+from warehouse.ingest.archive_reader import is_archive, unpack
 
 if TYPE_CHECKING:
     from collections.abc import Callable

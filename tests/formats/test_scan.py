@@ -11,7 +11,7 @@ import pytest
 
 from warehouse.base.errors import DataError
 from warehouse.formats.base import IGNORED, READ, SKIPPED, UNKNOWN, Inventory, RawFile, RawRelation
-from warehouse.formats.scan import scan, settle_duplicates
+from warehouse.ingest.scan import scan, settle_duplicates
 
 
 class Notes:

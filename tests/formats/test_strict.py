@@ -13,8 +13,8 @@ import duckdb
 import pytest
 
 import warehouse
-from warehouse.engines.base import CsvFiles
-from warehouse.engines.duckdb_sql import source_sql
+from warehouse.engine.base import CsvFiles
+from warehouse.engine.duckdb_sql import source_sql
 from warehouse.formats import known_formats
 from warehouse.formats.base import CsvFormat, RawFile
 from warehouse.formats.zhejiang.port_counters import HEADER

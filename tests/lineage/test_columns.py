@@ -12,15 +12,15 @@ from sqlglot.lineage import lineage as slow_lineage
 from tests.conftest import Command
 from tests.tiny import Tiny
 from warehouse.base.errors import ModelError
-from warehouse.engines.needs import AGGREGATES
+from warehouse.engine.required_relations import AGGREGATES
 from warehouse.formats import known_formats
+from warehouse.ingest.schemas import rim
 from warehouse.lineage import columns as column_lineage
 from warehouse.lineage import walk as column_walk
 from warehouse.lineage.columns import Columns, Node, columns_of, load
 from warehouse.lineage.steps import ROWS, Block
 from warehouse.lineage.walk import blocks_of
 from warehouse.project.project import Project
-from warehouse.rim import rim
 
 RELATIONS = {"s.t": ["a", "b", "c", "l", "p"], "s.u": ["a", "d"]}
 

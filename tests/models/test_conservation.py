@@ -12,9 +12,9 @@ import pytest
 
 import warehouse
 from warehouse.building import load_graph
-from warehouse.checks import compile_check
-from warehouse.engines.duckdb import DuckDBEngine
+from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.graph.dag import Graph
+from warehouse.project.check_language import compile_check
 from warehouse.project.project import Project
 
 LOST = {

@@ -11,7 +11,7 @@ import os
 import sys
 import time
 
-from warehouse import snapshot
+from warehouse.store import signatures
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,10 +27,10 @@ def repeated(arguments: Sequence[str]) -> bool | None:
     """Whether nothing has changed since a build in these words; then that has been said. None of other words."""
     started = time.perf_counter()
     try:
-        last = json.loads(snapshot.read_text(f"{_target(arguments)}/cache/{NAME}"))
+        last = json.loads(signatures.read_text(f"{_target(arguments)}/cache/{NAME}"))
         if last["words"] != words(arguments):
             return None
-        said, _ = snapshot.unchanged(last["asked"])
+        said, _ = signatures.unchanged(last["asked"])
         if said is None:
             return False
         tell(said, started, **last["manner"])
@@ -41,13 +41,13 @@ def repeated(arguments: Sequence[str]) -> bool | None:
 
 def remember(asked: Mapping[str, Any], arguments: Sequence[str], **manner: bool) -> None:
     """Keep what words came to: what was asked for, and in which manner it is answered."""
-    snapshot.write(asked["target"], NAME, {"words": words(arguments), "asked": asked, "manner": manner})
+    signatures.write(asked["target"], NAME, {"words": words(arguments), "asked": asked, "manner": manner})
 
 
 def words(arguments: Sequence[str]) -> dict[str, object]:
     """All that settings follow from."""
     try:
-        config = snapshot.read_text("warehouse.toml")
+        config = signatures.read_text("warehouse.toml")
     except FileNotFoundError:
         config = ""
     return {

@@ -9,9 +9,9 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from warehouse import snapshot
 from warehouse.cli import again
 from warehouse.cli.options import Commands, add_data, add_engine, add_project, add_target, command, settings
+from warehouse.store import signatures
 
 if TYPE_CHECKING:
     from warehouse.base.settings import Settings
@@ -74,11 +74,11 @@ def run_build(given: argparse.Namespace) -> int:
     started = time.perf_counter()
     settled = settings(given)
     keep, kernels = max(1, given.keep), not given.plain_sql
-    asked = snapshot.asked(settled, keep=keep, kernels=kernels)
+    asked = signatures.asked(settled, keep=keep, kernels=kernels)
     manner = {"as_json": given.json, "quiet": given.quiet}
     given.profile = given.profile or ("models" if given.plans else None)
     if not (given.select or given.paranoid or given.has_changed):
-        said, _ = snapshot.unchanged(asked)
+        said, _ = signatures.unchanged(asked)
         if said is not None:
             if given.openlineage:
                 _tell_lineage(settled, given.openlineage)

@@ -119,7 +119,7 @@ def _not_read(files: Iterable[RawFile], everything: bool) -> list[str]:
 
 
 def _target(target: Path) -> list[str]:
-    from warehouse.manifest import last_manifest
+    from warehouse.store.manifest import last_manifest
 
     last = last_manifest(target) if target.is_dir() else None
     if last is None:

@@ -87,7 +87,7 @@ def run_export(given: argparse.Namespace) -> int:
     """Export, and say what was written."""
     from warehouse.base.text import plural
     from warehouse.serve.export import FORMATS, export
-    from warehouse.serve.folders import MANIFEST
+    from warehouse.store.output_folder import MANIFEST
 
     settled = settings(given)
     folder = export(

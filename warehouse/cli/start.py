@@ -101,7 +101,7 @@ def run_demo(given: argparse.Namespace) -> int:
 
 def run_init(given: argparse.Namespace) -> int:
     """Start a project folder."""
-    from warehouse.scaffold import start_project
+    from warehouse.project.scaffold import start_project
 
     for path in start_project(Path(given.directory)):
         print(f"wrote  {path}")  # noqa: T201

@@ -30,7 +30,7 @@ def run_tests(given: argparse.Namespace) -> int:
     """Run tests, say which fail and how; 1 where one does."""
     from warehouse.base.text import on_one_line, plural
     from warehouse.building import load_graph
-    from warehouse.engines.duckdb import DuckDBEngine
+    from warehouse.engine.duckdb import DuckDBEngine
     from warehouse.graph.selectors import select_models
     from warehouse.model_tests import run_test, tests_of
     from warehouse.project.project import Project

@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from warehouse.diff.sides import Side, Table
-from warehouse.listing import FileChange, Listing, changes, read_listing
-from warehouse.partition import column_of
+from warehouse.ingest.file_list import FileChange, Listing, changes, read_listing
+from warehouse.ingest.partitions import column_of
 
 if TYPE_CHECKING:
     import duckdb

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 from warehouse.diff.moves import LISTINGS, Moves
 from warehouse.diff.sides import PartFile, Table
-from warehouse.listing import changes
-from warehouse.rim import FILES
+from warehouse.ingest.file_list import changes
+from warehouse.ingest.schemas import FILES
 
 RAW, REFERENCE, NEW, GONE = "files", "reference", "new", "gone"
 SQL, CONTRACT, ENGINE, KERNEL, VOLATILE = "sql", "contract", "engine", "kernel", "volatile"

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from warehouse.base.errors import QueryError, WarehouseError
 from warehouse.base.startup import regex
-from warehouse.engines.base import Parts
-from warehouse.engines.duckdb_sql import identifier, literal, qualified, source_sql
+from warehouse.engine.base import Parts
+from warehouse.engine.duckdb_sql import identifier, literal, qualified, source_sql
 from warehouse.history import find_build, is_target
-from warehouse.manifest import Manifest, last_manifest
 from warehouse.project.contract import Column
-from warehouse.serve.folders import EXPORT, MANIFEST
+from warehouse.store.manifest import Manifest, last_manifest
+from warehouse.store.output_folder import EXPORT, MANIFEST
 from warehouse.store.part_records import ALL
 
 if TYPE_CHECKING:

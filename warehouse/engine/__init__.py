@@ -1,1 +1,1 @@
-"""DuckDB behind one interface: what turns a SELECT into a part."""
+"""DuckDB behind one interface, `base`: what turns a SELECT into a part."""

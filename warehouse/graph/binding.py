@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from warehouse.base.errors import ModelError, nearest_hint
-from warehouse.checks import compile_check
-from warehouse.engines.base import Empty, Engine, EngineError, Scratch, Source
+from warehouse.engine.base import Empty, Engine, EngineError, Scratch, Source
 from warehouse.graph.dag import Graph, checked_relations, model_error
-from warehouse.memo import Memo
-from warehouse.model import Model
+from warehouse.project.check_language import compile_check
 from warehouse.project.contract import Check, Column, same_columns
+from warehouse.project.model import Model
+from warehouse.store.parse_cache import Memo
 
 
 def bind(graph: Graph, engine: Engine, memo: Memo | None = None) -> None:

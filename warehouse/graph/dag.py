@@ -10,18 +10,18 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
 
-from warehouse import python_model
 from warehouse.base import hashing
 from warehouse.base.errors import ModelError, Place, nearest, nearest_hint
 from warehouse.base.startup import regex
-from warehouse.checks import compile_check, relations_of
-from warehouse.engines.base import Engine, EngineError, Parsed
-from warehouse.engines.volatile import TABLES as READS_FILES
-from warehouse.engines.volatile import looks_volatile
-from warehouse.memo import Memo
-from warehouse.model import Model
+from warehouse.engine import python_model
+from warehouse.engine.base import Engine, EngineError, Parsed
+from warehouse.engine.volatile import TABLES as READS_FILES
+from warehouse.engine.volatile import looks_volatile
+from warehouse.project.check_language import compile_check, relations_of
 from warehouse.project.contract import Check, Column
+from warehouse.project.model import Model
 from warehouse.project.project import Project
+from warehouse.store.parse_cache import Memo
 
 _NO_COLUMN = regex(r'"(\w+)" does not have a column named "(\w+)"')
 _HAS_QUERY = regex(r"\b(?:select|from|with|write_log)\b", re.IGNORECASE)

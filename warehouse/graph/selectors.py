@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from warehouse.base.errors import SettingsError, nearest_hint
 from warehouse.graph.dag import Graph
-from warehouse.model import LAYERS
+from warehouse.project.model import LAYERS
 
 
 def select_models(graph: Graph, selectors: Sequence[str]) -> set[str]:

@@ -1,1 +1,1 @@
-"""Where tables and columns are from: `tables` reads the graph, `walk` a SELECT, `columns` follows, `shown` prints."""
+"""Lineage of tables and columns, by the SQL of the models."""

@@ -19,7 +19,7 @@ from warehouse.base import hashing
 from warehouse.base.errors import SettingsError, nearest_hint
 from warehouse.lineage.steps import COMPUTED, LITERAL, ROWS, Block, Ref, Step
 from warehouse.lineage.tables import find_model
-from warehouse.model import Model
+from warehouse.project.model import Model
 from warehouse.project.project import Project
 
 CACHE = "lineage.json"
@@ -195,7 +195,7 @@ class Columns:
 def load(project: Project, target: Path) -> Columns:
     """The columns of all models of a project, parsed once: unchanged models come from the target's cache."""
     from warehouse.formats import known_formats
-    from warehouse.rim import rim
+    from warehouse.ingest.schemas import rim
 
     at_rim = rim(known_formats()) | {name: one.columns for name, one in project.references.items()}
     cache = target / "cache" / CACHE if target.is_dir() else None

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from sqlglot import exp
 
-from warehouse.engines.needs import AGGREGATES
+from warehouse.engine.required_relations import AGGREGATES
 from warehouse.lineage.steps import LITERAL, Block, Step
 
 T = TypeVar("T")

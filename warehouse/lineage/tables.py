@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from warehouse.base.errors import SettingsError, nearest_hint
 from warehouse.base.settings import Settings
-from warehouse.model import LAYERS, Model
+from warehouse.project.model import LAYERS, Model
 from warehouse.project.project import Project
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def names_a_column(name: str) -> bool:
 def table_lineage(settings: Settings, name: str) -> Lineage:
     """The lineage of a table, read off the models' SQL; nothing needs to be built."""
     from warehouse.building import load_graph
-    from warehouse.engines.duckdb import DuckDBEngine
+    from warehouse.engine.duckdb import DuckDBEngine
 
     project = Project.open(settings.project)
     with closing(DuckDBEngine(threads=1, memory_bytes=2**28, spill=Path("spill"))) as engine:

@@ -1,1 +1,1 @@
-"""A project's files: models and their contracts, macros, checks, reference tables."""
+"""A project's files: models and their contracts, macros, the check language, reference tables."""

@@ -12,13 +12,13 @@ from warehouse.base import hashing
 from warehouse.base.errors import ModelError, Place, SettingsError
 from warehouse.base.settings import stands_alone
 from warehouse.base.startup import regex
-from warehouse.front_matter import read_header
-from warehouse.memo import Memo
-from warehouse.model import Model, read_model
 from warehouse.project.contract import TYPES, Column
+from warehouse.project.front_matter import read_header
+from warehouse.project.model import Model, read_model
+from warehouse.store.parse_cache import Memo
 
 if TYPE_CHECKING:
-    from warehouse.yaml_text import Value
+    from warehouse.project.yaml_text import Value
 
 MODEL_FILES = ("*.sql", "*.py")
 _MACRO_USE = regex(r"\{[{%]")
@@ -134,7 +134,7 @@ class Project:
             return model.sql
 
         def write_out() -> str:
-            from warehouse.macros import render
+            from warehouse.project.macros import render
 
             return render(model, [folder / "sql" / "macros" for folder in self.folders])
 

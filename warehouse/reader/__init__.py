@@ -1,4 +1,1 @@
-"""Everything that reads a published warehouse: queries, listings, citations, the shell.
-
-Nothing here changes a target.
-"""
+"""Everything that reads a published warehouse, and changes nothing: queries, listings, citations, the shell."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from warehouse.base.errors import QueryError
 from warehouse.base.startup import duckdb
-from warehouse.engines.duckdb_errors import sentence
+from warehouse.engine.duckdb_errors import sentence
 from warehouse.project.project import Project
 from warehouse.serve.connect import connect
 from warehouse.serve.queries import load_query

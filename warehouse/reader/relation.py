@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from warehouse.semantics import NOTHING_SAID, Semantics
+from warehouse.project.semantics import NOTHING_SAID, Semantics
 
 if TYPE_CHECKING:
     import duckdb

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
 from warehouse.base.errors import QueryError, nearest_hint
+from warehouse.project.semantics import NOTHING_SAID, Measure, Semantics
 from warehouse.reader.relation import Check, Column, Relation, Table, has_meta
-from warehouse.semantics import NOTHING_SAID, Measure, Semantics
 from warehouse.serve import values
 from warehouse.serve.connect import connect
 from warehouse.serve.guard import check_read_only

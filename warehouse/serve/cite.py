@@ -267,7 +267,7 @@ def all_rows(result: Result) -> list[Row]:
 
 def _tables(connection: duckdb.DuckDBPyConnection, target: Path, statement: Statement) -> dict[str, str]:
     """The models that a statement reads, each with a digest over its parts in the published build."""
-    from warehouse.manifest import last_manifest
+    from warehouse.store.manifest import last_manifest
 
     if statement.kind != "SELECT":
         return {}

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warehouse.base.errors import QueryError
-from warehouse.engines.globs import escape_glob
+from warehouse.engine.globs import escape_glob
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -152,7 +152,7 @@ def _file_at(path: Path) -> tuple[int, int, int] | None:
 
 def _kept(path: Path, target: Path) -> Path | None:
     """The published build's own copy of a file beside which somebody left a log of other changes."""
-    from warehouse.manifest import current_build
+    from warehouse.store.manifest import current_build
 
     kept = target / "builds" / (current_build(target) or "") / "catalogue.duckdb"
     return kept if path.with_name(f"{path.name}.wal").exists() and kept.is_file() else None
@@ -248,7 +248,7 @@ def _shut_in(connection: duckdb.DuckDBPyConnection, readable: Sequence[Path], *,
 
 def _with_symlinks(folders: Sequence[Path]) -> Iterator[Path]:
     """Add where the folders lead, and links in their upper levels to one another: the engine compares real paths."""
-    from warehouse.snapshot import real_roots
+    from warehouse.store.signatures import real_roots
 
     inside = real_roots(folders)
     yield from map(Path, inside)
@@ -258,7 +258,7 @@ def _with_symlinks(folders: Sequence[Path]) -> Iterator[Path]:
 
 
 def _links(folder: Path, depth: int, inside: Sequence[str]) -> Iterator[Path]:
-    from warehouse.snapshot import leads_out
+    from warehouse.store.signatures import leads_out
 
     try:
         with os.scandir(folder) as entries:

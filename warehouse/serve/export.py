@@ -14,7 +14,6 @@ from warehouse.serve.catalogue import describe, list_tables
 from warehouse.serve.connect import connect
 from warehouse.serve.datapackage import DATAPACKAGE, datapackage
 from warehouse.serve.excel import write_workbook
-from warehouse.serve.folders import EXPORT, MANIFEST, replaced, sha256, write_checksums, write_json
 from warehouse.serve.interrupt import interruptible
 from warehouse.serve.mistakes import MOVED
 from warehouse.serve.parquet import OPTIONS, exact, literal, quoted
@@ -22,6 +21,7 @@ from warehouse.serve.parts import refuse_damage
 from warehouse.serve.single_file import NAME, write_file
 from warehouse.serve.swf import write_swf
 from warehouse.serve.values import text_of
+from warehouse.store.output_folder import EXPORT, MANIFEST, replaced, sha256, write_checksums, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     import duckdb
 
-    from warehouse.stamps import Layout
+    from warehouse.store.part_signatures import Layout
 
 _SHOWN = 3
 
@@ -38,7 +38,7 @@ def refuse_damage(
     QueryError
         Naming the damaged parts.
     """
-    from warehouse.stamps import damages
+    from warehouse.store.part_signatures import damages
 
     wanted = {name for name in tables if not name.startswith(("meta.", "."))}
     found = list(damages(target.absolute(), wanted, lambda: _layout(connection), digests=digests)) if wanted else ()
@@ -53,7 +53,7 @@ def refuse_damage(
 
 
 def _layout(connection: duckdb.DuckDBPyConnection) -> Layout:
-    from warehouse.stamps import Layout
+    from warehouse.store.part_signatures import Layout
 
     rows = connection.execute("SELECT model, kind, reads FROM meta.models").fetchall()
     views = {str(name): list(reads or ()) for name, kind, reads in rows if kind == "view"}

@@ -17,7 +17,7 @@ from warehouse.base.startup import regex
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from warehouse.yaml_text import Value
+    from warehouse.project.yaml_text import Value
 
 KEYS = ("about", "params")
 TYPES = ("VARCHAR", "INTEGER", "BIGINT", "DOUBLE", "TIMESTAMP", "BOOLEAN")
@@ -85,7 +85,7 @@ def find_query(name: str, queries: Mapping[str, Query]) -> Query:
 
 def read_query(path: Path) -> Query:
     """Read one file; see the module's docstring for its form."""
-    from warehouse.front_matter import read_header, split_header
+    from warehouse.project.front_matter import read_header, split_header
 
     shown = path.name
     try:

@@ -23,7 +23,7 @@ SHOWN_ROWS = 3
 
 def with_results(relation: Relation, connection: duckdb.DuckDBPyConnection, target: Path) -> Relation:
     """A table with the failing rows of its checks, and with what these found before."""
-    from warehouse.manifest import kept_manifests, last_manifest
+    from warehouse.store.manifest import kept_manifests, last_manifest
 
     failing = failing_rows(connection, relation.table.name)
     before: list[dict[str, str]] = []
@@ -73,7 +73,7 @@ def _results(target: Path, build: str, name: str) -> dict[str, str]:
 
 def _stopped(target: Path, name: str) -> str | None:
     from warehouse.checking import FAILED
-    from warehouse.snapshot import read_text
+    from warehouse.store.signatures import read_text
 
     try:
         said = json.loads(read_text(target / "builds" / FAILED))

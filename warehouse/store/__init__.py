@@ -1,1 +1,1 @@
-"""The files of a target: parts, manifest, lock, signatures of files, caches; written whole or not at all."""
+"""The files of a target: parts, manifest, lock, file signatures, caches; written whole or not at all."""

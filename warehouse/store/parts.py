@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from warehouse.aside import aside, is_in_the_way, quarantine, sync, write_text
 from warehouse.base import hashing
-from warehouse.snapshot import read_text, stamp
-from warehouse.stamps import problem_of
+from warehouse.store.atomic import aside, is_in_the_way, quarantine, sync, write_text
 from warehouse.store.part_records import Part
+from warehouse.store.part_signatures import problem_of
+from warehouse.store.signatures import read_text, stamp
 
 
 class Store:

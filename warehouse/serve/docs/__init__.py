@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple
 
-from warehouse.serve.folders import MANIFEST, SITE, replaced, sha256, write_json
+from warehouse.store.output_folder import MANIFEST, SITE, replaced, sha256, write_json
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -49,9 +49,9 @@ class Site:
     def of(project: Project, target: Path, connection: duckdb.DuckDBPyConnection | None) -> Site:
         """Ask the models, and the warehouse where one is open."""
         from warehouse.formats import known_formats
+        from warehouse.ingest.schemas import abouts, rim
         from warehouse.lineage.columns import load
         from warehouse.lineage.shown import read_from
-        from warehouse.rim import abouts, rim
 
         columns: dict[str, Sequence[Column]] = {name: one.columns for name, one in project.models.items()}
         columns |= {name: one.columns for name, one in project.references.items()} | rim(known_formats())

@@ -13,8 +13,8 @@ from warehouse.lineage.steps import ROWS
 from warehouse.serve.docs.code import highlighted
 
 if TYPE_CHECKING:
-    from warehouse.model import Model
     from warehouse.project.contract import Column
+    from warehouse.project.model import Model
     from warehouse.project.project import Project
     from warehouse.serve.docs.facts import Facts, Values
     from warehouse.serve.docs.origins import Origins

@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from warehouse.aside import write_text
-from warehouse.snapshot import is_racy, read_text, stamp
+from warehouse.store.atomic import write_text
 from warehouse.store.content_hash import of_content
+from warehouse.store.signatures import is_racy, read_text, stamp
 
 
 class Digests:

@@ -21,8 +21,8 @@ from typing import IO, TYPE_CHECKING, NamedTuple, cast
 import xxhash
 import zstandard
 
-from warehouse.aside import aside, remove, write_text
 from warehouse.base.errors import DataError
+from warehouse.store.atomic import aside, remove, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

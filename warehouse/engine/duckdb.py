@@ -18,16 +18,16 @@ import msgspec
 
 from warehouse.base import hashing
 from warehouse.base.startup import duckdb, regex
-from warehouse.engines.base import EngineError, Parsed, Select, Source
-from warehouse.engines.duckdb_errors import engine_error
-from warehouse.engines.duckdb_scratch import DuckDBScratch, copy_rows
-from warehouse.engines.duckdb_sql import literal
-from warehouse.engines.globs import escape_glob
-from warehouse.engines.needs import needs
-from warehouse.engines.volatile import volatile
+from warehouse.engine.base import EngineError, Parsed, Select, Source
+from warehouse.engine.duckdb_errors import engine_error
+from warehouse.engine.duckdb_scratch import DuckDBScratch, copy_rows
+from warehouse.engine.duckdb_sql import literal
+from warehouse.engine.globs import escape_glob
+from warehouse.engine.required_relations import needs
+from warehouse.engine.volatile import volatile
 
 if TYPE_CHECKING:
-    from warehouse.engines.observed import Statement
+    from warehouse.engine.observed import Statement
 
 _POSITION = regex(r',"query_location(?:_length)?":\d+')
 """Where in the text a node stood: the one thing in a serialized tree that formatting changes."""
@@ -113,7 +113,7 @@ class DuckDBEngine:
             cursor.execute(f"USE {catalogue}")
             if self._observe is None:
                 return cursor
-            from warehouse.engines.observed import Observed
+            from warehouse.engine.observed import Observed
 
             return cast("duckdb.DuckDBPyConnection", Observed(cursor, self._observe))
 

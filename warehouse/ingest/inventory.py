@@ -15,8 +15,7 @@ from pathlib import Path
 from warehouse.base import hashing
 from warehouse.base.errors import DataError
 from warehouse.base.text import plural
-from warehouse.digests import Digests
-from warehouse.engines.base import CsvFiles, Engine, Parts, Source
+from warehouse.engine.base import CsvFiles, Engine, Parts, Source
 from warehouse.formats.base import (
     PARTIAL,
     READ,
@@ -30,15 +29,16 @@ from warehouse.formats.base import (
     TableFormat,
     WatchedFormat,
 )
-from warehouse.formats.scan import scan, settle_duplicates
-from warehouse.memo import Memo
-from warehouse.mending import Mender
-from warehouse.partition import column_of, partition_of
-from warehouse.rim import FILES, FILES_COLUMNS, REJECTED, REJECTED_COLUMNS, rim
-from warehouse.snapshot import is_racy, stamp
+from warehouse.ingest.partitions import column_of, partition_of
+from warehouse.ingest.python_tables import Tables
+from warehouse.ingest.repair import Mender
+from warehouse.ingest.scan import scan, settle_duplicates
+from warehouse.ingest.schemas import FILES, FILES_COLUMNS, REJECTED, REJECTED_COLUMNS, rim
+from warehouse.store.hash_cache import Digests
+from warehouse.store.parse_cache import Memo
 from warehouse.store.part_records import ALL, Part
 from warehouse.store.parts import Store
-from warehouse.tables import Tables
+from warehouse.store.signatures import is_racy, stamp
 
 
 class Intake:
@@ -96,7 +96,7 @@ class Intake:
         one = self._archives.get(file.format or "")
         if one is None or not file.is_read:
             return [file]
-        from warehouse.formats.archive import unpack_members
+        from warehouse.ingest.archive_reader import unpack_members
 
         try:
             members = unpack_members(
@@ -303,7 +303,7 @@ class Intake:
 
 def _folder(root: Path, into: Path) -> Path:
     """A data folder; of an archive, the one that it is unpacked to."""
-    from warehouse.formats.archive import is_archive, unpack
+    from warehouse.ingest.archive_reader import is_archive, unpack
 
     return unpack(root, into) if is_archive(root) else root
 

@@ -9,12 +9,12 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from warehouse.aside import aside, write_text
 from warehouse.base import hashing
 from warehouse.base.errors import DataError
 from warehouse.base.text import plural
 from warehouse.formats.base import PARTIAL, CsvFormat, Format, RawFile, Rejected
-from warehouse.snapshot import read_text
+from warehouse.store.atomic import aside, write_text
+from warehouse.store.signatures import read_text
 
 
 class Mender:

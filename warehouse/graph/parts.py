@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from warehouse.checks import relations_of
 from warehouse.graph.dag import Graph, Node
-from warehouse.intake import Intake
-from warehouse.partition import column_of
+from warehouse.ingest.inventory import Intake
+from warehouse.ingest.partitions import column_of
+from warehouse.ingest.schemas import FILES
+from warehouse.project.check_language import relations_of
 from warehouse.project.contract import Check
-from warehouse.rim import FILES
 from warehouse.store.part_records import ALL
 
 

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from warehouse.base.startup import regex
-from warehouse.engines.base import EngineError
+from warehouse.engine.base import EngineError
 
 if TYPE_CHECKING:
     import duckdb

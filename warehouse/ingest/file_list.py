@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from warehouse.aside import write_text
-from warehouse.intake import Intake
-from warehouse.model import PARTITIONS
-from warehouse.partition import partition_of
-from warehouse.rim import FILES
-from warehouse.snapshot import read_text
+from warehouse.ingest.inventory import Intake
+from warehouse.ingest.partitions import partition_of
+from warehouse.ingest.schemas import FILES
+from warehouse.project.model import PARTITIONS
+from warehouse.store.atomic import write_text
 from warehouse.store.part_records import ALL
+from warehouse.store.signatures import read_text
 
 FILE = "files.json"
 

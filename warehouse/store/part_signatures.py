@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from warehouse.snapshot import read_text, stamp
+from warehouse.store.signatures import read_text, stamp
 
 FILE = "stamps.json"
 Stamp = list[int]
@@ -37,7 +37,7 @@ _NO_FILE = "it is no file"
 
 def write_stamps(folder: Path, target: Path, paths: Iterable[Path], layout: Layout) -> None:
     """Write the stamps of parts into the folder of their build, and which views and copies stand on them."""
-    from warehouse.aside import write_text
+    from warehouse.store.atomic import write_text
 
     said = {path.relative_to(target).as_posix(): stamp(path.stat()) for path in paths}
     write_text(folder / FILE, _as_text(layout, said))
@@ -156,7 +156,7 @@ def _digest(target: Path, build: str, path: str) -> str | None:
 def _parts(target: Path, build: str) -> Iterable[Mapping[str, object]]:
     """Return the parts that the manifest lists; none of a catalogue that was copied without its manifest."""
     from warehouse.base.errors import WarehouseError
-    from warehouse.manifest import read_manifest
+    from warehouse.store.manifest import read_manifest
 
     try:
         return read_manifest(target / "builds" / build / "manifest.json").parts
@@ -186,7 +186,7 @@ def _own_stamps(target: Path, build: str) -> dict[str, Stamp]:
 
 def _keep(target: Path, build: str, text: str, own: Mapping[str, Stamp]) -> None:
     """Keep new stamps with the build, or in the user's state folder; where both fail, parts are digested again."""
-    from warehouse.aside import write_text
+    from warehouse.store.atomic import write_text
 
     try:
         write_text(target / "builds" / build / FILE, text)

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warehouse.engines.base import CsvFiles, Parts, Select, Source
-from warehouse.engines.globs import escape_glob, patterns
+from warehouse.engine.base import CsvFiles, Parts, Select, Source
+from warehouse.engine.globs import escape_glob, patterns
 
 if TYPE_CHECKING:
     import duckdb

@@ -198,7 +198,7 @@ def look_at_data(data: Sequence[Path], target: Path, *, follow_links: bool = Fal
 
 def look_at_sources(folders: Iterable[Path]) -> Look:
     """The modules of this package, and the files of the project's folders."""
-    places = [(os.path.dirname(os.path.abspath(__file__)), True)]
+    places = [(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), True)]
     for folder in folders:
         places += [(f"{folder}/models", True), (f"{folder}/sql", True), (f"{folder}/data", False)]
         places.append((f"{folder}/warehouse.toml", False))

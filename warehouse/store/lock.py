@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from warehouse.aside import is_in_the_way, quarantine
 from warehouse.base.errors import LockedError, SettingsError, WarehouseError
-from warehouse.snapshot import read_text
+from warehouse.store.atomic import is_in_the_way, quarantine
+from warehouse.store.signatures import read_text
 
 _MISREAD = "\\?*"
 """What the engine takes for something else in the path of a file that it writes."""

@@ -23,8 +23,8 @@ from typing import NamedTuple
 
 from warehouse.base.errors import ModelError, nearest_hint
 from warehouse.base.startup import regex
-from warehouse.model import Model
 from warehouse.project.contract import Check
+from warehouse.project.model import Model
 
 _UNIQUE = regex(r"^unique\((?P<columns>[^)]+)\)$", re.IGNORECASE)
 _NOT_NULL = regex(r"^not null\((?P<columns>[^)]+)\)$", re.IGNORECASE)

@@ -13,7 +13,7 @@ from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from warehouse.base.errors import ModelError, Place
-from warehouse.model import Model
+from warehouse.project.model import Model
 
 
 def render(model: Model, folders: Sequence[Path]) -> str:

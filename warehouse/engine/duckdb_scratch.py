@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warehouse.base.startup import complete, duckdb, pandas_left_out
-from warehouse.engines.base import Empty, EngineError, Parts, Select, Source
-from warehouse.engines.duckdb_errors import engine_error
-from warehouse.engines.duckdb_sql import casts, declared, identifier, literal, qualified, source_sql
+from warehouse.engine.base import Empty, EngineError, Parts, Select, Source
+from warehouse.engine.duckdb_errors import engine_error
+from warehouse.engine.duckdb_sql import casts, declared, identifier, literal, qualified, source_sql
 
 if TYPE_CHECKING:
     import pyarrow
@@ -159,7 +159,7 @@ class DuckDBScratch:
 
     def write_arrays(self, chunks: Iterable[Arrays], columns: Sequence[Column], path: Path) -> int:
         """COPY the chunks as they come: nested in it run the SELECTs that they are made of."""
-        from warehouse.engines.batches import Stream
+        from warehouse.engine.arrow_batches import Stream
 
         with pandas_left_out():
             stream = Stream(chunks, [column.name for column in columns])

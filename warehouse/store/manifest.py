@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from warehouse.base import hashing
 from warehouse.base.errors import WarehouseError
-from warehouse.snapshot import read_text
+from warehouse.store.signatures import read_text
 
 if TYPE_CHECKING:
     from warehouse.store.part_records import Part

@@ -16,9 +16,9 @@ from typing import Any
 
 import msgspec
 
-from warehouse.aside import aside
 from warehouse.base import hashing
-from warehouse.snapshot import look_at_sources
+from warehouse.store.atomic import aside
+from warehouse.store.signatures import look_at_sources
 
 FILE = "memo.msgpack"
 _DIGEST_LENGTH = len(hashing.of(""))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from warehouse.aside import aside
 from warehouse.base import hashing
 from warehouse.base.errors import WarehouseError
-from warehouse.engines.base import Engine, EngineError, Parts
+from warehouse.engine.base import Engine, EngineError, Parts
 from warehouse.formats.base import Format, RawFile, Rejected, TableFormat
+from warehouse.ingest.schemas import rim
 from warehouse.project.contract import Column
-from warehouse.rim import rim
+from warehouse.store.atomic import aside
 from warehouse.store.part_records import Part
 from warehouse.store.parts import Store
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from warehouse.base.errors import DataError
 from warehouse.base.startup import regex
 from warehouse.formats.base import IGNORED, SKIPPED, UNKNOWN, Format, Inventory, RawFile
-from warehouse.snapshot import kernel_folders, leads_out, real_roots
+from warehouse.store.signatures import kernel_folders, leads_out, real_roots
 
 _STRAYS = regex(r"^(\.DS_Store|\._.*|Thumbs\.db|desktop\.ini|~\$.*|\.complete|__MACOSX)$", re.IGNORECASE)
 _PAPERS = regex(r"^(readme.*|licen[cs]e.*|.*\.md|.*\.txt|.*\.pdf|truth\.json)$", re.IGNORECASE)

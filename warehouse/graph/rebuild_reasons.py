@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from warehouse.engines.base import Engine, EngineError
-from warehouse.engines.pieces import changed_pieces
-from warehouse.engines.volatile import looks_volatile
+from warehouse.engine.base import Engine, EngineError
+from warehouse.engine.select_pieces import changed_pieces
+from warehouse.engine.volatile import looks_volatile
 from warehouse.graph.dag import Graph, Node
-from warehouse.listing import Listing, changes
-from warehouse.plan import Key
-from warehouse.rim import FILES
+from warehouse.graph.parts import Key
+from warehouse.ingest.file_list import Listing, changes
+from warehouse.ingest.schemas import FILES
 
 MAKE, MAYBE, CHECK, KEEP, DROP = "make", "maybe", "check", "keep", "drop"
 NEW, READS = "new", "reads "

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from warehouse.base import hashing
-from warehouse.checks import relations_of
-from warehouse.engines.base import CsvFiles, Engine, Parts, Select, Source
+from warehouse.engine.base import CsvFiles, Engine, Parts, Select, Source
 from warehouse.graph.dag import Node
+from warehouse.graph.parts import Key, Plan
+from warehouse.ingest.schemas import FILES
 from warehouse.kernels import SELECTS, VERSIONS
-from warehouse.plan import Key, Plan
+from warehouse.project.check_language import relations_of
 from warehouse.project.project import Project, Reference
-from warehouse.rim import FILES
 from warehouse.store.part_records import ALL, Part
 
 RECIPE = 4

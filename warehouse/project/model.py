@@ -11,16 +11,17 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from warehouse import kernels, semantics
+from warehouse import kernels
 from warehouse.base.errors import ModelError, Place, nearest_hint
 from warehouse.base.startup import regex
-from warehouse.front_matter import read_header, split_header
-from warehouse.memo import Memo
+from warehouse.project import semantics
 from warehouse.project.contract import TYPES, Check, Column
-from warehouse.semantics import NOTHING_SAID, Measure, Semantics
+from warehouse.project.front_matter import read_header, split_header
+from warehouse.project.semantics import NOTHING_SAID, Measure, Semantics
+from warehouse.store.parse_cache import Memo
 
 if TYPE_CHECKING:
-    from warehouse.yaml_text import Value
+    from warehouse.project.yaml_text import Value
 
 LAYERS = ("staging", "topology", "metrics")
 SQL_KEYS = ("about", "partition", "grain", "columns", "checks", "sources", "materialize", "kernel", "presorted")

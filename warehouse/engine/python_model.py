@@ -19,16 +19,16 @@ from typing import TYPE_CHECKING
 from warehouse.base import hashing
 from warehouse.base.errors import ModelError, nearest_hint
 from warehouse.base.startup import pandas_left_out
-from warehouse.engines.base import EngineError, Parsed
+from warehouse.engine.base import EngineError, Parsed
 from warehouse.project.contract import same_columns
 from warehouse.project.python_source import parse_source
 
 if TYPE_CHECKING:
     import pyarrow
 
-    from warehouse.engines.base import Scratch
-    from warehouse.memo import Memo
-    from warehouse.model import Model
+    from warehouse.engine.base import Scratch
+    from warehouse.project.model import Model
+    from warehouse.store.parse_cache import Memo
 
 FUNCTION = "model"
 PACKAGES = ("numpy", "pyarrow", "scipy")

@@ -1,1 +1,0 @@
-"""Engines: what turns a model's SELECT into a part. One small module each, behind `base.Engine`."""

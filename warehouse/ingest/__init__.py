@@ -1,0 +1,1 @@
+"""From data folders to the relations of `raw`: list the files, unpack, repair, read."""
