@@ -17,7 +17,7 @@ from typing import NamedTuple
 import duckdb
 
 import warehouse
-from warehouse.publish import FILE
+from warehouse.runner.publish import FILE
 
 HEADER = "SaveTime,SaveTimeUTC,DeviceName,PortName,InPkts,InOctets,OutPkts,OutOctets,InRatio,OutRatio"
 HOURS = 3

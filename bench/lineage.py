@@ -13,7 +13,7 @@ from bench.measure import machine, medians, run
 
 TRACE = """
 from pathlib import Path
-from warehouse.lineage.columns import load
+from warehouse.lineage.column_lineage import load
 from warehouse.project.project import Project
 columns = load(Project.open(), Path("no target, no cache"))
 for model, blocks in columns.blocks.items():
@@ -27,7 +27,7 @@ def main() -> int:
     """Print one line."""
     from pathlib import Path
 
-    from warehouse.lineage.columns import load
+    from warehouse.lineage.column_lineage import load
     from warehouse.project.project import Project
 
     found = load(Project.open(), Path("no target, no cache"))

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp, parse_one
 
-from warehouse.lineage.nodes import line
 from warehouse.lineage.steps import Block
+from warehouse.lineage.syntax_nodes import line
 
 _OTHER: dict[type[exp.Expr], type[exp.Expr]] = {
     exp.GT: exp.GTE,
@@ -54,7 +54,7 @@ def mutants(sql: str, relations: Mapping[str, Sequence[str]], blocks: Mapping[st
     relations
         The columns of all relations that may be read.
     blocks
-        The SELECT's own, as `warehouse.lineage.walk` gives them.
+        The SELECT's own, as `warehouse.lineage.select_walk` gives them.
     """
     tree = parse_one(sql, read="duckdb")
     columns = dict(relations) | {name: list(block.columns) for name, block in blocks.items()}

@@ -10,8 +10,8 @@ import pytest
 
 from tests.conftest import call
 from tests.tiny import Tiny
-from warehouse import catalogue
-from warehouse.catalogue import NAME, WRITTEN, Entry, read_base
+from warehouse.runner import catalog
+from warehouse.runner.catalog import NAME, WRITTEN, Entry, read_base
 
 COLUMNS = {"port": "VARCHAR the port", "speed": "BIGINT [bit/s] line rate"}
 HOUR = {"hour_utc": "TIMESTAMP", "bytes": "BIGINT"}
@@ -36,13 +36,13 @@ def built(tiny: Tiny) -> Tiny:
 def created(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The relations that were written, since the list was cleared last."""
     found: list[str] = []
-    create = catalogue._create
+    create = catalog._create
 
     def noted(connection: duckdb.DuckDBPyConnection, entry: Entry, held: dict[Path, str]) -> None:
         found.append(entry.name)
         create(connection, entry, held)
 
-    monkeypatch.setattr(catalogue, "_create", noted)
+    monkeypatch.setattr(catalog, "_create", noted)
     return found
 
 

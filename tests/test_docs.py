@@ -22,8 +22,8 @@ from warehouse.cli import parser
 from warehouse.cli.ask import with_parameters
 from warehouse.formats import base
 from warehouse.project.project import Project
-from warehouse.serve.queries import Query, load_queries
-from warehouse.serve.sql import run_query
+from warehouse.reader.named_queries import Query, load_queries
+from warehouse.reader.user_query import run_query
 
 ROOT = Path(__file__).parents[1]
 QUERIES = ROOT / "docs" / "queries.md"

@@ -10,11 +10,11 @@ import pytest
 
 from tests.tiny import Tiny
 from warehouse.base.errors import ModelError, SettingsError
-from warehouse.building import load_graph
 from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.graph.dag import Graph
 from warehouse.graph.selectors import select_models
 from warehouse.project.project import Project
+from warehouse.runner.build import load_graph
 
 PORT, NAME = {"port": "VARCHAR"}, {"name": "VARCHAR"}
 

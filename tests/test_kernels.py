@@ -19,7 +19,6 @@ import pytest
 import warehouse
 from tests.release import LEAF, Release, done
 from warehouse.base.settings import settle
-from warehouse.building import build, load_graph
 from warehouse.engine.arrow_batches import ROWS as BATCH_ROWS
 from warehouse.engine.base import EngineError
 from warehouse.engine.duckdb import DuckDBEngine
@@ -27,7 +26,8 @@ from warehouse.kernels import SELECTS, VERSIONS, Arrays, kernel
 from warehouse.kernels.port_seconds import COLUMNS, seconds
 from warehouse.project.contract import Column
 from warehouse.project.project import Project
-from warehouse.report import Silent
+from warehouse.runner.build import build, load_graph
+from warehouse.runner.reporter import Silent
 
 OF_FILES = ["staging.port_readings", "staging.port_seconds"]
 

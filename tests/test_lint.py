@@ -9,10 +9,10 @@ import pytest
 
 from warehouse.base.errors import ModelError
 from warehouse.engine.volatile import FUNCTIONS
-from warehouse.lint import RULES, Finding, contracts_of, lint, lint_project
 from warehouse.project.check_language import compile_check
 from warehouse.project.contract import Column
 from warehouse.project.project import Project
+from warehouse.quality.lint import RULES, Finding, contracts_of, lint, lint_project
 
 QUERIES = Path(__file__).parents[1] / "sql" / "queries"
 TYPES = {

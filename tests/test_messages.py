@@ -15,7 +15,7 @@ import pytest
 from tests.conftest import Command
 from tests.tiny import Tiny
 from warehouse.ingest import scan
-from warehouse.store import parts
+from warehouse.store import atomic, hash_cache, parts
 
 
 def limited(kind: int, size: int) -> Callable[[], None]:
@@ -45,7 +45,7 @@ def test_a_config_that_is_nested_too_deeply(tmp_path: Path, command: Command, te
 
 
 PHASES = {
-    "hash_cache": (digests, "write_text"),
+    "digests": (hash_cache, "write_text"),
     "a part": (parts, "sync"),
     "notes of a part": (parts, "write_text"),
     "publishing": (atomic, "sync"),
@@ -60,7 +60,7 @@ def test_a_disk_that_is_full(tiny: Tiny, monkeypatch: pytest.MonkeyPatch, phase:
     module, name = PHASES[phase]
     monkeypatch.setattr(module, name, full)
     if phase == "publishing":
-        monkeypatch.setattr("warehouse.publish.sync", full)
+        monkeypatch.setattr("warehouse.runner.publish.sync", full)
     said = tiny.build()
     assert said.status == 2
     told(said.err)

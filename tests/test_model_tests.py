@@ -9,11 +9,11 @@ import pytest
 
 from tests.conftest import Command
 from tests.tiny import Tiny
-from warehouse.lineage.columns import load
+from warehouse.lineage.column_lineage import load
 from warehouse.lineage.steps import COPIED
-from warehouse.model_tests import SUFFIX, differences
 from warehouse.project.contract import Column
 from warehouse.project.project import Project
+from warehouse.quality.model_tests import SUFFIX, differences
 
 FILE = f"models/metrics/total{SUFFIX}"
 GOOD = """\

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests.tiny import HOURS, Tiny
-from warehouse import profiling
 from warehouse.engine.observed import Statement
 from warehouse.graph.parts import Key
-from warehouse.profiling import Profile, Reading
-from warehouse.report import Silent
+from warehouse.quality import profiling
+from warehouse.quality.profiling import Profile, Reading
+from warehouse.runner.reporter import Silent
 from warehouse.store.part_records import Part
 
 ROWS = 50_000
@@ -115,7 +115,7 @@ def test_parts_are_the_same_bytes_as_without(hours: Tiny) -> None:
 
 
 def test_without_it_nothing_of_it_is_loaded(hours: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    names = ("warehouse.profiling", "warehouse.engine.observed")
+    names = ("warehouse.quality.profiling", "warehouse.engine.observed")
     for name in names:
         monkeypatch.delitem(sys.modules, name)
     hours.made()

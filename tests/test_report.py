@@ -12,8 +12,8 @@ from tests.tiny import Tiny
 from warehouse.base.errors import ModelError
 from warehouse.base.settings import settle
 from warehouse.base.text import on_one_line
-from warehouse.building import build
-from warehouse.report import Silent, Terminal
+from warehouse.runner.build import build
+from warehouse.runner.reporter import Silent, Terminal
 
 
 class Screen(io.StringIO):

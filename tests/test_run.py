@@ -16,7 +16,7 @@ from tests.conftest import SETTINGS, call
 from tests.tiny import HOURS, Tiny
 from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.engine.duckdb_scratch import DuckDBScratch
-from warehouse.report import Silent
+from warehouse.runner.reporter import Silent
 
 COLUMNS = {"port": "VARCHAR", "speed": "BIGINT"}
 HOUR_COLUMNS = {"hour_utc": "TIMESTAMP", "bytes": "BIGINT"}

@@ -16,10 +16,10 @@ import pytest
 from tests.conftest import Command
 from tests.test_cli import python
 from tests.tiny import HOURS, Tiny
-from warehouse import building, publish
 from warehouse.base.settings import DEFAULT_TARGET
 from warehouse.cli import again
-from warehouse.run import Run
+from warehouse.runner import build, publish
+from warehouse.runner.run import Run
 from warehouse.store import signatures
 from warehouse.store.signatures import Look
 
@@ -33,7 +33,7 @@ UNUSED = {
     "difflib",
     "logging",
     "warehouse.base.settings",
-    "warehouse.building",
+    "warehouse.runner.build",
 }
 
 
@@ -339,7 +339,7 @@ def test_a_raw_file_that_goes_while_the_catalogue_is_written_is_told_as_a_change
         publish.publish(*given, **named)
 
     with monkeypatch.context() as patch:
-        patch.setattr(building, "publish", publish_without_files)
+        patch.setattr(build, "publish", publish_without_files)
         said = hours.build()
     assert (said.status, "files changed while the build ran" in said.err) == (2, True), said.err
     assert hours.ask("FROM meta.build") == before

@@ -41,7 +41,7 @@ def open(target: str | Path = "build/warehouse", data: Sequence[str | Path] = ()
 
     from warehouse.base.errors import WarehouseError
     from warehouse.base.startup import complete
-    from warehouse.serve.connect import connect, moved_from
+    from warehouse.reader.connection import connect, moved_from
 
     complete()
     try:
@@ -73,8 +73,8 @@ def build(
         With a sentence; the published warehouse is then as it was.
     """
     from warehouse.base.settings import settle
-    from warehouse.building import build as run_build
-    from warehouse.report import Silent
+    from warehouse.runner.build import build as run_build
+    from warehouse.runner.reporter import Silent
 
     folders = [data] if isinstance(data, str) or not hasattr(data, "__iter__") else list(data)
     settings = settle(

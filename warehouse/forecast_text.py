@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from warehouse.base.text import plural
-from warehouse.forecast import Forecast
 from warehouse.graph.rebuild_reasons import CHECK, DROP, KEEP, MAKE, MAYBE, NEW, READS, Step
+from warehouse.runner.dry_run import Forecast
 from warehouse.store.part_records import ALL
 
 _WIDTH, _WIDE = 80, 29

@@ -134,7 +134,7 @@ def rollback(target: Path, build: str | None = None, *, wait: bool = False) -> t
     WarehouseError
         When there is no such build, or its catalogue or parts are not whole; then nothing has changed.
     """
-    from warehouse.publish import make_current
+    from warehouse.runner.publish import make_current
 
     kept_builds(target)
     with hold(target, wait=wait):
@@ -194,7 +194,7 @@ def try_catalogue(target: Path, build: str | None) -> None:
     """
     from warehouse.base.startup import duckdb
     from warehouse.engine.duckdb_sql import qualified
-    from warehouse.serve.connect import connect
+    from warehouse.reader.connection import connect
 
     with connect(target, build=build) as connection:
         try:

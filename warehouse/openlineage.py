@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from warehouse.base.errors import WarehouseError
 from warehouse.base.settings import Settings
 from warehouse.base.version import __version__
-from warehouse.lineage.columns import Columns, Node, load
+from warehouse.lineage.column_lineage import Columns, Node, load
 from warehouse.lineage.steps import AGGREGATED, COPIED, ROWS
 from warehouse.project.project import Project
 
@@ -85,7 +85,7 @@ def _post(url: str, event: Event) -> None:
 
 def events(settings: Settings) -> Iterator[Event]:
     """The events of the published build, in order of time."""
-    from warehouse.serve.connect import connect
+    from warehouse.reader.connection import connect
 
     with closing(connect(settings.target)) as connection:
         row = connection.execute("SELECT build_id, published_utc FROM meta.build").fetchone()

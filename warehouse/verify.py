@@ -15,12 +15,12 @@ from pathlib import Path
 from warehouse.base import hashing
 from warehouse.base.errors import SettingsError, WarehouseError
 from warehouse.base.settings import Settings
-from warehouse.building import build
 from warehouse.diff.compare import Comparison, diff
 from warehouse.diff.sides import PartFile, part_files, side_of
 from warehouse.history import catalogue_of, try_catalogue
-from warehouse.publish import FILE
-from warehouse.report import Silent
+from warehouse.runner.build import build
+from warehouse.runner.publish import FILE
+from warehouse.runner.reporter import Silent
 from warehouse.store.atomic import aside, remove
 from warehouse.store.lock import hold
 from warehouse.store.manifest import Manifest, last_manifest
@@ -213,7 +213,7 @@ def _copies(target: Path, manifest: Manifest) -> Iterator[Damage]:
     """Tables whose rows in the catalogue are not those of their parts: reading all of them proves every block."""
     from warehouse.base.startup import duckdb
     from warehouse.engine.duckdb_sql import literal, qualified
-    from warehouse.serve.connect import connect
+    from warehouse.reader.connection import connect
 
     parts = part_files(target, manifest)
     with connect(target) as connection:

@@ -16,12 +16,12 @@ import zstandard
 
 import warehouse
 from warehouse.base.settings import settle
-from warehouse.building import build
 from warehouse.formats import text
 from warehouse.formats.acme.utilization_wide import WIDE
 from warehouse.formats.base import RawFile
 from warehouse.kernels.utilization_minutes import summary
-from warehouse.report import Silent
+from warehouse.runner.build import build
+from warehouse.runner.reporter import Silent
 
 HEADER = "Time,10.140.1.10-0,10.140.1.10-1,10.140.1.9-0"
 ROWS = (

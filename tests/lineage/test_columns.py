@@ -15,11 +15,11 @@ from warehouse.base.errors import ModelError
 from warehouse.engine.required_relations import AGGREGATES
 from warehouse.formats import known_formats
 from warehouse.ingest.schemas import rim
-from warehouse.lineage import columns as column_lineage
-from warehouse.lineage import walk as column_walk
-from warehouse.lineage.columns import Columns, Node, columns_of, load
+from warehouse.lineage import column_lineage as column_lineage
+from warehouse.lineage import select_walk as column_walk
+from warehouse.lineage.column_lineage import Columns, Node, columns_of, load
+from warehouse.lineage.select_walk import blocks_of
 from warehouse.lineage.steps import ROWS, Block
-from warehouse.lineage.walk import blocks_of
 from warehouse.project.project import Project
 
 RELATIONS = {"s.t": ["a", "b", "c", "l", "p"], "s.u": ["a", "d"]}

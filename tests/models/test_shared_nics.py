@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from warehouse.project.project import Project
-from warehouse.serve.queries import load_queries
+from warehouse.reader.named_queries import load_queries
 from warehouse.serve.report import tasks
 
 if TYPE_CHECKING:

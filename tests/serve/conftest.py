@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 from tests.serve.postgres_server import server
-from warehouse.serve.connect import connect
+from warehouse.reader.connection import connect
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -14,8 +14,8 @@ import pytest
 
 from tests.conftest import Command
 from warehouse.base.errors import QueryError
-from warehouse.serve.shell.session import Session
-from warehouse.serve.sql import run_query
+from warehouse.reader.shell.session import Session
+from warehouse.reader.user_query import run_query
 
 LONG = "SELECT len(range(400000000)) AS n"
 """One call of a function, in which the engine looks for no interrupt."""
@@ -61,7 +61,7 @@ def test_a_file_that_was_begun_is_removed(target: Path, tmp_path: Path) -> None:
 def test_the_shell_is_bounded_and_keeps_its_state(target: Path) -> None:
     from contextlib import closing
 
-    from warehouse.serve.connect import connect
+    from warehouse.reader.connection import connect
 
     out = io.StringIO()
     with closing(connect(target, json_errors=True)) as connection:

@@ -8,7 +8,7 @@ import pytest
 
 from warehouse.base.errors import QueryError
 from warehouse.reader.relation import Check, Column
-from warehouse.serve.catalogue import ls, print_shown, print_tables, show, shown_as_json, size, tables_as_json
+from warehouse.reader.table_info import ls, print_shown, print_tables, show, shown_as_json, size, tables_as_json
 
 if TYPE_CHECKING:
     from pathlib import Path

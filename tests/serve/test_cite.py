@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import call
 from warehouse.base.errors import QueryError
-from warehouse.serve import cite
+from warehouse.reader import citations
 
 Publish = Callable[..., Path]
 
@@ -23,33 +23,33 @@ def change(target: Path, sql: str) -> None:
 
 
 def test_a_citation_names_build_query_rows_and_digest(own_target: Path) -> None:
-    made = cite.cite_query(
+    made = citations.cite_query(
         own_target, "SELECT switch FROM topology.switches WHERE role = $role", None, {"role": "leaf"}
     )
     assert made.build == "7f3a91c2d0e1f2a3"
     assert made.rows == 2
     assert made.text().startswith("warehouse build 7f3a91c2d0e1f2a3: SELECT switch FROM topology.switches WHERE")
     assert "with role = leaf; 2 rows, sha256 " in made.text()
-    assert cite.load(own_target, made.id[:5]) == made
+    assert citations.load(own_target, made.id[:5]) == made
 
 
 def test_an_unchanged_answer_is_the_same_whatever_its_order(own_target: Path) -> None:
-    made = cite.cite_query(own_target, "SELECT switch FROM topology.switches", None, {})
+    made = citations.cite_query(own_target, "SELECT switch FROM topology.switches", None, {})
     change(own_target, "CREATE OR REPLACE TABLE topology.switches AS FROM topology.switches ORDER BY switch DESC")
-    assert cite.again(own_target, made, {}) == []
+    assert citations.again(own_target, made, {}) == []
 
 
 def test_an_order_that_is_asked_for_counts(own_target: Path) -> None:
-    made = cite.cite_query(own_target, "SELECT switch FROM topology.switches ORDER BY role", None, {})
-    other = cite.cite_query(own_target, "SELECT switch FROM topology.switches ORDER BY switch DESC", None, {})
+    made = citations.cite_query(own_target, "SELECT switch FROM topology.switches ORDER BY role", None, {})
+    other = citations.cite_query(own_target, "SELECT switch FROM topology.switches ORDER BY switch DESC", None, {})
     assert made.digest != other.digest
 
 
 def test_what_changed_is_said(own_target: Path) -> None:
-    made = cite.cite_query(own_target, "SELECT switch, switch_ip FROM topology.switches ORDER BY 1", None, {})
+    made = citations.cite_query(own_target, "SELECT switch, switch_ip FROM topology.switches ORDER BY 1", None, {})
     change(own_target, "UPDATE topology.switches SET switch_ip = '10.9.9.9' WHERE switch = 'Leaf-2'")
     change(own_target, "UPDATE meta.build SET build_id = 'ffff'")
-    assert cite.again(own_target, made, {}) == [
+    assert citations.again(own_target, made, {}) == [
         "the build is ffff, it was 7f3a91c2d0e1f2a3",
         "first other row: Leaf-2  10.9.9.9, it was Leaf-2  10.0.0.2",
     ]
@@ -75,16 +75,16 @@ def test_a_named_query_is_cited_with_its_parameters(own_target: Path) -> None:
 
 def test_what_is_no_citation_is_refused(own_target: Path) -> None:
     with pytest.raises(QueryError, match="no citation abc"):
-        cite.load(own_target, "abc")
-    made = cite.cite_query(own_target, "SELECT 1 AS a", None, {})
-    path = own_target / cite.FOLDER / f"{made.id}.json"
+        citations.load(own_target, "abc")
+    made = citations.cite_query(own_target, "SELECT 1 AS a", None, {})
+    path = own_target / citations.FOLDER / f"{made.id}.json"
     path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), "rows": 2}), encoding="utf-8")
     with pytest.raises(QueryError, match="was changed after it was made"):
-        cite.load(own_target, made.id)
+        citations.load(own_target, made.id)
     path.write_text("{", encoding="utf-8")
     with pytest.raises(QueryError, match="is not a citation"):
-        cite.load(own_target, made.id)
+        citations.load(own_target, made.id)
     with pytest.raises(QueryError, match="2 statements"):
-        cite.cite_query(own_target, "SELECT 1; SELECT 2", None, {})
+        citations.cite_query(own_target, "SELECT 1; SELECT 2", None, {})
     with pytest.raises(QueryError, match="more than 100,000 rows"):
-        cite.cite_query(own_target, "FROM range(100001)", None, {})
+        citations.cite_query(own_target, "FROM range(100001)", None, {})

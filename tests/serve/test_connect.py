@@ -13,8 +13,8 @@ import pytest
 
 import warehouse
 from warehouse.base.errors import QueryError
-from warehouse.serve import connect as module
-from warehouse.serve.connect import connect
+from warehouse.reader import connection as module
+from warehouse.reader.connection import connect
 
 Publish = Callable[..., Path]
 BUILD = "7f3a91c2d0e1f2a3"

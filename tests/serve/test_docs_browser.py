@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from warehouse.lineage.columns import Node, load
+from warehouse.lineage.column_lineage import Node, load
 from warehouse.lineage.steps import ROWS
 from warehouse.project.project import Project
 

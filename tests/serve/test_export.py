@@ -11,8 +11,8 @@ import duckdb
 import pytest
 
 from warehouse.base.errors import QueryError
+from warehouse.reader.user_query import run_query
 from warehouse.serve.export import export
-from warehouse.serve.sql import run_query
 
 BUILD = "7f3a91c2d0e1f2a3"
 Publish = Callable[..., Path]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from warehouse.base.errors import QueryError
-from warehouse.serve.connect import connect
-from warehouse.serve.guard import check_read_only
-from warehouse.serve.sql import run_query
+from warehouse.reader.connection import connect
+from warehouse.reader.guard import check_read_only
+from warehouse.reader.user_query import run_query
 
 if TYPE_CHECKING:
     import duckdb

@@ -12,8 +12,8 @@ import pytest
 import warehouse
 from warehouse.base.errors import QueryError
 from warehouse.project.project import Project
-from warehouse.serve import cite
-from warehouse.serve.queries import Query, load_queries
+from warehouse.reader import citations
+from warehouse.reader.named_queries import Query, load_queries
 from warehouse.serve.report import sections, write_report
 from warehouse.serve.report.figure import Answer, Figure, Section
 from warehouse.serve.report.page import page
@@ -152,7 +152,7 @@ def test_every_chart_has_a_text_and_every_figure_a_citation_that_can_be_computed
     ids = re.findall(r"<code>warehouse cite ([0-9a-f]{12})</code>", text)
     assert len(ids) == len([one for one in shown.values() if one["sql"]])
     for one in ids:
-        assert cite.again(built, cite.load(built, one), {}) == []
+        assert citations.again(built, citations.load(built, one), {}) == []
 
 
 def test_nothing_is_fetched(report: Path) -> None:
@@ -180,7 +180,7 @@ def _planted(value: str) -> list[tuple[Section, list[tuple[Figure, Answer | None
     figure = Figure(
         "q", value, lambda rows: str(rows[0]["name"]), value, lambda rows: chart(rows).mark_bar(), {"p": value}
     )
-    citation = cite.Citation("b", value, {"p": value}, ["name"], 1, "d", [[value]])
+    citation = citations.Citation("b", value, {"p": value}, ["name"], 1, "d", [[value]])
     query = Query("q", value, {}, value, Path("q.sql"))
     answer = Answer(figure, query, ("name",), (False,), [(value,)], citation)
     return [(Section("s", value, (figure,)), [(figure, answer), (figure, None)])]

@@ -11,8 +11,8 @@ from contextlib import closing
 import duckdb
 import pytest
 
-from warehouse.serve import interrupt
-from warehouse.serve.interrupt import interruptible
+from warehouse.reader import interrupt
+from warehouse.reader.interrupt import interruptible
 
 ENDLESS = "SELECT count(*) FROM range(100000000) a, range(1000000) b WHERE a.range % 7 = b.range % 11"
 

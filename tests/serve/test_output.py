@@ -13,11 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from warehouse.base.errors import QueryError
-from warehouse.serve.guard import check_read_only
-from warehouse.serve.output import JSON_FORMATS, check_format, write_result
-from warehouse.serve.result import open_result
-from warehouse.serve.table import escape, fit
-from warehouse.serve.values import Column
+from warehouse.reader.guard import check_read_only
+from warehouse.reader.output import JSON_FORMATS, check_format, write_result
+from warehouse.reader.result import open_result
+from warehouse.reader.text_table import escape, fit
+from warehouse.reader.value_text import Column
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

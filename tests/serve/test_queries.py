@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from warehouse.base.errors import ModelError, QueryError
-from warehouse.serve.guard import check_read_only
-from warehouse.serve.queries import Parameter, Query, bind, find_query, load_queries, parse_value
-from warehouse.serve.result import open_result
+from warehouse.reader.guard import check_read_only
+from warehouse.reader.named_queries import Parameter, Query, bind, find_query, load_queries, parse_value
+from warehouse.reader.result import open_result
 
 if TYPE_CHECKING:
     import duckdb

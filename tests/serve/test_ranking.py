@@ -10,7 +10,7 @@ import sqlglot
 from sqlglot import exp
 
 from warehouse.project.project import Project
-from warehouse.serve.queries import load_queries
+from warehouse.reader.named_queries import load_queries
 from warehouse.serve.report import fabric
 from warehouse.serve.report.words import foremost
 

@@ -19,11 +19,11 @@ import pytest
 
 from warehouse.base.errors import QueryError
 from warehouse.project.project import Project
-from warehouse.serve import interrupt
-from warehouse.serve.connect import connect
-from warehouse.serve.queries import load_queries
-from warehouse.serve.shell.completion import Catalogue, complete, read_catalogue
-from warehouse.serve.shell.session import COMMANDS, Session
+from warehouse.reader import interrupt
+from warehouse.reader.connection import connect
+from warehouse.reader.named_queries import load_queries
+from warehouse.reader.shell.completion import Catalogue, complete, read_catalogue
+from warehouse.reader.shell.session import COMMANDS, Session
 
 Ask = Callable[[str], str]
 

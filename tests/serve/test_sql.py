@@ -15,8 +15,8 @@ import duckdb
 import pytest
 
 from warehouse.base.errors import QueryError
-from warehouse.serve.queries import load_queries
-from warehouse.serve.sql import run_query
+from warehouse.reader.named_queries import load_queries
+from warehouse.reader.user_query import run_query
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -237,11 +237,11 @@ def test_json_is_one_array(target: Path) -> None:
     assert told[2] == {"port": "TwoHundredGigE1/0/1:2", "flags": ["gap", "wrapped"], "in_bytes": 3000}
 
 
-CODE = "import sys; from warehouse.serve.sql import run_query; from pathlib import Path; "
+CODE = "import sys; from warehouse.reader.user_query import run_query; from pathlib import Path; "
 
 
 BEGUN = (
-    "from warehouse.serve.interrupt import _Work as W; s = W.start; W.start = lambda w: (s(w), Path({!r}).touch()); "
+    "from warehouse.reader.interrupt import _Work as W; s = W.start; W.start = lambda w: (s(w), Path({!r}).touch()); "
 )
 """A file says that the query has begun."""
 

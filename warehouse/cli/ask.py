@@ -14,7 +14,7 @@ from warehouse.cli.options import Commands, add_data, add_engine, add_project, a
 
 if TYPE_CHECKING:
     from warehouse.base.settings import Settings
-    from warehouse.serve.queries import Query
+    from warehouse.reader.named_queries import Query
 
 SQL_OPTIONS = frozenset(
     [
@@ -121,7 +121,7 @@ def add(commands: Commands) -> None:
 
 def run_sql(given: argparse.Namespace) -> int:
     """Run one query."""
-    from warehouse.serve.sql import run_query
+    from warehouse.reader.user_query import run_query
 
     settled = settings(given)
     asked = [value for value in (given.sql, given.file, given.query) if value]
@@ -137,7 +137,7 @@ def run_sql(given: argparse.Namespace) -> int:
     queries = _queries(settled) if given.query or given.project else {}
     query = None
     if given.query:
-        from warehouse.serve.queries import find_query
+        from warehouse.reader.named_queries import find_query
 
         query = find_query(given.query, queries)
     status = run_query(
@@ -155,7 +155,7 @@ def run_sql(given: argparse.Namespace) -> int:
         timeout=given.timeout,
     )
     if given.cite and not status:
-        from warehouse.serve.cite import cite_query
+        from warehouse.reader.citations import cite_query
 
         said = Path(given.file).read_text(encoding="utf-8") if given.file else text or ""
         sys.stderr.write(f"{cite_query(settled.target, said, query, parameters).text()}\n")
@@ -165,22 +165,22 @@ def run_sql(given: argparse.Namespace) -> int:
 def _queries(settled: Settings) -> Mapping[str, Query]:
     """The named queries of the project."""
     from warehouse.project.project import Project
-    from warehouse.serve.queries import load_queries
+    from warehouse.reader.named_queries import load_queries
 
     return load_queries(Project.open(settled.project).query_folders)
 
 
 def _shell(settled: Settings, queries: Mapping[str, Query], given: argparse.Namespace) -> int:
     """The shell; what it says of lineage comes from the project."""
-    from warehouse.serve.shell.prompt import run_shell
+    from warehouse.reader.shell.prompt import run_shell
 
     def lineage(name: str) -> str:
-        from warehouse.lineage import tables
+        from warehouse.lineage import table_lineage
 
         return (
             _column_path(settled, name)
-            if tables.names_a_column(name)
-            else tables.as_text(tables.table_lineage(settled, name))
+            if table_lineage.names_a_column(name)
+            else table_lineage.as_text(table_lineage.table_lineage(settled, name))
         )
 
     return run_shell(
@@ -196,15 +196,15 @@ def _shell(settled: Settings, queries: Mapping[str, Query], given: argparse.Name
 
 def run_cite(given: argparse.Namespace) -> int:
     """List citations, or compute one again."""
-    from warehouse.serve import cite
+    from warehouse.reader import citations
 
     settled = settings(given)
     if given.id is None:
-        for path in cite.kept(settled.target):
-            print(cite.load(settled.target, path.stem).text())  # noqa: T201
+        for path in citations.kept(settled.target):
+            print(citations.load(settled.target, path.stem).text())  # noqa: T201
         return 0
-    citation = cite.load(settled.target, given.id)
-    differences = cite.again(settled.target, citation, _queries(settled))
+    citation = citations.load(settled.target, given.id)
+    differences = citations.again(settled.target, citation, _queries(settled))
     print(citation.text())  # noqa: T201
     print("\n".join(["differs", *(f"  {line}" for line in differences)]) if differences else "same")  # noqa: T201
     return 1 if differences else 0
@@ -267,7 +267,7 @@ def _list_queries(queries: Mapping[str, Query]) -> int:
 
 def run_ls(given: argparse.Namespace) -> int:
     """List tables."""
-    from warehouse.serve.catalogue import ls, print_tables, tables_as_json
+    from warehouse.reader.table_info import ls, print_tables, tables_as_json
 
     tables = ls(settings(given).target, given.pattern)
     if given.json:
@@ -279,7 +279,7 @@ def run_ls(given: argparse.Namespace) -> int:
 
 def run_show(given: argparse.Namespace) -> int:
     """Describe one table."""
-    from warehouse.serve.catalogue import print_shown, show, shown_as_json
+    from warehouse.reader.table_info import print_shown, show, shown_as_json
 
     settled = settings(given)
     shown = show(settled.target, given.name, data_folders=settled.data)
@@ -292,7 +292,7 @@ def run_show(given: argparse.Namespace) -> int:
 
 def run_lineage(given: argparse.Namespace) -> int:
     """The graph around one relation, or the path of one column."""
-    from warehouse.lineage.tables import as_json, as_text, names_a_column, table_lineage
+    from warehouse.lineage.table_lineage import as_json, as_text, names_a_column, table_lineage
 
     if names_a_column(given.name):
         print(_column_path(settings(given), given.name, as_json=given.json))  # noqa: T201
@@ -303,18 +303,22 @@ def run_lineage(given: argparse.Namespace) -> int:
 
 
 def _column_path(settled: Settings, name: str, *, as_json: bool = False) -> str:
-    from warehouse.lineage import columns, shown
+    from warehouse.lineage import column_lineage, lineage_text
     from warehouse.project.project import Project
 
     project = Project.open(settled.project)
-    found = columns.load(project, settled.target)
-    trace = found.trace(*columns.column_named(found, project, name))
-    return json.dumps(shown.as_json(trace), indent=1) if as_json else shown.as_text(trace, shown.read_from(project))
+    found = column_lineage.load(project, settled.target)
+    trace = found.trace(*column_lineage.column_named(found, project, name))
+    return (
+        json.dumps(lineage_text.as_json(trace), indent=1)
+        if as_json
+        else lineage_text.as_text(trace, lineage_text.read_from(project))
+    )
 
 
 def run_render(given: argparse.Namespace) -> int:
     """A model's SELECT, or its code."""
-    from warehouse.lineage.tables import find_model
+    from warehouse.lineage.table_lineage import find_model
     from warehouse.project.project import Project
 
     project = Project.open(settings(given).project)

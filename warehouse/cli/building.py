@@ -15,7 +15,7 @@ from warehouse.store import signatures
 
 if TYPE_CHECKING:
     from warehouse.base.settings import Settings
-    from warehouse.report import Silent
+    from warehouse.runner.reporter import Silent
 
 _LEAST_MEMORY = 1_000_000_000
 """Address space: libraries and threads reserve more than they use."""
@@ -91,14 +91,14 @@ def run_build(given: argparse.Namespace) -> int:
 
     _check_memory()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's own threads would wait for work beside the engine's
-    from warehouse.building import build
-    from warehouse.report import Silent, Terminal
+    from warehouse.runner.build import build
+    from warehouse.runner.reporter import Silent, Terminal
 
     reporter = Silent() if given.quiet or given.json else Terminal(sys.stderr)
     if given.profile:
         from pathlib import Path
 
-        from warehouse.profiling import Profile
+        from warehouse.quality.profiling import Profile
 
         reporter = profile = Profile(reporter, Path(given.plans) if given.plans else None)
     with reporter.telling(settled.target):
@@ -158,8 +158,8 @@ def _tell_lineage(settled: Settings, destination: str) -> None:
 
 def run_plan(given: argparse.Namespace) -> int:
     """Say what a build would do."""
-    from warehouse.forecast import foresee
     from warehouse.forecast_text import as_text
+    from warehouse.runner.dry_run import foresee
 
     settled = settings(given)
     forecast = foresee(

@@ -143,7 +143,7 @@ def _moved(target: Path) -> list[str]:
     from contextlib import closing
 
     from warehouse.base.errors import QueryError
-    from warehouse.serve.connect import connect, moved_from
+    from warehouse.reader.connection import connect, moved_from
 
     try:
         with closing(connect(target)) as connection:

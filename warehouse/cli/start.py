@@ -59,13 +59,13 @@ def run_sample(given: argparse.Namespace) -> int:
 
 def run_demo(given: argparse.Namespace) -> int:
     """Sample, build, and a few questions answered."""
-    from warehouse.building import build
     from warehouse.project.project import Project
     from warehouse.reader.after_build import remarks
-    from warehouse.report import Terminal
+    from warehouse.reader.named_queries import load_queries
+    from warehouse.reader.user_query import run_query
+    from warehouse.runner.build import build
+    from warehouse.runner.reporter import Terminal
     from warehouse.sample import write_sample
-    from warehouse.serve.queries import load_queries
-    from warehouse.serve.sql import run_query
 
     folder = Path(given.directory)
     try:

@@ -186,8 +186,8 @@ def run_builds(given: argparse.Namespace) -> int:
 
 def _print_builds(kept: Sequence[Kept]) -> None:
     from warehouse.base.text import size
-    from warehouse.serve.table import print_rows
-    from warehouse.serve.values import Column
+    from warehouse.reader.text_table import print_rows
+    from warehouse.reader.value_text import Column
 
     columns = [Column(name, "text", "") for name in ("build", "published (UTC)")]
     columns += [Column(name, "number", "") for name in ("parts", "size", "its own")]

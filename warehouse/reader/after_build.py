@@ -9,8 +9,8 @@ from warehouse.base.errors import QueryError
 from warehouse.base.startup import duckdb
 from warehouse.engine.duckdb_errors import sentence
 from warehouse.project.project import Project
-from warehouse.serve.connect import connect
-from warehouse.serve.queries import load_query
+from warehouse.reader.connection import connect
+from warehouse.reader.named_queries import load_query
 
 
 def remarks(project: Project, target: Path) -> tuple[str, ...]:

@@ -8,8 +8,8 @@ import signal
 import sys
 
 from warehouse.base.errors import WarehouseError
-from warehouse.serve.bounded import INTERRUPTED, too_much
-from warehouse.serve.sql import run_here
+from warehouse.reader.bounded_query import INTERRUPTED, too_much
+from warehouse.reader.user_query import run_here
 
 
 def child(descriptor: int) -> None:

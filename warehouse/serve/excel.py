@@ -12,8 +12,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from warehouse.base.errors import QueryError
-from warehouse.serve.parquet import quoted
-from warehouse.serve.values import INTEGERS, text_of
+from warehouse.reader.parquet import quoted
+from warehouse.reader.value_text import INTEGERS, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

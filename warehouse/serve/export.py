@@ -9,18 +9,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from warehouse.base.errors import QueryError, nearest_hint
+from warehouse.reader.connection import connect
+from warehouse.reader.damaged_parts import refuse_damage
+from warehouse.reader.interrupt import interruptible
+from warehouse.reader.parquet import OPTIONS, exact, literal, quoted
+from warehouse.reader.query_errors import MOVED
 from warehouse.reader.relation import Relation, Table
-from warehouse.serve.catalogue import describe, list_tables
-from warehouse.serve.connect import connect
+from warehouse.reader.table_info import describe, list_tables
+from warehouse.reader.value_text import text_of
 from warehouse.serve.datapackage import DATAPACKAGE, datapackage
 from warehouse.serve.excel import write_workbook
-from warehouse.serve.interrupt import interruptible
-from warehouse.serve.mistakes import MOVED
-from warehouse.serve.parquet import OPTIONS, exact, literal, quoted
-from warehouse.serve.parts import refuse_damage
 from warehouse.serve.single_file import NAME, write_file
 from warehouse.serve.swf import write_swf
-from warehouse.serve.values import text_of
 from warehouse.store.output_folder import EXPORT, MANIFEST, replaced, sha256, write_checksums, write_json
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from warehouse.reader.parquet import literal, quoted
 from warehouse.reader.relation import has_meta
-from warehouse.serve.parquet import literal, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ def write_file(
     orders
         Of each table the columns to sort by, in SQL.
     """
-    from warehouse.catalogue import STORAGE_VERSION
+    from warehouse.runner.catalog import STORAGE_VERSION
 
     connection.execute(f"ATTACH {literal(str(path))} AS exported (STORAGE_VERSION {literal(STORAGE_VERSION)})")
     try:
@@ -60,7 +60,7 @@ def _copy(connection: duckdb.DuckDBPyConnection, relation: Relation, order: str)
 
 
 def _copy_meta(connection: duckdb.DuckDBPyConnection, tables: Sequence[str]) -> None:
-    from warehouse.catalogue import META, META_ABOUT
+    from warehouse.runner.catalog import META, META_ABOUT
 
     for relation, types in META.items():
         name = relation.removeprefix("meta.")

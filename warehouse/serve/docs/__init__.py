@@ -56,9 +56,9 @@ def write_docs(
     ModelError
         When a model or a named query is wrong.
     """
-    from warehouse.serve.connect import FILE, connect
+    from warehouse.reader.connection import FILE, connect
+    from warehouse.reader.interrupt import interruptible
     from warehouse.serve.docs.pages import Site
-    from warehouse.serve.interrupt import interruptible
 
     with replaced(directory, target, SITE) as aside:
         if (target / FILE).exists():

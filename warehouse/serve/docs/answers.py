@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 from warehouse.base.errors import QueryError
 from warehouse.base.startup import regex
-from warehouse.serve.guard import check_read_only
-from warehouse.serve.parquet import quoted
-from warehouse.serve.queries import bind
-from warehouse.serve.result import Row, open_result
+from warehouse.reader.guard import check_read_only
+from warehouse.reader.named_queries import bind
+from warehouse.reader.parquet import quoted
+from warehouse.reader.result import Row, open_result
 
 if TYPE_CHECKING:
     import duckdb
 
-    from warehouse.serve.queries import Query
+    from warehouse.reader.named_queries import Query
 
 SHOWN, COUNTED = 10, 10_000
 """Rows shown of an answer, and read of it to say how many there are."""

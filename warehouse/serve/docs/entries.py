@@ -10,9 +10,9 @@ from warehouse.base.startup import regex
 from warehouse.serve.docs.prose import GLOSSARY
 
 if TYPE_CHECKING:
+    from warehouse.reader.named_queries import Query
     from warehouse.serve.docs.prose import Page
     from warehouse.serve.docs.tables import TableView
-    from warehouse.serve.queries import Query
 
 _WORD = regex(r'<tr id="(?P<place>[^"]+)">\s*<td>(?P<word>.*?)</td>\s*<td>(?P<meaning>.*?)</td>', re.DOTALL)
 

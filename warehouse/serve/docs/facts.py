@@ -6,11 +6,11 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from warehouse.reader.check_results import failing_rows
+from warehouse.reader.parquet import quoted
 from warehouse.reader.relation import Relation
-from warehouse.serve.catalogue import describe, list_tables
-from warehouse.serve.parquet import quoted
-from warehouse.serve.results import failing_rows
-from warehouse.serve.values import text_of
+from warehouse.reader.table_info import describe, list_tables
+from warehouse.reader.value_text import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

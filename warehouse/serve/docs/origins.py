@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from warehouse.lineage.columns import Node
+from warehouse.lineage.column_lineage import Node
 from warehouse.lineage.steps import KINDS, ROWS
 
 if TYPE_CHECKING:
-    from warehouse.lineage.columns import Columns, Origin
+    from warehouse.lineage.column_lineage import Columns, Origin
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def origins_of(columns: Columns, tables: Mapping[str, Sequence[str]]) -> Origins
     Parameters
     ----------
     columns
-        From `warehouse.lineage.columns`.
+        From `warehouse.lineage.column_lineage`.
     tables
         All relations with their columns.
     """

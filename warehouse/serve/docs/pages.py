@@ -14,13 +14,13 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from warehouse.reader.named_queries import Query, load_queries
 from warehouse.serve.docs.answers import Answer, answer, tables_of
 from warehouse.serve.docs.entries import entries
 from warehouse.serve.docs.facts import Build, Facts, build_of, facts_of
 from warehouse.serve.docs.origins import Origins, as_graph, origins_of
 from warehouse.serve.docs.prose import GROUPS, Page, page_path, render, sources
 from warehouse.serve.docs.tables import LAYERS, TableView, table_path, view
-from warehouse.serve.queries import Query, load_queries
 
 if TYPE_CHECKING:
     import duckdb
@@ -50,8 +50,8 @@ class Site:
         """Ask the models, and the warehouse where one is open."""
         from warehouse.formats import known_formats
         from warehouse.ingest.schemas import abouts, rim
-        from warehouse.lineage.columns import load
-        from warehouse.lineage.shown import read_from
+        from warehouse.lineage.column_lineage import load
+        from warehouse.lineage.lineage_text import read_from
 
         columns: dict[str, Sequence[Column]] = {name: one.columns for name, one in project.models.items()}
         columns |= {name: one.columns for name, one in project.references.items()} | rim(known_formats())
@@ -193,7 +193,7 @@ def _short(text: str, most: int = 60) -> str:
 
 
 def _size(count: int | None) -> str:
-    from warehouse.serve.catalogue import size
+    from warehouse.reader.table_info import size
 
     return size(count)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from warehouse.lineage.columns import Node
+from warehouse.lineage.column_lineage import Node
 from warehouse.lineage.steps import ROWS
 from warehouse.serve.docs.code import highlighted
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from warehouse.serve.connect import connect
-from warehouse.serve.interrupt import interruptible
+from warehouse.reader.connection import connect
+from warehouse.reader.interrupt import interruptible
 from warehouse.serve.postgres import registry, retire, rows
 from warehouse.serve.postgres import server as remote
 from warehouse.serve.postgres.grants import refuse_missing_roles

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from warehouse.base.errors import QueryError, nearest_hint
+from warehouse.reader.parquet import literal, quoted
+from warehouse.reader.query_errors import MOVED
 from warehouse.reader.relation import has_meta
-from warehouse.serve.catalogue import describe, list_tables
-from warehouse.serve.mistakes import MOVED
-from warehouse.serve.parquet import literal, quoted
+from warehouse.reader.table_info import describe, list_tables
 from warehouse.serve.postgres.types import copied, holds_text, server_type
 
 if TYPE_CHECKING:

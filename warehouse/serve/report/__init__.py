@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from warehouse.base.errors import QueryError
-from warehouse.serve.cite import keep
-from warehouse.serve.connect import connect
+from warehouse.reader.citations import keep
+from warehouse.reader.connection import connect
 from warehouse.serve.report import balance, claims, fabric, heatmap, jobs, quality, servers, tasks
 from warehouse.serve.report.figure import Answer, Figure, Section, ask
 
@@ -65,7 +65,7 @@ def write_report(
     QueryError
         When there is no warehouse, a library is missing, or a place lies in the target.
     """
-    from warehouse.serve.queries import load_queries
+    from warehouse.reader.named_queries import load_queries
 
     try:
         import altair  # noqa: F401

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from warehouse.serve.cite import Citation, all_rows, of_rows
-from warehouse.serve.guard import check_read_only
-from warehouse.serve.mistakes import from_engine
-from warehouse.serve.queries import Query, bind, find_query
-from warehouse.serve.result import Row, open_result
+from warehouse.reader.citations import Citation, all_rows, of_rows
+from warehouse.reader.guard import check_read_only
+from warehouse.reader.named_queries import Query, bind, find_query
+from warehouse.reader.query_errors import from_engine
+from warehouse.reader.result import Row, open_result
 
 if TYPE_CHECKING:
     from pathlib import Path

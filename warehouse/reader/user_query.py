@@ -7,15 +7,15 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
 from warehouse.base.errors import QueryError, nearest_hint
-from warehouse.serve.connect import connect, moved_from
-from warehouse.serve.guard import Statement, check_read_only, check_text
-from warehouse.serve.interrupt import interruptible
-from warehouse.serve.mistakes import from_engine
-from warehouse.serve.output import JSON_FORMATS, write_result
-from warehouse.serve.parquet import copy_to_parquet
-from warehouse.serve.parts import refuse_damage
-from warehouse.serve.result import OPENING, open_result
-from warehouse.serve.sink import aside_of, check_output, choose_format, leave_pipe, open_sink
+from warehouse.reader.connection import connect, moved_from
+from warehouse.reader.damaged_parts import refuse_damage
+from warehouse.reader.guard import Statement, check_read_only, check_text
+from warehouse.reader.interrupt import interruptible
+from warehouse.reader.output import JSON_FORMATS, write_result
+from warehouse.reader.parquet import copy_to_parquet
+from warehouse.reader.query_errors import from_engine
+from warehouse.reader.result import OPENING, open_result
+from warehouse.reader.sink import aside_of, check_output, choose_format, leave_pipe, open_sink
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     import duckdb
 
-    from warehouse.serve.queries import Query
+    from warehouse.reader.named_queries import Query
 
 INTERRUPTED = 130
 ROWS_ON_TERMINAL = 40
@@ -49,7 +49,7 @@ def run_query(
 ) -> int:
     """Run one query, from its text, a file or by name, and return the exit status: 0, or 130 after Ctrl-C.
 
-    With a timeout or a limit of memory, it runs in a child process (`warehouse.serve.bounded`).
+    With a timeout or a limit of memory, it runs in a child process (`warehouse.reader.bounded_query`).
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def run_query(
     }  # fmt: skip
     if timeout is None and memory is None:
         return run_here(**arguments, stream=sink)
-    from warehouse.serve.bounded import run_in_child
+    from warehouse.reader.bounded_query import run_in_child
 
     return run_in_child(arguments, sink)
 
@@ -129,7 +129,7 @@ def run_here(
         json_errors=True,
     )
     if memory and stream is None:  # a child: see `bounded`
-        from warehouse.serve.bounded import limit_memory
+        from warehouse.reader.bounded_query import limit_memory
 
         limit_memory(memory)
     try:
@@ -162,11 +162,11 @@ def run_here(
     except KeyboardInterrupt:
         return INTERRUPTED
     except TimeoutError as error:
-        from warehouse.serve.bounded import too_long
+        from warehouse.reader.bounded_query import too_long
 
         raise too_long(timeout or 0) from error
     except MemoryError as error:
-        from warehouse.serve.bounded import too_much
+        from warehouse.reader.bounded_query import too_much
 
         raise too_much(memory) from error
     except BrokenPipeError:
@@ -189,7 +189,7 @@ def _values(query: Query | None, given: dict[str, str], limit: int | None) -> Ma
         check_text(value, f"the value of {name}")
     if query is None:
         return given
-    from warehouse.serve.queries import bind
+    from warehouse.reader.named_queries import bind
 
     if limit and "limit" in query.parameters:
         given.setdefault("limit", str(limit))

@@ -16,15 +16,15 @@ from typing import Any
 
 from warehouse.base import hashing
 from warehouse.base.settings import Settings
-from warehouse.building import KEEP as BUILDS_KEPT
-from warehouse.building import Prepared, check_folders, prepared
 from warehouse.graph.dag import Graph
 from warehouse.graph.parts import Key
 from warehouse.graph.rebuild_reasons import CHECK, DROP, KEEP, MAKE, MAYBE, Reasons, Step, volatile_places
 from warehouse.ingest.file_list import listing, read_listing
 from warehouse.project.project import Project
-from warehouse.report import Silent
-from warehouse.run import contracts
+from warehouse.runner.build import KEEP as BUILDS_KEPT
+from warehouse.runner.build import Prepared, check_folders, prepared
+from warehouse.runner.reporter import Silent
+from warehouse.runner.run import contracts
 from warehouse.store import signatures
 from warehouse.store.manifest import Manifest, build_id
 from warehouse.store.part_records import ALL, Part

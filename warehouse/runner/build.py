@@ -13,12 +13,9 @@ from warehouse.base.errors import CheckError, SettingsError, WarehouseError
 from warehouse.base.settings import Settings, stands_alone
 from warehouse.base.text import now_utc
 from warehouse.base.version import __version__
-from warehouse.catalogue import Entry
-from warehouse.checking import note_failed
 from warehouse.engine.base import Engine, Parts, Select, Source
 from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.formats import known_formats
-from warehouse.full import saying_what_is_full
 from warehouse.graph.binding import bind
 from warehouse.graph.dag import Graph
 from warehouse.graph.fingerprints import reference_source
@@ -27,10 +24,14 @@ from warehouse.ingest.file_list import listing
 from warehouse.ingest.inventory import Intake, nothing_to_read
 from warehouse.ingest.schemas import FILES, abouts, rim
 from warehouse.project.project import Project
-from warehouse.publish import clear_the_way, keep_last, publish
-from warehouse.report import Silent
-from warehouse.run import Run, contracts
+from warehouse.runner.catalog import Entry
+from warehouse.runner.changes import Witness
+from warehouse.runner.checks import note_failed
+from warehouse.runner.disk_full import saying_what_is_full
+from warehouse.runner.publish import clear_the_way, keep_last, publish
+from warehouse.runner.reporter import Silent
 from warehouse.runner.result import Outcome, Result
+from warehouse.runner.run import Run, contracts
 from warehouse.store import signatures
 from warehouse.store.atomic import aside, left_behind, remove
 from warehouse.store.lock import hold
@@ -39,7 +40,6 @@ from warehouse.store.parse_cache import FILE as MEMO
 from warehouse.store.parse_cache import Memo, memo_of_models
 from warehouse.store.part_records import Part
 from warehouse.store.parts import Store
-from warehouse.witness import Witness
 
 KEEP = 3
 COPIED_BYTES = 20 * 10**6

@@ -6,10 +6,10 @@ import textwrap
 from itertools import islice
 from typing import TYPE_CHECKING, TextIO
 
-from warehouse.serve.table import escape, make_console
+from warehouse.reader.text_table import escape, make_console
 
 if TYPE_CHECKING:
-    from warehouse.serve.result import Result
+    from warehouse.reader.result import Result
 
 _AT_LEAST = 20
 """So much room a value has, however long the names are."""

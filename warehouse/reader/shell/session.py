@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from warehouse.base.errors import QueryError, WarehouseError, nearest_hint
-from warehouse.serve import catalogue, cite
-from warehouse.serve.guard import Statement, check_read_only
-from warehouse.serve.interrupt import interruptible
-from warehouse.serve.mistakes import from_engine
-from warehouse.serve.output import FORMATS, JSON_FORMATS, check_format, write_result
-from warehouse.serve.parts import refuse_damage
-from warehouse.serve.queries import Query, bind, find_query
-from warehouse.serve.result import OPENING, open_result
-from warehouse.serve.sink import check_output, choose_format
-from warehouse.serve.sql import run_query
+from warehouse.reader import citations, table_info
+from warehouse.reader.damaged_parts import refuse_damage
+from warehouse.reader.guard import Statement, check_read_only
+from warehouse.reader.interrupt import interruptible
+from warehouse.reader.named_queries import Query, bind, find_query
+from warehouse.reader.output import FORMATS, JSON_FORMATS, check_format, write_result
+from warehouse.reader.query_errors import from_engine
+from warehouse.reader.result import OPENING, open_result
+from warehouse.reader.sink import check_output, choose_format
+from warehouse.reader.user_query import run_query
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -159,15 +159,15 @@ class Session:
                 raise QueryError(f"no command {name}", hint=nearest_hint(name, COMMANDS) or "\\? lists them")
 
     def _describe(self, name: str) -> None:
-        tables = catalogue.list_tables(self.connection)
+        tables = table_info.list_tables(self.connection)
         schema = name.rstrip(".")
         if any(table.name.startswith(f"{schema}.") for table in tables):
             name = f"{schema}.*"
         if not name or any(char in name for char in "*?"):
-            catalogue.print_tables(catalogue.list_tables(self.connection, name or None), self.out, width=self.width)
+            table_info.print_tables(table_info.list_tables(self.connection, name or None), self.out, width=self.width)
         else:
-            relation = catalogue.describe(self.connection, name)
-            catalogue.print_shown(catalogue.Shown(relation, (), ()), self.out, width=self.width)
+            relation = table_info.describe(self.connection, name)
+            table_info.print_shown(table_info.Shown(relation, (), ()), self.out, width=self.width)
 
     def _named(self, text: str) -> None:
         try:
@@ -201,7 +201,9 @@ class Session:
             raise QueryError("there is no answer to cite yet")
         statement, values, query = self._last
         citation = interruptible(
-            self.connection, lambda: cite.cite(self.connection, self.target, statement, values, query=query), self.watch
+            self.connection,
+            lambda: citations.cite(self.connection, self.target, statement, values, query=query),
+            self.watch,
         )
         self.out.write(citation.text() + "\n")
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from warehouse.base.errors import QueryError
 from warehouse.base.startup import regex
-from warehouse.serve.mistakes import from_engine, located
+from warehouse.reader.query_errors import from_engine, located
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

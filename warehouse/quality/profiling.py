@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from warehouse.graph.parts import Key
-from warehouse.report import Silent
+from warehouse.runner.reporter import Silent
 from warehouse.store.part_records import ALL, Part
 
 if TYPE_CHECKING:

@@ -40,7 +40,7 @@ def connect(
     """Open the warehouse in `target` read-only; nothing outside it and its data folders can be reached.
 
     The engine can still write below these folders (`COPY ... TO`): SQL that others wrote goes through
-    `warehouse.serve.guard` first.
+    `warehouse.reader.guard` first.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """Where a column is from, step by step down to raw files, and what decides its rows.
 
-Read off the models' SQL by `warehouse.lineage.walk`, which is imported only for models that changed since they
+Read off the models' SQL by `warehouse.lineage.select_walk`, which is imported only for models that changed since they
 were last looked at: the rest is in the target's cache.
 """
 
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from warehouse.base import hashing
 from warehouse.base.errors import SettingsError, nearest_hint
 from warehouse.lineage.steps import COMPUTED, LITERAL, ROWS, Block, Ref, Step
-from warehouse.lineage.tables import find_model
+from warehouse.lineage.table_lineage import find_model
 from warehouse.project.model import Model
 from warehouse.project.project import Project
 
@@ -241,7 +241,7 @@ def columns_of(project: Project, rim: Mapping[str, Sequence[str]], cache: Path |
 def _walked(model: Model, sql: str, relations: Mapping[str, Sequence[str]]) -> Mapping[str, Block]:
     if model.is_python:
         return _declared(model, relations)
-    from warehouse.lineage.walk import blocks_of
+    from warehouse.lineage.select_walk import blocks_of
 
     return blocks_of(sql, relations, model.shown_path)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from warehouse.lineage.columns import Node, Trace
+from warehouse.lineage.column_lineage import Node, Trace
 from warehouse.lineage.steps import ROWS
 from warehouse.project.project import Project
 

@@ -14,8 +14,8 @@ from sqlglot import exp, parse_one
 from sqlglot.errors import ParseError, SqlglotError
 
 from warehouse.base.errors import ModelError, Place
-from warehouse.lineage.nodes import aggregates, is_bound_by_lambda, line, of_this_query, unique, values
 from warehouse.lineage.steps import AGGREGATED, COMPUTED, COPIED, LITERAL, ROWS, Block, Ref, Step
+from warehouse.lineage.syntax_nodes import aggregates, is_bound_by_lambda, line, of_this_query, unique, values
 
 _SCALAR, _FROM = "subquery:", "from:"
 """How a query without a name is called, by its line: inside an expression, and in FROM."""

@@ -1,4 +1,4 @@
-"""Unit tests of models as tests of pytest: `pytest -p warehouse.pytest_plugin models/`."""
+"""Unit tests of models as tests of pytest: `pytest -p warehouse.quality.pytest_plugin models/`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from warehouse.base.errors import ModelError
-from warehouse.building import load_graph
 from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.graph.dag import Graph
-from warehouse.model_tests import SUFFIX, ModelTest, run_test, tests_of
 from warehouse.project.project import Project
+from warehouse.quality.model_tests import SUFFIX, ModelTest, run_test, tests_of
+from warehouse.runner.build import load_graph
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> ModelTestFile | None:

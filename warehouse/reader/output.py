@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, TextIO
 
 from warehouse.base.errors import QueryError, nearest_hint
 from warehouse.base.startup import regex
-from warehouse.serve.result import Result, Row
-from warehouse.serve.values import NOT_JSON
+from warehouse.reader.result import Result, Row
+from warehouse.reader.value_text import NOT_JSON
 
 if TYPE_CHECKING:
-    from warehouse.serve.values import Column
+    from warehouse.reader.value_text import Column
 
 FORMATS = ("table", "lines", "csv", "json", "jsonl", "markdown", "parquet")
 SUFFIXES = {
@@ -77,11 +77,11 @@ def write_result(
     """
     rows = result.rows if limit is None else islice(result.rows, limit)
     if format == "lines" and not result.is_plan:
-        from warehouse.serve.lines import write_lines
+        from warehouse.reader.column_lines import write_lines
 
         return write_lines(result, stream, width=width, limit=limit)
     if format in ("table", "lines"):
-        from warehouse.serve.table import write_table
+        from warehouse.reader.text_table import write_table
 
         return write_table(result, stream, width=width, limit=limit)
     writers: dict[str, Callable[[tuple[Column, ...], Iterator[Row]], Iterator[str]]] = {
@@ -102,7 +102,7 @@ def _escaped(line: str, *, as_json: bool) -> str:
     """Write out what could steer a terminal, in JSON as JSON does."""
     if line.removesuffix("\n").isprintable():
         return line
-    from warehouse.serve.table import escape
+    from warehouse.reader.text_table import escape
 
     if not as_json:
         return escape(line, keep_lines=True)

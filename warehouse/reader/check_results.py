@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TextIO
 
 from warehouse.base.errors import WarehouseError
-from warehouse.serve import values
-from warehouse.serve.connect import connect
+from warehouse.reader import value_text
+from warehouse.reader.connection import connect
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,7 +72,7 @@ def _results(target: Path, build: str, name: str) -> dict[str, str]:
 
 
 def _stopped(target: Path, name: str) -> str | None:
-    from warehouse.checking import FAILED
+    from warehouse.runner.checks import FAILED
     from warehouse.store.signatures import read_text
 
     try:
@@ -87,7 +87,7 @@ def _stopped(target: Path, name: str) -> str | None:
 
 def print_results(relation: Relation, stream: TextIO, width: int | None) -> None:
     """Print the checks of a table, the builds before beside them, and the first rows that fail."""
-    from warehouse.serve.table import WIDTH, escape, print_rows, wrapped
+    from warehouse.reader.text_table import WIDTH, escape, print_rows, wrapped
 
     if relation.stopped:
         stream.write("\n")
@@ -101,7 +101,7 @@ def print_results(relation: Relation, stream: TextIO, width: int | None) -> None
         (check.status, f"{check.failures:,}", *((", ".join(check.before),) if has_before else ()), check.check)
         for check in relation.checks
     ]
-    columns = [values.Column(name.lstrip("#"), "number" if name[0] == "#" else "text", "") for name in names]
+    columns = [value_text.Column(name.lstrip("#"), "number" if name[0] == "#" else "text", "") for name in names]
     print_rows(columns, rows, stream, width=width, wrap_last=True)
     for check in relation.checks:
         for position, row in enumerate(check.rows[:SHOWN_ROWS]):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from warehouse.serve.values import Column, column, text_of
+from warehouse.reader.value_text import Column, column, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     import duckdb
 
-    from warehouse.serve.guard import Statement
+    from warehouse.reader.guard import Statement
 
 Row = tuple[str | None, ...]
 
@@ -64,7 +64,7 @@ def open_result(
     connection
         Nothing else may run on it until the rows are read.
     statement
-        From `warehouse.serve.guard.check_read_only`.
+        From `warehouse.reader.guard.check_read_only`.
     parameters
         Values of its `$name` parameters; more than it names do no harm.
     nested_as_json

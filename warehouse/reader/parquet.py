@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from warehouse.base.errors import QueryError
-from warehouse.serve.result import execute, wrap
+from warehouse.reader.result import execute, wrap
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import duckdb
     from duckdb.sqltypes import DuckDBPyType
 
-    from warehouse.serve.guard import Statement
+    from warehouse.reader.guard import Statement
 
 OPTIONS = "FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 122880, USE_TMP_FILE false"
 _EXACT = {

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 from warehouse.base.errors import QueryError, nearest_hint
 from warehouse.base.startup import regex
-from warehouse.serve.connect import connect
-from warehouse.serve.guard import check_read_only
-from warehouse.serve.queries import Query, bind
-from warehouse.serve.result import Result, Row, execute, open_result
+from warehouse.reader.connection import connect
+from warehouse.reader.guard import check_read_only
+from warehouse.reader.named_queries import Query, bind
+from warehouse.reader.result import Result, Row, execute, open_result
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     import duckdb
 
-    from warehouse.serve.guard import Statement
+    from warehouse.reader.guard import Statement
 
 FOLDER = "citations"
 MOST_ROWS = 100_000

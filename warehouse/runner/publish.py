@@ -11,9 +11,9 @@ import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from warehouse.catalogue import NAME, Entry, read_base, write_catalogue
 from warehouse.engine.base import Engine
 from warehouse.ingest.file_list import Listing, write_listing
+from warehouse.runner.catalog import NAME, Entry, read_base, write_catalogue
 from warehouse.store.atomic import aside, is_in_the_way, quarantine, remove, sync, write_text
 from warehouse.store.manifest import Manifest, build_folders, current_build, kept_manifests
 from warehouse.store.part_signatures import Layout, write_stamps

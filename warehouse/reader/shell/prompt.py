@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warehouse.base.errors import QueryError, WarehouseError
-from warehouse.serve.connect import connect, moved_from
-from warehouse.serve.shell.completion import Catalogue, complete, read_catalogue
-from warehouse.serve.shell.session import COMMANDS, Session, told
+from warehouse.reader.connection import connect, moved_from
+from warehouse.reader.shell.completion import Catalogue, complete, read_catalogue
+from warehouse.reader.shell.session import COMMANDS, Session, told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from prompt_toolkit.completion import CompleteEvent, Completion
     from prompt_toolkit.document import Document
 
-    from warehouse.serve.queries import Query
+    from warehouse.reader.named_queries import Query
 
 _BAR = 30
 _SECONDS_BEFORE_BAR = 0.7

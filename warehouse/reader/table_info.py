@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from warehouse.base.errors import QueryError, nearest_hint
 from warehouse.project.semantics import NOTHING_SAID, Measure, Semantics
+from warehouse.reader import value_text
+from warehouse.reader.check_results import print_results, with_results
+from warehouse.reader.connection import connect
+from warehouse.reader.guard import check_read_only
+from warehouse.reader.query_errors import MOVED, nearest_table
 from warehouse.reader.relation import Check, Column, Relation, Table, has_meta
-from warehouse.serve import values
-from warehouse.serve.connect import connect
-from warehouse.serve.guard import check_read_only
-from warehouse.serve.mistakes import MOVED, nearest_table
-from warehouse.serve.result import Row, open_result
-from warehouse.serve.results import print_results, with_results
+from warehouse.reader.result import Row, open_result
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -31,7 +31,7 @@ class Shown:
     """A table and its first rows."""
 
     relation: Relation
-    head: tuple[values.Column, ...]
+    head: tuple[value_text.Column, ...]
     rows: tuple[Row, ...]
 
 
@@ -191,15 +191,15 @@ def shown_as_json(shown: Shown) -> dict[str, object]:
     return {**table, **relation, "head": head}
 
 
-def _value(column: values.Column, text: str | None) -> object:
+def _value(column: value_text.Column, text: str | None) -> object:
     if text is None or column.kind == "text":
         return text
-    return None if text in values.NOT_JSON else json.loads(text)
+    return None if text in value_text.NOT_JSON else json.loads(text)
 
 
 def print_tables(tables: Sequence[Table], stream: TextIO, *, width: int | None = None) -> None:
     """Print a listing: name, kind, rows, size, meaning."""
-    from warehouse.serve.table import print_rows
+    from warehouse.reader.text_table import print_rows
 
     rows = [
         (
@@ -216,7 +216,7 @@ def print_tables(tables: Sequence[Table], stream: TextIO, *, width: int | None =
 
 def print_shown(shown: Shown, stream: TextIO, *, width: int | None = None) -> None:
     """Print a description: what the table is, its columns, its checks, its first rows."""
-    from warehouse.serve.table import WIDTH, escape, print_rows, wrapped
+    from warehouse.reader.text_table import WIDTH, escape, print_rows, wrapped
 
     relation, table = shown.relation, shown.relation.table
     facts = [table.kind]
@@ -266,6 +266,6 @@ def size(count: int | None) -> str:
     return f"{number:.1f} {_UNITS[-1]}"
 
 
-def _columns(*names: str) -> list[values.Column]:
+def _columns(*names: str) -> list[value_text.Column]:
     """Make columns for printing; a name that begins with # holds numbers."""
-    return [values.Column(name.lstrip("#"), "number" if name[0] == "#" else "text", "") for name in names]
+    return [value_text.Column(name.lstrip("#"), "number" if name[0] == "#" else "text", "") for name in names]

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from warehouse.serve.result import Result, Row
-    from warehouse.serve.values import Column
+    from warehouse.reader.result import Result, Row
+    from warehouse.reader.value_text import Column
 
 WIDTH = 80
 _GAP = 2

@@ -12,7 +12,7 @@ from warehouse.base.startup import regex
 if TYPE_CHECKING:
     import duckdb
 
-    from warehouse.serve.queries import Query
+    from warehouse.reader.named_queries import Query
 
 _WORD = regex(r'[\w."-]*$')
 _SOURCE = regex(

@@ -16,7 +16,6 @@ from typing import Protocol
 from warehouse.base import hashing
 from warehouse.base.errors import CheckError, ModelError
 from warehouse.base.text import plural
-from warehouse.checking import all_checks, check_error, results_of, run_checks
 from warehouse.engine import python_model
 from warehouse.engine.base import CsvFiles, Engine, EngineError, Parts, Scratch, Select
 from warehouse.engine.volatile import looks_volatile
@@ -29,6 +28,7 @@ from warehouse.kernels import DeclinedError, kernel
 from warehouse.project.check_language import relations_of
 from warehouse.project.contract import Check
 from warehouse.project.project import Project
+from warehouse.runner.checks import all_checks, check_error, results_of, run_checks
 from warehouse.runner.result import Outcome
 from warehouse.store.part_records import ALL, CheckResult, Part, results_to_notes
 from warehouse.store.parts import Store

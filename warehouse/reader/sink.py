@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
 from warehouse.base.errors import QueryError
-from warehouse.serve.output import FORMATS, SUFFIXES, check_format
+from warehouse.reader.output import FORMATS, SUFFIXES, check_format
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,9 +17,9 @@ from warehouse.store.content_hash import of_content
 
 if TYPE_CHECKING:
     from warehouse.base.settings import Settings
-    from warehouse.catalogue import Entry
     from warehouse.ingest.inventory import Intake
     from warehouse.project.project import Project
+    from warehouse.runner.catalog import Entry
     from warehouse.runner.result import Result
 
 _SHOWN = 3

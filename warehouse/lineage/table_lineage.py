@@ -57,8 +57,8 @@ def names_a_column(name: str) -> bool:
 
 def table_lineage(settings: Settings, name: str) -> Lineage:
     """The lineage of a table, read off the models' SQL; nothing needs to be built."""
-    from warehouse.building import load_graph
     from warehouse.engine.duckdb import DuckDBEngine
+    from warehouse.runner.build import load_graph
 
     project = Project.open(settings.project)
     with closing(DuckDBEngine(threads=1, memory_bytes=2**28, spill=Path("spill"))) as engine:

@@ -1,0 +1,1 @@
+"""`warehouse sql` without a query: a read-only shell."""
