@@ -20,7 +20,7 @@ from pathlib import Path
 
 import warehouse
 from bench.peers import ENVIRONMENTS, install_lock
-from warehouse.serve.export import export
+from warehouse.publish.export import export
 
 HERE = Path(__file__).resolve().parent
 PYTHON = ENVIRONMENTS / "swf" / "bin" / "python"

@@ -98,7 +98,7 @@ def built(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def site(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site of the shipped project and the sample's build."""
-    from warehouse.serve.docs import write_docs
+    from warehouse.site.site_folder import write_docs
 
     place = tmp_path_factory.mktemp("docs") / "site"
     write_docs(place, Project.open(), built)
@@ -108,7 +108,7 @@ def site(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def report(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The report on the sample's build."""
-    from warehouse.serve.report import write_report
+    from warehouse.report.report_file import write_report
 
     path = tmp_path_factory.mktemp("report") / "report.html"
     write_report(built, path, Project.open().report_folders)

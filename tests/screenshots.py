@@ -8,8 +8,8 @@ from pathlib import Path
 
 from tests.browser import CHROMIUM, WITHOUT, Browser, chromium
 from warehouse.project.project import Project
-from warehouse.serve.docs import write_docs
-from warehouse.serve.report import write_report
+from warehouse.report.report_file import write_report
+from warehouse.site.site_folder import write_docs
 
 REPORT = {
     "report-fabric": ("figure[id^=fabric]", 500),

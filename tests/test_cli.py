@@ -85,7 +85,7 @@ def test_what_is_opened_in_python_is_whole(tiny: Tiny) -> None:
 
 
 def test_build_and_open_are_functions_even_after_modules_of_similar_names_were_imported() -> None:
-    code = "import warehouse, warehouse.runner.build, warehouse.reader.connection, warehouse.cli.building\n"
+    code = "import warehouse, warehouse.runner.build, warehouse.reader.connection, warehouse.cli.build_commands\n"
     assert python(code + "print(warehouse.build.__name__, warehouse.open.__name__)") == "build open\n"
     assert set(warehouse.__all__) == {"__version__", "build", "open"}
     assert inspect.isfunction(warehouse.build)
@@ -390,7 +390,7 @@ def test_an_interrupt_is_not_lost_where_python_would_drop_it() -> None:
     """It is, where it meets the main thread in the `__del__` of an object."""
     code = (
         "import time\n"
-        "from warehouse.cli import main, data\n"
+        "from warehouse.cli import main, doctor_commands as data\n"
         "class Dying:\n"
         "    def __del__(self): raise KeyboardInterrupt\n"
         "def run(given):\n"

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from tests.conftest import Said, call
 from tests.tiny import Tiny
 from warehouse.base.errors import WarehouseError
-from warehouse.diff.compare import diff
-from warehouse.diff.rows import RowDiff, compare_rows
-from warehouse.diff.sides import Table, find
-from warehouse.history import builds
+from warehouse.history.builds import builds
+from warehouse.history.diff.compare import diff
+from warehouse.history.diff.row_diff import RowDiff, compare_rows
+from warehouse.history.diff.sides import Table, find
 from warehouse.project.contract import Column
 
 SPEEDS = {"port": "VARCHAR", "speed": "BIGINT"}

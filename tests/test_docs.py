@@ -19,7 +19,7 @@ import yaml
 import warehouse
 from warehouse.base.errors import QueryError
 from warehouse.cli import parser
-from warehouse.cli.ask import with_parameters
+from warehouse.cli.query_commands import with_parameters
 from warehouse.formats import base
 from warehouse.project.project import Project
 from warehouse.reader.named_queries import Query, load_queries

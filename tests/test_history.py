@@ -15,8 +15,8 @@ import warehouse
 from tests.conftest import Said, call
 from tests.tiny import Tiny
 from warehouse.base.errors import LockedError, WarehouseError
-from warehouse.clean import clean
-from warehouse.history import builds, rollback
+from warehouse.history.builds import builds, rollback
+from warehouse.history.clean import clean
 from warehouse.store.lock import hold
 
 SPEEDS = {"port": "VARCHAR", "speed": "BIGINT"}

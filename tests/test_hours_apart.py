@@ -9,7 +9,7 @@ from pathlib import Path
 
 import warehouse
 from tests.conftest import SETTINGS
-from warehouse.diff.sides import part_files
+from warehouse.history.diff.sides import part_files
 from warehouse.store.manifest import last_manifest
 
 PROJECT = Path(__file__).parent / "fixtures" / "second_engine" / "project"

@@ -17,7 +17,7 @@ from tests.conftest import Command
 from tests.test_cli import python
 from tests.tiny import HOURS, Tiny
 from warehouse.base.settings import DEFAULT_TARGET
-from warehouse.cli import again
+from warehouse.cli import up_to_date
 from warehouse.runner import build, publish
 from warehouse.runner.run import Run
 from warehouse.store import signatures
@@ -369,13 +369,13 @@ def test_a_model_that_is_edited_while_a_build_runs_is_for_the_next_one(
 
 
 def test_the_default_target_has_one_name() -> None:
-    assert Path(again.TARGET) == DEFAULT_TARGET
+    assert Path(up_to_date.TARGET) == DEFAULT_TARGET
 
 
 @pytest.mark.parametrize(
     ("words", "target"),
     [
-        (["build"], again.TARGET),
+        (["build"], up_to_date.TARGET),
         (["build", "-t", "a"], "a"),
         (["build", "--target", "a b", "-d", "x"], "a b"),
         (["build", "--target=a"], "a"),
@@ -383,19 +383,19 @@ def test_the_default_target_has_one_name() -> None:
     ],
 )
 def test_a_target_is_found_in_the_words(words: list[str], target: str) -> None:
-    assert again._target(words) == target
+    assert up_to_date._target(words) == target
 
 
 def test_other_words_or_variables_are_parsed_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    seen = [again.words(["build"]), again.words(["build", "--json"])]
+    seen = [up_to_date.words(["build"]), up_to_date.words(["build", "--json"])]
     monkeypatch.setenv("WAREHOUSE_CLUSTER", "x")
-    seen.append(again.words(["build"]))
+    seen.append(up_to_date.words(["build"]))
     (tmp_path / "warehouse.toml").write_text("keep = 2\n", encoding="utf-8")
-    seen.append(again.words(["build"]))
+    seen.append(up_to_date.words(["build"]))
     (tmp_path / "models").mkdir()
-    seen.append(again.words(["build"]))
+    seen.append(up_to_date.words(["build"]))
     (tmp_path / "below").mkdir()
     monkeypatch.chdir(tmp_path / "below")
-    seen.append(again.words(["build"]))
+    seen.append(up_to_date.words(["build"]))
     assert all(one != other for at, one in enumerate(seen) for other in seen[:at])

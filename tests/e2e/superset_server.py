@@ -21,7 +21,7 @@ import warehouse
 from bi.superset.bundle import bundle
 from tests.environments import ROOT, environment
 from tests.serve.postgres_server import free_port, server
-from warehouse.serve.postgres.publish import publish
+from warehouse.publish.postgres.publisher import publish
 
 CONNECTIONS = {"DuckDB": "warehouse in DuckDB", "PostgreSQL": "warehouse in PostgreSQL"}
 REQUIREMENTS = ROOT / "bi" / "superset" / "requirements.txt"

@@ -12,8 +12,8 @@ import warehouse
 from tests.conftest import call
 from tests.release import Spoil, done, lay_out, spoil
 from warehouse.kernels import DeclinedError
+from warehouse.kernels.csv_bytes import Text
 from warehouse.kernels.port_readings import PortHour, readings
-from warehouse.kernels.text import Text
 
 OF = PortHour(datetime(2024, 5, 23, 16), "NH-X-Leaf-5.GPU.S9825", "TwoHundredGigE1/0/22:2", is_management=False)  # noqa: DTZ001
 MANAGEMENT = OF._replace(is_management=True)

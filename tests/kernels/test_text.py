@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from warehouse.kernels import DeclinedError
-from warehouse.kernels import text as text_module
-from warehouse.kernels.text import Text
+from warehouse.kernels import csv_bytes as text_module
+from warehouse.kernels.csv_bytes import Text
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 
 from warehouse.project.project import Project
 from warehouse.reader.named_queries import load_queries
-from warehouse.serve.report import tasks
+from warehouse.report import task_figures
 
 if TYPE_CHECKING:
     from tests.models.conftest import Planted
@@ -44,7 +44,7 @@ def test_bytes_of_a_task_say_how_many_tasks_they_are_of(planted: Planted, query:
 
 
 def test_the_figure_says_that_bytes_are_of_all_tasks_of_a_nic() -> None:
-    [says] = [one.says for one in tasks.section([("c", "t")]).figures if one.query == "task-traffic"]
+    [says] = [one.says for one in task_figures.section([("c", "t")]).figures if one.query == "task-traffic"]
     row = {"tx_bytes": 5000, "expected_nominal_bytes": 3000, "tasks_on_nic": 1}
     alone = "Each NIC should have sent 3 kB by the books. 2 of 2 NICs were seen: 10 kB sent in all."
     assert says([row, row]) == alone

@@ -13,8 +13,8 @@ import pytest
 import warehouse
 from warehouse.base.errors import QueryError
 from warehouse.project.project import Project
-from warehouse.serve.docs import write_docs
-from warehouse.serve.docs.prose import render
+from warehouse.site.prose import render
+from warehouse.site.site_folder import write_docs
 
 if TYPE_CHECKING:
     from tests.conftest import Command

@@ -11,8 +11,8 @@ import duckdb
 import pytest
 
 from warehouse.base.errors import QueryError
+from warehouse.publish.export import export
 from warehouse.reader.user_query import run_query
-from warehouse.serve.export import export
 
 BUILD = "7f3a91c2d0e1f2a3"
 Publish = Callable[..., Path]

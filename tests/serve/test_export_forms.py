@@ -13,8 +13,8 @@ import pytest
 
 import warehouse
 from warehouse.base.errors import QueryError
-from warehouse.serve import export as module
-from warehouse.serve.export import export
+from warehouse.publish import export as module
+from warehouse.publish.export import export
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,9 +14,9 @@ from warehouse.base.errors import QueryError
 from warehouse.project.project import Project
 from warehouse.reader import citations
 from warehouse.reader.named_queries import Query, load_queries
-from warehouse.serve.report import sections, write_report
-from warehouse.serve.report.figure import Answer, Figure, Section
-from warehouse.serve.report.page import page
+from warehouse.report.figure import Answer, Figure, Section
+from warehouse.report.page import page
+from warehouse.report.report_file import sections, write_report
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -175,7 +175,7 @@ def test_it_is_the_same_text_twice(report: Path, built: Path, tmp_path: Path) ->
 def _planted(value: str) -> list[tuple[Section, list[tuple[Figure, Answer | None]]]]:
     from pathlib import Path
 
-    from warehouse.serve.report.theme import chart
+    from warehouse.report.theme import chart
 
     figure = Figure(
         "q", value, lambda rows: str(rows[0]["name"]), value, lambda rows: chart(rows).mark_bar(), {"p": value}
@@ -208,7 +208,7 @@ def test_sections_without_data_say_so(sample: Path, tmp_path: Path) -> None:
 
 def test_every_query_of_the_folder_is_used() -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("warehouse.serve.report._rows", lambda _, sql: [("c", "t")] if "task" in sql else [("c",)])
+        patch.setattr("warehouse.report.report_file._rows", lambda _, sql: [("c", "t")] if "task" in sql else [("c",)])
         asked = {figure.query for section in sections(None) for figure in section.figures}  # type: ignore[arg-type]
     assert asked == set(load_queries(FOLDERS))
 

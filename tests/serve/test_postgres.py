@@ -11,8 +11,8 @@ import pytest
 from tests.conftest import Command
 from tests.serve.postgres_server import ask, put
 from warehouse.base.errors import QueryError
-from warehouse.serve.postgres.publish import publish
-from warehouse.serve.postgres.types import server_type
+from warehouse.publish.postgres.publisher import publish
+from warehouse.publish.postgres.types import server_type
 
 psycopg = pytest.importorskip("psycopg")
 
@@ -178,7 +178,7 @@ def test_a_grain_that_is_not_unique_there_leaves_the_old_tables(own_target: Path
 
 def test_a_second_publish_is_refused_and_the_first_is_named(own_target: Path, url: str) -> None:
     publish(own_target, url)
-    from warehouse.serve.postgres import server as remote
+    from warehouse.publish.postgres import server as remote
 
     first = remote.connect(url)
     remote.hold(first)

@@ -12,8 +12,8 @@ import pytest
 from tests.conftest import Command
 from tests.serve.postgres_server import ask, put
 from warehouse.base.errors import QueryError
-from warehouse.serve.postgres.publish import publish
-from warehouse.serve.postgres.server import ident
+from warehouse.publish.postgres.publisher import publish
+from warehouse.publish.postgres.server import ident
 
 psycopg = pytest.importorskip("psycopg")
 PORTS = ["cluster", "switch", "port"]

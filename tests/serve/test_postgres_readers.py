@@ -16,7 +16,7 @@ import pytest
 
 from tests.serve.postgres_server import ask, put, put_all
 from warehouse.base.errors import QueryError
-from warehouse.serve.postgres.publish import publish
+from warehouse.publish.postgres.publisher import publish
 
 psycopg = pytest.importorskip("psycopg")
 NAMES = [f"metrics.six_{letter}" for letter in "abcdef"]
@@ -132,7 +132,7 @@ KILL = """
 import os, signal, sys
 import psycopg
 from pathlib import Path
-from warehouse.serve.postgres.publish import publish
+from warehouse.publish.postgres.publisher import publish
 
 target, url, left, *tables = sys.argv[1:]
 left, usual = int(left), psycopg.Connection.execute

@@ -11,8 +11,8 @@ from sqlglot import exp
 
 from warehouse.project.project import Project
 from warehouse.reader.named_queries import load_queries
-from warehouse.serve.report import fabric
-from warehouse.serve.report.words import foremost
+from warehouse.report import fabric
+from warehouse.report.words import foremost
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

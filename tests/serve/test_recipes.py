@@ -22,7 +22,7 @@ import pytest
 from tests.conftest import call
 from tests.environments import ROOT
 from tests.serve.postgres_server import server
-from warehouse.serve.postgres.publish import publish
+from warehouse.publish.postgres.publisher import publish
 
 RECIPES = ROOT / "docs" / "recipes"
 TABLES = ("metrics.leaf_hour", "metrics.task_traffic", "metrics.port_hour", "metrics.task_summary")

@@ -13,7 +13,7 @@ import warehouse
 from bench import swf as libraries
 from tests.conftest import Command
 from tests.environments import environment
-from warehouse.serve.export import export
+from warehouse.publish.export import export
 
 FIELDS = 18
 STATUS = {"completed": 1, "failed": 0, "cancelled": 5, None: -1}

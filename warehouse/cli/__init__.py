@@ -20,13 +20,13 @@ GARBAGE = 1_000_000
 
 At the end Python looks once more; with gc.freeze() it would not, but DuckDB's module reports what is left as leaks."""
 GROUPS = {
-    "building": ("build", "plan"),
-    "testing": ("test",),
-    "ask": ("sql", "cite", "ls", "show", "lineage", "render"),
-    "data": ("doctor",),
-    "trust": ("diff", "verify", "builds", "rollback", "relocate", "clean"),
-    "share": ("export", "publish", "report", "docs"),
-    "start": ("sample", "demo", "init"),
+    "build_commands": ("build", "plan"),
+    "test_commands": ("test",),
+    "query_commands": ("sql", "cite", "ls", "show", "lineage", "render"),
+    "doctor_commands": ("doctor",),
+    "history_commands": ("diff", "verify", "builds", "rollback", "relocate", "clean"),
+    "publish_commands": ("export", "publish", "report", "docs"),
+    "start_commands": ("sample", "demo", "init"),
 }
 """The modules of this package and their commands: a command's start-up imports its own module alone."""
 EXAMPLES = """\
@@ -75,12 +75,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             said = list(sys.argv[1:] if arguments is None else arguments)
             unchanged = None
             if said[:1] == ["build"]:
-                from warehouse.cli.again import repeated
+                from warehouse.cli.up_to_date import repeated
 
                 if unchanged := repeated(said):
                     return 0
             if said[:1] == ["sql"]:
-                from warehouse.cli.ask import with_parameters
+                from warehouse.cli.query_commands import with_parameters
 
                 said = with_parameters(said)
             _known_command(said)

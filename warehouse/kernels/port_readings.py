@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from warehouse.formats.zhejiang.port_counters import HEADER, UTC_OFFSET
 from warehouse.kernels import Arrays, DeclinedError, Reader
-from warehouse.kernels.text import ZEROS, Ints, Text, Words, word
+from warehouse.kernels.csv_bytes import ZEROS, Ints, Text, Words, word
 
 FILES = """
     SELECT p.file_key, p.hour_utc, p.device_name, p.port, p.is_management, p.file, coalesce(f.read_path, '') AS path

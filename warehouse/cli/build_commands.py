@@ -1,0 +1,170 @@
+"""`warehouse build` and `warehouse plan`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from warehouse.cli import up_to_date
+from warehouse.cli.options import Commands, add_data, add_engine, add_project, add_target, command, settings
+from warehouse.store import signatures
+
+if TYPE_CHECKING:
+    from warehouse.base.settings import Settings
+    from warehouse.runner.reporter import Silent
+
+_LEAST_MEMORY = 1_000_000_000
+"""Address space: libraries and threads reserve more than they use."""
+
+
+def add(commands: Commands) -> None:
+    """Add the commands of this module."""
+    one = command(
+        commands,
+        "build",
+        "read the data folders, build all models, check them, publish",
+        "warehouse build -d data/\n  warehouse build -d data/ -t build/anew --profile --plans plans/",
+    )
+    _add_common(one)
+    one.add_argument("--wait", action="store_true", help="wait for another build of this target to end")
+    one.add_argument("--json", action="store_true", help="the result as JSON on stdout")
+    one.add_argument("--quiet", action="store_true", help="say nothing but errors")
+    one.add_argument(
+        "--profile", metavar="BY", nargs="?", const="models", choices=("models", "parts"),
+        help="what each model (or, with `parts`, each part) cost: CPU, time, rows, bytes, memory, spill; on stdout",
+    )  # fmt: skip
+    one.add_argument("--plans", metavar="DIR", help="--profile, and keep the engine's plans there, a file a model")
+    one.add_argument(
+        "--openlineage", metavar="FILE|URL", help="tell the run as OpenLineage events: lines of a file, or posted"
+    )
+    one.set_defaults(run=run_build)
+
+    one = command(
+        commands,
+        "plan",
+        "say what build would do, and why, model by model; nothing is made",
+        "warehouse plan -d data/",
+    )
+    _add_common(one)
+    one.add_argument("--json", action="store_true", help="every part, its reasons, and what it reaches, as JSON")
+    one.set_defaults(run=run_plan)
+
+
+def _add_common(one: argparse.ArgumentParser) -> None:
+    """The options that decide what a build does."""
+    add_data(one)
+    add_target(one)
+    add_project(one)
+    one.add_argument(
+        "-s", "--select", metavar="SEL", action="append", default=[],
+        help="only these models: a name, a layer, a glob; +name with what it stands on, name+ with what stands on it",
+    )  # fmt: skip
+    add_engine(one)
+    one.add_argument("--keep", metavar="N", type=int, default=3, help="builds to keep (default 3)")
+    one.add_argument("--plain-sql", action="store_true", help="every model by its SELECT, none by its kernel")
+    one.add_argument("--paranoid", action="store_true", help="hash all files again, whatever their size and times say")
+
+
+def run_build(given: argparse.Namespace) -> int:
+    """Build, and say what was done; or that there is nothing to do."""
+    started = time.perf_counter()
+    settled = settings(given)
+    keep, kernels = max(1, given.keep), not given.plain_sql
+    asked = signatures.asked(settled, keep=keep, kernels=kernels)
+    manner = {"as_json": given.json, "quiet": given.quiet}
+    given.profile = given.profile or ("models" if given.plans else None)
+    if not (given.select or given.paranoid or given.has_changed):
+        said, _ = signatures.unchanged(asked)
+        if said is not None:
+            if given.openlineage:
+                _tell_lineage(settled, given.openlineage)
+            elif not given.profile:
+                up_to_date.remember(asked, given.words, **manner)
+            up_to_date.tell(said, started, **manner)
+            if given.profile and not given.quiet:
+                sys.stderr.write("Nothing was made: profile a build into a target of its own (-t DIR).\n")
+            return 0
+
+    _check_memory()
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's own threads would wait for work beside the engine's
+    from warehouse.runner.build import build
+    from warehouse.runner.reporter import Silent, Terminal
+
+    reporter = Silent() if given.quiet or given.json else Terminal(sys.stderr)
+    if given.profile:
+        from pathlib import Path
+
+        from warehouse.quality.profiling import Profile
+
+        reporter = profile = Profile(reporter, Path(given.plans) if given.plans else None)
+    with reporter.telling(settled.target):
+        result = build(
+            settled,
+            reporter,
+            select=given.select,
+            keep=keep,
+            wait=given.wait,
+            kernels=kernels,
+            paranoid=given.paranoid,
+        )
+    if given.openlineage:
+        _tell_lineage(settled, given.openlineage)
+    elif not (given.select or given.paranoid or given.profile):
+        up_to_date.remember(asked, given.words, **manner)
+    reporter.ended(result)
+    if not (given.quiet or given.json):
+        _tell_remarks(settled, reporter)
+    if given.json:
+        shown = result.summary() | ({"profile": profile.summary()} if given.profile else {})
+        print(json.dumps(shown, indent=1))  # noqa: T201
+    elif given.profile:
+        print(*profile.table(by_part=given.profile == "parts"), sep="\n")  # noqa: T201
+    return 0
+
+
+def _tell_remarks(settled: Settings, reporter: Silent) -> None:
+    """Say what the project's own query `after-build` says of the build."""
+    from warehouse.project.project import Project
+    from warehouse.reader.after_build import remarks
+
+    for line in remarks(Project.open(settled.project), settled.target):
+        reporter.note(line)
+
+
+def _check_memory() -> None:
+    """Refuse to build where NumPy and the engine cannot start, but end the process. Raises SettingsError."""
+    import resource
+
+    from warehouse.base.errors import SettingsError
+    from warehouse.base.text import size
+
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit != resource.RLIM_INFINITY and limit < _LEAST_MEMORY:
+        raise SettingsError(
+            f"this process may take {size(limit)} of memory, and a build needs {size(_LEAST_MEMORY)} at least",
+            hint="ulimit -v sets that limit",
+        )
+
+
+def _tell_lineage(settled: Settings, destination: str) -> None:
+    from warehouse.publish.openlineage import tell
+
+    tell(settled, destination)
+
+
+def run_plan(given: argparse.Namespace) -> int:
+    """Say what a build would do."""
+    from warehouse.cli.plan_text import as_text
+    from warehouse.runner.dry_run import foresee
+
+    settled = settings(given)
+    forecast = foresee(
+        settled, select=given.select, keep=max(1, given.keep), kernels=not given.plain_sql, paranoid=given.paranoid
+    )
+    for line in [json.dumps(forecast.summary(), indent=1)] if given.json else as_text(forecast, settled.target):
+        print(line)  # noqa: T201
+    return 0

@@ -1,0 +1,159 @@
+"""`warehouse doctor`: what was found in the data folders, what was not and why; the state of the target."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from collections.abc import Iterable
+from datetime import timedelta
+from pathlib import Path
+
+from warehouse.base.text import on_one_line, plural, size
+from warehouse.cli.options import Commands, add_data, add_target, command, settings
+from warehouse.formats.base import IGNORED, PARTIAL, SKIPPED, UNKNOWN, RawFile
+
+_SHOWN = 20
+_NAMED = 4
+"""Clusters of a format that are named, not counted."""
+
+
+def add(commands: Commands) -> None:
+    """Add the commands of this module."""
+    one = command(
+        commands, "doctor", "say what is in the data folders, what is not and why, and how the target is",
+        "warehouse doctor -d ~/downloads/release",
+    )  # fmt: skip
+    add_data(one)
+    add_target(one)
+    one.add_argument("--all", action="store_true", help="list every file that is not read, not the first 20")
+    one.add_argument("--json", action="store_true", help="the inventory as JSON, a file an object")
+    one.set_defaults(run=run_doctor)
+
+
+def run_doctor(given: argparse.Namespace) -> int:
+    """Scan and tell."""
+    from warehouse.history.doctor import examine, never_skipped
+
+    settled = settings(given)
+    found = examine(settled)
+    if given.json:
+        print(json.dumps([_as_json(file) for file in found.files], indent=1, default=str))  # noqa: T201
+        return 0
+    lines = [*_hours(found.files), *_whole(found.files), *_not_read(found.files, given.all)]
+    if not found.files:
+        lines.append(f"no files in {', '.join(str(root) for root in found.roots)}")
+    for name, why in never_skipped(settled):
+        lines.append(f"{name} is never skipped: {why}")
+    for line in [*lines, *_target(settled.target)]:
+        print(on_one_line(line))  # noqa: T201
+    return 0
+
+
+def _hours(files: Iterable[RawFile]) -> list[str]:
+    """A paragraph an hour, its UTC and local hour side by side."""
+    hours: dict[tuple[str, object], list[RawFile]] = {}
+    for file in files:
+        if file.hour_utc is not None:
+            hours.setdefault((file.cluster or "", file.hour_utc), []).append(file)
+    lines = []
+    for (cluster, _), inside in sorted(hours.items(), key=lambda item: str(item[0])):
+        hour = inside[0].hour_utc
+        assert hour is not None
+        local = hour + timedelta(hours=8)
+        lines.append(f"{cluster}  {hour:%Y-%m-%d %H:%M} UTC  ({local:%Y-%m-%d %H:%M} UTC+8)")
+        for name in sorted({file.format or "" for file in inside}):
+            mine = [file for file in inside if file.format == name]
+            read = sum(file.is_read for file in mine)
+            switches = {file.switch for file in mine if file.switch}
+            over = f" of {plural(len(switches), 'switch').replace('switchs', 'switches')}" if switches else ""
+            lines.append(f"  {name}: {read:,} of {plural(len(mine), 'file')} read{over}")
+    return lines
+
+
+def _whole(files: Iterable[RawFile]) -> list[str]:
+    """A line a format, with the clusters that it was found of."""
+    clusters: dict[str, Counter[str]] = {}
+    for file in files:
+        if file.is_read and file.hour_utc is None:
+            clusters.setdefault(file.format or "", Counter())[file.cluster or ""] += 1
+    return [
+        f"{name}: {plural(sum(counts.values()), 'file')} read of {_named(sorted(counts))}"
+        for name, counts in sorted(clusters.items())
+    ]
+
+
+def _named(clusters: list[str]) -> str:
+    if len(clusters) <= _NAMED:
+        return ", ".join(clusters)
+    return f"{len(clusters)} clusters, {clusters[0]} to {clusters[-1]}"
+
+
+def _not_read(files: Iterable[RawFile], everything: bool) -> list[str]:
+    lines = []
+    for status, word in (
+        (PARTIAL, "read in part"),
+        (SKIPPED, "skipped"),
+        (UNKNOWN, "not recognised"),
+        (IGNORED, "ignored"),
+    ):
+        those = [file for file in files if file.status == status]
+        if not those:
+            continue
+        if status == IGNORED and not everything:
+            lines.append(f"{plural(len(those), 'file')} {word} · --all lists them")
+            reasons = Counter(file.reason for file in those).most_common()
+            lines += [f"  {count:,} × {reason}" for reason, count in reasons[:_SHOWN]]
+            lines += [f"  … {len(reasons) - _SHOWN:,} more reasons"] if len(reasons) > _SHOWN else []
+            continue
+        lines.append(f"{plural(len(those), 'file')} {word}")
+        shown = those if everything else those[:_SHOWN]
+        for file in shown:
+            lines += [f"  {file.release_path}", f"    {file.reason}"]
+        if len(those) > len(shown):
+            lines.append(f"  … {len(those) - len(shown):,} more: --all lists them")
+    if any(file.cluster == "unknown" and file.is_read for file in files):
+        lines.append("cluster `unknown`: no folder above these files holds trafficinfo/, taskinfo/ or a workbook;")
+        lines.append("  --cluster NAME names it")
+    return lines
+
+
+def _target(target: Path) -> list[str]:
+    from warehouse.store.manifest import last_manifest
+
+    last = last_manifest(target) if target.is_dir() else None
+    if last is None:
+        return [f"target {target}: nothing built yet · warehouse build -d DIR"]
+    parts = sum(path.stat().st_size for path in (target / "parts").rglob("*.parquet"))
+    file = target / "warehouse.duckdb"
+    there = f"{size(file.stat().st_size)} in {file.name}" if file.is_file() else f"{file.name} is missing: build again"
+    lines = [
+        f"target {target}: build {last.build} of {last.published_utc} UTC, {last.engine}",
+        f"  {plural(len(last.parts), 'part')}, {size(parts)} in parts/, {there}",
+    ]
+    lines += [f"  {one}" for one in _moved(target)]
+    rejected = sum(int(str(part["rows"])) for part in last.parts if part["model"] == "staging.rejected_rows")
+    if rejected:
+        lines.append(f"  {plural(rejected, 'line')} could not be read · warehouse sql 'FROM staging.rejected_rows'")
+    return lines
+
+
+def _moved(target: Path) -> list[str]:
+    """A line if the target is not where it was published, or cannot be opened."""
+    from contextlib import closing
+
+    from warehouse.base.errors import QueryError
+    from warehouse.reader.connection import connect, moved_from
+
+    try:
+        with closing(connect(target)) as connection:
+            moved = moved_from(connection, target)
+    except QueryError as error:
+        return [f"{error.message} · {error.hint}" if error.hint else error.message]
+    return [moved] if moved else []
+
+
+def _as_json(file: RawFile) -> dict[str, object]:
+    said = ("release_path", "bytes", "format", "cluster", "hour_utc", "switch", "port", "file_group")
+    keep = (*said, "status", "reason")
+    return {"path": str(file.path), **{name: getattr(file, name) for name in keep}}

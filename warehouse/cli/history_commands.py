@@ -1,0 +1,279 @@
+"""`warehouse diff`, `verify`, `builds`, `rollback`, `relocate`, `clean`: compare, prove, go back, move, free space."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from warehouse.cli.options import Commands, add_data, add_engine, add_project, add_target, command, settings
+
+if TYPE_CHECKING:
+    from warehouse.history.builds import Kept
+    from warehouse.history.clean import Cleaning
+    from warehouse.history.verify import Verdict
+
+_SHOWN = 10
+
+
+def add(commands: Commands) -> None:
+    """Add the commands of this module."""
+    one = command(
+        commands, "diff", "compare two builds, targets or exports: tables, columns, rows, totals",
+        "warehouse diff 7f3a91c2 --where-from\n  warehouse diff old/target new/target --json",
+        )  # fmt: skip
+    one.add_argument("old", metavar="OLD", help="a build id or its beginning, a target, TARGET@BUILD, or an export")
+    one.add_argument("new", metavar="NEW", nargs="?", help="the same; the published build where left out")
+    one.add_argument("--where-from", action="store_true", help="say which file, table or model each change came from")
+    one.add_argument("-s", "--select", metavar="TABLE", action="append", help="only this table, or a glob of names")
+    one.add_argument("--rows", metavar="N", type=int, default=3, help="rows to show of each kind of change (default 3)")
+    one.add_argument("--json", action="store_true")
+    add_target(one)
+    add_engine(one)
+    one.set_defaults(run=run_diff)
+
+    one = command(
+        commands, "verify", "check that the warehouse is whole, build it again aside, and compare", "warehouse verify"
+    )
+    one.add_argument("--quick", action="store_true", help="only check what is there, build nothing")
+    one.add_argument("--plain-sql", action="store_true", help="as the build did: no model by its kernel")
+    add_data(one)
+    add_target(one)
+    add_project(one)
+    add_engine(one)
+    _add_wait(one)
+    one.add_argument("--json", action="store_true")
+    one.set_defaults(run=run_verify)
+
+    one = command(commands, "builds", "list the builds that the target keeps", "warehouse builds")
+    add_target(one)
+    one.add_argument("--json", action="store_true")
+    one.set_defaults(run=run_builds)
+
+    one = command(commands, "rollback", "publish an earlier build again", "warehouse rollback 7f3a91c2")
+    one.add_argument(
+        "build", metavar="BUILD", nargs="?", help="its id or the beginning of it; the one before where left out"
+    )
+    add_target(one)
+    _add_wait(one)
+    one.set_defaults(run=run_rollback)
+
+    one = command(
+        commands,
+        "relocate",
+        "have a target that was moved or copied read its own parts; needs no raw data",
+        "warehouse relocate -t /srv/traces",
+    )
+    add_target(one)
+    _add_wait(one)
+    one.set_defaults(run=run_relocate)
+
+    one = command(commands, "clean", "say what the target no longer needs, and remove it", "warehouse clean --yes")
+    one.add_argument("--keep", metavar="N", type=int, default=3, help="builds to keep (default 3)")
+    one.add_argument("--yes", action="store_true", help="remove it")
+    add_target(one)
+    _add_wait(one)
+    one.add_argument("--json", action="store_true")
+    one.set_defaults(run=run_clean)
+
+
+def _add_wait(one: argparse.ArgumentParser) -> None:
+    one.add_argument("--wait", action="store_true", help="wait for a build of this target to end")
+
+
+def run_diff(given: argparse.Namespace) -> int:
+    """Compare; 1 where anything differs."""
+    from warehouse.history.diff.compare import diff
+    from warehouse.history.diff.diff_text import as_json, as_text
+    from warehouse.history.diff.sides import find
+
+    settled = settings(given)
+    old, new = find(given.old, settled.target), find(given.new or str(settled.target), settled.target)
+    found = diff(
+        old,
+        new,
+        examples=max(0, given.rows),
+        where_from=given.where_from,
+        select=given.select or ("*",),
+        memory=settled.memory,
+        threads=settled.threads,
+    )
+    print(json.dumps(as_json(found), indent=1, ensure_ascii=False) if given.json else as_text(found))  # noqa: T201
+    return 0 if found.is_equal else 1
+
+
+def run_verify(given: argparse.Namespace) -> int:
+    """Check, build again, compare; 1 where anything is damaged or differs."""
+    from warehouse.history.verify import verify
+
+    def say(text: str) -> None:
+        if not given.json:
+            sys.stderr.write(f"Again  {text}\n")
+
+    found = verify(
+        settings(given),
+        data=[Path(folder) for folder in given.data or ()],
+        quick=given.quick,
+        kernels=not given.plain_sql,
+        wait=given.wait,
+        say=say,
+    )
+    print(json.dumps(_verdict_json(found), indent=1) if given.json else "\n".join(_verdict(found)))  # noqa: T201
+    return 0 if found.is_good else 1
+
+
+def _verdict(found: Verdict) -> list[str]:
+    from warehouse.base.text import plural, size
+    from warehouse.history.diff.diff_text import paragraphs, wrapped
+
+    build, parts = found.manifest.build, found.manifest.parts
+    if found.damages:
+        lines = [f"Damaged: {plural(len(found.damages), 'file')} of build {build[:8]}"]
+        for damage in found.damages[:_SHOWN]:
+            lines += [f"  {damage.path}", *wrapped(f"    {damage.problem}"), *wrapped(f"    {damage.advice}")]
+        return [*lines, *_more(len(found.damages))]
+    lines = [f"Whole  build {build[:8]}: {plural(len(parts), 'part')}, {size(found.bytes)}, and the catalogue"]
+    if found.rebuilt is None:
+        return lines
+    if found.manifest.stale:
+        lines += wrapped(f"       not compared, not selected in that build: {', '.join(found.manifest.stale)}", " " * 7)
+    if found.is_good:
+        return [*lines, f"Same   every part, byte by byte; {found.seconds:.1f} s"]
+    if not found.others:
+        return [*lines, f"Differs in what is promised, not in any part: now build {found.rebuilt[:8]}"]
+    lines.append(f"Differs in {plural(len(found.others), 'part')}: now build {found.rebuilt[:8]}")
+    lines += [f"  {other.model} {other.partition}: {other.how}" for other in found.others[:_SHOWN]]
+    lines += _more(len(found.others))
+    shown = found.comparison.tables if found.comparison else ()
+    return lines + paragraphs([table for table in shown if table.change != "equal" or table.rewritten])
+
+
+def _more(count: int) -> list[str]:
+    return [f"  … {count - _SHOWN:,} more: --json lists them"] if count > _SHOWN else []
+
+
+def _verdict_json(found: Verdict) -> dict[str, object]:
+    from warehouse.history.diff.diff_text import as_json
+
+    return {
+        "good": found.is_good,
+        "build": found.manifest.build,
+        "rebuilt": found.rebuilt,
+        "parts": len(found.manifest.parts),
+        "bytes": found.bytes,
+        "stale": list(found.manifest.stale),
+        "damages": [vars(damage) for damage in found.damages],
+        "others": [vars(other) for other in found.others],
+        "comparison": as_json(found.comparison) if found.comparison else None,
+    }
+
+
+def run_builds(given: argparse.Namespace) -> int:
+    """List the kept builds."""
+    from warehouse.history.builds import builds
+
+    kept = builds(settings(given).target)
+    if given.json:
+        print(json.dumps([one.summary() for one in kept], indent=1))  # noqa: T201
+    else:
+        _print_builds(kept)
+    return 0
+
+
+def _print_builds(kept: Sequence[Kept]) -> None:
+    from warehouse.base.text import size
+    from warehouse.reader.text_table import print_rows
+    from warehouse.reader.value_text import Column
+
+    columns = [Column(name, "text", "") for name in ("build", "published (UTC)")]
+    columns += [Column(name, "number", "") for name in ("parts", "size", "its own")]
+    columns.append(Column("", "text", ""))
+    rows = [
+        (
+            one.build,
+            one.published_utc,
+            f"{len(one.manifest.parts):,}",
+            size(one.bytes),
+            size(one.own_bytes),
+            "published" if one.current else "",
+        )
+        for one in kept
+    ]
+    print_rows(columns, rows, sys.stdout)
+
+
+def run_rollback(given: argparse.Namespace) -> int:
+    """Publish an earlier build again."""
+    from warehouse.history.builds import rollback
+
+    before, now = rollback(settings(given).target, given.build, wait=given.wait)
+    was = f", before it {before[:8]}" if before else ""
+    print(f"Published  {now.build[:8]}, built {now.published_utc} UTC{was}")  # noqa: T201
+    print("           warehouse build publishes again what data and models say now")  # noqa: T201
+    return 0
+
+
+def run_relocate(given: argparse.Namespace) -> int:
+    """Write the catalogs for the folder that they are in now."""
+    from warehouse.base.text import plural
+    from warehouse.history.relocate import relocate
+
+    target = settings(given).target
+    done = relocate(target, wait=given.wait)
+    for what, why in done.left.items():
+        print(f"left   {what}: {why}")  # noqa: T201
+    if not done.moved:
+        print(f"Nothing to do: build {done.build[:8]} is of {target.absolute()}")  # noqa: T201
+        return 0
+    places = ", ".join(sorted(set(done.moved.values())))
+    print(f"Moved  {plural(len(done.moved), 'build')} of {places} to {target.absolute()}")  # noqa: T201
+    return 0
+
+
+def run_clean(given: argparse.Namespace) -> int:
+    """Say what can go; with --yes, remove it."""
+    from warehouse.history.clean import clean
+
+    found = clean(settings(given).target, given.keep, dry_run=not given.yes, wait=given.wait)
+    if given.json:
+        print(json.dumps(_cleaning_json(found), indent=1))  # noqa: T201
+    else:
+        print("\n".join(_cleaning(found)))  # noqa: T201
+    return 0
+
+
+def _cleaning(found: Cleaning) -> list[str]:
+    from warehouse.base.text import plural, size
+    from warehouse.history.clean import BUILD, CACHE, LEFTOVER, PART
+
+    kept = f"{plural(len(found.kept), 'build')} kept: {', '.join(build[:8] for build in found.kept)}"
+    if not found.items:
+        return [f"Nothing to remove; {kept}"]
+    counts = Counter(item.kind for item in found.items)
+    lines = [f"{'Removed' if found.removed else 'Can go '}  {size(found.bytes)}; {kept}"]
+    for kind, what in (
+        (BUILD, "builds older than those"),
+        (PART, "files of parts that none of these uses"),
+        (CACHE, "mended, unpacked or listed again when needed"),
+        (LEFTOVER, "left behind by builds that were killed"),
+    ):
+        if counts[kind]:
+            total = sum(item.bytes for item in found.items if item.kind == kind)
+            lines.append(f"{counts[kind]:>9,} {what}, {size(total)}")
+    return lines if found.removed else [*lines, "Nothing was removed yet: warehouse clean --yes"]
+
+
+def _cleaning_json(found: Cleaning) -> dict[str, object]:
+    return {
+        "removed": found.removed,
+        "bytes": found.bytes,
+        "kept": list(found.kept),
+        "items": [
+            {"kind": item.kind, "path": item.path.relative_to(found.target).as_posix(), "bytes": item.bytes}
+            for item in found.items
+        ],
+    }

@@ -1,0 +1,186 @@
+"""`warehouse export`, `publish`, `report`, `docs`: for readers elsewhere."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from warehouse.cli.options import Commands, add_engine, add_project, add_target, command, settings
+
+if TYPE_CHECKING:
+    from warehouse.publish.postgres.sent_tables import Sent
+
+
+def add(commands: Commands) -> None:
+    """Add the commands of this module."""
+    one = command(
+        commands,
+        "export",
+        "write tables as Parquet, CSV, Excel or one DuckDB file, with checksums",
+        "warehouse export tables/\n  warehouse export excel/ --format xlsx -s metrics.leaf_hour",
+    )
+    one.add_argument("directory", metavar="DIR", help="a new folder, or an earlier export, which is replaced")
+    one.add_argument("-s", "--select", metavar="TABLE", action="append", help="only this table; may be repeated")
+    one.add_argument("--all", action="store_true", help="the staging layer too")
+    one.add_argument(
+        "--format", choices=("parquet", "csv", "xlsx", "duckdb", "swf"), action="append",
+        help="only this form (default parquet and csv), may be repeated; duckdb: all tables in one file; "
+        "swf: jobs in the Standard Workload Format",
+    )  # fmt: skip
+    add_target(one)
+    add_engine(one)
+    one.set_defaults(run=run_export)
+
+    one = command(
+        commands,
+        "publish",
+        "put the tables into a PostgreSQL server; only those that changed are sent, all are swapped at once",
+        "warehouse publish postgresql://me@localhost:5432/traces --reader dashboards",
+    )
+    one.add_argument(
+        "url", metavar="URL", help="postgresql://USER@HOST:PORT/NAME; the password from PGPASSWORD or ~/.pgpass"
+    )
+    one.add_argument("-s", "--select", metavar="TABLE", action="append", help="only this table; may be repeated")
+    one.add_argument("--reader", metavar="ROLE", action="append", help="a role that may read them, made if not there")
+    one.add_argument("--schema-prefix", metavar="NAME", default="", help="put before the name of each schema")
+    one.add_argument("--dry-run", action="store_true", help="say what would be created, replaced and dropped")
+    one.add_argument("--verify", action="store_true", help="compare a digest of the rows there, besides their count")
+    one.add_argument("--resend", action="store_true", help="send all tables again, unchanged ones too")
+    one.add_argument(
+        "--lock-timeout", metavar="SECONDS", type=float, default=60.0,
+        help="how long to try where readers are in the way (default 60)",
+    )  # fmt: skip
+    add_target(one)
+    add_engine(one)
+    one.set_defaults(run=run_publish)
+
+    one = command(
+        commands,
+        "report",
+        "write one HTML page that needs no network: what is loaded, drawn, with the data and SQL of each figure",
+        "warehouse report report.html --figures figures/",
+    )
+    one.add_argument("file", metavar="FILE", help="the HTML file, which is replaced")
+    one.add_argument("--figures", metavar="DIR", help="each chart as SVG and PDF, too, in the sizes of papers")
+    add_target(one)
+    add_project(one)
+    add_engine(one)
+    one.set_defaults(run=run_report)
+
+    one = command(
+        commands,
+        "docs",
+        "write a site that works from disk: tables, lineage, queries, pages, search",
+        "warehouse docs site/",
+    )
+    one.add_argument("directory", metavar="DIR", help="a new folder, or an earlier site, which is replaced")
+    add_target(one)
+    add_project(one)
+    add_engine(one)
+    one.set_defaults(run=run_docs)
+
+
+def run_export(given: argparse.Namespace) -> int:
+    """Export, and say what was written."""
+    from warehouse.base.text import plural
+    from warehouse.publish.export import FORMATS, export
+    from warehouse.store.output_folder import MANIFEST
+
+    settled = settings(given)
+    folder = export(
+        settled.target,
+        Path(given.directory),
+        tables=given.select,
+        everything=given.all,
+        formats=given.format or FORMATS,
+        memory=given.memory,
+    )
+    said = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    files = [file for file in said["files"] if file["format"] != "json"]
+    print(f"Wrote  {plural(len(files), 'file')} to {given.directory}, listed in {MANIFEST}")  # noqa: T201
+    for one in said["left_out"]:
+        print(f"       not {one['table']}.{one['format']}: {one['rows']:,} rows; -s {one['table']} writes it")  # noqa: T201
+    return 0
+
+
+def _told(table: Sent) -> None:
+    """Say which table was sent."""
+    sys.stderr.write(f"       {table.full_name}  {table.rows:,} rows\n")
+
+
+def _lost(what: str) -> None:
+    """Say what of a user's own the publish loses."""
+    sys.stderr.write(f"lost   {what}\n")
+
+
+def run_publish(given: argparse.Namespace) -> int:
+    """Publish, and say what was sent."""
+    from warehouse.base.text import plural
+    from warehouse.publish.postgres.publisher import publish
+
+    result = publish(
+        settings(given).target,
+        given.url,
+        tables=given.select,
+        readers=given.reader or (),
+        schema_prefix=given.schema_prefix,
+        dry_run=given.dry_run,
+        verify=given.verify,
+        resend=given.resend,
+        lock_timeout=given.lock_timeout,
+        memory=given.memory,
+        progress=_told,
+        warn=_lost,
+    )
+    if given.dry_run:
+        for action in result.actions:
+            print(action)  # noqa: T201
+    kept = len(result.changed) - len(result.sent)
+    said = f"{plural(len(result.sent), 'table')} {'to send' if given.dry_run else 'sent'}"
+    said += f", {kept} there already" if kept else ""
+    rest = f", {len(result.unchanged)} unchanged" if result.unchanged else ""
+    dropped = f", {len(result.gone)} {'to drop' if given.dry_run else 'dropped'}" if result.gone else ""
+    print(f"{'Would publish' if given.dry_run else 'Published'}  build {result.build[:8]}: {said}{rest}{dropped}")  # noqa: T201
+    return 0
+
+
+def run_report(given: argparse.Namespace) -> int:
+    """Write the report, and say how large it is and what it lacks."""
+    from warehouse.base.text import plural
+    from warehouse.project.project import Project
+    from warehouse.report.report_file import write_report
+
+    settled = settings(given)
+    made = write_report(
+        settled.target,
+        Path(given.file),
+        Project.open(settled.project).report_folders,
+        figures=Path(given.figures) if given.figures else None,
+        memory=settled.memory,
+    )
+    lacks = f", {made.without} without data" if made.without else ""
+    print(f"Wrote  {given.file}: {plural(made.figures, 'figure')}{lacks}, {made.bytes / 1e6:.1f} MB")  # noqa: T201
+    if given.figures:
+        print(f"       {plural(made.files, 'file')} to {given.figures}")  # noqa: T201
+    return 0
+
+
+def run_docs(given: argparse.Namespace) -> int:
+    """Write the site, and say where to begin."""
+    from warehouse.base.text import plural
+    from warehouse.project.project import Project
+    from warehouse.site.site_folder import write_docs
+
+    settled = settings(given)
+    project, place = Project.open(settled.project), Path(given.directory)
+    made = write_docs(place, project, settled.target, memory=settled.memory, threads=settled.threads)
+    of = f"build {made.build[:8]}" if made.build else f"the models alone, as no warehouse is in {settled.target}"
+    print(f"Wrote  {made.pages} pages on {of}, {made.bytes / 1e6:.1f} MB")  # noqa: T201
+    if made.unknown:
+        without = f"{plural(len(made.unknown), 'table')} of the build without a page: {made.unknown[0]}"
+        print(f"       {without}; its model is in another project (--project DIR)")  # noqa: T201
+    print(f"       Open {place / 'index.html'}")  # noqa: T201
+    return 0

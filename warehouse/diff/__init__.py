@@ -1,1 +1,0 @@
-"""Comparing builds and exports: sides to compare, what of them can differ, their rows, where a change came from."""

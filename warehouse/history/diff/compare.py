@@ -1,0 +1,189 @@
+"""What differs between two builds, or exports: tables, columns, rows by grain, totals, and where it came from.
+
+Tables whose parts have equal digests are equal and never read; of the others only the parts that differ are.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from warehouse.base.errors import WarehouseError
+from warehouse.base.startup import duckdb
+from warehouse.history.diff.changed_tables import Moves
+from warehouse.history.diff.origins import Origin, Trace
+from warehouse.history.diff.row_diff import RowDiff, compare_rows, count_rows
+from warehouse.history.diff.sides import Side, Table, read_tables
+from warehouse.project.contract import Column
+
+EXAMPLES = 3
+EQUAL, ADDED, REMOVED, CHANGED = "equal", "added", "removed", "changed"
+
+
+@dataclass(frozen=True)
+class TableDiff:
+    """One table, compared."""
+
+    name: str
+    change: str
+    """`equal`, `added`, `removed` or `changed`."""
+    columns_added: tuple[Column, ...] = ()
+    columns_removed: tuple[Column, ...] = ()
+    columns_retyped: tuple[tuple[Column, Column], ...] = ()
+    """Of another type or unit: before and after."""
+    reordered: bool = False
+    """Whether the columns that both have come in another order."""
+    grain: tuple[tuple[str, ...], tuple[str, ...]] | None = None
+    """Before and after, where it is another."""
+    rows: RowDiff | None = None
+    """None where rows need not be read to know them equal."""
+    rewritten: bool = False
+    """Whether its parts are other bytes although no row differs."""
+    origins: tuple[Origin, ...] = ()
+    """Where the change came from, when that was asked for."""
+
+    @property
+    def has_same_columns(self) -> bool:
+        """Whether the same is promised of the table."""
+        others = (self.columns_added, self.columns_removed, self.columns_retyped, self.reordered, self.grain)
+        return not any(others)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two sides, compared."""
+
+    old: Side
+    new: Side
+    tables: tuple[TableDiff, ...]
+    left_out: tuple[str, ...] = ()
+    """Tables that an export does not hold: nothing is known of them."""
+
+    @property
+    def differing(self) -> tuple[TableDiff, ...]:
+        """The tables that are not equal."""
+        return tuple(table for table in self.tables if table.change != EQUAL)
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether all tables have the same columns and rows; descriptions and bytes may differ."""
+        return not self.differing
+
+
+def diff(
+    old: Side,
+    new: Side,
+    *,
+    examples: int = EXAMPLES,
+    where_from: bool = False,
+    select: Sequence[str] = ("*",),
+    memory: str | None = None,
+    threads: int | None = None,
+) -> Comparison:
+    """Compare two sides.
+
+    Parameters
+    ----------
+    old, new
+        From `warehouse.history.diff.sides.find`.
+    examples
+        Rows to show of each kind of change and table.
+    where_from
+        Whether to say which input or model each change came from; both sides are builds then.
+    select
+        Names of tables, or globs of them.
+    memory, threads
+        Limits of the engine.
+
+    Raises
+    ------
+    WarehouseError
+        When a side cannot be read, or no table is selected.
+    """
+    if where_from and (old.is_export or new.is_export):
+        raise WarehouseError("an export does not say where its rows are from", hint="compare builds of a target")
+    with _engine(memory, threads) as connection:
+        before, after = read_tables(connection, old, "old"), read_tables(connection, new, "new")
+        exported = [set(tables) for side, tables in ((old, before), (new, after)) if side.is_export]
+        held = exported[0] if len(exported) == 1 else {*before, *after}
+        names = {name for name in held if any(fnmatch.fnmatchcase(name, pattern) for pattern in select)}
+        if not names:
+            raise WarehouseError("no table to compare", hint=f"there are {', '.join(sorted(held)) or 'none'}")
+        moves = Moves(connection, old, new, before, after)
+        tables = [
+            _table(connection, name, before.get(name), after.get(name), moves, examples) for name in sorted(names)
+        ]
+        if where_from:
+            trace = Trace(moves)
+            tables = [
+                replace(one, origins=trace.origins(one.name)) if one.change != EQUAL or one.rewritten else one
+                for one in tables
+            ]
+        return Comparison(old, new, tuple(tables), tuple(sorted({*before, *after} - held)))
+
+
+@contextmanager
+def _engine(memory: str | None, threads: int | None) -> Iterator[duckdb.DuckDBPyConnection]:
+    """An engine of its own, which spills into a folder that goes with it."""
+    with tempfile.TemporaryDirectory(prefix="warehouse-diff-") as spill:
+        config: dict[str, str | bool | int | float | list[str]] = {
+            "temp_directory": spill,
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+        }
+        config |= {"memory_limit": memory} if memory else {}
+        config |= {"threads": threads} if threads else {}
+        with duckdb.connect(":memory:", config=config) as connection:
+            yield connection
+
+
+def _table(
+    connection: duckdb.DuckDBPyConnection, name: str, old: Table | None, new: Table | None, moves: Moves, examples: int
+) -> TableDiff:
+    try:
+        if new is None or old is None:
+            return _one_sided(connection, name, old, new)
+        found = _columns(old, new)
+        moved = moves.of(name)
+        if moved is None or moved:
+            found = replace(found, rows=compare_rows(connection, old, new, moved, examples))
+    except duckdb.Error as error:
+        raise WarehouseError(
+            f"{name} cannot be compared: {str(error).splitlines()[0]}",
+            hint="warehouse verify tells whether all parts are there and whole",
+        ) from error
+    is_equal = found.has_same_columns and (found.rows is None or found.rows.is_equal)
+    rewritten = is_equal and found.rows is not None and old.has_parts and new.has_parts
+    return replace(found, change=EQUAL if is_equal else CHANGED, rewritten=rewritten)
+
+
+def _one_sided(connection: duckdb.DuckDBPyConnection, name: str, old: Table | None, new: Table | None) -> TableDiff:
+    """A table that the other side does not have."""
+    if new is not None:
+        rows = count_rows(connection, new)
+        return TableDiff(name, ADDED, columns_added=new.columns, rows=RowDiff(0, rows, added=rows))
+    assert old is not None
+    rows = count_rows(connection, old)
+    return TableDiff(name, REMOVED, columns_removed=old.columns, rows=RowDiff(rows, 0, removed=rows))
+
+
+def _columns(old: Table, new: Table) -> TableDiff:
+    """What is promised before and after."""
+    before, after = ({column.name: column for column in table.columns} for table in (old, new))
+    common = [name for name in after if name in before]
+    return TableDiff(
+        new.name,
+        CHANGED,
+        columns_added=tuple(after[name] for name in after if name not in before),
+        columns_removed=tuple(before[name] for name in before if name not in after),
+        columns_retyped=tuple(
+            (before[name], after[name])
+            for name in common
+            if (before[name].type, before[name].unit) != (after[name].type, after[name].unit)
+        ),
+        reordered=common != [name for name in before if name in after],
+        grain=None if old.grain == new.grain else (old.grain, new.grain),
+    )

@@ -1,0 +1,138 @@
+"""Where a change came from: down from a table, through what changed below it, to raw files, reviewed tables and SQL.
+
+What a table reads is in the catalogue, what a part was made of is noted beside it, and which raw files a build read
+is listed with it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from warehouse.history.diff.changed_tables import LISTINGS, Moves
+from warehouse.history.diff.sides import PartFile, Table
+from warehouse.ingest.file_list import changes
+from warehouse.ingest.schemas import FILES
+
+RAW, REFERENCE, NEW, GONE = "files", "reference", "new", "gone"
+SQL, CONTRACT, ENGINE, KERNEL, VOLATILE = "sql", "contract", "engine", "kernel", "volatile"
+UNSTABLE, UNRECORDED = "unstable", "unrecorded"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """One thing that a change came from."""
+
+    kind: str
+    """One of the constants of this module."""
+    name: str
+    """The relation that it happened to."""
+    through: tuple[str, ...] = ()
+    """The models between, the lowest first."""
+    files: tuple[tuple[str, str], ...] = ()
+    """`added`, `removed` or `changed`, and the release path of a raw file."""
+
+
+class Trace:
+    """The way from tables to what changed; both sides are builds, attached as `old` and `new`."""
+
+    def __init__(self, moves: Moves) -> None:
+        self._moves = moves
+        self._known: dict[str, tuple[list[Origin], list[str]]] = {}
+
+    def origins(self, table: str) -> tuple[Origin, ...]:
+        """All that the change of a table came from, the nearest first."""
+        found: dict[tuple[str, str], Origin] = {}
+        ways: dict[str, tuple[str, ...]] = {table: ()}
+        waiting = [table]
+        while waiting:
+            name = waiting.pop(0)
+            own, below = self._direct(name)
+            for origin in own:
+                found.setdefault((origin.kind, origin.name), replace(origin, through=ways[name]))
+            for read in below:
+                if read not in ways:
+                    ways[read] = (name, *ways[name]) if name != table else ways[name]
+                    waiting.append(read)
+        return tuple(found.values()) or (Origin(UNRECORDED, table),)
+
+    def _direct(self, name: str) -> tuple[list[Origin], list[str]]:
+        """What happened to a relation itself, and the relations below it that changed, too."""
+        if name not in self._known:
+            self._known[name] = self._look(name)
+        return self._known[name]
+
+    def _look(self, name: str) -> tuple[list[Origin], list[str]]:
+        old, new = self._moves.before.get(name), self._moves.after.get(name)
+        if old is None or new is None:
+            return [Origin(GONE if new is None else NEW, name)], []
+        if new.kind == REFERENCE:
+            return [Origin(REFERENCE, name)], []
+        kinds = set(self._of_parts(old, new))
+        kinds |= {SQL} if old.sql != new.sql else set()
+        kinds |= {CONTRACT} if _contract(old) != _contract(new) else set()
+        own = [Origin(kind, name) for kind in sorted(kinds)]
+        reads = sorted({*old.reads, *new.reads})
+        own += self._raw([read for read in reads if read.startswith("raw.")], name)
+        return own, [read for read in reads if not read.startswith("raw.") and self._reaches(read, new)]
+
+    def _reaches(self, read: str, table: Table) -> bool:
+        """Whether a change of what a table reads is one of the partitions that changed above it."""
+        below, above = self._moves.of(read), self._moves.of(table.name)
+        lower = self._moves.after.get(read)
+        if below is None or above is None or not (lower and lower.partition == table.partition):
+            return below is None or bool(below)
+        return bool(below & above)
+
+    # what a model itself was made of ------------------------------------------------------------
+
+    def _of_parts(self, old: Table, new: Table) -> Iterator[str]:
+        for partition in self._moves.of(new.name) or ():
+            one, other = old.parts.get(partition), new.parts.get(partition)
+            if one is None or other is None:
+                continue  # a partition that came or went: its inputs did
+            if one.fingerprint == other.fingerprint:
+                yield UNSTABLE
+                continue
+            before, after = _made_of(one), _made_of(other)
+            if not before or not after:
+                yield UNRECORDED
+                continue
+            if "once" in before or "once" in after:
+                yield VOLATILE
+            for kind, key in ((SQL, "select"), (ENGINE, "engine"), (ENGINE, "recipe"), (KERNEL, "kernel")):
+                if before.get(key) != after.get(key):
+                    yield kind
+
+    # raw files ------------------------------------------------------------------------------------
+
+    def _raw(self, reads: list[str], name: str) -> list[Origin]:
+        """The raw files behind a change of a model that reads these relations of `raw`."""
+        if not reads:
+            return []
+        if self._moves.listings is None:
+            return [Origin(UNRECORDED, name)]
+        above = self._moves.of(name)
+        fed = [read for read in reads if read not in LISTINGS] or [FILES]
+        found = {
+            (change.release_path, change.change)
+            for relation in fed
+            for change in changes(*self._moves.listings, relation)
+            if above is None or any(change.is_in(partition) for partition in above)
+        }
+        files = tuple((change, path) for path, change in sorted(found))
+        return [Origin(RAW, name, files=files)] if files else []
+
+
+def _contract(table: Table) -> object:
+    return [(one.name, one.type, one.unit) for one in table.columns], table.grain
+
+
+def _made_of(part: PartFile) -> Mapping[str, object]:
+    """What was noted with a part when it was made; nothing where it was not, or is gone."""
+    try:
+        said = json.loads(part.path.with_suffix(".json").read_text(encoding="utf-8"))
+        return dict(said["notes"].get("made_of", {}))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}

@@ -1,0 +1,180 @@
+"""`warehouse relocate`: have a target that was moved or copied read its own parts again, without the raw data.
+
+The catalog of each kept build names the target's folder: in views over parts, in views over repaired and unpacked
+files, in `raw.files` and in `meta.build`. A copy of the catalog with the new folder in these places replaces it.
+"""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from warehouse.base.errors import WarehouseError
+from warehouse.base.startup import duckdb
+from warehouse.engine.duckdb_errors import sentence
+from warehouse.engine.duckdb_sql import identifier, literal
+from warehouse.engine.globs import escape_glob
+from warehouse.history.builds import catalogue_of, kept_builds, refuse_missing_parts
+from warehouse.runner.publish import make_current
+from warehouse.store import signatures
+from warehouse.store.atomic import aside, sync
+from warehouse.store.lock import hold
+from warehouse.store.manifest import Manifest, last_manifest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@dataclass(frozen=True)
+class Relocated:
+    """A relocation."""
+
+    build: str
+    """The published build."""
+    moved: dict[str, str]
+    """The builds that named another folder, each with that folder."""
+    left: dict[str, str]
+    """Kept builds and views that stay as they were, each with the reason."""
+
+
+def relocate(target: Path, *, wait: bool = False) -> Relocated:
+    """Publish the target's build again as one of the folder that it is in now.
+
+    Parameters
+    ----------
+    target
+        The folder of the warehouse, as moved or copied.
+    wait
+        True to wait for a build of this target to end.
+
+    Raises
+    ------
+    WarehouseError
+        When there is no build, a part of it is missing, or the target cannot be written; then nothing has changed.
+    """
+    target = target.absolute()
+    kept = kept_builds(target)
+    with hold(target, wait=wait):
+        current = last_manifest(target)
+        if current is None:
+            raise WarehouseError(f"no warehouse in {target}", hint=f"warehouse build -d DIR -t {target}")
+        refuse_missing_parts(target, current)
+        moved: dict[str, str] = {}
+        left: dict[str, str] = {}
+        signatures.drop(target)
+        for manifest in [current, *(one for one in kept if one.build != current.build)]:
+            try:
+                refuse_missing_parts(target, manifest)
+                place = _rewrite(target, manifest, left)
+            except WarehouseError as error:
+                if manifest.build == current.build:
+                    raise
+                left[f"build {manifest.build[:8]}"] = error.message
+                continue
+            if place is not None:
+                moved[manifest.build] = place
+        make_current(target, current.build)
+    return Relocated(current.build, moved, left)
+
+
+def _rewrite(target: Path, manifest: Manifest, left: dict[str, str]) -> str | None:
+    """Write the catalog of a build for this folder; return the folder that it named, None if it is this one."""
+    path = catalogue_of(target, manifest.build)
+    written = aside(path)
+    try:
+        shutil.copyfile(path, written)
+        written.chmod(0o644)
+        with closing(duckdb.connect(":memory:")) as connection:
+            place = _replace(connection, written, target, left)
+        if place is None:
+            return None
+        written.chmod(0o444)
+        sync(written)
+        path.with_name("catalogue.json").unlink(missing_ok=True)  # the next build writes its catalog from nothing
+        written.replace(path)
+        sync(path.parent)
+        return place
+    except duckdb.Error as error:
+        raise WarehouseError(
+            f"the catalog of build {manifest.build[:8]} cannot be written for {target}: {sentence(error)}",
+            hint="warehouse build writes a new one from the raw files",
+        ) from error
+    finally:
+        written.unlink(missing_ok=True)
+
+
+def _replace(connection: duckdb.DuckDBPyConnection, file: Path, target: Path, left: dict[str, str]) -> str | None:
+    from warehouse.runner.catalog import STORAGE_VERSION
+
+    connection.execute(f"ATTACH {literal(str(file))} AS published (STORAGE_VERSION {literal(STORAGE_VERSION)})")
+    connection.execute("USE published")
+    try:
+        row = connection.execute("SELECT target FROM meta.build").fetchone()
+    except duckdb.BinderException:
+        row = None
+    if row is None or row[0] is None:
+        raise WarehouseError(
+            f"the build in {target} is of an earlier version, which did not record its folder",
+            hint=f"warehouse build -d DIR -t {target} writes a new one from the raw files",
+        )
+    place = str(row[0])
+    if place == str(target):
+        return None
+    for name, statements in list(_views(connection, place, str(target))):
+        try:
+            for statement in statements:
+                connection.execute(statement)
+        except duckdb.IOException as error:  # a raw view, of which a file is gone
+            if not name.startswith("raw."):
+                raise
+            left[name] = sentence(error)
+    connection.execute("UPDATE meta.build SET target = ?", [str(target)])
+    for column in _path_columns(connection):
+        connection.execute(
+            f"UPDATE raw.files SET {column} = $new || substr({column}, length($old) + 1) "
+            f"WHERE starts_with({column}, $old || '/')",
+            {"old": place, "new": str(target)},
+        )
+    connection.execute("CHECKPOINT published; USE memory; DETACH published")
+    return place
+
+
+def _views(connection: duckdb.DuckDBPyConnection, old: str, new: str) -> Iterator[tuple[str, list[str]]]:
+    """The views that read below the old folder, with the statements that have them read below the new one."""
+    forms = {_inside(form(old)): _inside(form(new)) for form in (str, escape_glob)}
+    rows = connection.execute(
+        "SELECT schema_name, view_name, sql, comment FROM duckdb_views() "
+        "WHERE database_name = 'published' AND NOT internal ORDER BY ALL"
+    ).fetchall()
+    for schema, view, sql, comment in rows:
+        if not any(form in sql for form in forms):
+            continue
+        for form, instead in forms.items():
+            sql = sql.replace(form, instead)
+        name = f"{identifier(schema)}.{identifier(view)}"
+        said = [sql.replace("CREATE VIEW", "CREATE OR REPLACE VIEW", 1)]
+        said += [f"COMMENT ON VIEW {name} IS {literal(comment)}"] if comment else []
+        columns = connection.execute(
+            "SELECT column_name, comment FROM duckdb_columns() WHERE database_name = 'published' "
+            "AND schema_name = ? AND table_name = ? AND comment IS NOT NULL",
+            [schema, view],
+        ).fetchall()
+        said += [f"COMMENT ON COLUMN {name}.{identifier(column)} IS {literal(text)}" for column, text in columns]
+        yield f"{schema}.{view}", said
+
+
+def _inside(folder: str) -> str:
+    """The beginning of a path below a folder, as it stands in a text of SQL."""
+    return literal(f"{folder}/")[:-1]
+
+
+def _path_columns(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """The columns of `raw.files` that hold paths; none where a project reads no raw files."""
+    rows = connection.execute(
+        "SELECT column_name FROM duckdb_columns() WHERE database_name = 'published' AND schema_name = 'raw' "
+        "AND table_name = 'files' AND column_name IN ('path', 'read_path')"
+    ).fetchall()
+    return [str(row[0]) for row in rows]

@@ -1,0 +1,1 @@
+"""A published warehouse for readers elsewhere: files, PostgreSQL, OpenLineage."""

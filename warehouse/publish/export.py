@@ -1,0 +1,206 @@
+"""Tables as files for those elsewhere: Parquet, CSV, Excel, one DuckDB file; with a manifest and checksums.
+
+The files of one build are the same bytes wherever and whenever they are written: rows in the order of the
+grain, no clock, no path of this machine. Of the DuckDB file only the rows are promised.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from warehouse.base.errors import QueryError, nearest_hint
+from warehouse.publish.datapackage import DATAPACKAGE, datapackage
+from warehouse.publish.excel import write_workbook
+from warehouse.publish.single_file import NAME, write_file
+from warehouse.publish.swf import write_swf
+from warehouse.reader.connection import connect
+from warehouse.reader.damaged_parts import refuse_damage
+from warehouse.reader.interrupt import interruptible
+from warehouse.reader.parquet import OPTIONS, exact, literal, quoted
+from warehouse.reader.query_errors import MOVED
+from warehouse.reader.relation import Relation, Table
+from warehouse.reader.table_info import describe, list_tables
+from warehouse.reader.value_text import text_of
+from warehouse.store.output_folder import EXPORT, MANIFEST, replaced, sha256, write_checksums, write_json
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    import duckdb
+
+"""What `manifest.json` says of itself: only a folder with such a manifest is ever replaced."""
+FORMATS = ("parquet", "csv")
+"""The forms that are written where none is named."""
+TABLE_FORMATS = (*FORMATS, "xlsx")
+"""The forms that have a file a table."""
+DUCKDB = "duckdb"
+"""The form that has all tables in one file."""
+LARGE = 100_000
+"""Tables of more rows are written as Excel workbooks only where they are named."""
+SWF = "swf"
+"""The form of jobs alone, a file a cluster."""
+LAYERS = ("reference", "topology", "metrics")
+_CSV_OPTIONS = "FORMAT csv, HEADER true, DELIMITER ',', QUOTE '\"', ESCAPE '\"', NULLSTR '', USE_TMP_FILE false"
+
+
+def export(
+    target: Path,
+    directory: Path,
+    *,
+    tables: Sequence[str] | None = None,
+    everything: bool = False,
+    formats: Sequence[str] = FORMATS,
+    memory: str | None = None,
+    threads: int | None = None,
+) -> Path:
+    """Write tables of a warehouse as files and return the directory.
+
+    Parameters
+    ----------
+    target
+        The folder of the warehouse.
+    directory
+        A new or empty folder, or an earlier export, which is replaced as a whole.
+    tables
+        Full names (`metrics.port_hour`); all of reference, topology and metrics where left out.
+    everything
+        Take the tables of staging too.
+    formats
+        Of `TABLE_FORMATS`, `DUCKDB`; and `SWF`, which jobs alone have.
+    memory, threads
+        Limits of the engine.
+
+    Raises
+    ------
+    QueryError
+        When a table or format is unknown, or the directory holds files that no export wrote.
+    """
+    known_formats = (*TABLE_FORMATS, DUCKDB, SWF)
+    for name in formats:
+        if name not in known_formats:
+            raise QueryError(f"no export format {name}", hint=f"known formats: {', '.join(known_formats)}")
+    with replaced(directory, target, EXPORT) as aside:
+        connection = connect(target, outputs=[aside], memory=memory, threads=threads)
+        try:
+            chosen = _chosen(connection, tables, everything=everything)
+            refuse_damage(connection, target, [table.name for table in chosen], digests=True)
+            interruptible(connection, lambda: _write(connection, aside, chosen, formats, named=bool(tables)))
+        finally:
+            connection.close()
+    return directory.resolve()
+
+
+def _chosen(connection: duckdb.DuckDBPyConnection, names: Sequence[str] | None, *, everything: bool) -> list[Table]:
+    layers = (*LAYERS, "staging") if everything else LAYERS
+    known = {table.name: table for table in list_tables(connection) if table.kind != "raw"}
+    if names is None:
+        return [table for name, table in known.items() if name.partition(".")[0] in layers]
+    for name in names:
+        if name not in known:
+            raise QueryError(f"no table {name} to export", hint=nearest_hint(name, known) or "see warehouse ls")
+    return [known[name] for name in sorted(set(names))]
+
+
+def _write(
+    connection: duckdb.DuckDBPyConnection,
+    folder: Path,
+    tables: Sequence[Table],
+    formats: Sequence[str],
+    *,
+    named: bool,
+) -> None:
+    row = connection.execute("SELECT build_id FROM meta.build").fetchone()
+    build = row[0] if row else None
+    relations = {table.name: describe(connection, table.name) for table in tables}
+    files, left_out = [], []
+    for name, relation in relations.items():
+        for form in (one for one in TABLE_FORMATS if one in formats):
+            if form == "xlsx" and not named and (rows := _count(connection, relation)) > LARGE:
+                left_out.append({"table": name, "format": form, "rows": rows})
+                continue
+            path = folder / f"{name}.{form}"
+            files.append(_entry(relation, path, form, _copied(connection, relation, path, form, build)))
+    if DUCKDB in formats:
+        orders = {name: _order(connection, relation) for name, relation in relations.items()}
+        rows = write_file(connection, folder / NAME, list(relations.values()), orders)
+        files.append(_described(folder / NAME, None, DUCKDB, f"{len(relations)} tables with their rows", rows))
+    if SWF in formats:
+        files += [
+            _described(one.path, "metrics.jobs", one.path.suffix[1:], one.about, one.rows)
+            for one in write_swf(connection, folder, build)
+        ]
+    write_json(folder / DATAPACKAGE, datapackage(connection, build, files, relations))
+    about = "what the files hold, as a Frictionless Data Package"
+    files.append(_described(folder / DATAPACKAGE, None, "json", about, None))
+    write_json(folder / MANIFEST, {"kind": EXPORT, "build": build, "files": files, "left_out": left_out})
+    write_checksums(folder)
+
+
+def _copied(connection: duckdb.DuckDBPyConnection, relation: Relation, path: Path, form: str, build: str | None) -> int:
+    from warehouse.base.startup import duckdb
+
+    source, order = _source(relation), _order(connection, relation)
+    try:
+        if form == "xlsx":
+            return write_workbook(connection, relation, source, order, path, build)
+        return _copy(connection, source, order, path, form)
+    except duckdb.InterruptException:
+        raise
+    except duckdb.Error as error:
+        first = str(error).splitlines()[0]
+        raise QueryError(f"{relation.table.name} cannot be exported: {first}", hint=MOVED) from error
+
+
+def _source(relation: Relation) -> str:
+    return ".".join(map(quoted, relation.table.name.split(".")))
+
+
+def _order(connection: duckdb.DuckDBPyConnection, relation: Relation) -> str:
+    """The grain, or all columns, so that rows come in one order only."""
+    names = relation.grain
+    if not names:
+        names = tuple(name for name, *_ in connection.execute(f"FROM {_source(relation)} LIMIT 0").description)
+    return ", ".join(f"rows.{quoted(name)} NULLS LAST" for name in names)
+
+
+def _count(connection: duckdb.DuckDBPyConnection, relation: Relation) -> int:
+    if relation.table.rows is not None:
+        return relation.table.rows
+    return int(connection.execute(f"SELECT count(*) FROM {_source(relation)}").fetchall()[0][0])
+
+
+def _copy(connection: duckdb.DuckDBPyConnection, source: str, order: str, path: Path, form: str) -> int:
+    described = connection.execute(f"FROM {source} LIMIT 0").description
+    columns = ", ".join(
+        f"{(exact if form == 'parquet' else text_of)(f'rows.{quoted(name)}', kind)} AS {quoted(name)}"
+        for name, kind, *_ in described
+    )
+    options = OPTIONS if form == "parquet" else _CSV_OPTIONS
+    cursor = connection.execute(
+        f"COPY (SELECT {columns} FROM {source} AS rows ORDER BY {order}) TO {literal(str(path))} ({options})"
+    )
+    return int(cursor.fetchall()[0][0])
+
+
+def _entry(relation: Relation, path: Path, form: str, rows: int) -> dict[str, object]:
+    return {
+        **_described(path, relation.table.name, form, relation.table.about, rows),
+        "grain": list(relation.grain),
+        "columns": [
+            {"name": column.name, "type": column.type, "unit": column.unit, "about": column.about}
+            for column in relation.columns
+        ],
+    }
+
+
+def _described(path: Path, table: str | None, form: str, about: str, rows: int | None) -> dict[str, object]:
+    return {
+        "path": path.name,
+        "table": table,
+        "format": form,
+        "about": about,
+        "rows": rows,
+        "bytes": path.stat().st_size,
+        "sha256": sha256(path),
+    }

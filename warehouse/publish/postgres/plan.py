@@ -1,0 +1,259 @@
+"""Plan of a publish: what is created, replaced and dropped, and what forbids it; nothing is written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from warehouse.base.errors import QueryError
+from warehouse.base.text import plural
+from warehouse.publish.postgres.registry import Layout, Names, State, Version
+from warehouse.publish.postgres.server import ident
+from warehouse.publish.postgres.views import is_replaceable, key_column, parent_name, stored_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from warehouse.publish.postgres.sent_tables import Sent
+
+CREATE, KEEP, REPLACE, REBUILD = "create", "keep", "replace", "drop and create"
+
+
+@dataclass(frozen=True)
+class Change:
+    """A table whose rows, columns or meaning differ from those that readers see."""
+
+    table: Sent
+    layout: Layout
+    version: int
+    stored: str
+    view: str
+    """What becomes of the view: created, kept, replaced, or dropped and created."""
+    is_new_layout: bool
+    is_sent: bool
+    """True if the rows are there, of a publish that gave up or of an earlier build."""
+    previous: Version | None
+    """The version that readers see."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a publish does."""
+
+    names: Names
+    state: State
+    changes: tuple[Change, ...]
+    unchanged: tuple[Sent, ...]
+    gone: tuple[str, ...]
+    """Tables of an earlier publish that this warehouse does not have, whose views are dropped."""
+    forgotten: tuple[str, ...]
+    """Tables of an earlier publish whose views the user has dropped or replaced."""
+
+    def current(self) -> dict[str, int]:
+        """Return the version of each table that readers will see."""
+        left = {*self.gone, *self.forgotten}
+        kept = {name: one.version for name, one in self.state.current.items() if name not in left}
+        return kept | {change.table.full_name: change.version for change in self.changes}
+
+    def actions(self, schemas: Sequence[str], *, more: Sequence[str] = ()) -> Iterator[str]:
+        """Return what is created, replaced and dropped, a line an object."""
+        names = self.names
+        if not self.state.has_registry:
+            yield f"create   schema {names.own}, with its registry"
+        yield from (f"create   schema {name}" for name in schemas if name not in self.state.schemas)
+        for change in self.changes:
+            shown, rows = names.shown(change.table.full_name), f"{change.table.rows:,} rows"
+            if change.is_new_layout:
+                yield f"create   table {names.own}.{change.layout.parent}"
+            if not change.is_sent:
+                yield f"create   table {names.own}.{change.stored}  {rows}"
+            if change.view == KEEP:
+                yield f"replace  rows of {shown}  {rows}"
+            else:
+                verb = "create " if change.view == CREATE else "replace"
+                yield f"{verb}  view {shown}  {rows}" + ("" if change.view == CREATE else ", other columns")
+        yield from (f"drop     view {names.shown(name)}" for name in self.gone)
+        yield from more
+
+
+def make_plan(
+    server: Any,
+    names: Names,
+    state: State,
+    wanted: Sequence[Sent],
+    *,
+    keep_others: bool,
+    verify: bool,
+    resend: bool,
+) -> Plan:
+    """Compare the tables with what is on the server.
+
+    Raises
+    ------
+    QueryError
+        When something that this program did not make is in the way, or the role lacks a privilege.
+    """
+    next_layout, next_version = _next_numbers(server, names, state)
+    changes, unchanged = [], []
+    for table in wanted:
+        columns = tuple((column.name, column.kind) for column in table.columns)
+        same = (one for one in state.layouts.values() if (one.relation, one.columns) == (table.full_name, columns))
+        layout = next(same, None)
+        found = None if resend or layout is None else _whole(server, names, state, layout, table, verify=verify)
+        now = _seen(names, state, table.full_name)
+        if found and now and found.version == now.version:
+            unchanged.append(table)
+            continue
+        is_new = layout is None
+        if layout is None:
+            parent = parent_name(table.full_name, next_layout)
+            layout = Layout(next_layout, table.full_name, columns, parent, key_column(columns))
+            next_layout += 1
+        version, stored = (
+            (found.version, found.stored) if found else (next_version, stored_name(table.full_name, next_version))
+        )
+        next_version += not found
+        view = _view(state, now, layout)
+        changes.append(Change(table, layout, version, stored, view, is_new, found is not None, now))
+    left = [] if keep_others else sorted(state.current.keys() - {table.full_name for table in wanted})
+    gone = tuple(name for name in left if _seen(names, state, name))
+    plan = Plan(names, state, tuple(changes), tuple(unchanged), gone, tuple(name for name in left if name not in gone))
+    _refuse_foreign(plan)
+    _refuse_dependents(server, plan)
+    _refuse_missing_rights(server, plan)
+    return plan
+
+
+def _next_numbers(server: Any, names: Names, state: State) -> tuple[int, int]:
+    """Return a layout and a version that never were, those that lost their table included."""
+    if not state.has_registry:
+        return 1, 1
+    own = ident(names.own)
+    row = server.execute(
+        f"SELECT (SELECT coalesce(max(layout), 0) + 1 FROM {own}.layouts), "
+        f"(SELECT coalesce(max(version), 0) + 1 FROM {own}.versions)"
+    ).fetchone()
+    return int(row[0]), int(row[1])
+
+
+def _seen(names: Names, state: State, relation: str) -> Version | None:
+    """Return the version that readers see, if the view is as this program made it."""
+    current = state.current.get(relation)
+    view = state.objects.get(names.shown(relation))
+    if current is None or view is None or view.definition != current.definition:
+        return None
+    return state.versions.get(current.version) or Version(
+        current.version, current.layout, "", "", 0, "", None
+    )  # whose rows somebody dropped
+
+
+def _view(state: State, now: Version | None, layout: Layout) -> str:
+    if now is None:
+        return CREATE
+    if now.layout == layout.layout:
+        return KEEP
+    old = state.layouts.get(now.layout)
+    return REPLACE if old and is_replaceable(old, layout) else REBUILD
+
+
+def _whole(server: Any, names: Names, state: State, layout: Layout, table: Sent, *, verify: bool) -> Version | None:
+    """Return a version with the table's rows that is as it was sent: the current one, else the newest."""
+    current = state.current.get(table.full_name)
+    same = [
+        one for one in state.versions.values() if (one.layout, one.fingerprint) == (layout.layout, table.fingerprint)
+    ]
+    same.sort(key=lambda one: (current is not None and one.version == current.version, one.version), reverse=True)
+    return next((one for one in same if _is_whole(server, names, one, table.rows, verify=verify)), None)
+
+
+def _is_whole(server: Any, names: Names, version: Version, rows: int, *, verify: bool) -> bool:
+    stored = ident(names.own, version.stored)
+    if verify:
+        found = server.execute(f"SELECT count(*), {DIGEST} FROM {stored} AS sent").fetchone()
+        return bool(found == (rows, version.digest))
+    return bool(server.execute(f"SELECT count(*) FROM {stored}").fetchone() == (rows,))
+
+
+DIGEST = "coalesce(sum(hash_record_extended(sent, 0)), 0)::text"
+"""Digest of the rows of `sent`, in any order, in SQL."""
+
+
+def _refuse_foreign(plan: Plan) -> None:
+    """Refuse names that objects of somebody else have."""
+    names, state = plan.names, plan.state
+    foreign = []
+    if names.own in state.schemas and not state.has_registry:
+        foreign.append(f"schema {names.own}")
+    for change in plan.changes:
+        wanted = [names.shown(change.table.full_name)] if change.view == CREATE else []
+        wanted += [f"{names.own}.{change.layout.parent}"] if change.is_new_layout else []
+        wanted += [] if change.is_sent else [f"{names.own}.{change.stored}"]
+        foreign += [f"{state.objects[name].kind} {name}" for name in wanted if name in state.objects]
+    if foreign:
+        raise QueryError(
+            f"{plural(len(foreign), 'object')} that this program did not make, or that somebody changed since, "
+            f"{'has' if len(foreign) == 1 else 'have'} the names that it needs: {', '.join(foreign)}",
+            hint=_WAY_OUT,
+        )
+
+
+def _refuse_dependents(server: Any, plan: Plan) -> None:
+    """Refuse to drop a view on which an object of somebody else stands."""
+    dropped = {plan.names.shown(change.table.full_name): "other columns" for change in plan.changes
+               if change.view == REBUILD}  # fmt: skip
+    dropped |= {plan.names.shown(name): "it is dropped" for name in plan.gone}
+    rows = server.execute(
+        """
+        SELECT DISTINCT n.nspname || '.' || c.relname, CASE
+            WHEN r.oid IS NULL THEN pg_describe_object(d.classid, d.objid, d.objsubid)
+            ELSE (SELECT k.nspname || '.' || v.relname FROM pg_class v JOIN pg_namespace k ON k.oid = v.relnamespace
+                  WHERE v.oid = r.ev_class) || CASE WHEN r.ev_class = c.oid THEN ' (rule ' || r.rulename || ')' ELSE ''
+                  END
+            END
+        FROM pg_class c
+        JOIN pg_namespace n ON n.oid = c.relnamespace
+        JOIN pg_type t ON t.oid = c.reltype
+        JOIN pg_depend d ON (d.refclassid = 'pg_class'::regclass AND d.refobjid = c.oid)
+            OR (d.refclassid = 'pg_type'::regclass AND d.refobjid IN (t.oid, t.typarray))
+        LEFT JOIN pg_rewrite r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid
+        WHERE c.relkind = 'v' AND n.nspname || '.' || c.relname = ANY(%s)
+            AND d.classid <> 'pg_type'::regclass AND NOT (r.ev_class IS NOT DISTINCT FROM c.oid AND r.ev_type = '1')
+        ORDER BY 1, 2
+        """,
+        [list(dropped)],
+    ).fetchall()
+    if rows:
+        views = f"{len(rows)} object{' of yours stands' if len(rows) == 1 else 's of yours stand'}"
+        said = ", ".join(f"{one} on {view} ({dropped[view]})" for view, one in rows)
+        raise QueryError(
+            f"{views} on what would change: {said}",
+            hint=f"drop what stands there, publish, and create it again, or {_WAY_OUT}",
+        )
+
+
+_WAY_OUT = "--schema-prefix NAME_ publishes beside it, into schemas NAME_metrics, ...; nothing was changed"
+
+
+def _refuse_missing_rights(server: Any, plan: Plan) -> None:
+    """Refuse before anything is sent what the server would refuse afterwards."""
+    names, state = plan.names, plan.state
+    needed = {names.view(change.table.full_name)[0] for change in plan.changes} | {names.own}
+    if plan.changes and not needed <= state.schemas.keys():
+        row = server.execute(
+            "SELECT has_database_privilege(current_database(), 'CREATE'), current_database(), current_user"
+        ).fetchone()
+        if not row[0]:
+            raise QueryError(
+                f"the role {row[2]} may not create schemas in the database {row[1]}",
+                hint=f"GRANT CREATE ON DATABASE {row[1]} TO {row[2]}; nothing was changed",
+            )
+    closed = sorted(name for name in needed if name in state.schemas and not state.schemas[name].owned)
+    changed = [names.shown(change.table.full_name) for change in plan.changes if change.view != CREATE]
+    changed += [names.shown(name) for name in plan.gone]
+    others = [name for name in changed if not state.objects[name].owned]
+    if plan.changes and (closed or others):
+        what = [*(f"schema {name}" for name in closed), *(f"view {name}" for name in others)]
+        raise QueryError(
+            f"the publishing role may not change {', '.join(what)}",
+            hint=f"publish as the role that did so first, or {_WAY_OUT}",
+        )

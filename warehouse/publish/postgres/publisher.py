@@ -1,0 +1,214 @@
+"""`warehouse publish URL`: the tables of a warehouse into a PostgreSQL server, only those that changed."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from warehouse.publish.postgres import registry, retire, row_transfer
+from warehouse.publish.postgres import server as remote
+from warehouse.publish.postgres.grants import refuse_missing_roles
+from warehouse.publish.postgres.plan import Plan, make_plan
+from warehouse.publish.postgres.registry import Names, look
+from warehouse.publish.postgres.sent_tables import Sent, tables_to_send, write_csv
+from warehouse.publish.postgres.swap import attach, swap
+from warehouse.reader.connection import connect
+from warehouse.reader.interrupt import interruptible
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import duckdb
+
+LOCK_TIMEOUT = 60.0
+
+
+@dataclass(frozen=True)
+class _Options:
+    """How to publish; `publish` says what each means."""
+
+    tables: Sequence[str] | None
+    readers: Sequence[str]
+    schema_prefix: str
+    dry_run: bool
+    verify: bool
+    resend: bool
+    lock_timeout: float
+
+
+@dataclass(frozen=True)
+class Published:
+    """What a publish did, or would do."""
+
+    build: str
+    changed: tuple[Sent, ...]
+    sent: tuple[Sent, ...]
+    """Those of them whose rows were not on the server yet."""
+    unchanged: tuple[Sent, ...]
+    gone: tuple[str, ...]
+    """Tables of an earlier publish that this warehouse does not have."""
+    actions: tuple[str, ...]
+    """What is created, replaced and dropped, a line an object."""
+    lost: tuple[str, ...] = ()
+    """Indexes of users that the new rows or columns do not allow."""
+
+
+def publish(
+    target: Path,
+    url: str,
+    *,
+    tables: Sequence[str] | None = None,
+    readers: Sequence[str] = (),
+    schema_prefix: str = "",
+    dry_run: bool = False,
+    verify: bool = False,
+    resend: bool = False,
+    lock_timeout: float = LOCK_TIMEOUT,
+    memory: str | None = None,
+    progress: Callable[[Sent], None] = lambda _: None,
+    warn: Callable[[str], None] = lambda _: None,
+) -> Published:
+    """Send the tables that changed since the last publish, and make all of them visible at once.
+
+    Parameters
+    ----------
+    target
+        The folder of the warehouse.
+    url
+        `postgresql://USER@HOST:PORT/NAME`, without a password.
+    tables
+        Full names; all of reference, topology and metrics where left out. With names, other tables that were
+        published earlier stay as they are.
+    readers
+        Roles that may read the published tables; created where they do not exist.
+    schema_prefix
+        Put before the name of each schema.
+    dry_run
+        Say what would be done, and change nothing.
+    verify
+        Compare a digest of the rows on the server, besides their count.
+    resend
+        Send all tables, unchanged ones too.
+    lock_timeout
+        Seconds to try, where readers are in the way.
+    progress
+        Called with each table before it is sent.
+    warn
+        Called before the swap with each index of a user that would be lost.
+
+    Raises
+    ------
+    QueryError
+        When the server refuses, objects of users are in the way, another publish is under way, a table cannot be
+        stored there, or readers do not make room. What readers see is then as it was.
+    """
+    options = _Options(tables, readers, schema_prefix, dry_run, verify, resend, lock_timeout)
+    with tempfile.TemporaryDirectory(prefix="warehouse-publish-") as scratch:
+        connection = connect(target, outputs=[Path(scratch)], memory=memory)
+        try:
+
+            def work() -> Published:
+                row = connection.execute("SELECT build_id FROM meta.build").fetchone()
+                wanted = tables_to_send(connection, options.tables)
+                server = remote.connect(url)
+                try:
+                    publication = _Publication(server, connection, options, str(row[0]) if row else "", Path(scratch))
+                    return publication.run(wanted, progress, warn)
+                finally:
+                    server.close()
+
+            return interruptible(connection, work)
+        finally:
+            connection.close()
+
+
+@dataclass(frozen=True)
+class _Publication:
+    server: Any
+    connection: duckdb.DuckDBPyConnection
+    options: _Options
+    build: str
+    scratch: Path
+
+    @property
+    def names(self) -> Names:
+        return Names(self.options.schema_prefix)
+
+    def run(self, wanted: Sequence[Sent], progress: Callable[[Sent], None], warn: Callable[[str], None]) -> Published:
+        """Plan, and unless it is a dry run send, swap and drop what nobody reads any more."""
+        options, server = self.options, self.server
+        schemas = sorted({self.names.view(table.full_name)[0] for table in wanted})
+        with remote.refusals("the server refuses"):
+            remote.hold(server)
+            missing = refuse_missing_roles(server, options.readers)
+            state = look(server, self.names, schemas)
+            earlier = sorted({self.names.view(name)[0] for name in state.current} - set(schemas))
+            state = look(server, self.names, [*schemas, *earlier]) if earlier else state
+            plan = make_plan(
+                server,
+                self.names,
+                state,
+                wanted,
+                keep_others=options.tables is not None,
+                verify=options.verify,
+                resend=options.resend,
+            )
+            number = state.number + bool(plan.changes or plan.gone or plan.forgotten)
+            old = self._superseded(plan, wanted, number)
+        left = retire.left_over(state, old, {change.layout.layout for change in plan.changes})
+        more = [f"drop     table {self.names.own}.{name}  which nobody reads any more" for name in left]
+        more += [f"create   role {reader}" for reader in missing]
+        result = Published(
+            self.build,
+            tuple(change.table for change in plan.changes),
+            tuple(change.table for change in plan.changes if not change.is_sent),
+            plan.unchanged,
+            (*plan.gone, *plan.forgotten),
+            tuple(plan.actions(schemas if plan.changes else (), more=more)),
+        )
+        if options.dry_run:
+            return result
+        if result.changed or result.gone or options.readers:
+            lost = self._send(plan, progress, warn)
+            with remote.refusals("the tables cannot be swapped"):
+                patience = remote.Patience(options.lock_timeout)
+                attach(server, plan, patience)
+                swap(server, plan, self.build, options.readers, missing, schemas, patience)
+            result = replace(result, lost=tuple(lost))
+        self._drop_old(plan, wanted)
+        return result
+
+    def _superseded(self, plan: Plan, wanted: Sequence[Sent], number: int) -> list[registry.Version]:
+        kept = set(plan.current().values())
+        relations = {table.full_name for table in wanted} | {*plan.gone, *plan.forgotten}
+        return retire.superseded(self.server, plan.state, self.names, kept, relations, number)
+
+    def _send(self, plan: Plan, progress: Callable[[Sent], None], warn: Callable[[str], None]) -> list[str]:
+        """Send what is not there, one table at a time, beside what readers see."""
+        lost = []
+        if not plan.state.has_registry:
+            with remote.refusals("the server refuses"), self.server.transaction():
+                registry.create(self.server, self.names, self.build)
+        for change in plan.changes:
+            if change.is_sent:
+                continue
+            progress(change.table)
+            csv = self.scratch / "rows.csv"
+            write_csv(self.connection, change.table, csv)
+            with remote.refusals(f"the server does not take {change.table.full_name}"):
+                lost += row_transfer.send(self.server, plan, change, csv, self.build)
+            csv.unlink()
+        for one in lost:
+            warn(one)
+        return lost
+
+    def _drop_old(self, plan: Plan, wanted: Sequence[Sent]) -> None:
+        """Drop what nobody can read any more; what is in use stays for the next publish."""
+        with remote.refusals("published, but rows of earlier publishes cannot be dropped"):
+            if plan.changes or plan.gone or plan.forgotten:
+                retire.note_readers(self.server, self.names)
+            state = look(self.server, self.names, sorted({self.names.view(table.full_name)[0] for table in wanted}))
+            old = self._superseded(replace(plan, state=state), wanted, state.number)
+            retire.drop(self.server, self.names, state, old)

@@ -1,0 +1,235 @@
+"""Registry of what this program made in a database, in a schema of its own.
+
+The schema `warehouse_data` holds the rows of each published table: a partitioned table for each set of columns (a
+layout), a partition for each time that rows were sent (a version). `published` says which version readers see. The
+views in the public schemas ask it, so that a transaction finds the versions of its own snapshot, all of one publish.
+Every object has a comment that ends in `[warehouse build ID]`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from warehouse.base.startup import regex
+from warehouse.publish.postgres.server import ident, text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+OWN = "warehouse_data"
+TABLES = ("publishes", "layouts", "versions", "published")
+FUNCTION = "version_of"
+_MARK = regex(r"\[warehouse build \S*\]$")
+
+
+@dataclass(frozen=True)
+class Names:
+    """Schemas of a publication."""
+
+    prefix: str = ""
+
+    @property
+    def own(self) -> str:
+        """The schema of rows and registry."""
+        return self.prefix + OWN
+
+    def view(self, relation: str) -> tuple[str, str]:
+        """(schema, name) of the view of a table."""
+        schema, _, name = relation.partition(".")
+        return self.prefix + schema, name
+
+    def shown(self, relation: str) -> str:
+        """`metrics.port_hour`, with the prefix."""
+        return ".".join(self.view(relation))
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A set of columns of a table, and the partitioned table that holds it."""
+
+    layout: int
+    relation: str
+    columns: tuple[tuple[str, str], ...]
+    """(name, type of PostgreSQL)."""
+    parent: str
+    key: str
+    """The column that tells versions apart."""
+
+
+@dataclass(frozen=True)
+class Version:
+    """Rows of a table as they were sent once."""
+
+    version: int
+    layout: int
+    stored: str
+    fingerprint: str
+    rows: int
+    digest: str
+    retired: int | None
+    """Number of the publish that replaced it; None while it is current, or not yet published."""
+    attached: bool = False
+
+
+@dataclass(frozen=True)
+class Current:
+    """The version of a table that readers see."""
+
+    version: int
+    layout: int
+    definition: str
+    """Of the view, as the server prints it, with the server's major version."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A relation or type that is in the database."""
+
+    kind: str
+    comment: str
+    definition: str | None
+    owned: bool
+    """True if the publishing role may change it."""
+
+    @property
+    def is_marked(self) -> bool:
+        """True if its comment says that this program made it."""
+        return bool(_MARK.search(self.comment))
+
+
+@dataclass(frozen=True)
+class State:
+    """What is in the database before a publish."""
+
+    number: int
+    """Of the last publish."""
+    layouts: dict[int, Layout]
+    versions: dict[int, Version]
+    current: dict[str, Current]
+    objects: dict[str, Found]
+    """By `schema.name`, of all schemas that a publish touches."""
+    schemas: dict[str, Found]
+    """Those of them that exist; `owned` if the role may create objects there."""
+    has_registry: bool = True
+
+
+def marked(about: str, build: str) -> str:
+    """Return the comment of an object of ours."""
+    return f"{about} [warehouse build {build}]"
+
+
+def look(server: Any, names: Names, schemas: Iterable[str]) -> State:
+    """Read registry and catalog."""
+    touched = [names.own, *schemas]
+    there = _schemas(server, touched)
+    objects = _objects(server, touched)
+    own = ident(names.own)
+    registry = [objects.get(f"{names.own}.{name}") for name in TABLES]
+    if not all(one is not None and one.is_marked for one in registry):
+        return State(0, {}, {}, {}, objects, there, has_registry=False)
+    number = server.execute(f"SELECT coalesce(max(number), 0) FROM {own}.publishes").fetchone()[0]
+    layouts = {
+        row[0]: Layout(row[0], row[1], tuple((str(name), str(kind)) for name, kind in row[2]), row[3], row[4])
+        for row in server.execute(f"SELECT layout, relation, columns, parent, key FROM {own}.layouts").fetchall()
+        if f"{names.own}.{row[3]}" in objects
+    }
+    rows = server.execute(
+        f"""
+        SELECT v.version, v.layout, v.stored, v.fingerprint, v.rows, v.digest::text, v.retired, c.relispartition
+        FROM {own}.versions v
+        JOIN pg_class c ON c.relname = v.stored AND c.relkind = 'r'
+        JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = %s
+        """,
+        [names.own],
+    ).fetchall()
+    versions = {row[0]: Version(*row) for row in rows if row[1] in layouts}
+    current = {
+        row[0]: Current(*row[1:])
+        for row in server.execute(f"SELECT relation, version, layout, definition FROM {own}.published").fetchall()
+    }
+    return State(number, layouts, versions, current, objects, there)
+
+
+def _schemas(server: Any, names: Sequence[str]) -> dict[str, Found]:
+    rows = server.execute(
+        "SELECT nspname, coalesce(obj_description(oid, 'pg_namespace'), ''), has_schema_privilege(oid, 'CREATE') "
+        "FROM pg_namespace WHERE nspname = ANY(%s)",
+        [list(names)],
+    ).fetchall()
+    return {name: Found("schema", comment, None, owned) for name, comment, owned in rows}
+
+
+def _objects(server: Any, schemas: Sequence[str]) -> dict[str, Found]:
+    """Relations of any kind, and types that have no relation: all that share the names of views."""
+    rows = server.execute(
+        f"""
+        SELECT n.nspname || '.' || c.relname,
+            CASE c.relkind WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view' WHEN 'S' THEN 'sequence'
+                WHEN 'i' THEN 'index' WHEN 'I' THEN 'index' WHEN 'c' THEN 'type' WHEN 'f' THEN 'foreign table'
+                ELSE 'table' END,
+            coalesce(obj_description(c.oid, 'pg_class'), ''),
+            CASE WHEN c.relkind = 'v' THEN {DEFINITION.format("c.oid")} END,
+            pg_has_role(c.relowner, 'USAGE')
+        FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = ANY(%(schemas)s)
+        UNION ALL
+        SELECT n.nspname || '.' || t.typname, 'type', '', NULL, false
+        FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace
+        WHERE n.nspname = ANY(%(schemas)s) AND t.typrelid = 0 AND t.typcategory <> 'A'
+        """,
+        {"schemas": list(schemas)},
+    ).fetchall()
+    return {name: Found(*rest) for name, *rest in rows}
+
+
+DEFINITION = "md5(current_setting('server_version_num')::integer / 10000 || pg_get_viewdef({}))"
+"""Fingerprint of a view's text, in SQL; another major version of the server may print the text in another way."""
+
+
+def create(server: Any, names: Names, build: str) -> None:
+    """Create schema, registry and the function of the views; part of the caller's transaction."""
+    own = ident(names.own)
+    about = marked("Rows and registry of `warehouse publish`; read the views in the other schemas.", build)
+    server.execute(
+        f"""
+        CREATE SCHEMA {own};
+        COMMENT ON SCHEMA {own} IS {text(about)};
+        CREATE TABLE {own}.publishes (
+            number bigint PRIMARY KEY, build_id text NOT NULL, published_at timestamptz NOT NULL DEFAULT now());
+        CREATE TABLE {own}.layouts (
+            layout integer PRIMARY KEY, relation text NOT NULL, columns jsonb NOT NULL, parent text NOT NULL,
+            key text NOT NULL);
+        CREATE TABLE {own}.versions (
+            version integer PRIMARY KEY, layout integer NOT NULL REFERENCES {own}.layouts, stored text NOT NULL,
+            fingerprint text NOT NULL, rows bigint NOT NULL, digest numeric NOT NULL, build_id text NOT NULL,
+            sent_at timestamptz NOT NULL DEFAULT now(), retired bigint, readers text[]);
+        CREATE TABLE {own}.published (
+            relation text PRIMARY KEY, version integer NOT NULL, layout integer NOT NULL, definition text NOT NULL,
+            build_id text NOT NULL, published_at timestamptz NOT NULL DEFAULT now());
+        CREATE FUNCTION {own}.{FUNCTION}(asked text, of_layout integer) RETURNS integer
+            LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $body$
+        DECLARE
+            seen record;
+        BEGIN
+            SELECT p.version, p.layout INTO seen FROM {own}.published p WHERE p.relation = asked;
+            IF NOT FOUND THEN
+                RAISE EXCEPTION '% was published after this transaction began', asked
+                    USING ERRCODE = 'serialization_failure', HINT = 'Begin the transaction again.';
+            END IF;
+            RETURN CASE WHEN seen.layout = of_layout THEN seen.version END;
+        END
+        $body$;
+        GRANT EXECUTE ON FUNCTION {own}.{FUNCTION}(text, integer) TO PUBLIC;
+        COMMENT ON FUNCTION {own}.{FUNCTION}(text, integer) IS
+            {text(marked("The version of a table that this snapshot sees; NULL if it has other columns.", build))}
+        """
+    )
+    abouts = {
+        "publishes": "A row for each publish.",
+        "layouts": "A row for each set of columns that a table has or had.",
+        "versions": "A row for each time that rows of a table were sent.",
+        "published": "The version of each table that readers see.",
+    }
+    server.execute(
+        "; ".join(f"COMMENT ON TABLE {own}.{name} IS {text(marked(abouts[name], build))}" for name in TABLES)
+    )

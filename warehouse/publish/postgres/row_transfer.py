@@ -1,0 +1,154 @@
+"""Rows of one table on their way to the server: a table beside those that readers see, whole or not there at all."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from warehouse.base.errors import QueryError
+from warehouse.publish.postgres.grants import granted
+from warehouse.publish.postgres.plan import DIGEST
+from warehouse.publish.postgres.registry import marked
+from warehouse.publish.postgres.server import ident, text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from warehouse.publish.postgres.plan import Change, Plan
+    from warehouse.publish.postgres.sent_tables import Sent
+
+_CHUNK = 1 << 20
+_INDEXED_ROWS = 1000
+_BTREE_KINDS = ("text", "timestamp", "date")
+
+
+def send(server: Any, plan: Plan, change: Change, csv: Path, build: str) -> list[str]:
+    """Create a table, fill it, index it and note it in the registry, in one transaction.
+
+    Returns
+    -------
+    A sentence for each index of the user that the new rows or columns do not allow.
+    """
+    table, own = change.table, plan.names.own
+    stored = ident(own, change.stored)
+    with server.transaction():
+        if change.is_new_layout:
+            _create_parent(server, plan, change, build)
+        _create(server, plan, change)
+        names = ", ".join(ident(column.name) for column in table.columns)
+        copy = f"COPY {stored} ({names}) FROM STDIN (FORMAT csv, FREEZE true)"
+        with csv.open("rb") as stream, server.cursor().copy(copy) as rows:
+            while chunk := stream.read(_CHUNK):
+                rows.write(chunk)
+        _index(server, own, change, build)
+        lost = _index_as_user(server, plan, change)
+        counted, digest = server.execute(f"SELECT count(*), {DIGEST} FROM {stored} AS sent").fetchone()
+        if counted != table.rows:
+            raise QueryError(f"the server has {counted:,} rows of {table.full_name}, the warehouse {table.rows:,}")
+        server.execute(f"ANALYZE {stored}")
+        server.execute(
+            f"INSERT INTO {ident(own)}.versions (version, layout, stored, fingerprint, rows, digest, build_id) "
+            "VALUES (%s, %s, %s, %s, %s, %s::numeric, %s)",
+            [change.version, change.layout.layout, change.stored, table.fingerprint, table.rows, digest, build],
+        )
+    return lost
+
+
+def _create_parent(server: Any, plan: Plan, change: Change, build: str) -> None:
+    """Create the partitioned table of a new layout; nobody reads it yet."""
+    own, layout = plan.names.own, change.layout
+    parent = ident(own, layout.parent)
+    declared = ", ".join(f"{ident(name)} {kind}" for name, kind in layout.columns)
+    server.execute(
+        f"CREATE TABLE {parent} ({declared}, {ident(layout.key)} integer NOT NULL) "
+        f"PARTITION BY LIST ({ident(layout.key)})"
+    )
+    server.execute(f"COMMENT ON TABLE {parent} IS {text(marked(f'Rows of {layout.relation}, all versions.', build))}")
+    server.execute(
+        f"INSERT INTO {ident(own)}.layouts VALUES (%s, %s, %s::jsonb, %s, %s)",
+        [layout.layout, layout.relation, json.dumps(layout.columns), layout.parent, layout.key],
+    )
+    old = plan.state.layouts.get(change.previous.layout) if change.previous else None
+    if old:
+        for grant in granted(server, own, old.parent, layout.parent):
+            server.execute(grant)
+
+
+def _create(server: Any, plan: Plan, change: Change) -> None:
+    """Create the table of a version; the constraint spares its partitioned table a scan when it is attached."""
+    key, stored = ident(change.layout.key), ident(plan.names.own, change.stored)
+    declared = ", ".join(f"{ident(name)} {kind}" for name, kind in change.layout.columns)
+    server.execute(
+        f"CREATE TABLE {stored} ({declared}, {key} integer NOT NULL DEFAULT {change.version} "
+        f"CHECK ({key} = {change.version})) WITH (autovacuum_enabled = false, toast.autovacuum_enabled = false)"
+    )
+    if change.previous and change.previous.stored:
+        for grant in granted(server, plan.names.own, change.previous.stored, change.stored):
+            server.execute(grant)
+
+
+def _index(server: Any, own: str, change: Change, build: str) -> None:
+    """Create our keys and indexes, after the rows: unique by grain, B-tree or BRIN on time."""
+    table, stored = change.table, ident(own, change.stored)
+    said = [f"COMMENT ON TABLE {stored} IS {text(marked(f'Rows of {table.full_name}.', build))}"]
+    if table.grain:
+        name = f"{change.stored}_key"
+        said.append(
+            f"ALTER TABLE {stored} ADD CONSTRAINT {ident(name)} PRIMARY KEY ({', '.join(map(ident, table.grain))})"
+        )
+        said.append(f"COMMENT ON INDEX {ident(own, name)} IS {text(marked('Unique by grain.', build))}")
+    for number, (column, method) in enumerate(indexed(table).items(), start=1):
+        name = f"{change.stored}_i{number}"
+        said.append(f"CREATE INDEX {ident(name)} ON {stored} USING {method} ({ident(column)})")
+        said.append(f"COMMENT ON INDEX {ident(own, name)} IS {text(marked(f'By {column}.', build))}")
+    server.execute("; ".join(said))
+
+
+def indexed(table: Sent) -> dict[str, str]:
+    """Return the columns to index besides the first of the key, each with its method.
+
+    A further text or time column of the key gets a B-tree. The rows are in the order of the key, so that a time
+    column outside of it changes slowly along them: BRIN.
+    """
+    if table.rows < _INDEXED_ROWS:
+        return {}
+    kinds = {column.name: column.kind for column in table.columns}
+    found = {name: "btree" for name in table.grain[1:] if kinds[name] in _BTREE_KINDS}
+    if table.time in kinds and kinds[table.time] in ("timestamp", "date") and table.time not in table.grain:
+        found[table.time] = "brin"
+    return found
+
+
+def _index_as_user(server: Any, plan: Plan, change: Change) -> list[str]:
+    """Create the indexes that users made on the version before, or on the partitioned table."""
+    import psycopg
+
+    sources = [change.previous.stored] if change.previous and change.previous.stored else []
+    old = plan.state.layouts.get(change.previous.layout) if change.previous else None
+    sources += [old.parent] if old else []
+    lost = []
+    for name, indexed_table, create, rest in server.execute(_USERS_INDEXES, [plan.names.own, sources]).fetchall():
+        is_general = change.is_new_layout and old is not None and indexed_table == old.parent
+        target = change.layout.parent if is_general else change.stored
+        try:
+            with server.transaction():
+                server.execute(f"{create} ON {ident(plan.names.own, target)} {rest}")
+        except psycopg.Error as error:
+            why = (str(error).strip().splitlines() or [""])[0]
+            lost.append(f"index {name} on {plan.names.shown(change.table.full_name)}: {why}")
+    return lost
+
+
+_USERS_INDEXES = r"""
+    SELECT i.relname, t.relname, CASE WHEN x.indisunique THEN 'CREATE UNIQUE INDEX' ELSE 'CREATE INDEX' END,
+        substr(pg_get_indexdef(i.oid), 2 + length(format('CREATE %%sINDEX %%I ON %%s%%I.%%I',
+            CASE WHEN x.indisunique THEN 'UNIQUE ' END, i.relname, CASE t.relkind WHEN 'p' THEN 'ONLY ' END,
+            n.nspname, t.relname)))
+    FROM pg_index x
+    JOIN pg_class i ON i.oid = x.indexrelid
+    JOIN pg_class t ON t.oid = x.indrelid
+    JOIN pg_namespace n ON n.oid = t.relnamespace
+    WHERE n.nspname = %s AND t.relname = ANY(%s) AND NOT i.relispartition
+        AND coalesce(obj_description(i.oid, 'pg_class'), '') !~ '\[warehouse build \S*\]$'
+    ORDER BY i.relname
+"""

@@ -1,0 +1,182 @@
+"""What is sent: the tables of a published warehouse, each with the fingerprint that says whether it changed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from warehouse.base.errors import QueryError, nearest_hint
+from warehouse.publish.postgres.types import copied, holds_text, server_type
+from warehouse.reader.parquet import literal, quoted
+from warehouse.reader.query_errors import MOVED
+from warehouse.reader.relation import has_meta
+from warehouse.reader.table_info import describe, list_tables
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    import duckdb
+
+LAYERS = ("reference", "topology", "metrics")
+ABOUT = ("meta.build", "meta.models", "meta.columns", "meta.measures", "meta.dimensions", "meta.checks")
+"""What the tables mean, how to sum them, from which build they are and what its checks found: sent with any of them."""
+FORM = 3
+"""Raised when the same rows would be laid out otherwise on the server."""
+_LONGEST_NAME = 63
+_CSV = "FORMAT csv, HEADER false, DELIMITER ',', QUOTE '\"', ESCAPE '\"', NULLSTR '', USE_TMP_FILE false"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column as the server has it."""
+
+    name: str
+    declared: str
+    """DuckDB's type."""
+    comment: str
+
+    @property
+    def kind(self) -> str:
+        """PostgreSQL's type."""
+        return server_type(self.declared)
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A table as the server gets it."""
+
+    schema: str
+    name: str
+    about: str
+    columns: tuple[Column, ...]
+    grain: tuple[str, ...]
+    rows: int
+    time: str
+    """The column of time, which may be outside of the grain; empty where there is none."""
+    fingerprint: str
+    """Of rows, columns, comments and keys: equal where there is nothing to send."""
+
+    @property
+    def full_name(self) -> str:
+        """`metrics.port_hour`."""
+        return f"{self.schema}.{self.name}"
+
+
+def tables_to_send(connection: duckdb.DuckDBPyConnection, names: Sequence[str] | None) -> list[Sent]:
+    """The tables, by name; those of reference, topology and metrics where none are named.
+
+    Raises
+    ------
+    QueryError
+        When a name is unknown, or a text of a table holds a NUL byte, which no PostgreSQL takes.
+    """
+    known = {table.name: table for table in list_tables(connection) if table.kind != "raw"}
+    if names is None:
+        chosen = [name for name in known if name.partition(".")[0] in LAYERS]
+    else:
+        for name in names:
+            if name not in known:
+                raise QueryError(f"no table {name} to publish", hint=nearest_hint(name, known) or "see warehouse ls")
+        chosen = sorted(set(names))
+    there = {f"meta.{row[0]}" for row in connection.execute("SHOW TABLES FROM meta").fetchall()}
+    return [_sent(connection, name) for name in (*chosen, *(name for name in ABOUT if name in there))]
+
+
+def write_csv(connection: duckdb.DuckDBPyConnection, table: Sent, path: Path) -> None:
+    """Write the rows as the server's COPY takes them, in the order of the grain."""
+    columns = ", ".join(
+        f"{copied(quoted(column.name), column.declared)} AS {quoted(column.name)}" for column in table.columns
+    )
+    order = ", ".join(f"rows.{quoted(name)} NULLS LAST" for name in table.grain)
+    by = f" ORDER BY {order}" if order else ""
+    connection.execute(
+        f"COPY (SELECT {columns} FROM {_relation(table.full_name)} AS rows{by}) TO {literal(str(path))} ({_CSV})"
+    )
+
+
+def _sent(connection: duckdb.DuckDBPyConnection, name: str) -> Sent:
+    from warehouse.base.startup import duckdb
+
+    source = _relation(name)
+    try:
+        described = connection.execute(f"DESCRIBE {source}").fetchall()
+        hashed = f"SELECT count(*), coalesce(sum(hash(rows)), 0) FROM {source} AS rows"
+        rows, content = connection.execute(hashed).fetchone() or (0, 0)
+    except duckdb.InterruptException:
+        raise
+    except duckdb.Error as error:
+        raise QueryError(f"{name} cannot be read: {str(error).splitlines()[0]}", hint=MOVED) from error
+    _refuse_long([name.partition(".")[2], *(str(row[0]) for row in described)], name)
+    about, grain, comments = _meaning(connection, name)
+    columns = tuple(Column(str(row[0]), str(row[1]), comments.get(str(row[0]), "")) for row in described)
+    _refuse_nul(connection, name, columns, grain)
+    schema, _, table = name.partition(".")
+    time = _time(connection, name)
+    said = [FORM, rows, str(content), about, grain, time, [(c.name, c.declared, c.comment) for c in columns]]
+    fingerprint = hashlib.sha256(json.dumps(said).encode()).hexdigest()[:32]
+    return Sent(schema, table, about, columns, grain, int(rows), time, fingerprint)
+
+
+def _refuse_long(names: Sequence[str], table: str) -> None:
+    """Refuse names that PostgreSQL would cut. Raises QueryError."""
+    for name in names:
+        if len(name.encode()) > _LONGEST_NAME:
+            raise QueryError(
+                f"{table}: the name {name} is longer than {_LONGEST_NAME} bytes, where PostgreSQL cuts names",
+                hint="leave the table out (-s), or give it a shorter name in its model",
+            )
+
+
+def _meaning(connection: duckdb.DuckDBPyConnection, name: str) -> tuple[str, tuple[str, ...], dict[str, str]]:
+    """(sentence, grain, comment of each column)."""
+    if name in ABOUT:
+        row = connection.execute(
+            "SELECT comment FROM duckdb_tables() WHERE schema_name = 'meta' AND table_name = ?",
+            [name.partition(".")[2]],
+        ).fetchone()
+        return str((row or [""])[0] or ""), (), {}
+    relation = describe(connection, name)
+    comments = {
+        column.name: f"{column.about} [{column.unit}]" if column.unit else column.about for column in relation.columns
+    }
+    return relation.table.about, relation.grain, comments
+
+
+def _time(connection: duckdb.DuckDBPyConnection, name: str) -> str:
+    """Return the column of time, as the model's contract names it, else as it is split."""
+    if has_meta(connection, "dimensions"):
+        row = connection.execute(
+            "SELECT column_name FROM meta.dimensions WHERE model = ? AND is_time", [name]
+        ).fetchone()
+        if row:
+            return str(row[0])
+    row = connection.execute("SELECT partition_column FROM meta.models WHERE model = ?", [name]).fetchone()
+    return str(row[0]) if row and row[0] else ""
+
+
+def _refuse_nul(
+    connection: duckdb.DuckDBPyConnection, name: str, columns: Sequence[Column], grain: Sequence[str]
+) -> None:
+    texts = [column.name for column in columns if holds_text(column.declared)]
+    if not texts:
+        return
+    has_nul = {text: f"contains(CAST({quoted(text)} AS VARCHAR), chr(0))" for text in texts}
+    shown = ", ".join(f"{quoted(key)}::VARCHAR" for key in grain) or "'?'"
+    which, wherever = ", ".join(has_nul.values()), " OR ".join(has_nul.values())
+    found = connection.execute(
+        f"SELECT [{which}], [{shown}] FROM {_relation(name)} WHERE {wherever} LIMIT 1"
+    ).fetchone()
+    if found:
+        column = texts[found[0].index(True)]
+        row = ", ".join(f"{key} = {value!r}" for key, value in zip(grain, found[1], strict=False))
+        raise QueryError(
+            f"{name}.{column} holds a NUL byte, which PostgreSQL takes in no text: the row of {row or 'unknown key'}",
+            hint="leave the table out (-s), or mend the text in its model",
+        )
+
+
+def _relation(name: str) -> str:
+    return ".".join(quoted(part) for part in name.split("."))

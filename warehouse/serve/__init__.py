@@ -1,1 +1,0 @@
-"""Everything that reads a published warehouse: queries, listings, exports. Nothing here changes a target."""

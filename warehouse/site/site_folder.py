@@ -1,0 +1,82 @@
+"""The site: a folder of HTML pages on tables, columns, lineage, queries and formats, which needs no server.
+
+`facts` asks a published warehouse, `origins` the models; `prose` renders docs/, `code` colours SQL, `answers` runs
+the named queries, `entries` is what the search knows. `pages` puts all of it into the templates.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING, NamedTuple
+
+from warehouse.store.output_folder import MANIFEST, SITE, replaced, sha256, write_json
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from warehouse.project.project import Project
+
+
+class Made(NamedTuple):
+    """What was written."""
+
+    pages: int
+    bytes: int
+    build: str | None
+    unknown: tuple[str, ...]
+    """Tables of the build that the project has no model of: they have no page."""
+
+
+def write_docs(
+    directory: Path,
+    project: Project,
+    target: Path,
+    *,
+    memory: str | None = None,
+    threads: int | None = None,
+) -> Made:
+    """Write the site of a project.
+
+    Parameters
+    ----------
+    directory
+        A new or empty folder, or an earlier site, which is replaced as a whole.
+    project
+        Whose models, queries and pages are shown.
+    target
+        The folder of the warehouse that says rows, values, results of checks and answers; the site goes without
+        them where nothing is published in it.
+    memory, threads
+        Limits of the engine.
+
+    Raises
+    ------
+    QueryError
+        When the directory holds other files, or the warehouse cannot be read.
+    ModelError
+        When a model or a named query is wrong.
+    """
+    from warehouse.reader.connection import FILE, connect
+    from warehouse.reader.interrupt import interruptible
+    from warehouse.site.pages import Site
+
+    with replaced(directory, target, SITE) as aside:
+        if (target / FILE).exists():
+            with closing(connect(target, memory=memory, threads=threads)) as connection:
+                site = interruptible(connection, lambda: Site.of(project, target, connection))
+        else:
+            site = Site.of(project, target, None)
+        for path, text in site.files():
+            place = aside / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(text, encoding="utf-8", newline="\n")
+        paths = sorted(path for path in aside.rglob("*") if path.is_file())
+        build = site.build.id if site.build else None
+        files = [{"path": path.relative_to(aside).as_posix(), "sha256": sha256(path)} for path in paths]
+        write_json(aside / MANIFEST, {"kind": SITE, "build": build, "files": files})
+        pages = sum(path.suffix == ".html" for path in paths)
+        size = sum(path.stat().st_size for path in paths)
+    return Made(pages, size, build, site.unknown)
+
+
+__all__ = ["SITE", "Made", "write_docs"]

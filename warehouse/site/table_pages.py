@@ -1,0 +1,171 @@
+"""What the page of a table shows: its contract, and beside each column where it is from and what it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from warehouse.lineage.column_lineage import Node
+from warehouse.lineage.steps import ROWS
+from warehouse.site.highlighted_code import highlighted
+
+if TYPE_CHECKING:
+    from warehouse.project.contract import Column
+    from warehouse.project.model import Model
+    from warehouse.project.project import Project
+    from warehouse.site.column_origins import Origins
+    from warehouse.site.table_facts import Facts, Values
+
+LAYERS = ("metrics", "topology", "staging", "reference", "raw")
+"""The nearest to a question first."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """A name and where it leads."""
+
+    text: str
+    href: str
+
+
+@dataclass(frozen=True)
+class ColumnView:
+    """A column on the page of its table."""
+
+    name: str
+    type: str
+    unit: str | None
+    about: str
+    sum: str
+    kind: str
+    made_of: Sequence[Link]
+    used_by: Sequence[Link]
+    decides: Sequence[Link]
+    values: Values | None
+
+
+@dataclass(frozen=True)
+class Clause:
+    """What decides rows: how, where it is written, which columns."""
+
+    how: str
+    place: Link
+    columns: Sequence[Link]
+
+
+@dataclass(frozen=True)
+class CheckView:
+    """A check, and what it found if it was run."""
+
+    text: str
+    severity: str
+    status: str
+    failures: int
+    failing: Sequence[Mapping[str, object]]
+
+
+@dataclass(frozen=True)
+class TableView:
+    """All that a table's page shows."""
+
+    name: str
+    about: str
+    layer: str
+    model: Model | None
+    columns: Sequence[ColumnView]
+    checks: Sequence[CheckView]
+    clauses: Sequence[Clause]
+    reads: Sequence[Link]
+    read_by: Sequence[Link]
+    facts: Facts | None
+    sql: Markup | None
+    as_run: Markup | None
+    """The SELECT with its macros written out, where it has some."""
+    read_from: str = ""
+
+
+def table_path(name: str) -> str:
+    """Where the page of a table stands in the site."""
+    return f"tables/{name}.html"
+
+
+def view(
+    project: Project,
+    name: str,
+    about: str,
+    columns: Sequence[Column],
+    origins: Origins,
+    facts: Facts | None,
+    *,
+    read_from: str = "",
+) -> TableView:
+    """Put together what is known of a table; links are relative to the folder of tables."""
+    model = project.models.get(name)
+    links = {other: f"{other}.html" for other in origins.reads if other != name}
+    sql = as_run = None
+    if model is not None:
+        sql = highlighted(model.sql, python=model.is_python, links=links)
+        rendered = project.render(model)
+        as_run = highlighted(rendered, links=links, places=False) if rendered != model.sql else None
+    sums = {one.column: str(one) for one in model.semantics.measures} if model else {}
+    values = facts.values if facts else {}
+    return TableView(
+        name,
+        about,
+        name.partition(".")[0],
+        model,
+        [_column(name, one, sums, origins, values) for one in columns],
+        _checks(model, facts),
+        [_clause(name, one.kind, one.place, one.inputs) for one in origins.clauses.get(name, ())],
+        [_table_link(one) for one in origins.reads.get(name, ())],
+        [_table_link(one) for one in origins.read_by.get(name, ())],
+        facts,
+        sql,
+        as_run,
+        read_from,
+    )
+
+
+def _column(
+    table: str, column: Column, sums: Mapping[str, str], origins: Origins, values: Mapping[str, Values]
+) -> ColumnView:
+    node = Node(table, "", column.name)
+    return ColumnView(
+        column.name,
+        column.type,
+        column.unit,
+        column.about,
+        sums.get(column.name, ""),
+        origins.kinds.get(node, ""),
+        [_column_link(one) for one in origins.made_of.get(node, ())],
+        [_column_link(one) for one in origins.used_by.get(node, ())],
+        [_table_link(one) for one in origins.decides.get(node, ())],
+        values.get(column.name),
+    )
+
+
+def _checks(model: Model | None, facts: Facts | None) -> list[CheckView]:
+    """What was run in the build; else what the model says."""
+    if facts is not None and facts.relation.checks:
+        return [
+            CheckView(one.check, one.severity, one.status, one.failures, facts.failing.get(one.check, ()))
+            for one in facts.relation.checks
+        ]
+    return [CheckView(one.text, "warn" if one.warn else "error", "", 0, ()) for one in (model.checks if model else ())]
+
+
+def _clause(table: str, how: str, place: str, columns: Sequence[Node]) -> Clause:
+    return Clause(how, Link(place, f"{table}.html#L{place.rpartition(':')[2]}"), [_column_link(one) for one in columns])
+
+
+def _table_link(name: str) -> Link:
+    return Link(name, f"{name}.html")
+
+
+def _column_link(node: Node) -> Link:
+    if node.column == ROWS:
+        return Link(f"the rows of {node.relation}", f"{node.relation}.html")
+    return Link(f"{node.relation}.{node.column}", f"{node.relation}.html#{node.column}")
