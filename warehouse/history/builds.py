@@ -11,6 +11,9 @@ from pathlib import Path
 
 from warehouse.base.errors import QueryError, WarehouseError
 from warehouse.base.text import plural
+from warehouse.engine.duckdb_sql import qualified
+from warehouse.reader.connection import connect
+from warehouse.runner.publish import make_current
 from warehouse.store import signatures
 from warehouse.store.lock import hold
 from warehouse.store.manifest import Manifest, kept_manifests, last_manifest
@@ -134,8 +137,6 @@ def rollback(target: Path, build: str | None = None, *, wait: bool = False) -> t
     WarehouseError
         When there is no such build, or its catalogue or parts are not whole; then nothing has changed.
     """
-    from warehouse.runner.publish import make_current
-
     kept_builds(target)
     with hold(target, wait=wait):
         last = last_manifest(target)
@@ -193,8 +194,6 @@ def try_catalogue(target: Path, build: str | None) -> None:
         When it is damaged, or its tables are not where it looks for them, as after the target was moved.
     """
     from warehouse.base.startup import duckdb
-    from warehouse.engine.duckdb_sql import qualified
-    from warehouse.reader.connection import connect
 
     with connect(target, build=build) as connection:
         try:

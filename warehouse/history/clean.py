@@ -14,6 +14,7 @@ from pathlib import Path
 
 from warehouse.base.errors import WarehouseError
 from warehouse.base.startup import regex
+from warehouse.engine.duckdb_sql import literal
 from warehouse.history.builds import builds, catalogue_of, part_sizes
 from warehouse.store import signatures
 from warehouse.store.atomic import left_behind, remove
@@ -152,7 +153,6 @@ def _hashes(target: Path, kept: Sequence[Manifest]) -> set[str] | None:
 def _ask(file: Path, sql: str) -> list[str] | None:
     """The first column of what a catalogue answers; None where it cannot be asked."""
     from warehouse.base.startup import duckdb
-    from warehouse.engine.duckdb_sql import literal
 
     if not file.is_file():
         return None

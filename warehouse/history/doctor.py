@@ -8,10 +8,15 @@ from pathlib import Path
 
 from warehouse.base.errors import SettingsError, WarehouseError
 from warehouse.base.settings import Settings
+from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.formats import known_formats
 from warehouse.formats.base import Inventory
+from warehouse.graph.dag import Graph
+from warehouse.graph.rebuild_reasons import volatile_places
 from warehouse.ingest.inventory import Intake
 from warehouse.ingest.schemas import rim
+from warehouse.project.project import Project
+from warehouse.store.manifest import last_manifest
 from warehouse.store.parts import Store
 
 
@@ -46,11 +51,6 @@ def never_skipped(settings: Settings) -> list[tuple[str, str]]:
 
     Models that cannot be read have none: what is wrong with them is for the build to say.
     """
-    from warehouse.engine.duckdb import DuckDBEngine
-    from warehouse.graph.dag import Graph
-    from warehouse.graph.rebuild_reasons import volatile_places
-    from warehouse.project.project import Project
-
     try:
         project = Project.open(settings.project)
         known = rim(known_formats()) | {name: one.columns for name, one in project.references.items()}
@@ -62,7 +62,5 @@ def never_skipped(settings: Settings) -> list[tuple[str, str]]:
 
 
 def _built_from(target: Path) -> tuple[Path, ...]:
-    from warehouse.store.manifest import last_manifest
-
     last = last_manifest(target) if target.is_dir() else None
     return tuple(Path(folder) for folder in last.data) if last else ()

@@ -18,6 +18,7 @@ from warehouse.engine.duckdb_errors import sentence
 from warehouse.engine.duckdb_sql import identifier, literal
 from warehouse.engine.globs import escape_glob
 from warehouse.history.builds import catalogue_of, kept_builds, refuse_missing_parts
+from warehouse.runner.catalog import STORAGE_VERSION
 from warehouse.runner.publish import make_current
 from warehouse.store import signatures
 from warehouse.store.atomic import aside, sync
@@ -107,8 +108,6 @@ def _rewrite(target: Path, manifest: Manifest, left: dict[str, str]) -> str | No
 
 
 def _replace(connection: duckdb.DuckDBPyConnection, file: Path, target: Path, left: dict[str, str]) -> str | None:
-    from warehouse.runner.catalog import STORAGE_VERSION
-
     connection.execute(f"ATTACH {literal(str(file))} AS published (STORAGE_VERSION {literal(STORAGE_VERSION)})")
     connection.execute("USE published")
     try:

@@ -15,9 +15,11 @@ from pathlib import Path
 from warehouse.base import hashing
 from warehouse.base.errors import SettingsError, WarehouseError
 from warehouse.base.settings import Settings
+from warehouse.engine.duckdb_sql import literal, qualified
 from warehouse.history.builds import catalogue_of, try_catalogue
 from warehouse.history.diff.compare import Comparison, diff
 from warehouse.history.diff.sides import PartFile, part_files, side_of
+from warehouse.reader.connection import connect
 from warehouse.runner.build import build
 from warehouse.runner.publish import FILE
 from warehouse.runner.reporter import Silent
@@ -212,8 +214,6 @@ def _catalogue_damages(target: Path, manifest: Manifest, *, whole: bool) -> Iter
 def _copies(target: Path, manifest: Manifest) -> Iterator[Damage]:
     """Tables whose rows in the catalogue are not those of their parts: reading all of them proves every block."""
     from warehouse.base.startup import duckdb
-    from warehouse.engine.duckdb_sql import literal, qualified
-    from warehouse.reader.connection import connect
 
     parts = part_files(target, manifest)
     with connect(target) as connection:

@@ -17,6 +17,9 @@ from typing import Any, NamedTuple
 
 from warehouse.base import hashing
 from warehouse.base.errors import SettingsError, nearest_hint
+from warehouse.formats import known_formats
+from warehouse.ingest.schemas import rim
+from warehouse.lineage.select_walk import blocks_of
 from warehouse.lineage.steps import COMPUTED, LITERAL, ROWS, Block, Ref, Step
 from warehouse.lineage.table_lineage import find_model
 from warehouse.project.model import Model
@@ -194,9 +197,6 @@ class Columns:
 
 def load(project: Project, target: Path) -> Columns:
     """The columns of all models of a project, parsed once: unchanged models come from the target's cache."""
-    from warehouse.formats import known_formats
-    from warehouse.ingest.schemas import rim
-
     at_rim = rim(known_formats()) | {name: one.columns for name, one in project.references.items()}
     cache = target / "cache" / CACHE if target.is_dir() else None
     return columns_of(project, {name: [one.name for one in columns] for name, columns in at_rim.items()}, cache)
@@ -241,8 +241,6 @@ def columns_of(project: Project, rim: Mapping[str, Sequence[str]], cache: Path |
 def _walked(model: Model, sql: str, relations: Mapping[str, Sequence[str]]) -> Mapping[str, Block]:
     if model.is_python:
         return _declared(model, relations)
-    from warehouse.lineage.select_walk import blocks_of
-
     return blocks_of(sql, relations, model.shown_path)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from warehouse.formats import known_formats
 from warehouse.lineage.column_lineage import Node, Trace
 from warehouse.lineage.steps import ROWS
 from warehouse.project.project import Project
@@ -66,8 +67,6 @@ def as_json(trace: Trace) -> dict[str, object]:
 
 def read_from(project: Project) -> dict[str, str]:
     """Where each relation at the rim is read from: the kinds of files, or the file of data/."""
-    from warehouse.formats import known_formats
-
     said = {"raw.files": "the list of files", "raw.rejected_rows": "the lines that could not be read"}
     for one in known_formats():
         said |= {f"raw.{relation.name}": f"files of {one.name}" for relation in one.relations}

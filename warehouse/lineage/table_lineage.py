@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 from warehouse.base.errors import SettingsError, nearest_hint
 from warehouse.base.settings import Settings
+from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.project.model import LAYERS, Model
 from warehouse.project.project import Project
+from warehouse.runner.build import load_graph
 
 if TYPE_CHECKING:
     from warehouse.graph.dag import Graph
@@ -57,9 +59,6 @@ def names_a_column(name: str) -> bool:
 
 def table_lineage(settings: Settings, name: str) -> Lineage:
     """The lineage of a table, read off the models' SQL; nothing needs to be built."""
-    from warehouse.engine.duckdb import DuckDBEngine
-    from warehouse.runner.build import load_graph
-
     project = Project.open(settings.project)
     with closing(DuckDBEngine(threads=1, memory_bytes=2**28, spill=Path("spill"))) as engine:
         graph = load_graph(project, engine)

@@ -21,6 +21,7 @@ from warehouse.base.version import __version__
 from warehouse.lineage.column_lineage import Columns, Node, load
 from warehouse.lineage.steps import AGGREGATED, COPIED, ROWS
 from warehouse.project.project import Project
+from warehouse.reader.connection import connect
 
 SPEC = "https://openlineage.io/spec"
 SCHEMA = f"{SPEC}/2-0-2/OpenLineage.json#/$defs/RunEvent"
@@ -85,8 +86,6 @@ def _post(url: str, event: Event) -> None:
 
 def events(settings: Settings) -> Iterator[Event]:
     """The events of the published build, in order of time."""
-    from warehouse.reader.connection import connect
-
     with closing(connect(settings.target)) as connection:
         row = connection.execute("SELECT build_id, published_utc FROM meta.build").fetchone()
         tables = _tables(connection)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from warehouse.reader.parquet import literal, quoted
 from warehouse.reader.relation import has_meta
+from warehouse.runner.catalog import META, META_ABOUT, STORAGE_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,8 +36,6 @@ def write_file(
     orders
         Of each table the columns to sort by, in SQL.
     """
-    from warehouse.runner.catalog import STORAGE_VERSION
-
     connection.execute(f"ATTACH {literal(str(path))} AS exported (STORAGE_VERSION {literal(STORAGE_VERSION)})")
     try:
         for schema in sorted({one.table.name.partition(".")[0] for one in relations} | {"meta"}):
@@ -60,8 +59,6 @@ def _copy(connection: duckdb.DuckDBPyConnection, relation: Relation, order: str)
 
 
 def _copy_meta(connection: duckdb.DuckDBPyConnection, tables: Sequence[str]) -> None:
-    from warehouse.runner.catalog import META, META_ABOUT
-
     for relation, types in META.items():
         name = relation.removeprefix("meta.")
         if not has_meta(connection, name):  # a build of an earlier version

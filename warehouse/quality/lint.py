@@ -17,6 +17,8 @@ from sqlglot.optimizer.qualify import qualify
 from warehouse.base.errors import ModelError, Place
 from warehouse.base.startup import regex
 from warehouse.engine import volatile
+from warehouse.formats import known_formats
+from warehouse.ingest.schemas import rim
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -50,9 +52,6 @@ def lint_project(project: Project) -> list[Finding]:
 
 def contracts_of(project: Project) -> dict[str, Sequence[Column]]:
     """Return the columns of all relations that a model or query may read."""
-    from warehouse.formats import known_formats
-    from warehouse.ingest.schemas import rim
-
     references = {name: one.columns for name, one in project.references.items()}
     return {**rim(known_formats()), **references, **{name: one.columns for name, one in project.models.items()}}
 

@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from warehouse.base.errors import QueryError
 from warehouse.reader.citations import keep
 from warehouse.reader.connection import connect
+from warehouse.reader.named_queries import load_queries
 from warehouse.report import balance, claims, data_quality, fabric, heatmap, job_figures, server_figures, task_figures
 from warehouse.report.figure import Answer, Figure, Section, ask
+from warehouse.report.page import page
+from warehouse.report.paper import write_figures
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -65,8 +68,6 @@ def write_report(
     QueryError
         When there is no warehouse, a library is missing, or a place lies in the target.
     """
-    from warehouse.reader.named_queries import load_queries
-
     try:
         import altair  # noqa: F401
         import vl_convert  # noqa: F401
@@ -74,9 +75,6 @@ def write_report(
         raise QueryError(
             f"the report needs {error.name}, which is not installed", hint="pip install 'gpu-warehouse[report]'"
         ) from error
-    from warehouse.report.page import page
-    from warehouse.report.paper import write_figures
-
     for place in (path, figures):
         if place and place.resolve().is_relative_to(target.resolve()):
             raise QueryError(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from warehouse.base.errors import WarehouseError
 from warehouse.base.text import size
+from warehouse.store.signatures import look_at_data
 
 if TYPE_CHECKING:
     from warehouse.base.settings import Settings
@@ -51,8 +52,6 @@ def saying_what_is_full(settings: Settings) -> Iterator[None]:
 
 def raw_bytes(settings: Settings) -> int:
     """Return the bytes of all raw files, which parts and spilled rows together stay below."""
-    from warehouse.store.signatures import look_at_data
-
     look = look_at_data(settings.data, settings.target.absolute(), follow_links=settings.follow_links)
     return max(sum(seen[0] for seen in look.files.values() if seen), 50_000_000)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TextIO
 from warehouse.base.errors import WarehouseError
 from warehouse.base.text import plural, size
 from warehouse.formats.base import IGNORED, PARTIAL, SKIPPED, UNKNOWN, Inventory
+from warehouse.store.manifest import last_manifest
 from warehouse.store.part_records import Part
 
 if TYPE_CHECKING:
@@ -161,8 +162,6 @@ class Terminal(Silent):
     def failed(self, target: Path) -> None:
         """Close the bar and say that nothing was published."""
         self._close()
-        from warehouse.store.manifest import last_manifest
-
         try:
             last = last_manifest(target) if target.is_dir() else None
         except WarehouseError:  # damaged: then that is not what is wrong

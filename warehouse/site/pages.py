@@ -14,7 +14,12 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from warehouse.formats import known_formats
+from warehouse.ingest.schemas import abouts, rim
+from warehouse.lineage.column_lineage import load
+from warehouse.lineage.lineage_text import read_from
 from warehouse.reader.named_queries import Query, load_queries
+from warehouse.reader.table_info import size
 from warehouse.site.column_origins import Origins, as_graph, origins_of
 from warehouse.site.prose import GROUPS, Page, page_path, render, sources
 from warehouse.site.query_answers import Answer, answer, tables_of
@@ -48,11 +53,6 @@ class Site:
     @staticmethod
     def of(project: Project, target: Path, connection: duckdb.DuckDBPyConnection | None) -> Site:
         """Ask the models, and the warehouse where one is open."""
-        from warehouse.formats import known_formats
-        from warehouse.ingest.schemas import abouts, rim
-        from warehouse.lineage.column_lineage import load
-        from warehouse.lineage.lineage_text import read_from
-
         columns: dict[str, Sequence[Column]] = {name: one.columns for name, one in project.models.items()}
         columns |= {name: one.columns for name, one in project.references.items()} | rim(known_formats())
         said = {name: one.about for name, one in (project.models | project.references).items()}
@@ -193,8 +193,6 @@ def _short(text: str, most: int = 60) -> str:
 
 
 def _size(count: int | None) -> str:
-    from warehouse.reader.table_info import size
-
     return size(count)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from warehouse.base.startup import regex
 from warehouse.site.prose import GLOSSARY
+from warehouse.site.table_pages import table_path
 
 if TYPE_CHECKING:
     from warehouse.reader.named_queries import Query
@@ -28,8 +29,6 @@ class Entry(NamedTuple):
 
 def entries(tables: Iterable[TableView], queries: Iterable[Query], pages: Sequence[Page]) -> Iterator[Entry]:
     """Everything that can be found, tables first."""
-    from warehouse.site.table_pages import table_path
-
     columns = set[str]()
     for table in tables:
         place = table_path(table.name)

@@ -9,6 +9,9 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple
 
+from warehouse.reader.connection import FILE, connect
+from warehouse.reader.interrupt import interruptible
+from warehouse.site.pages import Site
 from warehouse.store.output_folder import MANIFEST, SITE, replaced, sha256, write_json
 
 if TYPE_CHECKING:
@@ -56,10 +59,6 @@ def write_docs(
     ModelError
         When a model or a named query is wrong.
     """
-    from warehouse.reader.connection import FILE, connect
-    from warehouse.reader.interrupt import interruptible
-    from warehouse.site.pages import Site
-
     with replaced(directory, target, SITE) as aside:
         if (target / FILE).exists():
             with closing(connect(target, memory=memory, threads=threads)) as connection:
