@@ -134,7 +134,7 @@ def show(releases: dict[int, Path], costs: Costs, scratch: Path) -> None:
     files = len(sizes) // hour
     print(f"an hour is {files:,} port CSVs, {sum(sizes) / hour / 1e6:,.0f} MB\n")
     head = f"{'hours':>5}{'files':>8}{'CPU s':>9}{'an hour':>9}{'further':>9}{'peak MB':>9}"
-    print(f"{head}{'parts MB':>10}{'catalogue MB':>14}{'cache MB':>10}{'nothing to do':>15}{'listing':>9}{'ratio':>7}")
+    print(f"{head}{'parts MB':>10}{'catalog MB':>14}{'cache MB':>10}{'nothing to do':>15}{'listing':>9}{'ratio':>7}")
     first = medians(costs[hour]["build"]).cpu
     for count, found in costs.items():
         cost, again, listed = (medians(found[name]) for name in ("build", "again", "list"))

@@ -1,4 +1,4 @@
-"""A catalogue that begins as a copy of the last one is what it would be, written from nothing."""
+"""A catalog that begins as a copy of the last one is what it would be, written from nothing."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def folder(tiny: Tiny) -> Path:
 
 
 def everything(target: Path) -> dict[str, object]:
-    """All that a catalogue holds and says, but for when and where it was published; of views their text and rows."""
+    """All that a catalog holds and says, but for when and where it was published; of views their text and rows."""
     with duckdb.connect(str(target / "warehouse.duckdb"), read_only=True) as asked:
         names = asked.execute(
             "SELECT schema_name, table_name, comment, '' FROM duckdb_tables() UNION ALL "
@@ -138,7 +138,7 @@ def test_what_differs_is_exchanged_and_the_rest_is_as_if_written_anew(
     assert mine == everything(other)
 
 
-def test_a_catalogue_is_no_base_unless_it_is_as_it_was_written(built: Tiny, created: list[str]) -> None:
+def test_a_catalog_is_no_base_unless_it_is_as_it_was_written(built: Tiny, created: list[str]) -> None:
     path = folder(built) / NAME
     assert read_base(folder(built)) is not None
     content = bytearray(path.read_bytes())

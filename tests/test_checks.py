@@ -217,7 +217,7 @@ def test_a_table_without_rows_is_not_recent(times: Tiny) -> None:
     assert times.build().status == 1
 
 
-def test_failing_rows_are_kept_in_the_catalogue(ports: Tiny) -> None:
+def test_failing_rows_are_kept_in_the_catalog(ports: Tiny) -> None:
     check(ports, "'warn: speed < 40'", "'warn: none: SELECT *, 1 AS speed FROM this WHERE speed = 10'")
     assert ports.build().status == 0
     found = ports.ask("SELECT check_text, severity, position, failing_row FROM meta.failures WHERE position < 3")

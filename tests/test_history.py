@@ -72,8 +72,8 @@ def test_kept_builds_are_listed_the_newest_first_with_what_each_alone_holds(thre
     assert [one.current for one in kept] == [True, False, False]
     assert [len(one.manifest.parts) for one in kept] == [4, 4, 4]
     for one in kept:
-        catalogue = (three.target / "builds" / one.build / "catalogue.duckdb").stat().st_size
-        assert catalogue < one.own_bytes < one.bytes  # the hours are shared by all three
+        catalog = (three.target / "builds" / one.build / "catalogue.duckdb").stat().st_size
+        assert catalog < one.own_bytes < one.bytes  # the hours are shared by all three
     said = run(three, "builds")
     assert said.status == 0
     assert [line.split()[0] for line in said.out.splitlines()[2:]] == ids(three)
@@ -156,10 +156,10 @@ def test_a_build_of_which_a_part_is_gone_or_cut_short_is_refused(three: Tiny) ->
     assert run(three, "rollback").status == 0
 
 
-def test_a_build_whose_catalogue_is_damaged_is_refused(three: Tiny) -> None:
-    catalogue = three.target / "builds" / ids(three)[1] / "catalogue.duckdb"
-    catalogue.chmod(0o644)
-    catalogue.write_bytes(b"no database")
+def test_a_build_whose_catalog_is_damaged_is_refused(three: Tiny) -> None:
+    catalog = three.target / "builds" / ids(three)[1] / "catalogue.duckdb"
+    catalog.chmod(0o644)
+    catalog.write_bytes(b"no database")
     said = run(three, "rollback")
     assert said.status == 2
     assert "is no DuckDB file" in said.err
@@ -309,13 +309,13 @@ def test_tables_that_python_reads_stay_readable(sample: Path, tmp_path: Path) ->
         assert connection.execute("SELECT count(*) > 0 FROM raw.gpu_nics").fetchall() == [(True,)]
 
 
-def test_nothing_goes_that_a_catalogue_may_use_which_cannot_be_read(three: Tiny) -> None:
+def test_nothing_goes_that_a_catalog_may_use_which_cannot_be_read(three: Tiny) -> None:
     copy = three.target / "cache" / "clean" / ("0" * 32 + "-1") / "a.csv"
     copy.parent.mkdir(parents=True)
     copy.write_text("x", encoding="utf-8")
-    catalogue = three.target / "builds" / ids(three)[1] / "catalogue.duckdb"
-    catalogue.chmod(0o644)
-    catalogue.write_bytes(b"no database")
+    catalog = three.target / "builds" / ids(three)[1] / "catalogue.duckdb"
+    catalog.chmod(0o644)
+    catalog.write_bytes(b"no database")
     clean(three.target, dry_run=False)
     assert copy.is_file()
 

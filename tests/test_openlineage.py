@@ -168,7 +168,7 @@ def test_a_build_with_nothing_to_do_tells_the_same(fleet: Tiny) -> None:
 def test_events_are_posted_to_a_url(fleet: Tiny) -> None:
     got: list[Event] = []
 
-    class Catalogue(BaseHTTPRequestHandler):
+    class Catalog(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             got.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
             self.send_response(201)
@@ -177,7 +177,7 @@ def test_events_are_posted_to_a_url(fleet: Tiny) -> None:
         def log_message(self, *_: object) -> None:
             pass
 
-    server = HTTPServer(("127.0.0.1", 0), Catalogue)
+    server = HTTPServer(("127.0.0.1", 0), Catalog)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         assert fleet.build("--openlineage", f"http://127.0.0.1:{server.server_port}/api/v1/lineage").status == 0

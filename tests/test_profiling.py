@@ -47,7 +47,7 @@ def test_a_line_a_model_the_costliest_first_and_what_lies_outside(hours: Tiny) -
     assert costs == sorted(costs, reverse=True)
     outside = [re.split(r"  +", line)[0] for line in lines[at + 2 :]]
     assert outside[0] == "start"
-    assert {"models", "raw files", "catalogue"} <= set(outside)
+    assert {"models", "raw files", "catalog"} <= set(outside)
     assert outside[-1] == "whole process"
 
 
@@ -138,7 +138,7 @@ def test_what_is_used_goes_to_what_the_build_is_at(monkeypatch: pytest.MonkeyPat
     profile.finished(Part("a.made", "all", "", "", 42, 1, Path()), 0.0, reused=False)
     profile.making("a.there", "all")
     profile.finished(Part("a.there", "all", "", "", 43, 1, Path()), 0.0, reused=True)
-    profile.doing("catalogue")
+    profile.doing("catalog")
     profile.doing("models")
 
     steps = [later.cpu - earlier.cpu for earlier, later in pairwise(readings)]
@@ -148,7 +148,7 @@ def test_what_is_used_goes_to_what_the_build_is_at(monkeypatch: pytest.MonkeyPat
     assert (made[1].read, made[1].written, made[1].memory, made[1].spill) == (100, 1000, 7, 5)
     assert profile.stages["models"].cpu == steps[1]
     assert profile.stages[profiling.THERE].cpu == steps[3] + steps[4] + steps[5]
-    assert profile.stages["catalogue"].cpu == steps[6]
+    assert profile.stages["catalog"].cpu == steps[6]
     shown = [float(line[31:38]) for line in profile.table() if line and not line.startswith(" ")]
     assert shown[0] == shown[1] == made[1].cpu
     assert shown[-1] == readings[-1].cpu, "all of it, from the start of the process"

@@ -131,7 +131,7 @@ def test_a_table_that_is_no_text_is_an_error_that_names_it(mine: Tiny) -> None:
         ("eth0,1,2", "Expected Number of Columns: 2 Found: 3"),
     ],
 )
-@pytest.mark.parametrize("who", ["a model reads it", "only the catalogue reads it"])
+@pytest.mark.parametrize("who", ["a model reads it", "only the catalog reads it"])
 def test_a_row_that_does_not_fit_its_table_is_an_error_that_names_file_and_line(
     tiny: Tiny, row: str, what: str, who: str
 ) -> None:

@@ -44,9 +44,9 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         packed.extractall(tmp_path, filter="data")
     for path in (tmp_path / "target" / "builds").glob("*/*.json"):
         path.write_text(path.read_text(encoding="utf-8").replace(MADE_IN, str(tmp_path)), encoding="utf-8")
-    catalogue = tmp_path / "target" / "warehouse.duckdb"
-    catalogue.chmod(0o644)
-    with duckdb.connect(catalogue) as connection:
+    catalog = tmp_path / "target" / "warehouse.duckdb"
+    catalog.chmod(0o644)
+    with duckdb.connect(catalog) as connection:
         views = connection.execute("SELECT sql FROM duckdb_views() WHERE contains(sql, ?)", [MADE_IN]).fetchall()
         for (sql,) in views:
             moved = sql.replace(MADE_IN, str(tmp_path)).replace("CREATE VIEW", "CREATE OR REPLACE VIEW", 1)

@@ -53,7 +53,7 @@ class Room:
         return {str(path): path.read_bytes() for path in paths if path.is_file() and not path.is_symlink()}
 
     def parts(self) -> Files:
-        """The published parts and the catalogue."""
+        """The published parts and the catalog."""
         files = [self.target / "warehouse.duckdb", *self.target.glob("parts/**/*.parquet")]
         return {str(path): path.read_bytes() for path in files}
 

@@ -127,7 +127,7 @@ CHANGES: dict[str, Callable[[Tiny], object]] = {
     "a part gone": lambda t: next((t.target / "parts" / "staging.hour").rglob("*.parquet")).unlink(),
     "a part cut": lambda t: os.truncate(next((t.target / "parts").rglob("*.parquet")), 9),
     "the notes of a part gone": lambda t: next((t.target / "parts").rglob("*.json")).unlink(),
-    "the catalogue gone": lambda t: (t.target / "warehouse.duckdb").unlink(),
+    "the catalog gone": lambda t: (t.target / "warehouse.duckdb").unlink(),
     "the manifest damaged": lambda t: next(t.target.glob("builds/*/manifest.json")).write_text("{", encoding="utf-8"),
     "another build made current": lambda t: (t.target / "builds/current").write_text("other\n", encoding="utf-8"),
     "a log that a reader left": lambda t: (t.target / "warehouse.duckdb.wal").write_bytes(b"x"),
@@ -327,7 +327,7 @@ def test_inputs_that_change_while_they_are_read_are_told_and_nothing_is_publishe
     assert hours.ask("SELECT build_id FROM meta.build") != [before[0][:1]]
 
 
-def test_a_raw_file_that_goes_while_the_catalogue_is_written_is_told_as_a_change(
+def test_a_raw_file_that_goes_while_the_catalog_is_written_is_told_as_a_change(
     hours: Tiny, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = hours.ask("FROM meta.build")

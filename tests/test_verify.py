@@ -203,13 +203,13 @@ def test_damaged_notes_of_a_part_are_named(published: Tiny) -> None:
     assert run(published, "--quick").status == 0
 
 
-def test_a_catalogue_that_is_gone_damaged_or_of_another_build_is_named(published: Tiny) -> None:
+def test_a_catalog_that_is_gone_damaged_or_of_another_build_is_named(published: Tiny) -> None:
     file = published.target / "warehouse.duckdb"
-    catalogue = file.read_bytes()
+    catalog = file.read_bytes()
     for content, problem in (
         (None, "it is gone"),
         (b"no database", "is no DuckDB file"),
-        (catalogue[: len(catalogue) // 2], "damaged"),
+        (catalog[: len(catalog) // 2], "damaged"),
     ):
         file.unlink(missing_ok=True)
         if content is not None:
@@ -221,7 +221,7 @@ def test_a_catalogue_that_is_gone_damaged_or_of_another_build_is_named(published
     assert run(published, "--quick").status == 0
 
 
-def test_a_table_of_the_catalogue_that_was_written_to_is_named(published: Tiny) -> None:
+def test_a_table_of_the_catalog_that_was_written_to_is_named(published: Tiny) -> None:
     file = published.target / "warehouse.duckdb"
     content = file.read_bytes()
     file.unlink()
@@ -230,7 +230,7 @@ def test_a_table_of_the_catalogue_that_was_written_to_is_named(published: Tiny) 
         connection.execute("UPDATE metrics.total SET speed = 1")
     problems = [one["problem"] for one in verdict(published, "--quick")["damages"]]
     assert "metrics.total has other rows than its parts" in problems
-    assert f"it is not the catalogue of build {build_of(published)[:8]}" in problems
+    assert f"it is not the catalog of build {build_of(published)[:8]}" in problems
 
 
 def test_a_quick_look_builds_nothing(published: Tiny) -> None:

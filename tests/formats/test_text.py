@@ -9,15 +9,8 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from warehouse.formats.text import (
-    HEAD_BYTES,
-    LINE_BYTES,
-    STREAM_ERRORS,
-    ends_with_newline,
-    head,
-    numbered_lines,
-    open_bytes,
-)
+from warehouse.formats.compressed import HEAD_BYTES, STREAM_ERRORS, head, open_bytes
+from warehouse.formats.torn_lines import LINE_BYTES, ends_with_newline, numbered_lines
 
 PACK: dict[str, Callable[[bytes], bytes]] = {"": bytes, ".gz": gzip.compress, ".zst": zstandard.compress}
 COMPRESSED = [suffix for suffix in PACK if suffix]

@@ -16,7 +16,7 @@ import zstandard
 
 import warehouse
 from warehouse.base.settings import settle
-from warehouse.formats import text
+from warehouse.formats import torn_lines
 from warehouse.formats.acme.utilization_wide import WIDE
 from warehouse.formats.base import RawFile
 from warehouse.kernels.utilization_minutes import summary
@@ -378,7 +378,7 @@ LINES = {
     "a blank line": ("", "blank line"),
     "a line of blanks": ("   ", "1 fields instead of 4"),
     "the header again": (HEADER, "the header again"),
-    "a longer line": (f"{GOOD[:25]},{'5' * text.LINE_BYTES},5,5", f"longer than {text.LINE_BYTES:,} bytes"),
+    "a longer line": (f"{GOOD[:25]},{'5' * torn_lines.LINE_BYTES},5,5", f"longer than {torn_lines.LINE_BYTES:,} bytes"),
     "a byte that is no text": (f"{GOOD[:25]},5,\x01,5", "a cell is no number"),
 }
 
@@ -409,7 +409,7 @@ def test_what_follows_another_header_is_set_aside(wide: Wide) -> None:
 def test_a_torn_file_is_read_without_its_last_line(wide: Wide) -> None:
     wide.write("\n".join([HEADER, *ROWS]))
     wide.build()
-    assert wide.rejected() == [(4, "torn: the file ends without a final newline", ROWS[2])]
+    assert wide.rejected() == [(4, torn_lines.TORN, ROWS[2])]
     assert len(wide.values()) == 6
     assert wide.file() == ("partial", "line 4: torn: the file ends without a final newline")
 

@@ -93,9 +93,9 @@ def test_the_same_build_gives_the_same_bytes(tmp_path: Path, publish: Publish, s
 
 
 def test_many_rows_are_the_same_at_any_number_of_threads(own_target: Path, tmp_path: Path) -> None:
-    catalogue = own_target / "warehouse.duckdb"
-    catalogue.chmod(0o644)
-    with duckdb.connect(catalogue) as connection:
+    catalog = own_target / "warehouse.duckdb"
+    catalog.chmod(0o644)
+    with duckdb.connect(catalog) as connection:
         connection.execute(
             "CREATE OR REPLACE TABLE topology.ports AS "
             "SELECT 'demo' AS cluster, 'Leaf-' || i % 24 AS switch, 'port-' || hash(i) AS port, "

@@ -22,7 +22,7 @@ from warehouse.project.project import Project
 from warehouse.reader import interrupt
 from warehouse.reader.connection import connect
 from warehouse.reader.named_queries import load_queries
-from warehouse.reader.shell.completion import Catalogue, complete, read_catalogue
+from warehouse.reader.shell.completion import Catalog, complete, read_catalog
 from warehouse.reader.shell.session import COMMANDS, Session
 
 Ask = Callable[[str], str]
@@ -149,8 +149,8 @@ def test_a_query_can_be_cancelled_and_the_session_goes_on(
 
 
 @pytest.fixture
-def names(session: Session) -> Catalogue:
-    return read_catalogue(session.connection, session.queries, COMMANDS)
+def names(session: Session) -> Catalog:
+    return read_catalog(session.connection, session.queries, COMMANDS)
 
 
 @pytest.mark.parametrize(
@@ -172,13 +172,13 @@ def names(session: Session) -> Catalogue:
         ("\\run nic --se", "--server"),
     ],
 )
-def test_the_likeliest_name_comes_first(names: Catalogue, text: str, first: str) -> None:
+def test_the_likeliest_name_comes_first(names: Catalog, text: str, first: str) -> None:
     found = list(complete(text, names))
     assert found
     assert found[0].text == first
 
 
-def test_columns_come_with_their_type_and_nothing_is_offered_for_nothing(names: Catalogue) -> None:
+def test_columns_come_with_their_type_and_nothing_is_offered_for_nothing(names: Catalog) -> None:
     [found] = list(complete("SELECT p.line_r FROM topology.ports p WHERE p.line_r", names))
     assert (found.kind, found.about, found.start) == ("column", "BIGINT", 6)
     assert not list(complete("SELECT ", names))

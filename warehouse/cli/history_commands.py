@@ -136,7 +136,7 @@ def _verdict(found: Verdict) -> list[str]:
         for damage in found.damages[:_SHOWN]:
             lines += [f"  {damage.path}", *wrapped(f"    {damage.problem}"), *wrapped(f"    {damage.advice}")]
         return [*lines, *_more(len(found.damages))]
-    lines = [f"Whole  build {build[:8]}: {plural(len(parts), 'part')}, {size(found.bytes)}, and the catalogue"]
+    lines = [f"Whole  build {build[:8]}: {plural(len(parts), 'part')}, {size(found.bytes)}, and the catalog"]
     if found.rebuilt is None:
         return lines
     if found.manifest.stale:

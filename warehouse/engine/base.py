@@ -194,7 +194,7 @@ class Engine(Protocol):
         ...
 
     def connection(self) -> duckdb.DuckDBPyConnection:
-        """A connection of DuckDB that can read the parts, to write a catalogue with; whoever asks closes it."""
+        """A connection of DuckDB that can read the parts, to write a catalog with; whoever asks closes it."""
         ...
 
     def interrupt(self) -> None:

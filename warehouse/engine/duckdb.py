@@ -1,7 +1,7 @@
 """DuckDB, embedded.
 
 The author's own text runs, wrapped on its first line only, so that DuckDB's positions are the author's. Each
-scratch is an attached in-memory catalogue of its own: independent parts run side by side on cursors of one
+scratch is an attached in-memory catalog of its own: independent parts run side by side on cursors of one
 instance, which holds one limit of threads and memory for all of them.
 """
 
@@ -88,8 +88,8 @@ class DuckDBEngine:
     def scratch(
         self, sources: Mapping[str, Source], *, one_thread: bool = False, few: bool = False
     ) -> Iterator[DuckDBScratch]:
-        """A catalogue in memory with a view a relation; one that is idle is lent, with what is bound in it."""
-        with self._open:  # DuckDB refuses two catalogue changes at once
+        """A catalog in memory with a view a relation; one that is idle is lent, with what is bound in it."""
+        with self._open:  # DuckDB refuses two catalog changes at once
             idle = self._idle.setdefault((one_thread, few), [])
             scratch = idle.pop() if idle else self._new_scratch(one_thread, few)
         self._lent.add(scratch)
@@ -104,13 +104,13 @@ class DuckDBEngine:
                 idle.append(scratch)
 
     def _new_scratch(self, one_thread: bool, few: bool) -> DuckDBScratch:
-        catalogue = f"scratch_{next(_NUMBERS)}"
+        catalog = f"scratch_{next(_NUMBERS)}"
         instance = self._single() if one_thread else self._instance
-        instance.cursor().execute(f"ATTACH ':memory:' AS {catalogue}")
+        instance.cursor().execute(f"ATTACH ':memory:' AS {catalog}")
 
         def opened() -> duckdb.DuckDBPyConnection:
             cursor = instance.cursor()
-            cursor.execute(f"USE {catalogue}")
+            cursor.execute(f"USE {catalog}")
             if self._observe is None:
                 return cursor
             from warehouse.engine.observed import Observed

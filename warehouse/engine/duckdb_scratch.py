@@ -25,7 +25,7 @@ _HELD_ROWS = 1_000_000
 
 
 class DuckDBScratch:
-    """A cursor inside one scratch catalogue, and one more for what a kernel reads while its rows are written."""
+    """A cursor inside one scratch catalog, and one more for what a kernel reads while its rows are written."""
 
     def __init__(
         self, opened: Callable[[], duckdb.DuckDBPyConnection], held: dict[Path, str] | None, gone: set[Path]

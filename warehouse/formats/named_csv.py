@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 
 from warehouse.base.startup import regex
-from warehouse.formats import text
+from warehouse.formats import compressed, torn_lines
 from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, RawRelation, Rejected
 
 _CLOCK = r"(?:[01]\d|2[0-3]):[0-5]\d"
@@ -107,9 +107,9 @@ class NamedCsv:
     def inspect(self, file: RawFile) -> RawFile:
         """Compare the header, by name."""
         try:
-            lines = text.head(file.path)
-            whole = not self.ends_with_newline or text.ends_with_newline(file.path)
-        except text.STREAM_ERRORS as error:
+            lines = compressed.head(file.path)
+            whole = not self.ends_with_newline or torn_lines.ends_with_newline(file.path)
+        except compressed.STREAM_ERRORS as error:
             return file.but(status=SKIPPED, reason=f"cannot be decompressed: {error}")
         if not lines:
             return file.but(status=SKIPPED, reason="empty file")
@@ -123,7 +123,7 @@ class NamedCsv:
         reason = f"columns ignored: {', '.join(strange)[:200]}" if strange else None
         own = tuple(names) if names != list(self.cells) else None
         found = found.but(status=READ, reason=reason, header=own)
-        return found if whole else found.but(status=PARTIAL, reason="torn: the file ends without a final newline")
+        return found if whole else found.but(status=PARTIAL, reason=torn_lines.TORN)
 
     def _same_columns(self, names: Sequence[str]) -> None:
         missing = [name for name in self.cells if name not in names and name not in self.optional]
@@ -140,7 +140,7 @@ class NamedCsv:
         seen: dict[str, int] = {}
         names: list[str] = []
         with clean.open("wb") as out:
-            for number, line, damage in text.numbered_lines(file.path):
+            for number, line, damage in torn_lines.numbered_lines(file.path):
                 if number == 1:
                     names = split(line.removeprefix(b"\xef\xbb\xbf"))
                     out.write(line + b"\n")

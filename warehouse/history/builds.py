@@ -1,6 +1,6 @@
 """The builds that a target keeps: list them, find one by its id, publish one again.
 
-A build is a folder of `builds/` with a manifest and a catalogue; its parts are shared with the others. To go back is
+A build is a folder of `builds/` with a manifest and a catalog; its parts are shared with the others. To go back is
 one rename, after a look whether all that the build needs is still there.
 """
 
@@ -27,7 +27,7 @@ class Kept:
 
     manifest: Manifest
     bytes: int
-    """Its parts and its catalogue; parts are shared with other builds."""
+    """Its parts and its catalog; parts are shared with other builds."""
     own_bytes: int
     """What would be free without it."""
     current: bool
@@ -71,10 +71,10 @@ def builds(target: Path) -> list[Kept]:
     found = []
     for manifest in manifests:
         parts = part_sizes(manifest)
-        catalogue = _size(catalogue_of(target, manifest.build))
+        catalog = _size(catalog_of(target, manifest.build))
         own = sum(size for path, size in parts.items() if users[path] == 1)
         current = last is not None and last.build == manifest.build
-        found.append(Kept(manifest, sum(parts.values()) + catalogue, own + catalogue, current))
+        found.append(Kept(manifest, sum(parts.values()) + catalog, own + catalog, current))
     return found
 
 
@@ -85,7 +85,7 @@ def kept_builds(target: Path) -> list[Manifest]:
     return kept_manifests(target)
 
 
-def catalogue_of(target: Path, build: str) -> Path:
+def catalog_of(target: Path, build: str) -> Path:
     """The DuckDB file of a kept build."""
     return target / "builds" / build / "catalogue.duckdb"
 
@@ -135,7 +135,7 @@ def rollback(target: Path, build: str | None = None, *, wait: bool = False) -> t
     Raises
     ------
     WarehouseError
-        When there is no such build, or its catalogue or parts are not whole; then nothing has changed.
+        When there is no such build, or its catalog or parts are not whole; then nothing has changed.
     """
     kept_builds(target)
     with hold(target, wait=wait):
@@ -163,7 +163,7 @@ def _before(target: Path, last: Manifest | None) -> Manifest:
 def refuse_gaps(target: Path, manifest: Manifest) -> None:
     """Refuse a build of which something is missing, cut short, or written for another place. Raises WarehouseError."""
     refuse_missing_parts(target, manifest)
-    try_catalogue(target, manifest.build)
+    try_catalog(target, manifest.build)
 
 
 def refuse_missing_parts(target: Path, manifest: Manifest) -> None:
@@ -185,8 +185,8 @@ def refuse_missing_parts(target: Path, manifest: Manifest) -> None:
         )
 
 
-def try_catalogue(target: Path, build: str | None) -> None:
-    """Open the catalogue of a build, the published one for None, and bind each of its tables.
+def try_catalog(target: Path, build: str | None) -> None:
+    """Open the catalog of a build, the published one for None, and bind each of its tables.
 
     Raises
     ------
@@ -204,7 +204,7 @@ def try_catalogue(target: Path, build: str | None) -> None:
                 connection.execute(f"FROM {qualified(name)} LIMIT 0")
         except duckdb.Error as error:
             said = str(error).splitlines()[0]
-            name = f"the catalogue of build {build[:8]}" if build else "the published catalogue"
+            name = f"the catalog of build {build[:8]}" if build else "the published catalog"
             elsewhere = isinstance(error, duckdb.PermissionException) or "No files found" in said
             wrong = f"does not fit {target}" if elsewhere else "is damaged"
             raise QueryError(f"{name} {wrong}: {said}", hint="warehouse build writes a new one") from error

@@ -1,7 +1,7 @@
 """Free what a target no longer needs: builds beyond those to keep, parts that none of these use, leftovers, caches.
 
-Only what is listed here is ever removed, and of that only what no kept catalogue and no kept manifest names. Parts,
-mended copies and unpacked archives are named by a hash: one that stands anywhere in the views of a kept catalogue, or
+Only what is listed here is ever removed, and of that only what no kept catalog and no kept manifest names. Parts,
+mended copies and unpacked archives are named by a hash: one that stands anywhere in the views of a kept catalog, or
 among the files that it lists, is in use.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from warehouse.base.errors import WarehouseError
 from warehouse.base.startup import regex
 from warehouse.engine.duckdb_sql import literal
-from warehouse.history.builds import builds, catalogue_of, part_sizes
+from warehouse.history.builds import builds, catalog_of, part_sizes
 from warehouse.store import signatures
 from warehouse.store.atomic import left_behind, remove
 from warehouse.store.lock import hold
@@ -136,11 +136,11 @@ def _below(folder: Path, pattern: str) -> list[Path]:
 
 
 def _hashes(target: Path, kept: Sequence[Manifest]) -> set[str] | None:
-    """All hashes that the catalogues of kept builds name; None where one of them does not say."""
+    """All hashes that the catalogs of kept builds name; None where one of them does not say."""
     found: set[str] = set()
     for manifest in kept:
         said = _ask(
-            catalogue_of(target, manifest.build),
+            catalog_of(target, manifest.build),
             "SELECT sql FROM duckdb_views() WHERE database_name = '{0}' "
             "UNION ALL SELECT path FROM {0}.raw.files UNION ALL SELECT read_path FROM {0}.raw.files",
         )
@@ -151,7 +151,7 @@ def _hashes(target: Path, kept: Sequence[Manifest]) -> set[str] | None:
 
 
 def _ask(file: Path, sql: str) -> list[str] | None:
-    """The first column of what a catalogue answers; None where it cannot be asked."""
+    """The first column of what a catalog answers; None where it cannot be asked."""
     from warehouse.base.startup import duckdb
 
     if not file.is_file():

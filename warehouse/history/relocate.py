@@ -17,7 +17,7 @@ from warehouse.base.startup import duckdb
 from warehouse.engine.duckdb_errors import sentence
 from warehouse.engine.duckdb_sql import identifier, literal
 from warehouse.engine.globs import escape_glob
-from warehouse.history.builds import catalogue_of, kept_builds, refuse_missing_parts
+from warehouse.history.builds import catalog_of, kept_builds, refuse_missing_parts
 from warehouse.runner.catalog import STORAGE_VERSION
 from warehouse.runner.publish import make_current
 from warehouse.store import signatures
@@ -83,7 +83,7 @@ def relocate(target: Path, *, wait: bool = False) -> Relocated:
 
 def _rewrite(target: Path, manifest: Manifest, left: dict[str, str]) -> str | None:
     """Write the catalog of a build for this folder; return the folder that it named, None if it is this one."""
-    path = catalogue_of(target, manifest.build)
+    path = catalog_of(target, manifest.build)
     written = aside(path)
     try:
         shutil.copyfile(path, written)

@@ -1,6 +1,6 @@
 """Whether a published warehouse is whole, and whether its raw files still give the same.
 
-First every part and the catalogue are compared with what the manifest says of them. Then all is built again aside,
+First every part and the catalog are compared with what the manifest says of them. Then all is built again aside,
 from the same data folders, and compared digest by digest: equal digests are equal bytes.
 """
 
@@ -16,7 +16,7 @@ from warehouse.base import hashing
 from warehouse.base.errors import SettingsError, WarehouseError
 from warehouse.base.settings import Settings
 from warehouse.engine.duckdb_sql import literal, qualified
-from warehouse.history.builds import catalogue_of, try_catalogue
+from warehouse.history.builds import catalog_of, try_catalog
 from warehouse.history.diff.compare import Comparison, diff
 from warehouse.history.diff.sides import PartFile, part_files, side_of
 from warehouse.reader.connection import connect
@@ -169,7 +169,7 @@ def _damages(target: Path, manifest: Manifest) -> Iterator[Damage]:
         if problem:
             whole = False
             yield Damage(path, problem)
-    yield from _catalogue_damages(target, manifest, whole=whole)
+    yield from _catalog_damages(target, manifest, whole=whole)
 
 
 def _problem(path: Path, size: int, digest: str) -> str | None:
@@ -191,16 +191,16 @@ def _problem(path: Path, size: int, digest: str) -> str | None:
     return None
 
 
-def _catalogue_damages(target: Path, manifest: Manifest, *, whole: bool) -> Iterator[Damage]:
+def _catalog_damages(target: Path, manifest: Manifest, *, whole: bool) -> Iterator[Damage]:
     """What is wrong with the file that readers open."""
-    kept = catalogue_of(target, manifest.build)
+    kept = catalog_of(target, manifest.build)
     advice = f"warehouse rollback {manifest.build[:8]} publishes it again, or warehouse build"
     if not (target / FILE).is_file():
         yield Damage(FILE, "it is gone", advice)
         return
     try:
         if whole:
-            try_catalogue(target, None)
+            try_catalog(target, None)
             yield from _copies(target, manifest)
     except WarehouseError as error:
         yield Damage(FILE, " ".join([error.message, *error.details]), "warehouse build writes a new one")
@@ -208,11 +208,11 @@ def _catalogue_damages(target: Path, manifest: Manifest, *, whole: bool) -> Iter
     if not kept.is_file():
         yield Damage(kept.relative_to(target).as_posix(), "it is gone", "warehouse build writes a new one")
     elif not kept.samefile(target / FILE) and hashing.of_file(kept) != hashing.of_file(target / FILE):
-        yield Damage(FILE, f"it is not the catalogue of build {manifest.build[:8]}", advice)
+        yield Damage(FILE, f"it is not the catalog of build {manifest.build[:8]}", advice)
 
 
 def _copies(target: Path, manifest: Manifest) -> Iterator[Damage]:
-    """Tables whose rows in the catalogue are not those of their parts: reading all of them proves every block."""
+    """Tables whose rows in the catalog are not those of their parts: reading all of them proves every block."""
     from warehouse.base.startup import duckdb
 
     parts = part_files(target, manifest)

@@ -35,7 +35,7 @@ class Column(NamedTuple):
 
     @property
     def comment(self) -> str:
-        """The column's comment in the catalogue: `[B] bytes that entered ...`."""
+        """The column's comment in the catalog: `[B] bytes that entered ...`."""
         return f"[{self.unit}] {self.about}" if self.unit else self.about
 
 

@@ -1,4 +1,4 @@
-"""A build as OpenLineage run events, for those who have a catalogue: https://openlineage.io/docs/spec.
+"""A build as OpenLineage run events, for those who have a catalog: https://openlineage.io/docs/spec.
 
 One run of the build, and within it one of each model, both with START and COMPLETE: what it read, what it gave, with
 schema, row count, and for every column the columns of its inputs and how it comes of them. Read off the published
@@ -71,7 +71,7 @@ def tell(settings: Settings, destination: str) -> None:
     except (OSError, ValueError) as error:
         raise WarehouseError(
             f"the build is published, but its lineage events cannot be given to {destination}: {error}",
-            hint="--openlineage FILE, or the URL of a catalogue: http://HOST:5000/api/v1/lineage",
+            hint="--openlineage FILE, or the URL of a catalog: http://HOST:5000/api/v1/lineage",
         ) from error
 
 

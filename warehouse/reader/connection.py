@@ -1,6 +1,6 @@
 """Open a published warehouse: read-only, and shut in.
 
-Each connection is an engine of its own in memory, to which the catalogue is attached under the name
+Each connection is an engine of its own in memory, to which the catalog is attached under the name
 `warehouse`. So connections of one process share no settings and no file: one that was opened before a new
 build was published goes on reading the old build, one opened after it reads the new one.
 """
@@ -64,7 +64,7 @@ def connect(
     """
     from warehouse.base.startup import duckdb
 
-    path = _catalogue(target, build)
+    path = _catalog(target, build)
     config: dict[str, str | bool | int | float | list[str]] = {
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
@@ -94,7 +94,7 @@ def connect(
     return connection
 
 
-def _catalogue(target: Path, build: str | None) -> Path:
+def _catalog(target: Path, build: str | None) -> Path:
     path = target.absolute() / ("builds" if build else "") / (build or "") / ("catalogue.duckdb" if build else FILE)
     if path.is_file():
         return path

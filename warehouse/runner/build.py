@@ -203,7 +203,7 @@ def _build(
         with witness.watching(intake) as refuse_changes:
             outcome = ready.run.run()
             refuse_changes()
-            reporter.doing("catalogue")
+            reporter.doing("catalog")
             parts = list(outcome.parts.values())
             name = build_id(parts, contracts(graph), ready.engine_mark)
             manifest = Manifest(
@@ -277,7 +277,7 @@ def _last_parts(last: Manifest | None, store: Store) -> dict[tuple[str, str], Pa
 
 
 def _entries(project: Project, graph: Graph, intake: Intake, engine: Engine, outcome: Outcome) -> list[Entry]:
-    """The catalogue: raw and reference relations, then models in order."""
+    """The catalog: raw and reference relations, then models in order."""
     copied = _copied(graph, outcome)
     about = abouts(list(intake.formats.values())) if intake.inventory.roots else {}
     entries = [
@@ -343,7 +343,7 @@ def _linked(settings: Settings, intake: Intake) -> tuple[str, ...]:
 
 
 def _paths(entries: Sequence[Entry], store: Store) -> set[Path]:
-    """The parts that readers of the catalogue open, or that its tables are copies of."""
+    """The parts that readers of the catalog open, or that its tables are copies of."""
     found = (path for entry in entries if isinstance(entry.source, Parts) for path in entry.source.paths)
     return {path for path in found if path.is_relative_to(store.folder)}
 

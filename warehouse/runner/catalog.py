@@ -1,4 +1,4 @@
-"""The catalogue of a build: one DuckDB file with a relation each, and `meta` with what every table and column means.
+"""The catalog of a build: one DuckDB file with a relation each, and `meta` with what every table and column means.
 
 It holds small tables as tables, the others as views over an explicit list of their parts, and views as
 views. Where little differs from the build before, it begins as a copy of that one's, which is as it was written to
@@ -28,7 +28,7 @@ STORAGE_VERSION = "v1.4.0"
 """The file format that DuckDB 1.4 and later read."""
 NAME = "catalogue.duckdb"
 WRITTEN = "catalogue.json"
-"""What a catalogue was written as, beside it."""
+"""What a catalog was written as, beside it."""
 _FORMAT = 2
 _GROWTH = 1.5
 """A file that exchanges made so much larger is written from nothing again."""
@@ -72,7 +72,7 @@ META_ABOUT = {
 
 
 class Entry(NamedTuple):
-    """One relation of the catalogue."""
+    """One relation of the catalog."""
 
     name: str
     about: str
@@ -93,7 +93,7 @@ class Entry(NamedTuple):
 
 
 class Base(NamedTuple):
-    """The catalogue of an earlier build, as a file to begin with."""
+    """The catalog of an earlier build, as a file to begin with."""
 
     path: Path
     kinds: Mapping[str, str]
@@ -104,7 +104,7 @@ class Base(NamedTuple):
     """Its size when it was last written from nothing."""
 
 
-def write_catalogue(
+def write_catalog(
     path: Path, entries: Sequence[Entry], build: Mapping[str, object], engine: Engine, base: Base | None = None
 ) -> None:
     """Write the DuckDB file of a build: entries in an order in which views can be made.
@@ -138,7 +138,7 @@ def write_catalogue(
                     _write_meta(connection, name, rows)
             connection.execute("COMMIT; CHECKPOINT published; USE memory; DETACH published")
         except duckdb.Error as error:
-            raise WarehouseError(f"the catalogue cannot be written: {sentence(error)}") from error
+            raise WarehouseError(f"the catalog cannot be written: {sentence(error)}") from error
     size = path.stat().st_size
     said = {
         "format": _FORMAT,
@@ -150,7 +150,7 @@ def write_catalogue(
 
 
 def read_base(folder: Path) -> Base | None:
-    """The catalogue in the folder of a build; None where it is not, to the byte, what was written."""
+    """The catalog in the folder of a build; None where it is not, to the byte, what was written."""
     path = folder / NAME
     try:
         said = json.loads((folder / WRITTEN).read_text(encoding="utf-8"))

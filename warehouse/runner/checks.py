@@ -23,7 +23,7 @@ FAILED = "failed.json"
 GRAIN = "grain"
 SHOWN_ROWS = 5
 KEPT_ROWS = 50
-"""So many failing rows of a check and partition are kept in the catalogue."""
+"""So many failing rows of a check and partition are kept in the catalog."""
 
 
 def all_checks(model: Model) -> list[Check]:

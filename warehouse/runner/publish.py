@@ -1,6 +1,6 @@
 """The one rename that makes a build the one that readers open.
 
-Its folder is written aside: manifest, catalogue, list of raw files. All is on disk before the rename; a reader that
+Its folder is written aside: manifest, catalog, list of raw files. All is on disk before the rename; a reader that
 has the old file open goes on reading it.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from warehouse.engine.base import Engine
 from warehouse.ingest.file_list import Listing, write_listing
-from warehouse.runner.catalog import NAME, Entry, read_base, write_catalogue
+from warehouse.runner.catalog import NAME, Entry, read_base, write_catalog
 from warehouse.store.atomic import aside, is_in_the_way, quarantine, remove, sync, write_text
 from warehouse.store.manifest import Manifest, build_folders, current_build, kept_manifests
 from warehouse.store.part_signatures import Layout, write_stamps
@@ -32,18 +32,18 @@ def publish(
     *,
     fresh: bool = False,
 ) -> None:
-    """Write manifest, catalogue and listing of a build, then make it the one that readers open.
+    """Write manifest, catalog and listing of a build, then make it the one that readers open.
 
     `parts` are all those that readers open.
-    With `fresh`, nothing of an earlier catalogue is used. The old file's `.wal`, if a reader left one, is removed.
+    With `fresh`, nothing of an earlier catalog is used. The old file's `.wal`, if a reader left one, is removed.
     """
     folder = target / "builds" / manifest.build
     written = aside(folder)
     remove(written)
     written.mkdir(parents=True)
-    catalogue = written / NAME
-    write_catalogue(
-        catalogue,
+    catalog = written / NAME
+    write_catalog(
+        catalog,
         entries,
         {
             "build_id": manifest.build,
@@ -59,7 +59,7 @@ def publish(
     manifest.write(written / "manifest.json")
     write_listing(written, files)
     write_stamps(written, target.absolute(), parts, _layout(entries))
-    catalogue.chmod(0o444)
+    catalog.chmod(0o444)
     for path in written.iterdir():
         sync(path)
     for path in _folders(target, manifest):

@@ -36,7 +36,7 @@ class Result:
     inventory: Inventory
     outcome: Outcome
     bytes: int
-    """Size of the published parts and the catalogue."""
+    """Size of the published parts and the catalog."""
     changed: bool
     """Whether this build differs from the one that was published before."""
 

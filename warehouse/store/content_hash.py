@@ -6,7 +6,7 @@ from pathlib import Path
 
 from warehouse.base import hashing
 from warehouse.formats.base import COMPRESSIONS
-from warehouse.formats.text import STREAM_ERRORS, open_bytes
+from warehouse.formats.compressed import STREAM_ERRORS, open_bytes
 
 
 def of_content(path: Path, watch: hashing.Watch | None = None) -> str:

@@ -29,7 +29,7 @@ class Layout(NamedTuple):
     views: Mapping[str, Sequence[str]]
     """What each view reads."""
     copied: Sequence[str]
-    """The tables that the catalogue has a copy of."""
+    """The tables that the catalog has a copy of."""
 
 
 _NO_FILE = "it is no file"
@@ -63,7 +63,7 @@ def damages(
     """
     try:
         build = read_text(target / "builds" / "current").strip()
-    except (OSError, ValueError):  # a catalogue that was copied without its builds
+    except (OSError, ValueError):  # a catalog that was copied without its builds
         return
     known_layout, kept = _stamps(target, build, layout)
     folders = tuple(f"parts/{name}/" for name in _relations(known_layout, tables, copies=digests))
@@ -154,7 +154,7 @@ def _digest(target: Path, build: str, path: str) -> str | None:
 
 
 def _parts(target: Path, build: str) -> Iterable[Mapping[str, object]]:
-    """Return the parts that the manifest lists; none of a catalogue that was copied without its manifest."""
+    """Return the parts that the manifest lists; none of a catalog that was copied without its manifest."""
     from warehouse.base.errors import WarehouseError
     from warehouse.store.manifest import read_manifest
 

@@ -12,14 +12,13 @@ from datetime import datetime
 from pathlib import Path
 
 from warehouse.base.startup import regex
-from warehouse.formats import text
+from warehouse.formats import compressed, torn_lines
 from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, RawRelation, Rejected
 
 TIME = "Time"
 _TIME = regex(r"[12]\d{3}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?[+-]\d\d:\d\d", re.ASCII)
 _NUMBER = regex(rb"|[nN][aA][nN]|-?\d{1,9}(\.\d{0,17})?([eE]-\d{1,2})?")
 """A cell that is read: nothing, nan, or a number that is no larger than what is measured here."""
-_TORN = "torn: the file ends without a final newline"
 _KNOWN_CELLS = 500_000
 _LOOKED_AT = 1_000
 """Lines that are looked at for one that is not blank."""
@@ -56,11 +55,11 @@ class LineFiles:
     def inspect(self, file: RawFile) -> RawFile:
         """Look at the header and for a line below it."""
         try:
-            with text.open_bytes(file.path) as stream:
-                header = stream.readline(text.LINE_BYTES)
-                below = any(stream.readline(text.LINE_BYTES).strip() for _ in range(_LOOKED_AT))
-            whole = text.ends_with_newline(file.path)
-        except text.STREAM_ERRORS as error:
+            with compressed.open_bytes(file.path) as stream:
+                header = stream.readline(torn_lines.LINE_BYTES)
+                below = any(stream.readline(torn_lines.LINE_BYTES).strip() for _ in range(_LOOKED_AT))
+            whole = torn_lines.ends_with_newline(file.path)
+        except compressed.STREAM_ERRORS as error:
             return file.but(status=SKIPPED, reason=f"cannot be decompressed: {error}")
         if not header:
             return file.but(status=SKIPPED, reason="empty file")
@@ -70,13 +69,13 @@ class LineFiles:
             return file.but(status=SKIPPED, reason=str(error))
         if not below:
             return found.but(status=SKIPPED, reason="no rows below the header")
-        return found.but(status=READ) if whole else found.but(status=PARTIAL, reason=_TORN)
+        return found.but(status=READ) if whole else found.but(status=PARTIAL, reason=torn_lines.TORN)
 
     def mend(self, file: RawFile, clean: Path) -> Iterator[Rejected]:
         """Write the good lines to `clean`, cells that are no numbers left out of them; yield what is not in it."""
         mended = _Mended(self, file)
         with clean.open("wb") as out:
-            for number, line, damage in text.numbered_lines(file.path):
+            for number, line, damage in torn_lines.numbered_lines(file.path):
                 kept, problem, said = mended.look(number, line.removesuffix(b"\r"), damage)
                 if problem:
                     yield Rejected(file.release_path, number, problem, said.decode("utf-8", "replace")[:_SHOWN])
@@ -91,7 +90,7 @@ class LineFiles:
 def header_names(line: bytes) -> list[str]:
     """The columns. Raises ValueError where the line is no header of ours."""
     if not line.endswith(b"\n"):
-        raise ValueError(f"no end of a header in the first {text.LINE_BYTES:,} bytes")
+        raise ValueError(f"no end of a header in the first {torn_lines.LINE_BYTES:,} bytes")
     try:
         names = line.decode("utf-8-sig").rstrip("\r\n").split(",")
     except UnicodeDecodeError:

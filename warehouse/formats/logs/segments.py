@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from warehouse.base.startup import regex
-from warehouse.formats.text import STREAM_ERRORS, open_bytes
+from warehouse.formats.compressed import STREAM_ERRORS, open_bytes
+from warehouse.formats.torn_lines import TORN
 
 CHUNK = 1 << 16
 """Bytes that are read at once. A quarter of a megabyte, with its events, no longer stays in a core's cache, and is
 read a tenth slower."""
 LONGEST = 1 << 18
 """Bytes of a segment; what is longer is no line of a log."""
-TORN = "torn: the file ends without a final newline"
 TOO_LONG = f"longer than {LONGEST:,} bytes"
 BREAK = regex("\r\n|\n|\r")
 WRAP = "\x1e"

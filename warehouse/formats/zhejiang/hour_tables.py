@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, cast
 
 from warehouse.base.errors import DataError, Place
 from warehouse.base.startup import regex
-from warehouse.formats import text
+from warehouse.formats import compressed, torn_lines
 from warehouse.formats.base import COMPRESSIONS, PARTIAL, READ, SKIPPED, RawFile, RawRelation, Rejected
 from warehouse.formats.zhejiang import xlsx
 from warehouse.formats.zhejiang.headers import Header, Row, ignored_columns, match_header
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 
 LONGEST_LINE = 2**16
-_TORN = "torn: the file ends without a final newline"
 
 
 class HourCsv:
@@ -55,11 +54,11 @@ class HourCsv:
         """Compare the header; the hour is the one that the name states, in local time."""
         try:
             found = file.but(hour_utc=_hour_of(file.path))
-            head = text.head(file.path)
+            head = compressed.head(file.path)
             if not head:
                 return file.but(status=SKIPPED, reason="empty file")
             header = self._header(_fields(head.partition(b"\n")[0]))
-        except text.STREAM_ERRORS as error:
+        except compressed.STREAM_ERRORS as error:
             return file.but(status=SKIPPED, reason=f"cannot be decompressed: {error}")
         except ValueError as error:
             return file.but(status=SKIPPED, reason=str(error))
@@ -191,7 +190,7 @@ def _fields(line: bytes) -> list[str]:
 def _lines(path: Path) -> Iterator[tuple[int, bytes, str | None]]:
     """Give number, line and what is wrong with it; a file without line ends does not fill the memory."""
     number = 0
-    with text.open_bytes(path) as raw:
+    with compressed.open_bytes(path) as raw:
         stream = io.BufferedReader(cast("io.RawIOBase", raw))
         try:
             while line := stream.readline(LONGEST_LINE):
@@ -202,17 +201,17 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes, str | None]]:
                     while (rest := stream.readline(LONGEST_LINE)) and not rest.endswith(b"\n"):
                         pass
                 elif not line.endswith(b"\n"):
-                    problem = _TORN
+                    problem = torn_lines.TORN
                 yield number, line.removesuffix(b"\n"), problem
-        except text.STREAM_ERRORS as error:
+        except compressed.STREAM_ERRORS as error:
             yield number + 1, b"", f"the compressed stream is damaged here: {error}"
 
 
 def _torn(path: Path) -> str | None:
     """Say whether the file was cut short."""
     try:
-        return None if text.ends_with_newline(path) else _TORN
-    except text.STREAM_ERRORS as error:
+        return None if torn_lines.ends_with_newline(path) else torn_lines.TORN
+    except compressed.STREAM_ERRORS as error:
         return f"the compressed stream is damaged: {error}"
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from warehouse.base.errors import DataError, Place
 from warehouse.base.startup import regex
-from warehouse.formats import text
+from warehouse.formats import compressed, torn_lines
 from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, RawRelation, Rejected
 from warehouse.formats.logs.event import STAMP, time_of
 from warehouse.formats.zhejiang.task_log import FOLDER, is_pod_starts
@@ -38,8 +38,8 @@ class PodStarts:
     def inspect(self, file: RawFile) -> RawFile:
         """Look for a first row; bad ones are set aside when it is read."""
         try:
-            lines = list(text.numbered_lines(file.path))
-        except text.STREAM_ERRORS as error:
+            lines = list(torn_lines.numbered_lines(file.path))
+        except compressed.STREAM_ERRORS as error:
             return file.but(status=SKIPPED, reason=f"cannot be decompressed: {error}")
         good = [line for _, line, damage in lines if not damage and _fields(line)]
         if not good:
@@ -57,7 +57,7 @@ class PodStarts:
         """
         for file in files:
             try:
-                for number, line, damage in text.numbered_lines(file.path):
+                for number, line, damage in torn_lines.numbered_lines(file.path):
                     found = None if damage else _fields(line)
                     if found:
                         yield {**found, "line": number, "filename": file.release_path}

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from warehouse.base.startup import regex
-from warehouse.formats import text
+from warehouse.formats import compressed, torn_lines
 from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, RawRelation, Rejected
 from warehouse.formats.uniform import UniformLines
 from warehouse.formats.zhejiang.values import PORT_NAME
@@ -94,8 +94,8 @@ class PortCounters:
     def inspect(self, file: RawFile) -> RawFile:
         """Compare the header; read switch, port and hour off the first rows that agree."""
         try:
-            lines = text.head(file.path).split(b"\n", _LOOKED_AT)
-        except text.STREAM_ERRORS as error:
+            lines = compressed.head(file.path).split(b"\n", _LOOKED_AT)
+        except compressed.STREAM_ERRORS as error:
             return file.but(status=SKIPPED, reason=f"cannot be decompressed: {error}")
         if lines == [b""]:
             return file.but(status=SKIPPED, reason="empty file")
@@ -126,11 +126,11 @@ class PortCounters:
         if problem:
             return found.but(status=PARTIAL, reason=problem)
         try:
-            whole = text.ends_with_newline(file.path)
-        except text.STREAM_ERRORS as error:
+            whole = torn_lines.ends_with_newline(file.path)
+        except compressed.STREAM_ERRORS as error:
             return found.but(status=PARTIAL, reason=f"the compressed stream is damaged: {error}")
         if not whole:
-            return found.but(status=PARTIAL, reason="torn: the file ends without a final newline")
+            return found.but(status=PARTIAL, reason=torn_lines.TORN)
         return found.but(status=READ, reason=None)
 
     def watch(self) -> UniformLines:
@@ -144,7 +144,7 @@ class PortCounters:
         seen: set[int] = set()
         ending = b"\n"
         with clean.open("wb") as out:
-            for number, line, damage in text.numbered_lines(file.path):
+            for number, line, damage in torn_lines.numbered_lines(file.path):
                 if number == 1 and damage is None:
                     ending = b"\r\n" if line.endswith(b"\r") else b"\n"
                     out.write(HEADER.encode() + ending)

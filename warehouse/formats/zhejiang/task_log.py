@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from warehouse.base.errors import DataError, Place
-from warehouse.formats import text
+from warehouse.formats import compressed, torn_lines
 from warehouse.formats.base import COMPRESSIONS, PARTIAL, READ, SKIPPED, RawFile, RawRelation, Rejected
 from warehouse.formats.logs.event import COLUMNS
 
@@ -38,15 +38,15 @@ class TaskLog:
     def inspect(self, file: RawFile) -> RawFile:
         """Look whether it is text; a log whose last line has no end was cut off there."""
         try:
-            head = text.head(file.path)
+            head = compressed.head(file.path)
             if reason := _unlike_a_log(head):
                 return file.but(status=SKIPPED, reason=reason)
             if is_bomb(file.path):
                 return file.but(
                     status=SKIPPED, reason=f"it unpacks to more than {BOMB_RATIO} times its size, and {BOMB}"
                 )
-            torn = not text.ends_with_newline(file.path)
-        except text.STREAM_ERRORS as error:
+            torn = not torn_lines.ends_with_newline(file.path)
+        except compressed.STREAM_ERRORS as error:
             return file.but(status=PARTIAL, reason=f"the compressed stream is damaged: {error}")
         return file.but(status=PARTIAL, reason="torn: the log ends inside a line") if torn else file.but(status=READ)
 
@@ -88,7 +88,7 @@ def is_bomb(path: Path) -> bool:
         return False
     most = max(BOMB_BYTES, BOMB_RATIO * path.stat().st_size)
     unpacked = 0
-    with text.open_bytes(path) as stream:
+    with compressed.open_bytes(path) as stream:
         while chunk := stream.read(1 << 20):
             unpacked += len(chunk)
             if unpacked > most:

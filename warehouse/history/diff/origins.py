@@ -1,6 +1,6 @@
 """Where a change came from: down from a table, through what changed below it, to raw files, reviewed tables and SQL.
 
-What a table reads is in the catalogue, what a part was made of is noted beside it, and which raw files a build read
+What a table reads is in the catalog, what a part was made of is noted beside it, and which raw files a build read
 is listed with it.
 """
 

@@ -150,14 +150,14 @@ def _of_folder(path: Path) -> Side:
 
 
 def read_tables(connection: duckdb.DuckDBPyConnection, side: Side, alias: str) -> dict[str, Table]:
-    """The tables of a side, by name; the catalogue of a build is attached under `alias`.
+    """The tables of a side, by name; the catalog of a build is attached under `alias`.
 
     Relations of `raw` are none of them: they are the files as they lie.
 
     Raises
     ------
     WarehouseError
-        When the catalogue is damaged, or the export holds no Parquet.
+        When the catalog is damaged, or the export holds no Parquet.
     """
     return _exported(side) if side.manifest is None else _built(connection, side, side.manifest, alias)
 
@@ -195,7 +195,7 @@ def _built(connection: duckdb.DuckDBPyConnection, side: Side, manifest: Manifest
         ).fetchall()
     except duckdb.Error as error:
         raise QueryError(
-            f"the catalogue {path} cannot be read: {str(error).splitlines()[0]}", hint="warehouse verify says more"
+            f"the catalog {path} cannot be read: {str(error).splitlines()[0]}", hint="warehouse verify says more"
         ) from error
     columns: dict[str, list[Column]] = {}
     for model, *column in said:

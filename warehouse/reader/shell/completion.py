@@ -37,7 +37,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Catalogue:
+class Catalog:
     """The names that a warehouse knows."""
 
     tables: Mapping[str, Mapping[str, str]]
@@ -49,9 +49,9 @@ class Catalogue:
     """A sentence for each `\\command`."""
 
 
-def read_catalogue(
+def read_catalog(
     connection: duckdb.DuckDBPyConnection, queries: Mapping[str, Query], commands: Mapping[str, str]
-) -> Catalogue:
+) -> Catalog:
     """Ask the engine for its names, once a session."""
     tables: dict[str, dict[str, str]] = {}
     for table, column, kind in connection.execute(
@@ -66,71 +66,67 @@ def read_catalogue(
     keywords = connection.execute(
         "SELECT upper(keyword_name) FROM duckdb_keywords() WHERE keyword_category <> 'unreserved' ORDER BY 1"
     ).fetchall()
-    return Catalogue(tables, [row[0] for row in functions], [row[0] for row in keywords], queries, commands)
+    return Catalog(tables, [row[0] for row in functions], [row[0] for row in keywords], queries, commands)
 
 
-def complete(text: str, catalogue: Catalogue) -> Iterator[Candidate]:
+def complete(text: str, catalog: Catalog) -> Iterator[Candidate]:
     """Candidates for the text before the cursor, the likeliest first."""
     line = text.lstrip()
     if line.startswith("\\"):
-        yield from _of_command(line, catalogue)
+        yield from _of_command(line, catalog)
         return
     word = (_WORD.search(text) or [""])[0]
     owner, dot, begun = word.rpartition(".")
     sources = _sources(text)
     if dot:
-        yield from _after_dot(owner, begun, sources, catalogue)
+        yield from _after_dot(owner, begun, sources, catalog)
         return
     if _AFTER_SOURCE_WORD.search(text):
         ctes = [match[1] for match in _CTE.finditer(text)]
         yield from _matching(word, ((name, "step", "") for name in ctes))
-        schemas = sorted({name.partition(".")[0] for name in catalogue.tables})
+        schemas = sorted({name.partition(".")[0] for name in catalog.tables})
         yield from _matching(word, ((schema, "schema", "") for schema in schemas))
-        yield from _matching(word, ((name, "table", "") for name in catalogue.tables), anywhere=True)
+        yield from _matching(word, ((name, "table", "") for name in catalog.tables), anywhere=True)
         return
     if not word:
         return
     read = set(sources.values())
-    columns = {
-        name: kind for table in catalogue.tables if table in read for name, kind in catalogue.tables[table].items()
-    }
+    columns = {name: kind for table in catalog.tables if table in read for name, kind in catalog.tables[table].items()}
     yield from _matching(word, ((name, "column", kind) for name, kind in columns.items()))
     yield from _matching(word, ((alias, "alias", table) for alias, table in sources.items() if alias != table))
-    yield from _matching(
-        word, ((name, "schema", "") for name in sorted({t.partition(".")[0] for t in catalogue.tables}))
-    )
-    yield from _matching(word, ((name, "function", "") for name in catalogue.functions))
-    yield from _matching(word.upper(), ((name, "keyword", "") for name in catalogue.keywords))
+    yield from _matching(word, ((name, "schema", "") for name in sorted({t.partition(".")[0] for t in catalog.tables})))
+    yield from _matching(word, ((name, "function", "") for name in catalog.functions))
+    yield from _matching(word.upper(), ((name, "keyword", "") for name in catalog.keywords))
 
 
-def _of_command(line: str, catalogue: Catalogue) -> Iterator[Candidate]:
+def _of_command(line: str, catalog: Catalog) -> Iterator[Candidate]:
     command, space, rest = line.partition(" ")
     if not space:
-        yield from _matching(line, ((name, "command", about) for name, about in catalogue.commands.items()))
+        yield from _matching(line, ((name, "command", about) for name, about in catalog.commands.items()))
         return
     words = rest.split(" ")
     word = words[-1]
     if command in ("\\d", "\\lineage"):
         table, dot, column = word.rpartition(".")
-        if dot and table in catalogue.tables:
-            yield from _matching(column, ((name, "column", kind) for name, kind in catalogue.tables[table].items()))
+        if dot and table in catalog.tables:
+            yield from _matching(column, ((name, "column", kind) for name, kind in catalog.tables[table].items()))
         else:
-            yield from _matching(word, ((name, "table", "") for name in catalogue.tables), anywhere=True)
+            yield from _matching(word, ((name, "table", "") for name in catalog.tables), anywhere=True)
     elif command == "\\run" and len(words) == 1:
         yield from _matching(
-            word, ((name, "query", query.about) for name, query in catalogue.queries.items()), anywhere=True
+            word, ((name, "query", query.about) for name, query in catalog.queries.items()), anywhere=True
         )
-    elif command == "\\run" and word.startswith("-") and words[0] in catalogue.queries:
-        parameters = catalogue.queries[words[0]].parameters.values()
+    elif command == "\\run" and word.startswith("-") and words[0] in catalog.queries:
+        parameters = catalog.queries[words[0]].parameters.values()
         yield from _matching(word, ((f"--{p.name.replace('_', '-')}", p.type, p.about) for p in parameters))
 
 
-def _after_dot(owner: str, begun: str, sources: Mapping[str, str], catalogue: Catalogue) -> Iterator[Candidate]:
+def _after_dot(owner: str, begun: str, sources: Mapping[str, str], catalog: Catalog) -> Iterator[Candidate]:
     table = sources.get(owner, owner)
-    if table in catalogue.tables:
-        yield from _matching(begun, ((name, "column", kind) for name, kind in catalogue.tables[table].items()))
+    if table in catalog.tables:
+        yield from _matching(begun, ((name, "column", kind) for name, kind in catalog.tables[table].items()))
         return
-    short = [name.partition(".")[2] for name in catalogue.tables if name.startswith(f"{owner}.")]
+    short = [name.partition(".")[2] for name in catalog.tables if name.startswith(f"{owner}.")]
     yield from _matching(begun, ((name, "table", "") for name in short))
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from warehouse.base.errors import QueryError, WarehouseError
 from warehouse.reader.connection import connect, moved_from
-from warehouse.reader.shell.completion import Catalogue, complete, read_catalogue
+from warehouse.reader.shell.completion import Catalog, complete, read_catalog
 from warehouse.reader.shell.session import COMMANDS, Session, told
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ def _prompt(session: Session) -> PromptSession[str]:
     from prompt_toolkit.lexers import PygmentsLexer
     from pygments.lexers.sql import SqlLexer
 
-    names = read_catalogue(session.connection, session.queries, COMMANDS)
+    names = read_catalog(session.connection, session.queries, COMMANDS)
 
     class Names(Completer):
         def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
@@ -200,7 +200,7 @@ def _prompt(session: Session) -> PromptSession[str]:
     return asked
 
 
-def _completions(text: str, names: Catalogue) -> Iterable[Completion]:
+def _completions(text: str, names: Catalog) -> Iterable[Completion]:
     from prompt_toolkit.completion import Completion
 
     for found in complete(text, names):
