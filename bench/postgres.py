@@ -26,8 +26,8 @@ import duckdb
 import psycopg
 
 from bench.measure import Cost, machine, medians, run
-from tests.serve.conftest import make_target
-from tests.serve.postgres_server import server
+from tests.publish.postgres_server import server
+from tests.small_target import make_target
 
 ROWS = """SELECT 'cluster' AS cluster, 'Leaf-' || range % 24 AS switch, 'TwoHundredGigE1/0/' || range % 48 AS port,
     TIMESTAMP '2024-05-23 16:00:00' + range * INTERVAL 1 second AS second_utc, range * 25000000000 AS in_bytes,

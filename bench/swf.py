@@ -4,7 +4,7 @@
     python -m bench.swf -d data/real    of the jobs in a folder
 
 The first time it installs both into an environment of their own, with pandas 2: evalys 4.0.7 does not read with
-pandas 3. tests/serve/test_swf.py reads with AccaSim always, and with evalys where that environment is there.
+pandas 3. tests/publish/test_swf.py reads with AccaSim always, and with evalys where that environment is there.
 """
 
 from __future__ import annotations

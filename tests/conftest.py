@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from tests.release import Release
     from tests.tiny import Tiny
 
+pytest_plugins = ["tests.small_target"]
+
 signal.signal(signal.SIGINT, signal.default_int_handler)
 """Who starts the tests in the background may have them ignore Ctrl-C, and then what they start does, too."""
 SETTINGS = tuple(f"WAREHOUSE_{key.upper()}" for key in (*KEYS, "engine"))

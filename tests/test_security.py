@@ -355,7 +355,7 @@ FILES: dict[str, tuple[str, Put]] = {
 
 
 def test_a_damaged_part_is_made_again(room: Room) -> None:
-    """Parts, and all that can be in their place: tests/test_damage.py."""
+    """Parts, and all that can be in their place: tests/runner/test_damage.py."""
     (part,) = (room.target / "parts" / "staging.seen").rglob("*.parquet")
     part.unlink()
     os.mkfifo(part)

@@ -20,7 +20,7 @@ import psycopg
 import warehouse
 from bi.superset.bundle import bundle
 from tests.environments import ROOT, environment
-from tests.serve.postgres_server import free_port, server
+from tests.publish.postgres_server import free_port, server
 from warehouse.publish.postgres.publisher import publish
 
 CONNECTIONS = {"DuckDB": "warehouse in DuckDB", "PostgreSQL": "warehouse in PostgreSQL"}

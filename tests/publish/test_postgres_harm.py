@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from tests.conftest import Command
-from tests.serve.postgres_server import ask, put
+from tests.publish.postgres_server import ask, put
 from warehouse.base.errors import QueryError
 from warehouse.publish.postgres.publisher import publish
 from warehouse.publish.postgres.server import ident

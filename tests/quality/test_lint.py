@@ -14,7 +14,7 @@ from warehouse.project.contract import Column
 from warehouse.project.project import Project
 from warehouse.quality.lint import RULES, Finding, contracts_of, lint, lint_project
 
-QUERIES = Path(__file__).parents[1] / "sql" / "queries"
+QUERIES = Path(__file__).parents[2] / "sql" / "queries"
 TYPES = {
     "g": "VARCHAR",
     "i": "INTEGER",

@@ -21,7 +21,7 @@ import pytest
 
 from tests.conftest import call
 from tests.environments import ROOT
-from tests.serve.postgres_server import server
+from tests.publish.postgres_server import server
 from warehouse.publish.postgres.publisher import publish
 
 RECIPES = ROOT / "docs" / "recipes"

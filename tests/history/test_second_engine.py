@@ -20,7 +20,7 @@ from tests.conftest import call
 from warehouse.formats.zhejiang.port_counters import PORT_COUNTERS
 from warehouse.store.manifest import last_manifest
 
-FIXTURE = Path(__file__).parent / "fixtures" / "second_engine"
+FIXTURE = Path(__file__).parents[1] / "fixtures" / "second_engine"
 MADE_IN = "/tmp/made_by_spark"
 ROWS = "SELECT hour_utc::VARCHAR, port, polls, mean_bytes FROM metrics.port_hour ORDER BY hour_utc, port"
 EXPECTED = [

@@ -14,7 +14,7 @@ import pytest
 
 import warehouse
 from tests.conftest import call
-from tests.serve.test_versions import VERSIONS, engine
+from tests.reader.test_versions import VERSIONS, engine
 from tests.tiny import HOURS, Tiny
 from warehouse.base.errors import QueryError
 from warehouse.runner import build

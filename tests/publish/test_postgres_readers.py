@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.serve.postgres_server import ask, put, put_all
+from tests.publish.postgres_server import ask, put, put_all
 from warehouse.base.errors import QueryError
 from warehouse.publish.postgres.publisher import publish
 

@@ -111,5 +111,5 @@ def test_an_interrupt_leaves_no_line_without_its_end() -> None:
 
 def test_what_is_told_on_stderr_is_told_in_whole_lines() -> None:
     """`print` writes a line's text and its end one after the other, and an interrupt may come between them."""
-    for path in (Path(__file__).parents[1] / "warehouse").glob("**/*.py"):
+    for path in (Path(__file__).parents[2] / "warehouse").glob("**/*.py"):
         assert not re.search(r"\bprint\([^\n]*file=sys\.stderr", path.read_text(encoding="utf-8")), path

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import duckdb
 import pytest
 
-from tests.serve.postgres_server import server
+from tests.publish.postgres_server import server
 from warehouse.reader.connection import connect
 
 if TYPE_CHECKING:

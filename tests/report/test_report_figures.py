@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.serve.test_html_report import _Figures, _same
+from tests.report.test_report_file import _Figures, _same
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests.cli.test_cli import python
 from tests.conftest import Command
-from tests.test_cli import python
 from tests.tiny import HOURS, Tiny
 from warehouse.base.settings import DEFAULT_TARGET
 from warehouse.cli import up_to_date
