@@ -22,9 +22,10 @@ test: setup check  ## lint, types, SQL format and all tests
 
 check: lint types sql-format unit
 
-lint: setup      ## ruff: lint and format
+lint: setup      ## ruff: lint and format; import-linter: imports go one way
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-cache
 
 types: setup     ## mypy, strict
 	$(BIN)/mypy

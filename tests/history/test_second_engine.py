@@ -8,19 +8,16 @@ less its folder `cache`. Two of its parts have other bytes than DuckDB gives the
 from __future__ import annotations
 
 import json
-import shutil
-import tarfile
 from pathlib import Path
 
-import duckdb
 import pytest
 
 import warehouse
 from tests.conftest import call
+from tests.old_targets import unpack
 from warehouse.formats.zhejiang.port_counters import PORT_COUNTERS
 from warehouse.store.manifest import last_manifest
 
-FIXTURE = Path(__file__).parents[1] / "fixtures" / "second_engine"
 MADE_IN = "/tmp/made_by_spark"
 ROWS = "SELECT hour_utc::VARCHAR, port, polls, mean_bytes FROM metrics.port_hour ORDER BY hour_utc, port"
 EXPECTED = [
@@ -38,20 +35,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     The parts are of version 2 of the format; a later one makes them again.
     """
     monkeypatch.setattr(type(PORT_COUNTERS), "version", 2)
-    for name in ("project", "data"):
-        shutil.copytree(FIXTURE / name, tmp_path / name)
-    with tarfile.open(FIXTURE / "target.tar.gz") as packed:
-        packed.extractall(tmp_path, filter="data")
-    for path in (tmp_path / "target" / "builds").glob("*/*.json"):
-        path.write_text(path.read_text(encoding="utf-8").replace(MADE_IN, str(tmp_path)), encoding="utf-8")
-    catalog = tmp_path / "target" / "warehouse.duckdb"
-    catalog.chmod(0o644)
-    with duckdb.connect(catalog) as connection:
-        views = connection.execute("SELECT sql FROM duckdb_views() WHERE contains(sql, ?)", [MADE_IN]).fetchall()
-        for (sql,) in views:
-            moved = sql.replace(MADE_IN, str(tmp_path)).replace("CREATE VIEW", "CREATE OR REPLACE VIEW", 1)
-            connection.execute(moved)
-    return tmp_path
+    return unpack("second_engine", MADE_IN, tmp_path)
 
 
 def test_it_opens(made: Path) -> None:

@@ -19,7 +19,6 @@ from warehouse.base import hashing
 from warehouse.base.errors import SettingsError, nearest_hint
 from warehouse.formats import known_formats
 from warehouse.ingest.schemas import rim
-from warehouse.lineage.select_walk import blocks_of
 from warehouse.lineage.steps import COMPUTED, LITERAL, ROWS, Block, Ref, Step
 from warehouse.lineage.table_lineage import find_model
 from warehouse.project.model import Model
@@ -241,6 +240,8 @@ def columns_of(project: Project, rim: Mapping[str, Sequence[str]], cache: Path |
 def _walked(model: Model, sql: str, relations: Mapping[str, Sequence[str]]) -> Mapping[str, Block]:
     if model.is_python:
         return _declared(model, relations)
+    from warehouse.lineage.select_walk import blocks_of  # it loads sqlglot
+
     return blocks_of(sql, relations, model.shown_path)
 
 

@@ -1,0 +1,94 @@
+"""Counts of the code base, as `docs/architecture.md` shows them: `python -m tests.house`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import grimp
+from grimp import ImportGraph
+
+PACKAGE = Path(__file__).parents[1] / "warehouse"
+
+
+class Function(NamedTuple):
+    """A function and its length."""
+
+    lines: int
+    place: str
+
+
+def import_graph() -> ImportGraph:
+    """Return the imports between the modules of `warehouse`: those for types and in functions count, too."""
+    return grimp.build_graph("warehouse", cache_dir=None)
+
+
+def largest_circle(graph: ImportGraph) -> set[str]:
+    """Return the largest set of modules that import each other; of one module where imports have no circle."""
+    circles = (
+        {module, *(graph.find_downstream_modules(module) & graph.find_upstream_modules(module))}
+        for module in graph.modules
+    )
+    return max(circles, key=len)
+
+
+def at_the_root() -> list[str]:
+    """Return the modules that lie beside the packages."""
+    return sorted(path.name for path in PACKAGE.glob("*.py"))
+
+
+def lines_of(path: Path) -> int:
+    """Count the lines of a file."""
+    return path.read_text(encoding="utf-8").count("\n")
+
+
+def functions() -> Iterator[Function]:
+    """Find all functions, with their docstrings."""
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef) and node.end_lineno:
+                shown = f"`{path.relative_to(PACKAGE)}`, `{node.name}`"
+                yield Function(node.end_lineno - node.lineno + 1, shown)
+
+
+def late_imports() -> Iterator[tuple[str, str]]:
+    """Find imports of our own modules inside functions: the importing module, and what it imports.
+
+    Those of `duckdb` from `base.startup` are left out: they load a library.
+    """
+    for path in PACKAGE.rglob("*.py"):
+        name = ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__")
+        for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(function, ast.FunctionDef):
+                for node in ast.walk(function):
+                    if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("warehouse"):
+                        if node.module != "warehouse.base.startup":
+                            yield name, str(node.module).removeprefix("warehouse.")
+
+
+def table() -> str:
+    """Return the counts as Markdown."""
+    packages = sorted(path for path in PACKAGE.iterdir() if (path / "__init__.py").is_file())
+    rows = []
+    for path in packages:
+        files = list(path.rglob("*.py"))
+        rows.append((path.name, len(files), sum(map(lines_of, files))))
+    longest = max(PACKAGE.rglob("*.py"), key=lines_of)
+    function = max(functions())
+    lines = ["| package | modules | lines |", "|---|---:|---:|"]
+    lines += [f"| `{name}` | {files} | {count:,} |" for name, files, count in rows]
+    lines.append(f"| all | {sum(row[1] for row in rows)} | {sum(row[2] for row in rows):,} |")
+    lines += [
+        "",
+        f"Modules that import each other: {len(largest_circle(import_graph()))} (1 is none). At the root: "
+        f"{', '.join(f'`{name}`' for name in at_the_root())}.",
+        f"Longest file: `{longest.relative_to(PACKAGE)}`, {lines_of(longest)} lines. Longest function: "
+        f"{function.place}, {function.lines} lines.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(table(), end="")

@@ -1,0 +1,43 @@
+"""Targets that earlier releases made, kept as fixtures: a project, its raw files, and the target."""
+
+from __future__ import annotations
+
+import shutil
+import tarfile
+from pathlib import Path
+
+import duckdb
+
+FIXTURES = Path(__file__).parent / "fixtures"
+
+
+def unpack(name: str, made_in: str, into: Path) -> Path:
+    """Lay out `project`, `data` and `target` as if the target had been made here: a target names its paths.
+
+    Parameters
+    ----------
+    name
+        The folder of the fixture.
+    made_in
+        The folder in which the target was made.
+    into
+        An empty folder, which is returned.
+    """
+    for folder in ("project", "data"):
+        shutil.copytree(FIXTURES / name / folder, into / folder)
+    with tarfile.open(FIXTURES / name / "target.tar.gz") as packed:
+        packed.extractall(into, filter="data")
+    target = into / "target"
+    for path in (target / "builds").glob("*/*.json"):
+        path.write_text(path.read_text(encoding="utf-8").replace(made_in, str(into)), encoding="utf-8")
+    for catalog in (target / "warehouse.duckdb", *(target / "builds").glob("*/catalogue.duckdb")):
+        catalog.chmod(0o644)
+        with duckdb.connect(catalog) as connection:
+            views = connection.execute("SELECT sql FROM duckdb_views() WHERE contains(sql, ?)", [made_in]).fetchall()
+            for (sql,) in views:
+                moved = sql.replace(made_in, str(into)).replace("CREATE VIEW", "CREATE OR REPLACE VIEW", 1)
+                connection.execute(moved)
+            said = connection.execute("SELECT column_name FROM duckdb_columns() WHERE table_name = 'build'").fetchall()
+            if ("target",) in said:
+                connection.execute("UPDATE meta.build SET target = ?", [str(target)])
+    return into

@@ -1,0 +1,69 @@
+"""The shape of the code base: packages, imports, sizes. `pyproject.toml` has the order in which packages may import."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.house import PACKAGE, at_the_root, functions, import_graph, largest_circle, late_imports, lines_of
+
+LONGEST_FILE = 400
+LONGEST_FUNCTION = 80
+COLD = "a question to a published warehouse loads what it needs and nothing more"
+NOTHING_TO_DO = "a build with nothing to do reads no manifest, writes nothing, and hashes nothing"
+RARE = "few builds and questions need it, and it loads a library"
+LATE = {
+    "engine.duckdb": RARE,
+    "engine.duckdb_scratch": RARE,
+    "formats": "the list of formats is asked for by those who read raw files, and `formats.base` by many others",
+    "formats.zhejiang.task_log": RARE,
+    "ingest.inventory": RARE,
+    "lineage.column_lineage": RARE,
+    "project.front_matter": RARE,
+    "project.model": RARE,
+    "project.project": RARE,
+    "reader.bounded_query": COLD,
+    "reader.check_results": COLD,
+    "reader.citations": COLD,
+    "reader.connection": COLD,
+    "reader.damaged_parts": COLD,
+    "reader.named_queries": COLD,
+    "reader.output": COLD,
+    "reader.table_info": COLD,
+    "reader.user_query": COLD,
+    "sample": RARE,
+    "sample.task_logs": RARE,
+    "store.part_signatures": COLD,
+    "store.signatures": NOTHING_TO_DO,
+}
+"""Modules with imports of our own modules inside functions, and why."""
+
+
+def test_no_modules_import_each_other() -> None:
+    assert len(largest_circle(import_graph())) == 1
+
+
+def test_packages_are_all_that_lies_at_the_root() -> None:
+    assert at_the_root() == ["__init__.py", "__main__.py"]
+
+
+def test_every_package_says_what_it_is() -> None:
+    for path in PACKAGE.rglob("__init__.py"):
+        assert path.read_text(encoding="utf-8").startswith('"""'), path
+
+
+def test_imports_inside_functions_have_a_reason() -> None:
+    found = {name for name, _ in late_imports() if not name.startswith("cli") and name != "__init__"}
+    assert found == set(LATE)
+
+
+def test_files_and_functions_are_read_in_one_sitting() -> None:
+    long_files = [str(path) for path in PACKAGE.rglob("*.py") if lines_of(path) > LONGEST_FILE]
+    assert long_files == []
+    assert [one for one in functions() if one.lines > LONGEST_FUNCTION] == []
+
+
+def test_the_architecture_page_names_every_package() -> None:
+    text = (Path(__file__).parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")
+    for path in PACKAGE.iterdir():
+        if (path / "__init__.py").is_file():
+            assert f"| `{path.name}` |" in text, path.name
