@@ -63,9 +63,9 @@ def late_imports() -> Iterator[tuple[str, str]]:
         for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(function, ast.FunctionDef):
                 for node in ast.walk(function):
-                    if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("warehouse"):
-                        if node.module != "warehouse.base.startup":
-                            yield name, str(node.module).removeprefix("warehouse.")
+                    module = str(node.module) if isinstance(node, ast.ImportFrom) else ""
+                    if module.startswith("warehouse") and module != "warehouse.base.startup":
+                        yield name, module.removeprefix("warehouse.")
 
 
 def table() -> str:
@@ -82,10 +82,14 @@ def table() -> str:
     lines.append(f"| all | {sum(row[1] for row in rows)} | {sum(row[2] for row in rows):,} |")
     lines += [
         "",
-        f"Modules that import each other: {len(largest_circle(import_graph()))} (1 is none). At the root: "
-        f"{', '.join(f'`{name}`' for name in at_the_root())}.",
-        f"Longest file: `{longest.relative_to(PACKAGE)}`, {lines_of(longest)} lines. Longest function: "
-        f"{function.place}, {function.lines} lines.",
+        (
+            f"Modules that import each other: {len(largest_circle(import_graph()))} (1 is none). At the root: "
+            f"{', '.join(f'`{name}`' for name in at_the_root())}."
+        ),
+        (
+            f"Longest file: `{longest.relative_to(PACKAGE)}`, {lines_of(longest)} lines. Longest function: "
+            f"{function.place}, {function.lines} lines."
+        ),
     ]
     return "\n".join(lines) + "\n"
 
