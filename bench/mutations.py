@@ -24,11 +24,11 @@ from warehouse.base.errors import ModelError
 from warehouse.engine.base import Empty, EngineError, Scratch, Source
 from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.graph.dag import Graph, Node
+from warehouse.graph.loading import load_graph
 from warehouse.graph.selectors import select_models
 from warehouse.lineage.select_walk import blocks_of
 from warehouse.project.project import Project
 from warehouse.quality.model_tests import ModelTest, run_test, tests_of
-from warehouse.runner.build import load_graph
 
 CAUGHT, SURVIVED = "caught", "survived"
 

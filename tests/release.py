@@ -10,9 +10,9 @@ from pathlib import Path
 import warehouse
 from tests.conftest import Said, call
 from warehouse.engine.duckdb import DuckDBEngine
+from warehouse.graph.loading import load_graph
 from warehouse.project.check_language import relations_of
 from warehouse.project.project import Project
-from warehouse.runner.build import load_graph
 
 LEAF = "NH-DC-NM129-B03-ROCE-Leaf-1_GPU_S9825"
 STORAGE = "NH-DC-NM224-J05-ROCE-ST-leaf-1_GPU_S9825"

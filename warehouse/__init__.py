@@ -74,6 +74,7 @@ def build(
     """
     from warehouse.base.settings import settle
     from warehouse.runner.build import build as run_build
+    from warehouse.runner.options import BuildOptions
     from warehouse.runner.reporter import Silent
 
     folders = [data] if isinstance(data, str) or not hasattr(data, "__iter__") else list(data)
@@ -89,4 +90,4 @@ def build(
             "follow_links": follow_links,
         }
     )
-    return run_build(settings, Silent(), select=select)
+    return run_build(settings, Silent(), BuildOptions(select=tuple(select)))

@@ -12,9 +12,9 @@ from tests.tiny import Tiny
 from warehouse.base.errors import ModelError, SettingsError
 from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.graph.dag import Graph
+from warehouse.graph.loading import load_graph
 from warehouse.graph.selectors import select_models
 from warehouse.project.project import Project
-from warehouse.runner.build import load_graph
 
 PORT, NAME = {"port": "VARCHAR"}, {"name": "VARCHAR"}
 

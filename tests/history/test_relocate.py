@@ -17,7 +17,7 @@ from tests.conftest import call
 from tests.reader.test_versions import VERSIONS, engine
 from tests.tiny import HOURS, Tiny
 from warehouse.base.errors import QueryError
-from warehouse.runner import build
+from warehouse.runner import catalog_entries
 
 HOUR = {"hour_utc": "TIMESTAMP the hour", "n": "BIGINT a number", "t": "VARCHAR a text"}
 ASKED = "SELECT hour_utc::VARCHAR, n::VARCHAR, t FROM metrics.hour ORDER BY ALL"
@@ -46,7 +46,7 @@ def partitioned(tiny: Tiny) -> Tiny:
 @pytest.fixture
 def outgrown(partitioned: Tiny, monkeypatch: pytest.MonkeyPatch) -> Tiny:
     """Built with room for all tables but the one of two hours."""
-    monkeypatch.setattr(build, "COPIED_BYTES", 20_000)
+    monkeypatch.setattr(catalog_entries, "COPIED_BYTES", 20_000)
     assert partitioned.build().status == 0
     assert kinds(partitioned)["metrics.hour"] == "partitioned"
     return partitioned
@@ -70,7 +70,7 @@ def test_tables_are_copied_in_the_smallest_first_and_one_that_outgrows_answers_a
     assert largest == "metrics.hour"
     together = sum(sizes.values())
     for limit, kind in ((together, "table"), (together - 1, "partitioned")):
-        monkeypatch.setattr(build, "COPIED_BYTES", limit)
+        monkeypatch.setattr(catalog_entries, "COPIED_BYTES", limit)
         assert partitioned.build("--paranoid").status == 0
         assert kinds(partitioned)[largest] == kind
         assert {kinds(partitioned)[name] for name in sizes if name != largest} == {"table"}

@@ -22,18 +22,20 @@ from warehouse.base.settings import settle
 from warehouse.engine.arrow_batches import ROWS as BATCH_ROWS
 from warehouse.engine.base import EngineError
 from warehouse.engine.duckdb import DuckDBEngine
+from warehouse.graph.loading import load_graph
 from warehouse.kernels import SELECTS, VERSIONS, Arrays, kernel
 from warehouse.kernels.port_seconds import COLUMNS, seconds
 from warehouse.project.contract import Column
 from warehouse.project.project import Project
-from warehouse.runner.build import build, load_graph
+from warehouse.runner.build import build
+from warehouse.runner.options import BuildOptions
 from warehouse.runner.reporter import Silent
 
 OF_FILES = ["staging.port_readings", "staging.port_seconds"]
 
 
 def _plain(data: Path, target: Path) -> Path:
-    build(settle({"data": [str(data)], "target": str(target)}), Silent(), kernels=False)
+    build(settle({"data": [str(data)], "target": str(target)}), Silent(), BuildOptions(kernels=False))
     return target
 
 

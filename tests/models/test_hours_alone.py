@@ -14,9 +14,9 @@ import warehouse
 from tests.conftest import call
 from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.graph.dag import Graph
+from warehouse.graph.loading import load_graph
 from warehouse.project.check_language import relations_of
 from warehouse.project.project import Project
-from warehouse.runner.build import load_graph
 from warehouse.sample import SampleOptions, write_sample
 
 CLUSTER = "zhejiang/cluster_sample"

@@ -14,7 +14,7 @@ import pytest
 from tests.conftest import Command
 from tests.tiny import Tiny
 from warehouse.base import hashing
-from warehouse.runner import build
+from warehouse.runner import catalog_entries
 
 Break = Callable[[Path], None]
 
@@ -58,7 +58,7 @@ ODD: dict[str, Break] = {"a pipe": pipe, "a folder": folder, "a dangling link": 
 @pytest.fixture
 def hours(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> Tiny:
     """With `staging.hour`, a part for each hour of the raw files, which queries read: the catalog has no copy."""
-    monkeypatch.setattr(build, "COPIED_BYTES", 0)
+    monkeypatch.setattr(catalog_entries, "COPIED_BYTES", 0)
     tiny.model(
         "staging.hour",
         "SELECT make_timestamp(SaveTimeUTC // 3600000 * 3600000000) AS hour_utc, sum(InOctets) AS bytes\n"

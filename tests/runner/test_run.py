@@ -14,8 +14,10 @@ import pytest
 
 from tests.conftest import SETTINGS, call
 from tests.tiny import HOURS, Tiny
+from warehouse.base.settings import settle
 from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.engine.duckdb_scratch import DuckDBScratch
+from warehouse.runner.build import build
 from warehouse.runner.reporter import Silent
 
 COLUMNS = {"port": "VARCHAR", "speed": "BIGINT"}
@@ -481,3 +483,36 @@ def test_an_interrupted_build_ends_with_status_130_and_publishes_nothing(sample:
     assert "Traceback" not in said
     assert not (tmp_path / "t" / "warehouse.duckdb").exists()
     subprocess.run([*command, "--quiet"], env=environment, check=True, timeout=120)  # and nothing is in the way
+
+
+class Told(Silent):
+    """Notes which parts a build turns to, one after another."""
+
+    one_at_a_time = True
+
+    def __init__(self) -> None:
+        self.turns: list[str] = []
+        self.notes: list[str] = []
+
+    def making(self, model: str, partition: str) -> None:
+        self.turns.append(f"{model} {partition}")
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+def test_a_damaged_file_costs_the_parts_of_its_partition_alone(hours: Tiny) -> None:
+    hours.file(1, "1,100,2,200,0,0.5", "1,damaged,2,200,0,0.5")
+    told = Told()
+    settings = settle({"data": [str(hours.data)], "target": str(hours.target), "project": str(hours.folder)})
+    result = build(settings, told)
+    assert [note for note in told.notes if note.startswith("looking for bad lines")] != []
+    assert told.turns.count("staging.hour 2024-05-23T17") == 2
+    assert {turn: told.turns.count(turn) for turn in told.turns if turn != "staging.hour 2024-05-23T17"} == {
+        "staging.ports all": 1,
+        "metrics.total all": 1,
+        "staging.hour 2024-05-23T16": 1,
+        "metrics.hours all": 1,
+    }
+    assert hours.ask("SELECT bytes FROM staging.hour ORDER BY hour_utc") == [(100,), (100,)]
+    assert {file.status: file.reason for file in result.inventory.files} == {"read": None, "partial": "1 bad line"}

@@ -19,7 +19,10 @@ from tests.tiny import HOURS, Tiny
 from warehouse.base.settings import DEFAULT_TARGET
 from warehouse.cli import up_to_date
 from warehouse.runner import build, publish
-from warehouse.runner.run import Run
+from warehouse.runner.preparation import Prepared
+from warehouse.runner.reporter import Silent
+from warehouse.runner.result import Outcome
+from warehouse.runner.run import make_parts
 from warehouse.store import signatures
 from warehouse.store.signatures import Look
 
@@ -301,13 +304,11 @@ def test_a_check_of_the_clock_runs_in_every_build(tiny: Tiny, command: Command) 
 
 
 def while_it_runs(monkeypatch: pytest.MonkeyPatch, change: Callable[[], object]) -> None:
-    make = Run._make_all
-
-    def first_change(run: Run) -> None:
+    def first_change(prepared: Prepared, reporter: Silent) -> Outcome:
         change()
-        make(run)
+        return make_parts(prepared, reporter)
 
-    monkeypatch.setattr(Run, "_make_all", first_change)
+    monkeypatch.setattr(build, "make_parts", first_change)
 
 
 @pytest.mark.parametrize("change", ["a raw file changed", "a raw file gone", "a reference table"])

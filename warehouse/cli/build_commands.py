@@ -15,6 +15,7 @@ from warehouse.store import signatures
 
 if TYPE_CHECKING:
     from warehouse.base.settings import Settings
+    from warehouse.runner.options import BuildOptions
     from warehouse.runner.reporter import Silent
 
 _LEAST_MEMORY = 1_000_000_000
@@ -102,15 +103,7 @@ def run_build(given: argparse.Namespace) -> int:
 
         reporter = profile = Profile(reporter, Path(given.plans) if given.plans else None)
     with reporter.telling(settled.target):
-        result = build(
-            settled,
-            reporter,
-            select=given.select,
-            keep=keep,
-            wait=given.wait,
-            kernels=kernels,
-            paranoid=given.paranoid,
-        )
+        result = build(settled, reporter, _options(given))
     if given.openlineage:
         _tell_lineage(settled, given.openlineage)
     elif not (given.select or given.paranoid or given.profile):
@@ -124,6 +117,18 @@ def run_build(given: argparse.Namespace) -> int:
     elif given.profile:
         print(*profile.table(by_part=given.profile == "parts"), sep="\n")  # noqa: T201
     return 0
+
+
+def _options(given: argparse.Namespace) -> BuildOptions:
+    from warehouse.runner.options import BuildOptions
+
+    return BuildOptions(
+        select=tuple(given.select),
+        keep=max(1, given.keep),
+        wait=getattr(given, "wait", False),
+        kernels=not given.plain_sql,
+        paranoid=given.paranoid,
+    )
 
 
 def _tell_remarks(settled: Settings, reporter: Silent) -> None:
@@ -162,9 +167,7 @@ def run_plan(given: argparse.Namespace) -> int:
     from warehouse.runner.dry_run import foresee
 
     settled = settings(given)
-    forecast = foresee(
-        settled, select=given.select, keep=max(1, given.keep), kernels=not given.plain_sql, paranoid=given.paranoid
-    )
+    forecast = foresee(settled, _options(given))
     for line in [json.dumps(forecast.summary(), indent=1)] if given.json else as_text(forecast, settled.target):
         print(line)  # noqa: T201
     return 0

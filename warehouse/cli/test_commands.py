@@ -30,10 +30,10 @@ def run_tests(given: argparse.Namespace) -> int:
     """Run tests, say which fail and how; 1 where one does."""
     from warehouse.base.text import on_one_line, plural
     from warehouse.engine.duckdb import DuckDBEngine
+    from warehouse.graph.loading import load_graph
     from warehouse.graph.selectors import select_models
     from warehouse.project.project import Project
     from warehouse.quality.model_tests import run_test, tests_of
-    from warehouse.runner.build import load_graph
 
     project = Project.open(settings(given).project)
     passed, failed, models = 0, 0, 0

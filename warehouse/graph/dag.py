@@ -233,3 +233,19 @@ def _nearest_relation(name: str, known: Iterable[str]) -> str:
     same_tail = [other for other in known if other.split(".")[-1] == name.split(".")[-1]]
     found = same_tail[0] if same_tail else nearest(name, known)
     return f"nearest: {found}" if found else "see `warehouse ls` for what there is"
+
+
+def contracts(graph: Graph) -> list[object]:
+    """Return what every model promises, and the SELECT of every view, which has no part: the build id holds both."""
+    nodes = (graph.nodes[name] for name in sorted(graph.nodes))
+    return [
+        [
+            node.name,
+            node.model.about,
+            node.model.grain,
+            node.model.materialize,
+            [column._asdict() for column in node.model.columns],
+            node.canonical if node.model.materialize == "view" else None,
+        ]
+        for node in nodes
+    ]

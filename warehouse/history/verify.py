@@ -21,6 +21,7 @@ from warehouse.history.diff.compare import Comparison, diff
 from warehouse.history.diff.sides import PartFile, part_files, side_of
 from warehouse.reader.connection import connect
 from warehouse.runner.build import build
+from warehouse.runner.options import BuildOptions
 from warehouse.runner.publish import FILE
 from warehouse.runner.reporter import Silent
 from warehouse.store.atomic import aside, remove
@@ -126,7 +127,7 @@ def verify(
             started = time.perf_counter()
             follow = settings.follow_links or bool(manifest.linked)
             asked = settings._replace(data=folders, target=again, follow_links=follow)
-            build(asked, Silent(), kernels=kernels)
+            build(asked, Silent(), BuildOptions(kernels=kernels))
             verdict = Verdict(manifest, size, seconds=time.perf_counter() - started)
             return _compare(target, manifest, again, verdict)
         finally:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from warehouse.base.errors import SettingsError, nearest_hint
 from warehouse.base.settings import Settings
 from warehouse.engine.duckdb import DuckDBEngine
+from warehouse.graph.loading import load_graph
 from warehouse.project.model import LAYERS, Model
 from warehouse.project.project import Project
-from warehouse.runner.build import load_graph
 
 if TYPE_CHECKING:
     from warehouse.graph.dag import Graph

@@ -16,15 +16,16 @@ from typing import Any
 
 from warehouse.base import hashing
 from warehouse.base.settings import Settings
-from warehouse.graph.dag import Graph
+from warehouse.graph.dag import Graph, contracts
 from warehouse.graph.parts import Key
 from warehouse.graph.rebuild_reasons import CHECK, DROP, KEEP, MAKE, MAYBE, Reasons, Step, volatile_places
 from warehouse.ingest.file_list import listing, read_listing
 from warehouse.project.project import Project
-from warehouse.runner.build import KEEP as BUILDS_KEPT
-from warehouse.runner.build import Prepared, check_folders, prepared
+from warehouse.runner.options import BuildOptions
+from warehouse.runner.part_checks import PartChecks
+from warehouse.runner.preparation import check_folders, prepared
+from warehouse.runner.progress import Progress
 from warehouse.runner.reporter import Silent
-from warehouse.runner.run import contracts
 from warehouse.store import signatures
 from warehouse.store.manifest import Manifest, build_id
 from warehouse.store.part_records import ALL, Part
@@ -73,14 +74,7 @@ class Forecast:
         return sorted(self.graph.descendants(step.key.model)) if self.graph and step.action == MAKE else []
 
 
-def foresee(
-    settings: Settings,
-    *,
-    select: Sequence[str] = (),
-    keep: int = BUILDS_KEPT,
-    kernels: bool = True,
-    paranoid: bool = False,
-) -> Forecast:
+def foresee(settings: Settings, options: BuildOptions = BuildOptions()) -> Forecast:  # noqa: B008 - frozen
     """Find out what a build of these settings would do; nothing is made, and nothing but caches is written.
 
     Raises
@@ -90,23 +84,24 @@ def foresee(
     """
     check_folders(settings)
     why = "all is hashed again"
-    if not (select or paranoid):
-        said, why = signatures.unchanged(signatures.asked(settings, keep=keep, kernels=kernels))
+    if not (options.select or options.paranoid):
+        said, why = signatures.unchanged(signatures.asked(settings, keep=options.keep, kernels=options.kernels))
         if said is not None:
             return Forecast((), "", said["summary"]["build"])
     project = Project.open(settings.project)
     with (
-        _store(settings, paranoid=paranoid) as store,
-        prepared(settings, project, store, Silent(), select=select, kernels=kernels, paranoid=paranoid) as ready,
+        _store(settings, paranoid=options.paranoid) as store,
+        prepared(settings, options, project, store, Silent()) as ready,
     ):
-        steps = tuple(_steps(ready, store))
-        if ready.last and _same_parts(ready.last, ready.run.parts):
-            now = build_id(list(ready.run.parts.values()), contracts(ready.graph), ready.engine_mark)
+        progress = Progress(ready)
+        steps = tuple(_steps(progress, store))
+        if ready.last and _same_parts(ready.last, progress.parts):
+            now = build_id(list(progress.parts.values()), contracts(ready.graph), ready.engine_mark)
             other = ready.last.engine != ready.engine_mark
             changed = f"{ready.last.engine} published it" if other else "what tables or columns mean has changed"
             why = why if now == ready.last.build else changed
         before = {str(one["partition"] or ALL) for one in _parts(ready.last)}
-        after = {key.partition for key in ready.run.plan.keys}
+        after = {key.partition for key in progress.plan.keys}
         last = ready.last.build if ready.last else None
         return Forecast(steps, why, last, ready.graph, frozenset(after - before), frozenset(before - after))
 
@@ -138,32 +133,34 @@ def _link_files(target: Path, folder: Path) -> None:
             (place / name).symlink_to(Path(below, name))
 
 
-def _steps(ready: Prepared, store: Store) -> Iterator[Step]:
-    run, intake, last = ready.run, ready.intake, ready.last
-    run.read_tables()
+def _steps(progress: Progress, store: Store) -> Iterator[Step]:
+    ready = progress.prepared
+    last = ready.last
+    checks = PartChecks(progress)
+    progress.read_tables()
     before = read_listing(store.target, last.build) if last else None
-    reasons = Reasons(ready.graph, ready.engine, before or {}, listing(intake))
+    reasons = Reasons(ready.graph, ready.engine, before or {}, listing(ready.intake))
     made = {Key(str(one["model"]), str(one["partition"] or ALL)): str(one["fingerprint"]) for one in _parts(last)}
-    for key in run.plan.keys:
+    for key in progress.plan.keys:
         old = store.notes(key.model, key.partition, made[key]).get("made_of") if key in made else None
-        yield _step(ready, store, reasons, key, made.get(key), old)
-    for key in sorted(made.keys() - set(run.plan.keys)):
+        yield _step(progress, checks, reasons, key, made.get(key), old)
+    for key in sorted(made.keys() - set(progress.plan.keys)):
         gone = "no file of it is left" if key.model in ready.graph.nodes else "no such model any more"
         yield Step(key, DROP, (gone,))
 
 
-def _step(ready: Prepared, store: Store, reasons: Reasons, key: Key, mark: str | None, old: Any) -> Step:
+def _step(progress: Progress, checks: PartChecks, reasons: Reasons, key: Key, mark: str | None, old: Any) -> Step:
     """The step of one part; one that is there is known from here on."""
-    run, node = ready.run, ready.graph.nodes[key.model]
-    new = run.inputs.made_of(key)
+    node, store = progress.graph.nodes[key.model], progress.prepared.store
+    new = progress.inputs.made_of(key)
     unknown = [read for read, digest in dict(new["inputs"]).items() if digest is None]  # type: ignore[call-overload]
     name = None if unknown else hashing.of(new)
-    part, stale = run.found(key, name, new)
+    part, stale = progress.find(key, name, new)
     if part is not None:
-        run.parts[key] = part
+        progress.parts[key] = part
         if stale:
             return Step(key, KEEP, ("not selected",))
-        if run.can_check(key) and run.unchecked(key, part):
+        if checks.can_run(key) and checks.is_unchecked(key, part):
             return Step(key, CHECK, (f"volatile: {volatile_places(node)}" if node.never_still else "not checked yet",))
         return Step(key, KEEP)
     why = reasons.why(key, old, new) if old or mark is None else []

@@ -1,0 +1,97 @@
+"""What the catalog of a build lists: raw and reference relations, then models in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from pathlib import Path
+
+from warehouse.engine.base import Parts, Select, Source
+from warehouse.graph.dag import Graph
+from warehouse.graph.fingerprints import reference_source
+from warehouse.ingest.schemas import FILES, REJECTED, abouts
+from warehouse.project.contract import Column
+from warehouse.runner.catalog import Entry
+from warehouse.runner.preparation import Prepared
+from warehouse.runner.result import Outcome
+from warehouse.store.parts import Store
+
+COPIED_BYTES = 20 * 10**6
+"""Parts of this size together are copied into the catalog, the smallest tables first; larger tables are read from
+their parts. So most tables can be read wherever the catalog is, and a build does not copy what is costly to copy."""
+
+
+def catalog_entries(prepared: Prepared, outcome: Outcome) -> list[Entry]:
+    """Return the entries of the catalog, each after what it reads."""
+    return [*_raw_entries(prepared), *_reference_entries(prepared), *_model_entries(prepared, outcome)]
+
+
+def part_paths(entries: Sequence[Entry], store: Store) -> set[Path]:
+    """Return the parts that readers of the catalog open, or that its tables are copies of."""
+    found = (path for entry in entries if isinstance(entry.source, Parts) for path in entry.source.paths)
+    return {path for path in found if path.is_relative_to(store.folder)}
+
+
+def _raw_entries(prepared: Prepared) -> Iterator[Entry]:
+    intake = prepared.intake
+    about = abouts(list(intake.formats.values())) if intake.inventory.roots else {}
+    for name, columns in prepared.graph.rim.items():
+        if name in about:
+            yield _raw_entry(name, columns, about[name], prepared)
+
+
+def _raw_entry(name: str, columns: tuple[Column, ...], about: str, prepared: Prepared) -> Entry:
+    source = prepared.intake.source(name, None, prepared.engine)
+    kind = "table" if name in (FILES, REJECTED) else "raw"
+    rows = len(prepared.intake.inventory.files) if name == FILES else None
+    return Entry(name, about, kind, source, columns, rows=rows)
+
+
+def _reference_entries(prepared: Prepared) -> Iterator[Entry]:
+    for one in prepared.project.references.values():
+        yield Entry(one.name, one.about, "reference", reference_source(one), one.columns, file=f"data/{one.path.name}")
+
+
+def _model_entries(prepared: Prepared, outcome: Outcome) -> Iterator[Entry]:
+    copied = _copied(prepared.graph, outcome)
+    for name in prepared.graph.order:
+        node = prepared.graph.nodes[name]
+        model = node.model
+        parts = outcome.of(name)
+        source: Source = Parts(model.columns, tuple(part.path for part in parts))
+        kind = "table" if name in copied else "partitioned"
+        if model.materialize == "view":
+            source, kind = Select(node.sql, model.columns), "view"
+        yield Entry(
+            name,
+            model.about,
+            kind,
+            source,
+            model.columns,
+            grain=model.grain,
+            partition=model.partition,
+            rows=None if kind == "view" else sum(part.rows for part in parts),
+            bytes=None if kind == "view" else sum(part.bytes for part in parts),
+            file=model.shown_path,
+            sources=model.sources,
+            reads=node.reads,
+            stale=name in outcome.stale,
+            semantics=model.semantics,
+            checks=tuple(
+                (key.partition, result)
+                for key in sorted(key for key in outcome.checks if key.model == name)
+                for result in outcome.checks[key]
+            ),
+        )
+
+
+def _copied(graph: Graph, outcome: Outcome) -> set[str]:
+    """The tables that are copied into the catalog: the smallest, as many as `COPIED_BYTES` allows."""
+    sizes = {
+        name: sum(part.bytes for part in outcome.of(name))
+        for name in graph.order
+        if graph.nodes[name].model.materialize != "view"
+    }
+    ordered = sorted(sizes, key=lambda name: (sizes[name], name))
+    together = accumulate(sizes[name] for name in ordered)
+    return {name for name, size in zip(ordered, together, strict=True) if size <= COPIED_BYTES}

@@ -1,0 +1,104 @@
+"""The checks of parts: which to run, and the results that are kept with a part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from warehouse.base import hashing
+from warehouse.engine.base import Scratch, Select
+from warehouse.engine.volatile import looks_volatile
+from warehouse.graph.dag import Node
+from warehouse.graph.parts import Key
+from warehouse.project.check_language import relations_of
+from warehouse.project.contract import Check
+from warehouse.runner.checks import all_checks, check_error, results_of, run_checks
+from warehouse.runner.progress import Progress
+from warehouse.store.part_records import ALL, CheckResult, Part, results_to_notes
+
+
+class PartChecks:
+    """The checks of the parts of one build.
+
+    Parameters
+    ----------
+    progress
+        The parts so far, which checks compare.
+    """
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._graph = progress.graph
+
+    def to_run(self, key: Key, part: Part) -> list[Check]:
+        """Return the checks of a part, without those that compare it with a stale part and have no result yet."""
+        noted, stale = self._noted(key, part), self._progress.stale
+        return [check for check in self._all(key) if check in noted or not stale.not_checked(key, check)]
+
+    def is_unchecked(self, key: Key, part: Part) -> bool:
+        """Return True if a part was not checked yet, or failed."""
+        noted = self._noted(key, part)
+        has_failed = any(one.failures and not one.warn for one in noted.values())
+        return has_failed or any(check not in noted for check in self.to_run(key, part))
+
+    def can_run(self, key: Key) -> bool:
+        """Return True if all parts that the checks of a part read are known."""
+        node = self._graph.nodes[key.model]
+        others = (read for check in node.model.checks for read in relations_of(check) if read != key.model)
+        return all(self._progress.inputs.is_known(read, key.partition) for read in others)
+
+    def keep(self, scratch: Scratch, key: Key, part: Part, checks: Sequence[Check], counts: Sequence[int]) -> None:
+        """Keep the results of a part's checks with it. Raises CheckError for one that fails."""
+        node = self._graph.nodes[key.model]
+        keys = [self._key(check, part.digest, key.partition) for check in checks]
+        results = results_of(scratch, node.model, checks, counts, keys)
+        self._progress.prepared.store.annotate(part, checks=results_to_notes(results))
+        _stop_at_failure(key, node, results)
+
+    def results(self, key: Key, part: Part) -> list[CheckResult]:
+        """Return the results of all checks of a part."""
+        noted, stale = self._noted(key, part), self._progress.stale
+        found = (noted.get(check) or stale.not_checked(key, check) for check in self._all(key))
+        return [one for one in found if one]
+
+    def check_views(self) -> None:
+        """Check the views: they have no part to keep results with, so their checks run in every build."""
+        progress = self._progress
+        for name in self._graph.order:
+            node = self._graph.nodes[name]
+            if node.model.materialize != "view" or not node.model.checks:
+                continue
+            for partition in progress.plan.partitions(name):
+                key = Key(name, partition)
+                stale = {check: progress.stale.not_checked(key, check) for check in node.model.checks}
+                checks = [check for check, why in stale.items() if not why]
+                sources = progress.inputs.sources(key)
+                sources[name] = Select(node.sql, node.model.columns)
+                with progress.prepared.engine.scratch(sources) as scratch:
+                    counts = run_checks(scratch, node.model, checks)
+                    results = results_of(scratch, node.model, checks, counts)
+                progress.outcome.checks[key] = [*results, *(why for why in stale.values() if why)]
+                _stop_at_failure(key, node, results)
+
+    def _all(self, key: Key) -> list[Check]:
+        return all_checks(self._graph.nodes[key.model].model)
+
+    def _noted(self, key: Key, part: Part) -> dict[Check, CheckResult]:
+        """Return the results that are kept with a part, of the checks that its model has now."""
+        noted = part.notes.get("checks", [])
+        assert isinstance(noted, list)
+        known = {str(one["key"]): CheckResult(**one) for one in noted}
+        keys = {check: self._key(check, part.digest, key.partition) for check in self._all(key)}
+        return {check: known[one] for check, one in keys.items() if one in known}
+
+    def _key(self, check: Check, digest: str, partition: str) -> str:
+        """Return the hash of a check and of all rows that it looks at."""
+        inputs = self._progress.inputs
+        others = [inputs.digest(read, partition) for read in relations_of(check)]
+        others += [inputs.once] if looks_volatile(check.text) else []
+        return hashing.of([check.text, check.warn, digest, others])
+
+
+def _stop_at_failure(key: Key, node: Node, results: Sequence[CheckResult]) -> None:
+    failed = next((result for result in results if result.failures and not result.warn), None)
+    if failed:
+        raise check_error(node.model, None if key.partition == ALL else key.partition, failed)

@@ -1,0 +1,139 @@
+"""Make one part: find it or write it, check it, and say whose fault a failure is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from warehouse.base import hashing
+from warehouse.base.errors import CheckError, ModelError
+from warehouse.engine import python_model
+from warehouse.engine.base import CsvFiles, EngineError, Parts, Scratch, Select
+from warehouse.graph.dag import Node, model_error
+from warehouse.graph.parts import Key
+from warehouse.kernels import DeclinedError, kernel
+from warehouse.runner.checks import run_checks
+from warehouse.runner.part_checks import PartChecks
+from warehouse.runner.progress import Progress
+from warehouse.runner.reporter import Silent
+from warehouse.store.part_records import Part
+
+
+class RawDamageError(Exception):
+    """A part failed that reads raw CSV files directly: they may be damaged."""
+
+    def __init__(self, key: Key, relations: list[str], cause: ModelError) -> None:
+        super().__init__(str(cause))
+        self.key = key
+        self.relations = relations
+        self.cause = cause
+
+
+class PartMaker:
+    """Makes the parts of one build; several threads may each make one at a time."""
+
+    def __init__(self, progress: Progress, checks: PartChecks, reporter: Silent) -> None:
+        self._progress = progress
+        self._checks = checks
+        self._reporter = reporter
+        self._graph = progress.graph
+        self._engine = progress.prepared.engine
+        self._store = progress.prepared.store
+        self._declined: set[str] = set()
+
+    def make(self, key: Key) -> Part:
+        """Return the part, checked: the one that is there, or a new one.
+
+        Raises
+        ------
+        RawDamageError
+            When a model fails that reads raw CSV files.
+        ModelError, CheckError
+            When another model or a check fails.
+        """
+        started = time.perf_counter()
+        self._reporter.making(key.model, key.partition)
+        node = self._graph.nodes[key.model]
+        made_of = self._progress.inputs.made_of(key)
+        fingerprint = hashing.of(made_of)
+        found, is_stale = self._progress.find(key, fingerprint, made_of)
+        outcome = self._progress.outcome
+        if found is not None and is_stale:
+            outcome.checks[key] = []
+            return found
+        try:
+            part = found
+            if part is None or self._checks.is_unchecked(key, part):
+                part = self._write_and_check(key, node, fingerprint, made_of, part)
+            outcome.checks[key] = self._checks.results(key, part)
+        except EngineError as error:
+            raise self._blame(key, node, model_error(node.model, node.sql, error)) from error
+        except CheckError as error:
+            raise self._blame(key, node, error) from error
+        outcome.seconds[key] = time.perf_counter() - started
+        if found is None:
+            outcome.made.add(key)
+        self._reporter.finished(part, outcome.seconds[key], found is not None)
+        return part
+
+    def _write_and_check(
+        self, key: Key, node: Node, fingerprint: str, made_of: Mapping[str, object], part: Part | None
+    ) -> Part:
+        """Write a part, unless it is there, and check it.
+
+        Rows of a `presorted` model are written as they come. If the check of the grain finds them out of order,
+        they are written again, sorted.
+        """
+        presorted = node.model.presorted
+        few = not presorted and self._progress.inputs.few(key)
+        sources = self._progress.inputs.sources(key)
+        with self._engine.scratch(sources, one_thread=presorted, few=few) as scratch:
+
+            def write(*, sort: bool) -> Part:
+                notes: dict[str, object] = {"made_of": {**made_of, "sql": node.sql.strip()}}
+                into = lambda path: self._write_rows(scratch, node, path, sort=sort)  # noqa: E731
+                return self._store.write(key.model, key.partition, fingerprint, into, notes)
+
+            if part is None:
+                part = write(sort=not presorted)
+                scratch.hold(part.path)
+            scratch.add(node.name, Parts(node.model.columns, (part.path,)))
+            checks = self._checks.to_run(key, part)
+            counts = run_checks(scratch, node.model, checks)
+            if presorted and counts[0]:  # the check of the grain
+                part = write(sort=True)
+                counts = run_checks(scratch, node.model, checks)
+            self._checks.keep(scratch, key, part, checks, counts)
+        return part
+
+    def _write_rows(self, scratch: Scratch, node: Node, path: Path, *, sort: bool) -> int:
+        """Write the rows of a model in the order of its grain, from its function or kernel where it has one."""
+        model = node.model
+        if model.is_python:
+            nodes = self._graph.nodes
+            orders = [nodes[read].model.grain if read in nodes else () for read in model.reads]
+            return python_model.write(scratch, model, orders, path)
+        if name := self._progress.inputs.kernel_of(node):
+            try:
+                return scratch.write_arrays(kernel(name).rows(scratch), model.columns, path)
+            except DeclinedError as error:
+                if str(error) not in self._declined:  # one file may stop several kernels
+                    self._declined.add(str(error))
+                    self._reporter.note(f"{model.name} is made by its SELECT, which takes longer, because of {error}")
+        return scratch.write(Select(node.sql, model.columns), path, model.grain if sort else ())
+
+    def _blame(self, key: Key, node: Node, error: ModelError) -> Exception:
+        """Return the error of a model; of one that reads raw CSV files, itself or by views, they may be the cause."""
+        raw = sorted(set(self._raw_reads(node)))
+        inputs = self._progress.inputs
+        direct = [read for read in raw if isinstance(inputs.raw_source(read, key.partition), CsvFiles)]
+        return RawDamageError(key, direct, error) if direct else error
+
+    def _raw_reads(self, node: Node) -> Iterator[str]:
+        for read in node.reads:
+            below = self._graph.nodes.get(read)
+            if below is not None and below.model.materialize == "view":
+                yield from self._raw_reads(below)
+            elif read.startswith("raw."):
+                yield read

@@ -1,0 +1,141 @@
+"""Prepare a build: open the engine, read the models, list the raw files. Nothing is made yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from warehouse.base.errors import SettingsError, WarehouseError
+from warehouse.base.settings import Settings, stands_alone
+from warehouse.engine.base import Engine
+from warehouse.engine.duckdb import DuckDBEngine
+from warehouse.formats import known_formats
+from warehouse.graph.dag import Graph
+from warehouse.graph.loading import cache_of, load_graph
+from warehouse.graph.selectors import select_models
+from warehouse.ingest.inventory import Intake, nothing_to_read
+from warehouse.project.project import Project
+from warehouse.runner.options import BuildOptions
+from warehouse.runner.reporter import Silent
+from warehouse.store.atomic import aside
+from warehouse.store.manifest import Manifest, last_manifest
+from warehouse.store.parse_cache import FILE as CACHE
+from warehouse.store.parse_cache import Memo
+from warehouse.store.part_records import Part
+from warehouse.store.parts import Store
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """All that the parts of a build follow from."""
+
+    project: Project
+    graph: Graph
+    intake: Intake
+    store: Store
+    engine: Engine
+    last: Manifest | None
+    """The published build."""
+    options: BuildOptions
+
+    @property
+    def engine_mark(self) -> str:
+        """Name and version of the engine, as builds are named by it."""
+        return f"{self.engine.name} {self.engine.version}"
+
+    def wanted(self) -> set[str]:
+        """Return the models that this build makes: the selected ones and all upstream of them, or all."""
+        if not self.options.select:
+            return set(self.graph.nodes)
+        selected = select_models(self.graph, self.options.select)
+        return selected.union(*(self.graph.ancestors(name) for name in selected))
+
+    def last_parts(self) -> dict[tuple[str, str], Part]:
+        """Return the parts of the published build, which models that are not wanted keep."""
+        found = {}
+        for said in self.last.parts if self.last and self.options.select else ():
+            model, partition = str(said["model"]), str(said["partition"] or "all")
+            part = self.store.find(model, partition, str(said["fingerprint"]))
+            if part is not None:
+                found[model, partition] = part
+        return found
+
+
+def check_folders(settings: Settings) -> None:
+    """Refuse data folders that cannot be meant. Raises SettingsError."""
+    if not settings.data and not (settings.project and stands_alone(settings.project)):
+        raise _no_data()
+    target = settings.target.absolute()
+    for root in settings.data:
+        if not root.exists():
+            raise SettingsError(f"no such data folder: {root}", hint="give an existing folder with --data")
+        if target == root.absolute() or target in root.absolute().parents:
+            raise SettingsError(f"the data folder {root} lies inside the target {settings.target}")
+
+
+@contextmanager
+def prepared(
+    settings: Settings, options: BuildOptions, project: Project, store: Store, reporter: Silent
+) -> Iterator[Prepared]:
+    """Open an engine, load the graph, list the raw files.
+
+    Raises
+    ------
+    WarehouseError
+        When a model is wrong, a selector names nothing, or no raw file can be read.
+    """
+    reporter.doing("models")
+    engine = DuckDBEngine(
+        threads=settings.threads,
+        memory_bytes=settings.memory_bytes,
+        spill=aside(store.target / "cache" / "spill"),
+        observe=reporter.ran,
+    )
+    with closing(engine):
+        project = project.remembering(cache_of(project, engine, paranoid=options.paranoid))
+        graph = load_graph(project, engine)
+        select_models(graph, options.select)  # a selector that names nothing ends the build before files are read
+        reporter.doing("raw files")
+        intake = _raw_files(settings, options, store, engine)
+        if settings.data:
+            if not any(file.is_read for file in intake.inventory.files):
+                raise nothing_to_read(intake.inventory)
+            reporter.found(intake.inventory)
+        elif any(read.startswith("raw.") for node in graph.nodes.values() for read in node.reads):
+            raise _no_data()
+        yield Prepared(project, graph, intake, store, engine, _published(store.target), options)
+
+
+def _raw_files(settings: Settings, options: BuildOptions, store: Store, engine: Engine) -> Intake:
+    """List and hash the raw files."""
+    cache = Memo(store.target / "cache" / CACHE, f"{engine.name} {engine.version}", paranoid=options.paranoid)
+    around = [folder for folder in store.target.parents if (folder / "builds" / "current").is_file()]  # see verify
+    around.append(settings.target)  # a plan for a target that cannot be written has another store
+    intake = Intake(
+        settings.data,
+        known_formats() if settings.data else (),
+        store,
+        cluster=settings.cluster,
+        leave_out=around,
+        paranoid=options.paranoid,
+        max_rejected=settings.max_rejected,
+        memo=cache,
+        follow_links=settings.follow_links,
+    )
+    cache.save()
+    return intake
+
+
+def _published(target: Path) -> Manifest | None:
+    try:
+        return last_manifest(target)
+    except WarehouseError:  # damaged: this build writes a new one
+        return None
+
+
+def _no_data() -> SettingsError:
+    return SettingsError(
+        "no data folder given", hint="warehouse build -d DIR  (a release as downloaded, or a part of it)"
+    )
