@@ -21,6 +21,7 @@ LATE = {
     "project.front_matter": RARE,
     "project.model": RARE,
     "project.project": RARE,
+    "publish.export": RARE,
     "reader.bounded_query": COLD,
     "reader.check_results": COLD,
     "reader.citations": COLD,

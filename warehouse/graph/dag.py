@@ -21,6 +21,7 @@ from warehouse.project.check_language import compile_check, relations_of
 from warehouse.project.contract import Check, Column
 from warehouse.project.model import Model
 from warehouse.project.project import Project
+from warehouse.project.sql_text import canonical_text
 from warehouse.store.parse_cache import Memo
 
 _NO_COLUMN = regex(r'"(\w+)" does not have a column named "(\w+)"')
@@ -150,11 +151,14 @@ class Graph:
         return {other for other in self.nodes if name in self.ancestors(other)}
 
     def definition(self, name: str) -> str:
-        """The hash of a model's SELECT, macros written out, and of those of the views that it reads."""
+        """Return the hash of a model's SELECT, macros written out, and of those of the views that it reads.
+
+        Comments and formatting do not count.
+        """
         node = self.nodes[name]
         below = [read for read in node.reads if read in self.nodes]
         views = [read for read in below if self.nodes[read].model.materialize == "view"]
-        return hashing.of([node.sql.strip(), *map(self.definition, views)])
+        return hashing.of([canonical_text(node.sql), *map(self.definition, views)])
 
 
 def _parse_all(selects: Sequence[str], engine: Engine, memo: Memo) -> list[Parsed | EngineError]:

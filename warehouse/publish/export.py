@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from warehouse.base.errors import QueryError, nearest_hint
 from warehouse.publish.datapackage import DATAPACKAGE, datapackage
 from warehouse.publish.excel import write_workbook
-from warehouse.publish.single_file import NAME, write_file
 from warehouse.publish.swf import write_swf
 from warehouse.reader.connection import connect
 from warehouse.reader.damaged_parts import refuse_damage
@@ -123,6 +122,8 @@ def _write(
             files.append(_entry(relation, path, form, _copied(connection, relation, path, form, build)))
     if DUCKDB in formats:
         orders = {name: _order(connection, relation) for name, relation in relations.items()}
+        from warehouse.publish.single_file import NAME, write_file  # it loads the engine
+
         rows = write_file(connection, folder / NAME, list(relations.values()), orders)
         files.append(_described(folder / NAME, None, DUCKDB, f"{len(relations)} tables with their rows", rows))
     if SWF in formats:

@@ -14,6 +14,8 @@ from pathlib import Path
 
 from warehouse.base.startup import regex
 
+_CLOCK_SECONDS = 2.0
+"""The boot time that Linux tells is in whole seconds."""
 _NAME = regex(r"^\..+\.(\d+)$")
 
 
@@ -49,7 +51,7 @@ def sync(path: Path) -> None:
 def left_behind(folder: Path) -> Iterator[Path]:
     """Files and folders on their way whose process is gone."""
     for where, below, names in os.walk(folder):
-        yield from (Path(where, name) for name in (*below, *names) if _is_left(name))
+        yield from (Path(where, name) for name in (*below, *names) if _is_left(Path(where, name)))
         is_archives = where.endswith("/unpacked")  # which are renamed whole: nothing in them is on its way
         below[:] = [name for name in below if not (name.startswith(".") or is_archives)]
 
@@ -81,9 +83,18 @@ def is_in_the_way(path: Path, *, folder: bool = False) -> bool:
     return os.path.lexists(path) and not (path.is_dir() if folder else path.is_file())
 
 
-def _is_left(name: str) -> bool:
-    found = _NAME.match(name)
-    return found is not None and not _lives(int(found[1]))
+def _is_left(path: Path) -> bool:
+    """Return True if the process that wrote a hidden file is gone; another one may have its number by now."""
+    found = _NAME.match(path.name)
+    if found is None:
+        return False
+    process = int(found[1])
+    if not _lives(process):
+        return True
+    try:
+        return path.lstat().st_mtime < _started(process) - _CLOCK_SECONDS
+    except OSError:  # one of them is gone meanwhile, or this is no Linux
+        return False
 
 
 def _lives(process: int) -> bool:
@@ -94,3 +105,10 @@ def _lives(process: int) -> bool:
     except PermissionError:
         pass
     return True
+
+
+def _started(process: int) -> float:
+    """Return when a process started, in seconds since 1970. Raises OSError. Source: proc(5), fields `btime`, 22."""
+    boot = next(line for line in Path("/proc/stat").read_text(encoding="ascii").splitlines() if line[:5] == "btime")
+    fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    return int(boot.split()[1]) + int(fields[19]) / os.sysconf("SC_CLK_TCK")
