@@ -6,6 +6,7 @@ import re
 from typing import NamedTuple
 
 from warehouse.formats.logs.event import NUMBER, WHOLE, Damaged, Event, number_of
+from warehouse.formats.logs.segments import text_of
 from warehouse.regex import regex
 
 FAMILY = "hf_trainer"
@@ -25,21 +26,24 @@ _POSTFIX = regex(rf"([A-Za-z][\w/]*)=({NUMBER})(?=,|$)")
 _LOSSES = ("loss", "train_loss", "reduced_train_loss", "train_loss_step", "step_loss", "train/loss")
 
 
+TIME = r"(?:\d{1,6}+:\d\d:\d\d|\d\d:\d\d)"
+_SMALL = r"\d{1,9}+(?:\.\d{1,18}+|)(?:e-?\d{1,3}+|)"
 LINE = regex(
-    rf"( {{0,6}}\d{{1,3}}%\|[^|\[\]\r\n]{{0,200}}\| ({WHOLE})/({WHOLE}) "
-    r"\[((?:\d{1,6}:)?\d\d:\d\d)<(?:\d{1,6}:)?\d\d:\d\d,  ?(\d{1,9}\.\d{1,9})s/it\]"
-    r"( {0,3}\{'loss': '?(\d{1,9}\.\d{1,9})'?, (?:'grad_norm': '?[\d.e+-]{1,25}'?, )?"
-    r"'learning_rate': '?(\d{1,9}(?:\.\d{1,18})?(?:e-?\d{1,3})?)'?, "
-    r"'epoch': '?[\d.]{1,25}'?\})?)[\r\n]",
+    rf"( {{0,6}}+\d{{1,3}}+%\|[^|\[\]\r\n]{{0,200}}+\| ({WHOLE}+)/({WHOLE}+) "
+    rf"\[({TIME})<{TIME},  ?(\d{{1,9}}+\.\d{{1,9}}+)s/it\]"
+    r"( {0,3}+\{'loss': '?(\d{1,9}+\.\d{1,9}+)'?, (?:'grad_norm': '?[\d.e+-]{1,25}+'?, |)"
+    rf"'learning_rate': '?({_SMALL})'?, 'epoch': '?[\d.]{{1,25}}+'?\}}|))[\r\n]",
     re.ASCII,
 ).match
 """A bar without a description, with a dictionary or without, and the end of its segment. `bars` says the same."""
 
 
-def of_line(found: re.Match[str]) -> Event:
+def of_line(found: re.Match[str], line: int, segment: int, filename: str) -> Event:
     """Return the event of a line that `LINE` found."""
     text, step, steps, elapsed, seconds, said, loss, rate = found.groups()
     event: Event = {
+        "line": line,
+        "segment": segment,
         "item": 0,
         "family": FAMILY,
         "kind": "progress",
@@ -47,7 +51,8 @@ def of_line(found: re.Match[str]) -> Event:
         "steps": int(steps),
         "seconds": float(seconds),
         "value": elapsed,
-        "text": text,
+        "text": text_of(text),
+        "filename": filename,
     }
     if said:
         event["loss"] = float(loss)
