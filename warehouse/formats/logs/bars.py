@@ -30,7 +30,7 @@ TIME = r"(?:\d{1,6}+:\d\d:\d\d|\d\d:\d\d)"
 _SMALL = r"\d{1,9}+(?:\.\d{1,18}+|)(?:e-?\d{1,3}+|)"
 LINE = regex(
     rf"( {{0,6}}+\d{{1,3}}+%\|[^|\[\]\r\n]{{0,200}}+\| ({WHOLE}+)/({WHOLE}+) "
-    rf"\[({TIME})<{TIME},  ?(\d{{1,9}}+\.\d{{1,9}}+)s/it\]"
+    rf"\[({TIME})<{TIME},  ?(\d{{1,9}}+\.\d{{1,9}}+)(s/it|it/s)\]"
     r"( {0,3}+\{'loss': '?(\d{1,9}+\.\d{1,9}+)'?, (?:'grad_norm': '?[\d.e+-]{1,25}+'?, |)"
     rf"'learning_rate': '?({_SMALL})'?, 'epoch': '?[\d.]{{1,25}}+'?\}}|))[\r\n]",
     re.ASCII,
@@ -40,7 +40,8 @@ LINE = regex(
 
 def of_line(found: re.Match[str], line: int, segment: int, filename: str) -> Event:
     """Return the event of a line that `LINE` found."""
-    text, step, steps, elapsed, seconds, said, loss, rate = found.groups()
+    text, step, steps, elapsed, shown, unit, said, loss, rate = found.groups()
+    seconds = seconds_of_rate(shown, unit)
     event: Event = {
         "line": line,
         "segment": segment,
@@ -49,7 +50,7 @@ def of_line(found: re.Match[str], line: int, segment: int, filename: str) -> Eve
         "kind": "progress",
         "step": int(step),
         "steps": int(steps),
-        "seconds": float(seconds),
+        "seconds": float(seconds) if seconds else None,
         "value": elapsed,
         "text": text_of(text),
         "filename": filename,

@@ -79,7 +79,7 @@ def peeled(text: str, known: set[str]) -> Peeled:
     for _ in range(DEEPEST):
         if _START.match(text):
             break
-        found = None if text[:1].isalpha() and not _may_begin_behind(text) else _LABEL.match(text)
+        found = None if text.lstrip()[:1].isalpha() and not _may_begin_behind(text) else _LABEL.match(text)
         if found is None and known and (one := _KNOWN.match(text)) and one[0].strip() in known:
             found = one
         if found is None:

@@ -61,15 +61,15 @@ _PARENT = regex(r" parent (0x[0-9a-f]+)")
 _CONNECTED = regex(r"Connected (all rings|all trees|NVLS tree)")
 _VERSION = regex(r"NCCL version (\d+\.\d+\.\d+\S*)$")
 
-_LABEL = (
-    r"(?:(\[\d{1,6}+(?:,\d{1,6}+|)\]<std(?:out|err)>:|\d{1,6}+: |\[default\d{1,4}+\]:|"
-    r"\([^()\n]{1,60} pid=\d{1,9}+(?:, ip=[\d.]{7,15}+|)\)) ?|)"
+_LABELS = (
+    r"\[\d{1,6}+(?:,\d{1,6}+|)\]<std(?:out|err)>:|\d{1,6}+: |\[default\d{1,4}+\]:|"
+    r"\([^()\n]{1,60} pid=\d{1,9}+(?:, ip=[\d.]{7,15}+|)\)"
 )
-_WRITER = regex(rf"{_LABEL}([\w.-]++):(\d{{1,10}}+):(\d{{1,10}}+) \[(\d{{1,4}}+)\]", re.ASCII)
+_WRITER = regex(rf"(?:({_LABELS}) ?|)([\w.-]++):(\d{{1,10}}+):(\d{{1,10}}+) \[(\d{{1,4}}+)\]", re.ASCII)
 _CONNECTION = regex(
-    rf"(({_LABEL.replace('(?:(', '(?:(?:', 1)}[\w.-]++:\d{{1,10}}+:\d{{1,10}}+ \[\d{{1,4}}+\]) NCCL INFO "
-    rf"Channel ({WHOLE}+)(?:/({WHOLE}+)|) : ({WHOLE}+)\[(\w++)\] -> ({WHOLE}+)\[(\w++)\] "
-    rf"(?:\[(send|receive)\] via (NET/(?:IB\w*+|Socket))/({WHOLE}+)(/GDRDMA|)|via ((?:P2P|SHM)/[\w/]++)))\n",
+    rf"(((?:(?:{_LABELS}) ?|)[\w.-]++:\d{{1,10}}+:\d{{1,10}}+ \[\d{{1,4}}+\]) NCCL INFO "
+    rf"Channel ({WHOLE}+)(?:/({WHOLE}+)|) : ({WHOLE}+)\[(\w++)\] -> ({WHOLE}+)\[(\w++)\] (?:\[(send|receive)\] via "
+    rf"(NET/(?:IB\w*+|Socket))/({WHOLE}+)((?:/GDRDMA|)(?:/Shared|))|via ((?:P2P|SHM)/[\w/]++)))\n",
     re.ASCII,
 ).match
 """The commonest of NCCL's lines in their commonest forms, with the line feed. The patterns above say the same."""
