@@ -9,7 +9,7 @@ from warehouse.formats.logs import bars, hf_trainer, megatron, nccl
 from warehouse.formats.logs.dialects import Dialects
 from warehouse.formats.logs.event import LONGEST_TEXT, Damaged, Event, typed
 from warehouse.formats.logs.labels import begins_a_line, peeled
-from warehouse.formats.logs.segments import BREAK, WRAP, blocks, plain, text_of, unwrapped, wrap_width
+from warehouse.formats.logs.segments import BLANKS, BREAK, WRAP, blocks, plain, text_of, unwrapped, wrap_width
 
 Reject = Callable[[int, str, str], None]
 """Told of (line, reason, text) of what cannot be read."""
@@ -72,6 +72,10 @@ class LogReader:
         has_returns = "\r" in block
         start, end = 0, len(block)
         while start < end:
+            if block[start] == "\n" and (blank := BLANKS(block, start)):
+                self._segment += blank.end() - start
+                self._line += blank.end() - start
+                start = blank.end()
             if self._at_once and not self._open and (after := self._common(block, start, found)) > start:
                 start = after
                 continue
