@@ -15,7 +15,8 @@ RATE = r"(?:s/it|it/s|s/step|step/s|s/batch|batch/s)"
 
 _BAR = regex(
     rf"(?<![\d.])\d{{1,3}}% ?(?:\|[^|\[\]]*\|)? *({WHOLE})/({WHOLE}) "
-    rf"\[({CLOCK})<({CLOCK}), *({NUMBER}|\?) ?({RATE})((?:, ?[^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)?)?)\]"
+    rf"\[({CLOCK})<({CLOCK})(?:, *({NUMBER}|\?) ?({RATE})|(?=, *[A-Za-z][\w/]*=))"
+    r"((?:, ?[^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)?)?)\]"
 )
 _OTHER_BAR = regex(r"\d{1,3}%\|[^|\[\]]*\| *[^\[\]|]{1,60} \[[^\[\]]{1,200}\]")
 _LOOKS_CUT = regex(rf"\d{{1,3}}%\||\d/\d+ \[[\d:]+<|[\d.]{RATE}(?:\]|,)")
@@ -23,6 +24,7 @@ _TRAINS = regex(r"(?:train(?:ing)?|fit|epochs?|(?:global )?steps?|iter(?:ation)?
 _EVALUATES = regex(r"(?:valid\w*|eval\w*|test\w*|sanity|predict\w*)\b", re.IGNORECASE)
 _EPOCH = regex(r"epoch[ =]*(\d{1,6})(/\d{1,6})?$", re.IGNORECASE)
 _POSTFIX = regex(rf"([A-Za-z][\w/]*)=({NUMBER})(?=,|$)")
+_TIMING = regex(rf", *train_step_timing in s=({NUMBER})(?=,|$)")
 _LOSSES = ("loss", "train_loss", "reduced_train_loss", "train_loss_step", "step_loss", "train/loss")
 
 
@@ -100,7 +102,7 @@ def _between(found: list[Bar], length: int) -> list[tuple[int, int]]:
 
 def _description(before: str) -> str:
     """Return the words before a bar, up to its colon."""
-    return re.split(r"[\]}|>]|  +", before.rstrip().rstrip(":"))[-1].strip()
+    return re.split(r"[\]}|>]|  +", before.rstrip(" :"))[-1].strip()
 
 
 def _event(one: re.Match[str], words: str) -> Event | None:
@@ -110,7 +112,10 @@ def _event(one: re.Match[str], words: str) -> Event | None:
     if words and not _TRAINS.match(words):
         return None
     event: Event = {"family": FAMILY, "kind": "progress", "step": step, "steps": steps, "value": elapsed}
-    event["seconds"] = seconds_of_rate(shown, unit)
+    if unit:
+        event["seconds"] = seconds_of_rate(shown, unit)
+    elif timing := _TIMING.search(more):  # NeMo's bars have no rate
+        event["seconds"] = timing[1]
     said = dict(_POSTFIX.findall(more)) if more else {}
     for name in _LOSSES:
         if name in said:
