@@ -7,8 +7,9 @@
 
 Forms: `mixed`, 64 logs that begin with what eight processes of NCCL print and go on with progress bars and iteration
 lines, half of them with bare carriage returns; `training` (bars and iteration lines), `megatron` and `nccl` alone;
-`equal` and `blank`, one line again and again; `long`, one line of 100 MB. The events are made and dropped: what a build
-does with them, JSON lines and a part, is not in it.
+`other`, lines that no common form fits: prose, dictionaries, bars with a description, lines of NeMo, labels before
+Megatron-LM; `equal` and `blank`, one line again and again; `long`, one line of 100 MB. The events are made and
+dropped: what a build does with them, JSON lines and a part, is not in it.
 """
 
 from __future__ import annotations
@@ -177,6 +178,21 @@ def _megatron(folder: Path, size: int) -> int:
     return _write(folder / "megatron.log", "".join(lines), size)
 
 
+def _other(folder: Path, size: int) -> int:
+    lines = [
+        f"Loading shard {step} of the training data from the shared folder, please wait for a moment\n"
+        f"    self.engine.forward(batch_{step}, mask=mask)\n"
+        f"[2024-05-01 06:15:13,208] [INFO] [comm.py:637:init_distributed] cdb={step} and nothing more to say\n"
+        f"{{'loss': 2.{step}, 'learning_rate': 1e-05, 'epoch': 0.{step}}}\n"
+        f"Training:  5%|▌         | {step}/90000 [46:10<3:19:14,  1.79it/s, loss=2.5]\r"
+        f"Epoch 0:  5%|▌         | {step}/90000 [46:10<3:19:14,  1.79it/s, v_num=1, train_loss=2.5]\r\n"
+        f"Training epoch 0, iteration {step}/89999 | lr: 1e-05 | global_step: {step} | reduced_train_loss: 2.5\n"
+        f"[default7]: iteration {step:8d}/  500000 | elapsed time per iteration (ms): 26000.5 | lm loss: 8.6E+00 |\n"
+        for step in range(1, 6001)  # more than the reader remembers
+    ]
+    return _write(folder / "other.log", "".join(lines), size)
+
+
 def _equal(folder: Path, _: int) -> int:
     return _write(folder / "equal.log", "Loading extension module cpu_adam...\n" * 1000, 37_000_000)
 
@@ -194,6 +210,7 @@ FORMS: dict[str, Callable[[Path, int], int]] = {
     "training": _training,
     "megatron": _megatron,
     "nccl": _nccl,
+    "other": _other,
     "equal": _equal,
     "blank": _blank,
     "long": _long,

@@ -50,7 +50,7 @@ told AS (                      -- how many ranks of the world tell where they ar
     SELECT e.cluster, e.task, count(DISTINCT e.rank) AS all_ranks
     FROM staging.log_events AS e
     JOIN counted AS c ON c.cluster = e.cluster AND c.task = e.task
-    WHERE e.kind = 'nccl_init' AND e.ranks = c.world_size
+    WHERE e.kind = 'nccl_init' AND e.ranks = c.world_size AND NOT coalesce(starts_with(e.name, 'parent '), false)
     GROUP BY e.cluster, e.task
 ),
 
@@ -72,7 +72,10 @@ sizes AS (                     -- ranks of a pod: its local ranks where it lists
             e.cluster = p.cluster
             AND e.task = p.task
             AND e.pod = p.pod
-            AND (e.kind = 'local_rank' OR (e.kind = 'nccl_init' AND e.ranks = c.world_size))
+            AND (
+                e.kind = 'local_rank'
+                OR (e.kind = 'nccl_init' AND e.ranks = c.world_size AND NOT coalesce(starts_with(e.name, 'parent '), false))
+            )
     GROUP BY p.cluster, p.task, p.pod
 ),
 

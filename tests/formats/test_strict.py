@@ -21,7 +21,8 @@ from warehouse.formats.zhejiang.port_counters import HEADER
 from warehouse.sample.acme_jobs import KALOS_HEADER
 
 NO_NUMBERS = [" 7", "7 ", "+5", "1_000", "0x10", "7L", "٣", "nan", "inf", "1e400", ".5", "5.", "1.2.3", "1;5", "--5"]
-NOT_WHOLE = [*NO_NUMBERS, "12.6", "1e3", "1E3"]
+NO_PLANS = [*NO_NUMBERS, "1e9", "1E3", "-50"]
+NOT_WHOLE = [*NO_NUMBERS, "12.6", "1e3", "1E3", "1e9"]
 NO_INTEGERS = [*NOT_WHOLE, "12.0"]
 NO_TIMES = [
     "2023-05-17 24:00:00+08:00", "2023-05-17 11:60:00+08:00", "2023-05-17 11:00:60+08:00", "2023-05-17 11:00:58",
@@ -41,7 +42,11 @@ ROWS = {
         KALOS_HEADER,
         f"job,user,8,64,960,1000.0,100.0,Pretrain,FAILED{',2023-05-17 11:00:58+00:00' * 5},18,10.0,1152.0",
     ),
-    "acme.previous_jobs": ("helios_trace.csv", "gpu_num,state,duration", "0.5,PASS,17.25"),
+    "acme.previous_jobs": (
+        "helios_trace.csv",
+        "job_id,gpu_num,node_num,cpu_num,plan_gpu,plan_cpu,state,duration",
+        "a,8.0,1,64,12.5,600,PASS,17.25",
+    ),
     "acme.cluster_summary": ("cluster_summary.csv", "", ""),
     "itp.jobs": ("cluster01.csv", "job_id,submission_time,duration,num_gpu", "a-1,10,600,4"),
     "itp.elasticflow_jobs": (
@@ -60,12 +65,13 @@ SUMMARY = list(FORMATS["acme.cluster_summary"].relations[0].columns)
 ROWS["acme.cluster_summary"] = ("cluster_summary.csv", ",".join(SUMMARY), ",".join(["seren", *["1.0"] * 27]))
 FLOATS = {
     "acme.jobs": {"mem_per_pod_GB", "shared_mem_per_pod", "duration", "queue", "gpu_time"},
-    "acme.previous_jobs": {"gpu_num", "duration"},
+    "acme.previous_jobs": {"duration", "plan_gpu", "plan_cpu"},
     "acme.cluster_summary": {*SUMMARY[4:]},
 }
 """Columns that are published with fractions."""
 WHOLE_WITH_POINT = {
     "acme.jobs": {"node_num", "gpu_num", "cpu_num"},
+    "acme.previous_jobs": {"node_num", "gpu_num", "cpu_num"},
     "acme.cluster_summary": {"job_num", "cpu_job_num", "gpu_job_num"},
 }
 """Columns of whole numbers that are published as 8.0, too, since their files went through pandas."""
@@ -74,7 +80,7 @@ WHOLE_WITH_POINT = {
 def odd_texts(name: str, column: str) -> list[str]:
     """The texts that a column must not be read from."""
     if column in FLOATS.get(name, ()):
-        return NO_NUMBERS
+        return NO_PLANS if column.startswith("plan_") else NO_NUMBERS
     if column in WHOLE_WITH_POINT.get(name, ()):
         return NOT_WHOLE
     return NO_TIMES if column.endswith("_time") and name.startswith("acme.") and column != "gpu_time" else NO_INTEGERS
@@ -131,7 +137,7 @@ def test_a_text_of_another_form_is_rejected_by_its_line_and_refused_by_the_engin
 
 LONE = {
     "acme.jobs": {"gpu_num": "1_000", "submit_time": "2023/05/17 11:00:58+00:00", "duration": " 7"},
-    "acme.previous_jobs": {"duration": "+5"},
+    "acme.previous_jobs": {"duration": "+5", "gpu_num": "1e9"},
     "acme.cluster_summary": {"job_num": "12.6"},
     "itp.jobs": {"duration": "12.6", "num_gpu": "0x10"},
     "itp.elasticflow_jobs": {"deadline": "1e3"},

@@ -49,6 +49,7 @@ WORD = _cell("VARCHAR", "a word", r"[A-Za-z][A-Za-z0-9 ._-]{0,49}", is_measure=F
 WHOLE = _cell("DOUBLE", "a whole number, 0 or more", r"\d{1,12}(?:\.0{1,9})?")
 NUMBER = _cell("DOUBLE", "a number, 0 or more", r"\d{1,15}(?:\.\d{1,25})?(?:[eE][+-]?\d{1,2})?")
 COUNT = _cell("DOUBLE", "a whole number below 1,000,000", r"\d{1,6}(?:\.0{1,9})?")
+HUNDREDTHS = _cell("DOUBLE", "a number from 0 to 99,999,999, without an exponent", r"\d{1,8}(?:\.\d{1,9})?")
 DEVICES = _cell("BIGINT", "a whole number below 1,000,000", r"\d{1,6}")
 INTEGER = _cell("BIGINT", "a whole number, 0 or more", r"\d{1,12}")
 TIME = _cell("VARCHAR", "a time with its offset, as 2023-03-01 00:18:22+08:00", _TIME)

@@ -93,3 +93,18 @@ def test_an_address_before_the_colon_is_a_label(read: Read) -> None:
     (event,) = read("10.0.0.7:node-1:1:2 [7] NCCL INFO Connected all rings")
 
     assert (event["host"], event["label"]) == ("node-1", "10.0.0.7:")
+
+
+@pytest.mark.parametrize("half", ["node-1:100:", "17:100:", "node-1:100:200", "node-1:"])
+def test_half_of_what_a_process_writes_is_no_label(read: Read, rejects: Rejects, half: str) -> None:
+    events = read(f"{half}23:101:201 [0] NCCL INFO Connected all rings", "node-1:100: hello")
+
+    assert [(event["kind"], event.get("host"), event.get("label")) for event in events] == [("damaged", None, None)]
+    assert [line for line, _, _ in rejects] == [1]
+
+
+def test_a_label_of_digits_stands_before_a_host_of_digits(read: Read, rejects: Rejects) -> None:
+    events = read("3: 17:100:200 [0] NCCL INFO Connected all rings", "0:100:200 [0] NCCL INFO Connected all rings")
+
+    assert [(event["host"], event.get("label")) for event in events] == [("17", "3:"), ("0", None)]
+    assert not rejects

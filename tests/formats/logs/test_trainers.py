@@ -358,3 +358,48 @@ def test_lines_that_a_terminal_wrapped_are_one_again(read: Read) -> None:
         ("iteration", step, step + 0.5) for step in range(1, 9)
     ]
     assert [event["line"] for event in events] == [1 + 4 * place for place in range(8)]
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_value_twice_in_an_iteration_is_damage_in_the_commonest_form_too(
+    read: Read, rejects: Rejects, at_once: bool
+) -> None:
+    line = (
+        " iteration        1/     500 | consumed samples:          512 | elapsed time per iteration (ms): 26000.1 | "
+        "learning rate: 5.800000E-05 | global batch size:   512 | loss scale: 1.0 | loss scale: 2.0 | "
+        "number of skipped iterations:   0 | number of nan iterations:   0 |"
+    )
+
+    assert [event["kind"] for event in read(line, at_once=at_once)] == ["iteration", "damaged"]
+    assert [reason for _, reason, _ in rejects] == ["damaged: an iteration with one value twice"]
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize(
+    ("rate", "seconds"), [("2.00it/s", 0.5), ("45.78s/it", 45.78), ("0.00it/s", None), ("0.00s/it", 0.0)]
+)
+def test_a_bar_says_its_rate_either_way_round(read: Read, rate: str, seconds: float | None, at_once: bool) -> None:
+    [event] = read(f"  3%|3         | 30/1000 [00:30<16:10,  {rate}]", at_once=at_once)
+
+    assert (event["kind"], event["step"], event.get("seconds")) == ("progress", 30, seconds)
+
+
+def test_bars_of_nemo_have_no_rate_and_two_colons(read: Read, rejects: Rejects) -> None:
+    bar = "10%|#         | 10/100 [00:30<04:30, v_num=1, reduced_train_loss=9.500, global_step=9.000"
+
+    [one, later] = read(
+        f"Epoch 0: :  {bar}, train_step_timing in s=3.100]",
+        f"Epoch 2: :  {bar}]",
+        "Validation: :  50%|#####     | 1/2 [00:01<00:01, v_num=1]",
+        "Epoch 0: :  10%|#         | 10/100 [00:30<04:30]",
+    )[:2]
+
+    assert (one["family"], one["kind"], one["step"], one["loss"], one["seconds"]) == (
+        "lightning",
+        "progress",
+        10,
+        9.5,
+        3.1,
+    )
+    assert (later["step"], "seconds" in later) == (210, False)
+    assert not rejects

@@ -12,7 +12,19 @@ from dataclasses import dataclass
 
 from warehouse.base.startup import regex
 from warehouse.formats.base import RawFile
-from warehouse.formats.named_csv import COUNT, NAME, NUMBER, TEXT, TIME, WHOLE, WORD, NamedCsv, parse_time, signed
+from warehouse.formats.named_csv import (
+    COUNT,
+    HUNDREDTHS,
+    NAME,
+    NUMBER,
+    TEXT,
+    TIME,
+    WHOLE,
+    WORD,
+    NamedCsv,
+    parse_time,
+    signed,
+)
 
 JOBS = {
     "job_id": NAME.needed(),
@@ -39,11 +51,11 @@ PREVIOUS = {
     "job_id": TEXT,
     "user": TEXT,
     "vc": TEXT,
-    "node_num": signed(NUMBER),
-    "gpu_num": signed(NUMBER),
-    "cpu_num": signed(NUMBER),
-    "plan_gpu": signed(NUMBER),
-    "plan_cpu": signed(NUMBER),
+    "node_num": COUNT,
+    "gpu_num": COUNT,
+    "cpu_num": COUNT,
+    "plan_gpu": HUNDREDTHS,
+    "plan_cpu": HUNDREDTHS,
     "state": TEXT,
     "status": TEXT,
     "submit_time": TEXT,
@@ -127,7 +139,7 @@ FORMATS = (
     ),
     PreviousJobs(
         "acme.previous_jobs", "acme_previous_jobs", "Jobs of Helios, Philly and PAI, as AcmeTrace has them.", PREVIOUS,
-        optional=frozenset(PREVIOUS), file_name=_EARLIER,
+        optional=frozenset(PREVIOUS), version=3, file_name=_EARLIER,
     ),
     ClusterSummary(
         "acme.cluster_summary", "acme_cluster_summary", "What AcmeTrace says of five clusters, a row each.", SUMMARY,

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from warehouse.base.startup import regex
 from warehouse.formats.logs.event import NUMBER, WHOLE, Damaged, Event, number_of
+from warehouse.formats.logs.segments import text_of
 
 FAMILY = "hf_trainer"
 CLOCK = r"(?:(?:\d{1,6}:)?\d{1,2}:\d\d|\?)"
@@ -14,7 +15,8 @@ RATE = r"(?:s/it|it/s|s/step|step/s|s/batch|batch/s)"
 
 _BAR = regex(
     rf"(?<![\d.])\d{{1,3}}% ?(?:\|[^|\[\]]*\|)? *({WHOLE})/({WHOLE}) "
-    rf"\[({CLOCK})<({CLOCK}), *({NUMBER}|\?) ?({RATE})((?:, ?[^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)?)?)\]"
+    rf"\[({CLOCK})<({CLOCK})(?:, *({NUMBER}|\?) ?({RATE})|(?=, *[A-Za-z][\w/]*=))"
+    r"((?:, ?[^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)?)?)\]"
 )
 _OTHER_BAR = regex(r"\d{1,3}%\|[^|\[\]]*\| *[^\[\]|]{1,60} \[[^\[\]]{1,200}\]")
 _LOOKS_CUT = regex(rf"\d{{1,3}}%\||\d/\d+ \[[\d:]+<|[\d.]{RATE}(?:\]|,)")
@@ -22,32 +24,38 @@ _TRAINS = regex(r"(?:train(?:ing)?|fit|epochs?|(?:global )?steps?|iter(?:ation)?
 _EVALUATES = regex(r"(?:valid\w*|eval\w*|test\w*|sanity|predict\w*)\b", re.IGNORECASE)
 _EPOCH = regex(r"epoch[ =]*(\d{1,6})(/\d{1,6})?$", re.IGNORECASE)
 _POSTFIX = regex(rf"([A-Za-z][\w/]*)=({NUMBER})(?=,|$)")
+_TIMING = regex(rf", *train_step_timing in s=({NUMBER})(?=,|$)")
 _LOSSES = ("loss", "train_loss", "reduced_train_loss", "train_loss_step", "step_loss", "train/loss")
 
 
+TIME = r"(?:\d{1,6}+:\d\d:\d\d|\d\d:\d\d)"
+_SMALL = r"\d{1,9}+(?:\.\d{1,18}+|)(?:e-?\d{1,3}+|)"
 LINE = regex(
-    rf"( {{0,6}}\d{{1,3}}%\|[^|\[\]\r\n]{{0,200}}\| ({WHOLE})/({WHOLE}) "
-    r"\[((?:\d{1,6}:)?\d\d:\d\d)<(?:\d{1,6}:)?\d\d:\d\d,  ?(\d{1,9}\.\d{1,9})s/it\]"
-    r"( {0,3}\{'loss': '?(\d{1,9}\.\d{1,9})'?, (?:'grad_norm': '?[\d.e+-]{1,25}'?, )?"
-    r"'learning_rate': '?(\d{1,9}(?:\.\d{1,18})?(?:e-?\d{1,3})?)'?, "
-    r"'epoch': '?[\d.]{1,25}'?\})?)[\r\n]",
+    rf"( {{0,6}}+\d{{1,3}}+%\|[^|\[\]\r\n]{{0,200}}+\| ({WHOLE}+)/({WHOLE}+) "
+    rf"\[({TIME})<{TIME},  ?(\d{{1,9}}+\.\d{{1,9}}+)(s/it|it/s)\]"
+    r"( {0,3}+\{'loss': '?(\d{1,9}+\.\d{1,9}+)'?, (?:'grad_norm': '?[\d.e+-]{1,25}+'?, |)"
+    rf"'learning_rate': '?({_SMALL})'?, 'epoch': '?[\d.]{{1,25}}+'?\}}|))[\r\n]",
     re.ASCII,
 ).match
 """A bar without a description, with a dictionary or without, and the end of its segment. `bars` says the same."""
 
 
-def of_line(found: re.Match[str]) -> Event:
+def of_line(found: re.Match[str], line: int, segment: int, filename: str) -> Event:
     """Return the event of a line that `LINE` found."""
-    text, step, steps, elapsed, seconds, said, loss, rate = found.groups()
+    text, step, steps, elapsed, shown, unit, said, loss, rate = found.groups()
+    seconds = seconds_of_rate(shown, unit)
     event: Event = {
+        "line": line,
+        "segment": segment,
         "item": 0,
         "family": FAMILY,
         "kind": "progress",
         "step": int(step),
         "steps": int(steps),
-        "seconds": float(seconds),
+        "seconds": float(seconds) if seconds else None,
         "value": elapsed,
-        "text": text,
+        "text": text_of(text),
+        "filename": filename,
     }
     if said:
         event["loss"] = float(loss)
@@ -94,7 +102,7 @@ def _between(found: list[Bar], length: int) -> list[tuple[int, int]]:
 
 def _description(before: str) -> str:
     """Return the words before a bar, up to its colon."""
-    return re.split(r"[\]}|>]|  +", before.rstrip().rstrip(":"))[-1].strip()
+    return re.split(r"[\]}|>]|  +", before.rstrip(" :"))[-1].strip()
 
 
 def _event(one: re.Match[str], words: str) -> Event | None:
@@ -104,7 +112,10 @@ def _event(one: re.Match[str], words: str) -> Event | None:
     if words and not _TRAINS.match(words):
         return None
     event: Event = {"family": FAMILY, "kind": "progress", "step": step, "steps": steps, "value": elapsed}
-    event["seconds"] = seconds_of_rate(shown, unit)
+    if unit:
+        event["seconds"] = seconds_of_rate(shown, unit)
+    elif timing := _TIMING.search(more):  # NeMo's bars have no rate
+        event["seconds"] = timing[1]
     said = dict(_POSTFIX.findall(more)) if more else {}
     for name in _LOSSES:
         if name in said:

@@ -2,7 +2,7 @@
 
 A dialect is a module with a function that returns the events of a line, or None where the line is none of its own,
 and raises `Damaged` where the line is its own but does not parse to its end. To add a trainer, write that module and
-add it to `_TRAINERS`.
+add its function to `Dialects._trainers`.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ _ALWAYS = "|".join(
 _BEFORE_A_LINE = "|".join(
     (
         r"\[ {0,6}\d{1,6}\] ?",  # mpirun: a rank alone
-        rf"(?!(?i:valid|eval|test|train|epoch|step|loss|iter)\w*:)\[?{_NAME}\]?: ?",  # pdsh: a host
+        rf"(?!(?i:valid|eval|test|train|epoch|step|loss|iter)\w*:)\[?{_NAME}\]?:(?: |(?!\d))",  # pdsh: a host
         rf"\[(?=[\d.]*[A-Za-z]){_NAME}(?:/{_NAME}){{0,4}}\] ?",  # kubectl
         r"\[?std(?:out|err)\]?(?::| \|)? ",
         rf"{_POD}(?:/{_POD})?(?:(?: | *[|│›>] *)[a-z0-9][a-z0-9-]{{0,62}})? *[|│›>]? ",  # Kubernetes, stern, docker
@@ -79,7 +79,7 @@ def peeled(text: str, known: set[str]) -> Peeled:
     for _ in range(DEEPEST):
         if _START.match(text):
             break
-        found = None if text[:1].isalpha() and not _may_begin_behind(text) else _LABEL.match(text)
+        found = None if text.lstrip()[:1].isalpha() and not _may_begin_behind(text) else _LABEL.match(text)
         if found is None and known and (one := _KNOWN.match(text)) and one[0].strip() in known:
             found = one
         if found is None:

@@ -58,40 +58,43 @@ _ARGUMENTS = regex(r"-{8,} (arguments|end of arguments) -{8,}")
 _NOT_TRAINING = regex(r"\b(?:valid\w*|eval\w*|test\w*)\b", re.IGNORECASE)
 
 
-_VALUE_OF = r"-?\d{1,12}(?:\.\d{1,12})?(?:[Ee][-+]?\d{1,3})?"
+_PLAIN = r"\d{1,12}+\.\d{1,12}+"
+_SMALL = rf"{_PLAIN}(?:E[-+]\d\d|)"
 LINE = regex(
-    rf"( ?(?:\[({STAMP})\] )?iteration {{1,12}}({WHOLE})/ {{0,12}}({WHOLE}) \| consumed samples: {{1,14}}\d{{1,15}} \| "
-    rf"elapsed time per iteration \(ms\): ({_VALUE_OF}) \|(?: throughput per GPU \(TFLOP/s/GPU\): {_VALUE_OF} \|)? "
-    rf"learning rate: ({_VALUE_OF}) \| global batch size: {{1,8}}({WHOLE}) \|(?: lm loss: ({_VALUE_OF}) \|)?"
-    rf"(?: (?:loss scale|grad norm|num zeros|params norm): {_VALUE_OF} \|){{0,4}} "
-    r"number of skipped iterations: {1,5}\d{1,9} \| "
-    rf"number of nan iterations: {{1,5}}\d{{1,9}} \|)\n",
+    rf"( ?(?:\[({STAMP})\] |)iteration {{1,12}}+({WHOLE}+)/ {{0,12}}+({WHOLE}+) \| "
+    rf"consumed samples: {{1,14}}+\d{{1,15}}+ \| elapsed time per iteration \(ms\): ({_PLAIN}) \|"
+    rf"(?: throughput per GPU \(TFLOP/s/GPU\): {_PLAIN} \||) "
+    rf"learning rate: ({_SMALL}) \| global batch size: {{1,8}}+({WHOLE}+) \|(?: lm loss: (-?{_SMALL}) \||)"
+    rf"(?: loss scale: {_PLAIN} \||)(?: grad norm: {_PLAIN} \||)(?: num zeros: {_PLAIN} \||)"
+    rf"(?: params norm: {_PLAIN} \||) "
+    r"number of skipped iterations: {1,5}+\d{1,9}+ \| number of nan iterations: {1,5}+\d{1,9}+ \|)\n",
     re.ASCII,
 ).match
 """The commonest iteration line in its commonest form, with the line feed. `iteration` says the same."""
 
 
-def of_line(found: re.Match[str]) -> Event | None:
+def of_line(found: re.Match[str], line: int, segment: int, filename: str) -> Event | None:
     """Return the event of a line that `LINE` found; None where its time is none."""
     text, stamp, step, steps, elapsed, rate, samples, loss = found.groups()
-    event: Event = {
+    time = time_of(stamp) if stamp else None
+    if stamp and not time:
+        return None
+    return {
+        "line": line,
+        "segment": segment,
         "item": 0,
         "family": FAMILY,
         "kind": "iteration",
+        "time_utc": time,
         "step": int(step),
         "steps": int(steps),
         "seconds": float(elapsed) / 1000,
+        "loss": float(loss) if loss else None,
         "learning_rate": float(rate),
         "samples": int(samples),
         "text": text,
+        "filename": filename,
     }
-    if loss:
-        event["loss"] = float(loss)
-    if stamp:
-        event["time_utc"] = time_of(stamp)
-        if event["time_utc"] is None:
-            return None
-    return event
 
 
 class Megatron:

@@ -61,16 +61,21 @@ _PARENT = regex(r" parent (0x[0-9a-f]+)")
 _CONNECTED = regex(r"Connected (all rings|all trees|NVLS tree)")
 _VERSION = regex(r"NCCL version (\d+\.\d+\.\d+\S*)$")
 
-CONNECTION = regex(
-    r"((?:(\[\d{1,6}(?:,\d{1,6})?\]<std(?:out|err)>:|\d{1,6}: |\[default\d{1,4}\]:|"
-    r"\([^()\n]{1,60} pid=\d{1,9}(?:, ip=[\d.]{7,15})?\)) ?)?"
-    rf"([\w.-]+):(\d{{1,10}}):(\d{{1,10}}) \[(\d{{1,4}})\] NCCL INFO "
-    rf"Channel ({WHOLE})(?:/({WHOLE}))? : ({WHOLE})\[(\w+)\] -> ({WHOLE})\[(\w+)\] "
-    rf"(?:\[(send|receive)\] via (NET/(?:IB\w*|Socket))/({WHOLE})(/GDRDMA)?|via ((?:P2P|SHM)/[\w/]+)))\n",
+_LABELS = (
+    r"\[\d{1,6}+(?:,\d{1,6}+|)\]<std(?:out|err)>:|\d{1,6}+: |\[default\d{1,4}+\]:|"
+    r"\([^()\n]{1,60} pid=\d{1,9}+(?:, ip=[\d.]{7,15}+|)\)"
+)
+_WRITER = regex(rf"(?:({_LABELS}) ?|)([\w.-]++):(\d{{1,10}}+):(\d{{1,10}}+) \[(\d{{1,4}}+)\]", re.ASCII)
+_CONNECTION = regex(
+    rf"(((?:(?:{_LABELS}) ?|)[\w.-]++:\d{{1,10}}+:\d{{1,10}}+ \[\d{{1,4}}+\]) NCCL INFO "
+    rf"Channel ({WHOLE}+)(?:/({WHOLE}+)|) : ({WHOLE}+)\[(\w++)\] -> ({WHOLE}+)\[(\w++)\] (?:\[(send|receive)\] via "
+    rf"(NET/(?:IB\w*+|Socket))/({WHOLE}+)((?:/GDRDMA|)(?:/Shared|))|via ((?:P2P|SHM)/[\w/]++)))\n",
     re.ASCII,
 ).match
 """The commonest of NCCL's lines in their commonest forms, with the line feed. The patterns above say the same."""
 
+WRITERS = 1_024
+"""Beginnings of lines that are remembered."""
 BUFFER = 1023
 """Bytes of a line, prefix included: NCCL cuts what is longer, without a mark."""
 
@@ -102,35 +107,59 @@ def read(text: str) -> list[Event] | None:
     return [{"family": FAMILY, **base, **one} for one in said or [{"kind": "message"}]]
 
 
-def of_connection(found: re.Match[str]) -> Event:
-    """Return the event of a line that `CONNECTION` found."""
-    text, label, host, pid, tid, device, channel, connection, src, near, dst, far, way, net, index, gdr, inside = (
-        found.groups()
-    )
-    event: Event = {
-        "item": 0,
-        "family": FAMILY,
-        "kind": "nccl_edge" if net else "nccl_local",
-        "level": "INFO",
-        "host": host,
-        "pid": int(pid),
-        "tid": int(tid),
-        "local_rank": int(device),
-        "channel": int(channel),
-        "name": connection,
-        "src_rank": int(src),
-        "dst_rank": int(dst),
-        "transport": net or inside,
-        "value": f"{near} {far}",
-        "text": text,
-    }
-    if net:
-        event["direction"] = way
-        event["nic_index"] = int(index)
-        event["options"] = gdr
-    if label:
-        event["label"] = label.rstrip()
-    return event
+class Connections:
+    """Reads connections in their commonest forms.
+
+    Lines of one process begin alike: what the beginning says is read once, and copied.
+    """
+
+    def __init__(self, filename: str, labels: set[str]) -> None:
+        self._filename = filename
+        self._labels = labels
+        self._of_writer: dict[str, Event] = {}
+
+    def read(self, block: str, start: int, line: int, segment: int) -> tuple[Event, int] | None:
+        """Return the event of the line that begins here, and where it ends; None where it has another form."""
+        found = _CONNECTION(block, start)
+        if not found:
+            return None
+        text, writer, channel, name, src, near, dst, far, way, net, index, direct, inside = found.groups()
+        event = (self._of_writer.get(writer) or self._read_writer(writer)).copy()
+        event["line"] = line
+        event["segment"] = segment
+        event["channel"] = int(channel)
+        event["name"] = name
+        event["src_rank"] = int(src)
+        event["dst_rank"] = int(dst)
+        event["value"] = f"{near} {far}"
+        event["text"] = text
+        if net:
+            event["kind"] = "nccl_edge"
+            event["direction"] = way
+            event["transport"] = net
+            event["nic_index"] = int(index)
+            event["options"] = direct or None
+        else:
+            event["kind"] = "nccl_local"
+            event["transport"] = inside
+        return event, found.end()
+
+    def _read_writer(self, text: str) -> Event:
+        """Return what the beginning of a line says; the other columns are in it, too, so that a copy has room."""
+        found = _WRITER.match(text)
+        assert found
+        label, host, pid, tid, device = found.groups()
+        columns = "line segment kind channel name src_rank dst_rank value direction transport nic_index options text"
+        event: Event = dict.fromkeys(columns.split())
+        event |= {"family": FAMILY, "level": "INFO", "item": 0, "filename": self._filename, "host": host}
+        event |= {"pid": int(pid), "tid": int(tid), "local_rank": int(device)}
+        if label:
+            event["label"] = label.rstrip()
+            self._labels.add(label.rstrip())
+        if len(self._of_writer) >= WRITERS:
+            self._of_writer.clear()
+        self._of_writer[text] = event
+        return event
 
 
 def _event(kind: str, **columns: object) -> Event:

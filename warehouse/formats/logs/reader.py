@@ -9,7 +9,7 @@ from warehouse.formats.logs import bars, hf_trainer, megatron, nccl
 from warehouse.formats.logs.dialects import Dialects
 from warehouse.formats.logs.event import LONGEST_TEXT, Damaged, Event, typed
 from warehouse.formats.logs.labels import begins_a_line, peeled
-from warehouse.formats.logs.segments import BREAK, WRAP, blocks, plain, text_of, unwrapped, wrap_width
+from warehouse.formats.logs.segments import BLANKS, BREAK, WRAP, blocks, plain, text_of, unwrapped, wrap_width
 
 Reject = Callable[[int, str, str], None]
 """Told of (line, reason, text) of what cannot be read."""
@@ -35,6 +35,7 @@ class LogReader:
         self._at_once = at_once
         self._dialects = Dialects()
         self._labels: set[str] = set()
+        self._nccl = nccl.Connections(filename, self._labels)
         self._ranks: set[str] = set()
         self._held: Event | None = None
         self._open: list[str] = []
@@ -71,7 +72,11 @@ class LogReader:
         has_returns = "\r" in block
         start, end = 0, len(block)
         while start < end:
-            if self._at_once and not self._open and (after := self._common(block, start, found)):
+            if block[start] == "\n" and (blank := BLANKS(block, start)):
+                self._segment += blank.end() - start
+                self._line += blank.end() - start
+                start = blank.end()
+            if self._at_once and not self._open and (after := self._common(block, start, found)) > start:
                 start = after
                 continue
             if has_returns:
@@ -88,70 +93,76 @@ class LogReader:
         return found
 
     def _common(self, block: str, start: int, found: list[Event]) -> int:
-        """Add a line of one of the commonest forms; return where it ends, 0 where it is none."""
+        """Add the lines from here on that are of one of the commonest forms; return where they end."""
         first = block[start]
-        if (first in " \r\n[") and (pair := hf_trainer.PAIR(block, start)) and (event := hf_trainer.of_pair(pair)):
-            self._pair(pair[1], event, found)
-            return pair.end()
-        if first in " i[" and (line := megatron.LINE(block, start)) and (said := megatron.of_line(line)):
-            self._whole(said, found)
-            return line.end()
-        if (
-            first in " 0123456789"
-            and (bar := bars.LINE(block, start))
-            and block[bar.end() - 1 : bar.end() + 1] != "\r\n"
-        ):
-            self._bar(bars.of_line(bar), found, is_line=block[bar.end() - 1] == "\n")
-            return bar.end()
-        if connection := nccl.CONNECTION(block, start):
-            event = nccl.of_connection(connection)
-            if "label" in event:
-                self._labels.add(str(event["label"]))
+        if first in " \r\n[" and (after := self._pairs(block, start, found)) > start:
+            return after
+        if first in " i[" and (after := self._iterations(block, start, found)) > start:
+            return after
+        if first in " 0123456789" and (after := self._bars(block, start, found)) > start:
+            return after
+        return self._connections(block, start, found)
+
+    def _pairs(self, block: str, start: int, found: list[Event]) -> int:
+        """Add iteration lines, most of them with the bar of the same step before them: most of a long log."""
+        while pair := hf_trainer.PAIR(block, start):
+            groups = pair.groups()
+            line, segment, bar = self._line, self._segment, groups[0]
+            if bar is not None:  # what breaks the line before the bar
+                line += 2 if bar == "\n" else 1
+                segment += 1 + len(bar)
+            event = hf_trainer.of_pair(groups, line, segment, self._filename)
+            if event is None:
+                break
+            if self._held:
+                if bar is not None or self._held["step"] != event["step"]:
+                    found.append(self._held)
+                self._held = None
+            found.append(event)
+            self._line = line + 1
+            self._segment = segment + 1
+            start = pair.end()
+        return start
+
+    def _iterations(self, block: str, start: int, found: list[Event]) -> int:
+        """Add iteration lines of Megatron-LM."""
+        while line := megatron.LINE(block, start):
+            event = megatron.of_line(line, self._line, self._segment, self._filename)
+            if event is None:
+                break
             self._whole(event, found)
-            return connection.end()
-        return 0
+            start = line.end()
+        return start
 
-    def _bar(self, event: Event, found: list[Event], *, is_line: bool) -> None:
-        """Hold a bar back."""
-        if self._held:
-            found.append(self._held)
-        if not str(event["text"]).isascii():
-            event["text"] = text_of(str(event["text"]))
-        event["line"] = self._line
-        event["segment"] = self._segment
-        event["filename"] = self._filename
-        self._line += is_line
-        self._segment += 1
-        self._held = event
-
-    def _pair(self, bar: str | None, event: Event, found: list[Event]) -> None:
-        """Add an iteration line and, where `bar` is what breaks the line before it, its bar: most of a long log."""
-        line, segment = self._line, self._segment
-        if bar is not None:
-            line += 2 if bar == "\n" else 1
-            segment += 1 + len(bar)
-        if self._held:
-            if bar is not None or self._held["step"] != event["step"]:
-                found.append(self._held)
-            self._held = None
-        event["line"] = line
-        event["segment"] = segment
-        event["filename"] = self._filename
-        self._line = line + 1
-        self._segment = segment + 1
-        found.append(event)
+    def _connections(self, block: str, start: int, found: list[Event]) -> int:
+        """Add connections of NCCL's."""
+        while line := self._nccl.read(block, start, self._line, self._segment):
+            event, start = line
+            self._whole(event, found)
+        return start
 
     def _whole(self, event: Event, found: list[Event]) -> None:
-        """Add a line of its own: a connection of NCCL's, an iteration of Megatron-LM."""
+        """Add the event of a line that no bar tells of."""
         if self._held:
             found.append(self._held)
             self._held = None
-        event["line"] = self._line
-        event["segment"] = self._segment
-        event["filename"] = self._filename
+        found.append(event)
         self._line += 1
         self._segment += 1
-        found.append(event)
+
+    def _bars(self, block: str, start: int, found: list[Event]) -> int:
+        """Hold each bar back until the next."""
+        while bar := bars.LINE(block, start):
+            after = bar.end()
+            if block[after - 1 : after + 1] == "\r\n":
+                break
+            if self._held:
+                found.append(self._held)
+            self._held = bars.of_line(bar, self._line, self._segment, self._filename)
+            self._line += block[after - 1] == "\n"
+            self._segment += 1
+            start = after
+        return start
 
     def _one(self, written: str, found: list[Event]) -> None:
         """Add the events of a line of any form."""

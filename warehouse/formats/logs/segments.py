@@ -19,6 +19,8 @@ LONGEST = 1 << 18
 """Bytes of a segment; what is longer is no line of a log."""
 TOO_LONG = f"longer than {LONGEST:,} bytes"
 BREAK = regex("\r\n|\n|\r")
+BLANKS = regex("\n+(?=\n)").match
+"""Blank lines but the last, which may be the beginning of a bar."""
 WRAP = "\x1e"
 """Stands between two segments that a terminal made of one line."""
 NARROWEST, WIDEST = 40, 320

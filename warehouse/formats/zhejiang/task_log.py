@@ -26,7 +26,7 @@ class TaskLog:
     """The format `zhejiang.task_log`."""
 
     name = "zhejiang.task_log"
-    version = 3
+    version = 4
     relations: Sequence[RawRelation] = (
         RawRelation("log_events", "What the lines of training logs say, a row an event, with the line.", COLUMNS),
     )
