@@ -13,6 +13,7 @@ from warehouse.serve import values
 from warehouse.serve.connect import connect
 from warehouse.serve.guard import check_read_only
 from warehouse.serve.mistakes import MOVED, nearest_table
+from warehouse.serve.parts import refuse_damage
 from warehouse.serve.result import Row, open_result
 
 if TYPE_CHECKING:
@@ -137,6 +138,7 @@ def show(target: Path, name: str, *, rows: int = 5, data_folders: Sequence[Path]
         source = ".".join('"' + part.replace('"', '""') + '"' for part in relation.table.name.split("."))
         try:
             [statement] = check_read_only(connection, f"FROM {source} LIMIT {rows:d}")
+            refuse_damage(connection, target, statement.tables)
             result = open_result(connection, statement)
             return Shown(relation, result.columns, tuple(result.rows))
         except duckdb.Error as error:

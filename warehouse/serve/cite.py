@@ -18,6 +18,7 @@ from warehouse.errors import QueryError, nearest_hint
 from warehouse.regex import regex
 from warehouse.serve.connect import connect
 from warehouse.serve.guard import check_read_only
+from warehouse.serve.parts import refuse_damage
 from warehouse.serve.queries import Query, bind
 from warehouse.serve.result import Result, Row, execute, open_result
 
@@ -211,6 +212,7 @@ def _answer(
     parameters: Mapping[str, object],
     query: str | None,
 ) -> Citation:
+    refuse_damage(connection, target, statement.tables)
     result = open_result(connection, statement, parameters)
     rows = all_rows(result)
     names = [column.name for column in result.columns]

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
 from warehouse.errors import QueryError, nearest_hint
-from warehouse.serve.connect import connect, moved_from
+from warehouse.serve.connect import connect
 from warehouse.serve.guard import Statement, check_read_only, check_text
 from warehouse.serve.interrupt import interruptible
 from warehouse.serve.mistakes import from_engine
@@ -127,14 +127,13 @@ def run_here(
         threads=threads,
         outputs=[aside] if aside else [],
         json_errors=True,
+        tell_moved=lambda said: sys.stderr.write(f"note: {said}\n"),
     )
     if memory and stream is None:  # a child: see `bounded`
         from warehouse.serve.bounded import limit_memory
 
         limit_memory(memory)
     try:
-        if moved := moved_from(connection, target):
-            sys.stderr.write(f"note: {moved}\n")
         statements = _statements(connection, text, path, one=chosen not in ("table", "lines"))
         if query is None:
             _check_names(values, statements)

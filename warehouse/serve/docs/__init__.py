@@ -61,10 +61,12 @@ def write_docs(
     from warehouse.serve.connect import FILE, connect
     from warehouse.serve.docs.pages import Site
     from warehouse.serve.interrupt import interruptible
+    from warehouse.serve.parts import refuse_damage
 
     with replaced(directory, target, KIND) as aside:
         if (target / FILE).exists():
             with closing(connect(target, memory=memory, threads=threads)) as connection:
+                refuse_damage(connection, target)
                 site = interruptible(connection, lambda: Site.of(project, target, connection))
         else:
             site = Site.of(project, target, None)

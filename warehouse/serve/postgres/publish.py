@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from warehouse.serve.connect import connect
 from warehouse.serve.interrupt import interruptible
+from warehouse.serve.parts import refuse_damage
 from warehouse.serve.postgres import registry, retire, rows
 from warehouse.serve.postgres import server as remote
 from warehouse.serve.postgres.grants import refuse_missing_roles
@@ -102,7 +103,7 @@ def publish(
     ------
     QueryError
         When the server refuses, objects of users are in the way, another publish is under way, a table cannot be
-        stored there, or readers do not make room. What readers see is then as it was.
+        stored there, a part is damaged, or readers do not make room. What readers see is then as it was.
     """
     options = _Options(tables, readers, schema_prefix, dry_run, verify, resend, lock_timeout)
     with tempfile.TemporaryDirectory(prefix="warehouse-publish-") as scratch:
@@ -111,10 +112,11 @@ def publish(
 
             def work() -> Published:
                 row = connection.execute("SELECT build_id FROM meta.build").fetchone()
-                wanted = tables_to_send(connection, options.tables)
+                wanted = tables_to_send(connection, target, options.tables)
                 server = remote.connect(url)
                 try:
-                    publication = _Publication(server, connection, options, str(row[0]) if row else "", Path(scratch))
+                    build = str(row[0]) if row else ""
+                    publication = _Publication(server, connection, target, options, build, Path(scratch))
                     return publication.run(wanted, progress, warn)
                 finally:
                     server.close()
@@ -128,6 +130,7 @@ def publish(
 class _Publication:
     server: Any
     connection: duckdb.DuckDBPyConnection
+    target: Path
     options: _Options
     build: str
     scratch: Path
@@ -188,6 +191,8 @@ class _Publication:
     def _send(self, plan: Plan, progress: Callable[[Sent], None], warn: Callable[[str], None]) -> list[str]:
         """Send what is not there, one table at a time, beside what readers see."""
         lost = []
+        sent = [change.table.full_name for change in plan.changes if not change.is_sent]
+        refuse_damage(self.connection, self.target, sent, digests=True)
         if not plan.state.has_registry:
             with remote.refusals("the server refuses"), self.server.transaction():
                 registry.create(self.server, self.names, self.build)

@@ -11,6 +11,7 @@ from warehouse.errors import QueryError, nearest_hint
 from warehouse.serve.catalogue import describe, has_meta, list_tables
 from warehouse.serve.mistakes import MOVED
 from warehouse.serve.parquet import literal, quoted
+from warehouse.serve.parts import refuse_damage
 from warehouse.serve.postgres.types import copied, holds_text, server_type
 
 if TYPE_CHECKING:
@@ -64,13 +65,13 @@ class Sent:
         return f"{self.schema}.{self.name}"
 
 
-def tables_to_send(connection: duckdb.DuckDBPyConnection, names: Sequence[str] | None) -> list[Sent]:
+def tables_to_send(connection: duckdb.DuckDBPyConnection, target: Path, names: Sequence[str] | None) -> list[Sent]:
     """The tables, by name; those of reference, topology and metrics where none are named.
 
     Raises
     ------
     QueryError
-        When a name is unknown, or a text of a table holds a NUL byte, which no PostgreSQL takes.
+        When a name is unknown, a part is damaged, or a text of a table holds a NUL byte, which no PostgreSQL takes.
     """
     known = {table.name: table for table in list_tables(connection) if table.kind != "raw"}
     if names is None:
@@ -80,6 +81,7 @@ def tables_to_send(connection: duckdb.DuckDBPyConnection, names: Sequence[str] |
             if name not in known:
                 raise QueryError(f"no table {name} to publish", hint=nearest_hint(name, known) or "see warehouse ls")
         chosen = sorted(set(names))
+    refuse_damage(connection, target, chosen)  # a damaged part of an unchanged table changes its fingerprint
     there = {f"meta.{row[0]}" for row in connection.execute("SHOW TABLES FROM meta").fetchall()}
     return [_sent(connection, name) for name in (*chosen, *(name for name in ABOUT if name in there))]
 

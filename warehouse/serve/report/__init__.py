@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from warehouse.errors import QueryError
 from warehouse.serve.cite import keep
 from warehouse.serve.connect import connect
+from warehouse.serve.parts import refuse_damage
 from warehouse.serve.report import balance, claims, fabric, heatmap, jobs, quality, servers, tasks
 from warehouse.serve.report.figure import Answer, Figure, Section, ask
 
@@ -85,6 +86,7 @@ def write_report(
     queries = load_queries(query_folders)
     connection = connect(target, memory=memory, threads=threads)
     try:
+        refuse_damage(connection, target)
         build = connection.execute("SELECT build_id, published_utc, version, engine FROM meta.build").fetchall()[0]
         answered = [
             (section, [(figure, ask(connection, target, figure, queries)) for figure in section.figures])
