@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 from warehouse.serve.connect import connect
 from warehouse.serve.interrupt import interruptible
 from warehouse.serve.parts import refuse_damage
-from warehouse.serve.postgres import registry, retire, rows
+from warehouse.serve.postgres import registry, retire
 from warehouse.serve.postgres import server as remote
 from warehouse.serve.postgres.grants import refuse_missing_roles
 from warehouse.serve.postgres.plan import Plan, make_plan
 from warehouse.serve.postgres.registry import Names, look
-from warehouse.serve.postgres.swap import attach, swap
-from warehouse.serve.postgres.tables import Sent, tables_to_send, write_csv
+from warehouse.serve.postgres.tables import Sent, refuse_nul, tables_to_send, write_csv
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -160,6 +159,9 @@ class _Publication:
             )
             number = state.number + bool(plan.changes or plan.gone or plan.forgotten)
             old = self._superseded(plan, wanted, number)
+        for change in plan.changes:
+            if not change.is_sent:
+                refuse_nul(self.connection, change.table)
         left = retire.left_over(state, old, {change.layout.layout for change in plan.changes})
         more = [f"drop     table {self.names.own}.{name}  which nobody reads any more" for name in left]
         more += [f"create   role {reader}" for reader in missing]
@@ -174,6 +176,8 @@ class _Publication:
         if options.dry_run:
             return result
         if result.changed or result.gone or options.readers:
+            from warehouse.serve.postgres.swap import attach, swap
+
             lost = self._send(plan, progress, warn)
             with remote.refusals("the tables cannot be swapped"):
                 patience = remote.Patience(options.lock_timeout)
@@ -190,6 +194,8 @@ class _Publication:
 
     def _send(self, plan: Plan, progress: Callable[[Sent], None], warn: Callable[[str], None]) -> list[str]:
         """Send what is not there, one table at a time, beside what readers see."""
+        from warehouse.serve.postgres import rows
+
         lost = []
         sent = [change.table.full_name for change in plan.changes if not change.is_sent]
         refuse_damage(self.connection, self.target, sent, digests=True)

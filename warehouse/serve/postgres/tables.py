@@ -71,7 +71,7 @@ def tables_to_send(connection: duckdb.DuckDBPyConnection, target: Path, names: S
     Raises
     ------
     QueryError
-        When a name is unknown, a part is damaged, or a text of a table holds a NUL byte, which no PostgreSQL takes.
+        When a name is unknown, or a part is damaged.
     """
     known = {table.name: table for table in list_tables(connection) if table.kind != "raw"}
     if names is None:
@@ -113,7 +113,6 @@ def _sent(connection: duckdb.DuckDBPyConnection, name: str) -> Sent:
     _refuse_long([name.partition(".")[2], *(str(row[0]) for row in described)], name)
     about, grain, comments = _meaning(connection, name)
     columns = tuple(Column(str(row[0]), str(row[1]), comments.get(str(row[0]), "")) for row in described)
-    _refuse_nul(connection, name, columns, grain)
     schema, _, table = name.partition(".")
     time = _time(connection, name)
     said = [FORM, rows, str(content), about, grain, time, [(c.name, c.declared, c.comment) for c in columns]]
@@ -158,10 +157,16 @@ def _time(connection: duckdb.DuckDBPyConnection, name: str) -> str:
     return str(row[0]) if row and row[0] else ""
 
 
-def _refuse_nul(
-    connection: duckdb.DuckDBPyConnection, name: str, columns: Sequence[Column], grain: Sequence[str]
-) -> None:
-    texts = [column.name for column in columns if holds_text(column.declared)]
+def refuse_nul(connection: duckdb.DuckDBPyConnection, table: Sent) -> None:
+    """Refuse a table whose texts PostgreSQL would not take.
+
+    Raises
+    ------
+    QueryError
+        Naming the first row with a NUL byte.
+    """
+    name, grain = table.full_name, table.grain
+    texts = [column.name for column in table.columns if holds_text(column.declared)]
     if not texts:
         return
     has_nul = {text: f"contains(CAST({quoted(text)} AS VARCHAR), chr(0))" for text in texts}
