@@ -20,6 +20,9 @@ HEAD_BYTES = 4 * 1024
 LINE_BYTES = 256 * 1024
 """No line of any release comes near; more is not read at once, whatever a file holds."""
 
+LONE_CR = "holds a carriage return: lines end in LF or CRLF"
+"""Why a line is no line, and a file is skipped that has nothing but carriage returns at the ends of its lines."""
+
 #: What a damaged compressed stream raises, of either kind.
 STREAM_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError)
 

@@ -39,7 +39,7 @@ _TORN = "torn: the file ends without a final newline"
 class HourCsv:
     """The formats `zhejiang.flow`, `zhejiang.nic`, `zhejiang.link` and `zhejiang.port`."""
 
-    version = 3
+    version = 4
 
     def __init__(self, table: HourTable) -> None:
         self._table = table
@@ -58,7 +58,11 @@ class HourCsv:
             head = text.head(file.path)
             if not head:
                 return file.but(status=SKIPPED, reason="empty file")
-            header = self._header(_fields(head.partition(b"\n")[0]))
+            first, end, _ = head.partition(b"\n")
+            if not end and len(head) >= text.HEAD_BYTES:
+                reason = f"no end of a header in the first {text.HEAD_BYTES:,} bytes"
+                return file.but(status=SKIPPED, reason=reason)
+            header = self._header(_fields(first))
         except text.STREAM_ERRORS as error:
             return file.but(status=SKIPPED, reason=f"cannot be decompressed: {error}")
         except ValueError as error:
@@ -180,6 +184,8 @@ def _fields(line: bytes) -> list[str]:
         raise ValueError("not UTF-8 text") from None
     if "\0" in written:
         raise ValueError("holds NUL bytes")
+    if "\r" in written:
+        raise ValueError(text.LONE_CR)
     if '"' not in written:
         return written.split(",")
     try:
