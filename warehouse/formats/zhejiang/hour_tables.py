@@ -60,8 +60,7 @@ class HourCsv:
                 return file.but(status=SKIPPED, reason="empty file")
             first, end, _ = head.partition(b"\n")
             if not end and len(head) >= text.HEAD_BYTES:
-                reason = f"no end of a header in the first {text.HEAD_BYTES:,} bytes"
-                return file.but(status=SKIPPED, reason=reason)
+                return file.but(status=SKIPPED, reason=f"no end of a header in the first {text.HEAD_BYTES:,} bytes")
             header = self._header(_fields(first))
         except text.STREAM_ERRORS as error:
             return file.but(status=SKIPPED, reason=f"cannot be decompressed: {error}")
