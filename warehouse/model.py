@@ -17,6 +17,7 @@ from warehouse.front_matter import read_header, split_header
 from warehouse.memo import Memo
 from warehouse.regex import regex
 from warehouse.semantics import NOTHING_SAID, Measure, Semantics
+from warehouse.snapshot import read_text
 
 if TYPE_CHECKING:
     from warehouse.front_matter import Value
@@ -157,7 +158,7 @@ def read_model(path: Path, project: Path, memo: Memo | None = None) -> Model:
     if not _NAME.match(name):
         raise ModelError("a model's name is lower case letters, digits and _", place=Place(shown))
     try:
-        content = path.read_text(encoding="utf-8-sig")
+        content = read_text(path, "utf-8-sig")
     except UnicodeDecodeError as error:
         raise ModelError("the file is not UTF-8 text", place=Place(shown)) from error
     except OSError as error:

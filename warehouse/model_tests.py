@@ -44,6 +44,7 @@ from warehouse.graph import Graph, Node
 from warehouse.kernels import DeclinedError, kernel
 from warehouse.model import Column
 from warehouse.regex import regex
+from warehouse.snapshot import read_text
 from warehouse.yaml_text import read_yaml
 
 SUFFIX = ".test.yaml"
@@ -88,7 +89,7 @@ def tests_of(node: Node, graph: Graph) -> list[ModelTest]:
         return []
     shown = node.model.shown_path.removesuffix(node.model.path.suffix) + SUFFIX
     try:
-        said = read_yaml(path.read_text(encoding="utf-8"), shown, "the file of tests")
+        said = read_yaml(read_text(path), shown, "the file of tests")
     except UnicodeDecodeError as error:
         raise ModelError("the file is not UTF-8 text", place=Place(shown)) from error
     everywhere = _texts(said.pop(EVERYWHERE, None), shown)

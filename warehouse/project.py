@@ -15,6 +15,7 @@ from warehouse.memo import Memo
 from warehouse.model import TYPES, Column, Model, read_model
 from warehouse.regex import regex
 from warehouse.settings import stands_alone
+from warehouse.snapshot import read_text
 
 if TYPE_CHECKING:
     from warehouse.front_matter import Value
@@ -205,6 +206,6 @@ def _same_header(path: Path, names: list[str], folder: Path) -> None:
 
 def _read_text(path: Path, shown: str) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return read_text(path)
     except (OSError, UnicodeDecodeError) as error:
         raise ModelError(f"the file cannot be read as UTF-8 text: {error}", place=Place(shown)) from error

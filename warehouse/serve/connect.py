@@ -260,7 +260,7 @@ def _links(folder: Path, depth: int, inside: Sequence[str]) -> Iterator[Path]:
                     from warehouse.snapshot import leads_out
 
                     if not leads_out(entry.path, inside):
-                        yield Path(entry.path).resolve()
+                        yield Path(os.path.realpath(entry.path))  # of a loop, too, which leads nowhere
                 elif depth > 1 and entry.is_dir():
                     yield from _links(Path(entry.path), depth - 1, inside)
     except OSError:  # not a folder, gone, or closed to us: then there is nothing to read in it either
