@@ -15,7 +15,7 @@ from warehouse.serve.datapackage import DATAPACKAGE, datapackage
 from warehouse.serve.excel import write_workbook
 from warehouse.serve.folders import MANIFEST, replaced, sha256, write_checksums, write_json
 from warehouse.serve.interrupt import interruptible
-from warehouse.serve.mistakes import MOVED
+from warehouse.serve.mistakes import MOVED, full_disk
 from warehouse.serve.parquet import OPTIONS, exact, literal, quoted
 from warehouse.serve.parts import refuse_damage
 from warehouse.serve.single_file import NAME, write_file
@@ -148,6 +148,9 @@ def _copied(connection: duckdb.DuckDBPyConnection, relation: Relation, path: Pat
     except duckdb.InterruptException:
         raise
     except duckdb.Error as error:
+        if full := full_disk(str(error)):
+            hint = "make room there, or write to another disk"
+            raise QueryError(f"{relation.table.name} cannot be exported: {full}", hint=hint) from error
         first = str(error).splitlines()[0]
         raise QueryError(f"{relation.table.name} cannot be exported: {first}", hint=MOVED) from error
 

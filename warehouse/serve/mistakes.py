@@ -24,6 +24,16 @@ _POSITIONED = frozenset({"Parser", "Binder", "Catalog"})
 MOVED = "was the target moved? `warehouse relocate` writes its paths anew"
 
 
+def full_disk(message: str) -> str | None:
+    """Return a sentence if the engine says that a disk is full, else nothing.
+
+    >>> full_disk('Could not write file "/mnt/x.parquet": No space left on device')
+    'the disk is full that is written to'
+    """
+    is_full = "No space left on device" in message or "Disk quota exceeded" in message
+    return "the disk is full that is written to" if is_full else None
+
+
 def line_column(text: str, offset: int) -> tuple[int, int]:
     r"""Return line and column, both from 1, of a byte offset.
 
@@ -104,6 +114,8 @@ def _sentence(
         return f"no function {said['name']}", nearest_hint(said["name"], functions)
     if said.get("type") == "Type":
         return f"no type {said['name']}", nearest_hint(said["name"], said.get("candidates", "").split(","))
+    if full := full_disk(message):
+        return full, "make room there, or write to another disk"
     if match := _NO_FILE_ACCESS.search(message):
         hint = MOVED if "/parts/" in match["path"] else "-d DIR lets files below DIR be read"
         return f"{match['path']} is outside the target and the data folders", hint
