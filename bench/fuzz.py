@@ -4,10 +4,10 @@
     python -m bench.fuzz --seed 7 --only 131            one trial again, by the number that a finding prints
 
 A trial damages one file of a small sample in one to three ways, builds into a target that holds a good build, and
-checks: the status is 0, 1 or 2; no traceback, no hang; a failed build leaves the last one as it was; after a build that
-ends well, each line of a damaged table of counters is a row, a row of `staging.rejected_rows`, or in a file that
-`raw.files` names with a reason, and the rows of the other files are what they were. A finding prints seed, trial and
-the damaged file, which is kept in `--keep DIR`.
+checks: the status is 0, 1 or 2; no traceback, no hang; one that stops names the file; a failed build leaves the last
+one as it was; after a build that ends well, each line of a damaged table of counters is a row, a row of
+`staging.rejected_rows`, or in a file that `raw.files` names with a reason, and the rows of the other files are what
+they were. A finding prints seed, trial and the damaged file, which is kept in `--keep DIR`.
 """
 
 from __future__ import annotations
@@ -103,6 +103,8 @@ class Fuzz:
             message = ended.stderr.partition("error: ")[2].partition("\n")[0]
             self.seen[f"stopped: {kind}"] += 1
             print(f"  stopped by {path.name}: {message[:200]}", flush=True)
+            if message.startswith("models/") or "changed while it was read" in message:
+                return [f"stopped, and not in the words of its format: {message[:500]}"]
             return [] if self.ask("FROM meta.build") == before else ["a failed build changed what is published"]
         return [*self.lost_lines(path, kind), *self.other_rows(path)]
 

@@ -8,6 +8,7 @@ import os
 import random
 import re
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -106,15 +107,15 @@ BINARY: tuple[Mutate, ...] = (flip, cut, insert, double)
 
 def workbook(content: bytes, chance: random.Random) -> bytes:
     """Damage the XML of one part of a workbook, inside an archive that is whole."""
+    result = io.BytesIO()
     try:
-        source, result = zipfile.ZipFile(io.BytesIO(content)), io.BytesIO()
-    except zipfile.BadZipFile:  # an earlier damage of this trial
-        return flip(content, chance)
-    names = source.namelist()
-    chosen = chance.choice([name for name in names if name.endswith(".xml")])
-    with source, zipfile.ZipFile(result, "w", zipfile.ZIP_DEFLATED) as package:
-        for name in names:
-            part = source.read(name)
+        with zipfile.ZipFile(io.BytesIO(content)) as source:
+            parts = {name: source.read(name) for name in source.namelist()}
+        chosen = chance.choice([name for name in parts if name.endswith(".xml")])
+    except (OSError, ValueError, LookupError, NotImplementedError, EOFError, RuntimeError, zipfile.error, zlib.error):
+        return flip(content, chance)  # an earlier damage of this trial
+    with zipfile.ZipFile(result, "w", zipfile.ZIP_DEFLATED) as package:
+        for name, part in parts.items():
             package.writestr(name, _xml(part, chance) if name == chosen else part)
     return result.getvalue()
 

@@ -22,6 +22,7 @@ LATE = {
     "project.model": RARE,
     "project.project": RARE,
     "publish.export": RARE,
+    "publish.postgres.publisher": "a publish that finds nothing changed loads no more than it needs",
     "reader.bounded_query": COLD,
     "reader.check_results": COLD,
     "reader.citations": COLD,

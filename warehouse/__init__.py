@@ -34,22 +34,31 @@ def open(target: str | Path = "build/warehouse", data: Sequence[str | Path] = ()
     Raises
     ------
     warehouse.base.errors.QueryError
-        When there is no warehouse in `target`, or it was moved and reads its tables in another folder.
+        When there is no warehouse in `target`, it was moved and reads its tables in another folder, or a part that
+        its tables are read from is damaged. Damage that comes later, while the connection is open, is not seen.
     """
     import warnings
     from pathlib import Path
 
     from warehouse.base.errors import WarehouseError
     from warehouse.base.startup import complete
-    from warehouse.reader.connection import connect, moved_from
+    from warehouse.reader.connection import connect
+    from warehouse.reader.damaged_parts import refuse_damage
 
     complete()
     try:
-        connection = connect(Path(target), [Path(folder) for folder in data])
+        connection = connect(
+            Path(target),
+            [Path(folder) for folder in data],
+            tell_moved=lambda said: warnings.warn(said, stacklevel=4),
+        )
+        try:
+            refuse_damage(connection, Path(target))
+        except BaseException:
+            connection.close()
+            raise
     except WarehouseError as error:
         raise error.with_traceback(None) from None  # its sentence says it; how the engine came to it does not help
-    if moved := moved_from(connection, Path(target)):
-        warnings.warn(moved, stacklevel=2)
     return connection
 
 

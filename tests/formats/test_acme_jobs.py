@@ -55,6 +55,15 @@ def test_the_rows_of_the_readme_say_what_it_says(tmp_path: Path) -> None:
     ]
 
 
+def test_two_carriage_returns_at_the_end_of_a_line_are_as_good_as_none(tmp_path: Path) -> None:
+    """As by an FTP transfer as text, twice; with a bad line too, the engine reads a copy."""
+    path = seren(tmp_path / "d", *rows(150), "x")
+    path.write_bytes(path.read_bytes().replace(b"\n", b"\r\r\n"))
+    warehouse.build(tmp_path / "d", tmp_path / "t")
+    assert asked(tmp_path / "t", "SELECT count(*), count(DISTINCT job_id) FROM metrics.jobs") == [(150, 150)]
+    assert asked(tmp_path / "t", "SELECT line, reason FROM staging.rejected_rows") == [(152, "1 fields instead of 13")]
+
+
 BAD = {
     SEREN.replace("2023-03-01 00:18:22+08:00", "yesterday"): "submit_time is not a time with its offset",
     SEREN.replace("00:18:22+08:00", "00:18:22"): "submit_time is not a time with its offset",

@@ -258,6 +258,16 @@ def test_blanks_are_null_and_never_zero(write_csv: WriteCsv) -> None:
     assert row["out_octets"] == 79_529_075_414
 
 
+@pytest.mark.parametrize("rows", [1, 500])
+def test_a_file_whose_lines_end_in_carriage_returns_alone_is_skipped(write_csv: WriteCsv, rows: int) -> None:
+    file = write_csv("\r".join([PORT_HEADER, *[port_line()] * rows]))
+    assert file.status == SKIPPED
+    assert file.reason in (
+        "holds a carriage return: lines end in LF or CRLF",
+        "no end of a header in the first 4,096 bytes",
+    )
+
+
 def test_bom_carriage_returns_quotes_and_blank_lines_do_no_harm(write_csv: WriteCsv) -> None:
     quoted = ",".join(f'"{value}"' for value in EXAMPLES["port"].values())
     file = write_csv("\ufeff" + PORT_HEADER + "\r", "\r", port_line() + "\r", "", quoted + "\r")

@@ -424,6 +424,17 @@ def test_lines_may_end_otherwise(wide: Wide, ending: str) -> None:
     assert wide.rejected() == []
 
 
+def test_lines_that_end_in_carriage_returns_alone_are_one_header(wide: Wide) -> None:
+    file = seen(wide.write("\r".join([HEADER, *ROWS, ""]) + "\n" + "\n".join([HEADER, *ROWS, ""])))
+    assert (file.status, file.reason) == ("skipped", "holds a carriage return: lines end in LF or CRLF")
+
+
+def test_a_line_with_a_carriage_return_inside_is_rejected(wide: Wide) -> None:
+    wide.lines(HEADER, ROWS[0], ROWS[1].replace(",", ",\r", 1), ROWS[2])
+    wide.build()
+    assert [row[:2] for row in wide.rejected()] == [(3, "holds a carriage return: lines end in LF or CRLF")]
+
+
 def test_a_byte_order_mark_is_no_part_of_the_header(wide: Wide) -> None:
     wide.write(("\ufeff" + "\n".join([HEADER, *ROWS, "x,1,1,1", ""])).encode())
     wide.build()

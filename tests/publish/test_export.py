@@ -3,13 +3,16 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
 import pytest
 
+from tests.conftest import Command
 from warehouse.base.errors import QueryError
 from warehouse.publish.export import export
 from warehouse.reader.user_query import run_query
@@ -161,3 +164,23 @@ def test_unknown_tables_and_formats(target: Path, tmp_path: Path) -> None:
     with pytest.raises(QueryError, match="no export format ods"):
         export(target, tmp_path / "out", formats=["ods"])
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a disk of 1 MB")
+def test_a_disk_that_is_full_is_one_sentence(target: Path, tmp_path: Path, command: Command) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], check=False).returncode:
+        pytest.skip("no tmpfs can be mounted here")
+    try:
+        query = "SELECT hash(range) FROM range(200000)"
+        (disk / "filler").write_bytes(bytes(40_000))
+        for words in (("sql", query, "-o", disk / "x.parquet"), ("export", disk / "all", "--all")):
+            said = command(*words, "-t", target)
+            assert said.status == 2
+            assert "full" in said.err or "No space left on device" in said.err
+            assert "exception_type" not in said.err
+            assert "moved" not in said.err
+        assert not list(disk.rglob("*.parquet"))
+    finally:
+        subprocess.run(["umount", disk], check=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from pathlib import Path
@@ -11,9 +12,12 @@ import pytest
 
 from tests.conftest import Command
 from tests.publish.postgres_server import ask, put
+from tests.tiny import Tiny
 from warehouse.base.errors import QueryError
 from warehouse.publish.postgres.publisher import publish
 from warehouse.publish.postgres.server import ident
+from warehouse.runner import catalog_entries
+from warehouse.store.signatures import stamp
 
 psycopg = pytest.importorskip("psycopg")
 PORTS = ["cluster", "switch", "port"]
@@ -377,3 +381,35 @@ def test_names_that_the_server_would_cut_are_refused(own_target: Path, url: str)
     put(own_target, f"metrics.{name[:63]}", f"SELECT 1 AS k, 2 AS {ident('ä' * 31)}", ["k"])
     publish(own_target, url, tables=[f"metrics.{name[:63]}"])
     assert ask(url, f"TABLE metrics.{name[:63]}") == [(1, 2)]
+
+
+def test_damaged_parts_are_not_sent(tiny: Tiny, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By their stamps before anything is read, and by their digests before anything is sent."""
+    monkeypatch.setattr(catalog_entries, "COPIED_BYTES", 0)
+    tiny.model(
+        "metrics.hour",
+        "SELECT make_timestamp(SaveTimeUTC // 3600000 * 3600000000) AS hour_utc, sum(InOctets) AS bytes\n"
+        "FROM raw.port_counters GROUP BY ALL",
+        {"hour_utc": "TIMESTAMP", "bytes": "BIGINT"},
+        "partition: hour_utc",
+    )
+    tiny.made()
+    part, *others = sorted((tiny.target / "parts" / "metrics.hour").rglob("*.parquet"))
+    content = part.read_bytes()
+    name = part.relative_to(tiny.target).as_posix()
+    part.write_bytes(others[0].read_bytes())  # whole, and not what the build wrote there
+    with pytest.raises(QueryError, match="1 part that would be read is damaged") as refused:
+        publish(tiny.target, url)
+    assert name in str(refused.value)
+
+    (stamps,) = tiny.target.glob("builds/*/stamps.json")
+    views, copied, said = json.loads(stamps.read_text(encoding="utf-8"))
+    stamps.write_text(json.dumps([views, copied, said | {name: stamp(part.stat())}]), encoding="utf-8")
+    assert len(tiny.ask("FROM metrics.hour")) == 2, "its stamp does not show it"
+    with pytest.raises(QueryError, match="1 part that would be read is damaged"):
+        publish(tiny.target, url)
+    assert ask(url, "SELECT nspname FROM pg_namespace WHERE nspname ~ 'warehouse|metrics'") == []
+
+    part.write_bytes(content)
+    assert {table.full_name for table in publish(tiny.target, url).sent} >= {"metrics.hour", "metrics.total"}
+    assert ask(url, "SELECT count(*) FROM metrics.hour") == [(2,)]

@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +26,8 @@ JOINED = f"SELECT {', '.join(f'{letter}.n::text' for letter in 'abcdef')} FROM {
 )
 LEVELS = ("READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE")
 READERS, SWAPS, KILLS = 8, 30, 20
+RESTLESS = 2
+"""Readers that never pause. More of them would keep Python busy, and the publisher's thread waiting for it."""
 ROWS = 5
 
 
@@ -61,6 +64,8 @@ class Reader(threading.Thread):
                     self.look(reader)
                 except (psycopg.Error, AssertionError, ValueError) as error:
                     self.failures.append(f"{self.level}: {error!r}")
+                if self.number >= RESTLESS:
+                    time.sleep(random.uniform(0, 0.008))
 
     def look(self, reader: Any) -> None:
         with reader.transaction():

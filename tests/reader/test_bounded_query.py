@@ -111,4 +111,13 @@ def test_show_tables_lists_the_tables_of_all_schemas(target: Path, command: Comm
 
 
 def test_a_bare_name_is_told_with_its_schema(target: Path, command: Command) -> None:
-    assert "nearest: metrics.port_hour" in command("sql", "SELECT * FROM port_hour", "-t", target).err
+    for sql in (
+        "SELECT * FROM port_hour",
+        "FROM Port_Hour AS p JOIN metrics.leaf_hour USING (switch)",
+        'FROM "port_hour"',
+    ):
+        said = command("sql", sql, "-t", target)
+        assert said.status == 2
+        assert "write metrics.port_hour: a table is named with its schema" in said.err
+        assert " AS p" not in said.err
+    assert "nearest: metrics.port_hour" in command("sql", "FROM port_hours h", "-t", target).err

@@ -260,3 +260,12 @@ def test_modules_load_without_the_engine_and_without_rich() -> None:
     imports = ", ".join(f"warehouse.{name}" for name in modules)
     code = f"import sys, {imports}; sys.exit(bool({{'duckdb', '_duckdb', 'rich'}} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_links_that_lead_in_a_circle_do_no_harm(own_target: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    (folder / "itself.csv").symlink_to(folder / "itself.csv")
+    (folder / "one").symlink_to("other")
+    (folder / "other").symlink_to("one")
+    with connect(own_target, [folder]) as opened:
+        assert opened.execute("SELECT count(*) FROM raw.port_counters").fetchall() == [(2,)]

@@ -123,7 +123,7 @@ PORTS = "no column swtch in topology.ports"
         ("select t.swtch from topology.ports t", f"no column swtch in t, at 1:8{NEAR}switch"),
         ("select zzzzzz from topology.ports", "no column zzzzzz in topology.ports, at 1:8"),
         ("from metrics.prot_hour", f"no table metrics.prot_hour, at 1:6{NEAR}metrics.port_hour"),
-        ("from port_hour", f"no table port_hour, at 1:6{NEAR}metrics.port_hour"),
+        ("from port_hour", "no table port_hour, at 1:6\nwrite metrics.port_hour: a table is named with its schema"),
         ("from metric.port_hour", f"no table metric.port_hour, at 1:6{NEAR}metrics.port_hour"),
         ("from zzzzzzzz", "no table zzzzzzzz, at 1:6"),
         ("selec 1", 'syntax error at or near "selec", at 1:1'),

@@ -6,14 +6,18 @@ import json
 import os
 import shutil
 import socket
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+import warehouse
 from tests.conftest import Command
 from tests.tiny import Tiny
 from warehouse.base import hashing
+from warehouse.base.errors import QueryError
+from warehouse.reader.damaged_parts import refuse_damage
 from warehouse.runner import catalog_entries
 
 Break = Callable[[Path], None]
@@ -94,6 +98,61 @@ def test_a_damaged_part_is_not_served_and_is_made_again(hours: Tiny, command: Co
     assert part.read_bytes() == content
     assert os.path.lexists(hours.target / "damaged" / name)
     assert hours.ask("FROM staging.hour ORDER BY ALL") == before
+
+
+@pytest.mark.parametrize("how", [rot, *ODD.values()])
+def test_a_connection_is_not_opened_over_a_damaged_part(hours: Tiny, how: Break) -> None:
+    hours.made()
+    part = part_of(hours)
+    how(part)
+    with pytest.raises(QueryError, match="1 part that would be read is damaged") as refused:
+        warehouse.open(hours.target)
+    assert part.relative_to(hours.target).as_posix() in str(refused.value)
+    hours.made()
+    warehouse.open(hours.target).close()
+
+
+def test_damage_of_a_part_that_no_view_reads_is_no_reason_to_refuse(
+    hours: Tiny, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalog_entries, "COPIED_BYTES", 10**6)
+    hours.made()
+    rot(part_of(hours))
+    assert len(hours.ask("FROM staging.hour")) == 2
+
+
+def test_to_compare_a_thousand_parts_takes_less_than_50_ms(hours: Tiny) -> None:
+    hours.made()
+    (path,) = hours.target.glob("builds/*/stamps.json")
+    views, copied, stamps = json.loads(path.read_text(encoding="utf-8"))
+    part = part_of(hours)
+    for number in range(1_000):
+        one = part.with_name(f"{number:032x}.parquet")
+        one.touch()
+        about = one.stat()
+        stamps[one.relative_to(hours.target).as_posix()] = [
+            about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino
+        ]  # fmt: skip
+    path.write_text(json.dumps([views, copied, stamps]), encoding="utf-8")
+    with warehouse.open(hours.target) as connection:
+        took = []
+        for _ in range(3):
+            started = time.process_time()
+            refuse_damage(connection, hours.target)
+            took.append(time.process_time() - started)
+    assert min(took) < 0.05
+
+
+@pytest.mark.parametrize("how", [rot, pipe])
+def test_a_citation_and_a_description_are_not_of_damaged_parts(hours: Tiny, command: Command, how: Break) -> None:
+    hours.made()
+    assert command("sql", "FROM staging.hour", "-t", hours.target, "--cite").status == 0
+    (cited,) = (hours.target / "citations").iterdir()
+    assert command("cite", cited.stem, "-t", hours.target).status == 0
+    how(part_of(hours))
+    for words in (("cite", cited.stem), ("show", "staging.hour"), ("docs", hours.base / "site")):
+        said = command(*words, "-t", hours.target)
+        assert (said.status, "1 part that would be read is damaged" in said.err) == (2, True), said
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import os
 import resource
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -107,3 +108,34 @@ def test_a_raw_file_that_goes_early_in_a_build(tiny: Tiny, monkeypatch: pytest.M
     assert "2 files changed while the build ran" in said.err
     assert "Build again when nothing writes there" in said.err
     assert not os.path.lexists(first)
+
+
+@pytest.mark.parametrize("name", ["warehouse.toml", "models/metrics/x.sql", "sql/queries/q.sql"])
+def test_a_pipe_in_a_project_is_one_sentence(tmp_path: Path, command: Command, name: str) -> None:
+    project = tmp_path / "own"
+    (project / name).parent.mkdir(parents=True)
+    os.mkfifo(project / name)
+    (project / "models").mkdir(exist_ok=True)
+    words = ("sql", "-q", "q") if "queries" in name else ("render", "metrics.port_hour")
+    said = command(*words, "--project", project, cwd=project)
+    assert said.status in (1, 2)
+    assert "not a file" in said.err
+    assert Path(name).name in said.err
+
+
+def test_a_pipe_among_macros_is_one_sentence(tiny: Tiny) -> None:
+    tiny.model("metrics.more", "SELECT '{{ 1 + 1 }}' AS name", {"name": "VARCHAR"})
+    tiny.write("sql/macros/m.sql", "").unlink()
+    os.mkfifo(tiny.folder / "sql" / "macros" / "m.sql")
+    said = tiny.build()
+    assert said.status in (1, 2)
+    assert "m.sql" in said.err
+    assert "not a file" in said.err
+
+
+def test_a_huge_configuration_is_refused_at_once(tmp_path: Path, command: Command) -> None:
+    for text, said in (("x" * 2_000_000, "larger than"), ("a = '" + "x" * 900_000 + "'", "unknown key `a`")):
+        (tmp_path / "warehouse.toml").write_text(text, encoding="utf-8")
+        started = time.monotonic()
+        assert said in command("ls", cwd=tmp_path).err
+        assert time.monotonic() - started < 10

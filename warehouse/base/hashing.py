@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO
@@ -30,9 +33,16 @@ def of_bytes(content: bytes) -> str:
 
 
 def of_file(path: Path, watch: Watch | None = None) -> str:
-    """The hash of a file's bytes, which `watch` is shown as they are read."""
-    with path.open("rb", buffering=0) as stream:
+    """Return the hash of a file's bytes, which `watch` is shown as they are read; raise OSError for what is no file."""
+    with open(path, "rb", buffering=0, opener=_without_waiting) as stream:
+        if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "not a file", str(path))
         return of_stream(stream, watch)
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Open a file; a pipe that nobody writes to would block for ever."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def of_stream(stream: IO[bytes], watch: Watch | None) -> str:

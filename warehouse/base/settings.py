@@ -23,7 +23,8 @@ _ENGINE = "engine"
 """A key of earlier releases, for one release more."""
 _PATHS = ("data", "target", "project")
 _MEMORY = regex(r"^(\d+(?:\.\d+)?)\s*(KB|MB|GB|TB|KiB|MiB|GiB|TiB)$")
-_NESTED = regex(r"(?:[\w-]+\s*\.\s*){64}")
+_LONGEST_CONFIG = 1_000_000
+_NESTED = regex(r"(?<![\w-])(?:[\w-]++\s*+\.\s*+){64}")
 """A key so deep keeps the parser busy for minutes."""
 _UNITS = {
     "KB": 10**3,
@@ -188,10 +189,14 @@ def stands_alone(project: Path) -> bool:
 
 def _read_config(path: Path) -> dict[str, object]:
     if not path.is_file():
+        if path.exists():
+            raise SettingsError("not a file", place=Place(path))
         return {}
     import tomllib
 
     try:
+        if path.stat().st_size > _LONGEST_CONFIG:
+            raise SettingsError(f"larger than {_LONGEST_CONFIG:,} bytes", place=Place(path))
         text = path.read_text(encoding="utf-8")
         is_nested = _NESTED.search(text) is not None
         values = {} if is_nested else tomllib.loads(text)

@@ -143,14 +143,14 @@ def _moved(target: Path) -> list[str]:
     from contextlib import closing
 
     from warehouse.base.errors import QueryError
-    from warehouse.reader.connection import connect, moved_from
+    from warehouse.reader.connection import connect
 
+    moved: list[str] = []
     try:
-        with closing(connect(target)) as connection:
-            moved = moved_from(connection, target)
+        with closing(connect(target, tell_moved=moved.append)):
+            return moved
     except QueryError as error:
         return [f"{error.message} · {error.hint}" if error.hint else error.message]
-    return [moved] if moved else []
 
 
 def _as_json(file: RawFile) -> dict[str, object]:

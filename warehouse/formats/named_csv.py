@@ -86,7 +86,7 @@ class NamedCsv:
     cells: Mapping[str, Cell]
     optional: frozenset[str] = frozenset()
     key: str | None = None
-    version: int = 2
+    version: int = 3
     relations: Sequence[RawRelation] = field(init=False)
     file_name: re.Pattern[str] = field(default_factory=lambda: regex(r"[^/]+\.csv(\.gz|\.zst)?", re.IGNORECASE))
     ends_with_newline: bool = True
@@ -140,11 +140,13 @@ class NamedCsv:
         """Write the good lines to `clean`, yield the others with what is wrong with each."""
         seen: dict[str, int] = {}
         names: list[str] = []
+        end = b"\n"
         with clean.open("wb") as out:
             for number, line, damage in torn_lines.numbered_lines(file.path):
                 if number == 1:
                     names = split(line.removeprefix(b"\xef\xbb\xbf"))
-                    out.write(line + b"\n")
+                    end = b"\r\n" if line.endswith(b"\r") else b"\n"
+                    out.write(line.rstrip(b"\r") + end)
                     continue
                 torn = damage is not None and damage.startswith("torn")
                 problem = None if torn and not self.ends_with_newline else damage
@@ -152,7 +154,7 @@ class NamedCsv:
                 if problem:
                     yield Rejected(file.release_path, number, problem, line.decode("utf-8", "replace")[:500])
                 else:
-                    out.write(line + (b"" if torn else b"\n"))
+                    out.write(line.rstrip(b"\r") + (b"" if torn else end))  # all ends alike, as the engine wants them
 
     def _problem(self, line: bytes, names: Sequence[str], seen: dict[str, int], number: int) -> str | None:
         try:
@@ -195,6 +197,8 @@ def split(line: bytes) -> list[str]:
         raise ValueError("not UTF-8 text") from None
     if "\0" in written:
         raise ValueError("holds NUL bytes")
+    if "\r" in written:
+        raise ValueError(torn_lines.LONE_CR)
     if '"' not in written:
         return written.split(",")
     try:

@@ -8,6 +8,8 @@ from pathlib import Path
 from warehouse.formats.base import COMPRESSIONS
 from warehouse.formats.compressed import STREAM_ERRORS, open_bytes
 
+LONE_CR = "holds a carriage return: lines end in LF or CRLF"
+"""Why a line is no line, and a file is skipped that has nothing but carriage returns at the ends of its lines."""
 TORN = "torn: the file ends without a final newline"
 LINE_BYTES = 256 * 1024
 """No line of any release comes near; more is not read at once, whatever a file holds."""

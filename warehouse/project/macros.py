@@ -14,6 +14,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from warehouse.base.errors import ModelError, Place
 from warehouse.project.model import Model
+from warehouse.store.signatures import read_text
 
 
 def render(model: Model, folders: Sequence[Path]) -> str:
@@ -70,7 +71,7 @@ def _macros(files: tuple[tuple[Path, int], ...]) -> tuple[ImmutableSandboxedEnvi
     for path, _ in files:
         shown = f"sql/macros/{path.name}"
         try:
-            module = environment.from_string(path.read_text(encoding="utf-8")).module
+            module = environment.from_string(read_text(path)).module
         except TemplateSyntaxError as error:
             place = Place(shown, error.lineno)
             raise ModelError(f"the macro file does not parse: {error.message}", place=place) from error

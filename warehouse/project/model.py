@@ -19,6 +19,7 @@ from warehouse.project.contract import TYPES, Check, Column
 from warehouse.project.front_matter import read_header, split_header
 from warehouse.project.semantics import NOTHING_SAID, Measure, Semantics
 from warehouse.store.parse_cache import Memo
+from warehouse.store.signatures import read_text
 
 if TYPE_CHECKING:
     from warehouse.project.yaml_text import Value
@@ -123,7 +124,7 @@ def read_model(path: Path, project: Path, memo: Memo | None = None) -> Model:
     if not _NAME.match(name):
         raise ModelError("a model's name is lower case letters, digits and _", place=Place(shown))
     try:
-        content = path.read_text(encoding="utf-8-sig")
+        content = read_text(path, "utf-8-sig")
     except UnicodeDecodeError as error:
         raise ModelError("the file is not UTF-8 text", place=Place(shown)) from error
     except OSError as error:

@@ -16,6 +16,7 @@ from warehouse.project.contract import TYPES, Column
 from warehouse.project.front_matter import read_header
 from warehouse.project.model import Model, read_model
 from warehouse.store.parse_cache import Memo
+from warehouse.store.signatures import read_text
 
 if TYPE_CHECKING:
     from warehouse.project.yaml_text import Value
@@ -206,6 +207,6 @@ def _same_header(path: Path, names: list[str], folder: Path) -> None:
 
 def _read_text(path: Path, shown: str) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return read_text(path)
     except (OSError, UnicodeDecodeError) as error:
         raise ModelError(f"the file cannot be read as UTF-8 text: {error}", place=Place(shown)) from error

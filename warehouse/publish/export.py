@@ -16,7 +16,7 @@ from warehouse.reader.connection import connect
 from warehouse.reader.damaged_parts import refuse_damage
 from warehouse.reader.interrupt import interruptible
 from warehouse.reader.parquet import OPTIONS, exact, literal, quoted
-from warehouse.reader.query_errors import MOVED
+from warehouse.reader.query_errors import MOVED, full_disk
 from warehouse.reader.relation import Relation, Table
 from warehouse.reader.table_info import describe, list_tables
 from warehouse.reader.value_text import text_of
@@ -149,6 +149,9 @@ def _copied(connection: duckdb.DuckDBPyConnection, relation: Relation, path: Pat
     except duckdb.InterruptException:
         raise
     except duckdb.Error as error:
+        if full := full_disk(str(error)):
+            hint = "make room there, or write to another disk"
+            raise QueryError(f"{relation.table.name} cannot be exported: {full}", hint=hint) from error
         first = str(error).splitlines()[0]
         raise QueryError(f"{relation.table.name} cannot be exported: {first}", hint=MOVED) from error
 

@@ -44,6 +44,7 @@ from warehouse.kernels import DeclinedError, kernel
 from warehouse.project.check_language import relations_of
 from warehouse.project.contract import Column
 from warehouse.project.yaml_text import Value, read_yaml
+from warehouse.store.signatures import read_text
 
 SUFFIX = ".test.yaml"
 EVERYWHERE = "everywhere"
@@ -87,7 +88,7 @@ def tests_of(node: Node, graph: Graph) -> list[ModelTest]:
         return []
     shown = node.model.shown_path.removesuffix(node.model.path.suffix) + SUFFIX
     try:
-        said = read_yaml(path.read_text(encoding="utf-8"), shown, "the file of tests")
+        said = read_yaml(read_text(path), shown, "the file of tests")
     except UnicodeDecodeError as error:
         raise ModelError("the file is not UTF-8 text", place=Place(shown)) from error
     everywhere = _texts(said.pop(EVERYWHERE, None), shown)

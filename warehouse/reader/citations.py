@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from warehouse.base.errors import QueryError, nearest_hint
 from warehouse.base.startup import regex
 from warehouse.reader.connection import connect
+from warehouse.reader.damaged_parts import refuse_damage
 from warehouse.reader.guard import check_read_only
 from warehouse.reader.named_queries import Query, bind
 from warehouse.reader.result import Result, Row, execute, open_result
@@ -211,6 +212,7 @@ def _answer(
     parameters: Mapping[str, object],
     query: str | None,
 ) -> Citation:
+    refuse_damage(connection, target, statement.tables)
     result = open_result(connection, statement, parameters)
     rows = all_rows(result)
     names = [column.name for column in result.columns]

@@ -8,7 +8,6 @@ build was published goes on reading the old build, one opened after it reads the
 from __future__ import annotations
 
 import os
-import shlex
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +16,7 @@ from warehouse.base.errors import QueryError
 from warehouse.engine.globs import escape_glob
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import duckdb
 
@@ -36,6 +35,7 @@ def connect(
     threads: int | None = None,
     outputs: Sequence[Path] = (),
     json_errors: bool = False,
+    tell_moved: Callable[[str], object] | None = None,
 ) -> duckdb.DuckDBPyConnection:
     """Open the warehouse in `target` read-only; nothing outside it and its data folders can be reached.
 
@@ -56,6 +56,8 @@ def connect(
         Files or folders that our own `COPY` statements may write.
     json_errors
         Have the engine state its errors as JSON, with position and candidates.
+    tell_moved
+        Called with a sentence if the target is not where its build was published, and can be read all the same.
 
     Raises
     ------
@@ -84,8 +86,10 @@ def connect(
     try:
         _attach(connection, path, target)
         recorded, place = _recorded(connection, path)
-        if place is not None:
+        if place is not None and not is_same(place, target):
             _refuse_elsewhere(connection, target, place)
+            if tell_moved:
+                tell_moved(f"{target} was published as {place}: `{_relocate(target)}` records its new place")
         readable = [target, *outputs, *_with_symlinks([*map(Path, recorded), *data_folders])]
         _shut_in(connection, readable, json_errors=json_errors)
     except BaseException:
@@ -181,28 +185,17 @@ def _recorded(connection: duckdb.DuckDBPyConnection, path: Path) -> tuple[list[s
     from warehouse.base.startup import duckdb
 
     try:
-        found = connection.execute("SELECT * FROM meta.build")
-        names = [column[0] for column in found.description]
-        row = next(iter(found.fetchall()), None)
+        try:  # the time of the build, which nobody asks for here, would cost an import
+            row = connection.execute("SELECT data_folders, target FROM meta.build").fetchone()
+        except duckdb.BinderException:  # a build of an earlier version does not say where
+            row = connection.execute("SELECT data_folders, NULL FROM meta.build").fetchone()
     except duckdb.CatalogException:
         row = None
     except duckdb.Error as error:
         raise QueryError(f"{path} is damaged", details=[_sentence(error)]) from error
     if row is None:
         raise QueryError(f"{path} is a DuckDB file, but not a warehouse: it has no meta.build")
-    said = dict(zip(names, row, strict=True))
-    place = said.get("target")  # a build of an earlier version does not say
-    return list(said["data_folders"] or []), Path(place) if place else None
-
-
-def moved_from(connection: duckdb.DuckDBPyConnection, target: Path) -> str | None:
-    """Return a sentence if the target is not where its build was published, and nothing if it is."""
-    _, place = _recorded(connection, target)
-    if place is None or is_same(place, target):
-        return None
-    return (
-        f"{target} was published as {place}: `warehouse relocate -t {shlex.quote(str(target))}` records its new place"
-    )
+    return list(row[0] or []), Path(row[1]) if row[1] else None
 
 
 def is_same(place: Path, target: Path) -> bool:
@@ -215,8 +208,6 @@ def is_same(place: Path, target: Path) -> bool:
 
 def _refuse_elsewhere(connection: duckdb.DuckDBPyConnection, target: Path, place: Path) -> None:
     """Refuse a target that was moved or copied while tables of it are read from another folder."""
-    if is_same(place, target):
-        return
     from warehouse.base.startup import duckdb
 
     try:
@@ -227,8 +218,14 @@ def _refuse_elsewhere(connection: duckdb.DuckDBPyConnection, target: Path, place
         names = ", ".join(str(row[0]) for row in rows[:3]) + (f" and {len(rows) - 3} more" if len(rows) > 3 else "")
         raise QueryError(
             f"{target} was moved or copied: it still reads {names} in {place}",
-            hint=f"warehouse relocate -t {shlex.quote(str(target))} has it read its own parts",
+            hint=f"{_relocate(target)} has it read its own parts",
         )
+
+
+def _relocate(target: Path) -> str:
+    import shlex
+
+    return f"warehouse relocate -t {shlex.quote(str(target))}"
 
 
 def _shut_in(connection: duckdb.DuckDBPyConnection, readable: Sequence[Path], *, json_errors: bool) -> None:
@@ -248,9 +245,7 @@ def _shut_in(connection: duckdb.DuckDBPyConnection, readable: Sequence[Path], *,
 
 def _with_symlinks(folders: Sequence[Path]) -> Iterator[Path]:
     """Add where the folders lead, and links in their upper levels to one another: the engine compares real paths."""
-    from warehouse.store.signatures import real_roots
-
-    inside = real_roots(folders)
+    inside = [os.path.realpath(folder) for folder in folders]
     yield from map(Path, inside)
     for folder in folders:
         yield folder
@@ -258,14 +253,14 @@ def _with_symlinks(folders: Sequence[Path]) -> Iterator[Path]:
 
 
 def _links(folder: Path, depth: int, inside: Sequence[str]) -> Iterator[Path]:
-    from warehouse.store.signatures import leads_out
-
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
                 if entry.is_symlink():
+                    from warehouse.store.signatures import leads_out
+
                     if not leads_out(entry.path, inside):
-                        yield Path(entry.path).resolve()
+                        yield Path(os.path.realpath(entry.path))  # of a loop, too, which leads nowhere
                 elif depth > 1 and entry.is_dir():
                     yield from _links(Path(entry.path), depth - 1, inside)
     except OSError:  # not a folder, gone, or closed to us: then there is nothing to read in it either

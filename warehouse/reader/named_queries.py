@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from warehouse.base.errors import ModelError, Place, QueryError, nearest_hint
 from warehouse.base.startup import regex
+from warehouse.store.signatures import read_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -89,7 +90,7 @@ def read_query(path: Path) -> Query:
 
     shown = path.name
     try:
-        content = path.read_text(encoding="utf-8")
+        content = read_text(path)
     except UnicodeDecodeError as error:
         raise ModelError("the file is not UTF-8 text", place=Place(shown)) from error
     header, sql = split_header(content, shown)

@@ -18,9 +18,20 @@ if TYPE_CHECKING:
 _NO_COLUMN = regex(r'^[A-Z][\w ]* "(?P<table>.+?)" does not have a column named "(?P<name>.+?)"')
 _NO_FILE_ACCESS = regex(r'Cannot access (?:file|directory) "(?P<path>.+?)"')
 _NO_FILES = regex(r'No files found that match the pattern "(?P<path>.+?)"')
+_TABLE_NAME = regex(r'(?:"[^"]+"|[^\s."]+)(?:\s*\.\s*(?:"[^"]+"|[^\s."]+))*')
 _POSITIONED = frozenset({"Parser", "Binder", "Catalog"})
 """Other errors may come from inside a view: then their position is one of the view's text."""
 MOVED = "was the target moved? `warehouse relocate` writes its paths anew"
+
+
+def full_disk(message: str) -> str | None:
+    """Return a sentence if the engine says that a disk is full, else nothing.
+
+    >>> full_disk('Could not write file "/mnt/x.parquet": No space left on device')
+    'the disk is full that is written to'
+    """
+    is_full = "No space left on device" in message or "Disk quota exceeded" in message
+    return "the disk is full that is written to" if is_full else None
 
 
 def line_column(text: str, offset: int) -> tuple[int, int]:
@@ -94,7 +105,8 @@ def _sentence(
     if match := _NO_COLUMN.search(message):
         return _no_column(match["name"], match["table"], "", sql, connection)
     if said.get("type") in ("Table", "View") or "because schema" in message:
-        name = word or said.get("name", "")
+        found = _TABLE_NAME.match(word)  # without an alias
+        name = found[0] if found else word or said.get("name", "")
         tables = _rows(connection, "SELECT schema || '.' || name FROM (SHOW ALL TABLES)")
         return f"no table {name}", nearest_table(name, (row[0] for row in tables))
     if said.get("type", "").endswith("Function"):
@@ -102,6 +114,8 @@ def _sentence(
         return f"no function {said['name']}", nearest_hint(said["name"], functions)
     if said.get("type") == "Type":
         return f"no type {said['name']}", nearest_hint(said["name"], said.get("candidates", "").split(","))
+    if full := full_disk(message):
+        return full, "make room there, or write to another disk"
     if match := _NO_FILE_ACCESS.search(message):
         hint = MOVED if "/parts/" in match["path"] else "-d DIR lets files below DIR be read"
         return f"{match['path']} is outside the target and the data folders", hint
@@ -128,9 +142,15 @@ def nearest_table(name: str, tables: Iterable[str]) -> str | None:
 
     >>> nearest_table("port_hours", ["metrics.port_hour", "raw.port_counters"])
     'nearest: metrics.port_hour'
+    >>> nearest_table("port_hour", ["metrics.port_hour", "raw.port_counters"])
+    'write metrics.port_hour: a table is named with its schema'
     """
-    schema, _, end = name.rpartition(".")
-    by_end = {table.partition(".")[2]: table for table in sorted(tables)}
+    schema, _, end = name.replace('"', "").rpartition(".")
+    known = sorted(tables)
+    same = [table for table in known if table.partition(".")[2] == end.lower()]
+    if same and not schema:
+        return f"write {' or '.join(same)}: a table is named with its schema"
+    by_end = {table.partition(".")[2]: table for table in known}
     beside = {short: full for short, full in by_end.items() if full.startswith(f"{schema}.")}
     found = beside.get(nearest(end, beside) or "") or by_end.get(nearest(end, by_end) or "")
     return f"nearest: {found}" if found else None

@@ -12,6 +12,7 @@ from warehouse.project.semantics import NOTHING_SAID, Measure, Semantics
 from warehouse.reader import value_text
 from warehouse.reader.check_results import print_results, with_results
 from warehouse.reader.connection import connect
+from warehouse.reader.damaged_parts import refuse_damage
 from warehouse.reader.guard import check_read_only
 from warehouse.reader.query_errors import MOVED, nearest_table
 from warehouse.reader.relation import Check, Column, Relation, Table, has_meta
@@ -84,6 +85,7 @@ def show(target: Path, name: str, *, rows: int = 5, data_folders: Sequence[Path]
         source = ".".join('"' + part.replace('"', '""') + '"' for part in relation.table.name.split("."))
         try:
             [statement] = check_read_only(connection, f"FROM {source} LIMIT {rows:d}")
+            refuse_damage(connection, target, statement.tables)
             result = open_result(connection, statement)
             return Shown(relation, result.columns, tuple(result.rows))
         except duckdb.Error as error:

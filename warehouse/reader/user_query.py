@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
 from warehouse.base.errors import QueryError, nearest_hint
-from warehouse.reader.connection import connect, moved_from
+from warehouse.reader.connection import connect
 from warehouse.reader.damaged_parts import refuse_damage
 from warehouse.reader.guard import Statement, check_read_only, check_text
 from warehouse.reader.interrupt import interruptible
@@ -127,14 +127,13 @@ def run_here(
         threads=threads,
         outputs=[aside] if aside else [],
         json_errors=True,
+        tell_moved=lambda said: sys.stderr.write(f"note: {said}\n"),
     )
     if memory and stream is None:  # a child: see `bounded`
         from warehouse.reader.bounded_query import limit_memory
 
         limit_memory(memory)
     try:
-        if moved := moved_from(connection, target):
-            sys.stderr.write(f"note: {moved}\n")
         statements = _statements(connection, text, path, one=chosen not in ("table", "lines"))
         if query is None:
             _check_names(values, statements)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from warehouse.base.errors import QueryError
 from warehouse.reader.citations import keep
 from warehouse.reader.connection import connect
+from warehouse.reader.damaged_parts import refuse_damage
 from warehouse.reader.named_queries import load_queries
 from warehouse.report import balance, claims, data_quality, fabric, heatmap, job_figures, server_figures, task_figures
 from warehouse.report.figure import Answer, Figure, Section, ask
@@ -83,6 +84,7 @@ def write_report(
     queries = load_queries(query_folders)
     connection = connect(target, memory=memory, threads=threads)
     try:
+        refuse_damage(connection, target)
         build = connection.execute("SELECT build_id, published_utc, version, engine FROM meta.build").fetchall()[0]
         answered = [
             (section, [(figure, ask(connection, target, figure, queries)) for figure in section.figures])

@@ -10,6 +10,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple
 
 from warehouse.reader.connection import FILE, connect
+from warehouse.reader.damaged_parts import refuse_damage
 from warehouse.reader.interrupt import interruptible
 from warehouse.site.pages import Site
 from warehouse.store.output_folder import MANIFEST, SITE, replaced, sha256, write_json
@@ -62,6 +63,7 @@ def write_docs(
     with replaced(directory, target, SITE) as aside:
         if (target / FILE).exists():
             with closing(connect(target, memory=memory, threads=threads)) as connection:
+                refuse_damage(connection, target)
                 site = interruptible(connection, lambda: Site.of(project, target, connection))
         else:
             site = Site.of(project, target, None)

@@ -44,7 +44,7 @@ def write_stamps(folder: Path, target: Path, paths: Iterable[Path], layout: Layo
 
 
 def damages(
-    target: Path, tables: Iterable[str], layout: Callable[[], Layout], *, digests: bool = False
+    target: Path, tables: Iterable[str] | None, layout: Callable[[], Layout], *, digests: bool = False
 ) -> Iterator[tuple[str, str]]:
     """Find the parts of tables that are not as the build wrote them: path below the target, what is wrong.
 
@@ -55,7 +55,7 @@ def damages(
     target
         The target, whose published build is looked at.
     tables
-        Full names; other names do no harm.
+        Full names; other names do no harm. None for all tables.
     layout
         Asked for the layout of a build of an earlier release, which did not note it.
     digests
@@ -66,7 +66,8 @@ def damages(
     except (OSError, ValueError):  # a catalog that was copied without its builds
         return
     known_layout, kept = _stamps(target, build, layout)
-    folders = tuple(f"parts/{name}/" for name in _relations(known_layout, tables, copies=digests))
+    wanted = {path.split("/")[1] for path in kept} if tables is None else tables
+    folders = tuple(f"parts/{name}/" for name in _relations(known_layout, wanted, copies=digests))
     own: dict[str, Stamp] | None = None
     fresh: dict[str, Stamp] = {}
     for path, known in kept.items():

@@ -43,10 +43,10 @@ def stamp(about: os.stat_result) -> Stamp:
     return [about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino]
 
 
-def read_text(path: str | os.PathLike[str]) -> str:
+def read_text(path: str | os.PathLike[str], encoding: str = "utf-8") -> str:
     """Return the text of a file; raise OSError for a pipe, socket or device, which could block for ever."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    with os.fdopen(handle, encoding="utf-8") as stream:
+    with os.fdopen(handle, encoding=encoding) as stream:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise OSError(errno.EINVAL, "not a file", str(path))
         return stream.read()

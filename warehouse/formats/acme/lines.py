@@ -36,7 +36,7 @@ class LineFiles:
         The relation of `raw` that its files join.
     """
 
-    version = 2
+    version = 3
     same = "time"
     """What no two lines of a file share."""
 
@@ -95,6 +95,8 @@ def header_names(line: bytes) -> list[str]:
         names = line.decode("utf-8-sig").rstrip("\r\n").split(",")
     except UnicodeDecodeError:
         raise ValueError("not a text file") from None
+    if any("\r" in name for name in names):
+        raise ValueError(torn_lines.LONE_CR)
     if TIME not in names:
         raise ValueError(f"no column {TIME!r}: {','.join(names)[:100]}")
     return names
@@ -138,6 +140,8 @@ class _Mended:
         """What is wrong with the line as a whole; remembers its time."""
         if not line:
             return "blank line"
+        if b"\r" in line:
+            return torn_lines.LONE_CR
         cells = line.split(b",")
         if TIME.encode() in cells:
             if line == self._header:

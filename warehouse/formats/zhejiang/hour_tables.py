@@ -38,7 +38,7 @@ LONGEST_LINE = 2**16
 class HourCsv:
     """The formats `zhejiang.flow`, `zhejiang.nic`, `zhejiang.link` and `zhejiang.port`."""
 
-    version = 3
+    version = 4
 
     def __init__(self, table: HourTable) -> None:
         self._table = table
@@ -57,7 +57,10 @@ class HourCsv:
             head = compressed.head(file.path)
             if not head:
                 return file.but(status=SKIPPED, reason="empty file")
-            header = self._header(_fields(head.partition(b"\n")[0]))
+            first, end, _ = head.partition(b"\n")
+            if not end and len(head) >= compressed.HEAD_BYTES:
+                return file.but(status=SKIPPED, reason=f"no end of a header in the first {len(head):,} bytes")
+            header = self._header(_fields(first))
         except compressed.STREAM_ERRORS as error:
             return file.but(status=SKIPPED, reason=f"cannot be decompressed: {error}")
         except ValueError as error:
@@ -179,6 +182,8 @@ def _fields(line: bytes) -> list[str]:
         raise ValueError("not UTF-8 text") from None
     if "\0" in written:
         raise ValueError("holds NUL bytes")
+    if "\r" in written:
+        raise ValueError(torn_lines.LONE_CR)
     if '"' not in written:
         return written.split(",")
     try:

@@ -12,9 +12,9 @@ from warehouse.publish.postgres import server as remote
 from warehouse.publish.postgres.grants import refuse_missing_roles
 from warehouse.publish.postgres.plan import Plan, make_plan
 from warehouse.publish.postgres.registry import Names, look
-from warehouse.publish.postgres.sent_tables import Sent, tables_to_send, write_csv
-from warehouse.publish.postgres.swap import attach, swap
+from warehouse.publish.postgres.sent_tables import Sent, refuse_nul, tables_to_send, write_csv
 from warehouse.reader.connection import connect
+from warehouse.reader.damaged_parts import refuse_damage
 from warehouse.reader.interrupt import interruptible
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def publish(
     ------
     QueryError
         When the server refuses, objects of users are in the way, another publish is under way, a table cannot be
-        stored there, or readers do not make room. What readers see is then as it was.
+        stored there, a part is damaged, or readers do not make room. What readers see is then as it was.
     """
     options = _Options(tables, readers, schema_prefix, dry_run, verify, resend, lock_timeout)
     with tempfile.TemporaryDirectory(prefix="warehouse-publish-") as scratch:
@@ -111,10 +111,11 @@ def publish(
 
             def work() -> Published:
                 row = connection.execute("SELECT build_id FROM meta.build").fetchone()
-                wanted = tables_to_send(connection, options.tables)
+                wanted = tables_to_send(connection, target, options.tables)
                 server = remote.connect(url)
                 try:
-                    publication = _Publication(server, connection, options, str(row[0]) if row else "", Path(scratch))
+                    build = str(row[0]) if row else ""
+                    publication = _Publication(server, connection, target, options, build, Path(scratch))
                     return publication.run(wanted, progress, warn)
                 finally:
                     server.close()
@@ -128,6 +129,7 @@ def publish(
 class _Publication:
     server: Any
     connection: duckdb.DuckDBPyConnection
+    target: Path
     options: _Options
     build: str
     scratch: Path
@@ -157,6 +159,9 @@ class _Publication:
             )
             number = state.number + bool(plan.changes or plan.gone or plan.forgotten)
             old = self._superseded(plan, wanted, number)
+        for change in plan.changes:
+            if not change.is_sent:
+                refuse_nul(self.connection, change.table)
         left = retire.left_over(state, old, {change.layout.layout for change in plan.changes})
         more = [f"drop     table {self.names.own}.{name}  which nobody reads any more" for name in left]
         more += [f"create   role {reader}" for reader in missing]
@@ -171,6 +176,8 @@ class _Publication:
         if options.dry_run:
             return result
         if result.changed or result.gone or options.readers:
+            from warehouse.publish.postgres.swap import attach, swap
+
             lost = self._send(plan, progress, warn)
             with remote.refusals("the tables cannot be swapped"):
                 patience = remote.Patience(options.lock_timeout)
@@ -188,6 +195,8 @@ class _Publication:
     def _send(self, plan: Plan, progress: Callable[[Sent], None], warn: Callable[[str], None]) -> list[str]:
         """Send what is not there, one table at a time, beside what readers see."""
         lost = []
+        sent = [change.table.full_name for change in plan.changes if not change.is_sent]
+        refuse_damage(self.connection, self.target, sent, digests=True)
         if not plan.state.has_registry:
             with remote.refusals("the server refuses"), self.server.transaction():
                 registry.create(self.server, self.names, self.build)

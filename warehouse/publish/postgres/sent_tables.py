@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from warehouse.base.errors import QueryError, nearest_hint
 from warehouse.publish.postgres.types import copied, holds_text, server_type
+from warehouse.reader.damaged_parts import refuse_damage
 from warehouse.reader.parquet import literal, quoted
 from warehouse.reader.query_errors import MOVED
 from warehouse.reader.relation import has_meta
@@ -65,13 +66,13 @@ class Sent:
         return f"{self.schema}.{self.name}"
 
 
-def tables_to_send(connection: duckdb.DuckDBPyConnection, names: Sequence[str] | None) -> list[Sent]:
+def tables_to_send(connection: duckdb.DuckDBPyConnection, target: Path, names: Sequence[str] | None) -> list[Sent]:
     """The tables, by name; those of reference, topology and metrics where none are named.
 
     Raises
     ------
     QueryError
-        When a name is unknown, or a text of a table holds a NUL byte, which no PostgreSQL takes.
+        When a name is unknown, or a part is damaged.
     """
     known = {table.name: table for table in list_tables(connection) if table.kind != "raw"}
     if names is None:
@@ -81,6 +82,7 @@ def tables_to_send(connection: duckdb.DuckDBPyConnection, names: Sequence[str] |
             if name not in known:
                 raise QueryError(f"no table {name} to publish", hint=nearest_hint(name, known) or "see warehouse ls")
         chosen = sorted(set(names))
+    refuse_damage(connection, target, chosen)  # a damaged part of an unchanged table changes its fingerprint
     there = {f"meta.{row[0]}" for row in connection.execute("SHOW TABLES FROM meta").fetchall()}
     return [_sent(connection, name) for name in (*chosen, *(name for name in ABOUT if name in there))]
 
@@ -112,7 +114,6 @@ def _sent(connection: duckdb.DuckDBPyConnection, name: str) -> Sent:
     _refuse_long([name.partition(".")[2], *(str(row[0]) for row in described)], name)
     about, grain, comments = _meaning(connection, name)
     columns = tuple(Column(str(row[0]), str(row[1]), comments.get(str(row[0]), "")) for row in described)
-    _refuse_nul(connection, name, columns, grain)
     schema, _, table = name.partition(".")
     time = _time(connection, name)
     said = [FORM, rows, str(content), about, grain, time, [(c.name, c.declared, c.comment) for c in columns]]
@@ -157,10 +158,16 @@ def _time(connection: duckdb.DuckDBPyConnection, name: str) -> str:
     return str(row[0]) if row and row[0] else ""
 
 
-def _refuse_nul(
-    connection: duckdb.DuckDBPyConnection, name: str, columns: Sequence[Column], grain: Sequence[str]
-) -> None:
-    texts = [column.name for column in columns if holds_text(column.declared)]
+def refuse_nul(connection: duckdb.DuckDBPyConnection, table: Sent) -> None:
+    """Refuse a table whose texts PostgreSQL would not take.
+
+    Raises
+    ------
+    QueryError
+        Naming the first row with a NUL byte.
+    """
+    name, grain = table.full_name, table.grain
+    texts = [column.name for column in table.columns if holds_text(column.declared)]
     if not texts:
         return
     has_nul = {text: f"contains(CAST({quoted(text)} AS VARCHAR), chr(0))" for text in texts}

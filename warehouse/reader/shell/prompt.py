@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warehouse.base.errors import QueryError, WarehouseError
-from warehouse.reader.connection import connect, moved_from
+from warehouse.reader.connection import connect
 from warehouse.reader.shell.completion import Catalog, complete, read_catalog
 from warehouse.reader.shell.session import COMMANDS, Session, told
 
@@ -46,10 +46,15 @@ def run_shell(
     QueryError
         When there is no warehouse.
     """
-    connection = connect(target, data_folders, memory=memory, threads=threads, json_errors=True)
+    connection = connect(
+        target,
+        data_folders,
+        memory=memory,
+        threads=threads,
+        json_errors=True,
+        tell_moved=lambda said: sys.stderr.write(f"note: {said}\n"),
+    )
     try:
-        if moved := moved_from(connection, target):
-            sys.stderr.write(f"note: {moved}\n")
         session = Session(connection, target, queries, lineage, sys.stdout, data_folders)
         session.memory, session.threads, session.timeout = memory, threads, timeout
         if not sys.stdin.isatty():
