@@ -1,8 +1,12 @@
 """A SQL warehouse for the public traces of GPU clusters that train large language models.
 
->>> import warehouse                                    # doctest: +SKIP
->>> connection = warehouse.open("build/warehouse")      # doctest: +SKIP
->>> connection.sql("SELECT * FROM metrics.leaf_hour")   # doctest: +SKIP
+>>> import warehouse                                            # doctest: +SKIP
+>>> warehouse.build("downloads/release")                        # doctest: +SKIP
+>>> warehouse.query("nic", server="GPU-35")                     # doctest: +SKIP
+>>> warehouse.query("SELECT * FROM metrics.leaf_hour").df()     # doctest: +SKIP
+>>> connection = warehouse.open()                               # doctest: +SKIP
+
+`build`, `open`, `query` and `WarehouseError` are public, and keep their names. All else may change with any release.
 """
 
 from __future__ import annotations
@@ -16,13 +20,23 @@ if TYPE_CHECKING:
 
     import duckdb
 
+    from warehouse.base.errors import WarehouseError
     from warehouse.runner.result import Result
 
-__all__ = ["__version__", "build", "open"]
+__all__ = ["WarehouseError", "__version__", "build", "open", "query"]
+
+
+def __getattr__(name: str) -> object:
+    """Load the class of errors when it is first asked for."""
+    if name == "WarehouseError":
+        from warehouse.base.errors import WarehouseError
+
+        return WarehouseError
+    raise AttributeError(f"module 'warehouse' has no attribute {name!r}")
 
 
 def open(target: str | Path = "build/warehouse", data: Sequence[str | Path] = ()) -> duckdb.DuckDBPyConnection:  # noqa: A001
-    """A read-only DuckDB connection to the published warehouse in `target`.
+    """Return a read-only DuckDB connection to the published warehouse in `target`.
 
     Parameters
     ----------
@@ -33,7 +47,7 @@ def open(target: str | Path = "build/warehouse", data: Sequence[str | Path] = ()
 
     Raises
     ------
-    warehouse.base.errors.QueryError
+    WarehouseError
         When there is no warehouse in `target`, it was moved and reads its tables in another folder, or a part that
         its tables are read from is damaged. Damage that comes later, while the connection is open, is not seen.
     """
@@ -62,6 +76,46 @@ def open(target: str | Path = "build/warehouse", data: Sequence[str | Path] = ()
     return connection
 
 
+def query(
+    statement: str,
+    target: str | Path = "build/warehouse",
+    *,
+    project: str | Path | None = None,
+    data: Sequence[str | Path] = (),
+    **parameters: object,
+) -> duckdb.DuckDBPyRelation:
+    """Return the answer to a named query (`warehouse sql --list`) or to one SELECT.
+
+    Parameters
+    ----------
+    statement
+        The name of a query, or SQL.
+    target
+        The folder that `warehouse build --target` wrote.
+    project
+        A folder with named queries of your own.
+    data
+        More data folders to allow, where the raw files have moved since the build.
+    parameters
+        Values of `$name` in the query.
+
+    Returns
+    -------
+    duckdb.DuckDBPyRelation
+        Rows in full precision: `.df()`, `.pl()`, `.to_arrow_table()`, `.fetchall()`, or more SQL on top.
+
+    Raises
+    ------
+    WarehouseError
+        When there is no warehouse in `target`, or the query is unknown, refused or wrong.
+    """
+    from pathlib import Path
+
+    from warehouse.reader.python_query import ask
+
+    return ask(open(target, data), statement, parameters, Path(project) if project else None)
+
+
 def build(
     data: str | Path | Sequence[str | Path],
     target: str | Path = "build/warehouse",
@@ -74,11 +128,35 @@ def build(
     max_rejected: float | None = None,
     follow_links: bool | None = None,
 ) -> Result:
-    """Build and publish a warehouse: what `warehouse build` does, without a word on the terminal.
+    """Build and publish a warehouse, as `warehouse build` does, without a word on the terminal.
+
+    Parameters
+    ----------
+    data
+        One folder with raw files, or several.
+    target
+        The folder of the warehouse.
+    project
+        A folder with models of your own.
+    select
+        Selectors of models (`metrics.port_hour`, `+metrics`, `*.port_*`); the others keep their last rows.
+    threads, memory
+        Limits of the engine (2, `"4GB"`).
+    cluster
+        The name of the cluster, where the folder does not say it.
+    max_rejected
+        The share of bad rows that a relation may have.
+    follow_links
+        Whether links out of the data folders are followed.
+
+    Returns
+    -------
+    Result
+        The id of the build, its files, parts and checks.
 
     Raises
     ------
-    warehouse.base.errors.WarehouseError
+    WarehouseError
         With a sentence; the published warehouse is then as it was.
     """
     from warehouse.base.settings import settle

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Command
-from tests.store.test_signatures import while_it_runs
+from tests.store.test_snapshot import while_it_runs
 from tests.tiny import HOURS, Tiny
 from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.kernels import SELECTS, VERSIONS

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from warehouse.cli import up_to_date
 from warehouse.cli.options import Commands, add_data, add_engine, add_project, add_target, command, settings
-from warehouse.store import signatures
+from warehouse.store import snapshot
 
 if TYPE_CHECKING:
     from warehouse.base.settings import Settings
@@ -75,11 +75,11 @@ def run_build(given: argparse.Namespace) -> int:
     started = time.perf_counter()
     settled = settings(given)
     keep, kernels = max(1, given.keep), not given.plain_sql
-    asked = signatures.asked(settled, keep=keep, kernels=kernels)
+    asked = snapshot.asked(settled, keep=keep, kernels=kernels)
     manner = {"as_json": given.json, "quiet": given.quiet}
     given.profile = given.profile or ("models" if given.plans else None)
     if not (given.select or given.paranoid or given.has_changed):
-        said, _ = signatures.unchanged(asked)
+        said, _ = snapshot.unchanged(asked)
         if said is not None:
             if given.openlineage:
                 _tell_lineage(settled, given.openlineage)

@@ -11,7 +11,7 @@ import os
 import sys
 import time
 
-from warehouse.store import signatures
+from warehouse.store import signatures, snapshot
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def repeated(arguments: Sequence[str]) -> bool | None:
         last = json.loads(signatures.read_text(f"{_target(arguments)}/cache/{NAME}"))
         if last["words"] != words(arguments):
             return None
-        said, _ = signatures.unchanged(last["asked"])
+        said, _ = snapshot.unchanged(last["asked"])
         if said is None:
             return False
         tell(said, started, **last["manner"])
@@ -41,7 +41,7 @@ def repeated(arguments: Sequence[str]) -> bool | None:
 
 def remember(asked: Mapping[str, Any], arguments: Sequence[str], **manner: bool) -> None:
     """Keep what words came to: what was asked for, and in which manner it is answered."""
-    signatures.write(asked["target"], NAME, {"words": words(arguments), "asked": asked, "manner": manner})
+    snapshot.write(asked["target"], NAME, {"words": words(arguments), "asked": asked, "manner": manner})
 
 
 def words(arguments: Sequence[str]) -> dict[str, object]:

@@ -14,7 +14,7 @@ from warehouse.base.text import plural
 from warehouse.engine.duckdb_sql import qualified
 from warehouse.reader.connection import connect
 from warehouse.runner.publish import make_current
-from warehouse.store import signatures
+from warehouse.store import snapshot
 from warehouse.store.lock import hold
 from warehouse.store.manifest import Manifest, kept_manifests, last_manifest
 
@@ -142,7 +142,7 @@ def rollback(target: Path, build: str | None = None, *, wait: bool = False) -> t
         last = last_manifest(target)
         chosen = find_build(target, build) if build else _before(target, last)
         refuse_gaps(target, chosen)
-        signatures.drop(target)
+        snapshot.drop(target)
         make_current(target, chosen.build)
     return last.build if last else None, chosen
 

@@ -16,7 +16,7 @@ from warehouse.base.errors import WarehouseError
 from warehouse.base.startup import regex
 from warehouse.engine.duckdb_sql import literal
 from warehouse.history.builds import builds, catalog_of, part_sizes
-from warehouse.store import signatures
+from warehouse.store import signatures, snapshot
 from warehouse.store.atomic import left_behind, remove
 from warehouse.store.lock import hold
 from warehouse.store.manifest import Manifest, build_folders, current_build, kept_manifests, last_manifest
@@ -167,7 +167,7 @@ def _ask(file: Path, sql: str) -> list[str] | None:
 def _awaited(target: Path) -> set[str]:
     """What has to be there for a build to see that it has nothing to do."""
     try:
-        return set(json.loads(signatures.read_text(target / signatures.FILE))["left"])
+        return set(json.loads(signatures.read_text(target / snapshot.FILE))["left"])
     except (OSError, ValueError, KeyError, TypeError):
         return set()
 

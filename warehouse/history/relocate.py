@@ -20,7 +20,7 @@ from warehouse.engine.globs import escape_glob
 from warehouse.history.builds import catalog_of, kept_builds, refuse_missing_parts
 from warehouse.runner.catalog import STORAGE_VERSION
 from warehouse.runner.publish import make_current
-from warehouse.store import signatures
+from warehouse.store import snapshot
 from warehouse.store.atomic import aside, sync
 from warehouse.store.lock import hold
 from warehouse.store.manifest import Manifest, last_manifest
@@ -65,7 +65,7 @@ def relocate(target: Path, *, wait: bool = False) -> Relocated:
         refuse_missing_parts(target, current)
         moved: dict[str, str] = {}
         left: dict[str, str] = {}
-        signatures.drop(target)
+        snapshot.drop(target)
         for manifest in [current, *(one for one in kept if one.build != current.build)]:
             try:
                 refuse_missing_parts(target, manifest)

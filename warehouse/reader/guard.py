@@ -150,9 +150,9 @@ class _Checker(NamedTuple):
 
     def check_tree(self, statement: Statement) -> set[str]:
         tables = set()
-        row = self.connection.execute("SELECT json_serialize_sql($1)", [statement.text]).fetchone()
+        row = self.connection.execute("SELECT json_serialize_sql($1)", [statement.text]).fetchall()[0]
         try:
-            tree = json.loads(row[0]) if row else {"error": True}
+            tree = json.loads(row[0])
         except RecursionError as error:
             raise QueryError("the query is nested too deeply to be checked") from error
         if tree["error"]:  # a SELECT that the engine cannot describe: none may pass unseen

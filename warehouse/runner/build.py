@@ -24,7 +24,7 @@ from warehouse.runner.publish import FILE, clear_the_way, keep_last, publish
 from warehouse.runner.reporter import Silent
 from warehouse.runner.result import Outcome, Result
 from warehouse.runner.run import make_parts
-from warehouse.store import signatures
+from warehouse.store import signatures, snapshot
 from warehouse.store.atomic import left_behind, remove
 from warehouse.store.lock import hold
 from warehouse.store.manifest import Manifest, build_id, entry, kept_manifests
@@ -55,7 +55,7 @@ def build(settings: Settings, reporter: Silent, options: BuildOptions = BuildOpt
                 result = _build(settings, reporter, options)
         except CheckError as error:
             note_failed(settings.target, error)
-            signatures.drop(settings.target)
+            snapshot.drop(settings.target)
             raise
         note_failed(settings.target, None)
         return result
@@ -80,7 +80,7 @@ def _build(settings: Settings, reporter: Silent, options: BuildOptions) -> Resul
     keep_last(store.target, options.keep)
     result = _result(settings, ready, outcome, manifest)
     if outcome.stale or any(node.never_still for node in ready.graph.nodes.values()):
-        signatures.drop(store.target)
+        snapshot.drop(store.target)
     else:
         changes.note(result, entries, keep=options.keep, kernels=options.kernels)
     return result

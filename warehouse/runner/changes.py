@@ -12,7 +12,7 @@ from warehouse.base.errors import DataError, WarehouseError
 from warehouse.base.text import plural
 from warehouse.engine.base import CsvFiles, Parts
 from warehouse.ingest.scan import signs_above
-from warehouse.store import part_signatures, signatures
+from warehouse.store import part_signatures, signatures, snapshot
 from warehouse.store.content_hash import of_content
 
 if TYPE_CHECKING:
@@ -96,8 +96,8 @@ class Witness:
                     with contextlib.suppress(OSError):  # closed to us: the next build looks again
                         digests[path] = of_content(Path(path))
         summary = result.summary() | {"changed": False, "made": []}
-        signatures.take(
-            signatures.asked(self._settings, keep=keep, kernels=kernels),
+        snapshot.take(
+            snapshot.asked(self._settings, keep=keep, kernels=kernels),
             self._data,
             self._sources,
             digests,

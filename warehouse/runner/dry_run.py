@@ -26,7 +26,7 @@ from warehouse.runner.part_checks import PartChecks
 from warehouse.runner.preparation import check_folders, prepared
 from warehouse.runner.progress import Progress
 from warehouse.runner.reporter import Silent
-from warehouse.store import signatures
+from warehouse.store import snapshot
 from warehouse.store.manifest import Manifest, build_id
 from warehouse.store.part_records import ALL, Part
 from warehouse.store.parts import Store
@@ -85,7 +85,7 @@ def foresee(settings: Settings, options: BuildOptions = BuildOptions()) -> Forec
     check_folders(settings)
     why = "all is hashed again"
     if not (options.select or options.paranoid):
-        said, why = signatures.unchanged(signatures.asked(settings, keep=options.keep, kernels=options.kernels))
+        said, why = snapshot.unchanged(snapshot.asked(settings, keep=options.keep, kernels=options.kernels))
         if said is not None:
             return Forecast((), "", said["summary"]["build"])
     project = Project.open(settings.project)

@@ -23,7 +23,7 @@ from warehouse.runner.preparation import Prepared
 from warehouse.runner.reporter import Silent
 from warehouse.runner.result import Outcome
 from warehouse.runner.run import make_parts
-from warehouse.store import signatures
+from warehouse.store import signatures, snapshot
 from warehouse.store.signatures import Look
 
 COLUMNS = {"port": "VARCHAR", "speed": "BIGINT"}
@@ -135,7 +135,7 @@ CHANGES: dict[str, Callable[[Tiny], object]] = {
     "another build made current": lambda t: (t.target / "builds/current").write_text("other\n", encoding="utf-8"),
     "a log that a reader left": lambda t: (t.target / "warehouse.duckdb.wal").write_bytes(b"x"),
     "the target moved": lambda t: setattr(t, "target", t.target.rename(t.base / "moved")),
-    "the snapshot damaged": lambda t: (t.target / signatures.FILE).write_text('{"format": 1}', encoding="utf-8"),
+    "the snapshot damaged": lambda t: (t.target / snapshot.FILE).write_text('{"format": 1}', encoding="utf-8"),
     "no snapshot": lambda t: shutil.rmtree(t.target / "cache"),
 }
 

@@ -1,0 +1,62 @@
+"""The public names of the package: typed, documented, and no more than these."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import warehouse
+from tests.tiny import Tiny
+
+PUBLIC = {"WarehouseError", "__version__", "build", "open", "query"}
+
+
+def test_the_public_names() -> None:
+    assert set(warehouse.__all__) == PUBLIC
+    assert all(hasattr(warehouse, name) for name in PUBLIC)
+    assert (Path(warehouse.__file__).parent / "py.typed").is_file()
+    with pytest.raises(AttributeError, match="no attribute 'publish_all'"):
+        _ = warehouse.publish_all
+
+
+@pytest.mark.parametrize("name", ["build", "open", "query"])
+def test_each_function_says_what_it_takes_and_raises(name: str) -> None:
+    function = getattr(warehouse, name)
+    documented = inspect.getdoc(function) or ""
+    for parameter in inspect.signature(function).parameters:
+        assert parameter in documented
+    assert "Raises\n------\nWarehouseError" in documented
+
+
+def test_query_answers_names_and_sql(tiny: Tiny) -> None:
+    assert tiny.build().status == 0
+    said = "SELECT port, speed FROM staging.ports WHERE speed > $least"
+    assert warehouse.query(said, tiny.target, least=20).fetchall() == [("eth1", 40)]
+    assert warehouse.query(said, tiny.target, least=20).df()["speed"].tolist() == [40]
+    tiny.write(
+        "sql/queries/fast.sql",
+        "/* ---\nabout: Fast ports.\nparams:\n  least: BIGINT the lowest speed\n--- */\n"
+        "SELECT port FROM staging.ports WHERE speed >= $least ORDER BY port\n",
+    )
+    assert warehouse.query("fast", tiny.target, project=tiny.folder, least=10).fetchall() == [("eth0",), ("eth1",)]
+
+
+@pytest.mark.parametrize(
+    ("statement", "parameters", "message"),
+    [
+        ("SELECT 1; SELECT 2", {}, "2 statements"),
+        ("DROP TABLE staging.ports", {}, "read"),
+        ("SELECT spede FROM staging.ports", {}, "spede"),
+        ("SELECT 1", {"least": 1}, r"the query has no \$least"),
+        ("no-such-query", {}, "no query no-such-query"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence(tiny: Tiny, statement: str, parameters: dict[str, Any], message: str) -> None:
+    assert tiny.build().status == 0
+    with pytest.raises(warehouse.WarehouseError, match=message):
+        warehouse.query(statement, tiny.target, **parameters)
+    with pytest.raises(warehouse.WarehouseError, match="no warehouse"):
+        warehouse.query("SELECT 1", tiny.base / "nowhere")

@@ -1,0 +1,47 @@
+"""`warehouse.query`: the answer to a named query or to SQL, as a relation of DuckDB."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from warehouse.base.errors import QueryError
+from warehouse.base.startup import duckdb
+from warehouse.project.project import Project
+from warehouse.reader.guard import check_read_only
+from warehouse.reader.named_queries import bind, find_query, load_queries
+from warehouse.reader.query_errors import from_engine
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_NAME = re.compile(r"[a-z][a-z0-9-]*")
+
+
+def ask(
+    connection: duckdb.DuckDBPyConnection, statement: str, parameters: Mapping[str, object], project: Path | None
+) -> duckdb.DuckDBPyRelation:
+    """Return the rows of a named query, or of one SELECT.
+
+    Raises
+    ------
+    QueryError
+        When there is no such query or parameter, or the SELECT is refused or wrong.
+    """
+    values = dict(parameters)
+    sql = statement
+    if _NAME.fullmatch(statement):
+        query = find_query(statement, load_queries(Project.open(project).query_folders))
+        sql, values = query.sql, bind(query, {name: str(value) for name, value in parameters.items()})
+    checked = check_read_only(connection, sql)
+    if len(checked) != 1:
+        raise QueryError(f"{len(checked)} statements, but the rows of one are asked for", hint="give one SELECT")
+    used = {name: value for name, value in values.items() if name in checked[0].parameters}
+    unknown = sorted(parameters.keys() - values.keys() | values.keys() - used.keys() if sql is statement else ())
+    if unknown:
+        raise QueryError(f"the query has no ${unknown[0]}")
+    try:
+        return connection.sql(sql, params=used)
+    except duckdb.Error as error:
+        raise from_engine(error, sql, connection) from error
