@@ -27,7 +27,7 @@ WITH keyed_files AS (          -- the path that is read, and what every row in i
         p.device_name,
         p.port,
         -- a port at 400 Gbit/s needs over five hours for 1e15 B; a counter of 32 bits wraps by no more than 2^32
-        CASE WHEN p.is_management THEN -4294967296 ELSE -999999999999999 END AS lowest,
+        CASE WHEN p.is_management THEN -{{ wrap() }} ELSE -999999999999999 END AS lowest,
         epoch_us(p.hour_utc) // 1000 AS hour_ms,
         strftime(p.hour_utc + INTERVAL '8 hours', '%Y/%m/%d ') AS local_date
     FROM staging.port_files AS p

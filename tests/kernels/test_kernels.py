@@ -22,6 +22,7 @@ from warehouse.base.settings import settle
 from warehouse.engine.arrow_batches import ROWS as BATCH_ROWS
 from warehouse.engine.base import EngineError
 from warehouse.engine.duckdb import DuckDBEngine
+from warehouse.formats.zhejiang.port_counters import WRAP
 from warehouse.graph.loading import load_graph
 from warehouse.kernels import SELECTS, VERSIONS, Arrays, kernel
 from warehouse.kernels.port_seconds import COLUMNS, seconds
@@ -257,3 +258,9 @@ def test_falling_counters_on_both_ways(release: Release) -> None:
     shutil.rmtree(release.target)
     done(release.build("--plain-sql"))
     assert fast == [release.ask(f"SELECT * FROM {model} ORDER BY ALL") for model in OF_FILES]
+
+
+def test_a_counter_wraps_at_one_value_in_sql_and_in_python() -> None:
+    macros = (Project.open().folders[0] / "sql" / "macros" / "rates.sql").read_text(encoding="utf-8")
+    assert "{% macro wrap() %}" + str(WRAP) + "{% endmacro %}" in macros
+    assert macros.count(str(WRAP)) == 1

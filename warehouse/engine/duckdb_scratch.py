@@ -8,10 +8,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from warehouse.base.sql_text import identifier, literal, qualified
 from warehouse.base.startup import complete, duckdb, pandas_left_out
 from warehouse.engine.base import Empty, EngineError, Parts, Select, Source
 from warehouse.engine.duckdb_errors import engine_error
-from warehouse.engine.duckdb_sql import casts, declared, identifier, literal, qualified, source_sql
+from warehouse.engine.duckdb_sql import casts, declared, source_sql
 
 if TYPE_CHECKING:
     import pyarrow

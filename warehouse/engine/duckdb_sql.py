@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from warehouse.base.sql_text import identifier, literal
 from warehouse.engine.base import CsvFiles, Parts, Select, Source
 from warehouse.engine.globs import escape_glob, patterns
 
@@ -18,38 +19,6 @@ if TYPE_CHECKING:
 
 _PIECE_BYTES = 4_000_000
 """What is read at a time of a file of whole lines; one line has to fit in."""
-
-
-def literal(value: object) -> str:
-    """A value as a SQL literal.
-
-    >>> literal("it's"), literal([1, None])
-    ("'it''s'", '[1, NULL]')
-    """
-    if value is None:
-        return "NULL"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (int, float)):
-        return repr(value)
-    if isinstance(value, (list, tuple)):
-        return f"[{', '.join(literal(item) for item in value)}]"
-    return "'" + str(value).replace("'", "''") + "'"
-
-
-def identifier(name: str) -> str:
-    """A name as a quoted SQL identifier.
-
-    >>> identifier('a"b')
-    '"a""b"'
-    """
-    return '"' + name.replace('"', '""') + '"'
-
-
-def qualified(relation: str) -> str:
-    """`schema.name` with both quoted."""
-    schema, _, name = relation.partition(".")
-    return f"{identifier(schema)}.{identifier(name)}"
 
 
 def source_sql(source: Source, held: Mapping[Path, str] | None = None, *, globs: bool = False) -> str:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from warehouse.base import hashing
 from warehouse.base.errors import ModelError, Place, nearest, nearest_hint
+from warehouse.base.sql_text import canonical_text
 from warehouse.base.startup import regex
 from warehouse.engine import python_model
 from warehouse.engine.base import Engine, EngineError, Parsed
@@ -21,7 +22,6 @@ from warehouse.project.check_language import compile_check, relations_of
 from warehouse.project.contract import Check, Column
 from warehouse.project.model import Model
 from warehouse.project.project import Project
-from warehouse.project.sql_text import canonical_text
 from warehouse.store.parse_cache import Memo
 
 _NO_COLUMN = regex(r'"(\w+)" does not have a column named "(\w+)"')

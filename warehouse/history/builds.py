@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warehouse.base.errors import QueryError, WarehouseError
+from warehouse.base.sql_text import qualified
 from warehouse.base.text import plural
-from warehouse.engine.duckdb_sql import qualified
 from warehouse.reader.connection import connect
 from warehouse.runner.publish import make_current
 from warehouse.store import snapshot

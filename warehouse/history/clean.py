@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warehouse.base.errors import WarehouseError
+from warehouse.base.sql_text import literal
 from warehouse.base.startup import regex
-from warehouse.engine.duckdb_sql import literal
 from warehouse.history.builds import builds, catalog_of, part_sizes
 from warehouse.store import signatures, snapshot
 from warehouse.store.atomic import left_behind, remove

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warehouse.base.errors import WarehouseError
+from warehouse.base.sql_text import identifier, literal
 from warehouse.base.startup import duckdb
 from warehouse.engine.duckdb_errors import sentence
-from warehouse.engine.duckdb_sql import identifier, literal
 from warehouse.engine.globs import escape_glob
 from warehouse.history.builds import catalog_of, kept_builds, refuse_missing_parts
 from warehouse.runner.catalog import STORAGE_VERSION

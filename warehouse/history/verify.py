@@ -15,7 +15,7 @@ from pathlib import Path
 from warehouse.base import hashing
 from warehouse.base.errors import SettingsError, WarehouseError
 from warehouse.base.settings import Settings
-from warehouse.engine.duckdb_sql import literal, qualified
+from warehouse.base.sql_text import literal, qualified
 from warehouse.history.builds import catalog_of, try_catalog
 from warehouse.history.diff.compare import Comparison, diff
 from warehouse.history.diff.sides import PartFile, part_files, side_of

@@ -9,7 +9,7 @@ import itertools
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 from warehouse.base import hashing
@@ -33,7 +33,7 @@ from warehouse.ingest.partitions import column_of, partition_of
 from warehouse.ingest.python_tables import Tables
 from warehouse.ingest.repair import Mender
 from warehouse.ingest.scan import scan, settle_duplicates
-from warehouse.ingest.schemas import FILES, FILES_COLUMNS, REJECTED, REJECTED_COLUMNS, rim
+from warehouse.ingest.schemas import FILES, FILES_COLUMNS, REJECTED, REJECTED_COLUMNS, file_identity, file_row, rim
 from warehouse.store.hash_cache import Digests
 from warehouse.store.parse_cache import Memo
 from warehouse.store.part_records import ALL, Part
@@ -236,19 +236,7 @@ class Intake:
         if relation == REJECTED:
             return hashing.of([one._asdict() for one in self.rejected()])
         said = [
-            (
-                f.release_path,
-                f.format,
-                f.cluster,
-                f.hour_utc,
-                f.switch,
-                f.device,
-                f.port,
-                f.file_group,
-                f.status,
-                f.reason,
-                f.digest,
-            )
+            file_identity(f)
             if relation == FILES
             else (f.release_path, f.format, self.formats[f.format or ""].version, f.reason, f.digest)
             for f in self.files_of(relation, partition, beside)
@@ -260,7 +248,7 @@ class Intake:
     ) -> Source:
         """Where an engine reads a relation of `raw`."""
         if relation == FILES:
-            rows = (_file_row(file) for file in self.files_of(relation, partition, beside))
+            rows = (file_row(file) for file in self.files_of(relation, partition, beside))
             return self._tables.listing(relation, partition or ALL, FILES_COLUMNS, rows, engine)
         if relation == REJECTED:
             return self._tables.listing(
@@ -317,26 +305,6 @@ def _in_order(file: RawFile) -> tuple[str, ...]:
         file.port or "",
         file.release_path,
     )
-
-
-def _file_row(file: RawFile) -> dict[str, object]:
-    mtime = datetime.fromtimestamp(file.mtime_ns / 1e9, UTC)
-    return {
-        "path": str(file.path),
-        "release_path": file.release_path,
-        "bytes": file.bytes,
-        "mtime_utc": f"{mtime:%Y-%m-%d %H:%M:%S}",
-        "format": file.format,
-        "cluster": file.cluster,
-        "hour_utc": str(file.hour_utc) if file.hour_utc else None,
-        "switch": file.switch,
-        "device": file.device,
-        "port": file.port,
-        "file_group": file.file_group,
-        "status": file.status,
-        "reason": file.reason,
-        "read_path": str(file.read_path),
-    }
 
 
 def nothing_to_read(inventory: Inventory) -> DataError:

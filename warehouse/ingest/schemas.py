@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
-from warehouse.formats.base import Format
+from warehouse.formats.base import Format, RawFile
 from warehouse.project.contract import Column
 
 FILES = "raw.files"
@@ -31,6 +32,36 @@ REJECTED_COLUMNS = (
     Column("reason", "VARCHAR", None, "why the line could not be read"),
     Column("text", "VARCHAR", None, "the line, at most 500 characters"),
 )
+
+
+def file_row(file: RawFile) -> dict[str, object]:
+    """Return a file as a row of `raw.files`."""
+    mtime = datetime.fromtimestamp(file.mtime_ns / 1e9, UTC)
+    return {
+        "path": str(file.path),
+        "release_path": file.release_path,
+        "bytes": file.bytes,
+        "mtime_utc": f"{mtime:%Y-%m-%d %H:%M:%S}",
+        "format": file.format,
+        "cluster": file.cluster,
+        "hour_utc": str(file.hour_utc) if file.hour_utc else None,
+        "switch": file.switch,
+        "device": file.device,
+        "port": file.port,
+        "file_group": file.file_group,
+        "status": file.status,
+        "reason": file.reason,
+        "read_path": str(file.read_path),
+    }
+
+
+def file_identity(file: RawFile) -> tuple[object, ...]:
+    """Return what a row of `raw.files` counts as in a fingerprint: content and names, never where the file lies."""
+    names = (
+        *("release_path", "format", "cluster", "hour_utc", "switch", "device", "port", "file_group"),
+        *("status", "reason", "digest"),
+    )
+    return tuple(getattr(file, name) for name in names)
 
 
 def rim(formats: Sequence[Format]) -> dict[str, tuple[Column, ...]]:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from warehouse.formats.zhejiang.port_counters import HEADER, UTC_OFFSET
+from warehouse.formats.zhejiang.port_counters import HEADER, UTC_OFFSET, WRAP
 from warehouse.kernels import Arrays, DeclinedError, Reader
 from warehouse.kernels.csv_bytes import ZEROS, Ints, Text, Words, word
 
@@ -26,7 +26,6 @@ FILES = """
     ORDER BY p.file_key
 """
 HOUR_MS = 3_600_000
-WRAP = 2**32
 COUNTERS = ("in_packets", "in_bytes_raw", "out_packets", "out_bytes_raw")
 _CLOCK, _UTC = len("HH:MM:SS.mmm"), len("1716480000622")
 IDLE = b"0,0,0,0,0,0"

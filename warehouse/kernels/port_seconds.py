@@ -13,11 +13,11 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from warehouse.formats.zhejiang.port_counters import WRAP
 from warehouse.kernels import Arrays, Reader
 
 REACH_MS = 1000
 """How far before the last poll that showed nothing a window reaches back: one refresh period."""
-WRAP = 2**32
 BYTES_PER_MS = 125_000
 """What a management port can move at its line rate of 1 Gbit/s."""
 COLUMNS = ("file_key", "second", "in_bytes", "out_bytes", "covered_ms", "longest_ms")

@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from warehouse.base.errors import QueryError
-from warehouse.reader.parquet import quoted
+from warehouse.base.sql_text import identifier
 from warehouse.reader.value_text import INTEGERS, text_of
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def write_workbook(
             "an Excel file needs xlsxwriter, which is not installed", hint="pip install 'gpu-warehouse[excel]'"
         ) from error
     columns = _columns(connection, source)
-    selected = ", ".join(f"{one.select} AS {quoted(one.name)}" for one in columns)
+    selected = ", ".join(f"{one.select} AS {identifier(one.name)}" for one in columns)
     options = {"constant_memory": True, "strings_to_formulas": False, "strings_to_urls": False}
     book = xlsxwriter.Workbook(str(path), options)
     book.set_properties({"title": relation.table.name, "comments": f"warehouse build {build}", "created": _MADE})
@@ -84,7 +84,7 @@ def write_workbook(
 
 def _columns(connection: duckdb.DuckDBPyConnection, source: str) -> list[_Column]:
     described = [(name, kind) for name, kind, *_ in connection.execute(f"FROM {source} LIMIT 0").description]
-    tests = [_does_not_fit(quoted(name), kind) for name, kind in described]
+    tests = [_does_not_fit(identifier(name), kind) for name, kind in described]
     row = connection.execute(f"SELECT {', '.join(tests)} FROM {source}").fetchall()[0]
     return [_column(name, kind, fits=not too) for (name, kind), too in zip(described, row, strict=True)]
 
@@ -103,7 +103,7 @@ def _does_not_fit(name: str, kind: DuckDBPyType) -> str:
 
 
 def _column(name: str, kind: DuckDBPyType, *, fits: bool) -> _Column:
-    of = f"rows.{quoted(name)}"
+    of = f"rows.{identifier(name)}"
     text = text_of(of, kind)
     if kind.id in INTEGERS or kind.id == "decimal":
         return _Column(name, of, "number") if fits else _Column(name, text, "text", _TEXT)

@@ -9,13 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from warehouse.base.errors import QueryError, nearest_hint
+from warehouse.base.sql_text import identifier, literal
 from warehouse.publish.datapackage import DATAPACKAGE, datapackage
 from warehouse.publish.excel import write_workbook
 from warehouse.publish.swf import write_swf
 from warehouse.reader.connection import connect
 from warehouse.reader.damaged_parts import refuse_damage
 from warehouse.reader.interrupt import interruptible
-from warehouse.reader.parquet import OPTIONS, exact, literal, quoted
+from warehouse.reader.parquet import OPTIONS, exact
 from warehouse.reader.query_errors import MOVED, full_disk
 from warehouse.reader.relation import Relation, Table
 from warehouse.reader.table_info import describe, list_tables
@@ -157,7 +158,7 @@ def _copied(connection: duckdb.DuckDBPyConnection, relation: Relation, path: Pat
 
 
 def _source(relation: Relation) -> str:
-    return ".".join(map(quoted, relation.table.name.split(".")))
+    return ".".join(map(identifier, relation.table.name.split(".")))
 
 
 def _order(connection: duckdb.DuckDBPyConnection, relation: Relation) -> str:
@@ -165,7 +166,7 @@ def _order(connection: duckdb.DuckDBPyConnection, relation: Relation) -> str:
     names = relation.grain
     if not names:
         names = tuple(name for name, *_ in connection.execute(f"FROM {_source(relation)} LIMIT 0").description)
-    return ", ".join(f"rows.{quoted(name)} NULLS LAST" for name in names)
+    return ", ".join(f"rows.{identifier(name)} NULLS LAST" for name in names)
 
 
 def _count(connection: duckdb.DuckDBPyConnection, relation: Relation) -> int:
@@ -177,7 +178,7 @@ def _count(connection: duckdb.DuckDBPyConnection, relation: Relation) -> int:
 def _copy(connection: duckdb.DuckDBPyConnection, source: str, order: str, path: Path, form: str) -> int:
     described = connection.execute(f"FROM {source} LIMIT 0").description
     columns = ", ".join(
-        f"{(exact if form == 'parquet' else text_of)(f'rows.{quoted(name)}', kind)} AS {quoted(name)}"
+        f"{(exact if form == 'parquet' else text_of)(f'rows.{identifier(name)}', kind)} AS {identifier(name)}"
         for name, kind, *_ in described
     )
     options = OPTIONS if form == "parquet" else _CSV_OPTIONS

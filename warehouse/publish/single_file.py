@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from warehouse.reader.parquet import literal, quoted
+from warehouse.base.sql_text import identifier, literal
 from warehouse.reader.relation import has_meta
 from warehouse.runner.catalog import META, META_ABOUT, STORAGE_VERSION
 
@@ -39,7 +39,7 @@ def write_file(
     connection.execute(f"ATTACH {literal(str(path))} AS exported (STORAGE_VERSION {literal(STORAGE_VERSION)})")
     try:
         for schema in sorted({one.table.name.partition(".")[0] for one in relations} | {"meta"}):
-            connection.execute(f"CREATE SCHEMA exported.{quoted(schema)}")
+            connection.execute(f"CREATE SCHEMA exported.{identifier(schema)}")
         rows = sum(_copy(connection, one, orders[one.table.name]) for one in relations)
         _copy_meta(connection, [one.table.name for one in relations])
         connection.execute("CHECKPOINT exported")
@@ -49,12 +49,12 @@ def write_file(
 
 
 def _copy(connection: duckdb.DuckDBPyConnection, relation: Relation, order: str) -> int:
-    name = ".".join(map(quoted, relation.table.name.split(".")))
+    name = ".".join(map(identifier, relation.table.name.split(".")))
     found = connection.execute(f"CREATE TABLE exported.{name} AS FROM {name} AS rows ORDER BY {order}").fetchall()
     connection.execute(f"COMMENT ON TABLE exported.{name} IS {literal(relation.table.about)}")
     for column in relation.columns:
         said = f"[{column.unit}] {column.about}" if column.unit else column.about
-        connection.execute(f"COMMENT ON COLUMN exported.{name}.{quoted(column.name)} IS {literal(said)}")
+        connection.execute(f"COMMENT ON COLUMN exported.{name}.{identifier(column.name)} IS {literal(said)}")
     return int(found[0][0])
 
 
@@ -65,7 +65,7 @@ def _copy_meta(connection: duckdb.DuckDBPyConnection, tables: Sequence[str]) -> 
             continue
         there = {row[0] for row in connection.execute(f"DESCRIBE meta.{name}").fetchall()}
         here = _HERE.get(name, {})
-        columns = ", ".join(f"{here.get(one, quoted(one))} AS {quoted(one)}" for one in types if one in there)
+        columns = ", ".join(f"{here.get(one, identifier(one))} AS {identifier(one)}" for one in types if one in there)
         where = f" WHERE model IN ({', '.join(map(literal, tables))})" if "model" in types else ""
         connection.execute(f"CREATE TABLE exported.meta.{name} AS SELECT {columns} FROM meta.{name}{where}")
         connection.execute(f"COMMENT ON TABLE exported.meta.{name} IS {literal(META_ABOUT[relation])}")

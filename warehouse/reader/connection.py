@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warehouse.base.errors import QueryError
+from warehouse.base.sql_text import literal
 from warehouse.engine.globs import escape_glob
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def _attach(connection: duckdb.DuckDBPyConnection, path: Path, target: Path) -> 
         kept = _kept(path, target)
         if kept is None:
             raise _unreadable(error, path, target) from error
-        connection.execute(f"ATTACH {_literal(str(kept))} AS {CATALOG} (READ_ONLY)")
+        connection.execute(f"ATTACH {literal(str(kept))} AS {CATALOG} (READ_ONLY)")
     # without the database in memory, cursors start in the warehouse too, and nothing else can be written
     connection.execute(f"USE {CATALOG}")
     connection.execute("DETACH memory")
@@ -134,7 +135,7 @@ def _attach_whole(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
     for _ in range(_TRIES):
         opened = _file_at(path)
         try:
-            connection.execute(f"ATTACH {_literal(str(path))} AS {CATALOG} (READ_ONLY)")
+            connection.execute(f"ATTACH {literal(str(path))} AS {CATALOG} (READ_ONLY)")
         except duckdb.Error:
             if _file_at(path) == opened:
                 raise
@@ -142,7 +143,7 @@ def _attach_whole(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
             if _file_at(path) == opened:
                 return
             connection.execute(f"DETACH {CATALOG}")
-    connection.execute(f"ATTACH {_literal(str(path))} AS {CATALOG} (READ_ONLY)")
+    connection.execute(f"ATTACH {literal(str(path))} AS {CATALOG} (READ_ONLY)")
 
 
 def _file_at(path: Path) -> tuple[int, int, int] | None:
@@ -231,8 +232,8 @@ def _relocate(target: Path) -> str:
 def _shut_in(connection: duckdb.DuckDBPyConnection, readable: Sequence[Path], *, json_errors: bool) -> None:
     names = [str(path.absolute()) for path in readable if path.is_dir()]
     # a view's glob is compared as it is written, with `[` as `[[]`
-    folders = ", ".join(_literal(name) for name in {*names, *map(escape_glob, names)})
-    files = ", ".join(_literal(str(path.absolute())) for path in readable if not path.is_dir())
+    folders = ", ".join(literal(name) for name in {*names, *map(escape_glob, names)})
+    files = ", ".join(literal(str(path.absolute())) for path in readable if not path.is_dir())
     connection.execute("SET enable_progress_bar = true")  # lets a shell poll query_progress()
     connection.execute("SET enable_progress_bar_print = false")
     connection.execute("SET GLOBAL TimeZone = 'UTC'")
@@ -265,10 +266,6 @@ def _links(folder: Path, depth: int, inside: Sequence[str]) -> Iterator[Path]:
                     yield from _links(Path(entry.path), depth - 1, inside)
     except OSError:  # not a folder, gone, or closed to us: then there is nothing to read in it either
         return
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 def _sentence(error: Exception) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from warehouse.base.errors import QueryError
+from warehouse.base.sql_text import identifier, literal
 from warehouse.reader.result import execute, wrap
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def copy_to_parquet(
     used = {name: value for name, value in parameters.items() if name in statement.parameters}
     cursor = execute(connection, wrap(statement, "LIMIT 0"), used)
     columns = ", ".join(
-        f"{exact(f'#{position}', kind)} AS {quoted(name)}"
+        f"{exact(f'#{position}', kind)} AS {identifier(name)}"
         for position, (name, kind, *_) in enumerate(cursor.description, start=1)
     )
     source = wrap(statement, f"SELECT {columns}" + (f" LIMIT {limit:d}" if limit is not None else ""))
@@ -63,13 +64,3 @@ def _exact_type(declared: DuckDBPyType) -> str:
     if declared.id == "list":
         return f"{_exact_type(declared.children[0][1])}[]"  # type: ignore[arg-type]
     return str(declared)
-
-
-def quoted(name: str) -> str:
-    """Quote a name for SQL."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def literal(text: str) -> str:
-    """Quote a text for SQL."""
-    return "'" + text.replace("'", "''") + "'"

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
 from warehouse.base.errors import QueryError, nearest_hint
+from warehouse.base.sql_text import qualified
 from warehouse.project.semantics import NOTHING_SAID, Measure, Semantics
 from warehouse.reader import value_text
 from warehouse.reader.check_results import print_results, with_results
@@ -82,7 +83,7 @@ def show(target: Path, name: str, *, rows: int = 5, data_folders: Sequence[Path]
     connection = connect(target, data_folders)
     try:
         relation = with_results(describe(connection, name), connection, target)
-        source = ".".join('"' + part.replace('"', '""') + '"' for part in relation.table.name.split("."))
+        source = qualified(relation.table.name)
         try:
             [statement] = check_read_only(connection, f"FROM {source} LIMIT {rows:d}")
             refuse_damage(connection, target, statement.tables)

@@ -16,10 +16,11 @@ from typing import NamedTuple
 
 from warehouse.base import hashing
 from warehouse.base.errors import ModelError, Place, WarehouseError
+from warehouse.base.sql_text import identifier, literal, qualified
 from warehouse.base.startup import duckdb
 from warehouse.engine.base import CsvFiles, Engine, Source
 from warehouse.engine.duckdb_errors import sentence
-from warehouse.engine.duckdb_sql import identifier, insert_json, literal, qualified, source_sql
+from warehouse.engine.duckdb_sql import insert_json, source_sql
 from warehouse.project.contract import Column
 from warehouse.project.semantics import NOTHING_SAID, Semantics
 from warehouse.store.part_records import CheckResult

@@ -9,10 +9,10 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from warehouse.base.errors import QueryError
+from warehouse.base.sql_text import identifier
 from warehouse.base.startup import regex
 from warehouse.reader.guard import check_read_only
 from warehouse.reader.named_queries import bind
-from warehouse.reader.parquet import quoted
 from warehouse.reader.result import Row, open_result
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def _example(connection: duckdb.DuckDBPyConnection, query: Query, name: str) -> 
         [name, sorted(tables_of(query.sql))],
     ).fetchall()
     for (model,) in found:
-        of, source = quoted(name), ".".join(map(quoted, str(model).split(".")))
+        of, source = identifier(name), ".".join(map(identifier, str(model).split(".")))
         row = connection.execute(
             f"SELECT CAST({of} AS VARCHAR) AS value FROM {source} WHERE {of} IS NOT NULL "
             "ORDER BY length(value), value LIMIT 1"

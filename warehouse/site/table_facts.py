@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from warehouse.base.sql_text import identifier
 from warehouse.reader.check_results import failing_rows
-from warehouse.reader.parquet import quoted
 from warehouse.reader.relation import Relation
 from warehouse.reader.table_info import describe, list_tables
 from warehouse.reader.value_text import text_of
@@ -89,11 +89,11 @@ def _facts(connection: duckdb.DuckDBPyConnection, relation: Relation) -> Facts:
 
 
 def _values(connection: duckdb.DuckDBPyConnection, name: str) -> dict[str, Values]:
-    source = ".".join(map(quoted, name.split(".")))
+    source = ".".join(map(identifier, name.split(".")))
     columns = [(column, kind) for column, kind, *_ in connection.execute(f"FROM {source} LIMIT 0").description]
     asked = ["count(*)"]
     for column, kind in columns:
-        of = quoted(column)
+        of = identifier(column)
         asked += [text_of(f"min({of})", kind), text_of(f"max({of})", kind), f"count({of})"]
     row = connection.execute(f"SELECT {', '.join(asked)} FROM {source}").fetchall()[0]
     rows = row[0]

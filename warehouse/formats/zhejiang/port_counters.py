@@ -48,7 +48,7 @@ _WHOLE = r"-?\d{1,99}"
 _COUNTERS = ("InPkts", "InOctets", "OutPkts", "OutOctets")
 _MOST = 10**15 - 1
 """More than a port can count in five hours; 2.25e12 is the largest published value."""
-_WRAP = 2**32
+WRAP = 2**32
 """A counter of a management port has 32 bits: it cannot fall by more."""
 _ROW = regex(
     r"(?P<date>\d{4}/\d\d/\d\d) [^\s,]+ (?P<h>[01]\d|2[0-3]):(?P<m>[0-5]\d):(?P<s>[0-5]\d)\.(?P<ms>\d{3}),"
@@ -238,7 +238,7 @@ def _misfit(row: _Row, file: RawFile, hour: int, seen: set[int]) -> str | None:
     if row.time_ms // _HOUR_MS != hour:
         at = _EPOCH + timedelta(milliseconds=row.time_ms)
         return f"its time, {at:%Y-%m-%d %H:%M:%S} UTC, is outside the file's hour"
-    if row.least < -_WRAP and row.port.startswith("M-"):
+    if row.least < -WRAP and row.port.startswith("M-"):
         return f"{row.least} bytes are no wrap of a 32-bit counter"
     if row.time_ms in seen:
         return "a second row of the same time"

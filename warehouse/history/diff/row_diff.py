@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from warehouse.engine.duckdb_sql import identifier
+from warehouse.base.sql_text import identifier
 
 if TYPE_CHECKING:
     import duckdb

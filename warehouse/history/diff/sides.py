@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from warehouse.base.errors import QueryError, WarehouseError
+from warehouse.base.sql_text import identifier, literal, qualified
 from warehouse.base.startup import regex
 from warehouse.engine.base import Parts
-from warehouse.engine.duckdb_sql import identifier, literal, qualified, source_sql
+from warehouse.engine.duckdb_sql import source_sql
 from warehouse.history.builds import find_build, is_target
 from warehouse.project.contract import Column
 from warehouse.store.manifest import Manifest, last_manifest

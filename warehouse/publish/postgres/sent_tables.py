@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from warehouse.base.errors import QueryError, nearest_hint
+from warehouse.base.sql_text import identifier, literal
 from warehouse.publish.postgres.types import copied, holds_text, server_type
 from warehouse.reader.damaged_parts import refuse_damage
-from warehouse.reader.parquet import literal, quoted
 from warehouse.reader.query_errors import MOVED
 from warehouse.reader.relation import has_meta
 from warehouse.reader.table_info import describe, list_tables
@@ -90,9 +90,9 @@ def tables_to_send(connection: duckdb.DuckDBPyConnection, target: Path, names: S
 def write_csv(connection: duckdb.DuckDBPyConnection, table: Sent, path: Path) -> None:
     """Write the rows as the server's COPY takes them, in the order of the grain."""
     columns = ", ".join(
-        f"{copied(quoted(column.name), column.declared)} AS {quoted(column.name)}" for column in table.columns
+        f"{copied(identifier(column.name), column.declared)} AS {identifier(column.name)}" for column in table.columns
     )
-    order = ", ".join(f"rows.{quoted(name)} NULLS LAST" for name in table.grain)
+    order = ", ".join(f"rows.{identifier(name)} NULLS LAST" for name in table.grain)
     by = f" ORDER BY {order}" if order else ""
     connection.execute(
         f"COPY (SELECT {columns} FROM {_relation(table.full_name)} AS rows{by}) TO {literal(str(path))} ({_CSV})"
@@ -170,8 +170,8 @@ def refuse_nul(connection: duckdb.DuckDBPyConnection, table: Sent) -> None:
     texts = [column.name for column in table.columns if holds_text(column.declared)]
     if not texts:
         return
-    has_nul = {text: f"contains(CAST({quoted(text)} AS VARCHAR), chr(0))" for text in texts}
-    shown = ", ".join(f"{quoted(key)}::VARCHAR" for key in grain) or "'?'"
+    has_nul = {text: f"contains(CAST({identifier(text)} AS VARCHAR), chr(0))" for text in texts}
+    shown = ", ".join(f"{identifier(key)}::VARCHAR" for key in grain) or "'?'"
     which, wherever = ", ".join(has_nul.values()), " OR ".join(has_nul.values())
     found = connection.execute(
         f"SELECT [{which}], [{shown}] FROM {_relation(name)} WHERE {wherever} LIMIT 1"
@@ -186,4 +186,4 @@ def refuse_nul(connection: duckdb.DuckDBPyConnection, table: Sent) -> None:
 
 
 def _relation(name: str) -> str:
-    return ".".join(quoted(part) for part in name.split("."))
+    return ".".join(identifier(part) for part in name.split("."))

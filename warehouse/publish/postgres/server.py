@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from warehouse.base.errors import QueryError
+from warehouse.base.sql_text import identifier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -207,7 +208,7 @@ def _holders(server: Any, locks: Sequence[Lock], seen: dict[int, str]) -> list[s
 
 def ident(*names: str) -> str:
     """Return a quoted identifier, `"schema"."name"`."""
-    return ".".join('"' + name.replace('"', '""') + '"' for name in names)
+    return ".".join(map(identifier, names))
 
 
 def text(given: str) -> str:

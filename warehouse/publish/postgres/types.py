@@ -5,6 +5,7 @@ Each type keeps every value exactly; what PostgreSQL has no room for becomes tex
 
 from __future__ import annotations
 
+from warehouse.base.sql_text import identifier
 from warehouse.base.startup import regex
 
 _SAME = {
@@ -102,7 +103,7 @@ def finite(reference: str, declared: str, depth: int = 0) -> str:
         of = str(dict(kind.children)["child"])
         return f"list_transform({reference}, LAMBDA x{depth}: {finite(f'x{depth}', of, depth + 1)})"
     if kind.id == "struct":
-        fields = {'"' + name.replace('"', '""') + '"': str(of) for name, of in kind.children}
+        fields = {identifier(name): str(of) for name, of in kind.children}
         parts = [f"{name} := {finite(f'{reference}.{name}', of, depth)}" for name, of in fields.items()]
         return f"if({reference} IS NULL, NULL, struct_pack({', '.join(parts)}))"
     if kind.id == "map":

@@ -1,0 +1,54 @@
+"""SQL as text: values and names in it, and what of it counts."""
+
+from __future__ import annotations
+
+import re
+
+from warehouse.base.startup import regex
+
+_TOKEN = regex(
+    r"""(?P<ignored>\s+|--[^\n]*|/\*.*?\*/)          # formatting and comments
+    |(?P<token>'(?:[^']|'')*'|"(?:[^"]|"")*"|\w+|.)  # a text, a quoted name, a word or number, a sign""",
+    re.DOTALL | re.VERBOSE,
+)
+
+
+def canonical_text(sql: str) -> str:
+    """Return SQL without comments and formatting: equal for two texts that differ in nothing else.
+
+    >>> canonical_text("SELECT a,  -- why\\n  'x -- y' AS b")
+    "SELECT a , 'x -- y' AS b"
+    """
+    return " ".join(found["token"] for found in _TOKEN.finditer(sql) if found["token"])
+
+
+def literal(value: object) -> str:
+    """Return a value as a SQL literal.
+
+    >>> literal("it's"), literal([1, None])
+    ("'it''s'", '[1, NULL]')
+    """
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return repr(value)
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(literal(item) for item in value)}]"
+    return "'" + str(value).replace("'", "''") + "'"
+
+
+def identifier(name: str) -> str:
+    """Return a name as a quoted SQL identifier.
+
+    >>> identifier('a"b')
+    '"a""b"'
+    """
+    return '"' + name.replace('"', '""') + '"'
+
+
+def qualified(relation: str) -> str:
+    """Return `schema.name` with both quoted."""
+    schema, _, name = relation.partition(".")
+    return f"{identifier(schema)}.{identifier(name)}"
