@@ -1,5 +1,5 @@
 /* ---
-about: How tight the deadlines of ElasticFlow's traces are: the time to the deadline over the time the job takes. They were drawn between half and one and a half, so many jobs miss theirs even if they start at once.
+about: 'How tight the deadlines of ElasticFlow''s traces are: the time to the deadline over the time the job takes. They were drawn between half and one and a half, so many jobs miss theirs even if they start at once.'
 grain: [cluster]
 columns:
   cluster: VARCHAR cluster01 to cluster10, or testbed

@@ -1,5 +1,5 @@
 /* ---
-about: How far flows go, per hour, by the hour's flow table: within a leaf, within its group, or across groups.
+about: 'How far flows go, per hour, by the hour''s flow table: within a leaf, within its group, or across groups.'
 partition: hour_utc
 grain: [cluster, hour_utc, locality]
 columns:

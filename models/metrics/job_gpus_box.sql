@@ -1,5 +1,5 @@
 /* ---
-about: How many GPUs jobs of a type ask for, as a box plot shows it: quartiles, and whiskers to the outermost job within 1.5 times their distance. Jobs without GPUs are of a type too and count.
+about: 'How many GPUs jobs of a type ask for, as a box plot shows it: quartiles, and whiskers to the outermost job within 1.5 times their distance. Jobs without GPUs are of a type too and count.'
 grain: [trace, cluster, job_type]
 columns:
   trace: VARCHAR acme, the one trace with types

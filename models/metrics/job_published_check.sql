@@ -1,5 +1,5 @@
 /* ---
-about: What the published columns of Acme's jobs are, counted: which duration is end - start, and which begins with the submission.
+about: 'What the published columns of Acme''s jobs are, counted: which duration is end - start, and which begins with the submission.'
 grain: [cluster]
 columns:
   cluster: VARCHAR seren or kalos

@@ -1,5 +1,5 @@
 /* ---
-about: Quantities of jobs that figures were published of: numbers, means, ends of jobs, sums of whole traces.
+about: 'Quantities of jobs that figures were published of: numbers, means, ends of jobs, sums of whole traces.'
 grain: [quantity]
 columns:
   quantity: VARCHAR its name, from the whole to the part, as seren/gpu/duration_up_to_64/job_percent

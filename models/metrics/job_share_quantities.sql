@@ -1,5 +1,5 @@
 /* ---
-about: Quantities of jobs that figures were published of: shares by type and size, box plots, distributions.
+about: 'Quantities of jobs that figures were published of: shares by type and size, box plots, distributions.'
 grain: [quantity]
 columns:
   quantity: VARCHAR its name, from the whole to the part, as seren/gpu/duration_up_to_64/job_percent

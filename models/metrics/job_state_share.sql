@@ -1,5 +1,5 @@
 /* ---
-about: How a cluster's jobs ended: how many, and how much GPU time, by each end; GPU jobs, and jobs on CPUs alone.
+about: 'How a cluster''s jobs ended: how many, and how much GPU time, by each end; GPU jobs, and jobs on CPUs alone.'
 grain: [trace, cluster, kind, state]
 columns:
   trace: VARCHAR acme, helios, philly or pai; ITP has no states

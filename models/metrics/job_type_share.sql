@@ -1,5 +1,5 @@
 /* ---
-about: What a cluster's jobs were for: how many, and how much GPU time, of each type; GPU jobs, and jobs on CPUs alone.
+about: 'What a cluster''s jobs were for: how many, and how much GPU time, of each type; GPU jobs, and jobs on CPUs alone.'
 grain: [trace, cluster, kind, job_type]
 columns:
   trace: VARCHAR acme, the one trace with types

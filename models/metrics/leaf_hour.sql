@@ -12,7 +12,7 @@ columns:
   uplink_out_bytes: BIGINT [B] bytes to spines
   in_bytes: BIGINT [B] bytes that entered through any port
   out_bytes: BIGINT [B] bytes that left through any port
-  in_out_difference: DOUBLE [1] in_bytes / out_bytes - 1: what came in against what went out
+  in_out_difference: 'DOUBLE [1] in_bytes / out_bytes - 1: what came in against what went out'
   in_out_imbalance: DOUBLE [1] old name of in_out_difference, for one release
   leaving_share: DOUBLE [1] uplink_out_bytes / access_in_bytes, the share that leaves the leaf
 time: hour_utc

@@ -10,7 +10,7 @@ columns:
   published_text: VARCHAR the figure as written
   unit: VARCHAR its unit
   tolerance: DOUBLE how far ours may lie from it and be the same
-  relation: VARCHAR equal, or what a bound says ours is: at_most, at_least, below, above
+  relation: 'VARCHAR equal, or what a bound says ours is: at_most, at_least, below, above'
   evidence: VARCHAR read in the source, drawn (measured on a figure's lines), or quoted (seen only as others quote it)
   computed: VARCHAR the quantity of claim_quantities that it is held against
   our_value: DOUBLE the same quantity from the files at hand; NULL where they do not give it

@@ -5,7 +5,7 @@ columns:
   cluster: VARCHAR seren
   server_kind: VARCHAR gpu or cpu; unknown where the file's name does not say
   server_type: VARCHAR A, B, C or D; all, all of a kind; unknown where the file's name does not say
-  measure: VARCHAR name of the column: Sys_Total_Power, CPU_Power, MEM_Power ...
+  measure: 'VARCHAR name of the column: Sys_Total_Power, CPU_Power, MEM_Power ...'
   servers: BIGINT [1] servers with a sample
   samples: BIGINT [1] samples, empty cells apart
   min_watts: DOUBLE [W] the smallest sample

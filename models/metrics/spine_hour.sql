@@ -8,9 +8,9 @@ columns:
   hour_utc: TIMESTAMP the hour
   to_leaf_bytes: BIGINT [B] bytes that entered leaves from it
   from_leaf_bytes: BIGINT [B] bytes that left leaves to it
-  in_out_difference: DOUBLE [1] to_leaf_bytes / from_leaf_bytes - 1: what it sent against what it got; NULL where not checkable
+  in_out_difference: 'DOUBLE [1] to_leaf_bytes / from_leaf_bytes - 1: what it sent against what it got; NULL where not checkable'
   imbalance: DOUBLE [1] old name of in_out_difference, for one release
-  over_mean: DOUBLE [1] its bytes both ways over their mean of the checkable spines: how evenly spines are used; NULL where not checkable
+  over_mean: 'DOUBLE [1] its bytes both ways over their mean of the checkable spines: how evenly spines are used; NULL where not checkable'
   leaves_seen: BIGINT [1] leaves and storage leaves with counters on an uplink to it
   uplinks_seen: BIGINT [1] uplinks to it with counters
   checkable: BOOLEAN whether all its leaves are loaded, with all their uplinks to it

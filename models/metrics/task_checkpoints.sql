@@ -1,5 +1,5 @@
 /* ---
-about: The checkpoints of a training task, and what each cost: how much longer than usual the next line took to come.
+about: 'The checkpoints of a training task, and what each cost: how much longer than usual the next line took to come.'
 grain: [cluster, task, iteration]
 columns:
   cluster: VARCHAR the cluster's folder

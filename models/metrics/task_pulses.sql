@@ -1,5 +1,5 @@
 /* ---
-about: Pulses of the traffic of a training task's servers beside the iterations of its log: a row a pulse that began within an iteration.
+about: 'Pulses of the traffic of a training task''s servers beside the iterations of its log: a row a pulse that began within an iteration.'
 grain: [cluster, task, pod, hour_utc, pulse]
 columns:
   cluster: VARCHAR the cluster's folder

@@ -1,5 +1,5 @@
 /* ---
-about: How each pod of a training task came up: started, first line, NCCL ready, first iteration done.
+about: 'How each pod of a training task came up: started, first line, NCCL ready, first iteration done.'
 grain: [cluster, task, pod]
 columns:
   cluster: VARCHAR the cluster's folder

@@ -1,5 +1,5 @@
 /* ---
-about: Each training task in a row: how it was set up, how fast it was, and how much of its GPUs' peak it used.
+about: 'Each training task in a row: how it was set up, how fast it was, and how much of its GPUs'' peak it used.'
 grain: [cluster, task]
 columns:
   cluster: VARCHAR the cluster's folder

@@ -1,5 +1,5 @@
 /* ---
-about: A utilisation metric of a cluster over time: mean and quartiles of all its servers' or GPUs' samples in a minute.
+about: 'A utilisation metric of a cluster over time: mean and quartiles of all its servers'' or GPUs'' samples in a minute.'
 partition: file_group
 grain: [cluster, metric, minute_utc]
 kernel: utilization_minutes

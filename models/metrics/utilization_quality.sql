@@ -1,5 +1,5 @@
 /* ---
-about: How much of a wide utilisation file is there: rows, gaps, columns in doubt, cells without a number.
+about: 'How much of a wide utilisation file is there: rows, gaps, columns in doubt, cells without a number.'
 partition: file_group
 grain: [file]
 columns:

@@ -8,7 +8,7 @@ columns:
   metric: VARCHAR what is measured
   unit: VARCHAR unit of the threshold
   threshold: DOUBLE the value, in that unit
-  meaning: VARCHAR what a sample up to it is: idle, or another word of reference.utilization_thresholds
+  meaning: 'VARCHAR what a sample up to it is: idle, or another word of reference.utilization_thresholds'
   figure: VARCHAR the figure that draws the published series; NULL where none does
   origin: VARCHAR measured, of the wide files; or the published series, as file and number
   at_most_share: DOUBLE [1] samples of the threshold or less

@@ -17,7 +17,7 @@ columns:
   end_utc: TIMESTAMP when it ended; NULL while it runs
   fail_utc: TIMESTAMP when it failed (Kalos)
   stop_utc: TIMESTAMP when it was stopped (Kalos)
-  published_duration_seconds: DOUBLE [s] duration as published: end - start in Seren, end - submit in Kalos
+  published_duration_seconds: 'DOUBLE [s] duration as published: end - start in Seren, end - submit in Kalos'
   published_queue_seconds: DOUBLE [s] queue as published
   published_gpu_seconds: DOUBLE [s] gpu_time as published, GPUs x duration
   pod_memory_gb: DOUBLE [GB] memory of a pod (Kalos)

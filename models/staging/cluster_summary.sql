@@ -1,5 +1,5 @@
 /* ---
-about: What AcmeTrace's cluster_summary.csv says of five clusters. Its Seren counts other jobs than the trace: compare before use.
+about: 'What AcmeTrace''s cluster_summary.csv says of five clusters. Its Seren counts other jobs than the trace: compare before use.'
 grain: [cluster]
 columns:
   cluster: VARCHAR seren, kalos, philly, helios or pai
@@ -16,7 +16,7 @@ columns:
   max_gpus: DOUBLE [1] max_gpu
   gpu_completed_share: DOUBLE [1] complete_rate_gpu
   gpu_cancelled_share: DOUBLE [1] cancel_rate_gpu
-  gpu_failed_share: DOUBLE [1] fail_rate_gpu: all that neither completed nor was cancelled
+  gpu_failed_share: 'DOUBLE [1] fail_rate_gpu: all that neither completed nor was cancelled'
   completed_gpu_seconds: DOUBLE [s] complete_gpu_time
   cancelled_gpu_seconds: DOUBLE [s] cancel_gpu_time
   failed_gpu_seconds: DOUBLE [s] fail_gpu_time

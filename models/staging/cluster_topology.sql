@@ -1,5 +1,5 @@
 /* ---
-about: The workbook's sheet `cluster topology`: which server NIC is plugged into which leaf port.
+about: 'The workbook''s sheet `cluster topology`: which server NIC is plugged into which leaf port.'
 grain: [cluster, sheet_row]
 columns:
   cluster: VARCHAR the cluster's folder

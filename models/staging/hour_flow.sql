@@ -1,5 +1,5 @@
 /* ---
-about: The hour's table of flows: samples of the queue pairs between servers, with round-trip times and packets.
+about: 'The hour''s table of flows: samples of the queue pairs between servers, with round-trip times and packets.'
 partition: hour_utc
 grain: [cluster, hour_utc, file, line]
 columns:

@@ -1,5 +1,5 @@
 /* ---
-about: The hour's table of links: both ends of each, with counters and ECN marks.
+about: 'The hour''s table of links: both ends of each, with counters and ECN marks.'
 partition: hour_utc
 grain: [cluster, hour_utc, file, line]
 columns:

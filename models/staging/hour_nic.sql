@@ -1,5 +1,5 @@
 /* ---
-about: The hour's table of NIC counters: what each adapter has received and sent since it was started, about once a minute.
+about: 'The hour''s table of NIC counters: what each adapter has received and sent since it was started, about once a minute.'
 partition: hour_utc
 grain: [cluster, hour_utc, file, line]
 columns:

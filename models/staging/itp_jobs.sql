@@ -8,7 +8,7 @@ columns:
   submit_utc: TIMESTAMP the same moment
   duration_seconds: BIGINT [s] how long it ran
   num_gpus: BIGINT [1] GPUs
-  epoch_utc: TIMESTAMP what seconds are counted from: 2021-03-04 by the README, which states no zone; UTC is assumed
+  epoch_utc: 'TIMESTAMP what seconds are counted from: 2021-03-04 by the README, which states no zone; UTC is assumed'
 checks:
   - regexp_matches(job_id, '^[A-Za-z0-9][A-Za-z0-9._:-]{0,99}$')
   - least(submission_seconds, duration_seconds, num_gpus) >= 0

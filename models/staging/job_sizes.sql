@@ -1,5 +1,5 @@
 /* ---
-about: What the tables of shares and distributions count: every job of all traces, those of earlier traces too, with its kind and its GPU time.
+about: 'What the tables of shares and distributions count: every job of all traces, those of earlier traces too, with its kind and its GPU time.'
 materialize: view
 grain: [trace, cluster, job]
 columns:

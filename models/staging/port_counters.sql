@@ -1,5 +1,5 @@
 /* ---
-about: Every stored poll of every port, with names, UTC times, corrected bytes, the window that the bytes were moved in, and flags. Filter by hour, switch or port where you can: windows are worked out for what is asked for.
+about: 'Every stored poll of every port, with names, UTC times, corrected bytes, the window that the bytes were moved in, and flags. Filter by hour, switch or port where you can: windows are worked out for what is asked for.'
 partition: hour_utc
 grain: [cluster, switch, port, time_utc]
 materialize: view

@@ -11,7 +11,7 @@ columns:
   in_packets: BIGINT [1] packets that entered
   out_packets: BIGINT [1] packets that left
   zero_rows: BIGINT [1] rows with no bytes either way
-  wraps: BIGINT [1] rows in which a 32-bit counter wrapped: a negative delta, possible at line rate with 2^32 more
+  wraps: 'BIGINT [1] rows in which a 32-bit counter wrapped: a negative delta, possible at line rate with 2^32 more'
   resets: BIGINT [1] rows with a negative delta that is no wrap; a row can be both, one a direction
 checks:
   - polls > 0

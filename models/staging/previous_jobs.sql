@@ -1,5 +1,5 @@
 /* ---
-about: Jobs of earlier traces that AcmeTrace compares with, as it has them: Helios, Philly and PAI. Their files have no identity for a job that could be relied on, so a job is its place among its cluster's rows.
+about: 'Jobs of earlier traces that AcmeTrace compares with, as it has them: Helios, Philly and PAI. Their files have no identity for a job that could be relied on, so a job is its place among its cluster''s rows.'
 grain: [cluster, job]
 columns:
   cluster: VARCHAR helios, philly or pai; a second file of one of them by its own name, as philly_merge_retry

@@ -11,7 +11,7 @@ columns:
   node: VARCHAR the server as it is named
   host_ip: VARCHAR its address, where the name ends in one
   time_utc: TIMESTAMP the moment, UTC
-  measure: VARCHAR name of the column: Sys_Total_Power, CPU_Power, MEM_Power ...
+  measure: 'VARCHAR name of the column: Sys_Total_Power, CPU_Power, MEM_Power ...'
   watts: DOUBLE [W] power; NULL where nothing or nan stands
   fits: BOOLEAN whether the line has a cell for each column, a time, a server, and a number here or nothing
 checks:

@@ -1,5 +1,5 @@
 /* ---
-about: How each task was set up, as its logs print it: model, batch sizes, parallel strategy, precision, versions.
+about: 'How each task was set up, as its logs print it: model, batch sizes, parallel strategy, precision, versions.'
 grain: [cluster, task]
 columns:
   cluster: VARCHAR the cluster's folder

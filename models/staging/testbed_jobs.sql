@@ -1,5 +1,5 @@
 /* ---
-about: The 195 jobs of ElasticFlow's own testbed: a piece of cluster02 over again, so apart from all other jobs.
+about: 'The 195 jobs of ElasticFlow''s own testbed: a piece of cluster02 over again, so apart from all other jobs.'
 grain: [job_id]
 columns:
   job_id: VARCHAR the job, as in itp_jobs

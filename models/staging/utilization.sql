@@ -1,5 +1,5 @@
 /* ---
-about: The wide utilisation files unpivoted, a row a cell. Cells are not stored a second time: a query reads the lines of the files anew, so ask for one metric.
+about: 'The wide utilisation files unpivoted, a row a cell. Cells are not stored a second time: a query reads the lines of the files anew, so ask for one metric.'
 partition: file_group
 materialize: view
 grain: [file, time_utc, position]

@@ -1,5 +1,5 @@
 /* ---
-about: Columns of the wide utilisation files: which server or GPU each is of.
+about: 'Columns of the wide utilisation files: which server or GPU each is of.'
 partition: file_group
 grain: [file, position]
 columns:

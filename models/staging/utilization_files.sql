@@ -1,5 +1,5 @@
 /* ---
-about: The wide utilisation files that have rows: which times and columns each holds.
+about: 'The wide utilisation files that have rows: which times and columns each holds.'
 partition: file_group
 grain: [file]
 columns:

@@ -1,5 +1,5 @@
 /* ---
-about: Every port of the leaves and storage leaves: what it is, how fast, and what is at its other end.
+about: 'Every port of the leaves and storage leaves: what it is, how fast, and what is at its other end.'
 grain: [cluster, switch, port]
 columns:
   cluster: VARCHAR the cluster's folder
@@ -11,7 +11,7 @@ columns:
   nic: VARCHAR that server's NIC; Leaf-n:1/0/p:h where nothing names it
   peer_switch: VARCHAR the switch at its other end
   peer_port: VARCHAR that switch's port
-  source: VARCHAR where the other end is from: workbook, link_table or inferred:<rule>; NULL where nothing is there
+  source: 'VARCHAR where the other end is from: workbook, link_table or inferred:<rule>; NULL where nothing is there'
   has_counters: BOOLEAN whether a counter file of it is loaded
 checks:
   - port_class in ('access', 'uplink', 'spare', 'management', 'storage_access', 'storage_uplink')

@@ -1,5 +1,5 @@
 /* ---
-about: The switches of each cluster: leaves, storage leaves and spines.
+about: 'The switches of each cluster: leaves, storage leaves and spines.'
 grain: [cluster, switch]
 columns:
   cluster: VARCHAR the cluster's folder

@@ -20,7 +20,7 @@ columns:
   src_rank: INTEGER [1] sending rank
   dst_rank: INTEGER [1] receiving rank
   direction: VARCHAR send or receive, as the writer sees it
-  own_rank: INTEGER [1] the writer's rank: that of a tree's place, the source of a send, the destination of a receive
+  own_rank: 'INTEGER [1] the writer''s rank: that of a tree''s place, the source of a send, the destination of a receive'
   transport: VARCHAR NET/IB, NET/Socket ..
   nic_index: INTEGER [1] NIC of the writer's host, an index of the transport
   host: VARCHAR the writer's host

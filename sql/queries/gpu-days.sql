@@ -1,5 +1,5 @@
 /* ---
-about: GPUs in use against the size of the cluster, day by day: mean, and the fullest ten minutes.
+about: 'GPUs in use against the size of the cluster, day by day: mean, and the fullest ten minutes.'
 params:
   cluster: VARCHAR = null only this cluster
   limit: INTEGER = 14 how many days, the fullest first

@@ -1,5 +1,5 @@
 /* ---
-about: What changed between two hours: the servers whose traffic grew or shrank most.
+about: 'What changed between two hours: the servers whose traffic grew or shrank most.'
 params:
   before: TIMESTAMP = null the earlier hour (UTC); the one before the latest where left out
   after: TIMESTAMP = null the later hour (UTC); the latest where left out

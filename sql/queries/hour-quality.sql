@@ -1,5 +1,5 @@
 /* ---
-about: How well each switch was observed in an hour: polls, opening gap, missing polls, wraps.
+about: 'How well each switch was observed in an hour: polls, opening gap, missing polls, wraps.'
 params:
   hour: TIMESTAMP = null the hour (UTC); the latest where left out
 --- */

@@ -1,5 +1,5 @@
 /* ---
-about: From a line of a log to a switch port: where one rank of a training task sends and receives, and how each step is known.
+about: 'From a line of a log to a switch port: where one rank of a training task sends and receives, and how each step is known.'
 params:
   task: VARCHAR = null the task's folder; the latest with paths where left out
   rank: INTEGER = 0 the rank, in its communicator

@@ -1,5 +1,5 @@
 /* ---
-about: A server beside the others of its group of leaves: what it moved, over how many rails, and its place among them.
+about: 'A server beside the others of its group of leaves: what it moved, over how many rails, and its place among them.'
 params:
   server: VARCHAR the server, as GPU-35
   hour: TIMESTAMP = null the hour (UTC); the latest where left out

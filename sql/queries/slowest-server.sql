@@ -1,5 +1,5 @@
 /* ---
-about: How late each server of a training task is: the time of its line on an iteration after the first server's, the latest first.
+about: 'How late each server of a training task is: the time of its line on an iteration after the first server''s, the latest first.'
 params:
   task: VARCHAR = null the task's folder; the latest where several pods print iterations, where left out
 --- */

@@ -1,5 +1,5 @@
 /* ---
-about: The links of a cluster: leaf groups of servers, leaves and spines, by the fuller direction in its latest hour.
+about: 'The links of a cluster: leaf groups of servers, leaves and spines, by the fuller direction in its latest hour.'
 params:
   cluster: VARCHAR the cluster
 --- */

@@ -1,5 +1,5 @@
 /* ---
-about: How long GPU jobs last, as published: the share of jobs that last at most so long.
+about: 'How long GPU jobs last, as published: the share of jobs that last at most so long.'
 --- */
 SELECT
     trace,

@@ -1,5 +1,5 @@
 /* ---
-about: How many GPUs jobs ask for: the share of jobs and of GPU time up to each size.
+about: 'How many GPUs jobs ask for: the share of jobs and of GPU time up to each size.'
 --- */
 SELECT
     trace,

@@ -1,5 +1,5 @@
 /* ---
-about: What kinds of work jobs are: shares of GPU jobs and of their GPU time.
+about: 'What kinds of work jobs are: shares of GPU jobs and of their GPU time.'
 --- */
 SELECT
     trace,

@@ -1,5 +1,5 @@
 /* ---
-about: Servers that pulsed together in the latest hour: jobs as the network sees them.
+about: 'Servers that pulsed together in the latest hour: jobs as the network sees them.'
 --- */
 SELECT
     g.group_id AS "group",

@@ -534,7 +534,13 @@ def test_a_file_that_may_not_be_read_is_skipped_and_listed(
             raise PermissionError(13, "Permission denied", str(path))
         return opened(path, *arguments, **options)
 
+    def refuse_to_hash(path: Path, *arguments: Any, **options: Any) -> Any:
+        if path == release.access:
+            raise PermissionError(13, "Permission denied", str(path))
+        return open(path, *arguments, **options)
+
     monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr(hashing, "open", refuse_to_hash, raising=False)
     done(release.build())
     assert release.listed(release.access) == ("skipped", "cannot be read: Permission denied")
     assert len(release.rows()) == 4

@@ -104,10 +104,10 @@ def write(folder: Path, text: str, name: str = "mine.sql") -> Path:
 
 
 HEADER = """/* ---
-about: A sentence, with a colon: here.
+about: "A sentence, with a colon: here."
 params:
   leaf: VARCHAR = null the leaf
-  gap: DOUBLE = 1.5 seconds: at least
+  gap: "DOUBLE = 1.5 seconds: at least"
   deep: BOOLEAN = true all of it
   name: VARCHAR = 'two words' the name
   must: BIGINT how many

@@ -8,10 +8,8 @@ from typing import NamedTuple
 import yaml
 
 from warehouse.base.errors import ModelError, Place
-from warehouse.base.startup import regex
 
 LONGEST_YAML = 100_000
-_PLAIN_LINE = regex(r"^(\s*(?:- +)?[a-z][a-z0-9_]*: +)([^\s'\"\[{|>&*!%@`#-].*?: .*?)(\s+#.*)?$")
 
 
 class Value(NamedTuple):
@@ -36,12 +34,14 @@ def read_yaml(text: str, shown: str, what: str) -> dict[str, Value]:
     """
     loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
     try:
-        node = yaml.compose("\n".join(map(_quote_plain, text.split("\n"))), Loader=loader)
+        node = yaml.compose(text, Loader=loader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         place = Place(shown, mark.line + 1, mark.column + 1) if mark else Place(shown, 1)
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]
-        raise ModelError(f"{what} is not valid YAML: {problem}", place=place) from error
+        is_colon = problem.startswith("mapping values are not allowed")
+        hint = "a text that holds `: ` stands in quotes" if is_colon else None
+        raise ModelError(f"{what} is not valid YAML: {problem}", place=place, hint=hint) from error
     if not isinstance(node, yaml.MappingNode):
         raise ModelError(f"{what} is not a list of `key: value` lines", place=Place(shown, 1))
     try:
@@ -64,19 +64,6 @@ def _size(node: yaml.Node, known: dict[int, int]) -> int:
             below = [value for _, value in node.value]
         known[id(node)] = 1 + sum(_size(one, known) for one in below)
     return known[id(node)]
-
-
-def _quote_plain(line: str) -> str:
-    """A line whose text holds a colon, quoted, since to YAML a bare one would begin a mapping.
-
-    >>> _quote_plain("about: The sheet: all of it")
-    "about: 'The sheet: all of it'"
-    """
-    match = _PLAIN_LINE.match(line)
-    if match is None:
-        return line
-    text = match[2].replace("'", "''")
-    return f"{match[1]}'{text}'{match[3] or ''}"
 
 
 def _value(node: yaml.Node, shown: str, what: str, at: yaml.Mark | None = None) -> Value:
