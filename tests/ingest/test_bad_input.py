@@ -20,6 +20,7 @@ import pytest
 import zstandard
 
 from tests.release import HEADER, HOUR, LEAF, Release, Rows, Spoil, done, fails, lay_out, spoil
+from warehouse.base import hashing
 
 
 @pytest.fixture(scope="module")
@@ -537,7 +538,7 @@ def test_a_file_that_may_not_be_read_is_skipped_and_listed(
     def refuse_to_hash(path: Path, *arguments: Any, **options: Any) -> Any:
         if path == release.access:
             raise PermissionError(13, "Permission denied", str(path))
-        return open(path, *arguments, **options)
+        return open(path, *arguments, **options)  # noqa: PTH123 - what is replaced
 
     monkeypatch.setattr(Path, "open", refuse)
     monkeypatch.setattr(hashing, "open", refuse_to_hash, raising=False)
