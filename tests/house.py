@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -11,6 +12,7 @@ import grimp
 from grimp import ImportGraph
 
 PACKAGE = Path(__file__).parents[1] / "warehouse"
+_LEFT_OUT = ("import ", "from ", "#")
 
 
 class Function(NamedTuple):
@@ -45,12 +47,26 @@ def lines_of(path: Path) -> int:
 
 
 def functions() -> Iterator[Function]:
-    """Find all functions, with their docstrings."""
+    """Find all functions, and count their lines without the docstring."""
     for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef) and node.end_lineno:
                 shown = f"`{path.relative_to(PACKAGE)}`, `{node.name}`"
-                yield Function(node.end_lineno - node.lineno + 1, shown)
+                text = node.body[0] if ast.get_docstring(node) else None
+                said = (text.end_lineno or 0) - text.lineno + 1 if text else 0
+                yield Function(node.end_lineno - node.lineno + 1 - said, shown)
+
+
+def equal_blocks(lines: int = 12) -> list[list[str]]:
+    """Find blocks of so many equal lines in two places; blank lines, comments and imports do not count."""
+    found: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for path in sorted(PACKAGE.rglob("*.py")):
+        text = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
+        kept = [(number, line) for number, line in enumerate(text, 1) if line and not line.startswith(_LEFT_OUT)]
+        for start in range(len(kept) - lines + 1):
+            block = tuple(line for _, line in kept[start : start + lines])
+            found[block].append(f"{path.relative_to(PACKAGE)}:{kept[start][0]}")
+    return [places for places in found.values() if len(places) > 1]
 
 
 def late_imports() -> Iterator[tuple[str, str]]:

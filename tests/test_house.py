@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.house import PACKAGE, at_the_root, functions, import_graph, largest_circle, late_imports, lines_of
+from tests.house import (
+    PACKAGE,
+    at_the_root,
+    equal_blocks,
+    functions,
+    import_graph,
+    largest_circle,
+    late_imports,
+    lines_of,
+)
 
 LONGEST_FILE = 350
 LONGEST_FUNCTION = 80
@@ -62,6 +71,10 @@ def test_files_and_functions_are_read_in_one_sitting() -> None:
     long_files = [str(path) for path in PACKAGE.rglob("*.py") if lines_of(path) > LONGEST_FILE]
     assert long_files == []
     assert [one for one in functions() if one.lines > LONGEST_FUNCTION] == []
+
+
+def test_nothing_is_written_twice() -> None:
+    assert equal_blocks() == []
 
 
 def test_the_architecture_page_names_every_package() -> None:

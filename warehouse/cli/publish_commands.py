@@ -16,6 +16,13 @@ if TYPE_CHECKING:
 
 def add(commands: Commands) -> None:
     """Add the commands of this module."""
+    _add_export(commands)
+    _add_publish(commands)
+    _add_report(commands)
+    _add_docs(commands)
+
+
+def _add_export(commands: Commands) -> None:
     one = command(
         commands,
         "export",
@@ -34,6 +41,8 @@ def add(commands: Commands) -> None:
     add_engine(one)
     one.set_defaults(run=run_export)
 
+
+def _add_publish(commands: Commands) -> None:
     one = command(
         commands,
         "publish",
@@ -57,6 +66,8 @@ def add(commands: Commands) -> None:
     add_engine(one)
     one.set_defaults(run=run_publish)
 
+
+def _add_report(commands: Commands) -> None:
     one = command(
         commands,
         "report",
@@ -70,6 +81,8 @@ def add(commands: Commands) -> None:
     add_engine(one)
     one.set_defaults(run=run_report)
 
+
+def _add_docs(commands: Commands) -> None:
     one = command(
         commands,
         "docs",
