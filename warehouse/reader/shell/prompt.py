@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -122,12 +123,12 @@ def _do(session: Session, text: str) -> None:
 
 
 def _show(text: str) -> None:
-    pager = shutil.which("less")
-    if text.count("\n") < shutil.get_terminal_size().lines - 1 or not pager:
+    pager = shlex.split(os.environ.get("PAGER") or "less -SRFX")
+    if text.count("\n") < shutil.get_terminal_size().lines - 1 or not shutil.which(pager[0]):
         sys.stdout.write(text)
         sys.stdout.flush()
         return
-    subprocess.run([pager, "-SRFX"], input=text, encoding="utf-8", check=False)  # noqa: S603
+    subprocess.run(pager, input=text, encoding="utf-8", check=False)  # noqa: S603
 
 
 def _edited(text: str) -> str:

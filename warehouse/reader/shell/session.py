@@ -19,6 +19,7 @@ from warehouse.reader.named_queries import Query, bind, find_query
 from warehouse.reader.output import FORMATS, JSON_FORMATS, check_format, write_result
 from warehouse.reader.query_errors import from_engine
 from warehouse.reader.result import OPENING, open_result
+from warehouse.reader.shell.habits import as_command, is_command
 from warehouse.reader.sink import check_output, choose_format
 from warehouse.reader.user_query import run_query
 
@@ -32,11 +33,12 @@ COMMANDS = {
     "\\?": "this list",
     "\\d": "\\d [PATTERN]  tables; \\d TABLE  its columns with type, unit and meaning, its checks",
     "\\queries": "the named queries, a sentence each",
-    "\\run": "\\run NAME --PARAMETER VALUE  a named query",
+    "\\run": "\\run NAME --PARAMETER VALUE  a named query; also :NAME VALUE",
     "\\lineage": "\\lineage TABLE[.COLUMN]  where it is from",
     "\\cite": "the last answer as a citation; `warehouse cite ID` computes it again",
     "\\format": f"\\format NAME  of {', '.join(name for name in FORMATS if name != 'parquet')}",
     "\\limit": "\\limit N  rows shown, 0 for all",
+    "\\i": "\\i FILE  the statements of a file",
     "\\o": "\\o FILE  the next answer into a file",
     "\\x": "a line a column instead of a row, on or off",
     "\\timing": "how long each answer takes, on or off",
@@ -101,7 +103,7 @@ class Session:
         KeyboardInterrupt
             After Ctrl-C; the session goes on.
         """
-        line = text.strip()
+        line = as_command(text.strip(), self.queries)
         if not line:
             return
         if line.startswith("\\"):
@@ -113,13 +115,13 @@ class Session:
     def is_whole(self, text: str) -> bool:
         """Whether Enter runs the text: a command, or SQL that ends in a semicolon."""
         line = text.strip()
-        return not line or line.startswith("\\") or line.endswith(";")
+        return not line or is_command(line) or line.endswith(";")
 
     def _command(self, line: str) -> None:
         name, _, rest = line.rstrip("; ").partition(" ")
         argument = rest.strip()
         match name:
-            case "\\?" | "\\h" | "\\help":
+            case "\\?":
                 self.out.writelines(
                     f"{name:<10} {about.removeprefix(name).strip()}\n" for name, about in COMMANDS.items()
                 )
@@ -131,6 +133,8 @@ class Session:
                 self.out.writelines(f"{query.name:<24} {query.about}\n" for query in self.queries.values())
             case "\\run":
                 self._named(argument)
+            case "\\i":
+                self._read(argument)
             case "\\lineage":
                 if not argument:
                     raise QueryError("\\lineage needs a name", hint="\\lineage metrics.port_hour.in_bytes")
@@ -157,6 +161,17 @@ class Session:
                 self.out.write(f"timing: {'on' if self.timing else 'off'}\n")
             case _:
                 raise QueryError(f"no command {name}", hint=nearest_hint(name, COMMANDS) or "\\? lists them")
+
+    def _read(self, argument: str) -> None:
+        """Run the statements of a file."""
+        if not argument:
+            raise QueryError("\\i needs a file", hint="\\i query.sql")
+        path = Path(argument).expanduser()
+        try:
+            self.last_text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise QueryError(f"{path} cannot be read: {getattr(error, 'strerror', None) or 'it is no text'}") from error
+        self._sql(self.last_text, {}, None)
 
     def _describe(self, name: str) -> None:
         tables = table_info.list_tables(self.connection)

@@ -1,0 +1,76 @@
+"""Habits from psql and the shell of DuckDB: what people type, as the command that it means here."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from warehouse.base.errors import QueryError
+from warehouse.reader.named_queries import find_query
+
+if TYPE_CHECKING:
+    from warehouse.reader.named_queries import Query
+
+WORDS = {"help": "\\?", "exit": "\\q", "quit": "\\q"}
+"""Lines of one word, with a semicolon or without."""
+COMMANDS = {
+    "\\dt": "\\d",
+    "\\h": "\\?",
+    "\\help": "\\?",
+    ".tables": "\\d",
+    ".schema": "\\d",
+    ".help": "\\?",
+    ".exit": "\\q",
+    ".quit": "\\q",
+    ".timer": "\\timing",
+    ".read": "\\i",
+    ".output": "\\o",
+    ".mode": "\\format",
+}
+
+
+def is_command(line: str) -> bool:
+    """Return True if a line is a command, which needs no semicolon."""
+    return line.startswith(("\\", ".", ":")) or line.rstrip("; ").lower() in WORDS
+
+
+def as_command(line: str, queries: Mapping[str, Query]) -> str:
+    """Return a line as the command that it means; SQL as it is.
+
+    >>> as_command(".tables metrics", {}), as_command("quit;", {}), as_command("SELECT 1;", {})
+    ('\\\\d metrics', '\\\\q', 'SELECT 1;')
+
+    Raises
+    ------
+    QueryError
+        For `:NAME VALUE ...`, when there is no such query, or it has fewer parameters.
+    """
+    if (word := line.rstrip("; ").lower()) in WORDS:
+        return WORDS[word]
+    if line.startswith(":"):
+        return _named(line.removeprefix(":").rstrip("; "), queries)
+    name, blank, rest = line.partition(" ")
+    return COMMANDS.get(name.rstrip(";"), name) + blank + rest
+
+
+def _named(text: str, queries: Mapping[str, Query]) -> str:
+    """Return `nic GPU-35` as `\\run nic --server GPU-35`: values go to the parameters in their order."""
+    name, _, rest = text.partition(" ")
+    query = find_query(name, queries)
+    try:
+        words = shlex.split(rest)
+    except ValueError as error:
+        raise QueryError(f"{error} in: {text}") from error
+    free = [one.name for one in sorted(query.parameters.values(), key=lambda one: not one.required)]
+    said: list[str] = []
+    while words:
+        word = words.pop(0)
+        if word.startswith("--"):
+            said += [word] if "=" in word else [word, *words[:1]]
+            words = words if "=" in word else words[1:]
+            continue
+        if not free:
+            raise QueryError(f"{name} takes {len(query.parameters)} values", hint=f"\\run {name} --NAME VALUE")
+        said += [f"--{free.pop(0)}", word]
+    return f"\\run {name} {shlex.join(said)}".rstrip()
