@@ -139,3 +139,12 @@ def test_a_huge_configuration_is_refused_at_once(tmp_path: Path, command: Comman
         started = time.monotonic()
         assert said in command("ls", cwd=tmp_path).err
         assert time.monotonic() - started < 10
+
+
+def test_a_pipe_where_the_reviewed_tables_are_listed_is_one_sentence(tiny: Tiny) -> None:
+    (tiny.folder / "data" / "tables.yaml").unlink()
+    os.mkfifo(tiny.folder / "data" / "tables.yaml")
+    said = tiny.build()
+    assert said.status in (1, 2)
+    told(said.err)
+    assert "data/tables.yaml" in said.err

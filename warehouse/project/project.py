@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -83,7 +84,7 @@ class Project:
         found: dict[str, Reference] = {}
         for folder in self.folders:
             listing = folder / "data" / "tables.yaml"
-            if listing.is_file():
+            if os.path.lexists(listing):
                 for reference in _read_references(listing, folder, self.memo or Memo(None)):
                     found[reference.name] = reference
         return found

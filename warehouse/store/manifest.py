@@ -77,9 +77,10 @@ def read_manifest(path: Path) -> Manifest:
             linked=tuple(said.get("linked", ())),
             number=said.get("number", 0),
         )
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is damaged"
         raise WarehouseError(
-            f"the manifest {path} cannot be read: {error}", hint="warehouse build makes a new one"
+            f"the manifest {path} cannot be read: {why}", hint="warehouse build makes a new one"
         ) from error
 
 
