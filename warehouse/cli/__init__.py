@@ -27,6 +27,7 @@ GROUPS = {
     "history_commands": ("diff", "verify", "builds", "rollback", "relocate", "clean"),
     "publish_commands": ("export", "publish", "report", "docs"),
     "start_commands": ("sample", "demo", "init"),
+    "completion_commands": ("completion",),
 }
 """The modules of this package and their commands: a command's start-up imports its own module alone."""
 EXAMPLES = """\
