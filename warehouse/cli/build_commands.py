@@ -33,6 +33,7 @@ def add(commands: Commands) -> None:
     _add_common(one)
     one.add_argument("--wait", action="store_true", help="wait for another build of this target to end")
     one.add_argument("--json", action="store_true", help="the result as JSON on stdout")
+    one.add_argument("--save", action="store_true", help="keep --data and --target in warehouse.toml")
     one.add_argument("--quiet", action="store_true", help="say nothing but errors")
     one.add_argument(
         "--profile", metavar="BY", nargs="?", const="models", choices=("models", "parts"),
@@ -74,6 +75,8 @@ def run_build(given: argparse.Namespace) -> int:
     """Build, and say what was done; or that there is nothing to do."""
     started = time.perf_counter()
     settled = settings(given)
+    if given.save:
+        _save(given)
     keep, kernels = max(1, given.keep), not given.plain_sql
     asked = snapshot.asked(settled, keep=keep, kernels=kernels)
     manner = {"as_json": given.json, "quiet": given.quiet}
@@ -117,6 +120,15 @@ def run_build(given: argparse.Namespace) -> int:
     elif given.profile:
         print(*profile.table(by_part=given.profile == "parts"), sep="\n")  # noqa: T201
     return 0
+
+
+def _save(given: argparse.Namespace) -> None:
+    """Keep what was given in warehouse.toml, and say where that is."""
+    from pathlib import Path
+
+    from warehouse.base.saved_settings import save
+
+    sys.stderr.write(f"Saved  {save(given.data or [], given.target, Path.cwd())}\n")
 
 
 def _options(given: argparse.Namespace) -> BuildOptions:
