@@ -1,4 +1,4 @@
-"""`warehouse sql`, `cite`, `ls`, `show`, `lineage`, `render`: look at tables, models, and where a number is from."""
+"""`warehouse sql`, `findings`, `cite`, `ls`, `show`, `lineage`, `render`: look at tables, models, and where a number is from."""
 
 from __future__ import annotations
 
@@ -66,6 +66,13 @@ def add(commands: Commands) -> None:
     add_engine(one)
     one.add_argument("--timeout", metavar="SECONDS", type=_seconds, help="end the query after so long (default never)")
     one.set_defaults(run=run_sql)
+
+    one = command(
+        commands, "findings", "say what is worth looking at first, with numbers and the next command", "warehouse findings"
+    )
+    add_target(one)
+    one.add_argument("--json", action="store_true")
+    one.set_defaults(run=run_findings)
 
     one = command(
         commands,
@@ -192,6 +199,20 @@ def _shell(settled: Settings, queries: Mapping[str, Query], given: argparse.Name
         threads=settled.threads if given.threads else None,
         timeout=given.timeout,
     )
+
+
+def run_findings(given: argparse.Namespace) -> int:
+    """Print the findings."""
+    import shutil
+
+    from warehouse.reader import findings, text_table
+
+    found = findings.read(settings(given).target)
+    if given.json:
+        print(json.dumps([one._asdict() for one in found], indent=1, ensure_ascii=False))  # noqa: T201
+    else:
+        findings.print_findings(found, sys.stdout, min(text_table.WIDTH, shutil.get_terminal_size().columns))
+    return 0
 
 
 def run_cite(given: argparse.Namespace) -> int:
