@@ -1,4 +1,4 @@
-"""`warehouse sql`, `findings`, `cite`, `ls`, `show`, `lineage`, `render`: look at tables, models, and where a number is from."""
+"""`warehouse sql`, `findings`, `cite`, `ls`, `show`, `lineage`, `render`: ask, and see where numbers are from."""
 
 from __future__ import annotations
 
@@ -67,12 +67,7 @@ def add(commands: Commands) -> None:
     one.add_argument("--timeout", metavar="SECONDS", type=_seconds, help="end the query after so long (default never)")
     one.set_defaults(run=run_sql)
 
-    one = command(
-        commands, "findings", "say what is worth looking at first, with numbers and the next command", "warehouse findings"
-    )
-    add_target(one)
-    one.add_argument("--json", action="store_true")
-    one.set_defaults(run=run_findings)
+    _add_findings(commands)
 
     one = command(
         commands,
@@ -124,6 +119,18 @@ def add(commands: Commands) -> None:
     one.add_argument("name", metavar="NAME")
     add_project(one)
     one.set_defaults(run=run_render)
+
+
+def _add_findings(commands: Commands) -> None:
+    one = command(
+        commands,
+        "findings",
+        "say what is worth looking at first, with numbers and the next command",
+        "warehouse findings",
+    )
+    add_target(one)
+    one.add_argument("--json", action="store_true")
+    one.set_defaults(run=run_findings)
 
 
 def run_sql(given: argparse.Namespace) -> int:

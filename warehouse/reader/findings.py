@@ -10,6 +10,7 @@ from typing import NamedTuple, TextIO
 from warehouse.base.errors import QueryError
 from warehouse.base.text import plural
 from warehouse.reader.connection import connect
+from warehouse.reader.text_table import escape, wrapped
 
 TABLE = "metrics.findings"
 
@@ -55,8 +56,6 @@ def read(target: Path) -> list[Finding]:
 
 def print_findings(found: Sequence[Finding], stream: TextIO, width: int) -> None:
     """Print the findings: warnings, then notes, each with what follows from it and where to look further."""
-    from warehouse.reader.text_table import escape, wrapped
-
     warnings = [one for one in found if one.severity == "warning"]
     notes = [one for one in found if one.severity != "warning"]
     if not found:

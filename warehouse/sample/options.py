@@ -36,7 +36,7 @@ class SampleOptions:
     planted: bool = True
     """Whether faults are planted: uplinks that are dead one way or hot, and servers that the workbook has elsewhere.
 
-    Oddities of every release (gaps, wraps, empty cells, stray files) are there without them, too; never without in `full`.
+    What is odd in every release (gaps, wraps, empty cells, stray files) stays. A `full` sample always has them.
     """
     first_hour: str = "2024052400"
     """Folder of the first hour, `YYYYMMDDHH`, local time (UTC+8)."""
