@@ -32,6 +32,7 @@ FROM (
         array_to_string(places[:3], ', '), CASE WHEN findings > 3 THEN ' ..' ELSE '' END,
         CASE WHEN findings > 1 OR kind = 'link_dead_one_way' THEN ''
             WHEN unit = '1' THEN format(', {:.1f} %', 100 * number)
+            WHEN unit = 'B' AND number >= 1e15 THEN format(', {:.2f} PB', number / 1e15)
             WHEN unit = 'B' THEN format(', {:.1f} TB', number / 1e12)
             ELSE format(', {:.0f} ', number) || unit END)
     FROM (FROM kinds ORDER BY position LIMIT 7)

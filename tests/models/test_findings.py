@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import re
 import shutil
 from collections import defaultdict
 from itertools import pairwise
@@ -178,6 +179,19 @@ def test_nothing_found_is_one_line() -> None:
     out = io.StringIO()
     print_findings([], out, 80)
     assert out.getvalue().count("\n") == 1
+
+
+def test_each_kind_of_the_model_has_a_line_with_its_threshold_and_each_line_a_kind() -> None:
+    root = Path(__file__).parents[2]
+    written = re.findall(
+        r"'(\w+)' AS kind,", (root / "models" / "metrics" / "findings.sql").read_text(encoding="utf-8")
+    )
+    with (root / "data" / "finding_kinds.csv").open(encoding="utf-8", newline="") as stream:
+        kinds = list(csv.DictReader(stream))
+    assert [kind["kind"] for kind in kinds] == written
+    assert all(kind["threshold_source"] and kind["so_what"] for kind in kinds)
+    for page in {word for kind in kinds for word in re.findall(r"docs/[\w/]+\.md", kind["threshold_source"])}:
+        assert (root / page).is_file()
 
 
 def deviation(values: list[int]) -> float:
