@@ -12,7 +12,8 @@ facts AS (
     SELECT
         (SELECT count(*) FROM metrics.findings) AS findings,
         (SELECT count(*) FROM metrics.findings WHERE severity = 'warning') AS warnings,
-        (SELECT count(*) FROM meta.checks WHERE model = 'metrics.findings' AND status = 'passed') AS looked,
+        EXISTS (FROM meta.checks WHERE model = 'metrics.findings' AND status = 'passed')
+            AND (EXISTS (FROM metrics.port_hour) OR EXISTS (FROM staging.cluster_topology)) AS looked,
         (SELECT sum(h.in_bytes + h.out_bytes)::DOUBLE
             FROM topology.hour_owners AS o
             JOIN metrics.port_hour AS h USING (cluster, switch, port, hour_utc)
@@ -26,7 +27,7 @@ FROM (
             ELSE concat(warnings, CASE warnings WHEN 1 THEN ' warning, ' ELSE ' warnings, ' END, findings - warnings,
                 CASE findings - warnings WHEN 1 THEN ' note' ELSE ' notes' END, ', in sentences:  warehouse findings') END AS line
     FROM facts
-    WHERE looked > 0
+    WHERE looked OR findings > 0
     UNION ALL
     SELECT position, concat(severity, ' · ', what, CASE WHEN findings > 1 THEN ' (' || findings || ')' ELSE '' END, ': ',
         array_to_string(places[:3], ', '), CASE WHEN findings > 3 THEN ' ..' ELSE '' END,
