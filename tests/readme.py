@@ -1,7 +1,7 @@
 """Write the output of commands into the README: `make readme`.
 
 A block of the README that begins with one of `BLOCKS` is that command and what it says, shortened by `shorten`. The
-block of the real files is written where these are at hand, else it stays as it is.
+blocks of the real files are written where these are at hand, else they stay as they are.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.conftest import call
 
 README = Path(__file__).parents[1] / "README.md"
-BLOCKS = DEMO, REAL = "make demo", "warehouse build -d data/real/zhejiang"
+BLOCKS = DEMO, REAL, FINDINGS = "make demo", "warehouse build -d data/real/zhejiang", "warehouse findings"
 
 _LEFT_OUT = re.compile(r" +(?:looking for bad lines .*|(?:staging|topology|metrics)\.\S+ .*|[kMG]?B)")
 """Parts that took longest, and files that are looked at twice: other ones on another machine."""
@@ -48,6 +48,12 @@ def shorten(said: str) -> str:
 def run(command: str, folder: Path) -> str:
     """Run a command in an empty folder and return what it says, shortened."""
     words = ["demo"] if command == DEMO else command.split()[1:]
+    if command == FINDINGS:
+        built = call(*REAL.split()[1:], cwd=folder)
+        assert built.status == 0, built
+        said = call(*words, cwd=folder)
+        assert said.status == 0, said
+        return said.out
     said = call(*words, cwd=folder)
     assert said.status == 0, said
     return shorten(f"{said.err.rstrip()}\n\n{said.out.lstrip()}")
@@ -68,12 +74,13 @@ def main() -> None:
     for command in BLOCKS:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
-            if command == REAL:
+            if command in (REAL, FINDINGS):
                 if not (real / "zhejiang").is_dir():
                     print(f"stays: {command} (no real files at hand)", file=sys.stderr)
                     continue
                 link_real(folder, real)
-            text = text.replace(block(text, command), run(command, folder))
+            head = f"```\n$ {command}\n"
+            text = text.replace(head + block(text, command), head + run(command, folder))
             README.write_text(text, encoding="utf-8")
             print(f"written: {command}", file=sys.stderr)
 

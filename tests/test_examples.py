@@ -123,6 +123,6 @@ def test_what_is_left_out_of_the_readme_is_marked() -> None:
 def test_outputs_that_differ_are_seen() -> None:
     [one] = [one for one in README if one.command == "make demo"]
     assert same(one.output, one.output)
-    assert not same(one.output, one.output.replace("7 suspect links", "8 suspect links"))
+    assert not same(one.output, one.output.replace("7 warnings, 4 notes", "8 warnings, 4 notes"))
     assert same("a\n...\nd\n", "a\nb\nc\nd\n")
     assert not same("a\n...\nd\n", "a\nb\n")

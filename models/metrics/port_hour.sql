@@ -49,7 +49,8 @@ checks:
   - total(out_packets) = total(staging.port_totals.out_packets)
   - polls > 0 and missing_polls >= 0
   - busy_seconds between 0 and 3600
-  - "warn: greatest(in_utilization, out_utilization) between 0 and 1.001"
+  - warn: greatest(in_utilization, out_utilization) between 0 and 1.001
+    says: "{switch} {port} is above its line rate in the mean of an hour: {in_utilization:.1%} in, {out_utilization:.1%} out"
 sources: docs/metrics/rates.md
 --- */
 WITH switch_polls AS (

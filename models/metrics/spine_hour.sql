@@ -30,7 +30,8 @@ checks:
       SELECT * FROM (SELECT sum(to_leaf_bytes) AS to_leaf, sum(from_leaf_bytes) AS from_leaf, sum(uplinks_seen) AS seen FROM this),
       (SELECT sum(in_bytes) AS in_bytes, sum(out_bytes) AS out_bytes, nullif(count(*), 0) AS uplinks FROM uplinks)
       WHERE to_leaf IS DISTINCT FROM in_bytes OR from_leaf IS DISTINCT FROM out_bytes OR seen IS DISTINCT FROM uplinks
-  - "warn: in_out_difference between -0.001 and 0.001 or in_out_difference is null"
+  - warn: in_out_difference between -0.001 and 0.001 or in_out_difference is null
+    says: "{spine} sent {to_leaf_bytes:B} and got {from_leaf_bytes:B}: {in_out_difference:.2%} apart"
   - checkable or in_out_difference is null and over_mean is null
 sources: docs/metrics/balance.md
 --- */

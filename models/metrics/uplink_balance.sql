@@ -31,7 +31,8 @@ checks:
       SELECT cluster, switch, hour_utc, count(*) AS there FROM metrics.port_hour WHERE port_class IN ('uplink', 'storage_uplink') GROUP BY ALL)
       SELECT u.cluster, u.switch, u.there, sum(b.uplinks) AS counted FROM uplinks AS u LEFT JOIN this AS b USING (cluster, switch, hour_utc)
       GROUP BY u.cluster, u.switch, u.hour_utc, u.there HAVING count(*) <> 2 OR sum(b.uplinks) IS DISTINCT FROM 2 * u.there
-  - "warn: cov < 0.1 or cov is null or starts_with(switch, 'ST-')"
+  - warn: cov < 0.1 or cov is null or starts_with(switch, 'ST-')
+    says: "{switch}, {direction}: the bytes of its {uplinks} uplinks deviate by {cov:.1%} of their mean, the fullest has {max_over_mean:.2f} times it"
 sources: docs/metrics/balance.md
 --- */
 WITH uplink_bytes AS (         -- one row an uplink and direction

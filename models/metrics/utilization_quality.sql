@@ -27,7 +27,8 @@ measures:
 checks:
   - cells = (rows - covered_rows) * columns
   - "warn: values > 0"
-  - "warn: columns_in_doubt = 0"
+  - warn: columns_in_doubt = 0
+    says: "{file}: columns in doubt: {columns_in_doubt:,} of {columns:,}"
 sources: docs/metrics/utilization.md
 --- */
 WITH steps AS (

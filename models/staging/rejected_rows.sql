@@ -7,7 +7,8 @@ columns:
   reason: VARCHAR why it could not be read
   text: VARCHAR the line, at most 500 characters
 checks:
-  - "warn: not (starts_with(file, 'acme/') or starts_with(file, 'itp/'))"
+  - warn: not (starts_with(file, 'acme/') or starts_with(file, 'itp/'))
+    says: "{file}:{line}: {reason}"
 --- */
 SELECT DISTINCT file, line, reason, text
 FROM raw.rejected_rows

@@ -14,7 +14,8 @@ columns:
   gpu: INTEGER [1] the GPU's number; NULL where it is no GPU
   problem: VARCHAR NULL, five_parts (ip.N, a second column of a name when the file was written), twice, or no_address
 checks:
-  - "warn: problem is null"
+  - warn: problem is null
+    says: "{file_group}, column {name}: {problem}"
 sources: docs/formats/utilization.md
 --- */
 WITH headers AS (

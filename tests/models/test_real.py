@@ -16,6 +16,7 @@ import polars
 import pytest
 
 from tests import readme
+from tests.conftest import call
 
 pytestmark = pytest.mark.real
 
@@ -308,5 +309,8 @@ def test_balance_against_plain_python(real: Path, real_built: Connection) -> Non
 def test_the_readme_shows_this_build(real: Path, real_told: tuple[Path, str]) -> None:
     if len(_port_files(real)) != 445:
         pytest.skip("the README shows the build of five switches, others are loaded")
-    shown = readme.block(readme.README.read_text(encoding="utf-8"), readme.REAL)
+    text = readme.README.read_text(encoding="utf-8")
+    shown = readme.block(text, readme.REAL)
     assert readme.compared(shown) == readme.compared(readme.shorten(real_told[1])), "`make readme` writes it anew"
+    findings = call("findings", "-t", real_told[0], cwd=real).out
+    assert readme.block(text, readme.FINDINGS) == findings, "`make readme` writes it anew"

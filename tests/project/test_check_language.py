@@ -277,3 +277,61 @@ def test_a_grain_may_be_called_as_a_keyword_is(tiny: Tiny) -> None:
     tiny.model("metrics.ordered", "SELECT unnest([1, 1]) AS \"order\", 'a' AS name", columns)
     said = tiny.build()
     assert "metrics.ordered: grain (order) is not unique: 1 row fails" in said.err
+
+
+def test_a_check_says_in_a_sentence_what_fails(ports: Tiny, command: Command) -> None:
+    check(
+        ports,
+        "warn: speed < 40 or speed is null\n    says: '{port} runs at {speed:,} of 10'",
+        "speed > 0 or speed is null",
+    )
+    said = ports.build()
+    assert said.status == 0
+    assert "warn   staging.ports: eth1 runs at 40 of 10; eth2 runs at 40 of 10\n" in said.err
+    assert ports.ask("SELECT position, sentence FROM meta.failures") == [
+        (1, "eth1 runs at 40 of 10"),
+        (2, "eth2 runs at 40 of 10"),
+    ]
+    shown = command("show", "staging.ports", "-t", ports.target).out
+    assert "meta.failures has more\n  eth1 runs at 40 of 10\n  eth2 runs at 40 of 10\n" in shown
+    doctor = command("doctor", "-d", ports.data, "-t", ports.target).out
+    assert "  warn staging.ports: eth1 runs at 40 of 10 .. 1 more\n" in doctor
+
+
+def test_other_words_of_a_check_change_no_build_and_are_said(ports: Tiny) -> None:
+    check(ports, "warn: speed < 40 or speed is null")
+    assert ports.build().status == 0
+    before = ports.ask("SELECT build_id FROM meta.build")
+    check(ports, "warn: speed < 40 or speed is null\n    says: '{port} is fast'")
+    assert ports.made() == set()
+    assert ports.ask("SELECT build_id FROM meta.build") == before
+    assert ports.ask("SELECT sentence FROM meta.failures") == [("eth1 is fast",), ("eth2 is fast",)]
+
+
+def test_an_error_and_a_free_check_say_theirs(ports: Tiny) -> None:
+    place = check(
+        ports, "none: SELECT port, speed * 2 AS twice FROM this WHERE speed = 40\n    says: '{port}: {twice:.1f}'"
+    )
+    said = ports.build()
+    assert said.status == 1
+    assert f"{place}:5:5: staging.ports: none: SELECT" in said.err
+    assert "\n       eth1: 80.0\n" in said.err
+    check(ports, "check: speed < 40 or speed is null\n    says: '{port} is fast'")
+    assert "eth1 is fast" in ports.build().err
+
+
+@pytest.mark.parametrize(
+    ("says", "error"),
+    [
+        ("{prt} is fast", "`says` names prt, which is no column of the model"),
+        ("{port!r} is fast", "`says` cannot be filled: a field is {column}"),
+        ("{speed:>10} is fast", "`says` cannot be filled: a field is {column}"),
+        ("", "`says` is one sentence"),
+    ],
+)
+def test_a_sentence_that_cannot_be_filled(ports: Tiny, says: str, error: str) -> None:
+    place = check(ports, f"warn: speed < 40\n    says: '{says}'")
+    said = ports.build()
+    assert said.status == 1
+    assert said.err.lstrip().count(place) == 1
+    assert error in said.err

@@ -22,7 +22,7 @@ At the end Python looks once more; with gc.freeze() it would not, but DuckDB's m
 GROUPS = {
     "build_commands": ("build", "plan"),
     "test_commands": ("test",),
-    "query_commands": ("sql", "cite", "ls", "show", "lineage", "render"),
+    "query_commands": ("sql", "findings", "cite", "ls", "show", "lineage", "render"),
     "doctor_commands": ("doctor",),
     "history_commands": ("diff", "verify", "builds", "rollback", "relocate", "clean"),
     "publish_commands": ("export", "publish", "report", "docs"),
@@ -35,6 +35,7 @@ examples:
   warehouse demo                                a planted sample, built and shown
   warehouse doctor -d ~/downloads/release       what is in there, and what is not
   warehouse build -d ~/downloads/release        read, join, check, publish
+  warehouse findings                            what to look at first
   warehouse sql -q nic --server GPU-35          a named query
   warehouse sql "FROM metrics.leaf_hour"        your own
   warehouse export tables/                      Parquet and CSV with a manifest

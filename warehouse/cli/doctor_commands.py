@@ -131,24 +131,27 @@ def _target(target: Path) -> list[str]:
         f"target {target}: build {last.build} of {last.published_utc} UTC, {last.engine}",
         f"  {plural(len(last.parts), 'part')}, {size(parts)} in parts/, {there}",
     ]
-    lines += [f"  {one}" for one in _moved(target)]
+    lines += [f"  {one}" for one in _opened(target)]
     rejected = sum(int(str(part["rows"])) for part in last.parts if part["model"] == "staging.rejected_rows")
     if rejected:
         lines.append(f"  {plural(rejected, 'line')} could not be read · warehouse sql 'FROM staging.rejected_rows'")
     return lines
 
 
-def _moved(target: Path) -> list[str]:
-    """A line if the target is not where it was published, or cannot be opened."""
+def _opened(target: Path) -> list[str]:
+    """Return a line if the target is not where it was published or cannot be opened, and the warnings of its checks."""
     from contextlib import closing
 
     from warehouse.base.errors import QueryError
+    from warehouse.reader.check_results import warnings
     from warehouse.reader.connection import connect
+    from warehouse.reader.text_table import WIDTH, escape, wrapped
 
     moved: list[str] = []
     try:
-        with closing(connect(target, tell_moved=moved.append)):
-            return moved
+        with closing(connect(target, tell_moved=moved.append)) as connection:
+            warned = [f"warn {escape(one)}" for one in warnings(connection)]
+            return [*moved, *(line.rstrip() for one in warned for line in wrapped(one, WIDTH - 2))]
     except QueryError as error:
         return [f"{error.message} · {error.hint}" if error.hint else error.message]
 

@@ -1,4 +1,4 @@
-"""`warehouse sql`, `cite`, `ls`, `show`, `lineage`, `render`: look at tables, models, and where a number is from."""
+"""`warehouse sql`, `findings`, `cite`, `ls`, `show`, `lineage`, `render`: ask, and see where numbers are from."""
 
 from __future__ import annotations
 
@@ -67,6 +67,8 @@ def add(commands: Commands) -> None:
     one.add_argument("--timeout", metavar="SECONDS", type=_seconds, help="end the query after so long (default never)")
     one.set_defaults(run=run_sql)
 
+    _add_findings(commands)
+
     one = command(
         commands,
         "cite",
@@ -117,6 +119,18 @@ def add(commands: Commands) -> None:
     one.add_argument("name", metavar="NAME")
     add_project(one)
     one.set_defaults(run=run_render)
+
+
+def _add_findings(commands: Commands) -> None:
+    one = command(
+        commands,
+        "findings",
+        "say what is worth looking at first, with numbers and the next command",
+        "warehouse findings",
+    )
+    add_target(one)
+    one.add_argument("--json", action="store_true")
+    one.set_defaults(run=run_findings)
 
 
 def run_sql(given: argparse.Namespace) -> int:
@@ -192,6 +206,20 @@ def _shell(settled: Settings, queries: Mapping[str, Query], given: argparse.Name
         threads=settled.threads if given.threads else None,
         timeout=given.timeout,
     )
+
+
+def run_findings(given: argparse.Namespace) -> int:
+    """Print the findings."""
+    import shutil
+
+    from warehouse.reader import findings, text_table
+
+    found = findings.read(settings(given).target)
+    if given.json:
+        print(json.dumps([one._asdict() for one in found], indent=1, ensure_ascii=False))  # noqa: T201
+    else:
+        findings.print_findings(found, sys.stdout, min(text_table.WIDTH, shutil.get_terminal_size().columns))
+    return 0
 
 
 def run_cite(given: argparse.Namespace) -> int:

@@ -19,6 +19,7 @@ def add(commands: Commands) -> None:
     one.add_argument("--leaves", type=int, metavar="N", help="GPU leaves: 8, 12, 16 or 20 (default 8)")
     one.add_argument("--servers", type=int, metavar="N", help="servers a group of four leaves, 4 to 50 (default 4)")
     one.add_argument("--full", action="store_true", help="a full-size hour: 24 switches, 2,160 files, 1.5 GB")
+    one.add_argument("--clean", action="store_true", help="plant no faults; what is odd in any release stays")
     one.set_defaults(run=run_sample)
 
     one = command(commands, "demo", "write a sample, build it, show what it holds", "warehouse demo")
@@ -44,7 +45,7 @@ def run_sample(given: argparse.Namespace) -> int:
     size = {"hours": given.hours, "leaves": given.leaves, "servers_per_group": given.servers}
     if given.full and any(wish is not None for wish in size.values()):
         raise SettingsError("--full is a size of its own", hint="leave out --hours, --leaves and --servers, or --full")
-    asked = {**size, "seed": given.seed, "full": given.full or None}
+    asked = {**size, "seed": given.seed, "full": given.full or None, "planted": not given.clean}
     if given.servers:
         asked["spines"] = max(SampleOptions.spines, -(-given.servers // SERVERS_A_SPINE))
     try:

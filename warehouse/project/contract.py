@@ -45,6 +45,8 @@ class Check(NamedTuple):
     text: str
     place: Place
     warn: bool = False
+    says: str = ""
+    """The sentence for people where a row fails, with `{column}` for its values; see `warehouse.base.sentences`."""
 
 
 def same_columns(

@@ -6,12 +6,14 @@ off and replaced by as many newlines, so that every line of the SELECT keeps the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from warehouse import kernels
+from warehouse.base import sentences
 from warehouse.base.errors import ModelError, Place, nearest_hint
 from warehouse.base.startup import regex
 from warehouse.project import semantics
@@ -32,6 +34,8 @@ PARTITIONS = ("format", "cluster", "hour_utc", "switch", "device", "port", "file
 """Columns of `raw.files` that a model can be split by."""
 _COLUMN = regex(r"^(?P<type>[A-Z]+(?:\(\d+, ?\d+\))?(?:\[\])?)(?:\s+\[(?P<unit>[^\]]+)\])?(?:\s+(?P<about>.+))?$")
 _DECIMAL = regex(r"^DECIMAL\(\d+, ?\d+\)$")
+_OWN_ROWS = regex(r"^(?:unique|not null|references|total|latest|rows|none)\b", re.IGNORECASE)
+"""Checks whose failing rows are not rows of the model."""
 _NAME = regex(r"^[a-z][a-z0-9_]*$")
 
 
@@ -96,7 +100,7 @@ class Model(NamedTuple):
                 "columns": tuple(Column(*one) for one in said["columns"]),
                 "grain": tuple(said["grain"]),
                 "reads": {name: Place(*place) for name, place in said["reads"].items()},
-                "checks": tuple(Check(text, Place(*place), warn) for text, place, warn in said["checks"]),
+                "checks": tuple(Check(text, Place(*place), *rest) for text, place, *rest in said["checks"]),
                 "semantics": Semantics(time, tuple(dimensions), ways),
             }
         )
@@ -224,17 +228,46 @@ def _columns(value: Value | None, shown: str) -> tuple[Column, ...]:
 
 def _check(value: Value, shown: str) -> Check:
     if not isinstance(value.content, str):
-        # `- warn: condition` and `- none: SELECT ...` are mappings of one key to YAML
+        # `- warn: condition` and `- none: SELECT ...` are mappings of one key to YAML; `says:` may stand below
         content = value.content
+        if isinstance(content, Mapping) and "says" in content and len(content) == 2:
+            alone = value._replace(content={key: below for key, below in content.items() if key != "says"})
+            return _check(alone, shown)._replace(says=_says(content["says"], shown))
         if isinstance(content, Mapping) and len(content) == 1:
             key, below = next(iter(content.items()))
             if key == "warn":
                 return _check(below, shown)._replace(warn=True)
+            if key == "check":
+                return _check(below, shown)
             if key == "none" and isinstance(below.content, str):
                 return Check(f"none: {' '.join(below.content.split())}", value.place(shown))
         raise ModelError("a check is one line: a condition, or `warn: condition`", place=value.place(shown))
     text = " ".join(value.content.split())
     return Check(text.removeprefix("warn: "), value.place(shown), warn=text.startswith("warn: "))
+
+
+def _says(value: Value, shown: str) -> str:
+    if not isinstance(value.content, str) or not value.content.strip():
+        raise ModelError("`says` is one sentence", place=value.place(shown))
+    try:
+        sentences.fields(value.content)
+    except ValueError as error:
+        raise ModelError(f"`says` cannot be filled: {error}", place=value.place(shown)) from error
+    return " ".join(value.content.split())
+
+
+def _validate_sentences(model: Model) -> None:
+    """Compare what sentences name with the columns; checks of another form give rows of their own."""
+    names = {column.name for column in model.columns}
+    for check in model.checks:
+        if check.says and not _OWN_ROWS.match(check.text):
+            unknown = next((name for name in sentences.fields(check.says) if name not in names), None)
+            if unknown:
+                raise ModelError(
+                    f"`says` names {unknown}, which is no column of the model",
+                    place=check.place,
+                    hint=nearest_hint(unknown, names),
+                )
 
 
 def _validate(model: Model, values: Mapping[str, Value]) -> None:
@@ -243,6 +276,7 @@ def _validate(model: Model, values: Mapping[str, Value]) -> None:
     def place(key: str) -> Place:
         return values[key].place(model.shown_path) if key in values else model.place(1)
 
+    _validate_sentences(model)
     if model.is_python and not model.reads:
         raise ModelError(
             "the front matter has no `reads`: the relations that the function is given", place=place("reads")

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TextIO
 
 from warehouse.base.errors import WarehouseError
+from warehouse.base.text import plural
 from warehouse.reader import value_text
 from warehouse.reader.connection import connect
 
@@ -26,6 +27,7 @@ def with_results(relation: Relation, connection: duckdb.DuckDBPyConnection, targ
     from warehouse.store.manifest import kept_manifests, last_manifest
 
     failing = failing_rows(connection, relation.table.name)
+    said = failing_sentences(connection, relation.table.name)
     before: list[dict[str, str]] = []
     current = last_manifest(target)
     for manifest in kept_manifests(target) if current else ():
@@ -36,6 +38,7 @@ def with_results(relation: Relation, connection: duckdb.DuckDBPyConnection, targ
             check,
             before=tuple(found.get(check.check, "not there") for found in before),
             rows=failing.get(check.check, ()),
+            sentences=said.get(check.check, ()),
         )
         for check in relation.checks
     )
@@ -54,6 +57,46 @@ def failing_rows(connection: duckdb.DuckDBPyConnection, name: str) -> dict[str, 
     ).fetchall():
         found[check] = (*found.get(check, ()), row)
     return found
+
+
+def failing_sentences(connection: duckdb.DuckDBPyConnection, name: str) -> dict[str, tuple[str, ...]]:
+    """Return the sentences of each check of a table that says something of the rows that fail."""
+    if not _has_sentences(connection):
+        return {}
+    found: dict[str, tuple[str, ...]] = {}
+    for check, sentence in connection.execute(
+        "SELECT check_text, sentence FROM meta.failures WHERE model = $1 AND sentence IS NOT NULL "
+        "ORDER BY partition, position",
+        [name],
+    ).fetchall():
+        found[check] = (*found.get(check, ()), sentence)
+    return found
+
+
+def warnings(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """Return a line for each warning of the build: the table, the first sentence or the check, and how many rows."""
+    sentence = "first(f.sentence ORDER BY f.partition, f.position)" if _has_sentences(connection) else "NULL"
+    failures = "LEFT JOIN meta.failures AS f USING (model, partition, check_text)" if sentence != "NULL" else ""
+    rows = connection.execute(
+        f"WITH c AS (FROM meta.checks WHERE status = 'warned'), "
+        "counts AS (SELECT model, check_text, sum(failures)::BIGINT AS failures FROM c GROUP BY ALL), "
+        f"said AS (SELECT model, check_text, {sentence} AS sentence FROM c {failures} GROUP BY model, check_text) "
+        "SELECT model, check_text, sentence, failures FROM said JOIN counts USING (model, check_text) ORDER BY ALL"
+    ).fetchall()
+    lines = []
+    for model, check, said, count in rows:
+        more = f" .. {count - 1:,} more" if count > 1 else ""
+        lines.append(f"{model}: {said}{more}" if said else f"{model}: {check}: {plural(count, 'row')}")
+    return lines
+
+
+def _has_sentences(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Return False for a build of an earlier version."""
+    found = connection.execute(
+        "SELECT 1 FROM duckdb_columns() "
+        "WHERE schema_name = 'meta' AND table_name = 'failures' AND column_name = 'sentence'"
+    )
+    return found.fetchone() is not None
 
 
 def _results(target: Path, build: str, name: str) -> dict[str, str]:
@@ -106,5 +149,10 @@ def print_results(relation: Relation, stream: TextIO, width: int | None) -> None
     for check in relation.checks:
         for position, row in enumerate(check.rows[:SHOWN_ROWS]):
             stream.write(f"\nfails {check.check}; meta.failures has more\n" if position == 0 else "")
+            if check.sentences:
+                stream.writelines(
+                    f"  {line}" for line in wrapped(escape(check.sentences[position]), (width or WIDTH) - 2)
+                )
+                continue
             said = ", ".join(f"{name} {value}" for name, value in json.loads(row).items() if value is not None)
             stream.writelines(f"  {line}" for line in wrapped(escape(said), (width or WIDTH) - 2))

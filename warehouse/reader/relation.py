@@ -46,6 +46,8 @@ class Check:
     """What it found in the builds before that are kept, the last one first: `passed`, or how many rows failed."""
     rows: tuple[str, ...] = ()
     """The first rows that fail, as JSON objects."""
+    sentences: tuple[str, ...] = ()
+    """The same rows as sentences, where the check has one."""
 
 
 @dataclass(frozen=True)

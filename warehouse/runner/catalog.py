@@ -58,7 +58,7 @@ META = {
     "meta.dimensions": {"model": "VARCHAR", "column_name": "VARCHAR", "is_time": "BOOLEAN"},
     "meta.failures": {
         "model": "VARCHAR", "partition": "VARCHAR", "check_text": "VARCHAR", "severity": "VARCHAR",
-        "position": "INTEGER", "failing_row": "VARCHAR",
+        "position": "INTEGER", "failing_row": "VARCHAR", "sentence": "VARCHAR",
     },
 }  # fmt: skip
 META_ABOUT = {
@@ -68,7 +68,8 @@ META_ABOUT = {
     "meta.checks": "What the checks of this build found.",
     "meta.measures": "How to sum each number: sum, mean, min, max, none, or ratio, which is sum(above) / sum(below).",
     "meta.dimensions": "By what to group, and the column of time.",
-    "meta.failures": "The first rows that fail a check, as JSON; meta.checks says how many there are.",
+    "meta.failures": "The first rows that fail a check, as JSON and, where the check says it, in a sentence; "
+    "meta.checks says how many there are.",
 }
 
 
@@ -256,7 +257,10 @@ def _meta(entries: Sequence[Entry], build: Mapping[str, object]) -> dict[str, li
             for name in dict.fromkeys([*filter(None, [e.semantics.time]), *e.semantics.dimensions])
         ],
         "meta.failures": [
-            [e.name, partition, r.check, "warn" if r.warn else "error", position, row]
+            [
+                e.name, partition, r.check, "warn" if r.warn else "error", position, row,
+                r.sentences[position - 1] if r.says else None,
+            ]
             for e in entries
             for partition, r in e.checks
             for position, row in enumerate(r.rows, start=1)

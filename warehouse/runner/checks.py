@@ -102,7 +102,8 @@ def results_of(
             rows = tuple(
                 str(row[0]) for row in scratch.rows(f"SELECT CAST(to_json(failed) AS VARCHAR) FROM ({first}) AS failed")
             )
-        results.append(CheckResult(check.text, check.warn, failures, keys[position] if keys else "", rows))
+        key = keys[position] if keys else ""
+        results.append(CheckResult(check.text, check.warn, failures, key, rows, says=check.says))
     return results
 
 
@@ -110,7 +111,8 @@ def check_error(model: Model, partition: str | None, result: CheckResult) -> Che
     """The error of a check that does not hold: what, where, how many rows, and the first of them."""
     _, what, place = _failing(model, result.check)
     where = "" if partition is None else f" in {partition}"
-    shown = ["  ".join(str(value) for value in json.loads(row).values())[:200] for row in result.rows[:SHOWN_ROWS]]
+    values = ["  ".join(str(value) for value in json.loads(row).values())[:200] for row in result.rows]
+    shown = (result.sentences or values)[:SHOWN_ROWS]
     error = CheckError(
         f"{model.name}{where}: {what}: {plural(result.failures, 'row')} {'fails' if result.failures == 1 else 'fail'}",
         place=place,

@@ -57,8 +57,8 @@ class PartChecks:
     def results(self, key: Key, part: Part) -> list[CheckResult]:
         """Return the results of all checks of a part."""
         noted, stale = self._noted(key, part), self._progress.stale
-        found = (noted.get(check) or stale.not_checked(key, check) for check in self._all(key))
-        return [one for one in found if one]
+        found = ((check, noted.get(check) or stale.not_checked(key, check)) for check in self._all(key))
+        return [one._replace(says=check.says) for check, one in found if one]
 
     def check_views(self) -> None:
         """Check the views: they have no part to keep results with, so their checks run in every build."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from warehouse.base.errors import WarehouseError
-from warehouse.base.text import plural, size
+from warehouse.base.text import on_one_line, plural, size
 from warehouse.formats.base import IGNORED, PARTIAL, SKIPPED, UNKNOWN, Inventory
 from warehouse.store.manifest import last_manifest
 from warehouse.store.part_records import Part
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _WIDTH = 80
 _SHOWN = 5
+_SHOWN_SENTENCES = 3
 _SLOW_SECONDS = 0.3
 
 
@@ -202,6 +203,11 @@ class Terminal(Silent):
         self._say("Check", f"{len(found) - len(warned) - len(left):,} passed{tail}")
         for key, one in warned[:_SHOWN]:
             where = "" if key.partition == "all" else f" {key.partition}"
+            if one.says:
+                more = f" .. {one.failures - _SHOWN_SENTENCES:,} more" if one.failures > _SHOWN_SENTENCES else ""
+                said = "; ".join(on_one_line(sentence) for sentence in one.sentences[:_SHOWN_SENTENCES])
+                self._say("warn", f"{key.model}{where}: {said}{more}")
+                continue
             shown = ", ".join(" ".join(str(value) for value in json.loads(row).values()) for row in one.rows[:_SHOWN])
             rows = f" ({shown})" if one.check.startswith("none:") and shown else ""
             self._say("warn", f"{key.model}{where}: {one.check}: {plural(one.failures, 'row')}{rows}")

@@ -33,6 +33,11 @@ class SampleOptions:
     """Whether there is a folder in the form of AcmeTrace's utilisation, too."""
     jobs: bool = True
     """Whether small job traces in the forms of AcmeTrace and ITP lie beside it; never with `full`."""
+    planted: bool = True
+    """Whether faults are planted: uplinks that are dead one way or hot, and servers that the workbook has elsewhere.
+
+    What is odd in every release (gaps, wraps, empty cells, stray files) stays. A `full` sample always has them.
+    """
     first_hour: str = "2024052400"
     """Folder of the first hour, `YYYYMMDDHH`, local time (UTC+8)."""
 
@@ -51,6 +56,8 @@ class SampleOptions:
                 f"{-(-self.servers_per_group // SERVERS_A_SPINE)} spines, not {self.spines}."
             )
         _between("seconds", self.seconds, 60, 3600)
+        if self.full and not self.planted:
+            raise ValueError("a full sample is always planted.")
         try:
             parsed = datetime.strptime(self.first_hour, "%Y%m%d%H")  # noqa: DTZ007 - a folder's name
         except ValueError:

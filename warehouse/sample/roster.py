@@ -6,6 +6,8 @@ real one. `roster_full` has the real table.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from warehouse.sample.names import FAMILIES
 from warehouse.sample.options import SLOTS, SampleOptions
 from warehouse.sample.places import OTHER_HCAS, SWAPPED_HCAS, Place
@@ -15,6 +17,8 @@ from warehouse.sample.roster_full import full_places
 def places(options: SampleOptions) -> list[Place]:
     """All servers of a sample, by number."""
     found = full_places() if options.full else small_places(options)
+    if not options.planted:
+        found = [replace(place, wrong_rail=None) for place in found if not place.is_visitor]
     return sorted(found, key=lambda place: place.number)
 
 

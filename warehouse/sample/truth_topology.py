@@ -111,7 +111,10 @@ def suspects(fabric: Fabric, faults: Faults) -> list[Row]:
                 rows.append(row | {"kind": "access_on_idle_400g", "candidate_port": nic.port})
             if place.is_visitor and place.in_topology:
                 rows.append(row | {"kind": "server_in_other_group"})
-    for kind, (switch, port) in (("uplink_dead_in", faults.dead_in), ("uplink_dead_out", faults.dead_out)):
+    for kind, link in (("uplink_dead_in", faults.dead_in), ("uplink_dead_out", faults.dead_out)):
+        if link is None:
+            continue
+        switch, port = link
         rows.append(
             {
                 "kind": kind,

@@ -79,11 +79,14 @@ def _end(nic: Nic) -> Trap:
 
 
 def _uplinks(plan: Plan) -> Iterator[Trap]:
-    for kind, (switch_name, port_name) in (
+    for kind, link in (
         ("uplink_dead_out", plan.faults.dead_out),
         ("uplink_dead_in", plan.faults.dead_in),
         ("uplink_hot_out", plan.faults.hot_out),
     ):
+        if link is None:
+            continue
+        switch_name, port_name = link
         switch = plan.fabric.switch(switch_name)
         spine = switch.ports[switch.index[port_name]].spine
         bundle = [port.name for port in switch.ports if port.spine == spine and port.name != port_name]

@@ -26,16 +26,18 @@ HOT_FACTOR = 2
 
 @dataclass(frozen=True)
 class Faults:
-    """Uplinks that do not carry their share: (switch, port)."""
+    """Uplinks that do not carry their share: (switch, port); None in a clean sample."""
 
-    dead_out: tuple[str, str]
-    dead_in: tuple[str, str]
-    hot_out: tuple[str, str]
+    dead_out: tuple[str, str] | None
+    dead_in: tuple[str, str] | None
+    hot_out: tuple[str, str] | None
     """From the second hour on."""
 
 
 def plan_faults(options: SampleOptions) -> Faults:
-    """Choose the faults of a sample: on three different leaves."""
+    """Choose the faults of a sample: on three different leaves, or none."""
+    if not options.planted:
+        return Faults(None, None, None)
     second = 33 + 3 * min(1, options.spines - 1)
     if options.full:
         return Faults(_port("Leaf-10", 35), _port("Leaf-18", 47), _port("Leaf-4", 40))

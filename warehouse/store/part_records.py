@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
+
+from warehouse.base.sentences import filled
 
 ALL = "all"
 """The partition of a relation that is not partitioned."""
@@ -23,6 +26,13 @@ class CheckResult(NamedTuple):
     """The first rows that fail, as JSON objects."""
     not_checked: str = ""
     """Why the check did not run, such as `metrics.port_minute is stale`."""
+    says: str = ""
+    """The sentence of the check, to be filled; not kept with a part, since it may change while the part stays."""
+
+    @property
+    def sentences(self) -> list[str]:
+        """The sentence for each of the first rows that fail; none where the check has none."""
+        return [filled(self.says, json.loads(row)) for row in self.rows] if self.says else []
 
     @property
     def status(self) -> str:
@@ -49,5 +59,5 @@ class Part:
 
 
 def results_to_notes(results: list[CheckResult]) -> list[dict[str, object]]:
-    """Check results as JSON-able values."""
-    return [result._asdict() for result in results]
+    """Check results as JSON-able values, without sentences."""
+    return [{name: value for name, value in result._asdict().items() if name != "says"} for result in results]

@@ -1,0 +1,369 @@
+/* ---
+about: What is worth looking at first, a finding a row, in sentences. Kinds, thresholds and their sources are in reference.finding_kinds.
+grain: [kind, cluster, where_]
+columns:
+  kind: VARCHAR name of the kind
+  cluster: VARCHAR the cluster's folder; all for published figures
+  where_: VARCHAR link, server, leaf with direction, spine ..
+  rank: BIGINT [1] place in the list, 1 first: by kind, then the largest number
+  hour_utc: TIMESTAMP the hour, of several the one with the largest number; NULL where it is about all loaded hours
+  severity: VARCHAR warning or note
+  what: VARCHAR the kind in words
+  number: DOUBLE the number that is held against the threshold
+  unit: VARCHAR unit of the number
+  sentence: VARCHAR what was found, with numbers
+  so_what: VARCHAR what follows from it
+  look_further: VARCHAR a command that shows more
+time: hour_utc
+dimensions: [cluster, kind, severity]
+measures:
+  others: none
+checks:
+  - severity in ('warning', 'note')
+  - not null(sentence, so_what, look_further, number, unit, what)
+  - unique(rank)
+  # no suspect link is forgotten
+  - none: SELECT s.cluster, s.switch, s.port FROM metrics.suspect_links AS s WHERE NOT EXISTS (SELECT 1 FROM this AS f
+      WHERE f.cluster = s.cluster AND (f.where_ = s.server OR f.where_ = concat(s.switch, ' ', regexp_extract(s.port, '[0-9].*$'))))
+sources: docs/metrics/findings.md
+--- */
+WITH dead AS (                 -- uplinks that carry traffic one way only, with what each way moved
+    SELECT
+        s.cluster,
+        s.switch,
+        s.port,
+        CASE s.kind WHEN 'uplink_dead_out' THEN 'out' ELSE 'in' END AS direction,
+        CAST(sum(h.in_bytes) AS BIGINT) AS in_bytes,
+        CAST(sum(h.out_bytes) AS BIGINT) AS out_bytes,
+        count(*) AS hours
+    FROM metrics.suspect_links AS s
+    JOIN metrics.port_hour AS h USING (cluster, switch, port)
+    WHERE s.kind IN ('uplink_dead_in', 'uplink_dead_out')
+    GROUP BY ALL
+),
+
+link_dead_one_way AS (         -- number: bytes of the way that lives
+    SELECT
+        'link_dead_one_way' AS kind,
+        cluster,
+        switch || ' ' || {{ short_port('port') }} AS where_,
+        NULL AS hour_utc,
+        greatest(in_bytes, out_bytes) AS number,
+        concat(
+            'The uplink ', switch, ' ', {{ short_port('port') }}, ' is dead ',
+            CASE direction WHEN 'out' THEN 'outward' ELSE 'inward' END, ': ',
+            {{ bytes_text('in_bytes') }}, ' came in, ', {{ bytes_text('out_bytes') }}, ' went out',
+            CASE WHEN hours > 1 THEN concat(' in ', hours, ' hours') ELSE '' END, '.'
+        ) AS sentence,
+        'warehouse sql -q suspect-links --kind uplink_dead_' || direction AS look_further
+    FROM dead
+),
+
+cabled AS (
+    SELECT
+        cluster,
+        server,
+        kind,
+        count(*) AS cables,
+        string_agg(switch || ' ' || {{ short_port('port') }}, ', ' ORDER BY length(switch), switch, port) AS ports,
+        string_agg(switch || ' ' || {{ short_port('candidate_port') }}, ', ' ORDER BY length(switch), switch, port)
+            AS candidates,
+        min(evidence) AS evidence
+    FROM metrics.suspect_links
+    WHERE server IS NOT NULL
+    GROUP BY ALL
+),
+
+server_cabled_elsewhere AS (   -- number: rows of the workbook that speak against it
+    SELECT
+        'server_cabled_elsewhere' AS kind,
+        cluster,
+        server AS where_,
+        NULL AS hour_utc,
+        CAST(sum(cables) AS BIGINT) AS number,
+        string_agg(
+            CASE kind
+                WHEN 'server_in_other_group' THEN concat(evidence, ' (', ports, ').')
+                ELSE concat(
+                    'The sheet has ', server, ' on ', ports, ', where no byte moved in any hour',
+                    CASE WHEN candidates IS NOT NULL THEN concat('; the busy unlisted port ', candidates, ' fits') ELSE '' END,
+                    '.'
+                )
+            END,
+            ' ' ORDER BY kind
+        ) AS sentence,
+        concat('warehouse sql -q nic --server ', server) AS look_further
+    FROM cabled
+    GROUP BY cluster, server
+),
+
+dead_of_leaf AS (              -- the dead uplinks of a leaf and direction, in order of their numbers
+    SELECT
+        cluster,
+        switch,
+        direction,
+        string_agg({{ short_port('port') }}, ', ' ORDER BY length(port), port) AS ports,
+        count(*) AS links
+    FROM dead
+    GROUP BY ALL
+),
+
+uplink_bytes AS (              -- an uplink of a GPU leaf, hour and direction, and if its spine has a dead one from that leaf
+    SELECT
+        h.cluster,
+        h.switch,
+        h.port,
+        h.hour_utc,
+        d.direction,
+        CAST(CASE d.direction WHEN 'in' THEN h.in_bytes ELSE h.out_bytes END AS DECIMAL(38, 0)) AS bytes,
+        bool_or(x.port IS NOT NULL) OVER (PARTITION BY h.cluster, h.switch, h.hour_utc, d.direction, s.spine) AS beside_dead
+    FROM metrics.port_hour AS h
+    CROSS JOIN (VALUES ('in'), ('out')) AS d (direction)
+    LEFT JOIN topology.hour_uplinks AS s
+        ON s.cluster = h.cluster AND s.leaf = h.switch AND s.leaf_port = h.port AND s.hour_utc = h.hour_utc
+    LEFT JOIN dead AS x
+        ON x.cluster = h.cluster AND x.switch = h.switch AND x.port = h.port AND x.direction = d.direction
+    WHERE h.port_class = 'uplink'
+),
+
+beside AS (                    -- how even the uplinks to spines without a dead one are, from integers as in uplink_balance
+    SELECT
+        cluster,
+        switch,
+        hour_utc,
+        direction,
+        arg_max(port, (bytes, port)) AS fullest,
+        sqrt(
+            CAST(
+                count(*) FILTER (WHERE NOT beside_dead) * sum(bytes * bytes) FILTER (WHERE NOT beside_dead)
+                - sum(bytes) FILTER (WHERE NOT beside_dead) * sum(bytes) FILTER (WHERE NOT beside_dead) AS DOUBLE
+            )
+        ) / nullif(CAST(sum(bytes) FILTER (WHERE NOT beside_dead) AS DOUBLE), 0) AS cov
+    FROM uplink_bytes
+    GROUP BY ALL
+),
+
+uneven_leaf AS (               -- number: standard deviation over mean; of the loaded hours the most uneven one
+    SELECT
+        'uneven_leaf' AS kind,
+        b.cluster,
+        b.switch || ' ' || b.direction AS where_,
+        b.hour_utc,
+        b.cov AS number,
+        CASE
+            WHEN d.ports IS NOT NULL AND a.cov < k.threshold
+                THEN concat(
+                    b.switch, CASE b.direction WHEN 'out' THEN ' sends over ' ELSE ' receives over ' END,
+                    b.uplinks - d.links, ' of ', b.uplinks, ' uplinks: ', d.ports,
+                    CASE d.links WHEN 1 THEN ' is' ELSE ' are' END, ' dead ',
+                    CASE b.direction WHEN 'out' THEN 'outward' ELSE 'inward' END,
+                    ', which is the reason. Bytes of all its uplinks deviate by ', {{ percent_text('b.cov') }},
+                    ' of their mean, those to other spines by ', {{ percent_text('a.cov') }}, '.'
+                )
+            ELSE concat(
+                b.switch, CASE b.direction WHEN 'out' THEN ' sends' ELSE ' receives' END, ' unevenly over ', b.uplinks,
+                ' uplinks: ', {{ short_port('a.fullest') }}, ' carries ', format('{:.2f}', b.max_over_mean),
+                ' times the mean, and bytes deviate by ', {{ percent_text('b.cov') }}, ' of it',
+                CASE WHEN d.ports IS NOT NULL THEN concat('. The dead ', d.ports, ' is not the whole reason') ELSE '' END,
+                '.'
+            )
+        END AS sentence,
+        concat('warehouse sql -q most-unbalanced --hour ', strftime(b.hour_utc, '%Y-%m-%dT%H:00')) AS look_further
+    FROM metrics.uplink_balance AS b
+    JOIN beside AS a USING (cluster, switch, hour_utc, direction)
+    LEFT JOIN dead_of_leaf AS d USING (cluster, switch, direction)  -- noqa: ST11
+    CROSS JOIN (SELECT threshold FROM reference.finding_kinds WHERE kind = 'uneven_leaf') AS k
+    QUALIFY row_number() OVER (PARTITION BY b.cluster, b.switch, b.direction ORDER BY b.cov DESC NULLS LAST, b.hour_utc) = 1
+),
+
+spine_out_of_line AS (         -- number: how far its bytes are from the mean of the spines; only where all leaves are loaded
+    SELECT
+        'spine_out_of_line' AS kind,
+        cluster,
+        spine AS where_,
+        hour_utc,
+        abs(over_mean - 1) AS number,
+        concat(
+            spine, ' carried ', {{ percent_text('abs(over_mean - 1)') }},
+            CASE WHEN over_mean > 1 THEN ' more' ELSE ' less' END, ' than the mean of the spines: ',
+            {{ bytes_text('to_leaf_bytes') }}, ' to the leaves, ', {{ bytes_text('from_leaf_bytes') }}, ' from them.'
+        ) AS sentence,
+        'warehouse sql "FROM metrics.spine_hour"' AS look_further
+    FROM metrics.spine_hour
+    WHERE checkable
+    QUALIFY row_number() OVER (PARTITION BY cluster, spine ORDER BY abs(over_mean - 1) DESC NULLS LAST, hour_utc) = 1
+),
+
+loads AS (
+    SELECT
+        *,
+        port_class IN ('uplink', 'storage_uplink') AS is_uplink,
+        greatest(in_utilization, out_utilization) AS utilization
+    FROM metrics.port_hour
+    WHERE port_class <> 'management'
+),
+
+fullest AS (                   -- of all links, and of the uplinks; of equals the first
+    SELECT *
+    FROM loads
+    QUALIFY row_number() OVER (PARTITION BY cluster ORDER BY utilization DESC, hour_utc, switch, port) = 1
+),
+
+fullest_uplink AS (
+    SELECT *
+    FROM loads
+    WHERE is_uplink
+    QUALIFY row_number() OVER (PARTITION BY cluster ORDER BY utilization DESC, hour_utc, switch, port) = 1
+),
+
+fullest_link AS (              -- number: mean of the hour over the line rate, in the busier direction
+    SELECT
+        'fullest_link' AS kind,
+        f.cluster,
+        f.switch || ' ' || {{ short_port('f.port') }} AS where_,
+        f.hour_utc,
+        f.utilization AS number,
+        concat(
+            'The fullest link is ', f.switch, ' ', {{ short_port('f.port') }}, ' (', replace(f.port_class, '_', ' '), '): ',
+            {{ percent_text('f.utilization') }}, ' of its line rate in the mean of the hour',
+            CASE
+                WHEN u.port IS NOT NULL AND NOT f.is_uplink
+                    THEN concat(
+                        '. The fullest uplink is ', u.switch, ' ', {{ short_port('u.port') }}, ': ',
+                        {{ percent_text('u.utilization') }}
+                    )
+                ELSE ''
+            END, '.'
+        ) AS sentence,
+        concat(
+            'warehouse sql -q ', CASE WHEN f.is_uplink THEN 'hottest-uplinks' ELSE 'busiest-ports' END,
+            ' --hour ', strftime(f.hour_utc, '%Y-%m-%dT%H:00')
+        ) AS look_further
+    FROM fullest AS f
+    LEFT JOIN fullest_uplink AS u USING (cluster)  -- noqa: ST11
+    WHERE f.utilization > 0
+),
+
+spines AS (                    -- clusters of which the spines cannot be compared, and why
+    SELECT cluster, max(checkable_note) AS note
+    FROM metrics.spine_hour
+    GROUP BY cluster
+),
+
+observation AS (               -- number: share of all bytes in that stand in the rows right after the opening gap
+    SELECT
+        'observation' AS kind,
+        q.cluster,
+        count(DISTINCT q.switch) || ' switches' AS where_,
+        NULL AS hour_utc,
+        CAST(sum(CAST(q.gap_bytes_share * l.in_bytes AS DECIMAL(38, 3))) AS DOUBLE) / nullif(sum(l.in_bytes), 0) AS number,
+        concat(
+            {{ percent_text('number') }}, ' of the bytes that entered ', where_, ' came in opening gaps of up to ',
+            format('{:.0f}', max(q.opening_gap_seconds)), ' s without a poll; ports have no row at ',
+            format('{:,}', CAST(sum(q.missing_port_polls) AS BIGINT)), ' polls',
+            CASE WHEN max(s.note) IS NOT NULL THEN concat('. Spines are ', max(s.note)) ELSE '' END, '.'
+        ) AS sentence,
+        'warehouse sql -q hour-quality' AS look_further
+    FROM metrics.sampling_quality AS q
+    JOIN metrics.leaf_hour AS l USING (cluster, switch, hour_utc)
+    LEFT JOIN spines AS s USING (cluster)
+    GROUP BY q.cluster
+),
+
+traffic AS (                   -- what all servers of an hour moved
+    SELECT cluster, hour_utc, CAST(sum(rx_bytes + tx_bytes) AS BIGINT) AS bytes
+    FROM metrics.server_hour
+    GROUP BY ALL
+),
+
+groups AS (
+    SELECT
+        g.cluster,
+        g.hour_utc,
+        g.group_id,
+        count(*) AS servers,
+        min(g.period_seconds) AS period_seconds,
+        arg_min(g.server, (length(g.server), g.server)) AS first_server,
+        CAST(sum(h.rx_bytes + h.tx_bytes) AS BIGINT) AS bytes
+    FROM metrics.traffic_groups AS g
+    JOIN metrics.server_hour AS h USING (cluster, server, hour_utc)
+    GROUP BY ALL
+),
+
+job_trades_most AS (           -- number: bytes received and sent by the servers of the group
+    SELECT
+        'job_trades_most' AS kind,
+        g.cluster,
+        'group of ' || g.first_server AS where_,
+        g.hour_utc,
+        g.bytes AS number,
+        concat(
+            g.servers, ' servers that pulse together, the first ', g.first_server, ', received and sent ',
+            {{ bytes_text('g.bytes') }}, ' in an hour, ', {{ percent_text('g.bytes / nullif(t.bytes, 0)') }},
+            ' of what all servers did on the loaded leaves',
+            CASE
+                WHEN g.period_seconds IS NOT NULL THEN format('. Their period is {:.1f} s', g.period_seconds)
+                ELSE '. Their period is not resolved'
+            END, '.'
+        ) AS sentence,
+        concat('warehouse sql -q pulsing-together --hour ', strftime(g.hour_utc, '%Y-%m-%dT%H:00')) AS look_further
+    FROM groups AS g
+    JOIN traffic AS t USING (cluster, hour_utc)
+    WHERE g.bytes > 0
+    QUALIFY row_number() OVER (PARTITION BY g.cluster ORDER BY g.bytes DESC, g.hour_utc, g.group_id) = 1
+),
+
+claims_differ AS (             -- number: published figures that ours do not agree with
+    SELECT
+        'claims_differ' AS kind,
+        'all' AS cluster,
+        'published figures' AS where_,
+        NULL AS hour_utc,
+        count(*) FILTER (WHERE verdict IN ('differs', 'contradicted')) AS number,
+        concat(
+            count(*) FILTER (WHERE verdict IN ('differs', 'contradicted')), ' of ', count(*) FILTER (WHERE verdict <> 'no_data'),
+            ' published figures that the loaded files tell differ from ours',
+            CASE
+                WHEN count(*) FILTER (WHERE verdict = 'contradicted') > 0
+                    THEN concat('; ', count(*) FILTER (WHERE verdict = 'contradicted'), ' of them from another published figure, too')
+                ELSE ''
+            END, '.'
+        ) AS sentence,
+        'warehouse sql -q claims' AS look_further
+    FROM metrics.published_claims
+),
+
+candidates AS (
+    SELECT * FROM link_dead_one_way
+    UNION ALL BY NAME
+    SELECT * FROM server_cabled_elsewhere
+    UNION ALL BY NAME
+    SELECT * FROM uneven_leaf
+    UNION ALL BY NAME
+    SELECT * FROM spine_out_of_line
+    UNION ALL BY NAME
+    SELECT * FROM fullest_link
+    UNION ALL BY NAME
+    SELECT * FROM observation
+    UNION ALL BY NAME
+    SELECT * FROM job_trades_most
+    UNION ALL BY NAME
+    SELECT * FROM claims_differ
+)
+
+SELECT
+    c.kind,
+    c.cluster,
+    c.where_,
+    row_number() OVER (ORDER BY k.position, c.number DESC, c.cluster, c.where_) AS rank,
+    c.hour_utc,
+    k.severity,
+    k.what,
+    CAST(c.number AS DOUBLE) AS number,
+    k.unit,
+    c.sentence,
+    k.so_what,
+    c.look_further
+FROM candidates AS c
+JOIN reference.finding_kinds AS k USING (kind)
+WHERE c.number >= k.threshold

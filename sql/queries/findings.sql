@@ -1,0 +1,10 @@
+/* ---
+about: What is worth looking at first, in sentences, and a command for each that shows more.
+params:
+  kind: VARCHAR = null only this kind, as uneven_leaf
+  severity: VARCHAR = null only warning or note
+--- */
+SELECT sentence, severity, look_further, kind, where_, number, unit, so_what, hour_utc, cluster
+FROM metrics.findings
+WHERE ($kind IS NULL OR kind = $kind) AND ($severity IS NULL OR severity = $severity)
+ORDER BY rank
