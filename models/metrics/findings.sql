@@ -5,7 +5,7 @@ columns:
   kind: VARCHAR name of the kind
   cluster: VARCHAR the cluster's folder; all for published figures
   where_: VARCHAR link, server, leaf with direction, spine ..
-  rank: BIGINT [1] place in the list, 1 first: by kind, then the largest number
+  rank: 'BIGINT [1] place in the list, 1 first: by kind, then the largest number'
   hour_utc: TIMESTAMP the hour, of several the one with the largest number; NULL where it is about all loaded hours
   severity: VARCHAR warning or note
   what: VARCHAR the kind in words
