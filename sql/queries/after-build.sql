@@ -1,5 +1,6 @@
 /* ---
 about: The lines that `warehouse build` ends with, what to look at first.
+question: What is loaded, and how well was it observed?
 --- */
 WITH facts AS (
     SELECT

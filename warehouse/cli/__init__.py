@@ -48,13 +48,12 @@ Exit status: 0 done, 1 a model or check failed, 2 usage or SQL, 3 target is held
 
 def parser(command: str = "") -> argparse.ArgumentParser:
     """The whole command line, or, where a command is given, as much of it as that one needs."""
-    import argparse
     from importlib import import_module
 
     from warehouse.base.version import __version__
-    from warehouse.cli.options import Help
+    from warehouse.cli.options import Help, Parser
 
-    top = argparse.ArgumentParser(
+    top = Parser(
         prog="warehouse",
         description="A SQL warehouse for the public traces of GPU clusters that train large language models.",
         epilog=EXAMPLES,
@@ -64,6 +63,7 @@ def parser(command: str = "") -> argparse.ArgumentParser:
     commands = top.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True, prog="warehouse")
     for group in [group for group, names in GROUPS.items() if command in names] or GROUPS:
         import_module(f"warehouse.cli.{group}").add(commands)
+    top.said = command if command in commands.choices else ""
     return top
 
 
@@ -83,6 +83,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 from warehouse.cli.query_commands import with_parameters
 
                 said = with_parameters(said)
+            if not said:
+                from warehouse.cli.state import say_state
+
+                return say_state()
             _known_command(said)
             given = parser(said[0] if said else "").parse_args(said)
             given.words, given.has_changed = said, unchanged is False

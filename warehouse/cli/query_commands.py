@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warehouse.base.errors import SettingsError
+from warehouse.base.errors import QueryError, SettingsError, nearest_hint
 from warehouse.cli.options import Commands, add_data, add_engine, add_project, add_target, command, settings
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ SQL_OPTIONS = frozenset(
         "--output",
         "--limit",
         "--cite",
+        "--raw",
         "--target",
         "--data",
         "--cluster",
@@ -51,7 +52,7 @@ def add(commands: Commands) -> None:
     one.add_argument("sql", metavar="QUERY", nargs="?", help="SQL; `-` reads it from stdin; without one a shell opens")
     one.add_argument("-f", "--file", metavar="FILE", help="a file of SQL")
     one.add_argument("-q", "--query", metavar="NAME", help="a named query; --list shows them")
-    one.add_argument("--list", action="store_true", help="list the named queries and their parameters")
+    one.add_argument("--list", action="store_true", help="the named queries by question; --list NAME one of them")
     one.add_argument(
         "--param", metavar="NAME=VALUE", action="append", default=[], help="a parameter; also --NAME VALUE"
     )
@@ -59,6 +60,7 @@ def add(commands: Commands) -> None:
     one.add_argument("--json", action="store_true", help="the same as --format json")
     one.add_argument("-o", "--output", metavar="FILE", help="write to a file; its suffix names the format")
     one.add_argument("--limit", metavar="N", type=int, help="rows at most; default 40 on a terminal, else all")
+    one.add_argument("--raw", action="store_true", help="exact values and all columns in a table, no units")
     one.add_argument("--cite", action="store_true", help="keep a citation of the answer, and say it on stderr")
     add_target(one)
     add_data(one)
@@ -78,8 +80,16 @@ def add(commands: Commands) -> None:
     add_project(one)
     one.set_defaults(run=run_cite)
 
-    one = command(commands, "ls", "list the tables of the warehouse", "warehouse ls 'metrics.*'")
-    one.add_argument("pattern", metavar="PATTERN", nargs="?", help="only names that match, or hold this text")
+    one = command(
+        commands,
+        "ls",
+        "list the tables of the warehouse, by question",
+        "warehouse ls bandwidth\n  warehouse ls 'metrics.*'",
+    )
+    one.add_argument(
+        "pattern", metavar="WORD", nargs="?", help="only where name, columns or meaning hold it; or a pattern"
+    )
+    one.add_argument("--all", action="store_true", help="staging, raw and empty tables, too")
     add_target(one)
     one.add_argument("--json", action="store_true")
     one.set_defaults(run=run_ls)
@@ -126,7 +136,7 @@ def run_sql(given: argparse.Namespace) -> int:
     settled = settings(given)
     asked = [value for value in (given.sql, given.file, given.query) if value]
     if given.list:
-        return _list_queries(_queries(settled))
+        return _list_queries(_queries(settled), given.query or given.sql)
     if not asked:
         return _shell(settled, _queries(settled), given)
     if len(asked) > 1:
@@ -140,6 +150,7 @@ def run_sql(given: argparse.Namespace) -> int:
         from warehouse.reader.named_queries import find_query
 
         query = find_query(given.query, queries)
+        _known_options(query, parameters)
     status = run_query(
         settled.target,
         text,
@@ -153,6 +164,7 @@ def run_sql(given: argparse.Namespace) -> int:
         memory=given.memory,
         threads=settled.threads if given.threads else None,
         timeout=given.timeout,
+        raw=given.raw,
     )
     if given.cite and not status:
         from warehouse.reader.citations import cite_query
@@ -254,9 +266,26 @@ def _parameters(pairs: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _list_queries(queries: Mapping[str, Query]) -> int:
-    for name, query in queries.items():
-        print(f"{name}\n    {query.about}")  # noqa: T201
+def _known_options(query: Query, parameters: Mapping[str, str]) -> None:
+    """Refuse what is neither a parameter of the query nor an option, with the nearest. Raises SettingsError."""
+    known = [name.replace("_", "-") for name in query.parameters]
+    for name in parameters:
+        if name.replace("_", "-") not in known:
+            hint = nearest_hint(f"--{name}", [*(f"--{one}" for one in known), *sorted(SQL_OPTIONS)])
+            takes = ", ".join(f"--{one}" for one in known) or "none"
+            raise SettingsError(f"query {query.name} has no parameter {name}", hint=hint or f"its parameters: {takes}")
+
+
+def _list_queries(queries: Mapping[str, Query], word: str | None) -> int:
+    """The queries by question; with a word those that it is about, with their parameters."""
+    from warehouse.reader.finding import matching_queries, print_queries
+
+    if word is None:
+        print_queries(queries, sys.stdout)
+        return 0
+    for query in matching_queries(queries, word):
+        also = f"  (also {', '.join(query.aliases)})" if query.aliases else ""
+        print(f"{query.name}{also}\n    {query.about}")  # noqa: T201
         for parameter in query.parameters.values():
             default = "required" if parameter.required else f"default {parameter.default}"
             if parameter.default is None and not parameter.required:
@@ -266,14 +295,25 @@ def _list_queries(queries: Mapping[str, Query]) -> int:
 
 
 def run_ls(given: argparse.Namespace) -> int:
-    """List tables."""
-    from warehouse.reader.table_info import ls, print_tables, tables_as_json
+    """List tables, by question."""
+    from warehouse.reader.connection import connect
+    from warehouse.reader.finding import Found, find_tables, print_by_question
+    from warehouse.reader.table_info import list_tables, ls, tables_as_json
 
-    tables = ls(settings(given).target, given.pattern)
+    target = settings(given).target
     if given.json:
-        print(json.dumps(tables_as_json(tables), indent=1))  # noqa: T201
-    else:
-        print_tables(tables, sys.stdout)
+        print(json.dumps(tables_as_json(ls(target, given.pattern)), indent=1))  # noqa: T201
+        return 0
+    connection = connect(target)
+    try:
+        found = (
+            find_tables(connection, given.pattern)
+            if given.pattern
+            else [Found(table) for table in list_tables(connection)]
+        )
+    finally:
+        connection.close()
+    print_by_question(found, sys.stdout, word=given.pattern or "", everything=given.all)
     return 0
 
 
@@ -282,7 +322,12 @@ def run_show(given: argparse.Namespace) -> int:
     from warehouse.reader.table_info import print_shown, show, shown_as_json
 
     settled = settings(given)
-    shown = show(settled.target, given.name, data_folders=settled.data)
+    try:
+        shown = show(settled.target, given.name, data_folders=settled.data)
+    except QueryError:
+        if not _show_column(settled, given.name, as_json=given.json):
+            raise
+        return 0
     if given.json:
         print(json.dumps(shown_as_json(shown), indent=1))  # noqa: T201
     else:
@@ -290,16 +335,52 @@ def run_show(given: argparse.Namespace) -> int:
     return 0
 
 
+def _show_column(settled: Settings, name: str, *, as_json: bool) -> bool:
+    """Describe the columns of that name; return whether there are any."""
+    from warehouse.reader.connection import connect
+    from warehouse.reader.finding import find_columns, print_columns
+
+    connection = connect(settled.target)
+    try:
+        found = find_columns(connection, name)
+    finally:
+        connection.close()
+    if found and as_json:
+        print(json.dumps([one._asdict() for one in found], indent=1))  # noqa: T201
+    elif found:
+        print_columns(found, sys.stdout)
+    return bool(found)
+
+
 def run_lineage(given: argparse.Namespace) -> int:
     """The graph around one relation, or the path of one column."""
     from warehouse.lineage.table_lineage import as_json, as_text, names_a_column, table_lineage
 
-    if names_a_column(given.name):
-        print(_column_path(settings(given), given.name, as_json=given.json))  # noqa: T201
+    if named := given.name if names_a_column(given.name) else _only_column(settings(given), given.name):
+        print(_column_path(settings(given), named, as_json=given.json))  # noqa: T201
         return 0
     lineage = table_lineage(settings(given), given.name)
     print(json.dumps(as_json(lineage), indent=1) if given.json else as_text(lineage))  # noqa: T201
     return 0
+
+
+def _only_column(settled: Settings, name: str) -> str | None:
+    """The full name of a column that is named alone; None where a table is meant. Raises SettingsError."""
+    from warehouse.project.project import Project
+
+    if "." in name:
+        return None
+    models = Project.open(settled.project).models
+    if any(model.partition(".")[2] == name.lower() for model in models):
+        return None
+    found = [
+        f"{model.name}.{one.name}" for model in models.values() for one in model.columns if one.name == name.lower()
+    ]
+    # of a metric and what it is made of, the metric is meant
+    found = [one for one in found if one.startswith("metrics.")] or found
+    if len(found) > 1:
+        raise SettingsError(f"{name} is a column of {len(found)} tables", hint="one of: " + ", ".join(sorted(found)))
+    return found[0] if found else None
 
 
 def _column_path(settled: Settings, name: str, *, as_json: bool = False) -> str:

@@ -18,10 +18,11 @@ from warehouse.reader.interrupt import interruptible
 from warehouse.reader.named_queries import Query, bind, find_query
 from warehouse.reader.output import FORMATS, JSON_FORMATS, check_format, write_result
 from warehouse.reader.query_errors import from_engine
-from warehouse.reader.result import OPENING, open_result
+from warehouse.reader.result import OPENING, for_people, open_result
 from warehouse.reader.shell.habits import as_command, is_command
 from warehouse.reader.sink import check_output, choose_format
 from warehouse.reader.user_query import run_query
+from warehouse.reader.why_empty import no_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -280,13 +281,15 @@ class Session:
         try:
             result = open_result(self.connection, statement, values, nested_as_json=self.format in JSON_FORMATS)
             form = "lines" if self.expanded and self.format == "table" else self.format
-            for_people = form in ("table", "lines")
-            limit = (self.limit or None) if for_people else None
+            is_table = form in ("table", "lines")
+            if is_table:
+                for_people(result, query)
+            limit = (self.limit or None) if is_table else None
             if (
                 not write_result(result, form, self.out, width=self.width, limit=limit, escaped=self.escaped)
-                and for_people
+                and is_table
             ):
-                self.out.write("no rows\n")
+                self.out.write(no_rows(self.connection, statement, query, values) + "\n")
         except duckdb.InterruptException:
             raise
         except duckdb.Error as error:
