@@ -6,6 +6,7 @@ import fnmatch
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from warehouse.base.errors import QueryError, nearest_hint
+from warehouse.reader.relation import has_meta
 from warehouse.reader.table_info import list_tables
 from warehouse.reader.text_table import WIDTH, escape, make_console, wrapped
 
@@ -185,10 +186,12 @@ class FoundColumn(NamedTuple):
 def find_columns(connection: duckdb.DuckDBPyConnection, name: str) -> list[FoundColumn]:
     """Return the columns of that name: `cov`, `uplink_balance.cov` or `metrics.uplink_balance.cov`."""
     table, _, column = name.lower().rpartition(".")
+    measured = has_meta(connection, "measures")  # not in a build of an earlier version
     rows = connection.execute(
-        "SELECT c.model, c.column_name, c.type, c.unit, c.about, m.how FROM meta.columns AS c "
-        "LEFT JOIN meta.measures AS m ON m.model = c.model AND m.column_name = c.column_name "
-        "WHERE lower(c.column_name) = $1 ORDER BY NOT starts_with(c.model, 'metrics.'), c.model",
+        f"SELECT c.model, c.column_name, c.type, c.unit, c.about, {'m.how' if measured else 'NULL'} "
+        "FROM meta.columns AS c "
+        + ("LEFT JOIN meta.measures AS m USING (model, column_name) " if measured else "")
+        + "WHERE lower(c.column_name) = $1 ORDER BY NOT starts_with(c.model, 'metrics.'), c.model",
         [column],
     ).fetchall()
     return [FoundColumn(*row) for row in rows if table in ("", row[0], row[0].partition(".")[2])]

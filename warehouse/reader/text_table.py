@@ -129,7 +129,8 @@ def _below(columns: Sequence[Column], names: Sequence[str], rows: Sequence[Seque
     natural = natural_widths(names, rows)
     beside = list(range(len(natural)))
     while len(beside) > 1 and sum(natural[at] for at in beside) + _GAP * (len(beside) - 1) > width:
-        beside.remove(max(beside[1:], key=lambda at: (columns[at].kind != "number", at)))
+        texts = [at for at in beside[1:] if columns[at].kind != "number"]
+        beside.remove(([at for at in texts if natural[at] > _LAST_AT_LEAST] or texts or beside)[-1])
     return [at for at in range(len(natural)) if at not in beside]
 
 
