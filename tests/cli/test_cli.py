@@ -271,7 +271,7 @@ def test_doctor_tells_of_a_target_that_is_not_whole(tiny: Tiny, command: Command
     [
         (["ls"], ["How full is the fabric, and how even?\n", "  metrics.port_hour  ", "(--all shows them)"]),
         (["ls", "--all"], ["metrics.port_hour", "staging.port_counters"]),
-        (["ls", "bandwidth"], ["metrics.port_hour", "columns: in_utilization"]),
+        (["ls", "bandwidth"], ["metrics.port_hour", "columns: line_rate_bps, in_mean_bps"]),
         (["show", "cov"], ["metrics.uplink_balance.cov  DOUBLE [1]", "population standard deviation"]),
         (["ls", "metrics.*", "--json"], ["metrics.port_hour"]),
         (["show", "metrics.port_hour"], ["in_bytes", "bytes that entered"]),
@@ -335,7 +335,7 @@ def test_alone_it_says_what_is_built_and_three_next_steps(command: Command, buil
 def test_a_table_is_exported_by_its_name_behind_the_folder(command: Command, built: Path, tmp_path: Path) -> None:
     said = command("export", "one", "metrics.leaf_hour", "--format", "csv", "-t", built)
     assert said.status == 0, said
-    assert [path.name for path in (tmp_path / "one").rglob("*.csv")] == ["leaf_hour.csv"]
+    assert [path.name for path in (tmp_path / "one").rglob("*.csv")] == ["metrics.leaf_hour.csv"]
 
 
 def test_tables_can_be_exported(command: Command, built: Path, tmp_path: Path) -> None:

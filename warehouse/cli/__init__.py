@@ -22,7 +22,8 @@ At the end Python looks once more; with gc.freeze() it would not, but DuckDB's m
 GROUPS = {
     "build_commands": ("build", "plan"),
     "test_commands": ("test",),
-    "query_commands": ("sql", "cite", "ls", "show", "lineage", "render"),
+    "query_commands": ("sql", "cite"),
+    "find_commands": ("ls", "show", "lineage", "render"),
     "doctor_commands": ("doctor",),
     "history_commands": ("diff", "verify", "builds", "rollback", "relocate", "clean"),
     "publish_commands": ("export", "publish", "report", "docs"),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from warehouse.reader.guard import check_read_only
 from warehouse.reader.readable import header_unit, readable
-from warehouse.reader.text_table import SWITCH, make_console, print_rows, wrapped
+from warehouse.reader.text_table import SWITCH, escape, make_console, print_rows, wrapped
 from warehouse.reader.value_text import INTEGERS
 
 if TYPE_CHECKING:
@@ -24,6 +25,27 @@ _DIRECTIONS = {"desc": "largest first", "asc": "smallest first"}
 class _Shown(NamedTuple):
     column: Column
     values: list[str | None]
+
+
+def write_table(result: Result, stream: TextIO, *, width: int | None = None, limit: int | None = None) -> int:
+    """Write a result as a table, and say how many rows were written.
+
+    Where the columns do not fit, as many as fit are shown and the others are named below; where `limit` cuts
+    the rows, their number is said below.
+    """
+    rows = list(islice(result.rows, None if limit is None else limit + 1))
+    if result.is_plan:
+        stream.writelines(f"{escape(row[-1] or '', keep_lines=True).rstrip()}\n" for row in rows)
+        return len(rows)
+    more = limit is not None and len(rows) > limit
+    shown = rows[:limit] if more else rows
+    if result.units is None:
+        print_rows(result.columns, shown, stream, width=width, all_by=SWITCH)
+    else:
+        print_answer(result, shown, stream, width=width)
+    if more:
+        stream.write(f"{result.count():,} rows, {len(shown):,} shown\n")
+    return len(shown)
 
 
 def print_answer(result: Result, rows: Sequence[Row], stream: TextIO, *, width: int | None = None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, TextIO
 
+from warehouse.reader.answer_table import people_values
 from warehouse.reader.readable import header_unit
 from warehouse.reader.text_table import escape, make_console, wrapped
 
@@ -26,8 +27,6 @@ def write_lines(result: Result, stream: TextIO, *, width: int | None = None, lim
     rows = list(islice(result.rows, None if limit is None else limit + 1))
     shown = rows[:limit]
     if result.units is not None:
-        from warehouse.reader.answer_table import people_values
-
         shown = list(zip(*people_values(result, shown), strict=True))
         names = [f"{name}{header_unit(unit)}" for name, unit in zip(names, result.units, strict=True)]
     widest = max((len(name) for name in names), default=0)

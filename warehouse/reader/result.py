@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from warehouse.reader.column_units import result_units
 from warehouse.reader.value_text import Column, column, text_of
 
 if TYPE_CHECKING:
@@ -93,8 +94,6 @@ def open_result(
 
 def for_people(result: Result, query: Query | None = None) -> Result:
     """Have the numbers of a result written with their units, and a named query's columns chosen by its header."""
-    from warehouse.reader.column_units import result_units
-
     units = result_units(result.connection.cursor(), result.statement, [column.name for column in result.columns])
     result.units, result.query = units, query
     return result

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
@@ -10,7 +9,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from warehouse.reader.result import Result, Row
+    from warehouse.reader.result import Row
     from warehouse.reader.value_text import Column
 
 WIDTH = 80
@@ -23,29 +22,6 @@ _HEADER = 2
 """Lines of a table before its first row."""
 SWITCH = "--format lines"
 """What shows the columns that a table leaves out."""
-
-
-def write_table(result: Result, stream: TextIO, *, width: int | None = None, limit: int | None = None) -> int:
-    """Write a result as a table, and say how many rows were written.
-
-    Where the columns do not fit, as many as fit are shown and the others are named below; where `limit` cuts
-    the rows, their number is said below.
-    """
-    rows = list(islice(result.rows, None if limit is None else limit + 1))
-    if result.is_plan:
-        stream.writelines(f"{escape(row[-1] or '', keep_lines=True).rstrip()}\n" for row in rows)
-        return len(rows)
-    more = limit is not None and len(rows) > limit
-    shown = rows[:limit] if more else rows
-    if result.units is None:
-        print_rows(result.columns, shown, stream, width=width, all_by=SWITCH)
-    else:
-        from warehouse.reader.answer_table import print_answer
-
-        print_answer(result, shown, stream, width=width)
-    if more:
-        stream.write(f"{result.count():,} rows, {len(shown):,} shown\n")
-    return len(shown)
 
 
 def print_rows(

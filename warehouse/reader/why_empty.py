@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from warehouse.base.errors import nearest
+from warehouse.formats import known_formats
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -107,8 +108,6 @@ class _Relations:
 
 def _formats() -> dict[str, list[str]]:
     """Return the formats whose files a raw relation holds."""
-    from warehouse.formats import known_formats
-
     found: dict[str, list[str]] = {}
     for one in known_formats():
         for relation in one.relations:
