@@ -5,7 +5,7 @@ params:
   switch: VARCHAR = null only ports of this switch, as Leaf-10
   hour: TIMESTAMP = null the hour (UTC); the latest where left out
   limit: INTEGER = 20 how many
-answer: [switch, port, server, in_bytes, out_bytes, in_utilization, out_utilization]
+answer: [switch, port, server, in_bytes, out_bytes]
 ranked: in_bytes + out_bytes desc
 --- */
 SELECT h.switch, h.port, p.server, h.in_bytes, h.out_bytes,

@@ -3,7 +3,6 @@ about: What the GPU jobs of Seren and Kalos were for, by number and by GPU time,
 question: How long do jobs run and wait?
 params:
   cluster: VARCHAR = null only this cluster
-ranked: gpu_time_percent desc
 --- */
 WITH waits AS (
     SELECT cluster, job_type, min(up_to_seconds) FILTER (WHERE job_share >= 0.5) AS half_wait_up_to,

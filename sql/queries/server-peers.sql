@@ -4,7 +4,7 @@ question: What does a server do, and where is it plugged in?
 params:
   server: VARCHAR the server, as GPU-35
   hour: TIMESTAMP = null the hour (UTC); the latest where left out
-answer: [server, leaf_group, place, servers, rails_used, rx_bytes, tx_bytes, times_median]
+answer: [server, place, servers, rails_used, rx_bytes, tx_bytes, times_median]
 ranked: place asc
 --- */
 WITH placed AS (

@@ -4,7 +4,7 @@ question: Who trains together, over which ports, how much?
 params:
   hour: TIMESTAMP = null the hour (UTC); the latest where left out
   limit: INTEGER = 5 how many uplinks
-answer: [leaf, leaf_port, spine, utilization, task, servers, leaf_in_bytes, share_of_leaf]
+answer: [leaf, leaf_port, task, utilization, share_of_leaf]
 ranked: utilization desc
 --- */
 WITH hour AS (SELECT coalesce($hour::TIMESTAMP, max(hour_utc)) AS hour_utc FROM metrics.port_hour),

@@ -104,7 +104,8 @@ def _cells(values: Sequence[str | None], unit: str | None, *, exact: bool) -> li
     if unit == "s":  # longer times are told in hours and minutes
         known = [number for number in known if abs(number) < _CLOCK]
     largest = max(map(abs, known), default=Decimal(0))
-    is_near = min((abs(number) for number in known if number), default=largest) * _SPAN >= largest
+    smallest = min((abs(number) for number in known if number), default=largest)
+    is_near = smallest * _SPAN >= largest
     cells: list[_Cell | None] = []
     for value, number in zip(values, numbers, strict=True):
         if value is None or number is None:  # NULL, or what is no number: inf, nan
@@ -112,7 +113,9 @@ def _cells(values: Sequence[str | None], unit: str | None, *, exact: bool) -> li
         elif unit == "s" and abs(number * factor) >= _CLOCK:
             cells.append(_clock(number * factor))
         elif unit in _SCALES:
-            cells.append(_scaled(number * factor, _SCALES[unit], largest if is_near else abs(number * factor)))
+            shown = number * factor
+            ends = (smallest, largest) if is_near else (abs(shown), abs(shown))
+            cells.append(_scaled(shown, _SCALES[unit], *ends))
         elif unit == COUNT or not exact:
             cells.append(_plain(number))
         else:
@@ -128,9 +131,12 @@ def _number(text: str) -> Decimal | None:
     return number if number.is_finite() else None
 
 
-def _scaled(number: Decimal, scale: Sequence[tuple[int, str]], largest: Decimal) -> _Cell:
-    """Tell a number with its unit, in the power of ten and with the decimals that suit the largest."""
-    if not number:
+def _scaled(number: Decimal, scale: Sequence[tuple[int, str]], smallest: Decimal, largest: Decimal) -> _Cell:
+    """Tell a number with its unit, in the power of ten that suits the largest of its column.
+
+    The largest has three significant digits; it has four where the smallest would have one.
+    """
+    if not largest:
         return _Cell("0", unit=f" {scale[0][1] if scale[0][0] >= 0 else scale[-1][1]}")
     rounded = Decimal(f"{largest:.{_DIGITS - 1}e}")
     power, name = next(((p, n) for p, n in reversed(scale) if rounded >= Decimal(1).scaleb(p)), scale[0])
@@ -138,6 +144,8 @@ def _scaled(number: Decimal, scale: Sequence[tuple[int, str]], largest: Decimal)
     decimals = max(_DIGITS - 1 - max(shown.adjusted(), 0), 0)
     if name == "%":
         decimals = 1 if shown >= 1 else 1 - shown.adjusted()
+    elif 1 - smallest.scaleb(-power).adjusted() > decimals:
+        decimals = max(_PLAIN_DIGITS - 1 - max(shown.adjusted(), 0), 0)
     if name == "s" and decimals == 0 and number != int(number):
         decimals = 1
     if power == 0 and name in ("B", "b/s", "W") and number == int(number):
