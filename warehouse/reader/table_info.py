@@ -229,16 +229,17 @@ def print_tables(tables: Sequence[Table], stream: TextIO, *, width: int | None =
 
 def print_shown(shown: Shown, stream: TextIO, *, width: int | None = None) -> None:
     """Print a description: what the table is, its columns, its checks, its first rows."""
-    from warehouse.reader.text_table import SWITCH, WIDTH, escape, print_rows, wrapped
+    from warehouse.reader.text_table import SWITCH, escape, make_console, print_rows, wrapped
 
     relation, table = shown.relation, shown.relation.table
+    wide = make_console(stream, width).width
     facts = [table.kind]
     if table.rows is not None:
         facts.append(f"{table.rows:,} rows")
     if table.bytes is not None:
         facts.append(size(table.bytes))
     stream.write(f"{table.name}  {', '.join(facts)}\n")
-    stream.writelines(wrapped(escape(table.about), width or WIDTH))
+    stream.writelines(wrapped(escape(table.about), wide))
     for label, text in (
         ("grain", ", ".join(relation.grain)),
         ("one part for each", relation.partition_column),
@@ -248,11 +249,11 @@ def print_shown(shown: Shown, stream: TextIO, *, width: int | None = None) -> No
         ("group by", ", ".join(relation.semantics.dimensions)),
     ):
         if text:
-            stream.writelines(wrapped(f"{label}: {escape(text)}", width or WIDTH))
+            stream.writelines(wrapped(f"{label}: {escape(text)}", wide))
     if shown.empty:
-        stream.writelines(wrapped(shown.empty, width or WIDTH))
+        stream.writelines(wrapped(shown.empty, wide))
     if example := _example(shown):
-        stream.writelines(wrapped(f"for example: {escape(example)}", width or WIDTH))
+        stream.writelines(wrapped(f"for example: {escape(example)}", wide))
     stream.write("\n")
     sums = {measure.column: str(measure) for measure in relation.semantics.measures}
     names = ("column", "type", "unit", *(("sum",) if sums else ()), "meaning")

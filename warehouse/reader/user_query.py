@@ -156,8 +156,7 @@ def run_here(
                     for number, statement in enumerate(statements):
                         at(statement)
                         to.write("\n" if number else "")
-                        as_json = chosen in JSON_FORMATS
-                        result = open_result(connection, statement, values, nested_as_json=as_json)
+                        result = open_result(connection, statement, values, nested_as_json=chosen in JSON_FORMATS)
                         if chosen in ("table", "lines") and not raw:
                             for_people(result, query)
                         count = write_result(result, chosen, to, width=width, limit=rows, escaped=escaped)

@@ -42,6 +42,7 @@ COMMANDS = {
     "\\i": "\\i FILE  the statements of a file",
     "\\o": "\\o FILE  the next answer into a file",
     "\\x": "a line a column instead of a row, on or off",
+    "\\raw": "exact values and all columns in tables, on or off",
     "\\timing": "how long each answer takes, on or off",
     "\\e": "the last query in your editor",
     "\\q": "leave, as Ctrl-D does",
@@ -80,6 +81,7 @@ class Session:
     data_folders: Sequence[Path] = ()
     width: int | None = None
     watch: Callable[[], None] | None = None
+    raw: bool = False
     timing: bool = False
     expanded: bool = False
     format: str = "table"
@@ -157,6 +159,9 @@ class Session:
             case "\\x":
                 self.expanded = not self.expanded
                 self.out.write(f"a line a column: {'on' if self.expanded else 'off'}\n")
+            case "\\raw":
+                self.raw = not self.raw
+                self.out.write(f"exact values: {'on' if self.raw else 'off'}\n")
             case "\\timing":
                 self.timing = not self.timing
                 self.out.write(f"timing: {'on' if self.timing else 'off'}\n")
@@ -270,6 +275,7 @@ class Session:
             timeout=self.timeout,
             stream=self.out,
             escaped=self.escaped,
+            raw=self.raw,
         )
         if status:
             raise KeyboardInterrupt
@@ -282,7 +288,7 @@ class Session:
             result = open_result(self.connection, statement, values, nested_as_json=self.format in JSON_FORMATS)
             form = "lines" if self.expanded and self.format == "table" else self.format
             is_table = form in ("table", "lines")
-            if is_table:
+            if is_table and not self.raw:
                 for_people(result, query)
             limit = (self.limit or None) if is_table else None
             if (
