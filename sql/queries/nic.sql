@@ -9,7 +9,7 @@ params:
 answer: [hca, nic, switch, port, spread, bytes]
 unknown:
   port: no sheet tells its switch port; warehouse sql -q unresolved-nics
-  bytes: its port is not known, or has no counters in this hour
+  bytes: SELECT 'its port is unknown, or its switch has no counters in this hour; loaded are ' || string_agg(switch, ', ' ORDER BY length(switch), switch) FROM topology.switches WHERE has_counters
 --- */
 WITH chosen AS (
     SELECT coalesce($hour::TIMESTAMP, max(hour_utc)) AS hour_utc FROM metrics.port_hour

@@ -6,6 +6,8 @@ params:
   hour: TIMESTAMP = null the hour (UTC); the latest where left out
 answer: [group_id, servers, period_seconds, duty_cycle, which]
 ranked: servers desc
+unknown:
+  period_seconds: no period of the group is resolved
 --- */
 SELECT
     g.group_id,

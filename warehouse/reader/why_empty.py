@@ -131,7 +131,11 @@ def _unknown_names(
         listed = [str(one) for (one,) in _ask(connection, f"SELECT DISTINCT {column} FROM {table} ORDER BY ALL")]
         if listed and str(value).lower() not in {one.lower() for one in listed}:
             close = nearest(str(value), listed)
-            near = f"; near: {close}" if close else f"; there are {_few(listed)}"
+            near = (
+                f"; near: {close}"
+                if close
+                else f"; {'there is only' if len(listed) == 1 else 'there are'} {_few(listed)}"
+            )
             yield f"no {called} {value}{near}"
         elif called == "switch" and listed:
             seen = _ask(connection, "SELECT 1 FROM topology.switches WHERE switch = $1 AND has_counters", [str(value)])
