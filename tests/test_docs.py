@@ -42,7 +42,7 @@ INTRO = """\
 is a file in `sql/queries/`. Without `--hour` a query answers for the latest hour.
 
 The answers below are those of the tests' sample, which is `warehouse sample` with seven minutes of traffic in
-each hour, 80 characters wide: columns further right are only named. Yours has other figures.
+each hour, 80 characters wide; columns that are not the answer are only named. Yours has other figures.
 """
 
 

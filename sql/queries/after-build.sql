@@ -1,5 +1,6 @@
 /* ---
 about: The lines that `warehouse build` ends with, what to look at first.
+question: What is loaded, and how well was it observed?
 --- */
 WITH kinds AS (                     -- a line a kind; at most seven of them below the first line
     SELECT k.position, any_value(k.kind) AS kind, any_value(k.severity) AS severity, any_value(k.what) AS what, count(*) AS findings,

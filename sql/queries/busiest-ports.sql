@@ -1,9 +1,12 @@
 /* ---
 about: The ports that moved most bytes in an hour, in and out together.
+question: How full is the fabric, and how even?
 params:
   switch: VARCHAR = null only ports of this switch, as Leaf-10
   hour: TIMESTAMP = null the hour (UTC); the latest where left out
   limit: INTEGER = 20 how many
+answer: [switch, port, server, in_bytes, out_bytes]
+ranked: in_bytes + out_bytes desc
 --- */
 SELECT h.switch, h.port, p.server, h.in_bytes, h.out_bytes,
     round(h.in_utilization, 4) AS in_utilization, round(h.out_utilization, 4) AS out_utilization,

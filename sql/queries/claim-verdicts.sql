@@ -1,5 +1,6 @@
 /* ---
 about: How many published figures of each source come out, differ, are contradicted, or have no data at hand.
+question: Do published figures come out?
 --- */
 SELECT source, count(*) FILTER (WHERE verdict = 'reproduced') AS reproduced,
     count(*) FILTER (WHERE verdict = 'differs') AS differs,

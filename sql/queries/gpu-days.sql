@@ -1,8 +1,11 @@
 /* ---
 about: 'GPUs in use against the size of the cluster, day by day: mean, and the fullest ten minutes.'
+question: How long do jobs run and wait?
 params:
   cluster: VARCHAR = null only this cluster
   limit: INTEGER = 14 how many days, the fullest first
+answer: [cluster, day, mean_gpus, most_gpus, cluster_gpus, mean_percent]
+ranked: mean_percent desc
 --- */
 SELECT cluster, time_utc::DATE AS day, round(sum(gpu_seconds) / count(*) / 600, 1) AS mean_gpus,
     round(max(mean_gpus), 1) AS most_gpus, max(cluster_gpus) AS cluster_gpus,

@@ -1,9 +1,13 @@
 /* ---
 about: The uplinks that were fullest over an hour, by their busier direction.
+question: How full is the fabric, and how even?
+aliases: [fullest-uplinks, fullest-uplink]
 params:
   leaf: VARCHAR = null only uplinks of this leaf, as Leaf-10
   hour: TIMESTAMP = null the hour (UTC); the latest where left out
   limit: INTEGER = 20 how many
+answer: [leaf, leaf_port, spine, utilization, direction]
+ranked: utilization desc
 --- */
 SELECT h.switch AS leaf, h.port AS leaf_port, p.peer_switch AS spine,
     round(greatest(h.in_utilization, h.out_utilization), 4) AS utilization,

@@ -1,9 +1,12 @@
 /* ---
 about: 'What changed between two hours: the servers whose traffic grew or shrank most.'
+question: What does a server do, and where is it plugged in?
 params:
   before: TIMESTAMP = null the earlier hour (UTC); the one before the latest where left out
   after: TIMESTAMP = null the later hour (UTC); the latest where left out
   limit: INTEGER = 20 how many
+answer: [server, before_bytes, after_bytes, change_bytes, times]
+ranked: abs(change_bytes) desc
 --- */
 WITH hours AS (
     SELECT coalesce($after::TIMESTAMP, max(hour_utc)) AS later FROM metrics.server_hour

@@ -1,7 +1,10 @@
 /* ---
 about: 'How well each switch was observed in an hour: polls, opening gap, missing polls, wraps.'
+question: What is loaded, and how well was it observed?
+aliases: [sampling-quality]
 params:
   hour: TIMESTAMP = null the hour (UTC); the latest where left out
+answer: [switch, polls, median_poll_ms, gap_seconds, gap_share, missing, over_rate]
 --- */
 SELECT switch, polls, median_poll_ms, opening_gap_seconds AS gap_seconds, round(gap_bytes_share, 4) AS gap_share,
     missing_port_polls AS missing, wraps, seconds_over_line_rate AS over_rate, zero_rows, hour_utc, cluster

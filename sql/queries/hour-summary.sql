@@ -1,7 +1,9 @@
 /* ---
 about: Each loaded hour in one line, with what was seen, what moved and what was missed.
+question: What is loaded, and how well was it observed?
 params:
   hour: TIMESTAMP = null only this hour (UTC); all where left out
+answer: [cluster, hour_utc, switches, in_bytes, out_bytes, busiest_port]
 --- */
 SELECT cluster, hour_utc,
     count(DISTINCT switch) AS switches,

@@ -1,5 +1,6 @@
 /* ---
 about: What the GPU jobs of Seren and Kalos were for, by number and by GPU time, with the wait of half and nearly all.
+question: How long do jobs run and wait?
 params:
   cluster: VARCHAR = null only this cluster
 --- */

@@ -1,7 +1,13 @@
 /* ---
 about: How many jobs each cluster ran, for how long, of what size and after what wait; GPU time in hours.
+question: How long do jobs run and wait?
+aliases: [job-wait, wait, queueing]
 params:
   trace: VARCHAR = null only this trace, as acme or itp
+answer: [trace, cluster, kind, jobs, median_run, median_wait, mean_gpus, gpu_hours]
+unknown:
+  median_wait: the trace publishes neither queueing nor start times (ITP), so how long jobs waited is unknown
+  median_run: the trace publishes no durations
 --- */
 SELECT trace, cluster, kind, jobs, round(gpu_seconds / 3600, 1) AS gpu_hours, median_run_seconds AS median_run,
     median_queue_seconds AS median_wait, round(mean_gpus, 2) AS mean_gpus, max_gpus, running_jobs AS running,

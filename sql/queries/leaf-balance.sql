@@ -1,8 +1,10 @@
 /* ---
 about: What each leaf took in and gave out in an hour, on its server side and its spine side.
+question: How full is the fabric, and how even?
 params:
   leaf: VARCHAR = null only this leaf, as Leaf-10
   hour: TIMESTAMP = null the hour (UTC); the latest where left out
+answer: [switch, in_bytes, out_bytes, in_out_difference, leaving_share]
 --- */
 SELECT switch, in_bytes, out_bytes,
     round(in_out_difference, 6) + 0.0 AS in_out_difference,     -- + 0.0: no -0.0

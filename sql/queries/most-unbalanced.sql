@@ -1,8 +1,12 @@
 /* ---
 about: The leaves whose uplinks share the traffic least evenly, by coefficient of variation.
+question: How full is the fabric, and how even?
+aliases: [uplink-balance, uneven-leaves]
 params:
   hour: TIMESTAMP = null the hour (UTC); the latest where left out
   limit: INTEGER = 10 how many
+answer: [leaf, direction, uplinks, cov, max_over_mean, dead_uplinks]
+ranked: cov desc
 --- */
 WITH dead AS (
     SELECT cluster, switch, kind, string_agg(port, ', ' ORDER BY port) AS dead_uplinks

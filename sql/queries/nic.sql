@@ -1,9 +1,15 @@
 /* ---
 about: Where the NICs of a server are, what they moved in an hour, and when in steps of 5 minutes.
+question: What does a server do, and where is it plugged in?
+aliases: [nics, server-nics]
 params:
   server: VARCHAR the server, as GPU-35, or another owner of ports, as GPU-121/122
   hca: VARCHAR = null only this NIC, as mlx5_2
   hour: TIMESTAMP = null the hour (UTC); the latest where left out
+answer: [hca, nic, switch, port, spread, bytes]
+unknown:
+  port: no sheet tells its switch port; warehouse sql -q unresolved-nics
+  bytes: SELECT 'its port is unknown, or its switch has no counters in this hour; loaded are ' || string_agg(switch, ', ' ORDER BY length(switch), switch) FROM topology.switches WHERE has_counters
 --- */
 WITH chosen AS (
     SELECT coalesce($hour::TIMESTAMP, max(hour_utc)) AS hour_utc FROM metrics.port_hour

@@ -1,9 +1,12 @@
 /* ---
 about: Access ports whose owner no row of the topology sheet names but a rule infers, with the rule and what they moved.
+question: Which cables are wrong or dead?
 params:
   switch: VARCHAR = null only ports of this switch, as Leaf-10
   hour: TIMESTAMP = null the hour (UTC); the latest where left out
   limit: INTEGER = 100 how many
+answer: [switch, port, owner, evidence, in_bytes, out_bytes]
+ranked: in_bytes + out_bytes desc
 --- */
 SELECT h.switch, h.port, o.server AS owner, o.evidence, h.in_bytes, h.out_bytes, o.nic, h.busy_seconds, h.hour_utc, h.cluster
 FROM topology.hour_owners AS o

@@ -1,8 +1,11 @@
 /* ---
 about: 'A server beside the others of its group of leaves: what it moved, over how many rails, and its place among them.'
+question: What does a server do, and where is it plugged in?
 params:
   server: VARCHAR the server, as GPU-35
   hour: TIMESTAMP = null the hour (UTC); the latest where left out
+answer: [server, place, servers, rails_used, rx_bytes, tx_bytes, times_median]
+ranked: place asc
 --- */
 WITH placed AS (
     SELECT h.cluster, s.leaf_group, h.server, h.nics, h.rails_used, h.rx_bytes, h.tx_bytes, h.hour_utc,

@@ -1,7 +1,10 @@
 /* ---
 about: 'How late each server of a training task is: the time of its line on an iteration after the first server''s, the latest first.'
+question: Who trains together, over which ports, how much?
 params:
   task: VARCHAR = null the task's folder; the latest where several pods print iterations, where left out
+answer: [server, late_p50_ms, late_max_ms, share_last, iterations]
+ranked: late_p50_ms desc
 --- */
 WITH lines AS (
     SELECT cluster, task, pod, step, max(time_utc) AS time_utc

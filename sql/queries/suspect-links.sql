@@ -1,7 +1,10 @@
 /* ---
 about: Links that look miswired or dead in every loaded hour, and what speaks for it.
+question: Which cables are wrong or dead?
+aliases: [miscabled, dead-links]
 params:
   kind: VARCHAR = null only this kind, as uplink_dead_in
+answer: [switch, port, kind, server, candidate_port, evidence]
 --- */
 SELECT switch, port, kind, candidate_port, server, nic, hours, evidence, cluster
 FROM metrics.suspect_links

@@ -1,7 +1,12 @@
 /* ---
 about: Bytes that each NIC of a training task sends in an iteration, beside what it should by the books and as the framework does it. Where several tasks have the NIC (tasks_on_nic), the bytes are those of all of them.
+question: Who trains together, over which ports, how much?
+aliases: [task-traffic]
 params:
   task: VARCHAR = null the task's folder; the latest with traffic where left out
+answer: [pod, hca, iterations, tx_bytes, over_nominal, status]
+unknown:
+  tx_bytes: SELECT 'the log ended ' || date_diff('day', max(end_utc), (SELECT min(hour_utc) FROM metrics.port_hour)) || ' days before the counters' FROM metrics.task_summary HAVING max(end_utc) < (SELECT min(hour_utc) FROM metrics.port_hour)
 --- */
 WITH chosen AS (
     SELECT coalesce($task, max(task) FILTER (WHERE status <> 'no_overlap'), max(task)) AS task FROM metrics.task_traffic

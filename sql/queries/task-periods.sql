@@ -1,7 +1,9 @@
 /* ---
 about: How long iterations take by the log of a training task, and by the traffic of its servers.
+question: Who trains together, over which ports, how much?
 params:
   task: VARCHAR = null the task; all where left out
+answer: [task, server, iterations, log_seconds, traffic_seconds, difference, status]
 --- */
 SELECT
     task,

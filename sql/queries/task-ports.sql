@@ -1,7 +1,11 @@
 /* ---
 about: Which switch ports carried a training task, with what its NICs moved in the iterations that were observed.
+question: Who trains together, over which ports, how much?
 params:
   task: VARCHAR = null the task's folder; the latest with traffic where left out
+answer: [server, hca, switch, port, tx_bytes, rx_bytes, status]
+unknown:
+  tx_bytes: SELECT 'the log ended ' || date_diff('day', max(end_utc), (SELECT min(hour_utc) FROM metrics.port_hour)) || ' days before the counters' FROM metrics.task_summary HAVING max(end_utc) < (SELECT min(hour_utc) FROM metrics.port_hour)
 --- */
 WITH chosen AS (
     SELECT coalesce($task, max(task) FILTER (WHERE status <> 'no_overlap'), max(task)) AS task FROM metrics.task_traffic

@@ -1,8 +1,11 @@
 /* ---
 about: The uplinks that were fullest over an hour, and what their whole leaf took in from the ports of each task (which of it took the uplink, no counter says). A row an uplink and task; servers without a task together, and so tasks that share a NIC.
+question: Who trains together, over which ports, how much?
 params:
   hour: TIMESTAMP = null the hour (UTC); the latest where left out
   limit: INTEGER = 5 how many uplinks
+answer: [leaf, leaf_port, task, utilization, share_of_leaf]
+ranked: utilization desc
 --- */
 WITH hour AS (SELECT coalesce($hour::TIMESTAMP, max(hour_utc)) AS hour_utc FROM metrics.port_hour),
 uplinks AS (

@@ -127,7 +127,6 @@ def test_every_command_has_help_with_an_example(command: Command, name: str) -> 
 @pytest.mark.parametrize(
     "arguments",
     [
-        [],
         ["biuld"],
         ["build", "--no-such-option"],
         ["build", "--keep", "many"],
@@ -158,6 +157,11 @@ MISTAKES = {
     ("sql", "SELECT 1", "-q", "nic"): "error: give one of QUERY, --file or --query",
     ("sql", "-q", "nic", "--server"): "error: --server has no value",
     ("sql", "-q", "nci"): "nearest: nic",
+    ("sql", "-q", "nic", "--fromat", "csv"): "has no parameter fromat\n       nearest: --format",
+    ("build", "--thraeds", "3"): "unrecognized arguments: --thraeds 3\n       nearest: --threads",
+    ("lineage", "in_bytes"): "error: in_bytes is a column of 4 tables\n       one of: metrics.leaf_hour.in_bytes, ",
+    ("export", "metrics.leaf_hour"): "error: metrics.leaf_hour is a table, and the folder to write is missing\n"
+    "       warehouse export DIR metrics.leaf_hour",
     ("sql", "-f", "none.sql"): "none.sql",
     ("sql", "SELECT 1", "--param", "x"): "error: --param 'x' is not NAME=VALUE",
     ("ls",): "error: no warehouse in build/warehouse",
@@ -265,14 +269,19 @@ def test_doctor_tells_of_a_target_that_is_not_whole(tiny: Tiny, command: Command
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["ls"], ["metrics.port_hour", "staging.port_counters"]),
+        (["ls"], ["How full is the fabric, and how even?\n", "  metrics.port_hour  ", "(--all shows them)"]),
+        (["ls", "--all"], ["metrics.port_hour", "staging.port_counters"]),
+        (["ls", "bandwidth"], ["metrics.port_hour", "columns: line_rate_bps, in_mean_bps"]),
+        (["show", "cov"], ["metrics.uplink_balance.cov  DOUBLE [1]", "population standard deviation"]),
         (["ls", "metrics.*", "--json"], ["metrics.port_hour"]),
         (["show", "metrics.port_hour"], ["in_bytes", "bytes that entered"]),
         (["show", "metrics.port_hour", "--json"], ['"in_bytes"']),
         (["sql", "SELECT count(*) AS n FROM metrics.port_hour", "--json"], ['"n"']),
         (["sql", "-q", "busiest-ports", "--limit", "3"], ["Leaf-"]),
         (["sql", "-q", "nic", "--server", "GPU-1", "--format", "csv"], ["GPU-1"]),
-        (["sql", "--list"], ["nic\n", "--server VARCHAR"]),
+        (["sql", "--list"], ["Which cables are wrong or dead?\n", "nic --server SERVER"]),
+        (["sql", "--list", "nic"], ["nic  (also nics, server-nics)\n", "--server VARCHAR"]),
+        (["sql", "-q", "miscabled"], ["uplink_dead_out"]),
     ],
     ids=" ".join,
 )
@@ -289,6 +298,7 @@ def test_a_warehouse_can_be_looked_at(command: Command, built: Path, arguments: 
         (["lineage", "metrics.port_hour"], ["metrics.port_hour  (models/metrics/port_hour.sql)", "raw.port_counters"]),
         (["lineage", "port_hour", "--json"], ['"name": "metrics.port_hour"']),
         (["lineage", "raw.files"], ["read by "]),
+        (["lineage", "cov"], ["metrics.uplink_balance.cov  computed"]),
         (["render", "port_hour"], ["SELECT"]),
     ],
     ids=" ".join,
@@ -307,6 +317,25 @@ def test_a_query_can_come_from_a_file_or_from_stdin(run_cli: Command, built: Pat
     (tmp_path / "q.sql").write_text("SELECT 1 AS one", encoding="utf-8")
     assert run_cli("sql", "-f", "q.sql", "-t", built, "--format", "csv").out == "one\n1\n"
     assert run_cli("sql", "-", "-t", built).status == 2  # stdin is empty
+
+
+def test_alone_it_says_what_is_built_and_three_next_steps(command: Command, built: Path, tmp_path: Path) -> None:
+    said = command()
+    assert (said.status, said.err) == (0, "")
+    assert said.out.startswith("No warehouse in build/warehouse: there is no such folder.\n\nNext   warehouse demo ")
+
+    (tmp_path / "warehouse.toml").write_text(f'target = "{built}"\n', encoding="utf-8")
+    said = command()
+    assert said.status == 0
+    assert said.out.startswith("Built  ")
+    assert said.out.count("  warehouse sql ") == 2
+    assert max(map(len, said.out.splitlines()[2:])) <= 80 or str(built.parent) in said.out
+
+
+def test_a_table_is_exported_by_its_name_behind_the_folder(command: Command, built: Path, tmp_path: Path) -> None:
+    said = command("export", "one", "metrics.leaf_hour", "--format", "csv", "-t", built)
+    assert said.status == 0, said
+    assert [path.name for path in (tmp_path / "one").rglob("*.csv")] == ["metrics.leaf_hour.csv"]
 
 
 def test_tables_can_be_exported(command: Command, built: Path, tmp_path: Path) -> None:

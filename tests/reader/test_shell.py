@@ -245,3 +245,12 @@ def test_lines_of_a_pipe(target: Path) -> None:
     run = subprocess.run(command, input="SELECT x;", capture_output=True, text=True, timeout=60, check=False)
     assert run.returncode == 2
     assert run.stderr.startswith("error: ")
+
+
+def test_exact_values_can_be_switched_on(ask: Ask) -> None:
+    asked = "SELECT in_bytes FROM metrics.leaf_hour LIMIT 1;"
+    assert "12.5 kB" in ask(asked)
+    ask("\\raw")
+    said = ask(asked)
+    assert "12500" in said
+    assert "kB" not in said

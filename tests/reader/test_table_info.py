@@ -91,6 +91,10 @@ def test_a_description_at_eighty_columns(target: Path) -> None:
         "grain: cluster, switch, hour_utc\n"
         "written in: models/metrics/leaf_hour.sql\n"
         "sources: docs/formats/traffic.md\n"
+        "for example: cluster demo · switch Leaf-1 · hour_utc 2024-05-23 16:00:00 ·\n"
+        "  access_in_bytes 10.0 kB · access_out_bytes 20.0 kB · uplink_in_bytes 2.50 kB ·\n"
+        "  uplink_out_bytes 5.00 kB · in_bytes 12.5 kB · out_bytes 25.0 kB ·\n"
+        "  in_out_difference -0.5 · leaving_share 0.5\n"
         "\n"
         "column             type       unit  meaning\n"
         "────────────────────────────────────────────────────────────────\n"
@@ -108,9 +112,10 @@ def test_a_description_at_eighty_columns(target: Path) -> None:
         "\n"
         "cluster  switch  hour_utc             access_in_bytes  access_out_bytes\n"
         "───────────────────────────────────────────────────────────────────────\n"
-        "demo     Leaf-1  2024-05-23 16:00:00            10000             20000\n"
+        "demo     Leaf-1  2024-05-23 16:00:00          10.0 kB           20.0 kB\n"
         "… 6 more columns: uplink_in_bytes, uplink_out_bytes, in_bytes, out_bytes,\n"
         "  in_out_difference, leaving_share\n"
+        "  (warehouse sql 'FROM metrics.leaf_hour' --format lines)\n"
     )
 
 

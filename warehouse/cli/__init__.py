@@ -22,7 +22,8 @@ At the end Python looks once more; with gc.freeze() it would not, but DuckDB's m
 GROUPS = {
     "build_commands": ("build", "plan"),
     "test_commands": ("test",),
-    "query_commands": ("sql", "findings", "cite", "ls", "show", "lineage", "render"),
+    "query_commands": ("sql", "findings", "cite"),
+    "find_commands": ("ls", "show", "lineage", "render"),
     "doctor_commands": ("doctor",),
     "history_commands": ("diff", "verify", "builds", "rollback", "relocate", "clean"),
     "publish_commands": ("export", "publish", "report", "docs"),
@@ -50,13 +51,12 @@ Exit status: 0 done, 1 a model or check failed, 2 usage or SQL, 3 target is held
 
 def parser(command: str = "") -> argparse.ArgumentParser:
     """The whole command line, or, where a command is given, as much of it as that one needs."""
-    import argparse
     from importlib import import_module
 
     from warehouse.base.version import __version__
-    from warehouse.cli.options import Help
+    from warehouse.cli.options import Help, Parser
 
-    top = argparse.ArgumentParser(
+    top = Parser(
         prog="warehouse",
         description="A SQL warehouse for the public traces of GPU clusters that train large language models.",
         epilog=EXAMPLES,
@@ -66,6 +66,7 @@ def parser(command: str = "") -> argparse.ArgumentParser:
     commands = top.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True, prog="warehouse")
     for group in [group for group, names in GROUPS.items() if command in names] or GROUPS:
         import_module(f"warehouse.cli.{group}").add(commands)
+    top.said = command if command in commands.choices else ""
     return top
 
 
@@ -85,6 +86,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 from warehouse.cli.query_commands import with_parameters
 
                 said = with_parameters(said)
+            if not said:
+                from warehouse.cli.state import say_state
+
+                return say_state()
             _known_command(said)
             given = parser(said[0] if said else "").parse_args(said)
             given.words, given.has_changed = said, unchanged is False

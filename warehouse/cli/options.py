@@ -6,7 +6,7 @@ import argparse
 import sys
 import warnings
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from warehouse.base.settings import KEYS, Settings, settle
 
@@ -23,6 +23,28 @@ class Help(argparse.RawDescriptionHelpFormatter):
         """Examples keep their lines; a sentence is broken into some."""
         kind = argparse.RawDescriptionHelpFormatter if "\n" in text else argparse.HelpFormatter
         return kind._fill_text(self, text, width, indent)  # noqa: SLF001 - argparse has no other way
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that names the nearest option where one is misspelled."""
+
+    said = ""
+    """The command, as far as it is known."""
+
+    def error(self, message: str) -> NoReturn:
+        """End with the usage and the sentence."""
+        from warehouse.base.errors import nearest_hint
+
+        wrong = message.partition("unrecognized arguments: ")[2].split()
+        groups = [one for one in self._actions if isinstance(one, argparse._SubParsersAction)]  # noqa: SLF001
+        known = [
+            option
+            for group in groups
+            if self.said
+            for option in group.choices[self.said]._option_string_actions  # noqa: SLF001
+        ]
+        hints = [hint for one in wrong if one.startswith("-") and (hint := nearest_hint(one.partition("=")[0], known))]
+        super().error("\n       ".join([message, *hints]))
 
 
 def command(commands: Commands, name: str, about: str, example: str, **more: object) -> argparse.ArgumentParser:

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from warehouse.base.errors import SettingsError
+from warehouse.base.startup import regex
 from warehouse.cli.options import Commands, add_engine, add_project, add_target, command, settings
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ def _add_export(commands: Commands) -> None:
         "warehouse export tables/\n  warehouse export excel/ --format xlsx -s metrics.leaf_hour",
     )
     one.add_argument("directory", metavar="DIR", help="a new folder, or an earlier export, which is replaced")
+    one.add_argument("tables", metavar="TABLE", nargs="*", help="only these tables, as with -s")
     one.add_argument("-s", "--select", metavar="TABLE", action="append", help="only this table; may be repeated")
     one.add_argument("--all", action="store_true", help="the staging layer too")
     one.add_argument(
@@ -103,10 +106,16 @@ def run_export(given: argparse.Namespace) -> int:
     from warehouse.store.output_folder import MANIFEST
 
     settled = settings(given)
+    first = given.directory
+    if regex(r"(metrics|topology|staging|reference|raw)\.\w+").fullmatch(first) and not Path(first).exists():
+        words = " ".join([first, *given.tables])
+        raise SettingsError(
+            f"{first} is a table, and the folder to write is missing", hint=f"warehouse export DIR {words}"
+        )
     folder = export(
         settled.target,
         Path(given.directory),
-        tables=given.select,
+        tables=[*(given.select or ()), *given.tables] or None,
         everything=given.all,
         formats=given.format or FORMATS,
         memory=given.memory,

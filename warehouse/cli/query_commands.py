@@ -1,4 +1,4 @@
-"""`warehouse sql`, `findings`, `cite`, `ls`, `show`, `lineage`, `render`: ask, and see where numbers are from."""
+"""`warehouse sql`, `findings` and `cite`: ask the warehouse, and ask again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warehouse.base.errors import SettingsError
+from warehouse.base.errors import SettingsError, nearest_hint
 from warehouse.cli.options import Commands, add_data, add_engine, add_project, add_target, command, settings
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ SQL_OPTIONS = frozenset(
         "--output",
         "--limit",
         "--cite",
+        "--raw",
         "--target",
         "--data",
         "--cluster",
@@ -51,7 +52,7 @@ def add(commands: Commands) -> None:
     one.add_argument("sql", metavar="QUERY", nargs="?", help="SQL; `-` reads it from stdin; without one a shell opens")
     one.add_argument("-f", "--file", metavar="FILE", help="a file of SQL")
     one.add_argument("-q", "--query", metavar="NAME", help="a named query; --list shows them")
-    one.add_argument("--list", action="store_true", help="list the named queries and their parameters")
+    one.add_argument("--list", action="store_true", help="the named queries by question; --list NAME one of them")
     one.add_argument(
         "--param", metavar="NAME=VALUE", action="append", default=[], help="a parameter; also --NAME VALUE"
     )
@@ -59,6 +60,7 @@ def add(commands: Commands) -> None:
     one.add_argument("--json", action="store_true", help="the same as --format json")
     one.add_argument("-o", "--output", metavar="FILE", help="write to a file; its suffix names the format")
     one.add_argument("--limit", metavar="N", type=int, help="rows at most; default 40 on a terminal, else all")
+    one.add_argument("--raw", action="store_true", help="exact values and all columns in a table, no units")
     one.add_argument("--cite", action="store_true", help="keep a citation of the answer, and say it on stderr")
     add_target(one)
     add_data(one)
@@ -80,46 +82,6 @@ def add(commands: Commands) -> None:
     add_project(one)
     one.set_defaults(run=run_cite)
 
-    one = command(commands, "ls", "list the tables of the warehouse", "warehouse ls 'metrics.*'")
-    one.add_argument("pattern", metavar="PATTERN", nargs="?", help="only names that match, or hold this text")
-    add_target(one)
-    one.add_argument("--json", action="store_true")
-    one.set_defaults(run=run_ls)
-
-    one = command(
-        commands,
-        "show",
-        "say what a table means: columns, units, grain, checks, first rows",
-        "warehouse show metrics.port_hour",
-    )
-    one.add_argument("name", metavar="NAME")
-    add_target(one)
-    add_data(one)
-    one.add_argument("--json", action="store_true")
-    one.set_defaults(run=run_show)
-
-    one = command(
-        commands,
-        "lineage",
-        "show what a table or a column stands on, down to raw files",
-        "warehouse lineage metrics.port_hour\n  warehouse lineage metrics.port_hour.in_utilization",
-    )
-    one.add_argument("name", metavar="NAME", help="a table, or a column of it")
-    add_project(one)
-    add_target(one)
-    one.add_argument("--json", action="store_true")
-    one.set_defaults(run=run_lineage)
-
-    one = command(
-        commands,
-        "render",
-        "print a model's SELECT as it runs, macros written out; of a Python model its code",
-        "warehouse render metrics.port_hour",
-    )
-    one.add_argument("name", metavar="NAME")
-    add_project(one)
-    one.set_defaults(run=run_render)
-
 
 def _add_findings(commands: Commands) -> None:
     one = command(
@@ -140,7 +102,7 @@ def run_sql(given: argparse.Namespace) -> int:
     settled = settings(given)
     asked = [value for value in (given.sql, given.file, given.query) if value]
     if given.list:
-        return _list_queries(_queries(settled))
+        return _list_queries(_queries(settled), given.query or given.sql)
     if not asked:
         return _shell(settled, _queries(settled), given)
     if len(asked) > 1:
@@ -154,6 +116,7 @@ def run_sql(given: argparse.Namespace) -> int:
         from warehouse.reader.named_queries import find_query
 
         query = find_query(given.query, queries)
+        _known_options(query, parameters)
     status = run_query(
         settled.target,
         text,
@@ -167,6 +130,7 @@ def run_sql(given: argparse.Namespace) -> int:
         memory=given.memory,
         threads=settled.threads if given.threads else None,
         timeout=given.timeout,
+        raw=given.raw,
     )
     if given.cite and not status:
         from warehouse.reader.citations import cite_query
@@ -186,13 +150,14 @@ def _queries(settled: Settings) -> Mapping[str, Query]:
 
 def _shell(settled: Settings, queries: Mapping[str, Query], given: argparse.Namespace) -> int:
     """The shell; what it says of lineage comes from the project."""
+    from warehouse.cli.find_commands import column_path
     from warehouse.reader.shell.prompt import run_shell
 
     def lineage(name: str) -> str:
         from warehouse.lineage import table_lineage
 
         return (
-            _column_path(settled, name)
+            column_path(settled, name)
             if table_lineage.names_a_column(name)
             else table_lineage.as_text(table_lineage.table_lineage(settled, name))
         )
@@ -282,73 +247,29 @@ def _parameters(pairs: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _list_queries(queries: Mapping[str, Query]) -> int:
-    for name, query in queries.items():
-        print(f"{name}\n    {query.about}")  # noqa: T201
+def _known_options(query: Query, parameters: Mapping[str, str]) -> None:
+    """Refuse what is neither a parameter of the query nor an option, with the nearest. Raises SettingsError."""
+    known = [name.replace("_", "-") for name in query.parameters]
+    for name in parameters:
+        if name.replace("_", "-") not in known:
+            hint = nearest_hint(f"--{name}", [*(f"--{one}" for one in known), *sorted(SQL_OPTIONS)])
+            takes = ", ".join(f"--{one}" for one in known) or "none"
+            raise SettingsError(f"query {query.name} has no parameter {name}", hint=hint or f"its parameters: {takes}")
+
+
+def _list_queries(queries: Mapping[str, Query], word: str | None) -> int:
+    """The queries by question; with a word those that it is about, with their parameters."""
+    from warehouse.reader.finding import matching_queries, print_queries
+
+    if word is None:
+        print_queries(queries, sys.stdout)
+        return 0
+    for query in matching_queries(queries, word):
+        also = f"  (also {', '.join(query.aliases)})" if query.aliases else ""
+        print(f"{query.name}{also}\n    {query.about}")  # noqa: T201
         for parameter in query.parameters.values():
             default = "required" if parameter.required else f"default {parameter.default}"
             if parameter.default is None and not parameter.required:
                 default = "optional"
             print(f"    --{parameter.name.replace('_', '-')} {parameter.type}  {parameter.about} ({default})")  # noqa: T201
-    return 0
-
-
-def run_ls(given: argparse.Namespace) -> int:
-    """List tables."""
-    from warehouse.reader.table_info import ls, print_tables, tables_as_json
-
-    tables = ls(settings(given).target, given.pattern)
-    if given.json:
-        print(json.dumps(tables_as_json(tables), indent=1))  # noqa: T201
-    else:
-        print_tables(tables, sys.stdout)
-    return 0
-
-
-def run_show(given: argparse.Namespace) -> int:
-    """Describe one table."""
-    from warehouse.reader.table_info import print_shown, show, shown_as_json
-
-    settled = settings(given)
-    shown = show(settled.target, given.name, data_folders=settled.data)
-    if given.json:
-        print(json.dumps(shown_as_json(shown), indent=1))  # noqa: T201
-    else:
-        print_shown(shown, sys.stdout)
-    return 0
-
-
-def run_lineage(given: argparse.Namespace) -> int:
-    """The graph around one relation, or the path of one column."""
-    from warehouse.lineage.table_lineage import as_json, as_text, names_a_column, table_lineage
-
-    if names_a_column(given.name):
-        print(_column_path(settings(given), given.name, as_json=given.json))  # noqa: T201
-        return 0
-    lineage = table_lineage(settings(given), given.name)
-    print(json.dumps(as_json(lineage), indent=1) if given.json else as_text(lineage))  # noqa: T201
-    return 0
-
-
-def _column_path(settled: Settings, name: str, *, as_json: bool = False) -> str:
-    from warehouse.lineage import column_lineage, lineage_text
-    from warehouse.project.project import Project
-
-    project = Project.open(settled.project)
-    found = column_lineage.load(project, settled.target)
-    trace = found.trace(*column_lineage.column_named(found, project, name))
-    return (
-        json.dumps(lineage_text.as_json(trace), indent=1)
-        if as_json
-        else lineage_text.as_text(trace, lineage_text.read_from(project))
-    )
-
-
-def run_render(given: argparse.Namespace) -> int:
-    """A model's SELECT, or its code."""
-    from warehouse.lineage.table_lineage import find_model
-    from warehouse.project.project import Project
-
-    project = Project.open(settings(given).project)
-    print(project.render(find_model(project, given.name)).strip())  # noqa: T201
     return 0

@@ -130,11 +130,12 @@ def _stopped(target: Path, name: str) -> str | None:
 
 def print_results(relation: Relation, stream: TextIO, width: int | None) -> None:
     """Print the checks of a table, the builds before beside them, and the first rows that fail."""
-    from warehouse.reader.text_table import WIDTH, escape, print_rows, wrapped
+    from warehouse.reader.text_table import escape, make_console, print_rows, wrapped
 
+    wide = make_console(stream, width).width
     if relation.stopped:
         stream.write("\n")
-        stream.writelines(wrapped(f"the last build ended here: {escape(relation.stopped)}", width or WIDTH))
+        stream.writelines(wrapped(f"the last build ended here: {escape(relation.stopped)}", wide))
     if not relation.checks:
         return
     stream.write("\n")
@@ -148,11 +149,11 @@ def print_results(relation: Relation, stream: TextIO, width: int | None) -> None
     print_rows(columns, rows, stream, width=width, wrap_last=True)
     for check in relation.checks:
         for position, row in enumerate(check.rows[:SHOWN_ROWS]):
-            stream.write(f"\nfails {check.check}; meta.failures has more\n" if position == 0 else "")
+            if position == 0:
+                stream.write("\n")
+                stream.writelines(wrapped(f"fails {escape(check.check)}; meta.failures has more", wide))
             if check.sentences:
-                stream.writelines(
-                    f"  {line}" for line in wrapped(escape(check.sentences[position]), (width or WIDTH) - 2)
-                )
+                stream.writelines(f"  {line}" for line in wrapped(escape(check.sentences[position]), wide - 2))
                 continue
             said = ", ".join(f"{name} {value}" for name, value in json.loads(row).items() if value is not None)
-            stream.writelines(f"  {line}" for line in wrapped(escape(said), (width or WIDTH) - 2))
+            stream.writelines(f"  {line}" for line in wrapped(escape(said), wide - 2))

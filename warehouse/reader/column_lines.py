@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import textwrap
 from itertools import islice
 from typing import TYPE_CHECKING, TextIO
 
-from warehouse.reader.text_table import escape, make_console
+from warehouse.reader.answer_table import people_values
+from warehouse.reader.readable import header_unit
+from warehouse.reader.text_table import escape, make_console, wrapped
 
 if TYPE_CHECKING:
     from warehouse.reader.result import Result
@@ -20,18 +21,23 @@ def write_lines(result: Result, stream: TextIO, *, width: int | None = None, lim
 
     A value that does not fit goes on below its own beginning.
     """
+    from rich.cells import cell_len
+
     names = [escape(column.name) for column in result.columns]
-    widest = max((len(name) for name in names), default=0)
-    room = max(make_console(stream, width).width - widest - 2, _AT_LEAST)
     rows = list(islice(result.rows, None if limit is None else limit + 1))
     shown = rows[:limit]
+    if result.units is not None:
+        shown = list(zip(*people_values(result, shown), strict=True))
+        names = [f"{name}{header_unit(unit)}" for name, unit in zip(names, result.units, strict=True)]
+    widest = max((len(name) for name in names), default=0)
+    room = max(make_console(stream, width).width - widest - 2, _AT_LEAST)
     for number, row in enumerate(shown, start=1):
         stream.write(f"── row {number} " + "─" * 20 + "\n")
         for name, value in zip(names, row, strict=True):
-            text = "NULL" if value is None else escape(value)
-            first, *others = textwrap.wrap(text, room, break_on_hyphens=False) if len(text) > room else [text]
+            text = "NULL" if value is None else escape(value.strip() if result.units is not None else value)
+            first, *others = wrapped(text, room, indent="") if cell_len(text) > room else [text]
             stream.write(f"{name:<{widest}}  {first}".rstrip() + "\n")
-            stream.writelines(f"{'':<{widest}}  {line}\n" for line in others)
+            stream.writelines(f"{'':<{widest}}  {line}" for line in others)
     if len(rows) > len(shown):
         stream.write(f"{result.count():,} rows, {len(shown):,} shown\n")
     return len(shown)

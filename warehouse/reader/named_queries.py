@@ -2,6 +2,10 @@
 
 The header has the form of a model's front matter. A parameter is `name: TYPE [= default] meaning`; without a
 default it must be given. Values are bound, never pasted into the text.
+
+Five more keys are for people at a terminal: `question` is what `--list` groups by, `aliases` are other names,
+`answer: [columns]` are the columns that a table shows, in this order, `ranked: column desc` says what orders the rows,
+and `unknown` why a column may be NULL.
 """
 
 from __future__ import annotations
@@ -9,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from warehouse.base.errors import ModelError, Place, QueryError, nearest_hint
@@ -20,11 +25,13 @@ if TYPE_CHECKING:
 
     from warehouse.project.yaml_text import Value
 
-KEYS = ("about", "params")
+KEYS = ("about", "question", "aliases", "params", "answer", "ranked", "unknown")
 TYPES = ("VARCHAR", "INTEGER", "BIGINT", "DOUBLE", "TIMESTAMP", "BOOLEAN")
 _BITS = {"INTEGER": 31, "BIGINT": 63}
 _PARAMETER = regex(r"^(?P<type>[A-Z]+)(?:\s*=\s*(?P<default>'[^']*'|\S+))?\s+(?P<about>\S.*)$")
 _NAME = regex(r"^[a-z][a-z0-9_]*$")
+_PARAMS = "`params` lists each one as `name: TYPE = default meaning`"
+_UNKNOWN = "`unknown` has a line `column: reason` each"
 _TRUE, _FALSE = frozenset({"true", "yes", "1"}), frozenset({"false", "no", "0"})
 
 
@@ -48,6 +55,16 @@ class Query(NamedTuple):
     sql: str
     """The SELECT, after as many newlines as the header has lines."""
     path: Path
+    question: str = ""
+    """What it answers, as `sql --list` groups it."""
+    aliases: tuple[str, ...] = ()
+    """Other names of the query."""
+    answer: tuple[str, ...] = ()
+    """The columns that a table shows, whole; all where empty."""
+    ranked: str = ""
+    """What orders the rows, and `desc` or `asc`."""
+    unknown: Mapping[str, str] = MappingProxyType({})
+    """Why a column may be NULL, by column."""
 
 
 def load_queries(folders: Iterable[Path]) -> dict[str, Query]:
@@ -68,6 +85,11 @@ def load_query(name: str, folders: Sequence[Path]) -> Query | None:
     return read_query(there[-1]) if there else None
 
 
+def by_name(name: str, queries: Mapping[str, Query]) -> Query | None:
+    """Return the query of that name or alias; None where there is none."""
+    return queries.get(name) or next((one for one in queries.values() if name in one.aliases), None)
+
+
 def find_query(name: str, queries: Mapping[str, Query]) -> Query:
     """Return the query of that name.
 
@@ -76,11 +98,12 @@ def find_query(name: str, queries: Mapping[str, Query]) -> Query:
     QueryError
         With the nearest name, where there is none.
     """
-    if name in queries:
-        return queries[name]
+    if (found := by_name(name, queries)) is not None:
+        return found
+    names = [*queries, *(alias for one in queries.values() for alias in one.aliases)]
     raise QueryError(
         f"no query {name}",
-        hint=nearest_hint(name, queries) or f"known queries: {', '.join(queries) or 'none'}",
+        hint=nearest_hint(name, names) or f"known queries: {', '.join(queries) or 'none'}",
     )
 
 
@@ -98,8 +121,36 @@ def read_query(path: Path) -> Query:
     about = values.get("about")
     if about is None or not isinstance(about.content, str) or not about.content.strip():
         raise ModelError("the header has no `about`: one sentence", place=Place(shown, 1))
-    parameters = {name: _parameter(name, value, shown) for name, value in _entries(values.get("params"), shown)}
-    return Query(path.stem, " ".join(about.content.split()), parameters, sql, path)
+    parameters = {
+        name: _parameter(name, value, shown) for name, value in _entries(values.get("params"), shown, _PARAMS)
+    }
+    ranked = _text(values.get("ranked"))
+    if ranked and not ranked.endswith((" desc", " asc")):
+        raise ModelError("`ranked` is not `column desc` or `column asc`", place=values["ranked"].place(shown))
+    return Query(
+        path.stem,
+        _text(about),
+        parameters,
+        sql,
+        path,
+        question=_text(values.get("question")),
+        aliases=_list(values.get("aliases"), shown),
+        answer=_list(values.get("answer"), shown),
+        ranked=ranked,
+        unknown={name: _text(value) for name, value in _entries(values.get("unknown"), shown, _UNKNOWN)},
+    )
+
+
+def _text(value: Value | None) -> str:
+    return " ".join(value.content.split()) if value and isinstance(value.content, str) else ""
+
+
+def _list(value: Value | None, shown: str) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    if isinstance(value.content, str | Mapping):
+        raise ModelError("a list is written `[one, two]`", place=value.place(shown))
+    return tuple(_text(one) for one in value.content)
 
 
 def bind(query: Query, given: Mapping[str, str]) -> dict[str, object]:
@@ -138,11 +189,11 @@ def bind(query: Query, given: Mapping[str, str]) -> dict[str, object]:
     }
 
 
-def _entries(value: Value | None, shown: str) -> Iterable[tuple[str, Value]]:
+def _entries(value: Value | None, shown: str, form: str) -> Iterable[tuple[str, Value]]:
     if value is None or value.content == "":
         return []
     if not isinstance(value.content, Mapping):
-        raise ModelError("`params` lists each one as `name: TYPE = default meaning`", place=value.place(shown))
+        raise ModelError(form, place=value.place(shown))
     return value.content.items()
 
 

@@ -81,7 +81,7 @@ def write_result(
 
         return write_lines(result, stream, width=width, limit=limit)
     if format in ("table", "lines"):
-        from warehouse.reader.text_table import write_table
+        from warehouse.reader.answer_table import write_table
 
         return write_table(result, stream, width=width, limit=limit)
     writers: dict[str, Callable[[tuple[Column, ...], Iterator[Row]], Iterator[str]]] = {

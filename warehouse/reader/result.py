@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from warehouse.reader.column_units import result_units
 from warehouse.reader.value_text import Column, column, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     import duckdb
 
     from warehouse.reader.guard import Statement
+    from warehouse.reader.named_queries import Query
 
 Row = tuple[str | None, ...]
 
@@ -36,6 +38,10 @@ class Result:
         self.connection = connection
         self.statement = statement
         self.parameters = parameters
+        self.units: Sequence[str | None] | None = None
+        """Units of the columns where numbers are written for people; None for exact values."""
+        self.query: Query | None = None
+        """The named query that this answers."""
 
     def count(self) -> int:
         """Count the rows of the statement; it runs once more for this, without fetching."""
@@ -84,6 +90,13 @@ def open_result(
     cursor = execute(connection, wrap(statement, f"SELECT {', '.join(texts)}"), used)
     columns = tuple(column(name, kind, nested_as_json=nested_as_json) for name, kind in types)
     return Result(columns, _batches(cursor), connection, statement, used)
+
+
+def for_people(result: Result, query: Query | None = None) -> Result:
+    """Have the numbers of a result written with their units, and a named query's columns chosen by its header."""
+    units = result_units(result.connection.cursor(), result.statement, [column.name for column in result.columns])
+    result.units, result.query = units, query
+    return result
 
 
 def wrap(statement: Statement, around: str) -> str:

@@ -12,12 +12,15 @@ from warehouse.base.sql_text import qualified
 from warehouse.project.semantics import NOTHING_SAID, Measure, Semantics
 from warehouse.reader import value_text
 from warehouse.reader.check_results import print_results, with_results
+from warehouse.reader.column_units import unit_of
 from warehouse.reader.connection import connect
 from warehouse.reader.damaged_parts import refuse_damage
 from warehouse.reader.guard import check_read_only
 from warehouse.reader.query_errors import MOVED, nearest_table
+from warehouse.reader.readable import readable
 from warehouse.reader.relation import Check, Column, Relation, Table, has_meta
 from warehouse.reader.result import Row, open_result
+from warehouse.reader.why_empty import why_empty
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -35,6 +38,10 @@ class Shown:
     relation: Relation
     head: tuple[value_text.Column, ...]
     rows: tuple[Row, ...]
+    empty: str | None = None
+    """Why it has no rows."""
+    units: tuple[str | None, ...] = ()
+    """Units of the columns, as people read them."""
 
 
 def ls(target: Path, pattern: str | None = None) -> list[Table]:
@@ -88,7 +95,10 @@ def show(target: Path, name: str, *, rows: int = 5, data_folders: Sequence[Path]
             [statement] = check_read_only(connection, f"FROM {source} LIMIT {rows:d}")
             refuse_damage(connection, target, statement.tables)
             result = open_result(connection, statement)
-            return Shown(relation, result.columns, tuple(result.rows))
+            rows_read = tuple(result.rows)
+            empty = None if rows_read or not rows else why_empty(connection, relation.table.name)
+            units = tuple(unit_of(one.name, one.type, one.unit) for one in relation.columns)
+            return Shown(relation, result.columns, rows_read, empty, units)
         except duckdb.Error as error:
             raise QueryError(
                 f"the rows of {relation.table.name} cannot be read: {str(error).splitlines()[0]}",
@@ -219,16 +229,17 @@ def print_tables(tables: Sequence[Table], stream: TextIO, *, width: int | None =
 
 def print_shown(shown: Shown, stream: TextIO, *, width: int | None = None) -> None:
     """Print a description: what the table is, its columns, its checks, its first rows."""
-    from warehouse.reader.text_table import WIDTH, escape, print_rows, wrapped
+    from warehouse.reader.text_table import SWITCH, escape, make_console, print_rows, wrapped
 
     relation, table = shown.relation, shown.relation.table
+    wide = make_console(stream, width).width
     facts = [table.kind]
     if table.rows is not None:
         facts.append(f"{table.rows:,} rows")
     if table.bytes is not None:
         facts.append(size(table.bytes))
     stream.write(f"{table.name}  {', '.join(facts)}\n")
-    stream.writelines(wrapped(escape(table.about), width or WIDTH))
+    stream.writelines(wrapped(escape(table.about), wide))
     for label, text in (
         ("grain", ", ".join(relation.grain)),
         ("one part for each", relation.partition_column),
@@ -238,7 +249,11 @@ def print_shown(shown: Shown, stream: TextIO, *, width: int | None = None) -> No
         ("group by", ", ".join(relation.semantics.dimensions)),
     ):
         if text:
-            stream.writelines(wrapped(f"{label}: {escape(text)}", width or WIDTH))
+            stream.writelines(wrapped(f"{label}: {escape(text)}", wide))
+    if shown.empty:
+        stream.writelines(wrapped(shown.empty, wide))
+    if example := _example(shown):
+        stream.writelines(wrapped(f"for example: {escape(example)}", wide))
     stream.write("\n")
     sums = {measure.column: str(measure) for measure in relation.semantics.measures}
     names = ("column", "type", "unit", *(("sum",) if sums else ()), "meaning")
@@ -250,7 +265,33 @@ def print_shown(shown: Shown, stream: TextIO, *, width: int | None = None) -> No
     print_results(relation, stream, width)
     if shown.rows:
         stream.write("\n")
-        print_rows(shown.head, shown.rows, stream, width=width)
+        print_rows(
+            shown.head, _readable(shown), stream, width=width, all_by=f"warehouse sql 'FROM {table.name}' {SWITCH}"
+        )
+
+
+def _readable(shown: Shown) -> list[Row]:
+    """Return the first rows with numbers as people read them."""
+    columns = [
+        readable([row[at] for row in shown.rows], unit, exact=column.type.lower() in value_text.INTEGERS)
+        if column.kind == "number"
+        else [row[at] for row in shown.rows]
+        for at, (column, unit) in enumerate(zip(shown.head, shown.units or (None,) * len(shown.head), strict=True))
+    ]
+    return list(zip(*columns, strict=True))
+
+
+def _example(shown: Shown) -> str:
+    """Return the fullest of the first rows, in a sentence."""
+    rows = _readable(shown)
+    if not rows:
+        return ""
+    fullest = max(range(len(rows)), key=lambda at: sum(one not in (None, "0", "0.0", "") for one in shown.rows[at]))
+    return " · ".join(
+        f"{column.name} {value.strip()}"
+        for column, value in zip(shown.head, rows[fullest], strict=True)
+        if value is not None
+    )
 
 
 def size(count: int | None) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
-from itertools import islice
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
@@ -11,7 +9,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from warehouse.reader.result import Result, Row
+    from warehouse.reader.result import Row
     from warehouse.reader.value_text import Column
 
 WIDTH = 80
@@ -20,24 +18,10 @@ _GAP = 2
 _TEXT_AT_LEAST, _LAST_AT_LEAST = 24, 12
 _MISSING = "NULL"
 _NO_BREAK = "\xa0"
-
-
-def write_table(result: Result, stream: TextIO, *, width: int | None = None, limit: int | None = None) -> int:
-    """Write a result as a table, and say how many rows were written.
-
-    Where the columns do not fit, as many as fit are shown and the others are named below; where `limit` cuts
-    the rows, their number is said below.
-    """
-    rows = list(islice(result.rows, None if limit is None else limit + 1))
-    if result.is_plan:
-        stream.writelines(f"{escape(row[-1] or '', keep_lines=True).rstrip()}\n" for row in rows)
-        return len(rows)
-    more = limit is not None and len(rows) > limit
-    shown = rows[:limit] if more else rows
-    print_rows(result.columns, shown, stream, width=width, all_by="--format lines")
-    if more:
-        stream.write(f"{result.count():,} rows, {len(shown):,} shown\n")
-    return len(shown)
+_HEADER = 2
+"""Lines of a table before its first row."""
+SWITCH = "--format lines"
+"""What shows the columns that a table leaves out."""
 
 
 def print_rows(
@@ -48,10 +32,14 @@ def print_rows(
     width: int | None = None,
     wrap_last: bool = False,
     all_by: str = "",
+    hidden: Sequence[str] = (),
+    whole: bool = False,
 ) -> None:
     """Lay the rows out and print them; what does not fit is named below, with what would show it.
 
-    With `wrap_last` the last column goes on in further lines where others are cut.
+    With `wrap_last` the last column goes on in further lines where others are cut. With `whole` no column is left out
+    or cut: where a row is too long, its last texts stand below it. `hidden` names columns that were left
+    out before.
     """
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
@@ -60,29 +48,78 @@ def print_rows(
     console = make_console(stream, width)
     texts = [[_MISSING if value is None else escape(value) for value in row] for row in rows]
     names = [escape(column.name) for column in columns]
-    widths = fit(columns, names, texts, console.width)
+    below = _below(columns, names, texts, console.width) if whole else []
+    beside = [position for position in range(len(columns)) if position not in below]
+    widths = dict.fromkeys(below, 0) | dict(
+        zip(
+            beside,
+            fit(
+                [columns[at] for at in beside],
+                [names[at] for at in beside],
+                [[line[at] for at in beside] for line in texts],
+                console.width,
+            ),
+            strict=True,
+        )
+    )
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    shown = [position for position, space in enumerate(widths) if space]
+    shown = [position for position in beside if widths[position]]
     for position in shown:
         table.add_column(
-            Text(names[position]),
-            justify="right" if columns[position].kind == "number" else "left",
+            Text(_aligned(names[position], columns[position], widths[position])),
             width=widths[position],
             no_wrap=not (wrap_last and position == shown[-1]),
             overflow="ellipsis",
         )
     for row, line in zip(rows, texts, strict=True):
-        table.add_row(*(Text(line[at], style="dim" if row[at] is None else "") for at in shown))
+        cells = (
+            Text(_aligned(line[at], columns[at], widths[at]), style="dim" if row[at] is None else "") for at in shown
+        )
+        table.add_row(*cells)
     with console.capture() as printed:
         console.print(table)
-    stream.writelines(line.rstrip() + "\n" for line in printed.get().splitlines())
-    hidden = [name for name, space in zip(names, widths, strict=True) if not space]
-    if hidden:
-        noun = "column" if len(hidden) == 1 else "columns"
+    lines = [line.rstrip() + "\n" for line in printed.get().splitlines()]
+    stream.writelines(lines[:_HEADER] if below else lines)
+    for row, line, cut in zip(rows, texts, lines[_HEADER:], strict=True) if below else ():
+        stream.write(cut)
+        stream.writelines(
+            one for at in below if row[at] is not None for one in _labelled(names[at], line[at], console.width)
+        )
+    out = [*(names[at] for at in beside if not widths[at]), *hidden]
+    if out:
+        noun = "column" if len(out) == 1 else "columns"
         by = f" ({all_by})".replace(" ", _NO_BREAK)[1:] if all_by else ""
-        said = f"… {len(hidden)} more {noun}: {', '.join(hidden)} {by}".rstrip()
-        lines = textwrap.fill(said, console.width, subsequent_indent="  ", break_on_hyphens=False)
-        stream.write(lines.replace(_NO_BREAK, " ") + "\n")
+        said = f"… {len(out)} more {noun}: {', '.join(out)} {by}".rstrip()
+        stream.writelines(line.replace(_NO_BREAK, " ") for line in wrapped(said, console.width))
+
+
+def _aligned(text: str, column: Column, width: int) -> str:
+    """Push a number and its header to the right; what is behind the number, which aligns its point, stays."""
+    from rich.cells import cell_len
+
+    return " " * (width - cell_len(text)) + text if column.kind == "number" else text
+
+
+def _below(columns: Sequence[Column], names: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[int]:
+    """Choose the columns that stand below their row, so that the others fit: texts, the last one first."""
+    natural = natural_widths(names, rows)
+    beside = list(range(len(natural)))
+    while len(beside) > 1 and sum(natural[at] for at in beside) + _GAP * (len(beside) - 1) > width:
+        texts = [at for at in beside[1:] if columns[at].kind != "number"]
+        beside.remove(([at for at in texts if natural[at] > _LAST_AT_LEAST] or texts or beside)[-1])
+    return [at for at in range(len(natural)) if at not in beside]
+
+
+def _labelled(name: str, text: str, width: int) -> list[str]:
+    """Write a value below its row, with its name before it."""
+    return wrapped(f"  {name.strip()}: {text.strip()}", width, indent="    ")
+
+
+def natural_widths(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
+    """Return the cells that each column needs to be shown whole."""
+    from rich.cells import cell_len
+
+    return [max([cell_len(name), *(cell_len(row[position]) for row in rows), 1]) for position, name in enumerate(names)]
 
 
 def fit(columns: Sequence[Column], names: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[int]:
@@ -93,9 +130,7 @@ def fit(columns: Sequence[Column], names: Sequence[str], rows: Sequence[Sequence
     """
     from rich.cells import cell_len
 
-    natural = [
-        max([cell_len(name), *(cell_len(row[position]) for row in rows), 1]) for position, name in enumerate(names)
-    ]
+    natural = natural_widths(names, rows)
     if sum(natural) + _GAP * (len(natural) - 1) <= width:
         return natural
     least = [
@@ -119,10 +154,27 @@ def fit(columns: Sequence[Column], names: Sequence[str], rows: Sequence[Sequence
     return widths
 
 
-def wrapped(text: str, width: int) -> list[str]:
-    """Break a sentence into lines, each with its end; the later ones are set in."""
-    lines = textwrap.wrap(text, width, subsequent_indent="  ", break_on_hyphens=False)
-    return [line + "\n" for line in lines]
+def wrapped(text: str, width: int, *, indent: str = "  ") -> list[str]:
+    """Break a sentence into lines, each with its end; the later ones are set in. Wide letters count two."""
+    from rich.cells import cell_len, chop_cells
+
+    lead = text[: len(text) - len(text.lstrip(" "))]
+    lines, line, is_begun = [], lead, False
+    for word in text.split(" "):
+        if not word:
+            continue
+        if is_begun and cell_len(line) + 1 + cell_len(word) > width:
+            lines.append(line)
+            line, is_begun = indent, False
+        pieces = (
+            chop_cells(word, max(width - cell_len(indent), 2)) if cell_len(line + word) + is_begun > width else [word]
+        )
+        for piece in pieces[:-1]:
+            lines.append(line + piece)
+            line = indent
+        line += (" " if is_begun else "") + pieces[-1]
+        is_begun = True
+    return [one.rstrip() + "\n" for one in [*lines, line]]
 
 
 def escape(text: str, *, keep_lines: bool = False) -> str:

@@ -14,7 +14,7 @@ from warehouse.reader.interrupt import interruptible
 from warehouse.reader.output import JSON_FORMATS, write_result
 from warehouse.reader.parquet import copy_to_parquet
 from warehouse.reader.query_errors import from_engine
-from warehouse.reader.result import OPENING, open_result
+from warehouse.reader.result import OPENING, for_people, open_result
 from warehouse.reader.sink import aside_of, check_output, choose_format, leave_pipe, open_sink
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def run_query(
     timeout: float | None = None,
     stream: TextIO | None = None,
     escaped: bool | None = None,
+    raw: bool = False,
 ) -> int:
     """Run one query, from its text, a file or by name, and return the exit status: 0, or 130 after Ctrl-C.
 
@@ -75,6 +76,8 @@ def run_query(
         Seconds after which the query is ended.
     escaped
         Write control characters out; where left out if the answer goes to a terminal.
+    raw
+        Write exact values and all columns into a table, as the other formats always do.
 
     Raises
     ------
@@ -88,6 +91,7 @@ def run_query(
         "target": target, "sql": sql, "file": file, "query": query, "parameters": parameters,
         "data_folders": data_folders, "format": choose_format(format, output, sink), "output": output,
         "limit": limit, "width": width, "memory": memory, "threads": threads, "timeout": timeout, "escaped": escaped,
+        "raw": raw,
     }  # fmt: skip
     if timeout is None and memory is None:
         return run_here(**arguments, stream=sink)
@@ -112,6 +116,7 @@ def run_here(
     threads: int | None,
     timeout: float | None,
     escaped: bool | None,
+    raw: bool = False,
     stream: TextIO | None = None,
 ) -> int:
     """Run a query in this process: see `run_query`."""
@@ -145,17 +150,18 @@ def run_here(
                     at(statements[0])
                     count = copy_to_parquet(connection, statements[0], values, aside, limit=rows)
                     aside.replace(output)
-                    _note(count)
+                    _note(count, connection, statements[0], query, parameters)
                     return
                 with open_sink(output, sink) as to:
                     for number, statement in enumerate(statements):
                         at(statement)
                         to.write("\n" if number else "")
-                        as_json = chosen in JSON_FORMATS
-                        result = open_result(connection, statement, values, nested_as_json=as_json)
+                        result = open_result(connection, statement, values, nested_as_json=chosen in JSON_FORMATS)
+                        if chosen in ("table", "lines") and not raw:
+                            for_people(result, query)
                         count = write_result(result, chosen, to, width=width, limit=rows, escaped=escaped)
                         to.flush()
-                        _note(count)
+                        _note(count, connection, statement, query, parameters)
 
         interruptible(connection, work, timeout=timeout)
     except KeyboardInterrupt:
@@ -177,10 +183,18 @@ def run_here(
     return 0
 
 
-def _note(count: int) -> None:
-    """Say that an answer is empty, where no program takes it for a row."""
+def _note(
+    count: int,
+    connection: duckdb.DuckDBPyConnection,
+    statement: Statement,
+    query: Query | None,
+    parameters: Mapping[str, str] | None,
+) -> None:
+    """Say that an answer is empty, and why, where no program takes it for a row."""
     if not count:
-        sys.stderr.write("no rows\n")
+        from warehouse.reader.why_empty import no_rows
+
+        sys.stderr.write(no_rows(connection.cursor(), statement, query, parameters or {}) + "\n")
 
 
 def _values(query: Query | None, given: dict[str, str], limit: int | None) -> Mapping[str, object]:

@@ -41,7 +41,7 @@ META = {
     "meta.models": {
         "model": "VARCHAR", "about": "VARCHAR", "grain": "VARCHAR[]", "partition_column": "VARCHAR",
         "kind": "VARCHAR", "rows": "BIGINT", "bytes": "BIGINT", "file": "VARCHAR", "sources": "VARCHAR",
-        "reads": "VARCHAR[]", "stale": "BOOLEAN",
+        "reads": "VARCHAR[]", "stale": "BOOLEAN", "needs": "VARCHAR[][]",
     },
     "meta.columns": {
         "model": "VARCHAR", "position": "INTEGER", "column_name": "VARCHAR", "type": "VARCHAR", "unit": "VARCHAR",
@@ -90,6 +90,8 @@ class Entry(NamedTuple):
     sources: str = ""
     reads: tuple[str, ...] = ()
     stale: bool = False
+    needs: tuple[tuple[str, ...], ...] = ()
+    """Groups of relations: no row comes out while all of one group are empty."""
     checks: tuple[tuple[str, CheckResult], ...] = ()
     semantics: Semantics = NOTHING_SAID
 
@@ -230,7 +232,7 @@ def _meta(entries: Sequence[Entry], build: Mapping[str, object]) -> dict[str, li
         "meta.models": [
             [
                 e.name, e.about, list(e.grain), e.partition, e.kind, e.rows, e.bytes, e.file, e.sources or None,
-                list(e.reads), e.stale,
+                list(e.reads), e.stale, [list(group) for group in e.needs],
             ]
             for e in entries
         ],

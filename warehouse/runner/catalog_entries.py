@@ -76,6 +76,7 @@ def _model_entries(prepared: Prepared, outcome: Outcome) -> Iterator[Entry]:
             sources=model.sources,
             reads=node.reads,
             stale=name in outcome.stale,
+            needs=tuple(sorted(tuple(sorted(group)) for group in node.needs)),
             semantics=model.semantics,
             checks=tuple(
                 (key.partition, result)

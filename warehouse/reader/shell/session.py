@@ -18,10 +18,11 @@ from warehouse.reader.interrupt import interruptible
 from warehouse.reader.named_queries import Query, bind, find_query
 from warehouse.reader.output import FORMATS, JSON_FORMATS, check_format, write_result
 from warehouse.reader.query_errors import from_engine
-from warehouse.reader.result import OPENING, open_result
+from warehouse.reader.result import OPENING, for_people, open_result
 from warehouse.reader.shell.habits import as_command, is_command
 from warehouse.reader.sink import check_output, choose_format
 from warehouse.reader.user_query import run_query
+from warehouse.reader.why_empty import no_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,6 +42,7 @@ COMMANDS = {
     "\\i": "\\i FILE  the statements of a file",
     "\\o": "\\o FILE  the next answer into a file",
     "\\x": "a line a column instead of a row, on or off",
+    "\\raw": "exact values and all columns in tables, on or off",
     "\\timing": "how long each answer takes, on or off",
     "\\e": "the last query in your editor",
     "\\q": "leave, as Ctrl-D does",
@@ -79,6 +81,7 @@ class Session:
     data_folders: Sequence[Path] = ()
     width: int | None = None
     watch: Callable[[], None] | None = None
+    raw: bool = False
     timing: bool = False
     expanded: bool = False
     format: str = "table"
@@ -156,6 +159,9 @@ class Session:
             case "\\x":
                 self.expanded = not self.expanded
                 self.out.write(f"a line a column: {'on' if self.expanded else 'off'}\n")
+            case "\\raw":
+                self.raw = not self.raw
+                self.out.write(f"exact values: {'on' if self.raw else 'off'}\n")
             case "\\timing":
                 self.timing = not self.timing
                 self.out.write(f"timing: {'on' if self.timing else 'off'}\n")
@@ -269,6 +275,7 @@ class Session:
             timeout=self.timeout,
             stream=self.out,
             escaped=self.escaped,
+            raw=self.raw,
         )
         if status:
             raise KeyboardInterrupt
@@ -280,13 +287,15 @@ class Session:
         try:
             result = open_result(self.connection, statement, values, nested_as_json=self.format in JSON_FORMATS)
             form = "lines" if self.expanded and self.format == "table" else self.format
-            for_people = form in ("table", "lines")
-            limit = (self.limit or None) if for_people else None
+            is_table = form in ("table", "lines")
+            if is_table and not self.raw:
+                for_people(result, query)
+            limit = (self.limit or None) if is_table else None
             if (
                 not write_result(result, form, self.out, width=self.width, limit=limit, escaped=self.escaped)
-                and for_people
+                and is_table
             ):
-                self.out.write("no rows\n")
+                self.out.write(no_rows(self.connection, statement, query, values) + "\n")
         except duckdb.InterruptException:
             raise
         except duckdb.Error as error:

@@ -1,0 +1,16 @@
+/* ---
+about: What each spine sent to and got from its leaves in an hour, and how evenly spines are used.
+question: How full is the fabric, and how even?
+aliases: [even-spines, spines]
+params:
+  hour: TIMESTAMP = null the hour (UTC); the latest where left out
+answer: [spine, to_leaf_bytes, from_leaf_bytes, over_mean, leaves_seen]
+unknown:
+  over_mean: SELECT max(checkable_note) FROM metrics.spine_hour
+--- */
+SELECT spine, to_leaf_bytes, from_leaf_bytes, round(over_mean, 4) AS over_mean,
+    round(in_out_difference, 6) + 0.0 AS in_out_difference,     -- + 0.0: no -0.0
+    leaves_seen, uplinks_seen, checkable, checkable_note, hour_utc, cluster
+FROM metrics.spine_hour
+WHERE hour_utc = coalesce($hour::TIMESTAMP, (SELECT max(hour_utc) FROM metrics.spine_hour))
+ORDER BY cluster, regexp_extract(spine, '^(.*?)[0-9]*$', 1), length(spine), spine

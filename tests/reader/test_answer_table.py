@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+import pytest
+from rich.cells import cell_len
+
+from warehouse.reader.column_units import result_units
+from warehouse.reader.guard import check_read_only
+from warehouse.reader.named_queries import Query
+from warehouse.reader.output import write_result
+from warehouse.reader.result import for_people, open_result
+from warehouse.reader.user_query import run_query
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import duckdb
+
+
+def units(connection: duckdb.DuckDBPyConnection, sql: str) -> list[str | None]:
+    [statement] = check_read_only(connection, sql)
+    return result_units(connection, statement, [one.name for one in open_result(connection, statement).columns])
+
+
+def table(connection: duckdb.DuckDBPyConnection, sql: str, query: Query | None = None, width: int = 80) -> str:
+    [statement] = check_read_only(connection, sql)
+    stream = io.StringIO()
+    write_result(for_people(open_result(connection, statement), query), "table", stream, width=width)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("selected", "unit"),
+    [
+        ("h.in_bytes", "B"),
+        ("sum(in_bytes)", "B"),
+        ("avg(h.in_bytes + h.out_bytes) AS x", "B"),
+        ("round(greatest(h.in_bytes, 0), 2)", "B"),
+        ("max(in_bytes)::DOUBLE", "B"),
+        ("CASE WHEN true THEN in_bytes ELSE 0 END", "B"),
+        ("(SELECT max(in_bytes) FROM metrics.leaf_hour)", "B"),
+        ("in_bytes * 8", None),
+        ("in_bytes / out_bytes", None),
+        ("count(*)", "count"),
+        ("1", None),
+        ("switch", None),
+    ],
+)
+def test_a_unit_is_that_of_the_contract(connection: duckdb.DuckDBPyConnection, selected: str, unit: str | None) -> None:
+    grouped = " GROUP BY ALL"
+    assert units(connection, f"SELECT {selected} FROM metrics.leaf_hour AS h{grouped}") == [unit]
+
+
+def test_a_unit_goes_through_steps_joins_and_stars(connection: duckdb.DuckDBPyConnection) -> None:
+    step = "WITH a AS (SELECT switch, sum(in_bytes) AS moved FROM metrics.leaf_hour GROUP BY ALL)"
+    joined = "a JOIN (SELECT switch, out_bytes FROM metrics.leaf_hour) USING (switch)"
+    assert units(connection, f"{step} SELECT * FROM {joined}") == [None, "B", "B"]
+    assert units(connection, f"{step} SELECT moved FROM a UNION ALL SELECT 1 FROM a") == [None]
+
+
+def test_what_all_rows_share_stands_above(connection: duckdb.DuckDBPyConnection) -> None:
+    assert table(connection, "SELECT switch, in_bytes, hour_utc, cluster FROM metrics.leaf_hour ORDER BY ALL") == (
+        "cluster demo · hour 2024-05-23 16:00 UTC\n"
+        "switch  in_bytes\n"
+        "────────────────\n"
+        "Leaf-1   12.5 kB\n"
+        "Leaf-2   12.5 kB\n"
+    )
+    assert table(connection, "SELECT cluster FROM metrics.leaf_hour").startswith("cluster\n")
+
+
+def _query(tmp_path: Path, header: str) -> Query:
+    from warehouse.reader.named_queries import read_query
+
+    path = tmp_path / "mine.sql"
+    path.write_text(f"/* ---\nabout: Mine.\n{header}\n--- */\nSELECT 1", encoding="utf-8")
+    return read_query(path)
+
+
+LONG = "SELECT 'Leaf-1' AS leaf, repeat('GPU-1 ', 20) AS who, 5 AS ids, 0.5 AS ratio, 1 AS other, NULL AS wait"
+
+
+def test_an_answer_is_whole_and_says_what_is_left_out(connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+    header = "answer: [leaf, ratio, who, wait]\nranked: ratio desc\nunknown:\n  wait: the trace has no queue"
+    said = table(connection, LONG, _query(tmp_path, header), width=60)
+    assert said == (
+        "leaf    ratio ↓  wait\n"
+        "─────────────────────\n"
+        "Leaf-1      0.5  NULL\n"
+        "  who: GPU-1 GPU-1 GPU-1 GPU-1 GPU-1 GPU-1 GPU-1 GPU-1 GPU-1\n"
+        "    GPU-1 GPU-1 GPU-1 GPU-1 GPU-1 GPU-1 GPU-1 GPU-1 GPU-1\n"
+        "    GPU-1 GPU-1\n"
+        "… 2 more columns: ids, other (--format lines)\n"
+        "wait NULL: the trace has no queue\n"
+    )
+
+
+def test_what_ranks_is_told_where_no_column_shows_it(connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+    query = _query(tmp_path, "answer: [leaf]\nranked: ids + other desc")
+    assert table(connection, LONG, query).startswith("by ids + other, largest first\nleaf\n")
+
+
+def test_a_reason_can_be_asked_of_the_warehouse(connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+    query = _query(tmp_path, "unknown:\n  wait: SELECT 'of ' || count(*) || ' leaves' FROM metrics.leaf_hour")
+    assert table(connection, LONG, query).endswith("wait NULL: of 2 leaves\n")
+
+
+@pytest.mark.parametrize("width", [24, 60, 80])
+def test_no_line_is_wider_than_the_terminal(connection: duckdb.DuckDBPyConnection, tmp_path: Path, width: int) -> None:
+    wide = "SELECT '服务器' AS 名字, repeat('交换机端口', 30) AS 端口, repeat('x', 200) AS one, 6665677503028 AS bytes"
+    query = _query(tmp_path, "answer: [名字, bytes, 端口, one]")
+    for said in (table(connection, wide, query, width), table(connection, wide, width=width)):
+        assert max(map(cell_len, said.splitlines())) <= width, said
+
+
+def test_raw_writes_exact_values_and_all_columns(target: Path, tmp_path: Path) -> None:
+    query = _query(tmp_path, "answer: [switch]")._replace(sql="SELECT switch, in_bytes FROM metrics.leaf_hour LIMIT 1")
+    stream = io.StringIO()
+    run_query(target, query=query, format="table", stream=stream, width=80, raw=True)
+    assert stream.getvalue() == "switch  in_bytes\n────────────────\nLeaf-1     12500\n"
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "jsonl", "markdown"])
+def test_formats_for_programs_keep_values_and_columns(target: Path, tmp_path: Path, form: str) -> None:
+    sql = "SELECT switch, in_bytes, cluster FROM metrics.leaf_hour ORDER BY ALL"
+    query = _query(tmp_path, "answer: [switch]\nranked: in_bytes desc")._replace(sql=sql)
+    texts = []
+    for asked in ({"query": query}, {"sql": sql}):
+        stream = io.StringIO()
+        run_query(target, format=form, stream=stream, **asked)
+        texts.append(stream.getvalue())
+    assert texts[0] == texts[1]
+    assert "12500" in texts[0]
+    assert "demo" in texts[0]
+
+
+def test_lines_have_all_columns_with_their_units(connection: duckdb.DuckDBPyConnection) -> None:
+    [statement] = check_read_only(connection, "SELECT cluster, in_bytes FROM metrics.leaf_hour LIMIT 1")
+    stream = io.StringIO()
+    write_result(for_people(open_result(connection, statement)), "lines", stream, width=80)
+    assert stream.getvalue().splitlines()[1:] == ["cluster   demo", "in_bytes  12.5 kB"]

@@ -1,0 +1,179 @@
+"""`warehouse ls`, `show`, `lineage`, `render`: find tables and columns, and where a number is from."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import TYPE_CHECKING
+
+from warehouse.base.errors import QueryError, SettingsError
+from warehouse.cli.options import Commands, add_data, add_project, add_target, command, settings
+
+if TYPE_CHECKING:
+    from warehouse.base.settings import Settings
+
+
+def add(commands: Commands) -> None:
+    """Add the commands of this module."""
+    one = command(
+        commands,
+        "ls",
+        "list the tables of the warehouse, by question",
+        "warehouse ls bandwidth\n  warehouse ls 'metrics.*'",
+    )
+    one.add_argument(
+        "pattern", metavar="WORD", nargs="?", help="only where name, columns or meaning hold it; or a pattern"
+    )
+    one.add_argument("--all", action="store_true", help="staging, raw and empty tables, too")
+    add_target(one)
+    one.add_argument("--json", action="store_true")
+    one.set_defaults(run=run_ls)
+
+    one = command(
+        commands,
+        "show",
+        "say what a table means: columns, units, grain, checks, first rows",
+        "warehouse show metrics.port_hour",
+    )
+    one.add_argument("name", metavar="NAME")
+    add_target(one)
+    add_data(one)
+    one.add_argument("--json", action="store_true")
+    one.set_defaults(run=run_show)
+
+    one = command(
+        commands,
+        "lineage",
+        "show what a table or a column stands on, down to raw files",
+        "warehouse lineage metrics.port_hour\n  warehouse lineage metrics.port_hour.in_utilization",
+    )
+    one.add_argument("name", metavar="NAME", help="a table, or a column of it")
+    add_project(one)
+    add_target(one)
+    one.add_argument("--json", action="store_true")
+    one.set_defaults(run=run_lineage)
+
+    one = command(
+        commands,
+        "render",
+        "print a model's SELECT as it runs, macros written out; of a Python model its code",
+        "warehouse render metrics.port_hour",
+    )
+    one.add_argument("name", metavar="NAME")
+    add_project(one)
+    one.set_defaults(run=run_render)
+
+
+def run_ls(given: argparse.Namespace) -> int:
+    """List tables, by question."""
+    from warehouse.reader.connection import connect
+    from warehouse.reader.finding import Found, find_tables, print_by_question
+    from warehouse.reader.table_info import list_tables, ls, tables_as_json
+
+    target = settings(given).target
+    if given.json:
+        print(json.dumps(tables_as_json(ls(target, given.pattern)), indent=1))  # noqa: T201
+        return 0
+    connection = connect(target)
+    try:
+        found = (
+            find_tables(connection, given.pattern)
+            if given.pattern
+            else [Found(table) for table in list_tables(connection)]
+        )
+    finally:
+        connection.close()
+    print_by_question(found, sys.stdout, word=given.pattern or "", everything=given.all)
+    return 0
+
+
+def run_show(given: argparse.Namespace) -> int:
+    """Describe one table."""
+    from warehouse.reader.table_info import print_shown, show, shown_as_json
+
+    settled = settings(given)
+    try:
+        shown = show(settled.target, given.name, data_folders=settled.data)
+    except QueryError:
+        if not _show_column(settled, given.name, as_json=given.json):
+            raise
+        return 0
+    if given.json:
+        print(json.dumps(shown_as_json(shown), indent=1))  # noqa: T201
+    else:
+        print_shown(shown, sys.stdout)
+    return 0
+
+
+def _show_column(settled: Settings, name: str, *, as_json: bool) -> bool:
+    """Describe the columns of that name; return whether there are any."""
+    from warehouse.reader.connection import connect
+    from warehouse.reader.finding import find_columns, print_columns
+
+    connection = connect(settled.target)
+    try:
+        found = find_columns(connection, name)
+    finally:
+        connection.close()
+    if found and as_json:
+        print(json.dumps([one._asdict() for one in found], indent=1))  # noqa: T201
+    elif found:
+        print_columns(found, sys.stdout)
+    return bool(found)
+
+
+def run_lineage(given: argparse.Namespace) -> int:
+    """The graph around one relation, or the path of one column."""
+    from warehouse.lineage.table_lineage import as_json, as_text, names_a_column, table_lineage
+
+    if named := given.name if names_a_column(given.name) else _only_column(settings(given), given.name):
+        print(column_path(settings(given), named, as_json=given.json))  # noqa: T201
+        return 0
+    lineage = table_lineage(settings(given), given.name)
+    print(json.dumps(as_json(lineage), indent=1) if given.json else as_text(lineage))  # noqa: T201
+    return 0
+
+
+def _only_column(settled: Settings, name: str) -> str | None:
+    """The full name of a column that is named alone; None where a table is meant. Raises SettingsError."""
+    from warehouse.project.project import Project
+
+    if "." in name:
+        return None
+    models = Project.open(settled.project).models
+    if any(model.partition(".")[2] == name.lower() for model in models):
+        return None
+    found = [
+        f"{model.name}.{one.name}" for model in models.values() for one in model.columns if one.name == name.lower()
+    ]
+    # of a metric and what it is made of, the metric is meant
+    found = [one for one in found if one.startswith("metrics.")] or found
+    if len(found) > 1:
+        raise SettingsError(f"{name} is a column of {len(found)} tables", hint="one of: " + ", ".join(sorted(found)))
+    return found[0] if found else None
+
+
+def column_path(settled: Settings, name: str, *, as_json: bool = False) -> str:
+    """Return the path of a column down to raw files, as text or JSON."""
+    from warehouse.lineage import column_lineage, lineage_text
+    from warehouse.project.project import Project
+
+    project = Project.open(settled.project)
+    found = column_lineage.load(project, settled.target)
+    trace = found.trace(*column_lineage.column_named(found, project, name))
+    return (
+        json.dumps(lineage_text.as_json(trace), indent=1)
+        if as_json
+        else lineage_text.as_text(trace, lineage_text.read_from(project))
+    )
+
+
+def run_render(given: argparse.Namespace) -> int:
+    """A model's SELECT, or its code."""
+    from warehouse.lineage.table_lineage import find_model
+    from warehouse.project.project import Project
+
+    project = Project.open(settings(given).project)
+    print(project.render(find_model(project, given.name)).strip())  # noqa: T201
+    return 0

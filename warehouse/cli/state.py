@@ -1,0 +1,61 @@
+"""`warehouse` alone: the state of the target here, and three next steps."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from warehouse.base.errors import QueryError
+from warehouse.cli.options import settings_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_BEGIN = (
+    ("warehouse demo", "a planted sample, built and shown"),
+    ("warehouse doctor -d DIR", "what is in a release; builds nothing"),
+    ("warehouse build -d DIR", "read, join, check, publish"),
+)
+_ASK = (
+    ("warehouse sql --list", "questions that have an answer"),
+    ("warehouse ls", "the tables, by question"),
+    ("warehouse sql -q suspect-links", "cables to look at first"),
+)
+
+
+def say_state() -> int:
+    """Print what is built in the target of this folder, and what to do next."""
+    target = settings_of({}).target
+    try:
+        state, steps = _built(target), _ASK
+    except QueryError as error:
+        state, steps = error.message[0].upper() + error.message[1:] + ".", _BEGIN
+    widest = max(len(step) for step, _ in steps)
+    lines = [
+        f"Next   {step:<{widest}}  {about}" if not at else f"       {step:<{widest}}  {about}"
+        for at, (step, about) in enumerate(steps)
+    ]
+    sys.stdout.write("\n".join([state, "", *lines, "", "All commands: warehouse --help"]) + "\n")
+    return 0
+
+
+def _built(target: Path) -> str:
+    from warehouse.reader.connection import connect
+
+    connection = connect(target)
+    try:
+        build, published, folders = connection.execute(
+            "SELECT build_id, strftime(published_utc, '%Y-%m-%d %H:%M UTC'), data_folders FROM meta.build"
+        ).fetchall()[0]
+        full, empty, warned = connection.execute(
+            "SELECT count(*) FILTER (WHERE rows > 0), count(*) FILTER (WHERE rows = 0), "
+            "(SELECT count(*) FROM meta.checks WHERE status = 'warned') FROM meta.models"
+        ).fetchall()[0]
+    finally:
+        connection.close()
+    warnings = f", {warned:,} warnings" if warned > 1 else ", 1 warning" if warned else ""
+    return (
+        f"Built  {build[:8]} in {target}, {published}\n"
+        f"       {full:,} tables with rows, {empty:,} empty{warnings}\n"
+        f"       of {', '.join(folders)}"
+    )

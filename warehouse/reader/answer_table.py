@@ -1,0 +1,128 @@
+"""An answer for people: numbers with units, the columns that matter, and what all rows share said once, above."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple, TextIO
+
+from warehouse.reader.guard import check_read_only
+from warehouse.reader.readable import header_unit, readable
+from warehouse.reader.text_table import SWITCH, escape, make_console, print_rows, wrapped
+from warehouse.reader.value_text import INTEGERS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from warehouse.reader.result import Result, Row
+    from warehouse.reader.value_text import Column
+
+SHARED = {"cluster": "cluster", "hour_utc": "hour"}
+"""Columns that leave the table where all rows have the same value, and what they are called above it."""
+_ARROWS = {"desc": "↓", "asc": "↑"}
+_DIRECTIONS = {"desc": "largest first", "asc": "smallest first"}
+
+
+class _Shown(NamedTuple):
+    column: Column
+    values: list[str | None]
+
+
+def write_table(result: Result, stream: TextIO, *, width: int | None = None, limit: int | None = None) -> int:
+    """Write a result as a table, and say how many rows were written.
+
+    Where the columns do not fit, as many as fit are shown and the others are named below; where `limit` cuts
+    the rows, their number is said below.
+    """
+    rows = list(islice(result.rows, None if limit is None else limit + 1))
+    if result.is_plan:
+        stream.writelines(f"{escape(row[-1] or '', keep_lines=True).rstrip()}\n" for row in rows)
+        return len(rows)
+    more = limit is not None and len(rows) > limit
+    shown = rows[:limit] if more else rows
+    if result.units is None:
+        print_rows(result.columns, shown, stream, width=width, all_by=SWITCH)
+    else:
+        print_answer(result, shown, stream, width=width)
+    if more:
+        stream.write(f"{result.count():,} rows, {len(shown):,} shown\n")
+    return len(shown)
+
+
+def print_answer(result: Result, rows: Sequence[Row], stream: TextIO, *, width: int | None = None) -> None:
+    """Print the rows of a result that `for_people` was asked of."""
+    query = result.query
+    shown = [
+        _Shown(column._replace(name=column.name + header_unit(unit)), values)
+        for column, unit, values in zip(result.columns, result.units or (), people_values(result, rows), strict=True)
+    ]
+    names = [column.name for column in result.columns]
+    above = [
+        f"{called} {_hour(value) if name == 'hour_utc' else value}"
+        for name, called in SHARED.items()
+        if name in names and (value := _same([row[names.index(name)] for row in rows])) is not None
+    ]
+    beside = [at for at, name in enumerate(names) if not (name in SHARED and _is_same(rows, at))]
+    if not beside:
+        beside, above = list(range(len(names))), []
+    hidden: list[str] = []
+    if query and query.answer:
+        hidden = [names[at] for at in beside if names[at] not in query.answer]
+        beside = sorted(
+            (at for at in beside if names[at] in query.answer), key=lambda at: query.answer.index(names[at])
+        )
+    if query and query.ranked:
+        by, _, direction = query.ranked.rpartition(" ")
+        at = names.index(by) if by in names else -1
+        if at not in beside:
+            above.append(f"by {by}, {_DIRECTIONS[direction]}")
+        else:
+            one = shown[at]
+            shown[at] = one._replace(column=one.column._replace(name=f"{one.column.name} {_ARROWS[direction]}"))
+    if above and rows:
+        stream.writelines(wrapped(" · ".join(above), make_console(stream, width).width))
+    print_rows(
+        [shown[at].column for at in beside],
+        [tuple(shown[at].values[number] for at in beside) for number in range(len(rows))],
+        stream,
+        width=width,
+        all_by=SWITCH,
+        hidden=hidden if rows else (),
+        whole=bool(query and query.answer),
+    )
+    unknown = query.unknown if query else {}
+    for at in beside:
+        name = names[at]
+        if name in unknown and any(row[at] is None for row in rows) and (reason := _reason(result, unknown[name])):
+            stream.writelines(wrapped(f"{name} NULL: {reason}", make_console(stream, width).width))
+
+
+def _reason(result: Result, text: str) -> str | None:
+    """Return why a column is NULL: the header's sentence, or what its SELECT gives."""
+    if not text.startswith("SELECT "):
+        return text
+    connection = result.connection.cursor()
+    [statement] = check_read_only(connection, text)
+    row = connection.execute(statement.text).fetchone()
+    return str(row[0]) if row and row[0] is not None else None
+
+
+def people_values(result: Result, rows: Sequence[Row]) -> list[list[str | None]]:
+    """Return the values of each column: numbers as people read them, all else as it is."""
+    return [
+        readable([row[at] for row in rows], unit, exact=column.type.lower() in INTEGERS)
+        if column.kind == "number"
+        else [row[at] for row in rows]
+        for at, (column, unit) in enumerate(zip(result.columns, result.units or (), strict=True))
+    ]
+
+
+def _is_same(rows: Sequence[Row], at: int) -> bool:
+    return _same([row[at] for row in rows]) is not None
+
+
+def _same(values: Sequence[str | None]) -> str | None:
+    return values[0] if values and len(set(values)) == 1 else None
+
+
+def _hour(text: str) -> str:
+    return f"{text.removesuffix(':00')} UTC"

@@ -1,0 +1,246 @@
+"""Find tables, columns and named queries: by question, by a word, by a synonym of it."""
+
+from __future__ import annotations
+
+import fnmatch
+from typing import TYPE_CHECKING, NamedTuple, TextIO
+
+from warehouse.base.errors import QueryError, nearest_hint
+from warehouse.reader.relation import has_meta
+from warehouse.reader.table_info import list_tables
+from warehouse.reader.text_table import WIDTH, escape, make_console, wrapped
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import duckdb
+
+    from warehouse.reader.named_queries import Query
+    from warehouse.reader.relation import Table
+
+QUESTIONS = {
+    "What is loaded, and how well was it observed?": (
+        "metrics.sampling_quality", "metrics.*_quality", "raw.files", "*.rejected_rows",
+    ),
+    "How full is the fabric, and how even?": (
+        "metrics.port_*", "metrics.leaf_*", "metrics.uplink_*", "metrics.spine_*", "metrics.flow_*",
+    ),
+    "Which cables are wrong or dead?": (
+        "metrics.suspect_*", "topology.nic_ports", "topology.ports", "topology.uplinks", "topology.servers",
+        "topology.switches", "topology.*_owners", "topology.hour_uplinks", "topology.sheet_servers",
+        "topology.leaf_groups",
+    ),
+    "What does a server do, and where is it plugged in?": (
+        "metrics.server_hour", "metrics.server_minute", "metrics.nic_*", "metrics.busy_server_second",
+    ),
+    "Who trains together, over which ports, how much?": (
+        "metrics.task_*", "metrics.traffic_*", "topology.task_*", "topology.rank_paths", "topology.ring_edges",
+    ),
+    "How long do jobs run and wait?": ("metrics.job*", "metrics.gpu_allocation", "metrics.elasticflow_*"),
+    "What do GPUs and servers of AcmeTrace do?": ("metrics.utilization_*", "metrics.server_power_*"),
+    "Do published figures come out?": ("metrics.published_*", "metrics.claim_*", "metrics.*_quantities"),
+}  # fmt: skip
+"""Questions, and the tables that answer them; the first that names a table has it."""
+OTHERS, BELOW = "Models of your own, and others", "Published rows, typed, and what they are made of"
+SYNONYMS = {
+    "bandwidth": ("bps", "throughput", "utilization"),
+    "speed": ("bps", "line_rate"),
+    "load": ("utilization", "bytes", "busy"),
+    "traffic": ("bytes", "flow"),
+    "wait": ("queue_seconds", "queue_cdf"),
+    "queueing": ("queue_seconds", "queue_cdf"),
+    "duration": ("run_seconds", "seconds"),
+    "latency": ("rtt",),
+    "loss": ("loss", "nak"),
+    "drop": ("loss",),
+    "cable": ("uplink", "suspect", "nic_ports"),
+    "miscabled": ("suspect",),
+    "balance": ("uplink_balance", "cov", "spine_hour", "jain"),
+    "imbalance": ("uplink_balance", "cov", "spine_hour"),
+    "power": ("watts", "power"),
+    "gpu": ("gpu",),
+    "training": ("task", "iteration"),
+    "period": ("period", "pulse"),
+}
+"""Words that people search for, and what names and sentences say instead."""
+_HIDDEN = ("staging.", "raw.", "reference.", "meta.")
+_COLUMNS_SHOWN = 4
+
+
+class Found(NamedTuple):
+    """A table, and its columns that a search is about."""
+
+    table: Table
+    columns: tuple[str, ...] = ()
+
+
+def question_of(name: str) -> str:
+    """Return the question that a table answers.
+
+    >>> question_of("metrics.job_totals")
+    'How long do jobs run and wait?'
+    """
+    if name.startswith(_HIDDEN):
+        return BELOW
+    return next((one for one, names in QUESTIONS.items() if any(fnmatch.fnmatchcase(name, n) for n in names)), OTHERS)
+
+
+def find_tables(connection: duckdb.DuckDBPyConnection, word: str) -> list[Found]:
+    """Return the tables whose name, columns or meaning hold a word or a synonym: names first, then columns.
+
+    A pattern (`metrics.*`) is one of names alone.
+
+    Raises
+    ------
+    QueryError
+        With the nearest word, where there is none.
+    """
+    if any(mark in word for mark in "*?["):
+        return [Found(table) for table in list_tables(connection, word)]
+    tables = list_tables(connection)
+    columns: dict[str, list[tuple[str, str]]] = {}
+    for model, name, unit, about in connection.execute(
+        "SELECT model, column_name, unit, about FROM meta.columns ORDER BY model, position"
+    ).fetchall():
+        columns.setdefault(model, []).append((name, f"{name} {unit or ''} {about or ''}".lower()))
+    lowered = word.lower()
+    words = (lowered, *SYNONYMS.get(lowered, ()))
+    ranked = []
+    for table in tables:
+        named = tuple(name for name, _ in columns.get(table.name, ()) if any(one in name.lower() for one in words))
+        meant = tuple(name for name, said in columns.get(table.name, ()) if lowered in said)
+        rank = (
+            0 if any(one in table.name for one in words)
+            else 1 if named
+            else 2 if lowered in table.about.lower()
+            else 3 if meant
+            else None
+        )  # fmt: skip
+        if rank is not None:
+            ranked.append((rank, Found(table, named or meant)))
+    if not ranked:
+        known = {
+            *SYNONYMS,
+            *(table.name.partition(".")[2] for table in tables),
+            *(n for c in columns.values() for n, _ in c),
+        }
+        raise QueryError(f"no table, column or meaning holds {word}", hint=nearest_hint(word, sorted(known)))
+    return [found for _, found in sorted(ranked, key=lambda one: one[0])]
+
+
+def print_by_question(
+    found: Sequence[Found],
+    stream: TextIO,
+    *,
+    word: str = "",
+    width: int | None = None,
+    everything: bool = False,
+) -> None:
+    """Print tables below the questions that they answer, each with its whole sentence.
+
+    Staging, raw and reference tables and those without rows are counted alone, unless `everything` is asked for or
+    their name holds the word.
+    """
+    wide = make_console(stream, width).width
+    everything = everything or any(mark in word for mark in "*?[")
+    hidden = [
+        one
+        for one in found
+        if not (everything or (word and word.lower() in one.table.name))
+        and (one.table.name.startswith(_HIDDEN) or one.table.rows == 0)
+    ]
+    hidden = [] if len(hidden) == len(found) else hidden
+    shown = [one for one in found if one not in hidden]
+    for question in (*QUESTIONS, OTHERS, BELOW):
+        here = [one for one in shown if question_of(one.table.name) == question]
+        if not here:
+            continue
+        stream.write(f"{question}\n")
+        for one in here:
+            rows = "" if one.table.rows is None else f"  {one.table.rows:,} rows" if one.table.rows else "  empty"
+            stream.write(f"  {one.table.name}{rows}\n")
+            stream.writelines(wrapped(f"    {escape(one.table.about)}", wide, indent="    "))
+            if one.columns:
+                more = len(one.columns) - _COLUMNS_SHOWN
+                listed = ", ".join(one.columns[:_COLUMNS_SHOWN]) + (f" and {more} more" if more > 0 else "")
+                stream.writelines(wrapped(f"    columns: {listed}", wide, indent="    "))
+        stream.write("\n")
+    said = "Next:  warehouse show TABLE    warehouse ls WORD    warehouse sql --list"
+    if hidden:
+        empty = sum(one.table.rows == 0 for one in hidden)
+        said = f"{len(hidden):,} more: {len(hidden) - empty:,} of rows as published, {empty:,} empty (--all shows them)"
+    stream.write(f"{said}\n")
+
+
+class FoundColumn(NamedTuple):
+    """A column and what its contract says."""
+
+    table: str
+    name: str
+    type: str
+    unit: str | None
+    about: str
+    how: str | None
+
+
+def find_columns(connection: duckdb.DuckDBPyConnection, name: str) -> list[FoundColumn]:
+    """Return the columns of that name: `cov`, `uplink_balance.cov` or `metrics.uplink_balance.cov`."""
+    table, _, column = name.lower().rpartition(".")
+    measured = has_meta(connection, "measures")  # not in a build of an earlier version
+    rows = connection.execute(
+        f"SELECT c.model, c.column_name, c.type, c.unit, c.about, {'m.how' if measured else 'NULL'} "
+        "FROM meta.columns AS c "
+        + ("LEFT JOIN meta.measures AS m USING (model, column_name) " if measured else "")
+        + "WHERE lower(c.column_name) = $1 ORDER BY NOT starts_with(c.model, 'metrics.'), c.model",
+        [column],
+    ).fetchall()
+    return [FoundColumn(*row) for row in rows if table in ("", row[0], row[0].partition(".")[2])]
+
+
+def print_columns(found: Sequence[FoundColumn], stream: TextIO, *, width: int | None = None) -> None:
+    """Print each column with its unit and meaning, and where to read on."""
+    wide = make_console(stream, width).width
+    for one in found:
+        unit = f" [{one.unit}]" if one.unit else ""
+        stream.write(f"{one.table}.{one.name}  {one.type}{unit}\n")
+        stream.writelines(wrapped(f"    {escape(one.about or '')}", wide, indent="    "))
+        if one.how:
+            stream.write(f"    over several rows: {one.how}\n")
+    first = found[0]
+    stream.write(f"\nNext:  warehouse lineage {first.table}.{first.name}\n       warehouse show {first.table}\n")
+
+
+def print_queries(queries: Mapping[str, Query], stream: TextIO, *, width: int | None = None) -> None:
+    """Print the names of the queries below the questions that they answer: one screen."""
+    wide = width or (make_console(stream, None).width if stream.isatty() else WIDTH)
+    questions: dict[str, list[str]] = {question: [] for question in QUESTIONS}
+    for name, query in queries.items():
+        needed = "".join(f" --{one.name} {one.name.upper()}" for one in query.parameters.values() if one.required)
+        questions.setdefault(query.question or "Others", []).append((name + needed).replace(" ", "\xa0"))
+    for question, names in questions.items():
+        if names:
+            stream.write(f"{question}\n")
+            lines = wrapped(f"  {', '.join(names)}", wide)
+            stream.writelines(line.replace("\xa0", " ") for line in lines)
+    stream.write("\nNext:  warehouse sql -q NAME\n       warehouse sql --list NAME   what it says and takes\n")
+
+
+def matching_queries(queries: Mapping[str, Query], word: str) -> list[Query]:
+    """Return the query of that name or alias, else those whose text holds the word.
+
+    Raises
+    ------
+    QueryError
+        With the nearest name, where there is none.
+    """
+    exact = [one for one in queries.values() if word in (one.name, *one.aliases)]
+    words = (word.lower(), *SYNONYMS.get(word.lower(), ()))
+    found = exact or [
+        one
+        for one in queries.values()
+        if any(part in f"{one.name} {' '.join(one.aliases)} {one.about}".lower() for part in words)
+    ]
+    if not found:
+        names = [*queries, *(alias for one in queries.values() for alias in one.aliases)]
+        raise QueryError(f"no query is named {word} or says so", hint=nearest_hint(word, names))
+    return found

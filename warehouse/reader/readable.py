@@ -1,0 +1,185 @@
+"""Numbers as people read them: `6.67 TB`, `12.3 Gb/s`, `3.9 %`, `2 h 13 min`, decimals below one another.
+
+The values themselves are in csv, json, jsonl, markdown and Parquet, and in a table with `--raw`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal, InvalidOperation
+from typing import NamedTuple
+
+from warehouse.reader.column_units import COUNT, SHARE
+
+_DIGITS = 3
+"""Significant digits of the largest number with a unit."""
+_PLAIN_DIGITS = 4
+_GROUPED = 1000
+"""From here on digits stand in groups of three."""
+_SPAN = 1000
+"""Numbers that are further apart have a unit each."""
+_CLOCK = 120
+"""Seconds from which a time is told in minutes, hours or days."""
+_SCALES: dict[str, tuple[tuple[int, str], ...]] = {
+    "B": ((0, "B"), (3, "kB"), (6, "MB"), (9, "GB"), (12, "TB"), (15, "PB"), (18, "EB")),
+    "bit/s": ((0, "b/s"), (3, "kb/s"), (6, "Mb/s"), (9, "Gb/s"), (12, "Tb/s")),
+    "s": ((-9, "ns"), (-6, "µs"), (-3, "ms"), (0, "s")),
+    "W": ((0, "W"), (3, "kW"), (6, "MW")),
+    "%": ((0, "%"),),
+}
+"""Powers of ten of a unit, and their names."""
+_AS = {
+    SHARE: ("%", Decimal(100)),
+    "ms": ("s", Decimal("1e-3")),
+    "us": ("s", Decimal("1e-6")),
+    "ns": ("s", Decimal("1e-9")),
+    "min": ("s", Decimal(60)),
+    "h": ("s", Decimal(3600)),
+    "GB": ("B", Decimal(10**9)),
+}
+"""Units that are told as another one, with the factor."""
+_CLOCKS = ((86_400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s"))
+
+
+class _Cell(NamedTuple):
+    """A number in the pieces that stand below those of the other rows."""
+
+    whole: str
+    decimals: str = ""
+    unit: str = ""
+    apart: bool = False
+    """Words such as `2 h 13 min`: only their ends stand below one another."""
+
+
+def readable(values: Sequence[str | None], unit: str | None, *, exact: bool = False) -> list[str | None]:
+    """Return the values of one column for people, padded so that decimal points stand below one another.
+
+    Parameters
+    ----------
+    values
+        Exact numbers as text; None is NULL.
+    unit
+        From `warehouse.reader.column_units`.
+    exact
+        Leave numbers without a unit as they are: integers, which may be names.
+
+    >>> readable(["6665677503028", "3010000000000", None], "B")
+    ['6.67 TB', '3.01 TB', None]
+    >>> readable(["0.0394", "0.12"], "share")
+    [' 3.9 %', '12.0 %']
+    >>> readable(["7980", "45.8"], "s")
+    ['2 h 13 min', '    45.8 s']
+    >>> readable(["5.768779759139165", "12.5"], None)
+    [' 5.769', '12.5  ']
+    """
+    cells = _cells(values, unit, exact=exact)
+    told = [cell for cell in cells if cell and not cell.apart]
+    pieces = [(cell.whole, cell.decimals, cell.unit) for cell in told]
+    wholes, decimals, units = (max(map(len, column)) for column in zip(*pieces, strict=True)) if pieces else (0, 0, 0)
+    texts = [
+        None
+        if cell is None
+        else cell.whole
+        if cell.apart
+        else f"{cell.whole:>{wholes}}{cell.decimals:<{decimals}}{cell.unit:<{units}}"
+        for cell in cells
+    ]
+    width = max((len(text) for text in texts if text), default=0)
+    return [None if text is None else text.rjust(width) for text in texts]
+
+
+def header_unit(unit: str | None) -> str:
+    """Return what a header says of the unit where the cells do not.
+
+    >>> header_unit("1/s"), header_unit("B")
+    (' [1/s]', '')
+    """
+    return "" if unit in (None, COUNT) or unit in _SCALES or unit in _AS else f" [{unit}]"
+
+
+def _cells(values: Sequence[str | None], unit: str | None, *, exact: bool) -> list[_Cell | None]:
+    numbers = [None if value is None else _number(value) for value in values]
+    unit, factor = _AS.get(unit or "", (unit, Decimal(1)))
+    known = [number * factor for number in numbers if number is not None]
+    if unit == "s":  # longer times are told in hours and minutes
+        known = [number for number in known if abs(number) < _CLOCK]
+    largest = max(map(abs, known), default=Decimal(0))
+    smallest = min((abs(number) for number in known if number), default=largest)
+    is_near = smallest * _SPAN >= largest
+    cells: list[_Cell | None] = []
+    for value, number in zip(values, numbers, strict=True):
+        if value is None or number is None:  # NULL, or what is no number: inf, nan
+            cells.append(None if value is None else _Cell(value, apart=True))
+        elif unit == "s" and abs(number * factor) >= _CLOCK:
+            cells.append(_clock(number * factor))
+        elif unit in _SCALES:
+            shown = number * factor
+            ends = (smallest, largest) if is_near else (abs(shown), abs(shown))
+            cells.append(_scaled(shown, _SCALES[unit], *ends))
+        elif unit == COUNT or not exact:
+            cells.append(_plain(number))
+        else:
+            cells.append(_Cell(value))
+    return cells
+
+
+def _number(text: str) -> Decimal | None:
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() else None
+
+
+def _scaled(number: Decimal, scale: Sequence[tuple[int, str]], smallest: Decimal, largest: Decimal) -> _Cell:
+    """Tell a number with its unit, in the power of ten that suits the largest of its column.
+
+    The largest has three significant digits; it has four where the smallest would have one.
+    """
+    if not largest:
+        return _Cell("0", unit=f" {scale[0][1] if scale[0][0] >= 0 else scale[-1][1]}")
+    rounded = Decimal(f"{largest:.{_DIGITS - 1}e}")
+    power, name = next(((p, n) for p, n in reversed(scale) if rounded >= Decimal(1).scaleb(p)), scale[0])
+    shown = rounded.scaleb(-power)
+    decimals = max(_DIGITS - 1 - max(shown.adjusted(), 0), 0)
+    if name == "%":
+        decimals = 1 if shown >= 1 else 1 - shown.adjusted()
+    elif 1 - smallest.scaleb(-power).adjusted() > decimals:
+        decimals = max(_PLAIN_DIGITS - 1 - max(shown.adjusted(), 0), 0)
+    if name == "s" and decimals == 0 and number != int(number):
+        decimals = 1
+    if power == 0 and name in ("B", "b/s", "W") and number == int(number):
+        decimals = 0
+    return _pieces(f"{number.scaleb(-power):,.{decimals}f}", f" {name}")
+
+
+def _plain(number: Decimal) -> _Cell:
+    """Tell a number without a unit: whole ones whole, others with four significant digits."""
+    if number == number.to_integral_value():
+        return _Cell(f"{int(number):,}" if abs(number) >= _GROUPED else str(int(number)))
+    decimals = _PLAIN_DIGITS - 1 - number.adjusted()
+    if abs(number) < Decimal("1e-4"):
+        return _Cell(f"{number:.{_PLAIN_DIGITS - 1}e}".lower(), apart=True)
+    text = f"{number:,.{max(decimals, 0)}f}"
+    return _pieces(text.rstrip("0").rstrip(".") if "." in text else text, "")
+
+
+def _pieces(text: str, unit: str) -> _Cell:
+    whole, point, rest = text.partition(".")
+    return _Cell(whole, point + rest, unit)
+
+
+def _clock(seconds: Decimal) -> _Cell:
+    """Tell a long time in its two largest parts.
+
+    >>> _clock(Decimal(7980)).whole, _clock(Decimal(3600)).whole, _clock(Decimal(200_000)).whole
+    ('2 h 13 min', '1 h', '2 d 8 h')
+    """
+    sign, left = ("-" if seconds < 0 else ""), abs(seconds)
+    for large, name, small, below in _CLOCKS:
+        rounded = int((left / small).to_integral_value()) * small
+        if rounded >= large:
+            whole, rest = divmod(rounded, large)
+            said = f"{sign}{whole:,} {name} {rest // small} {below}" if rest else f"{sign}{whole:,} {name}"
+            return _Cell(said, apart=True)
+    raise AssertionError(seconds)

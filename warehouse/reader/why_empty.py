@@ -1,0 +1,174 @@
+"""Why an answer has no rows, in a sentence: a name that is unknown, an hour that is not loaded, missing files.
+
+What a table needs rows of is in `meta.models.needs`: groups of relations. A table is empty where all of a group are.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from warehouse.base.errors import nearest
+from warehouse.formats import known_formats
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import duckdb
+
+    from warehouse.reader.guard import Statement
+    from warehouse.reader.named_queries import Query
+
+_NAMES = {
+    "server": ("topology.servers", "server", "server"),
+    "switch": ("topology.switches", "switch", "switch"),
+    "leaf": ("topology.switches", "switch", "switch"),
+    "task": ("metrics.task_summary", "task", "task"),
+    "trace": ("metrics.jobs", "trace", "trace"),
+}
+"""Where the values of a parameter of a named query are listed: table, column, what it is called."""
+_HOURS = ("hour", "before", "after")
+_TRACES = {"acme": "AcmeTrace", "itp": "ITP"}
+_LONGEST_LIST = 4
+
+
+def no_rows(
+    connection: duckdb.DuckDBPyConnection, statement: Statement, query: Query | None, given: Mapping[str, object]
+) -> str:
+    """Return `no rows` with the reason, as far as it can be told.
+
+    Parameters
+    ----------
+    connection
+        Of the warehouse; nothing else runs on it.
+    statement
+        The one that gave no rows.
+    query, given
+        The named query and its parameters, if it was one.
+    """
+    relations = _Relations(connection)
+    said = [*_unknown_names(connection, query, given), *_not_loaded(connection, query, given)]
+    said = said or [reason for table in sorted(statement.tables) if (reason := relations.why_empty(table))]
+    if not said:
+        return "no rows: none meets the conditions of the query" if relations.needs else "no rows"
+    return "no rows: " + "; ".join(dict.fromkeys(said))
+
+
+def why_empty(connection: duckdb.DuckDBPyConnection, table: str) -> str | None:
+    """Return why a table is empty; None where it has rows or the build does not tell."""
+    return _Relations(connection).why_empty(table)
+
+
+class _Relations:
+    """What is known of the relations of a warehouse, and which of them have no rows."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self.connection = connection
+        known = connection.execute(
+            "SELECT 1 FROM duckdb_columns() WHERE schema_name = 'meta' AND table_name = 'models' "
+            "AND column_name = 'needs'"
+        ).fetchone()
+        rows = connection.execute("SELECT model, kind, rows, needs FROM meta.models").fetchall() if known else []
+        self.needs: dict[str, list[list[str]]] = {name: needs or [] for name, _, _, needs in rows}
+        self.kinds = {name: kind for name, kind, _, _ in rows}
+        self.rows = {name: count for name, _, count, _ in rows}
+        self.formats = _formats() if rows else {}
+        self.there = (
+            {one for (one,) in connection.execute("SELECT DISTINCT format FROM raw.files").fetchall()}
+            if "raw.files" in self.kinds
+            else set()
+        )
+
+    def why_empty(self, table: str) -> str | None:
+        if table not in self.kinds or not self.is_empty(table):
+            return None
+        missing = list(dict.fromkeys(self.missing(table)))
+        if not missing:
+            return f"{table} is empty: what it reads has rows, none meets its conditions"
+        listed = ", ".join(missing[:-1]) + " or " + missing[-1] if len(missing) > 1 else missing[0]
+        return f"{table} is empty: no files of {listed} in the data folders (warehouse doctor)"
+
+    def is_empty(self, name: str) -> bool:
+        if self.kinds.get(name) == "raw":
+            return not set(self.formats.get(name, ())) & self.there if name in self.formats else False
+        if self.rows.get(name) is None and self.kinds.get(name) == "view":
+            groups = self.needs[name]
+            return any(all(map(self.is_empty, group)) for group in groups)
+        return self.rows.get(name) == 0
+
+    def missing(self, name: str) -> Iterator[str]:
+        """Yield what no file is there of, of all that the table needs."""
+        if self.kinds.get(name) == "raw":
+            yield from (_called(one) for one in self.formats.get(name, ()))
+            return
+        for group in self.needs.get(name, ()):
+            if group and all(map(self.is_empty, group)):
+                for one in group:
+                    yield from self.missing(one)
+
+
+def _formats() -> dict[str, list[str]]:
+    """Return the formats whose files a raw relation holds."""
+    found: dict[str, list[str]] = {}
+    for one in known_formats():
+        for relation in one.relations:
+            found.setdefault(f"raw.{relation.name}", []).append(one.name)
+    return found
+
+
+def _called(name: str) -> str:
+    """Name a format for people: the trace of jobs, else the kind of file."""
+    trace, _, kind = name.partition(".")
+    return _TRACES.get(trace) or kind.replace("_", " ")
+
+
+def _unknown_names(
+    connection: duckdb.DuckDBPyConnection, query: Query | None, given: Mapping[str, object]
+) -> Iterator[str]:
+    for parameter, (table, column, called) in _NAMES.items():
+        value = given.get(parameter)
+        if query is None or value is None or parameter not in query.parameters:
+            continue
+        listed = [str(one) for (one,) in _ask(connection, f"SELECT DISTINCT {column} FROM {table} ORDER BY ALL")]
+        if listed and str(value).lower() not in {one.lower() for one in listed}:
+            close = nearest(str(value), listed)
+            near = (
+                f"; near: {close}"
+                if close
+                else f"; {'there is only' if len(listed) == 1 else 'there are'} {_few(listed)}"
+            )
+            yield f"no {called} {value}{near}"
+        elif called == "switch" and listed:
+            seen = _ask(connection, "SELECT 1 FROM topology.switches WHERE switch = $1 AND has_counters", [str(value)])
+            if not seen:
+                yield f"{value} is not loaded: no port counters of it in the data folders (warehouse doctor)"
+
+
+def _not_loaded(
+    connection: duckdb.DuckDBPyConnection, query: Query | None, given: Mapping[str, object]
+) -> Iterator[str]:
+    for parameter in _HOURS:
+        value = given.get(parameter)
+        if query is None or value is None or parameter not in query.parameters:
+            continue
+        hours = [
+            one for (one,) in _ask(connection, "SELECT DISTINCT hour_utc::VARCHAR FROM metrics.port_hour ORDER BY ALL")
+        ]
+        asked = _ask(connection, "SELECT TRY_CAST($1 AS TIMESTAMP)::VARCHAR", [str(value)])[0][0]
+        if hours and asked not in hours:
+            listed = _few([hour.removesuffix(":00") for hour in hours])
+            yield f"the hour {value} is not loaded; loaded (UTC): {listed}"
+
+
+def _few(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _LONGEST_LIST:,} more" if len(names) > _LONGEST_LIST else ""
+    return ", ".join(names[:_LONGEST_LIST]) + more
+
+
+def _ask(connection: duckdb.DuckDBPyConnection, sql: str, values: Sequence[object] = ()) -> list[tuple[str, ...]]:
+    """Return rows; none where the table is not in the warehouse."""
+    from warehouse.base.startup import duckdb
+
+    try:
+        return connection.execute(sql, list(values)).fetchall()
+    except duckdb.CatalogException:
+        return []
