@@ -3,11 +3,11 @@ about: The lines that `warehouse build` ends with, what to look at first.
 question: What is loaded, and how well was it observed?
 --- */
 WITH kinds AS (                     -- a line a kind; at most seven of them below the first line
-    SELECT k.position, any_value(k.kind) AS kind, any_value(k.severity) AS severity, any_value(k.what) AS what, count(*) AS findings,
-        list(f.where_ ORDER BY f.rank) AS places, max(f.number) AS number, any_value(k.unit) AS unit
+    SELECT k.position, k.kind, k.severity, k.what, k.unit, count(*) AS findings,
+        list(f.where_ ORDER BY f.rank) AS places, max(f.number) AS number
     FROM metrics.findings AS f
     JOIN reference.finding_kinds AS k USING (kind)
-    GROUP BY k.position
+    GROUP BY k.position, k.kind, k.severity, k.what, k.unit
 ),
 facts AS (
     SELECT
