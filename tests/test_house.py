@@ -16,7 +16,7 @@ from tests.house import (
 )
 
 LONGEST_FILE = 350
-LONGEST_FUNCTION = 80
+LONGEST_FUNCTION = 60
 COLD = "a question to a published warehouse loads what it needs and nothing more"
 NOTHING_TO_DO = "a build with nothing to do reads no manifest, writes nothing, and hashes nothing"
 RARE = "few builds and questions need it, and it loads a library"

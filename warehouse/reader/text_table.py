@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from rich.console import Console
 
@@ -86,11 +86,15 @@ def print_rows(
             one for at in below if row[at] is not None for one in _labelled(names[at], line[at], console.width)
         )
     out = [*(names[at] for at in beside if not widths[at]), *hidden]
-    if out:
-        noun = "column" if len(out) == 1 else "columns"
-        by = f" ({all_by})".replace(" ", _NO_BREAK)[1:] if all_by else ""
-        said = f"… {len(out)} more {noun}: {', '.join(out)} {by}".rstrip()
-        stream.writelines(line.replace(_NO_BREAK, " ") for line in wrapped(said, console.width))
+    stream.writelines(_left_out(out, all_by, console.width) if out else ())
+
+
+def _left_out(names: Sequence[str], all_by: str, width: int) -> Iterator[str]:
+    """Name the columns that are left out, and what would show them."""
+    noun = "column" if len(names) == 1 else "columns"
+    by = f" ({all_by})".replace(" ", _NO_BREAK)[1:] if all_by else ""
+    said = f"… {len(names)} more {noun}: {', '.join(names)} {by}".rstrip()
+    yield from (line.replace(_NO_BREAK, " ") for line in wrapped(said, width))
 
 
 def _aligned(text: str, column: Column, width: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 from warehouse.base.errors import QueryError, nearest_hint
 from warehouse.reader.connection import connect
@@ -138,34 +138,76 @@ def run_here(
         from warehouse.reader.bounded_query import limit_memory
 
         limit_memory(memory)
+    way = _Way(chosen, output, aside, sink, rows, width, escaped, raw)
+
+    def work(statements: Sequence[Statement]) -> None:
+        with _as_query_errors(connection, text, path) as at:
+            for count, statement in _written(connection, statements, values, way, query, at):
+                _note(count, connection, statement, query, parameters)
+
     try:
-        statements = _statements(connection, text, path, one=chosen not in ("table", "lines"))
-        if query is None:
-            _check_names(values, statements)
-        refuse_damage(connection, target, {name for statement in statements for name in statement.tables})
-
-        def work() -> None:
-            with _as_query_errors(connection, text, path) as at:
-                if aside and output:
-                    at(statements[0])
-                    count = copy_to_parquet(connection, statements[0], values, aside, limit=rows)
-                    aside.replace(output)
-                    _note(count, connection, statements[0], query, parameters)
-                    return
-                with open_sink(output, sink) as to:
-                    for number, statement in enumerate(statements):
-                        at(statement)
-                        to.write("\n" if number else "")
-                        result = open_result(connection, statement, values, nested_as_json=chosen in JSON_FORMATS)
-                        if chosen in ("table", "lines") and not raw:
-                            for_people(result, query)
-                        count = write_result(result, chosen, to, width=width, limit=rows, escaped=escaped)
-                        to.flush()
-                        _note(count, connection, statement, query, parameters)
-
-        interruptible(connection, work, timeout=timeout)
+        with _bounds_told(timeout, memory):
+            statements = _statements(connection, text, path, one=chosen not in ("table", "lines"))
+            if query is None:
+                _check_names(values, statements)
+            refuse_damage(connection, target, {name for statement in statements for name in statement.tables})
+            interruptible(connection, lambda: work(statements), timeout=timeout)
     except KeyboardInterrupt:
         return INTERRUPTED
+    except BrokenPipeError:
+        leave_pipe(sink)
+    finally:
+        connection.close()
+        if aside:
+            aside.unlink(missing_ok=True)
+    return 0
+
+
+class _Way(NamedTuple):
+    """How an answer is written."""
+
+    format: str
+    output: Path | None
+    aside: Path | None
+    sink: TextIO
+    rows: int | None
+    width: int | None
+    escaped: bool | None
+    raw: bool
+
+
+def _written(
+    connection: duckdb.DuckDBPyConnection,
+    statements: Sequence[Statement],
+    values: Mapping[str, object],
+    way: _Way,
+    query: Query | None,
+    at: Callable[[Statement], None],
+) -> Iterator[tuple[int, Statement]]:
+    """Write the answer of each statement, and yield how many rows it had; `at` is told which one runs."""
+    if way.aside and way.output:
+        at(statements[0])
+        count = copy_to_parquet(connection, statements[0], values, way.aside, limit=way.rows)
+        way.aside.replace(way.output)
+        yield count, statements[0]
+        return
+    with open_sink(way.output, way.sink) as to:
+        for number, statement in enumerate(statements):
+            at(statement)
+            to.write("\n" if number else "")
+            result = open_result(connection, statement, values, nested_as_json=way.format in JSON_FORMATS)
+            if way.format in ("table", "lines") and not way.raw:
+                for_people(result, query)
+            count = write_result(result, way.format, to, width=way.width, limit=way.rows, escaped=way.escaped)
+            to.flush()
+            yield count, statement
+
+
+@contextmanager
+def _bounds_told(timeout: float | None, memory: str | None) -> Iterator[None]:
+    """Tell a query that meets its bounds in a sentence. Raises QueryError."""
+    try:
+        yield
     except TimeoutError as error:
         from warehouse.reader.bounded_query import too_long
 
@@ -174,13 +216,6 @@ def run_here(
         from warehouse.reader.bounded_query import too_much
 
         raise too_much(memory) from error
-    except BrokenPipeError:
-        leave_pipe(sink)
-    finally:
-        connection.close()
-        if aside:
-            aside.unlink(missing_ok=True)
-    return 0
 
 
 def _note(
