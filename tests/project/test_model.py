@@ -13,7 +13,7 @@ from warehouse.project.model import PARTITIONS, Model, read_model
 
 GOOD = """\
 /* ---
-about: What a port moved: in one hour.
+about: "What a port moved: in one hour."
 partition: hour_utc
 grain: [port, hour_utc]
 columns:
@@ -25,7 +25,7 @@ columns:
 checks:
   - in_bytes >= 0
   - warn: share between 0 and 1
-  - none: SELECT * FROM this WHERE port = 'a: b'
+  - none: "SELECT * FROM this WHERE port = 'a: b'"
   # a comment
 sources: a book
 --- */
