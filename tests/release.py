@@ -29,6 +29,14 @@ Spoil = Callable[[list[bytes]], list[bytes]]
 """Lines of a CSV, the header first and each with its newline, to the lines that are there instead."""
 
 
+AFTER_BUILD = """\
+/* ---
+about: The lines that a build ends with. The shipped query reads tables that this project leaves out.
+--- */
+SELECT count(*) || ' lines rejected' AS line FROM staging.rejected_rows HAVING count(*) > 0
+"""
+
+
 def lay_out_project(base: Path) -> Project:
     """A project of MODELS and what they and their checks read, with the shipped macros, queries and reviewed tables."""
     shipped = Project.open()
@@ -38,6 +46,7 @@ def lay_out_project(base: Path) -> Project:
         file.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(shipped.models[name].path, file)
     shutil.copytree(home / "sql", base / "sql")
+    (base / "sql" / "queries" / "after-build.sql").write_text(AFTER_BUILD, encoding="utf-8")
     (base / "data").mkdir()
     for path in (*(home / "data").glob("*.csv"), home / "data" / "tables.yaml"):
         shutil.copy(path, base / "data")

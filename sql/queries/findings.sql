@@ -1,5 +1,6 @@
 /* ---
 about: What is worth looking at first, in sentences, and a command for each that shows more.
+question: What should I look at first?
 params:
   kind: VARCHAR = null only this kind, as uneven_leaf
   severity: VARCHAR = null only warning or note

@@ -37,8 +37,8 @@ def add(commands: Commands) -> None:
         commands,
         "completion",
         "print what a shell needs to complete commands, options and named queries",
-        "source <(warehouse completion bash)          # in ~/.bashrc; zsh: in ~/.zshrc\n"
-        "  warehouse completion fish > ~/.config/fish/completions/warehouse.fish",
+        "warehouse completion fish > ~/.config/fish/completions/warehouse.fish\n"
+        "  source <(warehouse completion bash)          # in ~/.bashrc; zsh: in ~/.zshrc",
     )
     one.add_argument("shell", choices=SHELLS)
     one.set_defaults(run=run_completion)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from warehouse.reader.relation import Table
 
 QUESTIONS = {
+    "What should I look at first?": ("metrics.findings",),
     "What is loaded, and how well was it observed?": (
         "metrics.sampling_quality", "metrics.*_quality", "raw.files", "*.rejected_rows",
     ),
