@@ -45,3 +45,8 @@ def test_a_build_saves_and_the_next_one_needs_no_option(tiny: Tiny) -> None:
     assert said.status == 0
     assert "warehouse.toml" in said.err
     assert f'data = ["{tiny.data}"]' in (tiny.base / "warehouse.toml").read_text(encoding="utf-8")
+
+
+def test_a_build_that_fails_saves_nothing(tiny: Tiny) -> None:
+    assert tiny.build("-d", tiny.base / "nowhere", "--save").status == 2
+    assert not (tiny.base / "warehouse.toml").exists()

@@ -75,8 +75,6 @@ def run_build(given: argparse.Namespace) -> int:
     """Build, and say what was done; or that there is nothing to do."""
     started = time.perf_counter()
     settled = settings(given)
-    if given.save:
-        _save(given)
     keep, kernels = max(1, given.keep), not given.plain_sql
     asked = snapshot.asked(settled, keep=keep, kernels=kernels)
     manner = {"as_json": given.json, "quiet": given.quiet}
@@ -84,6 +82,7 @@ def run_build(given: argparse.Namespace) -> int:
     if not (given.select or given.paranoid or given.has_changed):
         said, _ = snapshot.unchanged(asked)
         if said is not None:
+            _save(given)
             if given.openlineage:
                 _tell_lineage(settled, given.openlineage)
             elif not given.profile:
@@ -112,6 +111,7 @@ def run_build(given: argparse.Namespace) -> int:
     elif not (given.select or given.paranoid or given.profile):
         up_to_date.remember(asked, given.words, **manner)
     reporter.ended(result)
+    _save(given)
     if not (given.quiet or given.json):
         _tell_remarks(settled, reporter)
     if given.json:
@@ -123,7 +123,9 @@ def run_build(given: argparse.Namespace) -> int:
 
 
 def _save(given: argparse.Namespace) -> None:
-    """Keep what was given in warehouse.toml, and say where that is."""
+    """Keep what was given in warehouse.toml once it has built, if that is asked, and say where that is."""
+    if not given.save:
+        return
     from pathlib import Path
 
     from warehouse.base.saved_settings import save
