@@ -329,7 +329,8 @@ def test_alone_it_says_what_is_built_and_three_next_steps(command: Command, buil
     said = command()
     assert said.status == 0
     assert said.out.startswith("Built  ")
-    assert said.out.count("  warehouse sql ") == 2
+    assert "\n\nNext   warehouse findings " in said.out
+    assert "  warehouse sql --list " in said.out
     assert max(map(len, said.out.splitlines()[2:])) <= 80 or str(built.parent) in said.out
 
 

@@ -59,6 +59,12 @@ def test_values_of_a_named_query_come_in_order(session: Session) -> None:
         said(session, ":nick GPU-1")
 
 
+def test_one_word_of_a_name_is_enough_to_be_understood(session: Session) -> None:
+    with pytest.raises(QueryError) as told:
+        said(session, ":hotest")
+    assert told.value.hint == "nearest: hottest-uplinks"
+
+
 def test_statements_of_a_file(session: Session, tmp_path: Path) -> None:
     file = tmp_path / "two.sql"
     file.write_text("SELECT 1 AS a;\nSELECT 2 AS b;\n", encoding="utf-8")

@@ -17,9 +17,9 @@ _BEGIN = (
     ("warehouse build -d DIR", "read, join, check, publish"),
 )
 _ASK = (
+    ("warehouse findings", "what to look at first, in sentences"),
     ("warehouse sql --list", "questions that have an answer"),
     ("warehouse ls", "the tables, by question"),
-    ("warehouse sql -q suspect-links", "cables to look at first"),
 )
 
 

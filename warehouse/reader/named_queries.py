@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from warehouse.base.errors import ModelError, Place, QueryError, nearest_hint
+from warehouse.base.errors import ModelError, Place, QueryError, nearest, nearest_hint
 from warehouse.base.startup import regex
 from warehouse.store.signatures import read_text
 
@@ -101,10 +101,18 @@ def find_query(name: str, queries: Mapping[str, Query]) -> Query:
     if (found := by_name(name, queries)) is not None:
         return found
     names = [*queries, *(alias for one in queries.values() for alias in one.aliases)]
-    raise QueryError(
-        f"no query {name}",
-        hint=nearest_hint(name, names) or f"known queries: {', '.join(queries) or 'none'}",
-    )
+    near = nearest_hint(name, names) or _nearest_by_word(name, names)
+    raise QueryError(f"no query {name}", hint=near or f"known queries: {', '.join(queries) or 'none'}")
+
+
+def _nearest_by_word(name: str, names: Iterable[str]) -> str | None:
+    """Return the hint of a name of which one word is near: `hotest` is meant as `hottest-uplinks`."""
+    words: dict[str, str] = {}
+    for known in names:
+        for word in known.split("-"):
+            words.setdefault(word, known)
+    found = nearest(name, words)
+    return f"nearest: {words[found]}" if found else None
 
 
 def read_query(path: Path) -> Query:
