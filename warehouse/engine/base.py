@@ -30,6 +30,7 @@ class EngineError(Exception):
         name: str | None = None,
         candidates: Sequence[str] = (),
         kind: str = "column",
+        table: str | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -38,6 +39,8 @@ class EngineError(Exception):
         self.candidates = tuple(candidates)
         self.kind = kind
         """What `name` is meant to be: `column`, `function`, `type` or `relation`."""
+        self.table = table
+        """The table, CTE or alias that lacks the column `name`, where the engine says so."""
 
 
 class Parsed(NamedTuple):

@@ -20,8 +20,7 @@ from warehouse.base import hashing
 from warehouse.base.sql_text import literal
 from warehouse.base.startup import duckdb, regex
 from warehouse.engine.base import EngineError, Parsed, Select, Source
-from warehouse.engine.duckdb_errors import engine_error
-from warehouse.engine.duckdb_scratch import DuckDBScratch, copy_rows
+from warehouse.engine.duckdb_scratch import DuckDBScratch, copy_rows, engine_error
 from warehouse.engine.globs import escape_glob
 from warehouse.engine.required_relations import needs
 from warehouse.engine.volatile import volatile

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from warehouse.base.sql_text import identifier, literal, qualified
 from warehouse.base.startup import complete, duckdb, pandas_left_out
+from warehouse.engine import duckdb_errors
 from warehouse.engine.base import Empty, EngineError, Parts, Select, Source
-from warehouse.engine.duckdb_errors import engine_error
 from warehouse.engine.duckdb_sql import casts, declared, source_sql
 
 if TYPE_CHECKING:
@@ -239,3 +239,14 @@ def _parquet(types: Iterable[str]) -> str:
 
 def _types(columns: Iterable[Column]) -> list[str]:
     return [column.type for column in columns]
+
+
+def engine_error(error: Exception, sql: str, prefix: int) -> EngineError:
+    """Return DuckDB's error as the engine's, with its place in `sql`, before which `prefix` bytes were sent."""
+    said = duckdb_errors.read(error)
+    offset = None if said.position is None else said.position - prefix
+    if offset is not None and not 0 <= offset <= len(sql.encode()):
+        offset = None
+    return EngineError(
+        said.message, offset=offset, name=said.name, candidates=said.candidates, kind=said.kind, table=said.table
+    )

@@ -24,7 +24,6 @@ from warehouse.project.model import Model
 from warehouse.project.project import Project
 from warehouse.store.parse_cache import Memo
 
-_NO_COLUMN = regex(r'"(\w+)" does not have a column named "(\w+)"')
 _HAS_QUERY = regex(r"\b(?:select|from|with|write_log)\b", re.IGNORECASE)
 """A check without any of these is a condition on a row."""
 
@@ -199,19 +198,18 @@ def model_error(model: Model, sql: str, error: EngineError, relations: Sequence[
     what ran is longer than what was written.
     """
     message, hint = error.message, None
-    if error.name and (error.candidates or error.kind != "column"):
+    if error.name and error.table:  # a CTE or an alias: where the engine offers no names, the text does
+        message = f"no column {error.name} in {error.table}"
+        words = error.candidates or set(re.findall(r"[a-z_][a-z0-9_]*", sql)) - {error.name}
+        hint = nearest_hint(error.name, words)
+    elif error.name and (error.candidates or error.kind != "column"):
         message = f"no {error.kind} {error.name}"
-        names = relations if error.kind == "relation" else error.candidates
-        hint = nearest_hint(error.name, names)
         if error.kind == "relation":
-            hint = _nearest_relation(error.name, names)
-        elif error.kind == "column" and hint is None:
-            hint = f"there are: {', '.join(error.candidates)}"
-    unknown = _NO_COLUMN.search(message)
-    if unknown:  # of a CTE or an alias: the engine offers no names, the text does
-        message = f"no column {unknown[2]} in {unknown[1]}"
-        words = error.candidates or set(re.findall(r"[a-z_][a-z0-9_]*", sql)) - {unknown[2]}
-        hint = nearest_hint(unknown[2], words)
+            hint = _nearest_relation(error.name, relations)
+        else:
+            hint = nearest_hint(error.name, error.candidates)
+            if error.kind == "column" and hint is None:
+                hint = f"there are: {', '.join(error.candidates)}"
     if error.offset is None:
         return ModelError(message, place=model.place(), hint=hint)
     before = sql.encode()[: error.offset].decode("utf-8", "ignore")

@@ -12,6 +12,7 @@ from pathlib import Path
 from warehouse.base.errors import QueryError, WarehouseError
 from warehouse.base.sql_text import qualified
 from warehouse.base.text import plural
+from warehouse.engine.duckdb_errors import sentence
 from warehouse.reader.connection import connect
 from warehouse.runner.publish import make_current
 from warehouse.store import snapshot
@@ -203,7 +204,7 @@ def try_catalog(target: Path, build: str | None) -> None:
             for (name,) in names:
                 connection.execute(f"FROM {qualified(name)} LIMIT 0")
         except duckdb.Error as error:
-            said = str(error).splitlines()[0]
+            said = sentence(error)
             name = f"the catalog of build {build[:8]}" if build else "the published catalog"
             elsewhere = isinstance(error, duckdb.PermissionException) or "No files found" in said
             wrong = f"does not fit {target}" if elsewhere else "is damaged"

@@ -16,6 +16,7 @@ from warehouse.base import hashing
 from warehouse.base.errors import SettingsError, WarehouseError
 from warehouse.base.settings import Settings
 from warehouse.base.sql_text import literal, qualified
+from warehouse.engine.duckdb_errors import sentence
 from warehouse.history.builds import catalog_of, try_catalog
 from warehouse.history.diff.compare import Comparison, diff
 from warehouse.history.diff.sides import PartFile, part_files, side_of
@@ -228,9 +229,7 @@ def _copies(target: Path, manifest: Manifest) -> Iterator[Damage]:
             try:
                 differs = bool(connection.execute(f"SELECT 1 FROM ({both}) LIMIT 1").fetchall())
             except duckdb.Error as error:
-                yield Damage(
-                    FILE, f"{name} cannot be read: {str(error).splitlines()[0]}", "warehouse build writes a new one"
-                )
+                yield Damage(FILE, f"{name} cannot be read: {sentence(error)}", "warehouse build writes a new one")
                 return
             if differs:
                 yield Damage(FILE, f"{name} has other rows than its parts", "warehouse build writes a new one")

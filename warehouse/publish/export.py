@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from warehouse.base.errors import QueryError, nearest_hint
 from warehouse.base.sql_text import identifier, literal
+from warehouse.engine.duckdb_errors import is_full_disk, sentence
 from warehouse.publish.datapackage import DATAPACKAGE, datapackage
 from warehouse.publish.excel import write_workbook
 from warehouse.publish.swf import write_swf
@@ -17,7 +18,7 @@ from warehouse.reader.connection import connect
 from warehouse.reader.damaged_parts import refuse_damage
 from warehouse.reader.interrupt import interruptible
 from warehouse.reader.parquet import OPTIONS, exact
-from warehouse.reader.query_errors import MOVED, full_disk
+from warehouse.reader.query_errors import FULL, MOVED
 from warehouse.reader.relation import Relation, Table
 from warehouse.reader.table_info import describe, list_tables
 from warehouse.reader.value_text import text_of
@@ -150,10 +151,10 @@ def _copied(connection: duckdb.DuckDBPyConnection, relation: Relation, path: Pat
     except duckdb.InterruptException:
         raise
     except duckdb.Error as error:
-        if full := full_disk(str(error)):
+        if is_full_disk(str(error)):
             hint = "make room there, or write to another disk"
-            raise QueryError(f"{relation.table.name} cannot be exported: {full}", hint=hint) from error
-        first = str(error).splitlines()[0]
+            raise QueryError(f"{relation.table.name} cannot be exported: {FULL}", hint=hint) from error
+        first = sentence(error)
         raise QueryError(f"{relation.table.name} cannot be exported: {first}", hint=MOVED) from error
 
 

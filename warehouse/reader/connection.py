@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from warehouse.base.errors import QueryError
 from warehouse.base.sql_text import literal
+from warehouse.engine.duckdb_errors import sentence
 from warehouse.engine.globs import escape_glob
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def connect(
     try:
         connection = duckdb.connect(":memory:", config=config)
     except duckdb.Error as error:
-        raise QueryError(f"the engine does not start: {_sentence(error)}") from error
+        raise QueryError(f"the engine does not start: {sentence(error)}") from error
     try:
         _attach(connection, path, target)
         recorded, place = _recorded(connection, path)
@@ -171,14 +172,14 @@ def _unreadable(error: Exception, path: Path, target: Path) -> QueryError:
 
         return QueryError(
             f"{path} is of another version of DuckDB than this one ({duckdb.__version__})",
-            details=[_sentence(error)],
+            details=[sentence(error)],
             hint=hint,
         )
     if "not a valid DuckDB database" in said:
         return QueryError(f"{path} is not a warehouse: it is no DuckDB file", hint=hint)
     if "orrupt" in said or "checksum" in said or "enough bytes" in said:
-        return QueryError(f"{path} is damaged", details=[_sentence(error)], hint=hint)
-    return QueryError(f"{path} cannot be read: {_sentence(error)}", hint=hint)
+        return QueryError(f"{path} is damaged", details=[sentence(error)], hint=hint)
+    return QueryError(f"{path} cannot be read: {sentence(error)}", hint=hint)
 
 
 def _recorded(connection: duckdb.DuckDBPyConnection, path: Path) -> tuple[list[str], Path | None]:
@@ -193,7 +194,7 @@ def _recorded(connection: duckdb.DuckDBPyConnection, path: Path) -> tuple[list[s
     except duckdb.CatalogException:
         row = None
     except duckdb.Error as error:
-        raise QueryError(f"{path} is damaged", details=[_sentence(error)]) from error
+        raise QueryError(f"{path} is damaged", details=[sentence(error)]) from error
     if row is None:
         raise QueryError(f"{path} is a DuckDB file, but not a warehouse: it has no meta.build")
     return list(row[0] or []), Path(row[1]) if row[1] else None
@@ -214,7 +215,7 @@ def _refuse_elsewhere(connection: duckdb.DuckDBPyConnection, target: Path, place
     try:
         rows = connection.execute("SELECT model FROM meta.models WHERE kind = 'partitioned' ORDER BY 1").fetchall()
     except duckdb.Error as error:
-        raise QueryError(f"{target} is damaged", details=[_sentence(error)]) from error
+        raise QueryError(f"{target} is damaged", details=[sentence(error)]) from error
     if rows:
         names = ", ".join(str(row[0]) for row in rows[:3]) + (f" and {len(rows) - 3} more" if len(rows) > 3 else "")
         raise QueryError(
@@ -266,7 +267,3 @@ def _links(folder: Path, depth: int, inside: Sequence[str]) -> Iterator[Path]:
                     yield from _links(Path(entry.path), depth - 1, inside)
     except OSError:  # not a folder, gone, or closed to us: then there is nothing to read in it either
         return
-
-
-def _sentence(error: Exception) -> str:
-    return str(error).splitlines()[0].removeprefix("IO Error: ")

@@ -2,36 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING
 
 from warehouse.base.errors import Place, QueryError, nearest, nearest_hint
 from warehouse.base.startup import regex
+from warehouse.engine.duckdb_errors import Said, is_full_disk, read
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
     from pathlib import Path
 
     import duckdb
 
-_NO_COLUMN = regex(r'^[A-Z][\w ]* "(?P<table>.+?)" does not have a column named "(?P<name>.+?)"')
-_NO_FILE_ACCESS = regex(r'Cannot access (?:file|directory) "(?P<path>.+?)"')
-_NO_FILES = regex(r'No files found that match the pattern "(?P<path>.+?)"')
 _TABLE_NAME = regex(r'(?:"[^"]+"|[^\s."]+)(?:\s*\.\s*(?:"[^"]+"|[^\s."]+))*')
-_POSITIONED = frozenset({"Parser", "Binder", "Catalog"})
-"""Other errors may come from inside a view: then their position is one of the view's text."""
+FULL = "the disk is full that is written to"
 MOVED = "was the target moved? `warehouse relocate` writes its paths anew"
-
-
-def full_disk(message: str) -> str | None:
-    """Return a sentence if the engine says that a disk is full, else nothing.
-
-    >>> full_disk('Could not write file "/mnt/x.parquet": No space left on device')
-    'the disk is full that is written to'
-    """
-    is_full = "No space left on device" in message or "Disk quota exceeded" in message
-    return "the disk is full that is written to" if is_full else None
 
 
 def line_column(text: str, offset: int) -> tuple[int, int]:
@@ -75,65 +61,50 @@ def from_engine(
     path
         The file that `sql` was read from, if any.
     """
-    said = _parse(error)
+    said = read(error)
     text = sql.encode()
-    at = _number(said.get("position"), -1) + offset
-    known = said.get("exception_type") in _POSITIONED and 0 <= at <= len(text) and "position" in said
-    length = _number(said.get("location", "").strip("[]").rpartition(",")[2], 0)
-    word = text[at : at + length].decode(errors="replace") if known else ""
+    at = -1 if said.position is None else said.position + offset
+    known = said.of_text and 0 <= at <= len(text)
+    word = text[at : at + said.length].decode(errors="replace") if known else ""
     message, hint = _sentence(said, word, sql, connection)
     if not known:
         return QueryError(message, hint=hint, place=Place(path) if path else None)
     return located(message, sql, at, path=path, hint=hint)
 
 
-def _parse(error: Exception) -> Mapping[str, str]:
-    text = str(error)
-    try:
-        said = json.loads(text[text.index("{") :])
-        return {"exception_message": text, **said}
-    except ValueError:
-        return {"exception_message": (text.partition(": ")[2] or text).partition("\n\nLINE ")[0]}
-
-
-def _sentence(
-    said: Mapping[str, str], word: str, sql: str, connection: duckdb.DuckDBPyConnection
-) -> tuple[str, str | None]:
-    message = said["exception_message"]
-    if said.get("error_subtype") == "COLUMN_NOT_FOUND":
-        return _no_column(said["name"], None, said.get("candidates", ""), sql, connection)
-    if match := _NO_COLUMN.search(message):
-        return _no_column(match["name"], match["table"], "", sql, connection)
-    if said.get("type") in ("Table", "View") or "because schema" in message:
+def _sentence(said: Said, word: str, sql: str, connection: duckdb.DuckDBPyConnection) -> tuple[str, str | None]:
+    """Return the sentence and the hint; `word` is what stands where the error is."""
+    if said.kind == "relation":
         found = _TABLE_NAME.match(word)  # without an alias
-        name = found[0] if found else word or said.get("name", "")
+        name = found[0] if found else word or said.name or ""
         tables = _rows(connection, "SELECT schema || '.' || name FROM (SHOW ALL TABLES)")
         return f"no table {name}", nearest_table(name, (row[0] for row in tables))
-    if said.get("type", "").endswith("Function"):
+    if said.name and said.kind == "column":
+        return _no_column(said.name, said.table, said.candidates, sql, connection)
+    if said.name and said.kind == "function":
         functions = {row[0] for row in _rows(connection, "SELECT function_name FROM duckdb_functions()")}
-        return f"no function {said['name']}", nearest_hint(said["name"], functions)
-    if said.get("type") == "Type":
-        return f"no type {said['name']}", nearest_hint(said["name"], said.get("candidates", "").split(","))
-    if full := full_disk(message):
-        return full, "make room there, or write to another disk"
-    if match := _NO_FILE_ACCESS.search(message):
-        hint = MOVED if "/parts/" in match["path"] else "-d DIR lets files below DIR be read"
-        return f"{match['path']} is outside the target and the data folders", hint
-    if match := _NO_FILES.search(message):
-        return f"no such file: {match['path']}", MOVED
-    if "Values were not provided" in message:
-        names = ", ".join(f"${name.strip()}" for name in message.rpartition(":")[2].split(","))
+        return f"no function {said.name}", nearest_hint(said.name, functions)
+    if said.name:
+        return f"no type {said.name}", nearest_hint(said.name, said.candidates)
+    if is_full_disk(said.message):
+        return FULL, "make room there, or write to another disk"
+    if said.no_access:
+        hint = MOVED if "/parts/" in said.no_access else "-d DIR lets files below DIR be read"
+        return f"{said.no_access} is outside the target and the data folders", hint
+    if said.no_files:
+        return f"no such file: {said.no_files}", MOVED
+    if said.unset:
+        names = ", ".join(f"${name}" for name in said.unset)
         return f"no value is given for {names}", "give --param name=value"
-    first, *others = [line.strip() for line in message.splitlines() if line.strip()]
-    return first.rstrip(".!"), " ".join(others) or None
+    return said.message.rstrip(".!"), said.advice
 
 
 def _no_column(
-    name: str, table: str | None, candidates: str, sql: str, connection: duckdb.DuckDBPyConnection
+    name: str, table: str | None, candidates: Iterable[str], sql: str, connection: duckdb.DuckDBPyConnection
 ) -> tuple[str, str | None]:
     columns = _columns(sql, connection)
     where = table or (next(iter(columns)) if len(columns) == 1 else None)
-    names = {*candidates.split(","), *(column for of in columns.values() for column in of)}
+    names = {*candidates, *(column for of in columns.values() for column in of)}
     return f"no column {name}" + (f" in {where}" if where else ""), nearest_hint(name, names)
 
 
@@ -172,7 +143,3 @@ def _columns(sql: str, connection: duckdb.DuckDBPyConnection) -> dict[str, list[
 
 def _rows(connection: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[str, ...]]:
     return connection.execute(sql).fetchall()
-
-
-def _number(text: str | None, otherwise: int) -> int:
-    return int(text) if text and text.isdigit() else otherwise

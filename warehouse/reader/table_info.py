@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from warehouse.base.errors import QueryError, nearest_hint
 from warehouse.base.sql_text import qualified
+from warehouse.engine.duckdb_errors import sentence
 from warehouse.project.semantics import NOTHING_SAID, Measure, Semantics
 from warehouse.reader import value_text
 from warehouse.reader.check_results import print_results, with_results
@@ -101,7 +102,7 @@ def show(target: Path, name: str, *, rows: int = 5, data_folders: Sequence[Path]
             return Shown(relation, result.columns, rows_read, empty, units)
         except duckdb.Error as error:
             raise QueryError(
-                f"the rows of {relation.table.name} cannot be read: {str(error).splitlines()[0]}",
+                f"the rows of {relation.table.name} cannot be read: {sentence(error)}",
                 hint=MOVED,
             ) from error
     finally:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from warehouse.base.errors import WarehouseError
 from warehouse.base.text import size
+from warehouse.engine.duckdb_errors import is_full_disk
 from warehouse.store.signatures import look_at_data
 
 if TYPE_CHECKING:
     from warehouse.base.settings import Settings
 
-_FULL = re.compile(r"No space left on device|Disk quota exceeded")
 _TOO_LARGE = re.compile(r"File too large")
 _PATH = re.compile(r"[\"'](/[^\"']+)[\"']")
 
@@ -34,7 +34,7 @@ def saying_what_is_full(settings: Settings) -> Iterator[None]:
         yield
     except (OSError, WarehouseError) as error:
         text = _text(error)
-        if _FULL.search(text) or _has(error, errno.ENOSPC, errno.EDQUOT):
+        if is_full_disk(text) or _has(error, errno.ENOSPC, errno.EDQUOT):
             free = os.statvfs(settings.target)
             needed = raw_bytes(settings)
             raise WarehouseError(

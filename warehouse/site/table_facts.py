@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from warehouse.base.sql_text import identifier
+from warehouse.engine.duckdb_errors import sentence
 from warehouse.reader.check_results import failing_rows
 from warehouse.reader.relation import Relation
 from warehouse.reader.table_info import describe, list_tables
@@ -85,7 +86,7 @@ def _facts(connection: duckdb.DuckDBPyConnection, relation: Relation) -> Facts:
     except duckdb.InterruptException:
         raise
     except duckdb.Error as error:  # raw files behind a view that have moved
-        return Facts(relation, failing=failing, unread=str(error).splitlines()[0])
+        return Facts(relation, failing=failing, unread=sentence(error))
 
 
 def _values(connection: duckdb.DuckDBPyConnection, name: str) -> dict[str, Values]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from warehouse.base.errors import WarehouseError
 from warehouse.base.startup import duckdb
+from warehouse.engine.duckdb_errors import sentence
 from warehouse.history.diff.changed_tables import Moves
 from warehouse.history.diff.origins import Origin, Trace
 from warehouse.history.diff.row_diff import RowDiff, compare_rows, count_rows
@@ -152,7 +153,7 @@ def _table(
             found = replace(found, rows=compare_rows(connection, old, new, moved, examples))
     except duckdb.Error as error:
         raise WarehouseError(
-            f"{name} cannot be compared: {str(error).splitlines()[0]}",
+            f"{name} cannot be compared: {sentence(error)}",
             hint="warehouse verify tells whether all parts are there and whole",
         ) from error
     is_equal = found.has_same_columns and (found.rows is None or found.rows.is_equal)

@@ -15,6 +15,7 @@ from warehouse.base.errors import QueryError, WarehouseError
 from warehouse.base.sql_text import identifier, literal, qualified
 from warehouse.base.startup import regex
 from warehouse.engine.base import Parts
+from warehouse.engine.duckdb_errors import sentence
 from warehouse.engine.duckdb_sql import source_sql
 from warehouse.history.builds import find_build, is_target
 from warehouse.project.contract import Column
@@ -196,7 +197,7 @@ def _built(connection: duckdb.DuckDBPyConnection, side: Side, manifest: Manifest
         ).fetchall()
     except duckdb.Error as error:
         raise QueryError(
-            f"the catalog {path} cannot be read: {str(error).splitlines()[0]}", hint="warehouse verify says more"
+            f"the catalog {path} cannot be read: {sentence(error)}", hint="warehouse verify says more"
         ) from error
     columns: dict[str, list[Column]] = {}
     for model, *column in said:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from warehouse.base.errors import QueryError, nearest_hint
 from warehouse.base.sql_text import identifier, literal
+from warehouse.engine.duckdb_errors import sentence
 from warehouse.publish.postgres.types import copied, holds_text, server_type
 from warehouse.reader.damaged_parts import refuse_damage
 from warehouse.reader.query_errors import MOVED
@@ -110,7 +111,7 @@ def _sent(connection: duckdb.DuckDBPyConnection, name: str) -> Sent:
     except duckdb.InterruptException:
         raise
     except duckdb.Error as error:
-        raise QueryError(f"{name} cannot be read: {str(error).splitlines()[0]}", hint=MOVED) from error
+        raise QueryError(f"{name} cannot be read: {sentence(error)}", hint=MOVED) from error
     _refuse_long([name.partition(".")[2], *(str(row[0]) for row in described)], name)
     about, grain, comments = _meaning(connection, name)
     columns = tuple(Column(str(row[0]), str(row[1]), comments.get(str(row[0]), "")) for row in described)

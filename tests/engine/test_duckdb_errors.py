@@ -1,0 +1,77 @@
+"""DuckDB's errors are read in one place, from their JSON and from their text."""
+
+from __future__ import annotations
+
+import duckdb
+import pytest
+
+from warehouse.engine.duckdb_errors import Said, is_full_disk, read
+
+
+@pytest.fixture(params=[True, False], ids=["json", "text"])
+def connection(request: pytest.FixtureRequest) -> duckdb.DuckDBPyConnection:
+    opened = duckdb.connect()
+    opened.execute(f"SET errors_as_json = {request.param}")
+    opened.execute("CREATE TABLE main.ports (switch INTEGER, in_bytes BIGINT)")
+    return opened
+
+
+def said(connection: duckdb.DuckDBPyConnection, sql: str) -> Said:
+    with pytest.raises(duckdb.Error) as error:
+        connection.execute(sql).fetchall()
+    return read(error.value)
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("SELECT in_byte FROM ports", 'Referenced column "in_byte" not found in FROM clause!'),
+        ("SELECT p.in_byte FROM ports p", 'Table "p" does not have a column named "in_byte"'),
+        ("FROM port", "Table with name port does not exist!"),
+        ("SELECT fool(1)", "Scalar Function with name fool does not exist!"),
+        ("SELECT 1::integr", "Type with name integr does not exist!"),
+        ("SELEC 1", 'syntax error at or near "SELEC"'),
+        ("SELECT 'x'::INTEGER", "Could not convert string 'x' to INT32"),
+    ],
+)
+def test_the_sentence_is_the_same_as_json_and_as_text(
+    connection: duckdb.DuckDBPyConnection, sql: str, message: str
+) -> None:
+    assert said(connection, sql).message == message
+
+
+def test_a_missing_column_of_an_alias_names_both_and_what_there_is(connection: duckdb.DuckDBPyConnection) -> None:
+    error = said(connection, "SELECT p.in_byte FROM ports p")
+    assert (error.kind, error.table, error.name) == ("column", "p", "in_byte")
+    assert error.candidates == ("in_bytes",)
+
+
+def test_a_file_that_is_not_there_and_parameters_without_a_value(connection: duckdb.DuckDBPyConnection) -> None:
+    assert said(connection, "FROM '/nowhere/*.csv'").no_files == "/nowhere/*.csv"
+    assert said(connection, "SELECT $port, $hour").unset == ("port", "hour")
+    connection.execute("SET enable_external_access = false")
+    assert said(connection, "FROM '/nowhere/a.csv'").no_access == "/nowhere/a.csv"
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind", "name"),
+    [("FROM port", "relation", "port"), ("SELECT fool(1)", "function", "fool"), ("SELECT 1::integr", "type", "integr")],
+)
+def test_json_says_what_kind_of_name_is_missing_and_where(sql: str, kind: str, name: str) -> None:
+    connection = duckdb.connect(config={"errors_as_json": True})
+    error = said(connection, sql)
+    assert (error.kind, error.name) == (kind, name)
+    assert error.of_text
+    assert error.position is not None
+    assert sql[error.position :].startswith(name) or kind == "function"
+
+
+def test_a_position_inside_of_values_is_not_one_of_the_statement() -> None:
+    error = said(duckdb.connect(config={"errors_as_json": True}), "SELECT 'x'::INTEGER")
+    assert not error.of_text
+
+
+def test_full_disks_are_told_from_other_errors() -> None:
+    assert is_full_disk('Could not write file "/mnt/x": No space left on device')
+    assert is_full_disk("Disk quota exceeded")
+    assert not is_full_disk("Permission denied")
