@@ -47,7 +47,7 @@ def main() -> int:
         closing(DuckDBEngine(threads=1, memory_bytes=2**30, spill=Path(spill))) as engine,
     ):
         graph = load_graph(project, engine)
-        relations = {name: [one.name for one in columns] for name, columns in graph.rim.items()}
+        relations = {name: [one.name for one in columns] for name, columns in graph.source_columns.items()}
         relations |= {name: [one.name for one in node.model.columns] for name, node in graph.nodes.items()}
         chosen = select_models(graph, given.select)
         for name in (one for one in graph.order if one in chosen and not graph.nodes[one].model.is_python):
@@ -79,7 +79,7 @@ def _valid(
     engine: DuckDBEngine, graph: Graph, node: Node, relations: dict[str, list[str]]
 ) -> Iterator[tuple[Mutant, str]]:
     """The mutants of a model that the engine takes and that give the same types, each text once."""
-    contracts: dict[str, Source] = {name: Empty(columns) for name, columns in graph.rim.items()}
+    contracts: dict[str, Source] = {name: Empty(columns) for name, columns in graph.source_columns.items()}
     contracts |= {name: Empty(one.model.columns) for name, one in graph.nodes.items()}
     blocks = blocks_of(node.sql, relations, node.model.shown_path)
     seen = {engine.parse(node.sql).canonical}
@@ -102,7 +102,7 @@ def _described(scratch: Scratch, sql: str) -> list[tuple[str, str]] | None:
 def _changed(graph: Graph, node: Node, sql: str) -> Graph:
     """The graph with another SELECT in the place of a model's."""
     model = node.model._replace(kernel=None)
-    return Graph({**graph.nodes, node.name: node._replace(model=model, sql=sql)}, graph.rim)
+    return Graph({**graph.nodes, node.name: node._replace(model=model, sql=sql)}, graph.source_columns)
 
 
 def _fails(engine: DuckDBEngine, graph: Graph, tests: Sequence[ModelTest]) -> bool:

@@ -26,11 +26,11 @@ def main(target: Path, folder: Path) -> int:
         sys.stderr.write(f"{WITHOUT}\n")
         return 1
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as aside:
-        report, site = Path(aside) / "report.html", Path(aside) / "site"
+    with tempfile.TemporaryDirectory() as temporary_path:
+        report, site = Path(temporary_path) / "report.html", Path(temporary_path) / "site"
         write_report(target, report, Project.open().report_folders)
         write_docs(site, Project.open(), target)
-        with chromium(Path(aside) / "profile") as browser:
+        with chromium(Path(temporary_path) / "profile") as browser:
             _of_report(browser, report, folder)
             _of_site(browser, site, folder)
     return 0

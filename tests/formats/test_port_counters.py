@@ -117,10 +117,10 @@ def test_a_file_of_one_row_is_read(make: MakeFile) -> None:
     assert PORT_COUNTERS.inspect(make(row(1))).status == READ
 
 
-def mended(file: RawFile, tmp_path: Path) -> tuple[list[tuple[int, str]], list[str]]:
+def repaired(file: RawFile, tmp_path: Path) -> tuple[list[tuple[int, str]], list[str]]:
     """(line, reason) of what was rejected, and the lines below the header of the mended copy."""
     clean = tmp_path / "clean.csv"
-    rejected = [(one.line, one.reason) for one in PORT_COUNTERS.mend(PORT_COUNTERS.inspect(file), clean)]
+    rejected = [(one.line, one.reason) for one in PORT_COUNTERS.repair(PORT_COUNTERS.inspect(file), clean)]
     header, *lines = clean.read_bytes().decode().splitlines()
     assert header == HEADER
     return rejected, lines
@@ -129,13 +129,13 @@ def mended(file: RawFile, tmp_path: Path) -> tuple[list[tuple[int, str]], list[s
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_a_good_file_is_mended_to_itself(make: MakeFile, tmp_path: Path, end: str) -> None:
     file = make(row(1), row(2), row(3, tail="0,0,0,-4294885894,0,-8.68"), end=end)
-    assert list(PORT_COUNTERS.mend(PORT_COUNTERS.inspect(file), tmp_path / "clean.csv")) == []
+    assert list(PORT_COUNTERS.repair(PORT_COUNTERS.inspect(file), tmp_path / "clean.csv")) == []
     assert (tmp_path / "clean.csv").read_bytes() == file.path.read_bytes()
 
 
 def test_line_ends_become_those_of_the_header(make: MakeFile, tmp_path: Path) -> None:
     file = make(row(1) + "\r", row(2) + "\r\r", row(3))
-    assert mended(file, tmp_path) == ([], [row(1), row(2), row(3)])
+    assert repaired(file, tmp_path) == ([], [row(1), row(2), row(3)])
 
 
 GOOD = "1,100,2,200,0,0.5"
@@ -172,7 +172,7 @@ BAD = {
 
 @pytest.mark.parametrize("line", BAD, ids=range(len(BAD)))
 def test_a_bad_line_is_rejected_with_its_number_and_the_others_stay(make: MakeFile, tmp_path: Path, line: str) -> None:
-    assert mended(make(row(1), row(2), line, row(9)), tmp_path) == (
+    assert repaired(make(row(1), row(2), line, row(9)), tmp_path) == (
         [(4, BAD[line])],
         [row(1), row(2), row(9)],
     )
@@ -183,7 +183,7 @@ def test_odd_spellings_that_the_engine_reads_everywhere_are_not_refused(
     make: MakeFile, tmp_path: Path, number: str
 ) -> None:
     odd = row(5, tail=f"1,{number},2,200,0,{number}")
-    assert mended(make(row(1), row(2), odd, "x"), tmp_path) == (
+    assert repaired(make(row(1), row(2), odd, "x"), tmp_path) == (
         [(5, "1 fields instead of 10")],
         [row(1), row(2), odd],
     )
@@ -192,7 +192,7 @@ def test_odd_spellings_that_the_engine_reads_everywhere_are_not_refused(
 def test_what_is_remembered_of_a_bad_line_is_short(make: MakeFile, tmp_path: Path) -> None:
     long = "x" * 100_000
     file = PORT_COUNTERS.inspect(make(row(1), row(2), long, row(4, device=long), row(5, tail=f"{long},0,0,0,0,0")))
-    for one in PORT_COUNTERS.mend(file, tmp_path / "clean.csv"):
+    for one in PORT_COUNTERS.repair(file, tmp_path / "clean.csv"):
         assert len(one.text) == 500
         assert len(one.reason) < 300
 
@@ -217,5 +217,5 @@ def test_every_real_file_is_whole_and_each_line_of_one_holds(real: Path, tmp_pat
     assert not any(looks_odd(file) for file in files)
     assert {(file.status, file.reason) for file in files} == {(READ, None)}
     assert len({(file.switch, file.port, file.hour_utc) for file in files}) == len(files)
-    assert list(PORT_COUNTERS.mend(files[0], tmp_path / "clean.csv")) == []
+    assert list(PORT_COUNTERS.repair(files[0], tmp_path / "clean.csv")) == []
     assert (tmp_path / "clean.csv").read_bytes() == files[0].path.read_bytes()

@@ -123,7 +123,7 @@ def test_a_text_of_another_form_is_rejected_by_its_line_and_refused_by_the_engin
         rows.append(",".join(fields))
 
     file = inspected(tmp_path / "all" / file_name, name, header, row, *rows)
-    rejected = list(FORMATS[name].mend(file, tmp_path / "clean.csv"))
+    rejected = list(FORMATS[name].repair(file, tmp_path / "clean.csv"))
     assert [(one.line, one.reason.partition(" ")[0]) for one in rejected] == [
         (line, column) for line in range(3, len(odd) + 3)
     ]

@@ -135,10 +135,10 @@ def test_a_faster_run_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     archive, into = release(tmp_path, ".zip"), tmp_path / "unpacked"
     rename = Path.rename
 
-    def late(aside: Path, done: Path) -> None:
+    def late(temporary_path: Path, done: Path) -> None:
         done.mkdir(parents=True)
         (done / "theirs").touch()
-        rename(aside, done)
+        rename(temporary_path, done)
 
     monkeypatch.setattr(Path, "rename", late)
     folder = unpack(archive, into)

@@ -14,7 +14,7 @@ from tests.tiny import Tiny
 from warehouse.base.errors import ModelError
 from warehouse.engine.required_relations import AGGREGATES
 from warehouse.formats import known_formats
-from warehouse.ingest.schemas import rim
+from warehouse.ingest.schemas import source_columns
 from warehouse.lineage import column_lineage as column_lineage
 from warehouse.lineage import select_walk as column_walk
 from warehouse.lineage.column_lineage import Columns, Node, columns_of, load
@@ -171,7 +171,9 @@ def test_every_column_of_every_model_ends_in_raw_columns_reference_data_or_liter
             trace = shipped.trace(name, column.name)
             assert trace.ends or trace.literals, f"{name}.{column.name} ends nowhere"
             for end in trace.ends:
-                assert end.column in (*shipped.rim[end.relation], ROWS), f"{name}.{column.name} ends in {end}"
+                assert end.column in (*shipped.source_columns[end.relation], ROWS), (
+                    f"{name}.{column.name} ends in {end}"
+                )
             for node, origins in trace.origins.items():
                 assert origins, f"{name}.{column.name} stops at {node.full}"
 
@@ -192,7 +194,7 @@ def test_every_step_stands_on_the_line_that_names_it(shipped: Columns) -> None:
 def test_the_columns_are_those_that_sqlglot_finds_its_slow_way(shipped: Columns, name: str) -> None:
     """An independent computation, for models that it understands whole."""
     project = Project.open()
-    relations = {relation: list(columns) for relation, columns in shipped.rim.items()}
+    relations = {relation: list(columns) for relation, columns in shipped.source_columns.items()}
     relations |= {one: [column.name for column in model.columns] for one, model in project.models.items()}
     schema: dict[str, dict[str, dict[str, str]]] = {}
     for relation, columns in relations.items():
@@ -225,8 +227,8 @@ def fleet(tiny: Tiny) -> Tiny:
 
 def columns(tiny: Tiny, cache: Path | None = None) -> Columns:
     project = tiny.project
-    at_rim = rim(known_formats()) | {name: one.columns for name, one in project.references.items()}
-    return columns_of(project, {name: [one.name for one in given] for name, given in at_rim.items()}, cache)
+    sources = source_columns(known_formats()) | {name: one.columns for name, one in project.references.items()}
+    return columns_of(project, {name: [one.name for one in given] for name, given in sources.items()}, cache)
 
 
 def test_a_path_names_each_step_with_file_line_and_kind_and_what_decides_its_rows(

@@ -13,7 +13,7 @@ from warehouse.engine.duckdb_scratch import DuckDBScratch
 from warehouse.formats.base import RawFile
 from warehouse.formats.zhejiang.port_counters import PORT_COUNTERS
 from warehouse.store import parse_cache as module
-from warehouse.store.parse_cache import FILE, Memo
+from warehouse.store.parse_cache import FILE, ParseCache
 
 COLUMNS = {"port": "VARCHAR", "speed": "BIGINT"}
 TOTAL = {"name": "VARCHAR", "speed": "BIGINT"}
@@ -114,45 +114,45 @@ def test_a_file_that_is_as_young_as_the_build_is_inspected_again(tiny: Tiny, mon
 
 
 def test_another_engine_or_package_knows_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    memo = Memo(tmp_path / FILE, "duckdb 2")
-    assert memo.ask(["a", 1], lambda: [1, None]) == [1, None]
-    memo.save()
-    again = Memo(tmp_path / FILE, "duckdb 2")
+    parse_cache = ParseCache(tmp_path / FILE, "duckdb 2")
+    assert parse_cache.ask(["a", 1], lambda: [1, None]) == [1, None]
+    parse_cache.save()
+    again = ParseCache(tmp_path / FILE, "duckdb 2")
     assert again.knows(["a", 1])
     assert again.ask(["a", 1], lambda: pytest.fail("it is known")) == [1, None]
-    assert not Memo(tmp_path / FILE, "duckdb 3").knows(["a", 1])
-    assert not Memo(tmp_path / FILE, "duckdb 2", paranoid=True).knows(["a", 1])
+    assert not ParseCache(tmp_path / FILE, "duckdb 3").knows(["a", 1])
+    assert not ParseCache(tmp_path / FILE, "duckdb 2", paranoid=True).knows(["a", 1])
     monkeypatch.setattr(module, "_stands_on", module._stands_on.__wrapped__)
     monkeypatch.setattr(module, "look_at_sources", lambda _: type("Look", (), {"files": {"a.py": [1, 2, 3, 4]}}))
-    assert not Memo(tmp_path / FILE, "duckdb 2").knows(["a", 1])
+    assert not ParseCache(tmp_path / FILE, "duckdb 2").knows(["a", 1])
 
 
 def test_what_nobody_asks_any_more_is_forgotten(tmp_path: Path) -> None:
     for questions in (["a", "b"], ["b"]):
-        memo = Memo(tmp_path / FILE)
+        parse_cache = ParseCache(tmp_path / FILE)
         for question in questions:
-            memo.ask(question, lambda: True)
-        memo.save()
-    assert Memo(tmp_path / FILE).knows("b")
-    assert not Memo(tmp_path / FILE).knows("a")
+            parse_cache.ask(question, lambda: True)
+        parse_cache.save()
+    assert ParseCache(tmp_path / FILE).knows("b")
+    assert not ParseCache(tmp_path / FILE).knows("a")
 
 
 def test_a_memo_of_which_a_byte_is_another_knows_nothing(tmp_path: Path) -> None:
-    memo = Memo(tmp_path / FILE)
-    memo.ask("a", lambda: "right")
-    memo.save()
+    parse_cache = ParseCache(tmp_path / FILE)
+    parse_cache.ask("a", lambda: "right")
+    parse_cache.save()
     (tmp_path / FILE).write_bytes((tmp_path / FILE).read_bytes().replace(b"right", b"wrong"))
-    assert not Memo(tmp_path / FILE).knows("a")
+    assert not ParseCache(tmp_path / FILE).knows("a")
 
 
 def test_a_memo_that_cannot_be_written_costs_nothing_but_time(tmp_path: Path) -> None:
     (tmp_path / "folder").write_text("a file")
-    memo = Memo(tmp_path / "folder" / FILE)
-    assert memo.ask("a", lambda: 1) == 1
-    memo.save()
+    parse_cache = ParseCache(tmp_path / "folder" / FILE)
+    assert parse_cache.ask("a", lambda: 1) == 1
+    parse_cache.save()
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"mark": 1}', b"\xff"])
 def test_a_damaged_memo_knows_nothing(tmp_path: Path, content: bytes) -> None:
     (tmp_path / FILE).write_bytes(content)
-    assert Memo(tmp_path / FILE).ask("a", lambda: 1) == 1
+    assert ParseCache(tmp_path / FILE).ask("a", lambda: 1) == 1

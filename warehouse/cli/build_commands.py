@@ -178,10 +178,10 @@ def _tell_lineage(settled: Settings, destination: str) -> None:
 def run_plan(given: argparse.Namespace) -> int:
     """Say what a build would do."""
     from warehouse.cli.plan_text import as_text
-    from warehouse.runner.dry_run import foresee
+    from warehouse.runner.dry_run import dry_run
 
     settled = settings(given)
-    forecast = foresee(settled, _options(given))
-    for line in [json.dumps(forecast.summary(), indent=1)] if given.json else as_text(forecast, settled.target):
+    plan = dry_run(settled, _options(given))
+    for line in [json.dumps(plan.summary(), indent=1)] if given.json else as_text(plan, settled.target):
         print(line)  # noqa: T201
     return 0

@@ -1,4 +1,4 @@
-"""A forecast for people: what is made and why, grouped by hours, then how much stays."""
+"""A dry run for people: what is made and why, grouped by hours, then how much stays."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from warehouse.base.text import plural
 from warehouse.graph.rebuild_reasons import CHECK, DROP, KEEP, MAKE, MAYBE, NEW, READS, Step
-from warehouse.runner.dry_run import Forecast
+from warehouse.runner.dry_run import DryRun
 from warehouse.store.part_records import ALL
 
 _WIDTH, _WIDE = 80, 29
@@ -16,25 +16,25 @@ _Row = tuple[str, str, str]
 """Action, model, reasons."""
 
 
-def as_text(forecast: Forecast, target: Path) -> Iterator[str]:
-    """The lines of a forecast."""
-    if not forecast.publishes:
-        yield f"Up to date  {(forecast.last or '')[:8]}, nothing to do"
+def as_text(plan: DryRun, target: Path) -> Iterator[str]:
+    """Yield the lines of a dry run."""
+    if not plan.publishes:
+        yield f"Up to date  {(plan.last or '')[:8]}, nothing to do"
         return
-    if forecast.last is None:
-        yield f"make   all: {_counted(forecast.steps)}; nothing is built in {target} yet"
+    if plan.last is None:
+        yield f"make   all: {_counted(plan.steps)}; nothing is built in {target} yet"
         return
-    for partition in sorted(forecast.new):
-        yield from _new(partition, [step for step in forecast.of(MAKE, MAYBE) if step.key.partition == partition])
-    for partition in sorted(forecast.gone):
-        steps = [step for step in forecast.of(DROP) if step.key.partition == partition]
+    for partition in sorted(plan.new):
+        yield from _new(partition, [step for step in plan.of(MAKE, MAYBE) if step.key.partition == partition])
+    for partition in sorted(plan.gone):
+        steps = [step for step in plan.of(DROP) if step.key.partition == partition]
         yield f"{DROP:<6} {partition}: {plural(len(steps), 'part')}, no file of it is left"
-    yield from _changes(forecast)
-    kept = forecast.of(KEEP)
+    yield from _changes(plan)
+    kept = plan.of(KEEP)
     if kept:
         yield f"{KEEP:<6} {_counted(kept)}"
-    if len(kept) == len(forecast.steps):
-        yield f"Nothing is made; a build publishes again, since {forecast.publishes}."
+    if len(kept) == len(plan.steps):
+        yield f"Nothing is made; a build publishes again, since {plan.publishes}."
 
 
 def _counted(steps: Sequence[Step]) -> str:
@@ -50,11 +50,11 @@ def _new(partition: str, steps: Sequence[Step]) -> Iterator[str]:
     yield from _wrapped(f"{MAKE:<6} {partition}: {plural(len(steps), 'part')}, {'; '.join(files) or NEW}")
 
 
-def _changes(forecast: Forecast) -> Iterator[str]:
+def _changes(plan: DryRun) -> Iterator[str]:
     """A line a model and reason, below the partitions that it is about."""
     partitions: dict[_Row, list[str]] = {}
-    for step in forecast.of(MAKE, MAYBE, CHECK, DROP):
-        if step.key.partition not in forecast.new | forecast.gone:
+    for step in plan.of(MAKE, MAYBE, CHECK, DROP):
+        if step.key.partition not in plan.new | plan.gone:
             row = (step.action, step.key.model, _joined(step.reasons))
             partitions.setdefault(row, []).append(step.key.partition)
     groups: dict[tuple[str, ...], list[_Row]] = {}

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from warehouse.engine.base import Scratch
     from warehouse.project.model import Model
-    from warehouse.store.parse_cache import Memo
+    from warehouse.store.parse_cache import ParseCache
 
 FUNCTION = "model"
 PACKAGES = ("numpy", "pyarrow", "scipy")
@@ -42,7 +42,7 @@ _ONE_AT_A_TIME = threading.Lock()
 """Python runs one thread at a time anyhow, and so the inputs of one model only are in memory."""
 
 
-def parse(model: Model, memo: Memo) -> Parsed:
+def parse(model: Model, parse_cache: ParseCache) -> Parsed:
     """What a Python model reads, and what counts of its source: not comments, not formatting.
 
     A model that the memo knows is not read again.
@@ -53,7 +53,7 @@ def parse(model: Model, memo: Memo) -> Parsed:
         When there is no function `model`, it does not take what the model reads, or something is imported
         whose version no fingerprint holds.
     """
-    source, packages = memo.ask(["python", model.sql, list(model.reads)], lambda: _parsed(model))
+    source, packages = parse_cache.ask(["python", model.sql, list(model.reads)], lambda: _parsed(model))
     versions = [[name, _installed(name, model)] for name in packages]
     canonical = json.dumps([source, list(model.reads), versions])
     return Parsed(tuple(sorted(model.reads)), canonical, hashing.of(canonical))

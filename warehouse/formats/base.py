@@ -134,7 +134,7 @@ class CsvFormat(Format, Protocol):
     A file may set its `header`: then columns are found by name, and those that it lacks are NULL.
     """
 
-    def mend(self, file: RawFile, clean: Path) -> Iterator[Rejected]:
+    def repair(self, file: RawFile, clean: Path) -> Iterator[Rejected]:
         """Write the file's good lines to `clean` (plain text, same header), yield the others."""
         ...
 

@@ -136,7 +136,7 @@ class NamedCsv:
             said += [f"with {', '.join(twice)} twice"] if twice else []
             raise ValueError(f"the columns differ from the published ones: {' and '.join(said)}")
 
-    def mend(self, file: RawFile, clean: Path) -> Iterator[Rejected]:
+    def repair(self, file: RawFile, clean: Path) -> Iterator[Rejected]:
         """Write the good lines to `clean`, yield the others with what is wrong with each."""
         seen: dict[str, int] = {}
         names: list[str] = []

@@ -10,10 +10,10 @@ from warehouse.graph.dag import Graph, checked_relations, model_error
 from warehouse.project.check_language import compile_check
 from warehouse.project.contract import Check, Column, same_columns
 from warehouse.project.model import Model
-from warehouse.store.parse_cache import Memo
+from warehouse.store.parse_cache import ParseCache
 
 
-def bind(graph: Graph, engine: Engine, memo: Memo | None = None) -> None:
+def bind(graph: Graph, engine: Engine, parse_cache: ParseCache | None = None) -> None:
     """Bind every model against the contracts of what it reads: nothing runs, all mistakes in SQL show.
 
     What the memo knows to be bound is not bound again.
@@ -24,10 +24,10 @@ def bind(graph: Graph, engine: Engine, memo: Memo | None = None) -> None:
         For an unknown column or function (with the nearest name), a wrong type, or columns that differ
         from the contract.
     """
-    contracts = {**graph.rim, **{name: node.model.columns for name, node in graph.nodes.items()}}
-    memo = memo or Memo(None)
+    contracts = {**graph.source_columns, **{name: node.model.columns for name, node in graph.nodes.items()}}
+    parse_cache = parse_cache or ParseCache(None)
     inputs = {name: _inputs(graph, name, contracts) for name in graph.order}
-    doubtful = [name for name in graph.order if not memo.knows(inputs[name])]
+    doubtful = [name for name in graph.order if not parse_cache.knows(inputs[name])]
     needed = {
         read for name in doubtful for read in (name, *graph.nodes[name].reads, *checked_relations(graph.nodes[name]))
     }
@@ -40,12 +40,12 @@ def bind(graph: Graph, engine: Engine, memo: Memo | None = None) -> None:
             try:
                 given = scratch.describe(node.sql)
             except EngineError as error:
-                raise model_error(node.model, node.sql, error, [*graph.nodes, *graph.rim]) from error
+                raise model_error(node.model, node.sql, error, [*graph.nodes, *graph.source_columns]) from error
             same_columns(node.model.columns, given, node.model.place(1))
         for name in doubtful:
             bind_checks(scratch, graph.nodes[name].model)
     for name in graph.order:
-        memo.ask(inputs[name], lambda: True)
+        parse_cache.ask(inputs[name], lambda: True)
 
 
 def _inputs(graph: Graph, name: str, contracts: Mapping[str, tuple[Column, ...]]) -> object:

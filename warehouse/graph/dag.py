@@ -22,7 +22,7 @@ from warehouse.project.check_language import compile_check, relations_of
 from warehouse.project.contract import Check, Column
 from warehouse.project.model import Model
 from warehouse.project.project import Project
-from warehouse.store.parse_cache import Memo
+from warehouse.store.parse_cache import ParseCache
 
 _HAS_QUERY = regex(r"\b(?:select|from|with|write_log)\b", re.IGNORECASE)
 """A check without any of these is a condition on a row."""
@@ -59,11 +59,14 @@ class Graph:
     """All models, and the columns of the relations at the graph's rim (`raw`, `reference`)."""
 
     nodes: Mapping[str, Node]
-    rim: Mapping[str, tuple[Column, ...]]
+    source_columns: Mapping[str, tuple[Column, ...]]
 
     @staticmethod
     def build(
-        project: Project, rim: Mapping[str, tuple[Column, ...]], engine: Engine, memo: Memo | None = None
+        project: Project,
+        source_columns: Mapping[str, tuple[Column, ...]],
+        engine: Engine,
+        parse_cache: ParseCache | None = None,
     ) -> Graph:
         """Parse and order all models; those that the memo knows are not parsed again.
 
@@ -73,16 +76,18 @@ class Graph:
             For a syntax error, an unknown relation (with the nearest name), or a cycle.
         """
         nodes = {}
-        memo = memo or Memo(None)
-        selects = {name: project.render(model, memo).rstrip().rstrip(";") for name, model in project.models.items()}
+        parse_cache = parse_cache or ParseCache(None)
+        selects = {
+            name: project.render(model, parse_cache).rstrip().rstrip(";") for name, model in project.models.items()
+        }
         in_sql = [name for name, model in project.models.items() if not model.is_python]
-        of_sql = dict(zip(in_sql, _parse_all([selects[name] for name in in_sql], engine, memo), strict=True))
+        of_sql = dict(zip(in_sql, _parse_all([selects[name] for name in in_sql], engine, parse_cache), strict=True))
         for name, model in project.models.items():
-            parsed = python_model.parse(model, memo) if model.is_python else of_sql[name]
+            parsed = python_model.parse(model, parse_cache) if model.is_python else of_sql[name]
             if isinstance(parsed, EngineError):
                 raise model_error(model, selects[name], parsed) from parsed
             nodes[name] = Node(model, selects[name], *parsed)
-        known = [*nodes, *rim]
+        known = [*nodes, *source_columns]
         for node in list(nodes.values()):
             for read in node.reads:
                 if read not in known:
@@ -91,7 +96,7 @@ class Graph:
                         place=_place_of(node, read),
                         hint=_nearest_relation(read, known),
                     )
-            queries = {check.text: _query(check, node.model, engine, memo) for check in node.model.checks}
+            queries = {check.text: _query(check, node.model, engine, parse_cache) for check in node.model.checks}
             needs = {text: parsed.needs for text, parsed in queries.items() if parsed}
             nodes[node.name] = node._replace(checks_need=needs)
             for check in node.model.checks:
@@ -102,7 +107,7 @@ class Graph:
                             place=check.place,
                             hint=_nearest_relation(read, known),
                         )
-        graph = Graph(nodes, rim)
+        graph = Graph(nodes, source_columns)
         _ = graph.order  # a cycle is reported here
         return graph
 
@@ -160,22 +165,22 @@ class Graph:
         return hashing.of([canonical_text(node.sql), *map(self.definition, views)])
 
 
-def _parse_all(selects: Sequence[str], engine: Engine, memo: Memo) -> list[Parsed | EngineError]:
+def _parse_all(selects: Sequence[str], engine: Engine, parse_cache: ParseCache) -> list[Parsed | EngineError]:
     """What the engine's parser says of SELECTs, those that were parsed before apart."""
-    new = [sql for sql in dict.fromkeys(selects) if not memo.knows(["parse", sql])]
+    new = [sql for sql in dict.fromkeys(selects) if not parse_cache.knows(["parse", sql])]
     found = dict(zip(new, engine.parse_all(new) if new else (), strict=True))
     for sql in selects:
         parsed = found.get(sql)
         if not isinstance(parsed, EngineError):
-            found[sql] = Parsed.of(memo.ask(["parse", sql], parsed.said if parsed else dict))
+            found[sql] = Parsed.of(parse_cache.ask(["parse", sql], parsed.said if parsed else dict))
     return [found[sql] for sql in selects]
 
 
-def _query(check: Check, model: Model, engine: Engine, memo: Memo) -> Parsed | None:
+def _query(check: Check, model: Model, engine: Engine, parse_cache: ParseCache) -> Parsed | None:
     """A check that is a query, which reads relations: no file of its own, and it writes nothing. Raises ModelError."""
     if not _HAS_QUERY.search(check.text):
         return None
-    (parsed,) = _parse_all([compile_check(check, model).failing], engine, memo)
+    (parsed,) = _parse_all([compile_check(check, model).failing], engine, parse_cache)
     if isinstance(parsed, EngineError):
         raise ModelError(f"the check `{check.text}` is not valid: {parsed.message}", place=check.place) from parsed
     for what, _ in parsed.volatile:

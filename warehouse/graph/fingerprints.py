@@ -38,7 +38,7 @@ class Inputs:
         self._project = project
         self._plan = plan
         self._nodes = plan.graph.nodes
-        self._intake = plan.intake
+        self._raw_files = plan.raw_files
         self._engine = engine
         self._parts = parts
         self._kernels = kernels
@@ -57,7 +57,7 @@ class Inputs:
             for read in node.reads
         }
         if beside := self._read_beside_files(node):
-            reads[FILES] = self._intake.digest(FILES, _or_none(key.partition), beside)
+            reads[FILES] = self._raw_files.digest(FILES, _or_none(key.partition), beside)
         said: dict[str, object] = {
             "recipe": RECIPE,
             "engine": [self._engine.name, self._engine.version],
@@ -102,7 +102,7 @@ class Inputs:
 
     def _new_digest(self, read: str, partition: str) -> str:
         if read.startswith("raw."):
-            return self._intake.digest(read, _or_none(partition))
+            return self._raw_files.digest(read, _or_none(partition))
         if read in self._project.references:
             reference = self._project.references[read]
             types = [(column.name, column.type) for column in reference.columns]
@@ -121,7 +121,7 @@ class Inputs:
         wanted = {*node.reads, *(read for check in node.model.checks for read in relations_of(check))}
         sources: dict[str, Source] = {}
         if beside := self._read_beside_files(node):
-            sources[FILES] = self._intake.source(FILES, _or_none(key.partition), self._engine, beside)
+            sources[FILES] = self._raw_files.source(FILES, _or_none(key.partition), self._engine, beside)
         for read in sorted(wanted - {key.model}):
             self._add_source(sources, read, key.partition)
         return sources
@@ -178,7 +178,7 @@ class Inputs:
         if read in self._project.references:
             return reference_source(self._project.references[read])
         if read.startswith("raw."):
-            return self._intake.source(read, _or_none(partition), self._engine)
+            return self._raw_files.source(read, _or_none(partition), self._engine)
         return Parts((), ())
 
 

@@ -6,9 +6,9 @@ from warehouse.engine.base import Engine
 from warehouse.formats import known_formats
 from warehouse.graph.binding import bind
 from warehouse.graph.dag import Graph
-from warehouse.ingest.schemas import rim
+from warehouse.ingest.schemas import source_columns
 from warehouse.project.project import Project
-from warehouse.store.parse_cache import Memo, memo_of_models
+from warehouse.store.parse_cache import ParseCache, cache_of_models
 
 
 def load_graph(project: Project, engine: Engine) -> Graph:
@@ -16,17 +16,17 @@ def load_graph(project: Project, engine: Engine) -> Graph:
 
     What the project's cache knows is not parsed or bound again.
     """
-    memo = project.memo or cache_of(project, engine)
-    project = project.remembering(memo)
-    known = (rim(known_formats()) if project.reads_raw else {}) | {
+    parse_cache = project.parse_cache or cache_of(project, engine)
+    project = project.remembering(parse_cache)
+    known = (source_columns(known_formats()) if project.reads_raw else {}) | {
         name: one.columns for name, one in project.references.items()
     }
-    graph = Graph.build(project, known, engine, memo)
-    bind(graph, engine, memo)
-    memo.save()
+    graph = Graph.build(project, known, engine, parse_cache)
+    bind(graph, engine, parse_cache)
+    parse_cache.save()
     return graph
 
 
-def cache_of(project: Project, engine: Engine, *, paranoid: bool = False) -> Memo:
+def cache_of(project: Project, engine: Engine, *, paranoid: bool = False) -> ParseCache:
     """Return the cache of parse and bind results of a project; with `paranoid` nothing in it is believed."""
-    return memo_of_models(project.folders, f"{engine.name} {engine.version}", paranoid=paranoid)
+    return cache_of_models(project.folders, f"{engine.name} {engine.version}", paranoid=paranoid)

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from warehouse.graph.dag import Graph, Node
-from warehouse.ingest.inventory import Intake
+from warehouse.ingest.inventory import RawFiles
 from warehouse.ingest.partitions import column_of
 from warehouse.ingest.schemas import FILES
 from warehouse.project.check_language import relations_of
@@ -33,7 +33,7 @@ class Plan:
     """All parts of a build, and in which order they can be made."""
 
     graph: Graph
-    intake: Intake
+    raw_files: RawFiles
 
     @cached_property
     def keys(self) -> tuple[Key, ...]:
@@ -63,7 +63,9 @@ class Plan:
 
         A check that looks elsewhere, or at the number of rows, is for the build to run: such a model is made.
         """
-        empty = {name for name in self.graph.rim if name.startswith("raw.") and not self.intake.feeds(name)}
+        empty = {
+            name for name in self.graph.source_columns if name.startswith("raw.") and not self.raw_files.feeds(name)
+        }
         for name in self.graph.order:
             node = self.graph.nodes[name]
             if any(group <= empty for group in node.needs) and all(
@@ -80,7 +82,7 @@ class Plan:
             values: dict[str, set[str]] = {}
             for read in self.graph.nodes[name].reads if column else ():
                 if read.startswith("raw."):
-                    values[read] = self.intake.partitions(read, column)
+                    values[read] = self.raw_files.partitions(read, column)
                 elif self._column(read) == column:
                     values[read] = found[read]
             listed = values.pop(FILES, set())  # lists the files of all relations: it splits what nothing else does

@@ -13,8 +13,8 @@ from warehouse.formats import known_formats
 from warehouse.formats.base import Inventory
 from warehouse.graph.dag import Graph
 from warehouse.graph.rebuild_reasons import volatile_places
-from warehouse.ingest.inventory import Intake
-from warehouse.ingest.schemas import rim
+from warehouse.ingest.inventory import RawFiles
+from warehouse.ingest.schemas import source_columns
 from warehouse.project.project import Project
 from warehouse.store.manifest import last_manifest
 from warehouse.store.parts import Store
@@ -35,7 +35,7 @@ def examine(settings: Settings) -> Inventory:
         if not root.exists():
             raise SettingsError(f"no such data folder: {root}", hint="give an existing folder with --data")
     with tempfile.TemporaryDirectory(prefix="warehouse-doctor-") as folder:
-        intake = Intake(
+        raw_files = RawFiles(
             data,
             known_formats(),
             Store(Path(folder)),
@@ -43,7 +43,7 @@ def examine(settings: Settings) -> Inventory:
             leave_out=[settings.target],
             follow_links=settings.follow_links,
         )
-        return intake.inventory
+        return raw_files.inventory
 
 
 def never_skipped(settings: Settings) -> list[tuple[str, str]]:
@@ -53,7 +53,7 @@ def never_skipped(settings: Settings) -> list[tuple[str, str]]:
     """
     try:
         project = Project.open(settings.project)
-        known = rim(known_formats()) | {name: one.columns for name, one in project.references.items()}
+        known = source_columns(known_formats()) | {name: one.columns for name, one in project.references.items()}
         with closing(DuckDBEngine(threads=1, memory_bytes=2**28, spill=Path("spill"))) as engine:
             nodes = Graph.build(project, known, engine).nodes
     except WarehouseError:

@@ -21,7 +21,7 @@ from warehouse.history.builds import catalog_of, kept_builds, refuse_missing_par
 from warehouse.runner.catalog import STORAGE_VERSION
 from warehouse.runner.publish import make_current
 from warehouse.store import snapshot
-from warehouse.store.atomic import aside, sync
+from warehouse.store.atomic import sync, temporary_path
 from warehouse.store.lock import hold
 from warehouse.store.manifest import Manifest, last_manifest
 
@@ -84,7 +84,7 @@ def relocate(target: Path, *, wait: bool = False) -> Relocated:
 def _rewrite(target: Path, manifest: Manifest, left: dict[str, str]) -> str | None:
     """Write the catalog of a build for this folder; return the folder that it named, None if it is this one."""
     path = catalog_of(target, manifest.build)
-    written = aside(path)
+    written = temporary_path(path)
     try:
         shutil.copyfile(path, written)
         written.chmod(0o644)

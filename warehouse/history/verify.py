@@ -25,7 +25,7 @@ from warehouse.runner.build import build
 from warehouse.runner.options import BuildOptions
 from warehouse.runner.publish import FILE
 from warehouse.runner.reporter import Silent
-from warehouse.store.atomic import aside, remove
+from warehouse.store.atomic import remove, temporary_path
 from warehouse.store.lock import hold
 from warehouse.store.manifest import Manifest, last_manifest
 from warehouse.store.signatures import read_text
@@ -122,7 +122,7 @@ def verify(
         if gone:
             raise SettingsError(f"the data folder {gone[0]} is not there", hint="say with --data where it is now")
         say(f"from {', '.join(map(str, folders))}")
-        again = aside(target / "cache" / "verify")
+        again = temporary_path(target / "cache" / "verify")
         try:
             remove(again)
             started = time.perf_counter()

@@ -22,7 +22,7 @@ import xxhash
 import zstandard
 
 from warehouse.base.errors import DataError
-from warehouse.store.atomic import aside, remove, write_text
+from warehouse.store.atomic import remove, temporary_path, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -126,7 +126,7 @@ def unpack_members(archive: Path, into: Path, *, max_bytes: int, max_members: in
 def _unpack(
     stream: IO[bytes], suffix: str, done: Path, guard: _Guard, refused: list[tuple[str, str]] | None = None
 ) -> None:
-    unpacked = aside(done.parent)
+    unpacked = temporary_path(done.parent)
     remove(unpacked)
     unpacked.mkdir(parents=True)
     try:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from warehouse.ingest.inventory import Intake
+from warehouse.ingest.inventory import RawFiles
 from warehouse.ingest.partitions import partition_of
 from warehouse.ingest.schemas import FILES
 from warehouse.project.model import PARTITIONS
@@ -47,11 +47,11 @@ class FileChange(NamedTuple):
         return partition == ALL or partition in self.partitions
 
 
-def listing(intake: Intake) -> dict[str, Listed]:
+def listing(raw_files: RawFiles) -> dict[str, Listed]:
     """The raw files of a build; of two with one release path, the one that is read."""
     found: dict[str, Listed] = {}
-    for file in sorted(intake.inventory.files, key=lambda one: one.is_read):
-        relations = intake.formats[file.format or ""].relations if file.is_read else ()
+    for file in sorted(raw_files.inventory.files, key=lambda one: one.is_read):
+        relations = raw_files.formats[file.format or ""].relations if file.is_read else ()
         partitions = (partition_of(file, column) for column in PARTITIONS)
         found[file.release_path] = Listed(
             file.digest or file.status,

@@ -31,17 +31,25 @@ from warehouse.formats.base import (
 )
 from warehouse.ingest.partitions import column_of, partition_of
 from warehouse.ingest.python_tables import Tables
-from warehouse.ingest.repair import Mender
+from warehouse.ingest.repair import LineRepair
 from warehouse.ingest.scan import scan, settle_duplicates
-from warehouse.ingest.schemas import FILES, FILES_COLUMNS, REJECTED, REJECTED_COLUMNS, file_identity, file_row, rim
+from warehouse.ingest.schemas import (
+    FILES,
+    FILES_COLUMNS,
+    REJECTED,
+    REJECTED_COLUMNS,
+    file_identity,
+    file_row,
+    source_columns,
+)
 from warehouse.store.hash_cache import Digests
-from warehouse.store.parse_cache import Memo
+from warehouse.store.parse_cache import ParseCache
 from warehouse.store.part_records import ALL, Part
 from warehouse.store.parts import Store
 from warehouse.store.signatures import is_racy, stamp
 
 
-class Intake:
+class RawFiles:
     """The raw files of one build."""
 
     def __init__(
@@ -55,7 +63,7 @@ class Intake:
         progress: Callable[[int], None] | None = None,
         paranoid: bool = False,
         max_rejected: float = 1,
-        memo: Memo | None = None,
+        parse_cache: ParseCache | None = None,
         follow_links: bool = False,
     ) -> None:
         self.formats = {one.name: one for one in formats}
@@ -66,9 +74,11 @@ class Intake:
         self._cache = store.target / "cache"
         self._cache.mkdir(parents=True, exist_ok=True)
         self._tables = Tables(store, self._cache, self.formats)
-        self._mender = Mender(self._cache / "clean", self.formats, paranoid=paranoid, max_rejected=max_rejected)
+        self._line_repair = LineRepair(
+            self._cache / "clean", self.formats, paranoid=paranoid, max_rejected=max_rejected
+        )
         folders = [_folder(root, self._cache / "unpacked") for root in roots]
-        self._memo = memo or Memo(None)
+        self._parse_cache = parse_cache or ParseCache(None)
         self._beside: dict[Path, str] = {}
         self._groups: dict[tuple[str, str | None], dict[str | None, list[RawFile]]] = {}
         listed = scan(
@@ -85,8 +95,8 @@ class Intake:
         hashed = Inventory(listed.roots, tuple(self._with_digests(files)))
         settled = settle_duplicates(hashed)
         self.inventory = settled
-        self.mend([file for file in settled.files if self._is_csv(file) and self._is_doubtful(file)])
-        self._mend_remembered()
+        self.repair([file for file in settled.files if self._is_csv(file) and self._is_doubtful(file)])
+        self._repair_remembered()
 
     def _is_csv(self, file: RawFile) -> bool:
         return file.format in self._of_csv
@@ -125,7 +135,7 @@ class Intake:
             before, said = file._asdict(), one.inspect(file)._asdict()
             return {name: value for name, value in said.items() if value != before[name]}
 
-        said = dict(self._memo.ask(question, find_out))
+        said = dict(self._parse_cache.ask(question, find_out))
         hour = said.get("hour_utc")
         return file.but(**(said | {"hour_utc": datetime.fromisoformat(hour)} if isinstance(hour, str) else said))
 
@@ -153,47 +163,49 @@ class Intake:
             yield file.but(digest=digest)
         digests.save()
 
-    def unmended(self, relation: str, partition: str | None) -> list[RawFile]:
+    def unrepaired(self, relation: str, partition: str | None) -> list[RawFile]:
         """The files of a relation that are read as they are."""
         return [file for file in self.files_of(relation, partition) if file.clean_path is None]
 
-    def _mend_remembered(self) -> None:
+    def _repair_remembered(self) -> None:
         """Mend at once the files that an earlier build looked through when a model had failed over them.
 
         Just those together: what is mended follows from what is there, not from what was there before.
         """
-        if not self._mender.has_mended():
+        if not self._line_repair.has_repaired():
             return
         for one in (one for one in self.formats.values() if isinstance(one, CsvFormat)):
             relation = f"raw.{one.relations[0].name}"
             for partition in (None, *sorted(self.partitions(relation))):
-                files = self.unmended(relation, partition)
-                if self._mender.is_remembered(files):
-                    self.mend(files)
+                files = self.unrepaired(relation, partition)
+                if self._line_repair.is_remembered(files):
+                    self.repair(files)
 
-    def mend(self, files: Sequence[RawFile], *, remember: bool = False) -> bool:
+    def repair(self, files: Sequence[RawFile], *, remember: bool = False) -> bool:
         """Look through CSV files line by line; those with bad lines are read from a mended copy.
 
         Returns whether any file turned out to need it; `remember` has the next build know at once.
         """
-        mended: dict[Path, RawFile] = {}
+        repaired: dict[Path, RawFile] = {}
         rejected: list[Rejected] = []
         for file in files:
-            found, lines = self._mender.mend(file)
+            found, lines = self._line_repair.repair(file)
             if found is not file:
-                mended[file.path] = found
+                repaired[file.path] = found
                 rejected += lines
-        if mended:
+        if repaired:
             if remember:
-                self._mender.remember(files)
-            kept = [one for one in self.inventory.rejected if one.file not in {f.release_path for f in mended.values()}]
+                self._line_repair.remember(files)
+            kept = [
+                one for one in self.inventory.rejected if one.file not in {f.release_path for f in repaired.values()}
+            ]
             self._groups.clear()
             self.inventory = Inventory(
                 self.inventory.roots,
-                tuple(mended.get(file.path, file) for file in self.inventory.files),
+                tuple(repaired.get(file.path, file) for file in self.inventory.files),
                 tuple(sorted([*kept, *rejected], key=lambda one: (one.file, one.line))),
             )
-        return bool(mended)
+        return bool(repaired)
 
     def formats_of(self, relation: str) -> list[Format]:
         """The formats that feed a relation of `raw`."""
@@ -263,7 +275,7 @@ class Intake:
             paths = tuple(file.read_path for file in ordered)
             return CsvFiles(known.columns, paths, known.quote, True, headers, known.forms, known.whole_lines)
         parts = self._table_parts(relation, partition, engine)
-        return Parts(rim(formats[:1])[relation], tuple(part.path for part in parts))
+        return Parts(source_columns(formats[:1])[relation], tuple(part.path for part in parts))
 
     def read_tables(self, relations: Iterable[str], engine: Engine) -> None:
         """Have Python read what it has to, before any model asks: then all rejected lines are known."""

@@ -9,9 +9,9 @@ from warehouse.base import hashing
 from warehouse.base.errors import WarehouseError
 from warehouse.engine.base import Engine, EngineError, Parts
 from warehouse.formats.base import Format, RawFile, Rejected, TableFormat
-from warehouse.ingest.schemas import rim
+from warehouse.ingest.schemas import source_columns
 from warehouse.project.contract import Column
-from warehouse.store.atomic import aside
+from warehouse.store.atomic import temporary_path
 from warehouse.store.part_records import Part
 from warehouse.store.parts import Store
 
@@ -44,7 +44,7 @@ class Tables:
         return [one for lines in self._rejected.values() for one in lines]
 
     def _part(self, relation: str, where: str, files: list[RawFile], engine: Engine) -> Part:
-        columns = rim([self._formats[files[0].format or ""]])[relation]
+        columns = source_columns([self._formats[files[0].format or ""]])[relation]
         said = [(f.release_path, f.format, self._formats[f.format or ""].version, f.digest) for f in files]
         mark = hashing.of([relation, said, [(c.name, c.type) for c in columns]])
         part = self._store.find(relation, where, mark)
@@ -97,7 +97,7 @@ class Tables:
         import msgspec
 
         encode = msgspec.json.Encoder(enc_hook=str).encode
-        lines = aside(self._folder / "rows")
+        lines = temporary_path(self._folder / "rows")
         try:
             with lines.open("wb") as stream:
                 for row in rows:

@@ -13,11 +13,11 @@ from warehouse.base import hashing
 from warehouse.base.errors import DataError
 from warehouse.base.text import plural
 from warehouse.formats.base import PARTIAL, CsvFormat, Format, RawFile, Rejected
-from warehouse.store.atomic import aside, write_text
+from warehouse.store.atomic import temporary_path, write_text
 from warehouse.store.signatures import read_text
 
 
-class Mender:
+class LineRepair:
     """Looks through CSV files line by line, and remembers what it saw.
 
     Parameters
@@ -38,7 +38,7 @@ class Mender:
         self._paranoid = paranoid
         self._max_rejected = max_rejected
 
-    def has_mended(self) -> bool:
+    def has_repaired(self) -> bool:
         """Whether anything was ever mended here."""
         return self._folder.is_dir()
 
@@ -55,7 +55,7 @@ class Mender:
         said = [(file.release_path, file.digest, self._formats[file.format or ""].version) for file in files]
         return self._folder / f"{hashing.of(said)}.mended"
 
-    def mend(self, file: RawFile) -> tuple[RawFile, list[Rejected]]:
+    def repair(self, file: RawFile) -> tuple[RawFile, list[Rejected]]:
         """The file to read instead, and the lines that are not in it; the file itself where nothing is wrong."""
         clean, lines, changed = self._look_through(file)
         if not changed:
@@ -95,14 +95,14 @@ class Mender:
         except (OSError, ValueError, KeyError, TypeError):
             pass  # not looked through yet
         folder.mkdir(parents=True, exist_ok=True)
-        mended = aside(clean)
+        repaired = temporary_path(clean)
         try:
-            lines = list(one.mend(file, mended))
-            changed = bool(lines) or hashing.of_file(mended) != file.digest
+            lines = list(one.repair(file, repaired))
+            changed = bool(lines) or hashing.of_file(repaired) != file.digest
             if changed:
-                mended.replace(clean)
+                repaired.replace(clean)
         finally:
-            mended.unlink(missing_ok=True)
+            repaired.unlink(missing_ok=True)
         said = {"changed": changed, "lines": [(line.line, line.reason, line.text) for line in lines]}
         write_text(noted, json.dumps(said))
         return clean, lines, changed

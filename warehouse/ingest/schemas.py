@@ -64,7 +64,7 @@ def file_identity(file: RawFile) -> tuple[object, ...]:
     return tuple(getattr(file, name) for name in names)
 
 
-def rim(formats: Sequence[Format]) -> dict[str, tuple[Column, ...]]:
+def source_columns(formats: Sequence[Format]) -> dict[str, tuple[Column, ...]]:
     """The contracts of schema `raw`."""
     found = {FILES: FILES_COLUMNS, REJECTED: REJECTED_COLUMNS}
     for one in formats:

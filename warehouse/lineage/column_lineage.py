@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from warehouse.base import hashing
 from warehouse.base.errors import SettingsError, nearest_hint
 from warehouse.formats import known_formats
-from warehouse.ingest.schemas import rim
+from warehouse.ingest.schemas import source_columns
 from warehouse.lineage.steps import COMPUTED, LITERAL, ROWS, Block, Ref, Step
 from warehouse.lineage.table_lineage import find_model
 from warehouse.project.model import Model
@@ -78,7 +78,7 @@ class Columns:
     blocks: Mapping[str, Mapping[str, Block]]
     """Of each model, its blocks by name; its own SELECT is ""."""
     files: Mapping[str, str]
-    rim: Mapping[str, Sequence[str]]
+    source_columns: Mapping[str, Sequence[str]]
     """Columns of relations of raw files and of reference tables."""
     _origins: dict[Node, tuple[Origin, ...]] = field(default_factory=dict, compare=False, repr=False)
     _paths: dict[Node, dict[Node, None]] = field(default_factory=dict, compare=False, repr=False)
@@ -116,8 +116,8 @@ class Columns:
         """Follow a column down to raw files, reference tables and literals."""
         start = Node(relation, "", column)
         path = self._path(start)
-        ends = tuple(node for node in path if node.relation in self.rim)
-        found = {node: self.origins(node) for node in path if node.relation not in self.rim}
+        ends = tuple(node for node in path if node.relation in self.source_columns)
+        found = {node: self.origins(node) for node in path if node.relation not in self.source_columns}
         places = (one.place for origins in found.values() for one in origins if one.kind == LITERAL)
         return Trace(start, found, ends, tuple(dict.fromkeys(places)), tuple(self._deciders(found)))
 
@@ -196,9 +196,9 @@ class Columns:
 
 def load(project: Project, target: Path) -> Columns:
     """The columns of all models of a project, parsed once: unchanged models come from the target's cache."""
-    at_rim = rim(known_formats()) | {name: one.columns for name, one in project.references.items()}
+    sources = source_columns(known_formats()) | {name: one.columns for name, one in project.references.items()}
     cache = target / "cache" / CACHE if target.is_dir() else None
-    return columns_of(project, {name: [one.name for one in columns] for name, columns in at_rim.items()}, cache)
+    return columns_of(project, {name: [one.name for one in columns] for name, columns in sources.items()}, cache)
 
 
 @contextmanager
@@ -214,9 +214,11 @@ def _without_collector() -> Iterator[None]:
 
 
 @_without_collector()
-def columns_of(project: Project, rim: Mapping[str, Sequence[str]], cache: Path | None = None) -> Columns:
+def columns_of(project: Project, source_columns: Mapping[str, Sequence[str]], cache: Path | None = None) -> Columns:
     """The columns of all models of a project; what `cache` holds of them is not parsed again."""
-    relations = dict(rim) | {name: [one.name for one in model.columns] for name, model in project.models.items()}
+    relations = dict(source_columns) | {
+        name: [one.name for one in model.columns] for name, model in project.models.items()
+    }
     known = _read(cache)
     kept: dict[str, dict[str, Any]] = {}
     blocks: dict[str, Mapping[str, Block]] = {}
@@ -234,7 +236,7 @@ def columns_of(project: Project, rim: Mapping[str, Sequence[str]], cache: Path |
             kept[name] = {"mark": _mark(sql, reads, relations), "reads": reads, "blocks": as_json}
     if cache is not None and kept != known:
         _write(cache, kept)
-    return Columns(blocks, {name: model.shown_path for name, model in project.models.items()}, rim)
+    return Columns(blocks, {name: model.shown_path for name, model in project.models.items()}, source_columns)
 
 
 def _walked(model: Model, sql: str, relations: Mapping[str, Sequence[str]]) -> Mapping[str, Block]:
@@ -266,13 +268,13 @@ def _read(cache: Path | None) -> dict[str, dict[str, Any]]:
 
 
 def _write(cache: Path, kept: Mapping[str, object]) -> None:
-    aside = cache.with_name(f".{cache.name}.{os.getpid()}")
+    temporary_path = cache.with_name(f".{cache.name}.{os.getpid()}")
     try:
         cache.parent.mkdir(exist_ok=True)
-        aside.write_text(json.dumps(kept, ensure_ascii=False), encoding="utf-8")
-        aside.replace(cache)
+        temporary_path.write_text(json.dumps(kept, ensure_ascii=False), encoding="utf-8")
+        temporary_path.replace(cache)
     except OSError:  # a target that is not ours to write: then it is parsed again next time
-        aside.unlink(missing_ok=True)
+        temporary_path.unlink(missing_ok=True)
 
 
 def column_named(columns: Columns, project: Project, name: str) -> tuple[str, str]:
@@ -284,8 +286,8 @@ def column_named(columns: Columns, project: Project, name: str) -> tuple[str, st
         With the nearest name.
     """
     table, _, column = name.rpartition(".")
-    relation = table if table in columns.rim else find_model(project, table).name
-    there = columns.rim.get(relation) or list(columns.blocks[relation][""].columns)
+    relation = table if table in columns.source_columns else find_model(project, table).name
+    there = columns.source_columns.get(relation) or list(columns.blocks[relation][""].columns)
     for one in there:
         if one.lower() == column.lower():
             return relation, one

@@ -62,7 +62,7 @@ def table_lineage(settings: Settings, name: str) -> Lineage:
     project = Project.open(settings.project)
     with closing(DuckDBEngine(threads=1, memory_bytes=2**28, spill=Path("spill"))) as engine:
         graph = load_graph(project, engine)
-    full = name if name in graph.rim else find_model(project, name).name
+    full = name if name in graph.source_columns else find_model(project, name).name
     return Lineage(
         full,
         _below(graph, full),

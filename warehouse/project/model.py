@@ -20,7 +20,7 @@ from warehouse.project import semantics
 from warehouse.project.contract import TYPES, Check, Column
 from warehouse.project.front_matter import read_header, split_header
 from warehouse.project.semantics import NOTHING_SAID, Measure, Semantics
-from warehouse.store.parse_cache import Memo
+from warehouse.store.parse_cache import ParseCache
 from warehouse.store.signatures import read_text
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class Model(NamedTuple):
         )
 
 
-def read_model(path: Path, project: Path, memo: Memo | None = None) -> Model:
+def read_model(path: Path, project: Path, parse_cache: ParseCache | None = None) -> Model:
     """Read one model file; what the memo knows is not taken apart again.
 
     Parameters
@@ -133,18 +133,18 @@ def read_model(path: Path, project: Path, memo: Memo | None = None) -> Model:
         raise ModelError("the file is not UTF-8 text", place=Place(shown)) from error
     except OSError as error:
         raise ModelError(f"the file cannot be read: {error.strerror}", place=Place(shown)) from error
-    memo = memo or Memo(None)
-    header, sql = _split(content, path, shown, memo)
-    said = memo.ask(["model", shown, header], lambda: _parse(header, path, f"{layer}.{name}", shown).said())
+    parse_cache = parse_cache or ParseCache(None)
+    header, sql = _split(content, path, shown, parse_cache)
+    said = parse_cache.ask(["model", shown, header], lambda: _parse(header, path, f"{layer}.{name}", shown).said())
     return Model.of(said, path)._replace(sql=sql)
 
 
-def _split(content: str, path: Path, shown: str, memo: Memo) -> Sequence[str]:
+def _split(content: str, path: Path, shown: str, parse_cache: ParseCache) -> Sequence[str]:
     """The front matter of a model, and what follows it."""
     if path.suffix == ".py":
         from warehouse.project import python_source
 
-        halves: Sequence[str] = memo.ask(["split", shown, content], lambda: python_source.split(content, shown))
+        halves: Sequence[str] = parse_cache.ask(["split", shown, content], lambda: python_source.split(content, shown))
         return halves
     return split_header(content, shown)
 

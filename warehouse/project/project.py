@@ -16,7 +16,7 @@ from warehouse.base.startup import regex
 from warehouse.project.contract import TYPES, Column
 from warehouse.project.front_matter import read_header
 from warehouse.project.model import Model, read_model
-from warehouse.store.parse_cache import Memo
+from warehouse.store.parse_cache import ParseCache
 from warehouse.store.signatures import read_text
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Project:
     """All folders that make the warehouse, the user's last: a model there replaces a shipped one of its name."""
 
     folders: tuple[Path, ...]
-    memo: Memo | None = None
+    parse_cache: ParseCache | None = None
     """What is known of it already."""
 
     @staticmethod
@@ -60,9 +60,9 @@ class Project:
             raise SettingsError(f"no such project folder: {extra}", hint="warehouse init DIR starts one")
         return Project((extra.resolve(),) if stands_alone(extra) else (shipped, extra.resolve()))
 
-    def remembering(self, memo: Memo) -> Project:
+    def remembering(self, parse_cache: ParseCache) -> Project:
         """The same project, of which the memo may know something."""
-        return replace(self, memo=memo)
+        return replace(self, parse_cache=parse_cache)
 
     @cached_property
     def models(self) -> dict[str, Model]:
@@ -71,7 +71,7 @@ class Project:
         for folder in self.folders:
             mine: dict[str, Model] = {}
             for path in sorted(path for kind in MODEL_FILES for path in (folder / "models").rglob(kind)):
-                model = read_model(path, folder, self.memo)
+                model = read_model(path, folder, self.parse_cache)
                 if model.name in mine:
                     raise ModelError(f"{mine[model.name].shown_path} is {model.name}, too", place=model.place())
                 mine[model.name] = model
@@ -85,7 +85,7 @@ class Project:
         for folder in self.folders:
             listing = folder / "data" / "tables.yaml"
             if os.path.lexists(listing):
-                for reference in _read_references(listing, folder, self.memo or Memo(None)):
+                for reference in _read_references(listing, folder, self.parse_cache or ParseCache(None)):
                     found[reference.name] = reference
         return found
 
@@ -122,7 +122,7 @@ class Project:
                 files += sorted(globbed)
         return files
 
-    def render(self, model: Model, memo: Memo | None = None) -> str:
+    def render(self, model: Model, parse_cache: ParseCache | None = None) -> str:
         """The model's SELECT with its macros written out, line for line; a Python model has none.
 
         What the memo knows is not written out again.
@@ -140,7 +140,7 @@ class Project:
 
             return render(model, [folder / "sql" / "macros" for folder in self.folders])
 
-        return str(memo.ask(["render", model.sql, self._macros], write_out)) if memo else write_out()
+        return str(parse_cache.ask(["render", model.sql, self._macros], write_out)) if parse_cache else write_out()
 
     @cached_property
     def _macros(self) -> list[str]:
@@ -158,11 +158,11 @@ class Project:
         )
 
 
-def _read_references(listing: Path, folder: Path, memo: Memo) -> list[Reference]:
+def _read_references(listing: Path, folder: Path, parse_cache: ParseCache) -> list[Reference]:
     shown = listing.relative_to(folder).as_posix()
     text = _read_text(listing, shown)
     references = []
-    for name, about, said in memo.ask(["references", shown, text], lambda: _listed(text, shown)):
+    for name, about, said in parse_cache.ask(["references", shown, text], lambda: _listed(text, shown)):
         path = listing.parent / f"{name}.csv"
         columns = tuple(Column(*column) for column in said)
         _same_header(path, [column.name for column in columns], folder)

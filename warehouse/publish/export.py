@@ -81,12 +81,12 @@ def export(
     for name in formats:
         if name not in known_formats:
             raise QueryError(f"no export format {name}", hint=f"known formats: {', '.join(known_formats)}")
-    with replaced(directory, target, EXPORT) as aside:
-        connection = connect(target, outputs=[aside], memory=memory, threads=threads)
+    with replaced(directory, target, EXPORT) as temporary_path:
+        connection = connect(target, outputs=[temporary_path], memory=memory, threads=threads)
         try:
             chosen = _chosen(connection, tables, everything=everything)
             refuse_damage(connection, target, [table.name for table in chosen], digests=True)
-            interruptible(connection, lambda: _write(connection, aside, chosen, formats, named=bool(tables)))
+            interruptible(connection, lambda: _write(connection, temporary_path, chosen, formats, named=bool(tables)))
         finally:
             connection.close()
     return directory.resolve()

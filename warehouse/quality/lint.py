@@ -18,7 +18,7 @@ from warehouse.base.errors import ModelError, Place
 from warehouse.base.startup import regex
 from warehouse.engine import volatile
 from warehouse.formats import known_formats
-from warehouse.ingest.schemas import rim
+from warehouse.ingest.schemas import source_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -53,7 +53,11 @@ def lint_project(project: Project) -> list[Finding]:
 def contracts_of(project: Project) -> dict[str, Sequence[Column]]:
     """Return the columns of all relations that a model or query may read."""
     references = {name: one.columns for name, one in project.references.items()}
-    return {**rim(known_formats()), **references, **{name: one.columns for name, one in project.models.items()}}
+    return {
+        **source_columns(known_formats()),
+        **references,
+        **{name: one.columns for name, one in project.models.items()},
+    }
 
 
 def lint(sql: str, *, shown_path: str, contracts: Mapping[str, Sequence[Column]] | None = None) -> list[Finding]:

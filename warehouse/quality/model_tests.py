@@ -176,7 +176,7 @@ def _numbers(found: re.Match[str]) -> Sequence[int]:
 
 
 def _contract(graph: Graph, relation: str) -> Sequence[Column]:
-    return graph.nodes[relation].model.columns if relation in graph.nodes else graph.rim[relation]
+    return graph.nodes[relation].model.columns if relation in graph.nodes else graph.source_columns[relation]
 
 
 # running ------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ def check_output(output: Path, target: Path) -> None:
         )
 
 
-def aside_of(output: Path) -> Path:
+def temporary_path_of(output: Path) -> Path:
     """Name the file that is written first and then renamed to `output`."""
     return output.absolute().with_name(f".{output.name}.{os.getpid()}")
 
@@ -54,7 +54,7 @@ def open_sink(output: Path | None, stream: TextIO) -> Iterator[TextIO]:
         yield stream
         return
     regular = output.is_file() or not output.exists()
-    path = aside_of(output) if regular else output
+    path = temporary_path_of(output) if regular else output
     try:
         with path.open("w", encoding="utf-8", newline="") as file:
             yield file

@@ -15,7 +15,7 @@ from warehouse.reader.output import JSON_FORMATS, write_result
 from warehouse.reader.parquet import copy_to_parquet
 from warehouse.reader.query_errors import from_engine
 from warehouse.reader.result import OPENING, for_people, open_result
-from warehouse.reader.sink import aside_of, check_output, choose_format, leave_pipe, open_sink
+from warehouse.reader.sink import check_output, choose_format, leave_pipe, open_sink, temporary_path_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -124,13 +124,13 @@ def run_here(
     values = _values(query, dict(parameters or {}), limit)
     sink, chosen = stream or sys.stdout, format
     rows = _rows(limit, chosen, sink)
-    aside = aside_of(output) if output and chosen == "parquet" else None
+    temporary_path = temporary_path_of(output) if output and chosen == "parquet" else None
     connection = connect(
         target,
         data_folders,
         memory=memory,
         threads=threads,
-        outputs=[aside] if aside else [],
+        outputs=[temporary_path] if temporary_path else [],
         json_errors=True,
         tell_moved=lambda said: sys.stderr.write(f"note: {said}\n"),
     )
@@ -138,7 +138,7 @@ def run_here(
         from warehouse.reader.bounded_query import limit_memory
 
         limit_memory(memory)
-    way = _Way(chosen, output, aside, sink, rows, width, escaped, raw)
+    way = _Way(chosen, output, temporary_path, sink, rows, width, escaped, raw)
 
     def work(statements: Sequence[Statement]) -> None:
         with _as_query_errors(connection, text, path) as at:
@@ -158,8 +158,8 @@ def run_here(
         leave_pipe(sink)
     finally:
         connection.close()
-        if aside:
-            aside.unlink(missing_ok=True)
+        if temporary_path:
+            temporary_path.unlink(missing_ok=True)
     return 0
 
 
@@ -168,7 +168,7 @@ class _Way(NamedTuple):
 
     format: str
     output: Path | None
-    aside: Path | None
+    temporary_path: Path | None
     sink: TextIO
     rows: int | None
     width: int | None
@@ -185,10 +185,10 @@ def _written(
     at: Callable[[Statement], None],
 ) -> Iterator[tuple[int, Statement]]:
     """Write the answer of each statement, and yield how many rows it had; `at` is told which one runs."""
-    if way.aside and way.output:
+    if way.temporary_path and way.output:
         at(statements[0])
-        count = copy_to_parquet(connection, statements[0], values, way.aside, limit=way.rows)
-        way.aside.replace(way.output)
+        count = copy_to_parquet(connection, statements[0], values, way.temporary_path, limit=way.rows)
+        way.temporary_path.replace(way.output)
         yield count, statements[0]
         return
     with open_sink(way.output, way.sink) as to:

@@ -15,7 +15,7 @@ from warehouse.ingest.file_list import listing
 from warehouse.project.project import Project
 from warehouse.runner.catalog import Entry
 from warehouse.runner.catalog_entries import catalog_entries, part_paths
-from warehouse.runner.changes import Witness
+from warehouse.runner.changes import ChangeGuard
 from warehouse.runner.checks import note_failed
 from warehouse.runner.disk_full import saying_what_is_full
 from warehouse.runner.options import BuildOptions
@@ -64,12 +64,12 @@ def build(settings: Settings, reporter: Silent, options: BuildOptions = BuildOpt
 def _build(settings: Settings, reporter: Silent, options: BuildOptions) -> Result:
     """List the raw files, make the parts, check them, publish them."""
     project = Project.open(settings.project)
-    changes = Witness(settings, project)
+    changes = ChangeGuard(settings, project)
     store = _open_store(settings, reporter, options)
     with ExitStack() as opened:
         with changes.explaining():
             ready = opened.enter_context(prepared(settings, options, project, store, reporter))
-        with changes.watching(ready.intake) as refuse_changes:
+        with changes.watching(ready.raw_files) as refuse_changes:
             outcome = make_parts(ready, reporter)
             refuse_changes()
             reporter.doing("catalog")
@@ -116,7 +116,7 @@ def _linked(settings: Settings, ready: Prepared) -> tuple[str, ...]:
     if not settings.follow_links:
         return ()
     roots = signatures.real_roots(settings.data)
-    real = (os.path.realpath(file.path) for file in ready.intake.inventory.files if file.is_read)
+    real = (os.path.realpath(file.path) for file in ready.raw_files.inventory.files if file.is_read)
     return tuple(sorted({os.path.dirname(path) for path in real if not signatures.is_within(path, roots)}))  # noqa: PTH120
 
 
@@ -126,7 +126,7 @@ def _publish(ready: Prepared, manifest: Manifest, entries: list[Entry]) -> None:
         ready.store.target,
         entries,
         manifest,
-        listing(ready.intake),
+        listing(ready.raw_files),
         __version__,
         ready.engine,
         part_paths(entries, ready.store),
@@ -138,4 +138,4 @@ def _result(settings: Settings, ready: Prepared, outcome: Outcome, manifest: Man
     published = Path(ready.store.target, FILE)
     size = sum(part.bytes for part in outcome.parts.values()) + published.stat().st_size
     changed = ready.last is None or ready.last.build != manifest.build
-    return Result(manifest.build, settings.target, ready.intake.inventory, outcome, size, changed)
+    return Result(manifest.build, settings.target, ready.raw_files.inventory, outcome, size, changed)

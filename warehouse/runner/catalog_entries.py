@@ -33,17 +33,17 @@ def part_paths(entries: Sequence[Entry], store: Store) -> set[Path]:
 
 
 def _raw_entries(prepared: Prepared) -> Iterator[Entry]:
-    intake = prepared.intake
-    about = abouts(list(intake.formats.values())) if intake.inventory.roots else {}
-    for name, columns in prepared.graph.rim.items():
+    raw_files = prepared.raw_files
+    about = abouts(list(raw_files.formats.values())) if raw_files.inventory.roots else {}
+    for name, columns in prepared.graph.source_columns.items():
         if name in about:
             yield _raw_entry(name, columns, about[name], prepared)
 
 
 def _raw_entry(name: str, columns: tuple[Column, ...], about: str, prepared: Prepared) -> Entry:
-    source = prepared.intake.source(name, None, prepared.engine)
+    source = prepared.raw_files.source(name, None, prepared.engine)
     kind = "table" if name in (FILES, REJECTED) else "raw"
-    rows = len(prepared.intake.inventory.files) if name == FILES else None
+    rows = len(prepared.raw_files.inventory.files) if name == FILES else None
     return Entry(name, about, kind, source, columns, rows=rows)
 
 

@@ -17,7 +17,7 @@ from warehouse.store.content_hash import of_content
 
 if TYPE_CHECKING:
     from warehouse.base.settings import Settings
-    from warehouse.ingest.inventory import Intake
+    from warehouse.ingest.inventory import RawFiles
     from warehouse.project.project import Project
     from warehouse.runner.catalog import Entry
     from warehouse.runner.result import Result
@@ -26,7 +26,7 @@ _SHOWN = 3
 _SHORT = 2**24
 
 
-class Witness:
+class ChangeGuard:
     """Looks at data folders and sources before a build reads any of them."""
 
     def __init__(self, settings: Settings, project: Project) -> None:
@@ -39,7 +39,7 @@ class Witness:
         self._digests: dict[str, str] = {}
 
     @contextlib.contextmanager
-    def watching(self, intake: Intake) -> Iterator[Callable[[], None]]:
+    def watching(self, raw_files: RawFiles) -> Iterator[Callable[[], None]]:
         """The block reads what `intake` lists, and calls what it is given when it has read: none of that may change.
 
         Raises
@@ -48,7 +48,9 @@ class Witness:
             When a file did before that call, since the block may have seen some of the old and some of the new; and
             when the block failed and a file did, since it may have failed for no other reason.
         """
-        self._digests = {str(file.path): file.digest for file in intake.inventory.files if file.is_read and file.digest}
+        self._digests = {
+            str(file.path): file.digest for file in raw_files.inventory.files if file.is_read and file.digest
+        }
         try:
             yield self._refuse_changes
         except WarehouseError as error:

@@ -33,7 +33,7 @@ from warehouse.store.parts import Store
 
 
 @dataclass(frozen=True)
-class Forecast:
+class DryRun:
     """What a build would do."""
 
     steps: tuple[Step, ...]
@@ -53,7 +53,7 @@ class Forecast:
         return [step for step in self.steps if step.action in actions]
 
     def summary(self) -> dict[str, object]:
-        """The forecast as JSON-able values."""
+        """Return the dry run as JSON-able values."""
         return {
             "last": self.last,
             "up_to_date": not self.publishes,
@@ -74,7 +74,7 @@ class Forecast:
         return sorted(self.graph.descendants(step.key.model)) if self.graph and step.action == MAKE else []
 
 
-def foresee(settings: Settings, options: BuildOptions = BuildOptions()) -> Forecast:  # noqa: B008 - frozen
+def dry_run(settings: Settings, options: BuildOptions = BuildOptions()) -> DryRun:  # noqa: B008 - frozen
     """Find out what a build of these settings would do; nothing is made, and nothing but caches is written.
 
     Raises
@@ -87,7 +87,7 @@ def foresee(settings: Settings, options: BuildOptions = BuildOptions()) -> Forec
     if not (options.select or options.paranoid):
         said, why = snapshot.unchanged(snapshot.asked(settings, keep=options.keep, kernels=options.kernels))
         if said is not None:
-            return Forecast((), "", said["summary"]["build"])
+            return DryRun((), "", said["summary"]["build"])
     project = Project.open(settings.project)
     with (
         _store(settings, paranoid=options.paranoid) as store,
@@ -103,7 +103,7 @@ def foresee(settings: Settings, options: BuildOptions = BuildOptions()) -> Forec
         before = {str(one["partition"] or ALL) for one in _parts(ready.last)}
         after = {key.partition for key in progress.plan.keys}
         last = ready.last.build if ready.last else None
-        return Forecast(steps, why, last, ready.graph, frozenset(after - before), frozenset(before - after))
+        return DryRun(steps, why, last, ready.graph, frozenset(after - before), frozenset(before - after))
 
 
 @contextmanager
@@ -139,7 +139,7 @@ def _steps(progress: Progress, store: Store) -> Iterator[Step]:
     checks = PartChecks(progress)
     progress.read_tables()
     before = read_listing(store.target, last.build) if last else None
-    reasons = Reasons(ready.graph, ready.engine, before or {}, listing(ready.intake))
+    reasons = Reasons(ready.graph, ready.engine, before or {}, listing(ready.raw_files))
     made = {Key(str(one["model"]), str(one["partition"] or ALL)): str(one["fingerprint"]) for one in _parts(last)}
     for key in progress.plan.keys:
         old = store.notes(key.model, key.partition, made[key]).get("made_of") if key in made else None

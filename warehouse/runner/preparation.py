@@ -15,14 +15,14 @@ from warehouse.formats import known_formats
 from warehouse.graph.dag import Graph
 from warehouse.graph.loading import cache_of, load_graph
 from warehouse.graph.selectors import select_models
-from warehouse.ingest.inventory import Intake, nothing_to_read
+from warehouse.ingest.inventory import RawFiles, nothing_to_read
 from warehouse.project.project import Project
 from warehouse.runner.options import BuildOptions
 from warehouse.runner.reporter import Silent
-from warehouse.store.atomic import aside
+from warehouse.store.atomic import temporary_path
 from warehouse.store.manifest import Manifest, last_manifest
 from warehouse.store.parse_cache import FILE as CACHE
-from warehouse.store.parse_cache import Memo
+from warehouse.store.parse_cache import ParseCache
 from warehouse.store.part_records import Part
 from warehouse.store.parts import Store
 
@@ -33,7 +33,7 @@ class Prepared:
 
     project: Project
     graph: Graph
-    intake: Intake
+    raw_files: RawFiles
     store: Store
     engine: Engine
     last: Manifest | None
@@ -90,7 +90,7 @@ def prepared(
     engine = DuckDBEngine(
         threads=settings.threads,
         memory_bytes=settings.memory_bytes,
-        spill=aside(store.target / "cache" / "spill"),
+        spill=temporary_path(store.target / "cache" / "spill"),
         observe=reporter.ran,
     )
     with closing(engine):
@@ -98,22 +98,22 @@ def prepared(
         graph = load_graph(project, engine)
         select_models(graph, options.select)  # a selector that names nothing ends the build before files are read
         reporter.doing("raw files")
-        intake = _raw_files(settings, options, store, engine)
+        raw_files = _raw_files(settings, options, store, engine)
         if settings.data:
-            if not any(file.is_read for file in intake.inventory.files):
-                raise nothing_to_read(intake.inventory)
-            reporter.found(intake.inventory)
+            if not any(file.is_read for file in raw_files.inventory.files):
+                raise nothing_to_read(raw_files.inventory)
+            reporter.found(raw_files.inventory)
         elif any(read.startswith("raw.") for node in graph.nodes.values() for read in node.reads):
             raise _no_data()
-        yield Prepared(project, graph, intake, store, engine, _published(store.target), options)
+        yield Prepared(project, graph, raw_files, store, engine, _published(store.target), options)
 
 
-def _raw_files(settings: Settings, options: BuildOptions, store: Store, engine: Engine) -> Intake:
+def _raw_files(settings: Settings, options: BuildOptions, store: Store, engine: Engine) -> RawFiles:
     """List and hash the raw files."""
-    cache = Memo(store.target / "cache" / CACHE, f"{engine.name} {engine.version}", paranoid=options.paranoid)
+    cache = ParseCache(store.target / "cache" / CACHE, f"{engine.name} {engine.version}", paranoid=options.paranoid)
     around = [folder for folder in store.target.parents if (folder / "builds" / "current").is_file()]  # see verify
     around.append(settings.target)  # a plan for a target that cannot be written has another store
-    intake = Intake(
+    raw_files = RawFiles(
         settings.data,
         known_formats() if settings.data else (),
         store,
@@ -121,11 +121,11 @@ def _raw_files(settings: Settings, options: BuildOptions, store: Store, engine: 
         leave_out=around,
         paranoid=options.paranoid,
         max_rejected=settings.max_rejected,
-        memo=cache,
+        parse_cache=cache,
         follow_links=settings.follow_links,
     )
     cache.save()
-    return intake
+    return raw_files
 
 
 def _published(target: Path) -> Manifest | None:

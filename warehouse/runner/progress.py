@@ -32,7 +32,7 @@ class Progress:
 
     def _plan_parts(self) -> None:
         one = self.prepared
-        self.plan = Plan(one.graph, one.intake)
+        self.plan = Plan(one.graph, one.raw_files)
         self.stale = Stale(self.plan)
         self.inputs = Inputs(one.project, self.plan, one.engine, self.outcome.parts, kernels=one.options.kernels)
 
@@ -44,7 +44,7 @@ class Progress:
     def read_tables(self) -> None:
         """Have Python read the raw files that it has to, which any fingerprint may depend on."""
         read = {name for node in self.graph.nodes.values() for name in node.reads}
-        self.prepared.intake.read_tables((name for name in read if name.startswith("raw.")), self.prepared.engine)
+        self.prepared.raw_files.read_tables((name for name in read if name.startswith("raw.")), self.prepared.engine)
 
     def find(self, key: Key, fingerprint: str | None, made_of: Mapping[str, object]) -> tuple[Part | None, bool]:
         """Return the part that is there already, and whether it is the last one of a model that is not wanted now.

@@ -14,7 +14,7 @@ from pathlib import Path
 from warehouse.engine.base import Engine
 from warehouse.ingest.file_list import Listing, write_listing
 from warehouse.runner.catalog import NAME, Entry, read_base, write_catalog
-from warehouse.store.atomic import aside, is_in_the_way, quarantine, remove, sync, write_text
+from warehouse.store.atomic import is_in_the_way, quarantine, remove, sync, temporary_path, write_text
 from warehouse.store.manifest import Manifest, build_folders, current_build, kept_manifests
 from warehouse.store.part_signatures import Layout, write_stamps
 
@@ -38,7 +38,7 @@ def publish(
     With `fresh`, nothing of an earlier catalog is used. The old file's `.wal`, if a reader left one, is removed.
     """
     folder = target / "builds" / manifest.build
-    written = aside(folder)
+    written = temporary_path(folder)
     remove(written)
     written.mkdir(parents=True)
     catalog = written / NAME
@@ -96,7 +96,7 @@ def clear_the_way(target: Path) -> Iterator[str]:
 
 def make_current(target: Path, build: str) -> None:
     """Make a build whose folder is complete the one that readers open: one rename."""
-    link = aside(target / FILE)
+    link = temporary_path(target / FILE)
     link.unlink(missing_ok=True)
     _link_or_copy(target / "builds" / build / NAME, link)
     (target / f"{FILE}.wal").unlink(missing_ok=True)

@@ -49,12 +49,12 @@ def make_parts(prepared: Prepared, reporter: Silent) -> Outcome:
 
 def _repair(progress: Progress, damage: RawDamageError, reporter: Silent) -> None:
     """Look through the raw files that a failed part reads; raise its error again if no line is bad."""
-    intake = progress.prepared.intake
+    raw_files = progress.prepared.raw_files
     partition = None if damage.key.partition == ALL else damage.key.partition
-    files = {relation: intake.unmended(relation, partition) for relation in damage.relations}
+    files = {relation: raw_files.unrepaired(relation, partition) for relation in damage.relations}
     count = sum(map(len, files.values()))
     reporter.note(f"looking for bad lines in {plural(count, 'file')} of {damage.key.partition}")
-    repaired = [intake.mend(those, remember=True) for those in files.values()]
+    repaired = [raw_files.repair(those, remember=True) for those in files.values()]
     if not any(repaired):
         raise damage.cause from damage.cause.__cause__
     progress.after_repair(damage.key.partition)

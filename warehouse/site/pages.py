@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from warehouse.formats import known_formats
-from warehouse.ingest.schemas import abouts, rim
+from warehouse.ingest.schemas import abouts, source_columns
 from warehouse.lineage.column_lineage import load
 from warehouse.lineage.lineage_text import read_from
 from warehouse.reader.named_queries import Query, load_queries
@@ -54,7 +54,7 @@ class Site:
     def of(project: Project, target: Path, connection: duckdb.DuckDBPyConnection | None) -> Site:
         """Ask the models, and the warehouse where one is open."""
         columns: dict[str, Sequence[Column]] = {name: one.columns for name, one in project.models.items()}
-        columns |= {name: one.columns for name, one in project.references.items()} | rim(known_formats())
+        columns |= {name: one.columns for name, one in project.references.items()} | source_columns(known_formats())
         said = {name: one.about for name, one in (project.models | project.references).items()}
         said |= abouts(known_formats())
         columns = {name: columns[name] for name in sorted(columns, key=lambda one: (LAYERS.index(_layer(one)), one))}

@@ -60,7 +60,7 @@ def write_docs(
     ModelError
         When a model or a named query is wrong.
     """
-    with replaced(directory, target, SITE) as aside:
+    with replaced(directory, target, SITE) as temporary_path:
         if (target / FILE).exists():
             with closing(connect(target, memory=memory, threads=threads)) as connection:
                 refuse_damage(connection, target)
@@ -68,13 +68,13 @@ def write_docs(
         else:
             site = Site.of(project, target, None)
         for path, text in site.files():
-            place = aside / path
+            place = temporary_path / path
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_text(text, encoding="utf-8", newline="\n")
-        paths = sorted(path for path in aside.rglob("*") if path.is_file())
+        paths = sorted(path for path in temporary_path.rglob("*") if path.is_file())
         build = site.build.id if site.build else None
-        files = [{"path": path.relative_to(aside).as_posix(), "sha256": sha256(path)} for path in paths]
-        write_json(aside / MANIFEST, {"kind": SITE, "build": build, "files": files})
+        files = [{"path": path.relative_to(temporary_path).as_posix(), "sha256": sha256(path)} for path in paths]
+        write_json(temporary_path / MANIFEST, {"kind": SITE, "build": build, "files": files})
         pages = sum(path.suffix == ".html" for path in paths)
         size = sum(path.stat().st_size for path in paths)
     return Made(pages, size, build, site.unknown)

@@ -19,14 +19,14 @@ _CLOCK_SECONDS = 2.0
 _NAME = regex(r"^\..+\.(\d+)$")
 
 
-def aside(path: Path) -> Path:
+def temporary_path(path: Path) -> Path:
     """Where to write what will be renamed to `path`."""
     return path.with_name(f".{path.name}.{threading.get_native_id()}.{os.getpid()}")
 
 
 def write_text(path: Path, text: str) -> None:
     """Write a file, whole or not at all."""
-    on_its_way = aside(path)
+    on_its_way = temporary_path(path)
     try:
         on_its_way.write_text(text, encoding="utf-8")
         on_its_way.replace(path)
@@ -61,7 +61,7 @@ def remove(path: Path) -> None:
     if path.is_symlink() or not path.is_dir():
         path.unlink(missing_ok=True)
         return
-    gone = path if path.name.startswith(".") else path.rename(aside(path.with_name(f"{path.name}.gone")))
+    gone = path if path.name.startswith(".") else path.rename(temporary_path(path.with_name(f"{path.name}.gone")))
     shutil.rmtree(gone)
 
 

@@ -34,20 +34,20 @@ def replaced(directory: Path, target: Path, kind: str) -> Iterator[Path]:
     """
     directory = directory.resolve()
     _check(directory, target, kind)
-    aside = directory.with_name(f".{directory.name}.{os.getpid()}")
-    shutil.rmtree(aside, ignore_errors=True)
+    temporary_path = directory.with_name(f".{directory.name}.{os.getpid()}")
+    shutil.rmtree(temporary_path, ignore_errors=True)
     try:
-        aside.mkdir(parents=True)
-        yield aside
-        old = aside.with_name(f"{aside.name}.old")
+        temporary_path.mkdir(parents=True)
+        yield temporary_path
+        old = temporary_path.with_name(f"{temporary_path.name}.old")
         if directory.exists():
             directory.replace(old)
-        aside.replace(directory)
+        temporary_path.replace(directory)
         shutil.rmtree(old, ignore_errors=True)
     except OSError as error:
         raise QueryError(f"{directory} cannot be written: {error.strerror}") from error
     finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        shutil.rmtree(temporary_path, ignore_errors=True)
 
 
 def check_place(place: Path, target: Path) -> None:

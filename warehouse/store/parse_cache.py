@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from warehouse.base import hashing
-from warehouse.store.atomic import aside
+from warehouse.store.atomic import temporary_path
 from warehouse.store.signatures import look_at_sources
 
 FILE = "memo.msgpack"
@@ -30,17 +30,17 @@ def _stands_on(engine: str) -> str:
     return hashing.of([engine, sys.version, look_at_sources(()).files])
 
 
-def memo_of_models(folders: Sequence[Path], engine: str, *, paranoid: bool = False) -> Memo:
+def cache_of_models(folders: Sequence[Path], engine: str, *, paranoid: bool = False) -> ParseCache:
     """The memo of a project, in the user's cache folder."""
     project = hashing.of([str(folder.absolute()) for folder in folders])
     try:
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     except RuntimeError:  # a user without a home
-        return Memo(None)
-    return Memo(base / "warehouse" / f"models-{project}.msgpack", engine, paranoid=paranoid)
+        return ParseCache(None)
+    return ParseCache(base / "warehouse" / f"models-{project}.msgpack", engine, paranoid=paranoid)
 
 
-class Memo:
+class ParseCache:
     """Answers, as a file of the cache keeps them.
 
     Parameters
@@ -89,7 +89,7 @@ class Memo:
         if self._path is None or self._used == self._known:
             return
         content = msgspec.msgpack.encode({"mark": self._mark, "answers": self._used})
-        written = aside(self._path)
+        written = temporary_path(self._path)
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             try:

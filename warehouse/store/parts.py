@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from warehouse.base import hashing
-from warehouse.store.atomic import aside, is_in_the_way, quarantine, sync, write_text
+from warehouse.store.atomic import is_in_the_way, quarantine, sync, temporary_path, write_text
 from warehouse.store.part_records import Part
 from warehouse.store.part_signatures import problem_of
 from warehouse.store.signatures import read_text, stamp
@@ -113,7 +113,7 @@ class Store:
         path = self.path(relation, partition, mark)
         self._clear(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        written = aside(path)
+        written = temporary_path(path)
         try:
             rows = make(written)
             sync(written)

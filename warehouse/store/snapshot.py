@@ -188,12 +188,12 @@ def _seen(path: str) -> Stamp:
 
 def write(target: str, name: str, value: object) -> None:
     """Write a JSON file of a target's cache, whole or not at all; where that fails, none is there."""
-    aside = f"{target}/cache/.{name}.{os.getpid()}"
+    temporary_path = f"{target}/cache/.{name}.{os.getpid()}"
     try:
-        with open(aside, "w", encoding="utf-8") as stream:
+        with open(temporary_path, "w", encoding="utf-8") as stream:
             stream.write(json.dumps(value, separators=(",", ":")))
-        os.replace(aside, f"{target}/cache/{name}")
+        os.replace(temporary_path, f"{target}/cache/{name}")
     except OSError:  # such a file only saves time
-        for path in (aside, f"{target}/cache/{name}"):
+        for path in (temporary_path, f"{target}/cache/{name}"):
             with contextlib.suppress(OSError):
                 os.unlink(path)

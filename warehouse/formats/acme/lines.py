@@ -71,12 +71,12 @@ class LineFiles:
             return found.but(status=SKIPPED, reason="no rows below the header")
         return found.but(status=READ) if whole else found.but(status=PARTIAL, reason=torn_lines.TORN)
 
-    def mend(self, file: RawFile, clean: Path) -> Iterator[Rejected]:
+    def repair(self, file: RawFile, clean: Path) -> Iterator[Rejected]:
         """Write the good lines to `clean`, cells that are no numbers left out of them; yield what is not in it."""
-        mended = _Mended(self, file)
+        repaired = _Repaired(self, file)
         with clean.open("wb") as out:
             for number, line, damage in torn_lines.numbered_lines(file.path):
-                kept, problem, said = mended.look(number, line.removesuffix(b"\r"), damage)
+                kept, problem, said = repaired.look(number, line.removesuffix(b"\r"), damage)
                 if problem:
                     yield Rejected(file.release_path, number, problem, said.decode("utf-8", "replace")[:_SHOWN])
                 if kept is not None:
@@ -102,7 +102,7 @@ def header_names(line: bytes) -> list[str]:
     return names
 
 
-class _Mended:
+class _Repaired:
     """What was seen of a file so far."""
 
     def __init__(self, one: LineFiles, file: RawFile) -> None:

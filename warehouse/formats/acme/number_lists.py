@@ -82,7 +82,7 @@ class _Reader:
         self._at = 0
         self._stack: list[object] = []
         self._marks: list[int] = []
-        self._memo: list[object] = []
+        self._parse_cache: list[object] = []
 
     def run(self) -> object:
         """Follow the instructions to the end; what is left on the stack."""
@@ -146,11 +146,11 @@ class _Reader:
                 items = self._pop_marked()
                 self._top(list, "APPENDS").extend(items)
             case "MEMOIZE":
-                self._memo.append(self._top(object, name))
+                self._parse_cache.append(self._top(object, name))
             case "BINGET":
-                if argument[0] >= len(self._memo):
+                if argument[0] >= len(self._parse_cache):
                     raise RefusedError(f"BINGET of {argument[0]}, which was never put there,")
-                self._stack.append(self._memo[argument[0]])
+                self._stack.append(self._parse_cache[argument[0]])
             case "STACK_GLOBAL":
                 module, attribute = self._pop_several(2)
                 self._stack.append(_global(module, attribute))

@@ -137,7 +137,7 @@ class PortCounters:
         """All rows of a file have the same device, port, date and forms."""
         return UniformLines()
 
-    def mend(self, file: RawFile, clean: Path) -> Iterator[Rejected]:
+    def repair(self, file: RawFile, clean: Path) -> Iterator[Rejected]:
         """Write the good lines to `clean`, all ending as the header does; yield the lines that do not belong."""
         assert file.hour_utc is not None
         hour = (file.hour_utc - _EPOCH) // timedelta(hours=1)
