@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import pytest
+from hypothesis import settings
 
 import warehouse
 from warehouse.base.settings import KEYS
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
     from tests.tiny import Tiny
 
 pytest_plugins = ["tests.small_target"]
+
+settings.register_profile("same", derandomize=True, deadline=None)
+settings.register_profile("random", deadline=None)
+settings.load_profile("same")  # two runs of one commit try the same cases; --hypothesis-profile=random tries others
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 """Who starts the tests in the background may have them ignore Ctrl-C, and then what they start does, too."""

@@ -138,6 +138,18 @@ def _check(lines: Lines, seed: int, folder: Path) -> None:
             assert all(said in found for said in expected), text
 
 
+def test_a_bar_before_an_iteration_of_another_trainer(tmp_path: Path) -> None:
+    """A bar and the next iteration of the same step count once, however the lines are read."""
+    bar = b" 40%|####      | 4/10 [00:37<00:55, 9.26s/it]\n"
+    iteration = (
+        b" [2024-05-23 16:00:57] iteration        4/       6 | consumed samples:          128 | elapsed time per "
+        b"iteration (ms): 10976.0 | learning rate: 1.000000E-04 | global batch size:    32 | lm loss: 3.000000E+00 | "
+        b"loss scale: 1.0 | grad norm: 1.125 | number of skipped iterations:   0 | number of nan iterations:   0 |\n"
+    )
+    assert [event["family"] for event in _read(tmp_path, bar + iteration)[0]] == ["megatron"]
+    assert _read(tmp_path, bar + iteration)[0] == _read(tmp_path, bar + iteration, at_once=False)[0]
+
+
 def _said(event: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in event.items() if name not in PLACES}
 

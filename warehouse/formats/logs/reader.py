@@ -142,10 +142,8 @@ class LogReader:
         return start
 
     def _whole(self, event: Event, found: list[Event]) -> None:
-        """Add the event of a line that no bar tells of."""
-        if self._held:
-            found.append(self._held)
-            self._held = None
+        """Add the only event of a whole line that is no bar."""
+        self._release_bar(event, found)
         found.append(event)
         self._line += 1
         self._segment += 1
@@ -239,14 +237,17 @@ class LogReader:
             event["label"] = label
             event["text"] = written[:LONGEST_TEXT]
             event["filename"] = self._filename
-            if self._held:
-                if event["kind"] != "iteration" or self._held["step"] != event.get("step"):
-                    found.append(self._held)
-                self._held = None
+            self._release_bar(event, found)
             if event["kind"] == "progress":
                 self._held = event
             else:
                 found.append(event)
+
+    def _release_bar(self, event: Event, found: list[Event]) -> None:
+        """Add the bar that is held back, unless the event is the iteration of the same step."""
+        if self._held and (event["kind"] != "iteration" or self._held["step"] != event.get("step")):
+            found.append(self._held)
+        self._held = None
 
 
 def _begins(text: str) -> bool:
