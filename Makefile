@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help setup demo test check lint types sql-format unit compat e2e format screenshots readme bench clean
+.PHONY: help setup demo test quick check lint types sql-format unit compat e2e format screenshots readme bench clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/: [^#]*##/\t/' | expand -t 16
@@ -19,6 +19,9 @@ demo: setup      ## a sample release, built, and something worth looking at
 	$(BIN)/warehouse demo
 
 test: setup check  ## lint, types, SQL format and all tests
+
+quick: setup     ## lint, types and the tests of what changed since the last commit
+	$(BIN)/python -m tests.quick
 
 check: lint types sql-format unit
 

@@ -104,6 +104,13 @@ def test_every_relative_link_resolves(page: Path) -> None:
             assert place in slugs, link
 
 
+def test_every_decision_is_in_the_index() -> None:
+    index = _text(ROOT / "docs" / "adr" / "README.md")
+    for page in sorted((ROOT / "docs" / "adr").glob("0*.md")):
+        assert f"[{int(page.name[:4])}]({page.name})" in index, page.name
+        assert ("superseded" in index.split(page.name)[1].split("\n")[0]) == ("Superseded by" in _text(page)), page.name
+
+
 def test_every_page_that_a_model_names_is_there() -> None:
     for model in Project.open().models.values():
         for page in re.findall(r"\bdocs/[\w/.-]+\.md\b", model.sources):
