@@ -1,0 +1,102 @@
+"""Every command of the documents runs against the sample, in the order of its page; `NOT_RUN` says why some do not.
+
+`test_examples` compares what the commands of README and CONTRIBUTING print; `test_docs` those of docs/queries.md.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import call
+from tests.examples import ROOT
+
+PAGES = sorted(
+    {*ROOT.glob("docs/**/*.md"), ROOT / "bi/superset/README.md", ROOT / "README.md"} - {ROOT / "docs/queries.md"}
+)
+NOT_RUN = {
+    "pip install": "installs packages",
+    "apt-get install": "installs packages",
+    "superset": "Superset: make e2e",
+    "python3.11 -m venv superset": "Superset: make e2e",
+    "export ": "Superset: make e2e",
+    "warehouse publish": "a PostgreSQL server: tests/publish",
+    "psql ": "a PostgreSQL server: tests/reader/test_recipes.py",
+    "java ": "Java: tests/reader/test_recipes.py",
+    "Rscript ": "R: tests/reader/test_recipes.py",
+    "duckdb ": "DuckDB's own shell",
+    "python -m bi.superset build/warehouse": "tests/publish/test_superset_bundle.py",
+    "python -m bench": "takes minutes",
+    "warehouse build -d": "tests/test_examples.py builds",
+    "warehouse sql   ": "a terminal: tests/reader/test_shell.py",
+    "warehouse verify": "builds again: tests/history/test_verify.py",
+    "warehouse diff": "two builds: tests/history",
+    "warehouse rollback": "two builds: tests/history",
+    "warehouse relocate -t /srv/traces": "a moved target: tests/history",
+    "warehouse plan -d data/sample": "a changed project: tests/runner/test_dry_run.py",
+    "warehouse docs site/ --project": "a project of one's own: tests/site",
+    "python -c": "test_the_lint_of_the_docs_runs",
+}
+"""Beginnings of commands, and what they need or which tests run them."""
+_BLOCK = re.compile(r"^```(?:sh|bash|console)?\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_COMMAND = re.compile(r"(?:\$ )?((?:warehouse|python|pip|apt-get|superset|export|psql|java|Rscript|duckdb)\S* .*)")
+_PROMPT = re.compile(r"^\$ ", re.MULTILINE)
+
+
+def commands(page: Path) -> list[str]:
+    """Return the commands of a page; where a block has a prompt, only lines with one are commands."""
+    found = []
+    for block in _BLOCK.findall(page.read_text(encoding="utf-8")):
+        lines = block.replace("\\\n", " ").splitlines()
+        if _PROMPT.search(block):
+            lines = [line for line in lines if line.startswith("$ ")]
+        found += [match[1] for line in lines if (match := _COMMAND.fullmatch(line))]
+    return found
+
+
+def reason(command: str) -> str | None:
+    """Return why a command is not run here."""
+    return next((why for start, why in NOT_RUN.items() if command.startswith(start)), None)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, built: Path) -> Path:
+    """A working folder with the sample's build at `build/warehouse`."""
+    place = tmp_path_factory.mktemp("documented")
+    (place / "build").mkdir()
+    (place / "build" / "warehouse").symlink_to(built)
+    return place
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if commands(page)], ids=lambda page: page.relative_to(ROOT).as_posix()
+)
+def test_the_commands_of_a_page_run(page: Path, folder: Path, sample: Path) -> None:
+    cited = "ID"
+    for command in commands(page):
+        if reason(command):
+            continue
+        words = [{"ID": cited, "DIR": str(sample)}.get(word, word) for word in shlex.split(command, comments=True)]
+        assert words[0] == "warehouse", f"{command}: run it here, or say in NOT_RUN why not"
+        said = call(*words[1:], cwd=folder)
+        assert said.status == 0, f"{command}: {said.err}"
+        if "--cite" in words:
+            cited = said.err.split()[-1]
+
+
+def test_every_reason_is_needed() -> None:
+    every = [command for page in PAGES for command in commands(page)]
+    assert [start for start in NOT_RUN if not any(command.startswith(start) for command in every)] == []
+
+
+def test_the_lint_of_the_docs_runs(tmp_path: Path) -> None:
+    block = next(one for one in _BLOCK.findall((ROOT / "docs/reproducible-sql.md").read_text()) if "python -c" in one)
+    assert call("init", "my-project", cwd=tmp_path).status == 0
+    code = shlex.split(block)[2]
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
