@@ -74,9 +74,9 @@ def test_search_needs_no_mouse(site: Path, browser: Browser) -> None:
     browser.wait("location.pathname.endsWith('/tables/metrics.leaf_hour.html') && document.readyState === 'complete'")
     assert browser.run("location.hash") == "#leaving_share"
     browser.type("/zzzzqqqq")
-    browser.wait("document.querySelector('#search-found .nothing') !== null")
+    browser.wait("document.getElementById('search-said').textContent === 'Nothing is like that.'")
     browser.press("Escape")
-    assert browser.run("document.getElementById('search-found').hidden")
+    assert browser.run("document.getElementById('search-box-below').hidden")
 
 
 def _drawn(browser: Browser) -> set[str]:

@@ -104,6 +104,11 @@ class Project:
         return [folder / "sql" / "report" for folder in dict.fromkeys((shipped_root(), *self.folders))]
 
     @property
+    def site_folders(self) -> list[Path]:
+        """The folders of the site's queries: the shipped ones always, as its pages name them."""
+        return [folder / "sql" / "site" for folder in dict.fromkeys((shipped_root(), *self.folders))]
+
+    @property
     def doc_folders(self) -> list[Path]:
         """The folders of pages."""
         return [folder / "docs" for folder in self.folders]

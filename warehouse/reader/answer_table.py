@@ -53,7 +53,9 @@ def print_answer(result: Result, rows: Sequence[Row], stream: TextIO, *, width: 
     query = result.query
     shown = [
         _Shown(column._replace(name=column.name + header_unit(unit)), values)
-        for column, unit, values in zip(result.columns, result.units or (), people_values(result, rows), strict=True)
+        for column, unit, values in zip(
+            result.columns, result.units or (), people_values(result.columns, result.units or (), rows), strict=True
+        )
     ]
     names = [column.name for column in result.columns]
     above = [
@@ -106,13 +108,15 @@ def _reason(result: Result, text: str) -> str | None:
     return str(row[0]) if row and row[0] is not None else None
 
 
-def people_values(result: Result, rows: Sequence[Row]) -> list[list[str | None]]:
+def people_values(
+    columns: Sequence[Column], units: Sequence[str | None], rows: Sequence[Row]
+) -> list[list[str | None]]:
     """Return the values of each column: numbers as people read them, all else as it is."""
     return [
         readable([row[at] for row in rows], unit, exact=column.type.lower() in INTEGERS)
         if column.kind == "number"
         else [row[at] for row in rows]
-        for at, (column, unit) in enumerate(zip(result.columns, result.units or (), strict=True))
+        for at, (column, unit) in enumerate(zip(columns, units, strict=True))
     ]
 
 

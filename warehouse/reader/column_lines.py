@@ -27,7 +27,7 @@ def write_lines(result: Result, stream: TextIO, *, width: int | None = None, lim
     rows = list(islice(result.rows, None if limit is None else limit + 1))
     shown = rows[:limit]
     if result.units is not None:
-        shown = list(zip(*people_values(result, shown), strict=True))
+        shown = list(zip(*people_values(result.columns, result.units or (), shown), strict=True))
         names = [f"{name}{header_unit(unit)}" for name, unit in zip(names, result.units, strict=True)]
     widest = max((len(name) for name in names), default=0)
     room = max(make_console(stream, width).width - widest - 2, _AT_LEAST)

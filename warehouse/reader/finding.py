@@ -45,6 +45,7 @@ QUESTIONS = {
 OTHERS, BELOW = "Models of your own, and others", "Published rows, typed, and what they are made of"
 SYNONYMS = {
     "bandwidth": ("bps", "throughput", "utilization"),
+    "throughput": ("bps", "bandwidth", "utilization"),
     "speed": ("bps", "line_rate"),
     "load": ("utilization", "bytes", "busy"),
     "traffic": ("bytes", "flow"),

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from warehouse.base.errors import QueryError
 from warehouse.base.text import plural
+from warehouse.reader.column_units import SHARE
 from warehouse.reader.connection import connect
+from warehouse.reader.readable import header_unit, readable
 from warehouse.reader.text_table import escape, wrapped
+
+if TYPE_CHECKING:
+    import duckdb
 
 TABLE = "metrics.findings"
 
@@ -31,6 +36,14 @@ class Finding(NamedTuple):
     cluster: str
 
 
+class Card(NamedTuple):
+    """The first finding of a kind, its number as people read it, and the others of that kind."""
+
+    first: Finding
+    number: str
+    others: tuple[Finding, ...]
+
+
 def read(target: Path) -> list[Finding]:
     """Return the findings of a target, the first to look at first.
 
@@ -40,18 +53,46 @@ def read(target: Path) -> list[Finding]:
         Where nothing was built, or the build has no findings.
     """
     with closing(connect(target)) as connection:
-        looked = connection.execute(
-            "SELECT 1 FROM meta.checks WHERE model = $1 AND status = 'passed'", [TABLE]
-        ).fetchone()
-        if looked is None:
+        found = findings_of(connection)
+        if found is None:
             raise QueryError(
                 f"this build did not look for findings: {TABLE} is not part of it", hint="warehouse build -d DIR"
             )
-        rows = connection.execute(
-            "SELECT kind, severity, what, where_, number, unit, sentence, so_what, look_further, "
-            f"strftime(hour_utc, '%Y-%m-%d %H:%M:%S'), cluster FROM {TABLE} ORDER BY rank"
-        ).fetchall()
+        return found
+
+
+def findings_of(connection: duckdb.DuckDBPyConnection) -> list[Finding] | None:
+    """Return the findings on an open connection; None where the build did not look for any."""
+    looked = connection.execute("SELECT 1 FROM meta.checks WHERE model = $1 AND status = 'passed'", [TABLE]).fetchone()
+    if looked is None:
+        return None
+    rows = connection.execute(
+        "SELECT kind, severity, what, where_, number, unit, sentence, so_what, look_further, "
+        f"strftime(hour_utc, '%Y-%m-%d %H:%M:%S'), cluster FROM {TABLE} ORDER BY rank"
+    ).fetchall()
     return [Finding(*row) for row in rows]
+
+
+def cards(found: Sequence[Finding]) -> list[Card]:
+    """Return a card a kind: there are eight kinds, and many findings of one kind would hide the others."""
+    kinds: dict[str, list[Finding]] = {}
+    for one in found:
+        kinds.setdefault(one.kind, []).append(one)
+    return [Card(first, _number(first), tuple(others)) for first, *others in kinds.values()]
+
+
+def _number(one: Finding) -> str:
+    """Return the number of a finding as people read it.
+
+    >>> _number(Finding("", "", "", "", 0.3451, "1", "", "", "", None, "")), _number(
+    ...     Finding("", "", "", "", 389.0, "figures", "", "", "", None, "")
+    ... )
+    ('34.5 %', '389 figures')
+    """
+    unit = SHARE if one.unit == "1" else one.unit
+    said = (readable([repr(one.number)], unit)[0] or "").strip()
+    words = one.unit[:-1] if one.number == 1 and one.unit.endswith("s") else one.unit
+    return said + (f" {words}" if header_unit(unit) else "")
 
 
 def print_findings(found: Sequence[Finding], stream: TextIO, width: int) -> None:

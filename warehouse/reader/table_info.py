@@ -12,13 +12,13 @@ from warehouse.base.sql_text import qualified
 from warehouse.engine.duckdb_errors import sentence
 from warehouse.project.semantics import NOTHING_SAID, Measure, Semantics
 from warehouse.reader import value_text
+from warehouse.reader.answer_table import people_values
 from warehouse.reader.check_results import print_results, with_results
 from warehouse.reader.column_units import unit_of
 from warehouse.reader.connection import connect
 from warehouse.reader.damaged_parts import refuse_damage
 from warehouse.reader.guard import check_read_only
 from warehouse.reader.query_errors import MOVED, nearest_table
-from warehouse.reader.readable import readable
 from warehouse.reader.relation import Check, Column, Relation, Table, has_meta
 from warehouse.reader.result import Row, open_result
 from warehouse.reader.why_empty import why_empty
@@ -273,12 +273,7 @@ def print_shown(shown: Shown, stream: TextIO, *, width: int | None = None) -> No
 
 def _readable(shown: Shown) -> list[Row]:
     """Return the first rows with numbers as people read them."""
-    columns = [
-        readable([row[at] for row in shown.rows], unit, exact=column.type.lower() in value_text.INTEGERS)
-        if column.kind == "number"
-        else [row[at] for row in shown.rows]
-        for at, (column, unit) in enumerate(zip(shown.head, shown.units or (None,) * len(shown.head), strict=True))
-    ]
+    columns = people_values(shown.head, shown.units or (None,) * len(shown.head), shown.rows)
     return list(zip(*columns, strict=True))
 
 

@@ -86,7 +86,7 @@
 
   // ---- where it stands
 
-  const HEAD = 26, LINE = 17, GAP = 14, SPACE = 70;
+  const HEAD = 28, LINE = 24, GAP = 14, SPACE = 70;   // a line is high enough to be hit by a finger
 
   function placed(view) {
     const nodes = [...view.shown].sort((a, b) => a - b);
@@ -171,21 +171,21 @@
       const said = `${key(...from)} ${key(...to)} ${kind}`;
       if (seen.has(said) || !boxes.has(from[0]) || !boxes.has(to[0]) || from[0] === to[0]) return [];
       seen.add(said);
-      return [element("path", { d: curve(port(from, true), port(to, false)), class: kind })];
+      return [element("path", { d: curve(port(from, true), port(to, false)), class: kind, "data-from": from[0], "data-to": to[0] })];
     });
     const groups = [...boxes].map(([table, box]) => {
       const [name, about, columns] = tables[table];
-      const group = element("g", { class: name.split(".")[0] + (table === view.chosen ? " chosen" : "") });
+      const group = element("g", { class: name.split(".")[0] + (table === view.chosen ? " chosen" : ""), "data-table": table });
       group.append(element("rect", { class: "box", x: box.x, y: box.y, width: box.width, height: box.height, rx: 3 }));
       group.append(element("rect", { class: "tab", x: box.x, y: box.y, width: 5, height: box.height, rx: 2 }));
       const title = element("title", {}, about);
-      group.append(element("a", { href: `${page}#${name}` }, title, element("text", { x: box.x + 12, y: box.y + 17 }, name)));
+      group.append(element("a", { href: `${page}#${name}` }, title, element("text", { x: box.x + 12, y: box.y + 18 }, name)));
       box.columns.forEach((column, at) => {
         const y = box.y + HEAD + at * LINE;
         if (table === view.chosen && column === view.column) group.append(element("rect", { class: "at", x: box.x + 6, y: y, width: box.width - 8, height: LINE }));
         const step = made[table][column] && made[table][column][1].length ? KINDS[made[table][column][0]] : "as it is read";
         group.append(element("a", { href: `${page}#${name}.${columns[column]}` }, element("title", {}, step),
-          element("text", { class: "column", x: box.x + 12, y: y + 12.5 }, columns[column])));
+          element("text", { class: "column", x: box.x + 12, y: y + 16 }, columns[column])));
       });
       return group;
     });
@@ -196,14 +196,82 @@
   function put(box, view, page) {
     box.hidden = false;
     box.replaceChildren(drawn(view, page));
+    box.view = view;
+    centre(box);
+  }
+
+  // ---- zoom: buttons, + - 0 where the graph has the focus, the wheel with Ctrl; the mouse drags
+
+  const LEAST = .2, MOST = 3, STEP = 1.25;
+
+  function zoom(box, factor, point) {
+    const svg = box.querySelector("svg");
+    const [, , width, height] = svg.getAttribute("viewBox").split(" ").map(Number);
+    const now = svg.getAttribute("width") / width;
+    const next = Math.min(MOST, Math.max(LEAST, factor === 0 ? 1 : now * factor));
+    const [x, y] = point || [box.clientWidth / 2, box.clientHeight / 2];
+    const left = (box.scrollLeft + x) / now * next - x, top = (box.scrollTop + y) / now * next - y;
+    svg.setAttribute("width", width * next);
+    svg.setAttribute("height", height * next);
+    box.scrollTo(left, top);
+    if (factor === 0) centre(box);
+    const said = document.getElementById("zoom");
+    if (said && box.id === "graph") said.textContent = `${Math.round(next * 100)} %`;
+  }
+
+  function centre(box) {
     const chosen = box.querySelector(".chosen rect");
-    if (chosen) {
-      box.scrollLeft = Number(chosen.getAttribute("x")) + Number(chosen.getAttribute("width")) / 2 - box.clientWidth / 2;
-      box.scrollTop = Number(chosen.getAttribute("y")) + Number(chosen.getAttribute("height")) / 2 - box.clientHeight / 2;
-    } else {
-      box.scrollTop = (box.scrollHeight - box.clientHeight) / 2;
+    const scale = box.querySelector("svg").getAttribute("width") / box.querySelector("svg").getAttribute("viewBox").split(" ")[2];
+    const middle = (start, length) => (Number(chosen.getAttribute(start)) + Number(chosen.getAttribute(length)) / 2) * scale;
+    box.scrollLeft = chosen ? middle("x", "width") - box.clientWidth / 2 : 0;
+    box.scrollTop = (chosen ? middle("y", "height") : box.scrollHeight / 2) - box.clientHeight / 2;
+  }
+
+  // What a table under the mouse or with the focus is made of and makes stays; all else goes faint.
+  function keep(box, at) {
+    const { shown } = box.view;
+    const inside = next => one => next[one].filter(other => shown.has(other));
+    const up = at === null ? null : within(at, inside(reads), 99);
+    const down = at === null ? null : within(at, inside(readBy), 99);
+    for (const group of box.querySelectorAll("g")) {
+      const table = Number(group.dataset.table);
+      group.classList.toggle("faint", at !== null && !up.has(table) && !down.has(table));
+    }
+    for (const path of box.querySelectorAll("path")) {
+      const from = Number(path.dataset.from), to = Number(path.dataset.to);
+      const near = at !== null && ((up.has(from) && up.has(to)) || (down.has(from) && down.has(to)));
+      path.classList.toggle("faint", at !== null && !near);
+      path.classList.toggle("near", near);
     }
   }
+
+  function moved(box) {
+    const tableOf = target => { const group = target.closest("g"); return group ? Number(group.dataset.table) : null; };
+    box.addEventListener("focusin", event => keep(box, tableOf(event.target)));
+    box.addEventListener("focusout", () => keep(box, null));
+    box.addEventListener("mouseover", event => keep(box, tableOf(event.target)));
+    box.addEventListener("mouseleave", () => keep(box, null));
+    box.addEventListener("keydown", event => {
+      const factor = { "+": STEP, "=": STEP, "-": 1 / STEP, "0": 0 }[event.key];
+      if (factor === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
+      event.preventDefault();
+      zoom(box, factor);
+    });
+    box.addEventListener("wheel", event => {
+      if (!event.ctrlKey) return;
+      event.preventDefault();
+      const place = box.getBoundingClientRect();
+      zoom(box, event.deltaY < 0 ? STEP : 1 / STEP, [event.clientX - place.left, event.clientY - place.top]);
+    }, { passive: false });
+    box.addEventListener("pointerdown", event => {
+      if (event.pointerType !== "mouse" || event.button || event.target.closest("a")) return;
+      const from = [event.clientX + box.scrollLeft, event.clientY + box.scrollTop];
+      const drag = move => box.scrollTo(from[0] - move.clientX, from[1] - move.clientY);
+      addEventListener("pointermove", drag);
+      addEventListener("pointerup", () => removeEventListener("pointermove", drag), { once: true });
+    });
+  }
+  for (const box of document.querySelectorAll(".graph")) moved(box);
 
   // ---- the small graph on the page of a table
 
@@ -255,6 +323,7 @@
   function draw() {
     const text = decodeURIComponent(location.hash.slice(1));
     const found = text && named(text);
+    if (text && !found && document.getElementById(text)) return;   // a place of the page itself
     const up = Number(control("up").value), down = Number(control("down").value);
     let view = { shown: new Set(tables.keys()), columns: new Map(), lines: [], chosen: null, column: null };
     if (found) {
@@ -264,6 +333,7 @@
     }
     control("focus").value = found ? text : "";
     put(box, view, "");
+    control("zoom").textContent = "100 %";
     control("steps").replaceChildren(...say(view));
   }
 
@@ -274,9 +344,11 @@
   }));
   const form = document.querySelector(".controls");
   form.hidden = false;
+  control("graph-keys").hidden = false;
   form.addEventListener("submit", event => event.preventDefault());
   control("focus").addEventListener("change", () => { if (named(control("focus").value)) location.hash = control("focus").value; });
   ["up", "down", "rows"].forEach(name => control(name).addEventListener("change", draw));
+  [["zoom-out", 1 / STEP], ["zoom-in", STEP], ["zoom-none", 0]].forEach(([name, factor]) => control(name).addEventListener("click", () => zoom(box, factor)));
   control("whole").addEventListener("click", event => { event.preventDefault(); history.pushState(null, "", location.pathname); draw(); });
   addEventListener("hashchange", draw);
   addEventListener("popstate", draw);

@@ -6,11 +6,9 @@ so that they work from disk, and a content security policy forbids all others.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,24 +16,31 @@ from warehouse.formats import known_formats
 from warehouse.ingest.schemas import abouts, source_columns
 from warehouse.lineage.column_lineage import load
 from warehouse.lineage.lineage_text import read_from
+from warehouse.reader.finding import SYNONYMS
+from warehouse.reader.findings import Card, cards, findings_of
 from warehouse.reader.named_queries import Query, load_queries
-from warehouse.reader.table_info import size
 from warehouse.site.column_origins import Origins, as_graph, origins_of
+from warehouse.site.fabric import Fabric, fabric_of
+from warehouse.site.glossary_links import Glossary, Word, glossary_of, words_of
+from warehouse.site.people_rows import NO_ROWS, Told, ask, tables_of
 from warehouse.site.prose import GROUPS, Page, page_path, render, sources
-from warehouse.site.query_answers import Answer, answer, tables_of
+from warehouse.site.query_answers import Answer, answer
+from warehouse.site.raw_formats import FormatView, format_views, unclaimed
+from warehouse.site.rendering import asset, for_script, renderer
 from warehouse.site.search_index import entries
 from warehouse.site.table_facts import Build, Facts, build_of, facts_of
 from warehouse.site.table_pages import LAYERS, TableView, table_path, view
 
 if TYPE_CHECKING:
     import duckdb
-    import jinja2
 
     from warehouse.project.contract import Column
     from warehouse.project.project import Project
 
 SCRIPTS = ("site.js", "graph.js")
 STYLE = "site.css"
+_OF_FORMATS = ("formats", "set-aside")
+"""Queries of the site on raw files; all others are on switches and servers."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +50,17 @@ class Site:
     build: Build | None
     tables: Mapping[str, TableView]
     queries: Mapping[str, tuple[Query, Answer | None]]
+    figures: Mapping[str, Query]
+    """The queries of the report, by figure."""
     pages: Sequence[Page]
+    words: Sequence[Word]
     origins: Origins
+    cards: Sequence[Card] | None
+    """The findings by kind; None where the build did not look for any."""
+    fabric: Fabric
+    formats: Mapping[str, FormatView]
+    other_files: Sequence[Told]
+    """Files that are of no format."""
     unknown: tuple[str, ...] = ()
     """Tables of the build that the project does not have."""
 
@@ -69,53 +83,65 @@ class Site:
             name: (one, answer(connection, one) if connection else None)
             for name, one in load_queries(project.query_folders).items()
         }
-        known = _places(project, tables, queries)
-        found = sources(project.doc_folders)
-        known |= {source: page_path(source) for source in found}
-        pages = [render(source, path.read_text(encoding="utf-8"), known) for source, path in found.items()]
-        build = build_of(connection) if connection else None
-        return Site(build, tables, queries, pages, origins, tuple(name for name in facts if name not in tables))
+        pages = _pages(project, tables, queries)
+        own = load_queries(project.site_folders)
+        asked = {name: ask(connection, own[name]) if connection else NO_ROWS for name in _OF_FORMATS}
+        found = findings_of(connection) if connection else None
+        on_fabric = {name: query for name, query in own.items() if name not in _OF_FORMATS}
+        return Site(
+            build_of(connection) if connection else None,
+            tables,
+            queries,
+            load_queries(project.report_folders),
+            pages,
+            words_of(pages),
+            origins,
+            None if found is None else cards(found),
+            fabric_of(connection, on_fabric, found or ()) if connection else Fabric(),
+            format_views(project, origins, pages, asked["formats"], asked["set-aside"]),
+            unclaimed(asked["formats"]),
+            tuple(name for name in facts if name not in tables),
+        )
 
     def files(self) -> Iterator[tuple[str, str]]:
-        """The files of the site: place and text."""
+        """Return the files of the site: place and text."""
         for name in (*SCRIPTS, STYLE):
-            yield f"assets/{name}", _text(name)
-        found = [list(one) for one in entries(self.tables.values(), self._queries, self.pages)]
-        yield "assets/search.js", f"window.SEARCH={for_script(found)};\n"
+            yield f"assets/{name}", asset(name)
+        yield "assets/search.js", self._search_index()
         names = {name: [column.name for column in table.columns] for name, table in self.tables.items()}
         graph = as_graph(self.origins, names, {name: table.about for name, table in self.tables.items()})
         yield "assets/lineage.js", f"window.LINEAGE={for_script(graph)};\n"
-        yield "index.html", self._page("index.html.j2", "", layers=self._layers, groups=self._groups)
-        yield "lineage.html", self._page("lineage.html.j2", "")
-        yield "queries.html", self._page("queries.html.j2", "", queries=self.queries, tables_of=self._read_tables)
+        render = renderer(self, self.glossary.linked)
+        yield "index.html", render("index.html.j2", "", layers=self._layers, groups=self._groups)
+        yield "lineage.html", render("lineage.html.j2", "")
+        yield "queries.html", render("queries.html.j2", "", queries=self.queries, tables_of=self._read_tables)
+        yield "formats.html", render("formats.html.j2", "")
         for name, table in self.tables.items():
-            yield table_path(name), self._page("table.html.j2", "../", table=table, **self._beside(name))
+            yield table_path(name), render("table.html.j2", "../", table=table, **self._beside(name))
+        for one in self.formats.values():
+            yield one.path, render("format.html.j2", "../", format=one)
+        yield from self._fabric_files(render)
         for page in self.pages:
-            yield page.path, self._page("prose.html.j2", "../" * page.path.count("/"), page=page, groups=self._groups)
+            root = "../" * page.path.count("/")
+            loaded = [one for one in self.formats.values() if page in one.pages]
+            yield page.path, render("prose.html.j2", root, page=page, groups=self._groups, loaded=loaded)
 
-    def _page(self, template: str, root: str, **values: object) -> str:
-        made = self._environment.get_template(template).render(site=self, root=root, **values)
-        return made.rstrip() + "\n"
+    def _fabric_files(self, render: Callable[..., str]) -> Iterator[tuple[str, str]]:
+        if not self.fabric.switches:
+            return
+        yield "fabric.html", render("fabric.html.j2", "")
+        for node in self.fabric.nodes:
+            yield node.path, render(f"{node.kind}.html.j2", "../../", node=node)
+
+    def _search_index(self) -> str:
+        queries, formats = [query for query, _ in self.queries.values()], self.formats.values()
+        found = entries(self.tables.values(), queries, self.pages, self.words, self.fabric.nodes, formats)
+        return f"window.SEARCH={for_script({'synonyms': SYNONYMS, 'entries': [list(one) for one in found]})};\n"
 
     @cached_property
-    def _environment(self) -> jinja2.Environment:
-        import jinja2
-
-        found = jinja2.Environment(
-            autoescape=True,
-            trim_blocks=True,
-            lstrip_blocks=True,
-            undefined=jinja2.StrictUndefined,
-            loader=jinja2.FunctionLoader(lambda name: _text(f"templates/{name}")),
-        )
-        found.filters["short"] = _short
-        found.filters["number"] = lambda count: f"{count:,}"
-        found.filters["size"] = _size
-        return found
-
-    @property
-    def _queries(self) -> list[Query]:
-        return [query for query, _ in self.queries.values()]
+    def glossary(self) -> Glossary:
+        """The words that pages link to."""
+        return glossary_of(self.words)
 
     @property
     def _layers(self) -> dict[str, list[TableView]]:
@@ -149,15 +175,26 @@ class Site:
             if check.status not in ("", "passed")
         ]
 
+    def place(self, card: Card) -> list[tuple[str, str]]:
+        """Return where a card leads: the switch or server that it names, and the query that shows more."""
+        first = card.first
+        names = [*first.where.split(), *first.sentence.replace(":", " ").split()]
+        node = next(((name, path) for name in names if (path := self.fabric.path(first.cluster, name))), None)
+        _, _, query = first.look_further.partition(" -q ")
+        name = query.partition(" ")[0]
+        return [*([node] if node else []), *([(name, f"queries.html#{name}")] if name in self.queries else [])]
+
     def _read_tables(self, query: Query) -> list[str]:
         return sorted(name for name in tables_of(query.sql) if name in self.tables)
 
     def _beside(self, name: str) -> dict[str, object]:
-        """What else is about a table: queries that read it, pages that name it."""
+        """Return what else is about a table: queries and figures that read it, pages that name it."""
         model = self.tables[name].model
         sources = model.sources if model else ""
         return {
-            "queries": [query.name for query in self._queries if name in tables_of(query.sql)],
+            "queries": [query.name for query, _ in self.queries.values() if name in tables_of(query.sql)],
+            "figures": [one for one, query in self.figures.items() if name in tables_of(query.sql)],
+            "formats": [one for one in self.formats.values() if name in dict(one.tables)],
             "mentions": [
                 page
                 for page in self.pages
@@ -170,31 +207,14 @@ def _layer(name: str) -> str:
     return name.partition(".")[0]
 
 
-def _places(project: Project, tables: Mapping[str, TableView], queries: Mapping[str, object]) -> dict[str, str]:
-    """Where tables, columns, models and queries stand in the site."""
-    found = {"docs/queries.md": "queries.html", "sql/queries": "queries.html", "models": "index.html"}
+def _pages(project: Project, tables: Mapping[str, TableView], queries: Mapping[str, object]) -> list[Page]:
+    """Render docs/, with links to the pages of tables, columns, models and queries."""
+    known = {"docs/queries.md": "queries.html", "sql/queries": "queries.html", "models": "index.html"}
     for name, table in tables.items():
-        found[name] = table_path(name)
-        found |= {f"{name}.{column.name}": f"{table_path(name)}#{column.name}" for column in table.columns}
-    found |= {model.shown_path: table_path(name) for name, model in project.models.items()}
-    return found | {f"sql/queries/{name}.sql": f"queries.html#{name}" for name in queries}
-
-
-def for_script(value: object) -> str:
-    """JSON that can stand in a script, also in one of a page."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    for sign in "<>&\u2028\u2029":
-        text = text.replace(sign, f"\\u{ord(sign):04x}")
-    return text
-
-
-def _short(text: str, most: int = 60) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
-
-
-def _size(count: int | None) -> str:
-    return size(count)
-
-
-def _text(name: str) -> str:
-    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+        known[name] = table_path(name)
+        known |= {f"{name}.{column.name}": f"{table_path(name)}#{column.name}" for column in table.columns}
+    known |= {model.shown_path: table_path(name) for name, model in project.models.items()}
+    known |= {f"sql/queries/{name}.sql": f"queries.html#{name}" for name in queries}
+    found = sources(project.doc_folders)
+    known |= {source: page_path(source) for source in found}
+    return [render(source, path.read_text(encoding="utf-8"), known) for source, path in found.items()]

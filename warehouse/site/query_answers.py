@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from warehouse.base.errors import QueryError
 from warehouse.base.sql_text import identifier
-from warehouse.base.startup import regex
 from warehouse.reader.guard import check_read_only
 from warehouse.reader.named_queries import bind
-from warehouse.reader.result import Row, open_result
+from warehouse.reader.result import for_people, open_result
+from warehouse.site.people_rows import Rows, tables_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 SHOWN, COUNTED = 10, 10_000
 """Rows shown of an answer, and read of it to say how many there are."""
-_TABLE = regex(r"\b(?:raw|reference|staging|topology|metrics)\.\w+")
 
 
 @dataclass(frozen=True)
@@ -30,22 +29,11 @@ class Answer:
     """What a query gave."""
 
     command: str
-    columns: Sequence[str]
-    numeric: Sequence[bool]
-    rows: Sequence[Row]
+    rows: Rows
     more: str
     """How many rows are left out."""
     problem: str = ""
     """Why there is none."""
-
-
-def tables_of(sql: str) -> set[str]:
-    """The names of relations in a text.
-
-    >>> sorted(tables_of("FROM metrics.port_hour JOIN topology.ports USING (port)"))
-    ['metrics.port_hour', 'topology.ports']
-    """
-    return set(_TABLE.findall(sql))
 
 
 def answer(connection: duckdb.DuckDBPyConnection, query: Query) -> Answer:
@@ -58,16 +46,15 @@ def answer(connection: duckdb.DuckDBPyConnection, query: Query) -> Answer:
         given = {one.name: _example(connection, query, one.name) for one in query.parameters.values() if one.required}
         command += "".join(f" --{name.replace('_', '-')} {shlex.quote(text)}" for name, text in given.items())
         [statement] = check_read_only(connection, query.sql.strip())
-        result = open_result(connection, statement, bind(query, given))
+        result = for_people(open_result(connection, statement, bind(query, given)))
         rows = list(islice(result.rows, COUNTED + 1))
     except duckdb.InterruptException:
         raise
     except (QueryError, duckdb.Error) as error:
-        return Answer(command, (), (), (), "", str(error).splitlines()[0])
+        return Answer(command, Rows(), "", str(error).splitlines()[0])
     left = len(rows) - SHOWN
     more = "" if left <= 0 else f"more than {COUNTED - SHOWN:,}" if len(rows) > COUNTED else f"{left:,}"
-    numeric = [column.kind == "number" for column in result.columns]
-    return Answer(command, [column.name for column in result.columns], numeric, rows[:SHOWN], more)
+    return Answer(command, Rows(result.columns, result.units or (), rows[:SHOWN]), more)
 
 
 def _example(connection: duckdb.DuckDBPyConnection, query: Query, name: str) -> str:

@@ -1,21 +1,20 @@
-"""What the search knows: tables, columns, queries, sections of pages, words of the glossary."""
+"""What the search knows: tables, columns, queries, sections of pages, words, switches, servers and formats."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from warehouse.base.startup import regex
-from warehouse.site.prose import GLOSSARY
+from warehouse.site.fabric import lead
 from warehouse.site.table_pages import table_path
 
 if TYPE_CHECKING:
     from warehouse.reader.named_queries import Query
+    from warehouse.site.fabric import Node
+    from warehouse.site.glossary_links import Word
     from warehouse.site.prose import Page
+    from warehouse.site.raw_formats import FormatView
     from warehouse.site.table_pages import TableView
-
-_WORD = regex(r'<tr id="(?P<place>[^"]+)">\s*<td>(?P<word>.*?)</td>\s*<td>(?P<meaning>.*?)</td>', re.DOTALL)
 
 
 class Entry(NamedTuple):
@@ -27,8 +26,15 @@ class Entry(NamedTuple):
     href: str
 
 
-def entries(tables: Iterable[TableView], queries: Iterable[Query], pages: Sequence[Page]) -> Iterator[Entry]:
-    """Everything that can be found, tables first."""
+def entries(
+    tables: Iterable[TableView],
+    queries: Iterable[Query],
+    pages: Iterable[Page],
+    words: Iterable[Word],
+    nodes: Iterable[Node],
+    formats: Iterable[FormatView],
+) -> Iterator[Entry]:
+    """Return everything that can be found, tables first."""
     columns = set[str]()
     for table in tables:
         place = table_path(table.name)
@@ -43,14 +49,10 @@ def entries(tables: Iterable[TableView], queries: Iterable[Query], pages: Sequen
         for section in page.sections:
             title = section.title if section.title == page.title else f"{page.title}: {section.title}"
             yield Entry("page", title, " ".join(section.text.split()), f"{page.path}#{section.place}")
-        if page.source == GLOSSARY:
-            for found in _WORD.finditer(page.html):
-                word = _text(found["word"])
-                if word not in columns:  # a metric of the glossary is found as its column
-                    yield Entry("word", word, _text(found["meaning"]), f"{page.path}#{found['place']}")
-
-
-def _text(html: str) -> str:
-    from html import unescape
-
-    return unescape(re.sub(r"<[^>]+>", "", html))
+    for word in words:
+        if word.text not in columns:  # a metric of the glossary is found as its column
+            yield Entry("word", word.text, word.meaning, word.place)
+    for node in nodes:
+        yield Entry(node.kind, node.name, lead(node), node.path)
+    for one in formats:
+        yield Entry("format", one.name, " ".join(about for _, about in one.tables), one.path)

@@ -1,11 +1,13 @@
 "use strict";
-// Search: tables, columns, queries, pages and words, forgiving of slips of the keyboard.
+// Search: tables, columns, queries, servers, pages and words, forgiving of slips of the keyboard; then the filter of tables.
 const root = document.documentElement.dataset.root;
 const box = document.getElementById("search-box");
+const below = document.getElementById("search-box-below");
 const list = document.getElementById("search-found");
 const form = document.querySelector(".search");
 const MOST = 12;
-const WORTH = { table: 1.5, query: 1.3, word: 1.2, column: 1, page: .9 };
+const WORTH = { table: 1.5, query: 1.3, server: 1.3, switch: 1.3, word: 1.2, format: 1.2, column: 1, page: .9 };
+const LIKE = .5;   // what a synonym is worth beside the word itself
 let index = null;
 let loading = false;
 let chosen = -1;
@@ -25,7 +27,7 @@ function made() {
     else if (found.at(-2) === entry) found[found.length - 1] = Math.max(found[found.length - 1], weight);
     else found.push(entry, weight);
   };
-  window.SEARCH.forEach(([kind, title, text], entry) => {
+  window.SEARCH.entries.forEach(([kind, title, text], entry) => {
     const own = kind === "column" ? title.split(".").slice(2).join(".") : title;   // its table only helps
     const named = words(own);
     for (const word of named) add(word, entry, 8 / Math.sqrt(named.length));
@@ -79,10 +81,11 @@ function search(text) {
   const scores = new Map();
   for (const one of typed) {
     const best = new Map();
+    const also = (window.SEARCH.synonyms[one] || []).map(other => [other, LIKE]);
     const spread = one.includes("_") ? [[one, 1], ...words(one).map(part => [part, index.has(one) ? .1 : .3])] : [[one, 1]];
-    for (const [part, share] of spread) for (const [word, worth] of meant(part)) {
+    for (const [part, share] of [...spread, ...also]) for (const [word, worth] of meant(part)) {
       const found = index.get(word);
-      const rare = Math.log(1 + window.SEARCH.length / (found.length / 2));
+      const rare = Math.log(1 + window.SEARCH.entries.length / (found.length / 2));
       for (let at = 0; at < found.length; at += 2) {
         const score = share * worth * rare * found[at + 1];
         if (score > (best.get(found[at]) || 0)) best.set(found[at], score);
@@ -93,8 +96,8 @@ function search(text) {
       scores.set(entry, [sum[0] + 1, sum[1] + score]);
     }
   }
-  const worth = ([entry, [hits, score]]) => hits * 1000 + score * WORTH[window.SEARCH[entry][0]] / (1 + Math.log(1 + window.SEARCH[entry][2].length / 200));
-  return [...scores].sort((a, b) => worth(b) - worth(a) || a[0] - b[0]).slice(0, MOST).map(([entry]) => window.SEARCH[entry]);
+  const worth = ([entry, [hits, score]]) => hits * 1000 + score * WORTH[window.SEARCH.entries[entry][0]] / (1 + Math.log(1 + window.SEARCH.entries[entry][2].length / 200));
+  return [...scores].sort((a, b) => worth(b) - worth(a) || a[0] - b[0]).slice(0, MOST).map(([entry]) => window.SEARCH.entries[entry]);
 }
 
 // ---- what is shown
@@ -118,19 +121,16 @@ function show() {
     item.append(link);
     return item;
   }));
-  if (box.value.trim() && !found.length) {
-    const none = document.createElement("li");
-    none.className = "nothing";
-    none.textContent = "Nothing is like that.";
-    list.append(none);
-  }
-  document.getElementById("search-count").textContent = box.value.trim() ? `${found.length} found` : "";
+  const also = words(box.value).flatMap(word => window.SEARCH.synonyms[word] || []);
+  const said = box.value.trim() && !found.length ? "Nothing is like that." : also.length ? `Also looked for ${also.join(", ")}.` : "";
+  document.getElementById("search-said").textContent = said;
+  document.getElementById("search-count").textContent = box.value.trim() ? `${found.length} found. ${said}` : "";
   open(Boolean(box.value.trim()));
   mark();
 }
 
 function open(yes) {
-  list.hidden = !yes;
+  below.hidden = !yes;
   box.setAttribute("aria-expanded", yes);
 }
 
@@ -159,7 +159,7 @@ box.addEventListener("keydown", event => {
     mark();
   } else if (event.key === "Enter") {
     const link = list.children[chosen] && list.children[chosen].querySelector("a");
-    if (link && !list.hidden) { link.click(); open(false); }
+    if (link && !below.hidden) { link.click(); open(false); }
   } else if (event.key === "Escape") {
     box.value = "";
     show();
@@ -169,7 +169,7 @@ box.addEventListener("keydown", event => {
 });
 form.addEventListener("submit", event => event.preventDefault());
 form.addEventListener("focusout", event => { if (!form.contains(event.relatedTarget)) open(false); });
-list.addEventListener("mousedown", event => event.preventDefault());   // a click is not a loss of focus
+below.addEventListener("mousedown", event => event.preventDefault());   // a click is not a loss of focus
 list.addEventListener("click", () => open(false));
 document.addEventListener("keydown", event => {
   const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement.tagName);
@@ -179,3 +179,32 @@ document.addEventListener("keydown", event => {
     box.select();
   }
 });
+
+// ---- the filter of switches and servers, kept in the address
+
+const filter = document.getElementById("filter");
+if (filter) {
+  const odd = document.getElementById("only-odd");
+  const rows = [...document.querySelectorAll(".filtered tbody tr")].map(row => [row, plain(row.textContent)]);
+  const sift = () => {
+    const typed = plain(filter.value).split(/\s+/).filter(Boolean);
+    const whole = word => (/\d$/.test(word) ? text => new RegExp(word.replace(/[^\p{L}\p{N}]/gu, "\\$&") + "(?!\\d)", "u").test(text) : text => text.includes(word));
+    const tests = typed.map(whole);   // leaf-1 is not leaf-10
+    let left = 0;
+    for (const [row, text] of rows) {
+      row.hidden = (odd.checked && !row.classList.contains("odd")) || !tests.every(test => test(text));
+      if (!row.hidden) left++;
+    }
+    document.getElementById("filter-count").textContent = `${left} of ${rows.length} rows`;
+    const said = new URLSearchParams([...(filter.value ? [["q", filter.value]] : []), ...(odd.checked ? [["odd", "1"]] : [])]);
+    history.replaceState(null, "", `${location.pathname}${String(said) && "?" + said}${location.hash}`);
+  };
+  const given = new URLSearchParams(location.search);
+  filter.value = given.get("q") || "";
+  odd.checked = given.has("odd");
+  filter.form.hidden = false;
+  filter.form.addEventListener("submit", event => event.preventDefault());
+  filter.addEventListener("input", sift);
+  odd.addEventListener("change", sift);
+  sift();
+}

@@ -6,12 +6,16 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from warehouse.base.sql_text import identifier
+from warehouse.base.sql_text import identifier, qualified
 from warehouse.engine.duckdb_errors import sentence
 from warehouse.reader.check_results import failing_rows
+from warehouse.reader.column_units import unit_of
+from warehouse.reader.guard import check_read_only
 from warehouse.reader.relation import Relation
+from warehouse.reader.result import Row, open_result
 from warehouse.reader.table_info import describe, list_tables
-from warehouse.reader.value_text import text_of
+from warehouse.reader.value_text import Column, column, text_of
+from warehouse.site.people_rows import NO_ROWS, Rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,6 +24,11 @@ if TYPE_CHECKING:
 
 FAILING = 3
 """Rows shown of those that fail a check."""
+EXAMPLES, LOOKED_AT = 3, 50
+"""Example rows of a table: the fullest of its first ones."""
+_EMPTY = (None, "", "0", "0.0", "[]")
+_OF_THIS_MACHINE = ("path", "read_path", "filename")
+"""Columns of `raw` with places on this machine, which a site that is sent around does not tell."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +52,7 @@ class Facts:
     """Of each check the first rows that fail it."""
     unread: str = ""
     """Why its values are not known."""
+    examples: Rows = NO_ROWS
 
     @property
     def rows(self) -> int | None:
@@ -79,26 +89,57 @@ def _facts(connection: duckdb.DuckDBPyConnection, relation: Relation) -> Facts:
     failing = {
         check: [json.loads(row) for row in rows[:FAILING]] for check, rows in failing_rows(connection, name).items()
     }
-    if relation.table.kind == "raw":
-        return Facts(relation, failing=failing)
     try:
-        return Facts(relation, _values(connection, name), failing)
+        if relation.table.kind == "raw":
+            return Facts(relation, failing=failing, examples=_first_rows(connection, relation))
+        values, first = _values(connection, relation, relation.grain if relation.table.kind == "view" else ())
+        return Facts(relation, values, failing, examples=first or _first_rows(connection, relation))
     except duckdb.InterruptException:
         raise
     except duckdb.Error as error:  # raw files behind a view that have moved
         return Facts(relation, failing=failing, unread=sentence(error))
 
 
-def _values(connection: duckdb.DuckDBPyConnection, name: str) -> dict[str, Values]:
-    source = ".".join(map(identifier, name.split(".")))
-    columns = [(column, kind) for column, kind, *_ in connection.execute(f"FROM {source} LIMIT 0").description]
+def _first_rows(connection: duckdb.DuckDBPyConnection, relation: Relation) -> Rows:
+    """Read example rows of what is stored, which is in the order of its grain."""
+    [statement] = check_read_only(connection, f"FROM {qualified(relation.table.name)} LIMIT {LOOKED_AT:d}")
+    result = open_result(connection, statement)
+    return _examples(relation, result.columns, list(result.rows))
+
+
+def _examples(relation: Relation, columns: Sequence[Column], rows: Sequence[Row]) -> Rows:
+    """Choose the fullest rows."""
+    shown = [at for at, one in enumerate(columns) if one.name not in _OF_THIS_MACHINE]
+    fullest = sorted(range(len(rows)), key=lambda at: (sum(one in _EMPTY for one in rows[at]), at))[:EXAMPLES]
+    units = {one.name: unit_of(one.name, one.type, one.unit) for one in relation.columns}
+    return Rows(
+        [columns[at] for at in shown],
+        [units.get(columns[at].name) for at in shown],
+        [tuple(rows[number][at] for at in shown) for number in sorted(fullest)],
+    )
+
+
+def _values(
+    connection: duckdb.DuckDBPyConnection, relation: Relation, grain: Sequence[str]
+) -> tuple[dict[str, Values], Rows | None]:
+    """Look through a table once: the values of its columns, and its first rows where a grain says their order."""
+    source = qualified(relation.table.name)
+    columns = [(name, kind) for name, kind, *_ in connection.execute(f"FROM {source} LIMIT 0").description]
     asked = ["count(*)"]
-    for column, kind in columns:
-        of = identifier(column)
+    for name, kind in columns:
+        of = identifier(name)
         asked += [text_of(f"min({of})", kind), text_of(f"max({of})", kind), f"count({of})"]
-    row = connection.execute(f"SELECT {', '.join(asked)} FROM {source}").fetchall()[0]
+    if grain:
+        texts = ", ".join(text_of(f"one.{identifier(name)}", kind) for name, kind in columns)
+        order = ", ".join(map(identifier, grain))
+        asked.append(f"list_transform(arg_min(t, ({order}), {LOOKED_AT:d}), lambda one: [{texts}])")
+    row = connection.execute(f"SELECT {', '.join(asked)} FROM {source} AS t").fetchall()[0]
     rows = row[0]
-    return {
-        column: Values(row[1 + 3 * at], row[2 + 3 * at], rows - row[3 + 3 * at], rows)
-        for at, (column, _) in enumerate(columns)
+    values = {
+        name: Values(row[1 + 3 * at], row[2 + 3 * at], rows - row[3 + 3 * at], rows)
+        for at, (name, _) in enumerate(columns)
     }
+    if not grain:
+        return values, None
+    told = [column(name, kind, nested_as_json=False) for name, kind in columns]
+    return values, _examples(relation, told, row[-1] or [])

@@ -10,6 +10,8 @@ from markupsafe import Markup
 
 from warehouse.lineage.column_lineage import Node
 from warehouse.lineage.steps import ROWS
+from warehouse.reader.column_units import unit_of
+from warehouse.reader.readable import readable
 from warehouse.site.highlighted_code import highlighted
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 LAYERS = ("metrics", "topology", "staging", "reference", "raw")
 """The nearest to a question first."""
+_NUMBERS = ("BIGINT", "INTEGER", "SMALLINT", "TINYINT", "HUGEINT", "DOUBLE", "FLOAT")
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,18 @@ class ColumnView:
     used_by: Sequence[Link]
     decides: Sequence[Link]
     values: Values | None
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """Its lowest and highest value as people read them."""
+        if self.values is None:
+            return "", ""
+        ends = [self.values.lowest, self.values.highest]
+        if self.type in _NUMBERS:
+            unit = unit_of(self.name, self.type, self.unit)
+            ends = readable(ends, unit, exact=self.type not in ("DOUBLE", "FLOAT"))
+        low, high = [(end or "").strip() for end in ends]
+        return low, high
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,307 @@
+"""Switches and servers: what each is, what is plugged into it, what it moved, and what speaks against it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from warehouse.base.startup import regex
+from warehouse.base.text import plural
+from warehouse.site.people_rows import Rows, ask
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from warehouse.reader.findings import Finding
+    from warehouse.reader.named_queries import Query
+    from warehouse.reader.result import Row
+    from warehouse.site.people_rows import Told
+
+ROLES = {"leaf": "Leaf", "storage_leaf": "Storage leaf", "spine": "Spine"}
+_CLASSES = {
+    "uplink": "Uplinks",
+    "storage_uplink": "Uplinks",
+    "access": "Access ports",
+    "storage_access": "Access ports",
+}
+OTHER_PORTS = "Other ports"
+PORT_GROUPS = (*dict.fromkeys(_CLASSES.values()), OTHER_PORTS)
+_NOT_IN_A_FILE = regex(r"[^\w.-]+")
+_SHORT_PORT = regex(r"^[A-Za-z]+(?=\d)")
+
+
+@dataclass(frozen=True)
+class Port:
+    """An end of a cable on the page of a switch or a server."""
+
+    told: Told
+    shares: tuple[float, ...]
+    """How full it is each way, in or received first, from 0 to 1; empty without counters."""
+    suspect: str = ""
+    """What speaks against it, in words."""
+
+    @property
+    def percent(self) -> str:
+        """Both ways in words.
+
+        >>> Port({}, (0.0371, 1e-9)).percent
+        '3.7 % / < 0.1 %'
+        """
+        return " / ".join(_percent(share) for share in self.shares)
+
+
+@dataclass(frozen=True)
+class Node:
+    """A switch or a server, and all that its page shows."""
+
+    kind: str
+    """`switch` or `server`"""
+    cluster: str
+    name: str
+    path: str
+    told: Told
+    ports: Mapping[str, Sequence[Port]] = field(default_factory=dict)
+    """By what they are for."""
+    hours: Sequence[Told] = ()
+    neighbors: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Names of switches and servers by what they are to it."""
+    suspects: Sequence[str] = ()
+    """What speaks against it, a sentence each."""
+    group: Group | None = None
+
+    @property
+    def hour(self) -> str:
+        """The hour of its ports' numbers."""
+        return next(
+            (one.told["hour_utc"] or "" for some in self.ports.values() for one in some if one.told["hour_utc"]), ""
+        )
+
+    @property
+    def loaded_hour(self) -> Told | None:
+        """What it moved in its last hour."""
+        return self.hours[-1] if self.hours else None
+
+
+@dataclass(frozen=True)
+class Group:
+    """Servers that pulse together."""
+
+    cluster: str
+    place: str
+    """Its place in the index of switches and servers."""
+    told: Told
+    servers: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Fabric:
+    """All switches and servers of the build."""
+
+    switches: Sequence[Node] = ()
+    servers: Sequence[Node] = ()
+    groups: Sequence[Group] = ()
+
+    @property
+    def nodes(self) -> Iterable[Node]:
+        """Switches, then servers."""
+        return (*self.switches, *self.servers)
+
+    def path(self, cluster: str, name: str | None) -> str | None:
+        """Return where the page of a switch or server stands; None where there is none."""
+        return self._paths.get((cluster, name or ""))
+
+    @property
+    def clusters(self) -> list[str]:
+        """The clusters that have a switch or server."""
+        return sorted({one.cluster for one in self.nodes})
+
+    @cached_property
+    def _paths(self) -> dict[tuple[str, str], str]:
+        return {(one.cluster, one.name): one.path for one in self.nodes}
+
+
+def natural(name: str) -> list[tuple[int, str]]:
+    """Return a key that sorts numbers in names by their value.
+
+    >>> sorted(["Leaf-10", "Leaf-9", "spine-1"], key=natural)
+    ['Leaf-9', 'Leaf-10', 'spine-1']
+    """
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name) if part]
+
+
+def short_port(port: str) -> str:
+    """Return a port's name without its speed.
+
+    >>> short_port("FourHundredGigE1/0/35")
+    '1/0/35'
+    """
+    return _SHORT_PORT.sub("", port)
+
+
+def fabric_of(
+    connection: duckdb.DuckDBPyConnection, queries: Mapping[str, Query], findings: Sequence[Finding]
+) -> Fabric:
+    """Ask the warehouse for its switches and servers; an empty fabric where the build has none."""
+    asked = {name: ask(connection, query) for name, query in queries.items()}
+    given = _Given(asked, findings)
+    if not asked["switches"].rows:
+        return Fabric()
+    groups = given.groups()
+    return Fabric(given.switches(), given.servers(groups), groups)
+
+
+class _Given:
+    """The rows of the site's queries on the fabric, grouped by what they are about."""
+
+    def __init__(self, asked: Mapping[str, Rows], findings: Sequence[Finding]) -> None:
+        self.asked = asked
+        self.paths: set[str] = set()
+        self.ports = asked["ports"].by("cluster", "switch")
+        self.port_ends = asked["ports"].by("cluster", "peer_switch")
+        self.nics = asked["nics"].by("cluster", "server")
+        self.switch_hours = asked["switch-hours"].by("cluster", "switch")
+        self.server_hours = asked["server-hours"].by("cluster", "server")
+        self.suspect_ports = asked["suspects"].by("cluster", "switch", "port")
+        self.suspect_servers = asked["suspects"].by("cluster", "server")
+        self.found: dict[str, list[tuple[str, str]]] = {}
+        for one in findings:
+            if one.severity == "warning":
+                self.found.setdefault(one.cluster, []).append((one.where, one.sentence))
+
+    def path(self, cluster: str, name: str) -> str:
+        """Return the file of a page: safe in any file system, and no other page's."""
+        path = "/".join(["fabric", *(_NOT_IN_A_FILE.sub("-", one).strip(".") or "-" for one in (cluster, name))])
+        while path.lower() in self.paths:
+            path += "-"
+        self.paths.add(path.lower())
+        return f"{path}.html"
+
+    def sentences(self, cluster: str, name: str, rows: Sequence[Row]) -> list[str]:
+        """Say what speaks against a switch or server: findings, then evidence that none of them holds."""
+        suspects = self.asked["suspects"]
+        found = dict.fromkeys(one for where, one in self.found.get(cluster, ()) if where.split(" ")[0] == name)
+        for row in rows:
+            where = " ".join(filter(None, (suspects.of(row, "switch"), short_port(suspects.of(row, "port")))))
+            said = [one for link, one in self.found.get(cluster, ()) if where and (link == where or where in one)]
+            evidence = f"{where}: {suspects.of(row, 'evidence')}" if where else suspects.of(row, "evidence")
+            found |= dict.fromkeys(said or [evidence])
+        return list(found)
+
+    def switches(self) -> list[Node]:
+        """Return the switches: leaves, storage leaves, spines."""
+        rows, made = self.asked["switches"], []
+        for row in sorted(rows.rows, key=lambda one: self._order(rows, one)):
+            cluster, name = rows.of(row, "cluster"), rows.of(row, "switch")
+            own = self.ports.get((cluster, name), []) or self.port_ends.get((cluster, name), [])
+            ports = self.asked["ports"]
+            suspects = [one for port in own for one in self._against(ports, port)]
+            [told] = rows.told([row])
+            made.append(
+                Node(
+                    "switch", cluster, name, self.path(cluster, name), told, self._ports(ports, own),
+                    self.asked["switch-hours"].told(self.switch_hours.get((cluster, name), [])),
+                    self._neighbors(cluster, name, rows.of(row, "leaf_group")),
+                    self.sentences(cluster, name, suspects),
+                )
+            )  # fmt: skip
+        return made
+
+    @staticmethod
+    def _order(rows: Rows, row: Row) -> tuple[object, ...]:
+        roles = list(ROLES)
+        role = rows.of(row, "role")
+        at = roles.index(role) if role in roles else len(roles)
+        return rows.of(row, "cluster"), at, natural(rows.of(row, "switch"))
+
+    def _ports(self, rows: Rows, some: Sequence[Row]) -> dict[str, list[Port]]:
+        sides = ("in", "out") if "in_utilization" in rows.names else ("rx", "tx")
+        key = ("switch", "port") if sides[0] == "in" else ("hca", "switch", "port")
+        ordered = sorted(some, key=lambda row: [natural(rows.of(row, one)) for one in key])
+        found: dict[str, list[Port]] = {}
+        for row, told in zip(ordered, rows.told(ordered), strict=True):
+            shares = tuple(float(text) for side in sides if (text := rows.of(row, f"{side}_utilization")))
+            kinds = [self.asked["suspects"].of(one, "kind") for one in self._against(rows, row)]
+            of = _CLASSES.get(told.get("port_class") or "", OTHER_PORTS)
+            found.setdefault(of, []).append(Port(told, shares, ", ".join(kinds).replace("_", " ")))
+        return {name: found[name] for name in PORT_GROUPS if name in found}
+
+    def _against(self, rows: Rows, row: Row) -> list[Row]:
+        """Return the suspects that name a port."""
+        return self.suspect_ports.get((rows.of(row, "cluster"), rows.of(row, "switch"), rows.of(row, "port")), [])
+
+    def _neighbors(self, cluster: str, name: str, leaf_group: str) -> dict[str, list[str]]:
+        rows, switches = self.asked["ports"], self.asked["switches"]
+        own = self.ports.get((cluster, name), [])
+        spines = [rows.of(row, "peer_switch") for row in own]
+        leaves = [rows.of(row, "switch") for row in self.port_ends.get((cluster, name), [])]
+        servers = [rows.of(row, "server") for row in own if not rows.of(row, "server").startswith("unlisted:")]
+        beside = [
+            switches.of(row, "switch")
+            for row in switches.rows
+            if leaf_group and switches.of(row, "leaf_group") == leaf_group and switches.of(row, "cluster") == cluster
+        ]
+        others = [one for one in beside if one != name]
+        given = {"spines": spines, "leaves": leaves, "servers": servers, f"other leaves of {leaf_group}": others}
+        return {said: _distinct(several) for said, several in given.items() if any(several)}
+
+    def servers(self, groups: Sequence[Group]) -> list[Node]:
+        """Return the servers that have a name."""
+        of_group = {(one.cluster, server): one for one in groups for server in one.servers}
+        rows, made = self.asked["servers"], []
+        order = sorted(rows.rows, key=lambda one: (rows.of(one, "cluster"), natural(rows.of(one, "server"))))
+        for row, told in zip(order, rows.told(order), strict=True):
+            cluster, name = rows.of(row, "cluster"), rows.of(row, "server")
+            suspects = self.suspect_servers.get((cluster, name), [])
+            nics = self.nics.get((cluster, name), [])
+            leaves = [self.asked["nics"].of(one, "switch") for one in nics]
+            group = of_group.get((cluster, name))
+            near = {"leaves": leaves, "pulses with": [one for one in (group.servers if group else ()) if one != name]}
+            made.append(
+                Node(
+                    "server", cluster, name, self.path(cluster, name), told,
+                    self._ports(self.asked["nics"], nics),
+                    self.asked["server-hours"].told(self.server_hours.get((cluster, name), [])),
+                    {said: _distinct(several) for said, several in near.items() if any(several)},
+                    self.sentences(cluster, name, suspects), group,
+                )
+            )  # fmt: skip
+        return made
+
+    def groups(self) -> list[Group]:
+        """Return the traffic groups of the latest hour."""
+        rows = self.asked["traffic-groups"]
+        found = []
+        for (cluster, number), some in rows.by("cluster", "group_id").items():
+            place = f"group-{_NOT_IN_A_FILE.sub('-', cluster)}-{number}"
+            found.append(Group(cluster, place, rows.told(some)[0], [rows.of(row, "server") for row in some]))
+        return found
+
+
+def _percent(share: float) -> str:
+    return "0 %" if not share else "< 0.1 %" if share < 0.001 else f"{100 * share:.1f} %"
+
+
+def _distinct(names: Iterable[str]) -> list[str]:
+    return sorted({name for name in names if name}, key=natural)
+
+
+def lead(node: Node) -> str:
+    """Return a sentence on what a switch or server is."""
+    told = node.told
+    if node.kind == "server":
+        nics = sum(map(len, node.ports.values()))
+        on = f" on {told['leaf_group']}" if told["leaf_group"] else ""
+        return f"Server{on} with {plural(nics, 'NIC')}, in {node.cluster}."
+    of = f" of {told['leaf_group']}" if told["leaf_group"] else ""
+    role = ROLES.get(told["role"] or "", told["role"] or "Switch")
+    spines, leaves = len(node.neighbors.get("spines", ())), len(node.neighbors.get("leaves", ()))
+    others = plural(spines, "spine") if spines else "1 leaf" if leaves == 1 else f"{leaves} leaves"
+    parts = [f"{plural(int(told['uplinks'] or 0), 'link')} to {others}"] if spines or leaves else []
+    if told["servers"] not in ("0", None):
+        parts = [f"{plural(int(told['servers'] or 0), 'server')} on {told['access_ports']} access ports", *parts]
+    elif told["access_ports"] not in ("0", None):
+        parts = [f"{told['access_ports']} access ports", *parts]
+    return f"{role}{of} with {' and '.join(parts) or 'no cable that is known'}, in {node.cluster}."

@@ -1,0 +1,96 @@
+"""Words of the glossary, and links to them from units, columns and meanings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from html import unescape
+from typing import TYPE_CHECKING, NamedTuple
+
+from markupsafe import Markup, escape
+
+from warehouse.base.startup import regex
+from warehouse.site.prose import GLOSSARY
+
+if TYPE_CHECKING:
+    from warehouse.site.prose import Page
+
+_ROW = regex(r'<tr id="(?P<place>[^"]+)">\s*<td>(?P<word>.*?)</td>\s*<td>(?P<meaning>.*?)</td>', re.DOTALL)
+_EVERYDAY = frozenset(
+    {"group", "port", "other ports", "cluster", "sample", "part", "model", "check", "task", "kind", "target", "layer",
+     "trace", "run", "duration", "base", "rank", "period", "strength", "depth", "event", "step", "outcome", "release",
+     "segment", "catalog", "digest", "lineage", "reset"}
+)  # fmt: skip
+"""Words that most sentences use in their everyday meaning: not linked."""
+
+
+class Word(NamedTuple):
+    """A word of the glossary."""
+
+    text: str
+    meaning: str
+    place: str
+    is_code: bool
+    """Whether it is written as in a table."""
+
+
+@dataclass(frozen=True)
+class Glossary:
+    """Where each word stands; empty where the project has no glossary."""
+
+    words: Mapping[str, str]
+    """Places in the site, by word."""
+    spoken: Mapping[str, str]
+    """Of them the words of sentences, in lower case: no names, no everyday words."""
+
+    def place(self, word: str | None) -> str:
+        """Return where a word stands, empty where it does not."""
+        return self.words.get(word or "", "")
+
+    def linked(self, text: str, root: str) -> Markup:
+        """Return a sentence with a link at the first use of each word."""
+        if not self.spoken:
+            return escape(text)
+        made, end, seen = Markup(""), 0, set[str]()
+        for found in self._pattern.finditer(text):
+            word = found[0].lower()
+            place = self.spoken.get(word) or self.spoken.get(word.removesuffix("s"))
+            if place and place not in seen:
+                seen.add(place)
+                made += escape(text[end : found.start()])
+                made += Markup('<a class="term" href="{}">{}</a>').format(root + place, found[0])
+                end = found.end()
+        return made + escape(text[end:])
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        longest = sorted(self.spoken, key=len, reverse=True)
+        return re.compile(rf"(?<![\w.])(?:{'|'.join(map(re.escape, longest))})s?(?![\w.]\w|\w)", re.IGNORECASE)
+
+
+def words_of(pages: Iterable[Page]) -> list[Word]:
+    """Return the words of the glossary, in its order."""
+    return [
+        Word(_text(found["word"]), _text(found["meaning"]), f"{page.path}#{found['place']}", "<code>" in found["word"])
+        for page in pages
+        if page.source == GLOSSARY
+        for found in _ROW.finditer(page.html)
+    ]
+
+
+def glossary_of(words: Iterable[Word]) -> Glossary:
+    """Index the words; the first place of a word counts."""
+    places: dict[str, str] = {}
+    spoken: dict[str, str] = {}
+    for word in words:
+        for one in word.text.split(", "):
+            places.setdefault(one, word.place)
+            if not word.is_code and one.lower() not in _EVERYDAY:
+                spoken.setdefault(one.lower(), word.place)
+    return Glossary(places, spoken)
+
+
+def _text(html: str) -> str:
+    return unescape(re.sub(r"<[^>]+>", "", html))

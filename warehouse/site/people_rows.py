@@ -1,0 +1,96 @@
+"""Rows of queries for the pages: exact text, and numbers with units as people read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from warehouse.base.startup import regex
+from warehouse.reader.answer_table import people_values
+from warehouse.reader.guard import check_read_only
+from warehouse.reader.named_queries import bind
+from warehouse.reader.readable import header_unit
+from warehouse.reader.result import Row, for_people, open_result
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from warehouse.reader.named_queries import Query
+    from warehouse.reader.value_text import Column
+
+Told = Mapping[str, str | None]
+"""A row by column, as people read it."""
+_TABLE = regex(r"\b(?:raw|reference|staging|topology|metrics)\.\w+")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What a SELECT gave: exact text, and how to tell it."""
+
+    columns: Sequence[Column] = ()
+    units: Sequence[str | None] = ()
+    rows: Sequence[Row] = ()
+
+    def of(self, row: Row, name: str) -> str:
+        """Return a value of a row, empty where it is NULL."""
+        return row[self._places[name]] or ""
+
+    def by(self, *names: str) -> dict[tuple[str, ...], list[Row]]:
+        """Group the rows by some of their columns."""
+        found: dict[tuple[str, ...], list[Row]] = {}
+        for row in self.rows:
+            found.setdefault(tuple(self.of(row, name) for name in names), []).append(row)
+        return found
+
+    def told(self, rows: Sequence[Row] | None = None) -> list[Told]:
+        """Return rows by column with numbers as people read them, alike within a column."""
+        rows = self.rows if rows is None else rows
+        columns = people_values(self.columns, self.units, rows)
+        texts = [[None if text is None else text.strip() for text in column] for column in columns]
+        return [dict(zip(self._places, values, strict=True)) for values in zip(*texts, strict=True)]
+
+    @property
+    def heads(self) -> list[tuple[str, bool]]:
+        """The headers, with the unit where the cells do not have it, and True for numbers."""
+        return [
+            (column.name + header_unit(unit), column.kind == "number")
+            for column, unit in zip(self.columns, self.units, strict=True)
+        ]
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns."""
+        return [column.name for column in self.columns]
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {column.name: at for at, column in enumerate(self.columns)}
+
+
+NO_ROWS = Rows()
+
+
+def tables_of(sql: str) -> set[str]:
+    """Return the names of relations in a text.
+
+    >>> sorted(tables_of("FROM metrics.port_hour JOIN topology.ports USING (port)"))
+    ['metrics.port_hour', 'topology.ports']
+    """
+    return set(_TABLE.findall(sql))
+
+
+def ask(connection: duckdb.DuckDBPyConnection, query: Query) -> Rows:
+    """Return the rows of a query of the site; none where the build lacks a table or column that it reads."""
+    from warehouse.base.startup import duckdb
+
+    built = {model for (model,) in connection.execute("SELECT model FROM meta.models").fetchall()}
+    if not tables_of(query.sql) <= built:
+        return NO_ROWS
+    try:
+        [statement] = check_read_only(connection, query.sql.strip())
+        result = for_people(open_result(connection, statement, bind(query, {})))
+    except duckdb.BinderException:  # a build of another version, whose table has other columns
+        return NO_ROWS
+    return Rows(result.columns, result.units or (), list(result.rows))

@@ -1,0 +1,98 @@
+"""Raw formats: what each holds, what of it was loaded, what was set aside, and its traps."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from warehouse.base.startup import regex
+from warehouse.formats import known_formats
+
+if TYPE_CHECKING:
+    from warehouse.project.project import Project
+    from warehouse.site.column_origins import Origins
+    from warehouse.site.people_rows import Rows, Told
+    from warehouse.site.prose import Page
+
+_HEADING = regex(r"<h(?P<level>[1-6])(?: id=\"[^\"]*\")?>(?P<title>.*?)</h(?P=level)>")
+_TRAPS = ("trap", "bad case")
+_ID = regex(r' id="[^"]*"')
+_LINK = regex(r'(<a href=")((?![a-z]+:|#)[^"]+)"')
+
+
+@dataclass(frozen=True)
+class FormatView:
+    """All that the page of a format shows."""
+
+    name: str
+    tables: Sequence[tuple[str, str]]
+    """The relations of `raw` that it fills, each with its meaning."""
+    models: Sequence[str]
+    """The models that read these."""
+    loaded: Sequence[Told]
+    """By cluster and status."""
+    files: int
+    aside: Sequence[Told]
+    """Files and lines that were set aside, by reason."""
+    pages: Sequence[Page]
+    """Pages of docs/ on it."""
+    traps: Markup
+    """What these say of traps and of bad cases."""
+
+    @property
+    def path(self) -> str:
+        """Its place in the site."""
+        return f"formats/{self.name}.html"
+
+
+def format_views(
+    project: Project, origins: Origins, pages: Sequence[Page], loaded: Rows, aside: Rows
+) -> dict[str, FormatView]:
+    """Put together what is known of each format, in the order of the formats' list."""
+    by_source = {page.source: page for page in pages}
+    files, lines = loaded.by("format"), aside.by("format")
+    found = {}
+    for one in known_formats():
+        tables = [(f"raw.{relation.name}", relation.about) for relation in one.relations]
+        models = sorted(
+            {model for name, _ in tables for model in origins.read_by.get(name, ()) if model in project.models}
+        )
+        named = [project.models[model].sources for model in models]
+        mine = [page for source, page in by_source.items() if page.group == "formats" and source in named]
+        mine = mine or [page for page in pages if page.group == "formats" and one.name in page.html]
+        rows = files.get((one.name,), [])
+        found[one.name] = FormatView(
+            one.name, tables, models, loaded.told(rows), sum(int(loaded.of(row, "files")) for row in rows),
+            aside.told(lines.get((one.name,), [])), mine, Markup("").join(_traps(page) for page in mine),
+        )  # fmt: skip
+    return found
+
+
+def unclaimed(loaded: Rows) -> list[Told]:
+    """Return the files that are of no format."""
+    return loaded.told(loaded.by("format").get(("",), []))
+
+
+def _traps(page: Page) -> Markup:
+    """Cut the sections on traps and bad cases out of a page; its links stay right one folder up."""
+    html = str(page.html)
+    heads = list(_HEADING.finditer(html))
+    cut: list[str] = []
+    for at, head in enumerate(heads):
+        if any(word in head["title"].lower() for word in _TRAPS):
+            end = heads[at + 1].start() if at + 1 < len(heads) else len(html)
+            cut.append(f"<h3>{head['title']}</h3>{html[head.end() : end]}")
+    text = _ID.sub("", "".join(cut))
+    return Markup(_LINK.sub(lambda link: _rebased(link, page.path), text))  # noqa: S704 - a piece of a rendered page
+
+
+def _rebased(link: re.Match[str], path: str) -> str:
+    """Return a link of a page as it is from the folder of formats."""
+    import posixpath
+
+    place = posixpath.normpath(posixpath.join(posixpath.dirname(path), link[2]))
+    return f'{link[1]}../{place}"'

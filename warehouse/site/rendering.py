@@ -1,0 +1,72 @@
+"""Templates of the site and what they need: filters for numbers, sizes and long texts."""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from warehouse.reader.table_info import size
+from warehouse.site.fabric import lead, short_port
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from markupsafe import Markup
+
+BAR = 60
+"""Width of the bar that shows how full a port is, in pixels."""
+
+
+def renderer(site: object, linked: Callable[[str, str], Markup]) -> Callable[..., str]:
+    """Return a function that renders a template of the site: `render("table.html.j2", root="../", table=...)`."""
+    import jinja2
+
+    environment = jinja2.Environment(
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+        loader=jinja2.FunctionLoader(lambda name: asset(f"templates/{name}")),
+    )
+    environment.filters |= {
+        "short": _short,
+        "number": lambda count: f"{count:,}",
+        "size": lambda count: size(count),
+        "port": short_port,
+        "lead": lead,
+        "bar": lambda share: round(BAR * min(share, 1.0), 1),
+        "hour": _hour,
+    }
+    environment.globals |= {"site": site, "linked": linked, "BAR": BAR}
+
+    def render(template: str, root: str, **values: Any) -> str:
+        return environment.get_template(template).render(root=root, **values).rstrip() + "\n"
+
+    return render
+
+
+def asset(name: str) -> str:
+    """Return the text of a script, style or template of the package."""
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def for_script(value: object) -> str:
+    """Return JSON that can stand in a script, also in one of a page."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    for sign in "<>&\u2028\u2029":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return text
+
+
+def _short(text: str, most: int = 60) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _hour(text: str | None) -> str:
+    """Return an hour as people write it.
+
+    >>> _hour("2024-05-23 16:00:00")
+    '2024-05-23 16:00 UTC'
+    """
+    return f"{text.removesuffix(':00')} UTC" if text else ""
