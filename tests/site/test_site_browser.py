@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.site.axe import violations
 from warehouse.lineage.column_lineage import Node, load
 from warehouse.lineage.steps import ROWS
 from warehouse.project.project import Project
+from warehouse.reader.finding import SYNONYMS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.browser import Browser
 
+FABRIC = "fabric/cluster_sample"
 PAGES = (
     "index.html", "lineage.html", "queries.html", "tables/metrics.uplink_balance.html", "tables/raw.port_counters.html",
-    "docs/glossary.html", "docs/formats/port_counters.html",
+    "docs/glossary.html", "docs/formats/port_counters.html", "fabric.html", f"{FABRIC}/Leaf-2.html",
+    f"{FABRIC}/spine-1.html", f"{FABRIC}/GPU-1.html", "formats.html", "formats/zhejiang.port_counters.html",
 )  # fmt: skip
 FOUND = "[...document.querySelectorAll('#search-found b')].map(one => one.textContent)"
 
@@ -49,6 +54,8 @@ def test_a_page_works_from_disk_and_is_no_wider_than_a_phone(site: Path, browser
         ("suspekt-links", "suspect-links"),
         ("opning gap", "opening gap"),
         ("jian", "metrics.uplink_balance.jain_index"),
+        ("GPU-61", "GPU-61"),
+        ("wait", "metrics.jobs.queue_seconds"),
     ],
 )
 def test_search_forgives_slips(site: Path, browser: Browser, typed: str, wanted: str) -> None:
@@ -77,6 +84,84 @@ def test_search_needs_no_mouse(site: Path, browser: Browser) -> None:
     browser.wait("document.getElementById('search-said').textContent === 'Nothing is like that.'")
     browser.press("Escape")
     assert browser.run("document.getElementById('search-box-below').hidden")
+
+
+@pytest.mark.parametrize("typed", ["bandwidth", "throughput", "load"])
+def test_search_knows_the_synonyms_of_ls(site: Path, browser: Browser, typed: str) -> None:
+    browser.go(site / "index.html")
+    browser.type(f"/{typed}")
+    browser.wait("document.querySelectorAll('#search-found b').length > 5")
+    assert "metrics.port_hour.in_utilization" in browser.run(FOUND)
+    said = browser.run("document.getElementById('search-said').textContent")
+    assert said == f"Also looked for {', '.join(SYNONYMS[typed])}."
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
+def test_a_page_is_accessible(site: Path, browser: Browser, page: str, scheme: str, width: int) -> None:
+    browser.size(width, 844)
+    browser.colours(scheme)
+    browser.go(site / page)
+    assert violations(browser) == []
+
+
+def test_axe_finds_what_is_wrong(site: Path, browser: Browser) -> None:
+    browser.go(site / "formats.html")
+    browser.run("document.querySelector('h1').style.color = '#ddd', document.querySelector('main').id = 'x'")
+    assert {one.split(" ")[0] for one in violations(browser)} >= {"color-contrast", "skip-link"}
+
+
+def _tabbed(browser: Browser, count: int) -> list[str]:
+    """The names of the elements that the Tab key goes to."""
+    name = "(one => one.getAttribute('aria-label') || one.id || one.textContent.trim())(document.activeElement)"
+    found = []
+    for _ in range(count):
+        browser.press("Tab")
+        found.append(browser.run(name))
+    return found
+
+
+def test_the_tab_key_goes_the_way_of_the_text(site: Path, browser: Browser) -> None:
+    browser.go(site / "fabric.html")
+    found = _tabbed(browser, 15)
+    assert found[:2] == ["To the text", "warehouse"]
+    assert found[8:14] == [
+        "Glossary", "Search tables, columns, queries, servers, pages and words", "filter", "only-odd", "Switches",
+        "Leaf-1",
+    ]  # fmt: skip
+    browser.go(site / "fabric.html")
+    _tabbed(browser, 1)
+    browser.press("Enter")
+    browser.wait("location.hash === '#main-text'")
+    assert _tabbed(browser, 1) == ["filter"]
+
+
+def test_switches_and_servers_are_filtered(site: Path, browser: Browser) -> None:
+    rows = "[...document.querySelectorAll('.filtered tbody tr')]"
+    shown = f"{rows}.filter(one => !one.hidden).map(one => one.cells[0].textContent)"
+    browser.go(site / "fabric.html")
+    everything = browser.run(shown)
+    browser.run("document.getElementById('filter').focus()")
+    browser.type("gpu-1")
+    assert {"Leaf-1", "GPU-10"}.isdisjoint(browser.run(shown))
+    assert "GPU-1" in browser.run(shown)
+    assert browser.run("location.search") == "?q=gpu-1"
+    browser.run("location.search = '?odd=1'")
+    browser.wait("document.readyState === 'complete' && document.getElementById('only-odd').checked")
+    assert {"Leaf-2", "GPU-61", "GPU-69"} < set(browser.run(shown)) < set(everything)
+    assert browser.said == []
+
+
+def test_without_scripts_all_is_there(site: Path, browser: Browser, tmp_path: Path) -> None:
+    (tmp_path / "assets").mkdir()
+    shutil.copy(site / "assets" / "site.css", tmp_path / "assets")
+    for page in ("fabric.html", "index.html", "queries.html"):
+        shutil.copy(site / page, tmp_path)
+        browser.go(tmp_path / page)
+        assert browser.run("[...document.querySelectorAll('tbody tr')].every(one => one.offsetHeight > 0)"), page
+        assert browser.run("document.querySelectorAll('tbody tr').length") > 20
+        forms = "[...document.querySelectorAll('form')].every(one => one.offsetHeight === 0)"
+        assert browser.run(forms), "what needs a script is not shown"
 
 
 def _drawn(browser: Browser) -> set[str]:
@@ -122,6 +207,35 @@ def test_the_graph_is_walked_by_links_and_shows_what_decides_rows(site: Path, br
     browser.run("document.querySelector('#steps a').click()")
     browser.wait("location.pathname.endsWith('/metrics.uplink_balance.html') && document.readyState === 'complete'")
     assert browser.run("document.querySelectorAll('.graph g').length") > 2
+
+
+def test_the_graph_zooms_by_keys_and_buttons(site: Path, browser: Browser) -> None:
+    width = "Number(document.querySelector('#graph svg').getAttribute('width'))"
+    browser.go(site / "lineage.html")
+    natural = browser.run(width)
+    browser.run("document.getElementById('graph').focus()")
+    browser.type("++")
+    assert browser.run(width) == pytest.approx(natural * 1.25**2)
+    assert browser.run("document.getElementById('zoom').textContent") == "156 %"
+    browser.type("0")
+    assert browser.run(width) == natural
+    browser.run("document.getElementById('zoom-out').click()")
+    assert browser.run(width) == pytest.approx(natural / 1.25)
+    browser.run("document.getElementById('focus').focus()")
+    browser.type("-0")
+    assert browser.run(width) == pytest.approx(natural / 1.25), "keys zoom where the graph has the focus alone"
+
+
+@pytest.mark.parametrize("by", ["focus()", "dispatchEvent(new MouseEvent('mouseover', {bubbles: true}))"])
+def test_a_table_in_focus_keeps_its_up_and_downstream(site: Path, browser: Browser, by: str) -> None:
+    browser.go(site / "lineage.html")
+    browser.run(f"""document.querySelector('#graph a[href="#staging.elasticflow_jobs"]').{by}""")
+    lit = "[...document.querySelectorAll('#graph g:not(.faint)')].map(one => one.querySelector('text').textContent)"
+    found = set(browser.run(lit))
+    with_own = {"staging.elasticflow_jobs", "raw.itp_elasticflow_jobs", "metrics.elasticflow_step_time"}
+    assert with_own <= found
+    assert "metrics.port_hour" not in found
+    assert browser.run("document.querySelectorAll('#graph path.near').length") >= len(with_own) - 1
 
 
 def test_the_dark_is_dark(site: Path, browser: Browser) -> None:

@@ -258,7 +258,10 @@ class _Given:
             nics = self.nics.get((cluster, name), [])
             leaves = [self.asked["nics"].of(one, "switch") for one in nics]
             group = of_group.get((cluster, name))
-            near = {"leaves": leaves, "pulses with": [one for one in (group.servers if group else ()) if one != name]}
+            near = {
+                "leaves": leaves,
+                "servers that pulse with it": [one for one in (group.servers if group else ()) if one != name],
+            }
             made.append(
                 Node(
                     "server", cluster, name, self.path(cluster, name), told,

@@ -182,7 +182,8 @@ class Site:
         node = next(((name, path) for name in names if (path := self.fabric.path(first.cluster, name))), None)
         _, _, query = first.look_further.partition(" -q ")
         name = query.partition(" ")[0]
-        return [*([node] if node else []), *([(name, f"queries.html#{name}")] if name in self.queries else [])]
+        more = [(f"query {name}", f"queries.html#{name}")] if name in self.queries else []
+        return [*([(f"page of {node[0]}", node[1])] if node else []), *more]
 
     def _read_tables(self, query: Query) -> list[str]:
         return sorted(name for name in tables_of(query.sql) if name in self.tables)

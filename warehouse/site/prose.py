@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -111,9 +111,18 @@ def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
-    parser.add_render_rule("table_open", lambda *_: '<div class="table" tabindex="0"><table>\n')
+    parser.add_render_rule(
+        "table_open", lambda *_: '<div class="table" tabindex="0" role="group" aria-label="Table"><table>\n'
+    )
     parser.add_render_rule("table_close", lambda *_: "</table></div>\n")
+    for kind in ("fence", "code_block"):
+        parser.add_render_rule(kind, _code)
     return parser
+
+
+def _code(_: object, tokens: Sequence[Token], at: int, *__: object) -> str:
+    """Render a block of code, which may be wider than a phone: the keyboard can scroll it."""
+    return f'<pre tabindex="0" role="group" aria-label="Code"><code>{escape(tokens[at].content)}</code></pre>\n'
 
 
 def _sections(tokens: Sequence[Token]) -> Any:

@@ -5,9 +5,10 @@ const box = document.getElementById("search-box");
 const below = document.getElementById("search-box-below");
 const list = document.getElementById("search-found");
 const form = document.querySelector(".search");
-const MOST = 12;
+const MOST = 16;
 const WORTH = { table: 1.5, query: 1.3, server: 1.3, switch: 1.3, word: 1.2, format: 1.2, column: 1, page: .9 };
-const LIKE = .5;   // what a synonym is worth beside the word itself
+const LAYER = { metrics: 1, topology: .95, staging: .8, reference: .75, raw: .7 };   // the nearest to a question first
+const LIKE = .5;   // what a synonym is worth beside the word itself: people mean a column by it
 let index = null;
 let loading = false;
 let chosen = -1;
@@ -87,7 +88,8 @@ function search(text) {
       const found = index.get(word);
       const rare = Math.log(1 + window.SEARCH.entries.length / (found.length / 2));
       for (let at = 0; at < found.length; at += 2) {
-        const score = share * worth * rare * found[at + 1];
+        const column = share === LIKE && window.SEARCH.entries[found[at]][0] === "column" ? 4 : 1;
+        const score = share * worth * rare * found[at + 1] * column;
         if (score > (best.get(found[at]) || 0)) best.set(found[at], score);
       }
     }
@@ -96,7 +98,11 @@ function search(text) {
       scores.set(entry, [sum[0] + 1, sum[1] + score]);
     }
   }
-  const worth = ([entry, [hits, score]]) => hits * 1000 + score * WORTH[window.SEARCH.entries[entry][0]] / (1 + Math.log(1 + window.SEARCH.entries[entry][2].length / 200));
+  const worth = ([entry, [hits, score]]) => {
+    const [kind, title, text] = window.SEARCH.entries[entry];
+    const layer = (kind === "table" || kind === "column") && LAYER[title.split(".")[0]] || 1;
+    return hits * 1000 + score * WORTH[kind] * layer / (1 + Math.log(1 + text.length / 200));
+  };
   return [...scores].sort((a, b) => worth(b) - worth(a) || a[0] - b[0]).slice(0, MOST).map(([entry]) => window.SEARCH.entries[entry]);
 }
 
@@ -188,7 +194,7 @@ if (filter) {
   const rows = [...document.querySelectorAll(".filtered tbody tr")].map(row => [row, plain(row.textContent)]);
   const sift = () => {
     const typed = plain(filter.value).split(/\s+/).filter(Boolean);
-    const whole = word => (/\d$/.test(word) ? text => new RegExp(word.replace(/[^\p{L}\p{N}]/gu, "\\$&") + "(?!\\d)", "u").test(text) : text => text.includes(word));
+    const whole = word => (/\d$/.test(word) ? text => new RegExp(word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&") + "(?!\\d)").test(text) : text => text.includes(word));
     const tests = typed.map(whole);   // leaf-1 is not leaf-10
     let left = 0;
     for (const [row, text] of rows) {

@@ -109,7 +109,7 @@ def _first_rows(connection: duckdb.DuckDBPyConnection, relation: Relation) -> Ro
 
 def _examples(relation: Relation, columns: Sequence[Column], rows: Sequence[Row]) -> Rows:
     """Choose the fullest rows."""
-    shown = [at for at, one in enumerate(columns) if one.name not in _OF_THIS_MACHINE]
+    shown = [at for at, one in enumerate(columns) if not _is_of_this_machine(relation, one.name)]
     fullest = sorted(range(len(rows)), key=lambda at: (sum(one in _EMPTY for one in rows[at]), at))[:EXAMPLES]
     units = {one.name: unit_of(one.name, one.type, one.unit) for one in relation.columns}
     return Rows(
@@ -117,6 +117,10 @@ def _examples(relation: Relation, columns: Sequence[Column], rows: Sequence[Row]
         [units.get(columns[at].name) for at in shown],
         [tuple(rows[number][at] for at in shown) for number in sorted(fullest)],
     )
+
+
+def _is_of_this_machine(relation: Relation, column: str) -> bool:
+    return relation.table.name.startswith("raw.") and column in _OF_THIS_MACHINE
 
 
 def _values(
@@ -138,6 +142,7 @@ def _values(
     values = {
         name: Values(row[1 + 3 * at], row[2 + 3 * at], rows - row[3 + 3 * at], rows)
         for at, (name, _) in enumerate(columns)
+        if not _is_of_this_machine(relation, name)
     }
     if not grain:
         return values, None

@@ -1,0 +1,24 @@
+"""axe-core, the accessibility rules of Deque, in a page of the browser; a package of PyPI brings its script."""
+
+from __future__ import annotations
+
+from importlib import resources
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tests.browser import Browser
+
+TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+"""WCAG 2.2 AA, and what axe-core holds for good practice, such as landmarks."""
+
+
+def violations(browser: Browser) -> list[str]:
+    """Return what the open page breaks: the rule, and the first elements that break it."""
+    script = (resources.files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
+    browser.run(f"{script};0")
+    found = browser.run(
+        f"axe.run(document, {{runOnly: {TAGS}, resultTypes: ['violations']}}).then(one => one.violations.map("
+        "rule => [rule.id, rule.help, rule.nodes.length, rule.nodes.slice(0, 3).map(node => "
+        "node.html.slice(0, 160) + ' | ' + node.failureSummary.split('\\n')[1])]))"
+    )
+    return [f"{rule} ({count}): {said}: {nodes}" for rule, said, count, nodes in found]

@@ -1,0 +1,178 @@
+"""Pages of switches, servers and raw formats, and the findings first: what was planted stands where one would look."""
+
+from __future__ import annotations
+
+import json
+import re
+from html import unescape
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import warehouse
+from warehouse.site.fabric import _Given
+from warehouse.site.people_rows import NO_ROWS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def _text(page: Path) -> str:
+    """The text of a page's main part, on one line."""
+    main = page.read_text(encoding="utf-8").partition("<main")[2].partition("</main>")[0]
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", main.partition(">")[2])).split())
+
+
+def _rows(page: Path, place: str) -> list[list[str]]:
+    """The cells of the tables below a heading, as text."""
+    text = page.read_text(encoding="utf-8").partition(f'id="{place}"')[2].partition("<h2")[0]
+    rows = re.findall(r"<tr.*?</tr>", text.partition("<tbody>")[2], re.DOTALL)
+    cells = [re.findall(r"<td.*?</td>", row, re.DOTALL) for row in rows]
+    return [[" ".join(unescape(re.sub(r"<[^>]+>", " ", cell)).split()) for cell in row] for row in cells if row]
+
+
+@pytest.fixture(scope="session")
+def truth(sample: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((sample / "truth.json").read_text(encoding="utf-8"))
+    return found
+
+
+@pytest.fixture(scope="session")
+def cluster(site: Path) -> Path:
+    """The folder of the pages of the sample's cluster."""
+    [found] = (site / "fabric").iterdir()
+    return found
+
+
+def _short(port: str) -> str:
+    return re.sub("^[A-Za-z]+", "", port)
+
+
+def test_every_switch_and_named_server_has_a_page(site: Path, cluster: Path, built: Path) -> None:
+    with warehouse.open(built) as asked:
+        switches = [name for (name,) in asked.sql("SELECT switch FROM topology.switches").fetchall()]
+        servers = [name for (name,) in asked.sql("SELECT server FROM topology.servers").fetchall()]
+    named = [name for name in servers if not name.startswith("unlisted:")]
+    assert {path.stem for path in cluster.iterdir()} == {one.replace("/", "-") for one in (*switches, *named)}
+    assert [row[0] for row in _rows(site / "fabric.html", "switches")][:3] == ["Leaf-1", "Leaf-2", "Leaf-3"]
+    assert {row[0] for row in _rows(site / "fabric.html", "servers")} == set(named)
+    assert f"{len(switches)} switches and {len(named)} servers" in _text(site / "index.html")
+
+
+def test_a_planted_dead_uplink_is_marked_at_both_ends(site: Path, cluster: Path, truth: dict[str, Any]) -> None:
+    dead = [one for one in truth["suspects"] if one["kind"].startswith("uplink_dead")]
+    assert dead
+    ends = {(one["leaf"], one["leaf_port"]): one["spine"] for one in truth["uplinks"]}
+    for one in dead:
+        leaf, port = one["switch"], _short(one["port"])
+        marked = [row for row in _rows(cluster / f"{leaf}.html", "ports") if row[-1]]
+        assert [row[0] for row in marked if row[-1] == one["kind"].replace("_", " ")] == [port]
+        spine = ends[leaf, one["port"]]
+        assert [leaf, port] in [row[:2] for row in _rows(cluster / f"{spine}.html", "ports") if row[-1]]
+        for page in (leaf, spine):
+            assert f"The uplink {leaf} {port} is dead" in _text(cluster / f"{page}.html").partition("Neighbors")[0]
+    others = {path.stem for path in cluster.iterdir()} - {
+        page for one in dead for page in (one["switch"], *ends.values())
+    }
+    assert not any("is dead" in _text(cluster / f"{name}.html") for name in others)
+
+
+def test_a_server_cabled_elsewhere_is_marked(site: Path, cluster: Path, truth: dict[str, Any]) -> None:
+    planted = {one["server"] for one in truth["suspects"] if one["server"]}
+    assert planted
+    listed = {row[0] for row in _rows(site / "fabric.html", "servers") if "to look at" in " ".join(row)}
+    assert planted <= listed
+    for name in planted:
+        wanted = {(one["switch"], _short(one["port"])) for one in truth["suspects"] if one["server"] == name}
+        marked = {(row[3], row[4]) for row in _rows(cluster / f"{name}.html", "nics") if row[-1]}
+        assert marked == wanted
+
+
+def test_nics_and_bytes_of_a_server_are_those_of_the_truth(cluster: Path, truth: dict[str, Any], built: Path) -> None:
+    rows = _rows(cluster / "GPU-1.html", "nics")
+    listed = [one for one in truth["nic_ports"] if one["server"] == "GPU-1"]
+    assert {(row[0], row[1], row[3], row[4]) for row in rows} == {
+        (one["hca"], one["nic"], one["switch"], _short(one["port"])) for one in listed
+    }
+    with warehouse.open(built) as asked:
+        bytes_of = asked.sql("SELECT rx_bytes FROM metrics.server_hour WHERE server = 'GPU-1' ORDER BY hour_utc")
+        expected = [f"{received / 1e12:.3g} TB" for (received,) in bytes_of.fetchall()]
+        members = asked.sql(
+            "SELECT server FROM metrics.traffic_groups WHERE (cluster, hour_utc, group_id) IN "
+            "(SELECT (cluster, max(hour_utc), arg_max(group_id, hour_utc)) FROM metrics.traffic_groups "
+            "WHERE server = 'GPU-1' GROUP BY cluster) AND server <> 'GPU-1'"
+        ).fetchall()
+    hours = [row[3] for row in _rows(cluster / "GPU-1.html", "hours")]
+    assert [float(one.split()[0]) for one in hours] == [pytest.approx(float(one.split()[0])) for one in expected]
+    said = _text(cluster / "GPU-1.html")
+    assert all(f"{name} " in f"{said} " or f"{name}," in said for (name,) in members)
+
+
+def test_findings_stand_first_a_card_a_kind(site: Path, built: Path) -> None:
+    with warehouse.open(built) as asked:
+        found = asked.sql("SELECT kind, sentence FROM metrics.findings ORDER BY rank").fetchall()
+    page = (site / "index.html").read_text(encoding="utf-8")
+    cards = re.findall(r'<li class="is-\w+">.*?</p>\s*</li>', page, re.DOTALL)
+    assert len(cards) == len({kind for kind, _ in found}) <= 8
+    assert page.index('class="cards"') < page.index('id="tables"')
+    text = _text(site / "index.html")
+    assert all(sentence in text for _, sentence in found)
+    assert all(re.search(r'class="number">[\d,.]+ \S', one) for one in cards)
+    assert 'href="queries.html#suspect-links"' in cards[0]
+
+
+def test_formats_say_what_was_loaded(site: Path, built: Path) -> None:
+    with warehouse.open(built) as asked:
+        found = asked.sql(
+            "SELECT format, status, count(*) FROM raw.files WHERE format IS NOT NULL GROUP BY ALL ORDER BY ALL"
+        ).fetchall()
+        rejected = asked.sql(
+            "SELECT format, count(*) FROM raw.rejected_rows AS r "
+            "JOIN raw.files AS f ON f.release_path = r.file GROUP BY ALL"
+        ).fetchall()
+        readings = asked.sql("SELECT count(*) FROM staging.port_readings").fetchall()[0][0]
+    assert rejected
+    for name, status, files in found:
+        rows = _rows(site / "formats" / f"{name}.html", "loaded")
+        assert sum(int(row[1].replace(",", "")) for row in rows if row[0] == status) == files, name
+    for name, lines in rejected:
+        rows = _rows(site / "formats" / f"{name}.html", "loaded")
+        assert sum(int(row[4]) for row in rows) == lines, name
+    said = _text(site / "formats" / "zhejiang.port_counters.html")
+    assert f"staging.port_readings , {readings:,} rows" in said
+    assert "Three OutOctets are negative" in said
+    assert "none in this build" in _text(site / "formats.html")
+
+
+def test_a_table_opens_with_rows_and_who_uses_it(site: Path) -> None:
+    said = _text(site / "tables" / "metrics.port_hour.html")
+    order = ["What a port moved in one hour", "A row is one", "Rows look like this", "Who uses it", "Columns"]
+    places = [said.index(one) for one in order]
+    assert places == sorted(places)
+    rows = said[places[2] : places[3]]
+    assert re.search(r"\d Gb/s", rows)
+    assert re.search(r"\d TB", rows)
+    users = said[places[3] : places[4]]
+    assert "busiest-ports" in users
+    assert "metrics.leaf_hour" in users
+    assert re.search(r"figures of the report #\w", users)
+
+
+def test_units_and_words_lead_to_the_glossary(site: Path) -> None:
+    page = (site / "tables" / "metrics.port_hour.html").read_text(encoding="utf-8")
+    assert '<a class="term" href="../docs/glossary.html#word-bits">bit/s</a>' in page
+    assert '<a class="term" href="../docs/glossary.html#word-line-rate">line rate</a>' in page
+
+
+def test_the_site_tells_no_place_on_this_machine(site: Path, sample: Path, built: Path) -> None:
+    for path in (one for one in site.rglob("*") if one.is_file()):
+        text = path.read_text(encoding="utf-8")
+        assert str(sample) not in text, path
+        assert str(built) not in text, path
+
+
+def test_names_make_safe_files() -> None:
+    names = ("ports", "nics", "switch-hours", "server-hours", "suspects", "switches", "servers", "traffic-groups")
+    given = _Given(dict.fromkeys(names, NO_ROWS), [])
+    paths = [given.path("..", "a/b"), given.path("..", "a b"), given.path("c", "../../x"), given.path("c", "A-B")]
+    assert paths == ["fabric/-/a-b.html", "fabric/-/a-b-.html", "fabric/c/-..-x.html", "fabric/c/A-B.html"]
