@@ -155,7 +155,7 @@ def test_a_table_opens_with_rows_and_who_uses_it(site: Path) -> None:
     users = said[places[3] : places[4]]
     assert "busiest-ports" in users
     assert "metrics.leaf_hour" in users
-    assert re.search(r"figures of the report #\w", users)
+    assert re.search(r"figures of the report, by query \w", users)
 
 
 def test_units_and_words_lead_to_the_glossary(site: Path) -> None:
