@@ -54,10 +54,13 @@ def _of_site(browser: Browser, site: Path, folder: Path) -> None:
     browser.size(900, 620)
     browser.colours("light")
     browser.go(site / "index.html")
+    browser.picture(folder / "site-start.png")
     browser.type("/uplnik balnace")
     browser.wait("document.querySelectorAll('#search-found a').length > 3")
     browser.picture(folder / "site-search.png")
     browser.size(1100, 620)
+    browser.go(next(site.glob("fabric/*/Leaf-2.html")))
+    browser.picture(folder / "site-switch.png")
     browser.go(site / "lineage.html", "metrics.uplink_balance.cov")
     browser.picture(folder / "site-lineage.png")
 
