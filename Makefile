@@ -50,9 +50,9 @@ format: setup    ## put Python and SQL into shape
 	$(BIN)/ruff check --fix .
 	$(BIN)/sqlfluff fix --processes 2 models sql
 
-screenshots: setup  ## the pictures of the README, of the sample (needs Chromium)
+screenshots: setup  ## the pictures of the docs, of the sample (needs Chromium); build/screenshots has more to look at
 	$(BIN)/warehouse demo
-	$(BIN)/python -m tests.screenshots build/warehouse docs/images
+	$(BIN)/python -m tests.screenshots build/warehouse docs/images build/screenshots
 
 readme: setup    ## the output of commands in the README, as the commands print it
 	$(BIN)/python -m tests.readme

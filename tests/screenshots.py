@@ -1,4 +1,7 @@
-"""The pictures of the README: `python -m tests.screenshots TARGET DIR` of a warehouse, by `make screenshots`."""
+"""The pictures of the docs: `python -m tests.screenshots TARGET DIR [LOOK]` of a warehouse, by `make screenshots`.
+
+Into LOOK go pages of the site of every kind, wide and as on a phone, light and dark: for looking at, not for the docs.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +22,17 @@ REPORT = {
 }
 """Parts of the report: where each begins, and how high it is."""
 
+KINDS = (
+    "index.html", "fabric.html", "fabric/*/Leaf-2.html", "fabric/*/spine-1.html", "fabric/*/GPU-1.html", "formats.html",
+    "formats/zhejiang.port_counters.html", "tables/metrics.port_hour.html", "lineage.html", "queries.html",
+    "docs/glossary.html",
+)  # fmt: skip
+"""A page of the site of each kind."""
+WAYS = [(scheme, width) for scheme in ("light", "dark") for width in (1280, 390)]
+HEIGHT = 1600
 
-def main(target: Path, folder: Path) -> int:
+
+def main(target: Path, folder: Path, look: Path | None = None) -> int:
     """Write the report and the site somewhere, and take pictures of them."""
     if CHROMIUM is None:
         sys.stderr.write(f"{WITHOUT}\n")
@@ -33,6 +45,8 @@ def main(target: Path, folder: Path) -> int:
         with chromium(Path(temporary_path) / "profile") as browser:
             _of_report(browser, report, folder)
             _of_site(browser, site, folder)
+            if look is not None:
+                _of_kinds(browser, site, look)
     return 0
 
 
@@ -65,5 +79,15 @@ def _of_site(browser: Browser, site: Path, folder: Path) -> None:
     browser.picture(folder / "site-lineage.png")
 
 
+def _of_kinds(browser: Browser, site: Path, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for page in (next(site.glob(kind)) for kind in KINDS):
+        for scheme, width in WAYS:
+            browser.size(width, 900)
+            browser.colours(scheme)
+            browser.go(page)
+            browser.picture(folder / f"site-{page.stem}-{width}-{scheme}.png", HEIGHT)
+
+
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2])))
+    sys.exit(main(*map(Path, sys.argv[1:])))

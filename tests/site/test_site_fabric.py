@@ -12,9 +12,12 @@ import pytest
 import warehouse
 from warehouse.site.fabric import _Given
 from warehouse.site.people_rows import NO_ROWS
+from warehouse.site.site_folder import write_docs
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.tiny import Tiny
 
 
 def _text(page: Path) -> str:
@@ -169,6 +172,32 @@ def test_the_site_tells_no_place_on_this_machine(site: Path, sample: Path, built
         text = path.read_text(encoding="utf-8")
         assert str(sample) not in text, path
         assert str(built) not in text, path
+
+
+FINDINGS = {
+    "kind": "VARCHAR", "severity": "VARCHAR", "what": "VARCHAR", "where_": "VARCHAR", "number": "DOUBLE",
+    "unit": "VARCHAR", "sentence": "VARCHAR", "so_what": "VARCHAR", "look_further": "VARCHAR",
+    "hour_utc": "TIMESTAMP", "cluster": "VARCHAR", "rank": "BIGINT",
+}  # fmt: skip
+
+
+def test_nothing_found_is_said_as_such(tiny: Tiny, tmp_path: Path) -> None:
+    nothing = ", ".join(f"CAST(NULL AS {kind}) AS {name}" for name, kind in FINDINGS.items())
+    tiny.model("metrics.findings", f"SELECT {nothing} WHERE false", FINDINGS)
+    write_docs(tmp_path / "before", tiny.project, tiny.target)
+    assert tiny.build().status == 0
+    write_docs(tmp_path / "after", tiny.project, tiny.target)
+    assert "Nothing is published yet" in _text(tmp_path / "before" / "index.html")
+    said = _text(tmp_path / "after" / "index.html")
+    assert "Nothing of what is looked for: no dead link" in said
+    assert not (tmp_path / "after" / "fabric.html").exists()
+    assert "fabric.html" not in (tmp_path / "after" / "index.html").read_text(encoding="utf-8")
+
+
+def test_a_build_without_findings_says_so(tiny: Tiny, tmp_path: Path) -> None:
+    assert tiny.build().status == 0
+    write_docs(tmp_path / "site", tiny.project, tiny.target)
+    assert "This build did not look for findings" in _text(tmp_path / "site" / "index.html")
 
 
 def test_names_make_safe_files() -> None:
