@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 TARGETS = {
-    "warehouse/graph/fingerprints.py": ("tests/graph", "tests/runner/test_run.py", "tests/runner/test_incremental.py"),
+    "warehouse/graph/fingerprints.py": ("tests/graph", "tests/runner/test_run.py", "tests/runner/test_dry_run.py"),
     "warehouse/store/atomic.py": ("tests/store", "tests/runner/test_publish.py"),
     "warehouse/store/parts.py": ("tests/store", "tests/runner/test_damage.py", "tests/runner/test_run.py"),
     "warehouse/runner/publish.py": ("tests/runner/test_publish.py", "tests/runner/test_catalog.py"),
