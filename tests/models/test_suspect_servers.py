@@ -63,8 +63,10 @@ def test_a_server_that_leaves_a_rail_out_is_found(sample: Path, tmp_path: Path) 
             "GPU-62",
             "warning",
             1.0,
-            "GPU-62 uses rails 1, 2, 3, unlike the others of its traffic group: "
-            "rail 4 is used by all 2 others, not by it.",
+            (
+                "GPU-62 uses rails 1, 2, 3, unlike the others of its traffic group: "
+                "rail 4 is used by all 2 others, not by it."
+            ),
             "warehouse sql -q nic --server GPU-62 --hour 2024-05-23T17:00",
         )
     ]

@@ -38,6 +38,8 @@ class WarehouseError(Exception):
     """The base of all errors that end in a sentence for the user, never in a traceback."""
 
     exit_status = 2
+    excerpt: Sequence[str] = ()
+    """The line that its author wrote, and below it a caret at the place; shown as it is."""
 
     def __init__(
         self,
@@ -87,6 +89,20 @@ class LockedError(WarehouseError):
     """Another build holds the target."""
 
     exit_status = 3
+
+
+def told(error: WarehouseError) -> str:
+    """The error as a terminal shows it: a sentence, the author's line with a caret, details, what to do; indented."""
+    from warehouse.base.text import on_one_line
+
+    head = f"{error.place}: {error.message}" if error.place else error.message
+    below = (line.strip() for line in (*error.details, error.hint or "") if line)
+    return "\n".join(
+        [
+            f"error: {on_one_line(head)}",
+            *(f"       {on_one_line(line)}" for line in (*error.excerpt, *below)),
+        ]
+    )
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

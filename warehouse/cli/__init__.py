@@ -12,8 +12,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
 
-    from warehouse.base.errors import WarehouseError
-
 INTERRUPTED = 130
 GARBAGE = 1_000_000
 """Objects between two looks for circles of garbage: most commands end before the first, which costs a twentieth.
@@ -103,7 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
-        from warehouse.base.errors import WarehouseError
+        from warehouse.base.errors import WarehouseError, told
 
         if isinstance(error, OSError):  # a disk that is full, a file that went away
             where = f"{error.filename}: " if error.filename else ""
@@ -114,7 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             error = WarehouseError(problem, hint="ulimit -v limits the memory; more of it, or --threads 1, may help")
         if not isinstance(error, WarehouseError):
             raise
-        say_error(error)
+        sys.stderr.write(f"{told(error)}\n")
         if arguments is None:  # the engine's module would tell of what the error still holds, dozens of lines
             sys.stdout.flush()
             sys.stderr.flush()
@@ -160,13 +158,3 @@ def _no_interrupt_lost() -> Iterator[None]:
         raise KeyboardInterrupt from error
     finally:
         sys.unraisablehook = usual
-
-
-def say_error(error: WarehouseError) -> None:
-    """The error on stderr: what and where, then details and what to do, indented."""
-    from warehouse.base.text import on_one_line
-
-    head = f"{error.place}: {error.message}" if error.place else error.message
-    below = (*error.details, *([error.hint] if error.hint else []))
-    lines = [f"error: {on_one_line(head)}", *(f"       {on_one_line(line.strip())}" for line in below)]
-    sys.stderr.write("\n".join(lines) + "\n")

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _TABLE_NAME = regex(r'(?:"[^"]+"|[^\s."]+)(?:\s*\.\s*(?:"[^"]+"|[^\s."]+))*')
 FULL = "the disk is full that is written to"
+_LINE, _BEFORE = 72, 44
+"""Cells of the author's line that an error shows, and of what is before the place in it."""
 MOVED = "was the target moved? `warehouse relocate` writes its paths anew"
 
 
@@ -30,12 +32,50 @@ def line_column(text: str, offset: int) -> tuple[int, int]:
     return before.count("\n") + 1, len(before) - before.rfind("\n")
 
 
-def located(message: str, sql: str, offset: int, *, path: Path | None = None, hint: str | None = None) -> QueryError:
+def excerpt(text: str, offset: int, length: int = 1) -> tuple[str, str]:
+    r"""Return the line of a byte offset, as a terminal shows it, and carets below so many bytes of it.
+
+    Wide letters count two.
+
+    >>> excerpt("SELECT '漢' AS a,\n  '漢字', swtch\nFROM x", 32, 5)
+    ("  '漢字', swtch", '          ^^^^^')
+    """
+    from rich.cells import cell_len
+
+    from warehouse.reader.text_table import escape
+
+    source = text.encode()
+    start, end = source.rfind(b"\n", 0, offset) + 1, source.find(b"\n", offset)
+    end = len(source) if end < 0 else end
+    before, word, after = (
+        escape(source[at:to].decode(errors="ignore").replace("\t", " "))
+        for at, to in ((start, offset), (offset, min(offset + length, end)), (min(offset + length, end), end))
+    )
+    if cell_len(before) > _BEFORE:
+        before = before[-_BEFORE:]
+        while cell_len(before) >= _BEFORE:
+            before = before[1:]
+        before = "…" + before
+    line = (before + word + after)[:_LINE]
+    is_cut = len(line) < len(before + word + after)
+    while cell_len(line) >= _LINE:
+        line, is_cut = line[:-1], True
+    room = max(cell_len(line) - cell_len(before), 1)
+    return line + "…" * is_cut, " " * cell_len(before) + "^" * min(max(cell_len(word), 1), room)
+
+
+def located(
+    message: str, sql: str, offset: int, *, length: int = 1, path: Path | None = None, hint: str | None = None
+) -> QueryError:
     """Make an error that stands at a byte offset of `sql`: `file:line:col`, or told in the sentence."""
     line, column = line_column(sql, offset)
-    if path:
-        return QueryError(message, hint=hint, place=Place(path, line, column))
-    return QueryError(f"{message}, at {line}:{column}", hint=hint)
+    error = (
+        QueryError(message, hint=hint, place=Place(path, line, column))
+        if path
+        else QueryError(f"{message}, at {line}:{column}", hint=hint)
+    )
+    error.excerpt = excerpt(sql, offset, length)
+    return error
 
 
 def from_engine(
@@ -66,17 +106,18 @@ def from_engine(
     at = -1 if said.position is None else said.position + offset
     known = said.of_text and 0 <= at <= len(text)
     word = text[at : at + said.length].decode(errors="replace") if known else ""
+    if said.kind == "relation" and (named := _TABLE_NAME.match(word)):  # without an alias
+        word = named[0]
     message, hint = _sentence(said, word, sql, connection)
     if not known:
         return QueryError(message, hint=hint, place=Place(path) if path else None)
-    return located(message, sql, at, path=path, hint=hint)
+    return located(message, sql, at, length=len(word.encode()), path=path, hint=hint)
 
 
 def _sentence(said: Said, word: str, sql: str, connection: duckdb.DuckDBPyConnection) -> tuple[str, str | None]:
     """Return the sentence and the hint; `word` is what stands where the error is."""
     if said.kind == "relation":
-        found = _TABLE_NAME.match(word)  # without an alias
-        name = found[0] if found else word or said.name or ""
+        name = word or said.name or ""
         tables = _rows(connection, "SELECT schema || '.' || name FROM (SHOW ALL TABLES)")
         return f"no table {name}", nearest_table(name, (row[0] for row in tables))
     if said.name and said.kind == "column":

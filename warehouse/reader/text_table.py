@@ -20,8 +20,6 @@ _MISSING = "NULL"
 _NO_BREAK = "\xa0"
 _HEADER = 2
 """Lines of a table before its first row."""
-SWITCH = "--format lines"
-"""What shows the columns that a table leaves out."""
 
 
 def print_rows(

@@ -11,10 +11,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warehouse.base.errors import QueryError, WarehouseError
+from warehouse.base.errors import QueryError, WarehouseError, told
 from warehouse.reader.connection import connect
 from warehouse.reader.shell.completion import Catalog, complete, read_catalog
-from warehouse.reader.shell.session import COMMANDS, Session, told
+from warehouse.reader.shell.session import COMMANDS, Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
