@@ -109,20 +109,42 @@ def test_the_version_is_told(run_cli: Command) -> None:
 # help ---------------------------------------------------------------------------------------------
 
 
+SCREEN = 23
+"""Lines of a terminal of 24, less the one of the next prompt."""
+
+
 def test_help_names_every_command_and_shows_examples(command: Command) -> None:
-    said = command("--help")
-    assert said.status == 0
+    said, everything = command("--help"), command("--help", "all")
+    assert said.status == everything.status == 0
+    listed = said.out.partition("commands (")[2].splitlines()[1:]
+    assert sorted(name for line in listed[: listed.index("")] for name in line[18:].split()) == sorted(COMMANDS)
     for name in COMMANDS:
-        assert re.search(rf"^    {name}( |$)", said.out, re.MULTILINE)
+        assert re.search(rf"^    {name}( |$)", everything.out, re.MULTILINE)
     assert "examples:\n  warehouse demo" in said.out
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_help_with_an_example(command: Command, name: str) -> None:
-    said = command(name, "--help")
+@pytest.mark.parametrize("name", [*COMMANDS, ""])
+def test_the_help_of_a_command_fits_a_screen_with_an_example_first(command: Command, name: str) -> None:
+    said = command(*filter(None, [name]), "--help")
     assert said.status == 0
-    assert f"example:\n  warehouse {name}" in said.out
-    assert said.out.split("\n\n")[1].rstrip().endswith(".")  # it says in a sentence what it does
+    lines = said.out.splitlines()
+    assert len(lines) <= SCREEN
+    assert max(map(len, lines)) <= 80
+    sentence, example, *_ = said.out.split("\n\n")
+    assert sentence.endswith(".")  # it says in a sentence what it does
+    assert example.startswith(f"example:\n  warehouse {name}" if name else "examples:\n  warehouse demo")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_all_of_the_help_explains_each_option(command: Command, name: str) -> None:
+    """What the short help names only, `--help all` has with its sentence."""
+    short, everything = command(name, "--help").out, command(name, "--help", "all").out
+    rare = re.findall(r"--[a-z-]+", " ".join(short.partition("explains them): ")[2].split()))
+    for option in rare:
+        assert re.search(rf"^  (-., )?{option}\b", everything, re.MULTILINE)
+        assert not re.search(rf"^  (-., )?{option}\b", short, re.MULTILINE)
+    kept = short.partition("\n\nmore options")[0]
+    assert everything.startswith(kept[: kept.index("options:")])
 
 
 @pytest.mark.parametrize(

@@ -31,19 +31,24 @@ GROUPS = {
 """The modules of this package and their commands: a command's start-up imports its own module alone."""
 EXAMPLES = """\
 examples:
-  warehouse demo                                a planted sample, built and shown
-  warehouse doctor -d ~/downloads/release       what is in there, and what is not
-  warehouse build -d ~/downloads/release        read, join, check, publish
-  warehouse findings                            what to look at first
-  warehouse sql -q nic --server GPU-35          a named query
-  warehouse sql "FROM metrics.leaf_hour"        your own
-  warehouse export tables/                      Parquet and CSV with a manifest
-  warehouse report report.html                  one page with charts, to send
-  warehouse docs site/                          every table and column, to browse
-  warehouse publish postgresql://me@host/db     into PostgreSQL, swapped at once
+  warehouse demo                              a planted sample, built and shown
+  warehouse doctor -d ~/downloads/release     what is in there, what is not
+  warehouse build -d ~/downloads/release      read, join, check, publish
+  warehouse findings                          what to look at first
+  warehouse sql -q nic --server GPU-35        a named query
+  warehouse sql "FROM metrics.leaf_hour"      your own
+  warehouse report report.html                one page with charts, to send
+"""
+SHORT = """\
+commands (warehouse COMMAND --help; warehouse --help all says what each is for):
+  read a release  doctor  plan  build  test
+  ask it          findings  sql  ls  show  lineage  render  cite
+  hand it on      report  docs  export  publish
+  keep builds     builds  diff  verify  rollback  relocate  clean
+  begin           demo  sample  init  completion
 
-Each option can also stand in warehouse.toml or in WAREHOUSE_DATA, WAREHOUSE_TARGET ...
-Exit status: 0 done, 1 a model or check failed, 2 usage or SQL, 3 target is held, 130 interrupted.
+Options can also stand in warehouse.toml, or in WAREHOUSE_DATA and the like.
+Exit status: 0 done, 1 model or check failed, 2 usage or SQL, 3 target is held.
 """
 
 
@@ -60,6 +65,7 @@ def parser(command: str = "") -> argparse.ArgumentParser:
         epilog=EXAMPLES,
         formatter_class=Help,
     )
+    top.short = SHORT
     top.add_argument("--version", action="version", version=f"warehouse {__version__}")
     commands = top.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True, prog="warehouse")
     for group in [group for group, names in GROUPS.items() if command in names] or GROUPS:
