@@ -6,8 +6,10 @@ import inspect
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 
@@ -369,26 +371,38 @@ def test_tables_can_be_exported(command: Command, built: Path, tmp_path: Path) -
     assert written == {".csv", ".parquet"}
 
 
-def test_a_project_that_was_begun_builds_with_its_own_model(command: Command, sample: Path, tmp_path: Path) -> None:
+def test_a_project_that_was_begun_builds_and_tests_at_once(command: Command, tmp_path: Path) -> None:
+    """The commands that `init` names as next ones, as they stand there."""
     said = command("init", "study")
     assert said.status == 0
-    assert sorted(
-        path.relative_to(tmp_path).as_posix() for path in (tmp_path / "study").rglob("*") if path.is_file()
-    ) == [
-        "study/.gitignore",
-        "study/models/metrics/top_servers.sql",
+    begun = [line.split()[1] for line in said.out.splitlines() if line.startswith("wrote")]
+    assert begun == [
         "study/warehouse.toml",
+        "study/models/metrics/top_servers.sql",
+        "study/models/metrics/top_servers.test.yaml",
+        "study/.gitignore",
+        "study/sample/:",
     ]
-    said = command("build", "-d", sample, cwd=tmp_path / "study")
-    assert said.status == 0, said
-    rows = command(
-        "sql", "SELECT max(place) AS n FROM metrics.top_servers", "--format", "csv", cwd=tmp_path / "study"
-    ).out
-    assert rows.startswith("n\n")
-    assert int(rows.split()[1]) > 1
+    change, *steps = said.out.partition("Next")[2].replace("&&", "\n").splitlines()
+    assert change.split() == ["cd", "study"]
+    for step in steps:
+        name, *words = shlex.split(step)
+        assert name == "warehouse"
+        done = command(*words, cwd=tmp_path / "study")
+        assert done.status == 0, done
+    assert len(done.out.splitlines()) == 11
     again = command("init", "study")
     assert again.status == 2
     assert "study/warehouse.toml is there already" in again.err
+
+
+def test_a_project_is_begun_with_a_release(command: Command, sample: Path, tmp_path: Path) -> None:
+    assert command("init", "study", "-d", "none").status == 2
+    assert not (tmp_path / "study").exists()
+    assert command("init", "study", "-d", sample).status == 0
+    assert not (tmp_path / "study" / "sample").exists()
+    settled = tomllib.loads((tmp_path / "study" / "warehouse.toml").read_text(encoding="utf-8"))
+    assert settled["data"] == [str(sample)]
 
 
 @pytest.fixture
