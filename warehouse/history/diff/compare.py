@@ -19,6 +19,7 @@ from warehouse.history.diff.origins import Origin, Trace
 from warehouse.history.diff.row_diff import RowDiff, compare_rows, count_rows
 from warehouse.history.diff.sides import Side, Table, read_tables
 from warehouse.project.contract import Column
+from warehouse.runner.bar import Bar, told
 
 EXAMPLES = 3
 EQUAL, ADDED, REMOVED, CHANGED = "equal", "added", "removed", "changed"
@@ -83,6 +84,7 @@ def diff(
     select: Sequence[str] = ("*",),
     memory: str | None = None,
     threads: int | None = None,
+    bar: Bar | None = None,
 ) -> Comparison:
     """Compare two sides.
 
@@ -98,6 +100,8 @@ def diff(
         Names of tables, or globs of them.
     memory, threads
         Limits of the engine.
+    bar
+        Told which table is compared.
 
     Raises
     ------
@@ -115,7 +119,8 @@ def diff(
             raise WarehouseError("no table to compare", hint=f"there are {', '.join(sorted(held)) or 'none'}")
         moves = Moves(connection, old, new, before, after)
         tables = [
-            _table(connection, name, before.get(name), after.get(name), moves, examples) for name in sorted(names)
+            _table(connection, name, before.get(name), after.get(name), moves, examples)
+            for name in told(sorted(names), bar)
         ]
         if where_from:
             trace = Trace(moves)
