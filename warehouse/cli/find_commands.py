@@ -165,8 +165,15 @@ def column_path(settled: Settings, name: str, *, as_json: bool = False) -> str:
     return (
         json.dumps(lineage_text.as_json(trace), indent=1)
         if as_json
-        else lineage_text.as_text(trace, lineage_text.read_from(project))
+        else lineage_text.as_text(trace, lineage_text.read_from(project), _width())
     )
+
+
+def _width() -> int | None:
+    """Return the width of the terminal; None where stdout is none."""
+    import shutil
+
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def run_render(given: argparse.Namespace) -> int:
