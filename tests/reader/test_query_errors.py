@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 LONG = ", ".join(f"'{'漢字' * 4}' AS c{number}" for number in range(20))
 
 
+@pytest.mark.parametrize("width", [40, 60, 80])
 @pytest.mark.parametrize(
     ("sql", "word"),
     [
@@ -31,15 +32,16 @@ LONG = ", ".join(f"'{'漢字' * 4}' AS c{number}" for number in range(20))
         ("SELECT switch FROM\n metrics.leaf_hours", "metrics.leaf_hours"),
     ],
 )
-def test_carets_are_below_the_word(target: Path, sql: str, word: str) -> None:
+def test_carets_are_below_the_word(target: Path, sql: str, word: str, width: int) -> None:
     with pytest.raises(QueryError) as raised:
         run_query(target, sql, format="table", stream=io.StringIO())
-    lines = told(raised.value).splitlines()
-    assert max(map(cell_len, lines)) <= 80
-    line, carets = lines[1:3]
+    lines = told(raised.value, width).splitlines()
+    assert max(map(cell_len, lines)) <= width
+    carets = next(line for line in lines if line.strip("^ ") == "")
+    line = lines[lines.index(carets) - 1]
     before = line[: line.index(word)]
     assert carets == " " * cell_len(before) + "^" * cell_len(word)
-    assert "\x1b" not in told(raised.value)
+    assert "\x1b" not in told(raised.value, width)
 
 
 def test_the_place_may_be_the_end_of_the_text(target: Path) -> None:

@@ -118,7 +118,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             error = WarehouseError(problem, hint="ulimit -v limits the memory; more of it, or --threads 1, may help")
         if not isinstance(error, WarehouseError):
             raise
-        sys.stderr.write(f"{told(error)}\n")
+        import shutil
+
+        width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
+        sys.stderr.write(f"{told(error, width)}\n")
         if arguments is None:  # the engine's module would tell of what the error still holds, dozens of lines
             sys.stdout.flush()
             sys.stderr.flush()

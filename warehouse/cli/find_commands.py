@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from warehouse.base.errors import QueryError, SettingsError
+from warehouse.base.text import few
 from warehouse.cli.options import Commands, add_data, add_project, add_target, command, settings
 
 if TYPE_CHECKING:
@@ -150,7 +151,7 @@ def _only_column(settled: Settings, name: str) -> str | None:
     # of a metric and what it is made of, the metric is meant
     found = [one for one in found if one.startswith("metrics.")] or found
     if len(found) > 1:
-        raise SettingsError(f"{name} is a column of {len(found)} tables", hint="one of: " + ", ".join(sorted(found)))
+        raise SettingsError(f"{name} is a column of {len(found)} tables", hint=f"one of: {few(sorted(found))}")
     return found[0] if found else None
 
 

@@ -158,7 +158,7 @@ def print_by_question(
     ]
     hidden = [] if len(hidden) == len(found) else hidden
     shown = [one for one in found if one not in hidden]
-    best = list(dict.fromkeys(question_of(one.table.name) for one in shown)) if word else []
+    best = [question for one in shown if word and (question := question_of(one.table.name)) in QUESTIONS]
     for question in dict.fromkeys([*best, *QUESTIONS, OTHERS, BELOW]):
         here = [one for one in shown if question_of(one.table.name) == question]
         if not here:

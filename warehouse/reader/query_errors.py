@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 _TABLE_NAME = regex(r'(?:"[^"]+"|[^\s."]+)(?:\s*\.\s*(?:"[^"]+"|[^\s."]+))*')
 FULL = "the disk is full that is written to"
-_LINE, _BEFORE = 72, 44
-"""Cells of the author's line that an error shows, and of what is before the place in it."""
 MOVED = "was the target moved? `warehouse relocate` writes its paths anew"
 
 
@@ -32,38 +30,6 @@ def line_column(text: str, offset: int) -> tuple[int, int]:
     return before.count("\n") + 1, len(before) - before.rfind("\n")
 
 
-def excerpt(text: str, offset: int, length: int = 1) -> tuple[str, str]:
-    r"""Return the line of a byte offset, as a terminal shows it, and carets below so many bytes of it.
-
-    Wide letters count two.
-
-    >>> excerpt("SELECT '漢' AS a,\n  '漢字', swtch\nFROM x", 32, 5)
-    ("  '漢字', swtch", '          ^^^^^')
-    """
-    from rich.cells import cell_len
-
-    from warehouse.reader.text_table import escape
-
-    source = text.encode()
-    start, end = source.rfind(b"\n", 0, offset) + 1, source.find(b"\n", offset)
-    end = len(source) if end < 0 else end
-    before, word, after = (
-        escape(source[at:to].decode(errors="ignore").replace("\t", " "))
-        for at, to in ((start, offset), (offset, min(offset + length, end)), (min(offset + length, end), end))
-    )
-    if cell_len(before) > _BEFORE:
-        before = before[-_BEFORE:]
-        while cell_len(before) >= _BEFORE:
-            before = before[1:]
-        before = "…" + before
-    line = (before + word + after)[:_LINE]
-    is_cut = len(line) < len(before + word + after)
-    while cell_len(line) >= _LINE:
-        line, is_cut = line[:-1], True
-    room = max(cell_len(line) - cell_len(before), 1)
-    return line + "…" * is_cut, " " * cell_len(before) + "^" * min(max(cell_len(word), 1), room)
-
-
 def located(
     message: str, sql: str, offset: int, *, length: int = 1, path: Path | None = None, hint: str | None = None
 ) -> QueryError:
@@ -74,7 +40,7 @@ def located(
         if path
         else QueryError(f"{message}, at {line}:{column}", hint=hint)
     )
-    error.excerpt = excerpt(sql, offset, length)
+    error.source = (sql, offset, length)
     return error
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from warehouse.base.errors import nearest
+from warehouse.base.text import few
 from warehouse.formats import known_formats
 from warehouse.reader.why_null import null_notes, unknown_values
 
@@ -30,7 +31,6 @@ _NAMES = {
 """Where the values of a parameter of a named query are listed: table, column, what it is called."""
 _HOURS = ("hour", "before", "after")
 _TRACES = {"acme": "AcmeTrace", "itp": "ITP"}
-_LONGEST_LIST = 4
 
 
 def remarks(
@@ -154,7 +154,7 @@ def _unknown_names(
             near = (
                 f"; near: {close}"
                 if close
-                else f"; {'there is only' if len(listed) == 1 else 'there are'} {_few(listed)}"
+                else f"; {'there is only' if len(listed) == 1 else 'there are'} {few(listed)}"
             )
             yield f"no {called} {value}{near}"
         elif called == "switch" and listed:
@@ -175,13 +175,8 @@ def _not_loaded(
         ]
         asked = _ask(connection, "SELECT TRY_CAST($1 AS TIMESTAMP)::VARCHAR", [str(value)])[0][0]
         if hours and asked not in hours:
-            listed = _few([hour.removesuffix(":00") for hour in hours])
+            listed = few([hour.removesuffix(":00") for hour in hours])
             yield f"the hour {value} is not loaded; loaded (UTC): {listed}"
-
-
-def _few(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _LONGEST_LIST:,} more" if len(names) > _LONGEST_LIST else ""
-    return ", ".join(names[:_LONGEST_LIST]) + more
 
 
 def _ask(connection: duckdb.DuckDBPyConnection, sql: str, values: Sequence[object] = ()) -> list[tuple[str, ...]]:

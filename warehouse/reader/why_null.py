@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from warehouse.base.errors import nearest
 from warehouse.base.startup import regex
+from warehouse.base.text import few
 from warehouse.reader.column_units import Columns, followed, origin_of, tree_of
 from warehouse.reader.relation import has_meta
 from warehouse.reader.result import execute
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 _CLAUSE = regex(r"(?:^|; |, )(?P<clause>NULL (?:for|of|on|under|unless|when|where|without)\b[^;]*)")
 _MOST_NOTES = 3
-_MOST_NAMES = 4
-"""So many names are listed where none is near; others are counted."""
 
 
 def null_notes(
@@ -171,6 +170,5 @@ def _elsewhere(connection: duckdb.DuckDBPyConnection, table: str, value: str) ->
 
 
 def _listed(values: Sequence[str]) -> str:
-    more = f" and {len(values) - _MOST_NAMES:,} more" if len(values) > _MOST_NAMES else ""
     ordered = sorted(values, key=lambda one: [int(n) if n.isdigit() else n for n in re.split(r"(\d+)", one)])
-    return f"; there are {', '.join(ordered[:_MOST_NAMES])}{more}" if values else ""
+    return f"; there are {few(ordered)}" if values else ""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from warehouse.base.errors import WarehouseError
 from warehouse.base.startup import duckdb
+from warehouse.base.text import few
 from warehouse.engine.duckdb_errors import sentence
 from warehouse.history.diff.changed_tables import Moves
 from warehouse.history.diff.origins import Origin, Trace
@@ -116,7 +117,7 @@ def diff(
         held = exported[0] if len(exported) == 1 else {*before, *after}
         names = {name for name in held if any(fnmatch.fnmatchcase(name, pattern) for pattern in select)}
         if not names:
-            raise WarehouseError("no table to compare", hint=f"there are {', '.join(sorted(held)) or 'none'}")
+            raise WarehouseError("no table to compare", hint=f"there are {few(sorted(held)) or 'none'}")
         moves = Moves(connection, old, new, before, after)
         tables = [
             _table(connection, name, before.get(name), after.get(name), moves, examples)

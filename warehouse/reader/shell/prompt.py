@@ -117,7 +117,7 @@ def _do(session: Session, text: str) -> None:
         sys.stderr.write("cancelled\n")
     except WarehouseError as error:
         bar.gone()
-        sys.stderr.write(f"{told(error)}\n")
+        sys.stderr.write(f"{told(error, session.width)}\n")
     bar.gone()
     _show(answer.getvalue())
 
