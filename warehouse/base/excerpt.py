@@ -16,7 +16,7 @@ def excerpt(text: str, offset: int, length: int, room: int) -> tuple[str, str]:
     >>> excerpt("SELECT '漢' AS a,\n  '漢字', swtch\nFROM x", 31, 5, 72)
     ("  '漢字', swtch", '          ^^^^^')
     >>> excerpt("SELECT one, two, three, four, five FROM x", 24, 4, 24)
-    ('…wo, three, four, five …', '              ^^^^')
+    ('… two, three, four, fiv…', '              ^^^^')
     """
     from rich.cells import cell_len
 
