@@ -175,7 +175,7 @@ def print_by_question(
                 listed = ", ".join(one.columns[:_COLUMNS_SHOWN]) + (f" and {more} more" if more > 0 else "")
                 stream.writelines(wrapped(f"    columns: {listed}", wide, indent="    "))
         stream.write("\n")
-    said = "Next:  warehouse show TABLE    warehouse ls WORD    warehouse sql --list"
+    said = "Next:  warehouse show TABLE\n       warehouse ls WORD\n       warehouse sql --list"
     if hidden:
         empty = sum(one.table.rows == 0 for one in hidden)
         said = f"{len(hidden):,} more: {len(hidden) - empty:,} of rows as published, {empty:,} empty (--all shows them)"

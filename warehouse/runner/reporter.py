@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import textwrap
 import time
 from collections import Counter, defaultdict
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
     from warehouse.engine.observed import Statement
     from warehouse.runner.result import Result
 
-_WIDTH = 80
+_WIDTH, _NARROW = 80, 50
+"""Letters of a line, and the least that a line of a narrow terminal has."""
+_BESIDE_NAME = 42
+"""Letters of a line on a part beside its name."""
 _SHOWN = 5
 _SHOWN_SENTENCES = 3
 _SLOW_SECONDS = 0.3
@@ -110,6 +114,7 @@ class Terminal(Drawn):
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         super().__init__(Bar(stream, "Build"))
+        self._width = min(_WIDTH, shutil.get_terminal_size().columns) if stream.isatty() else _WIDTH
         self._started = time.perf_counter()
         self._noted: set[str] = set()
 
@@ -119,7 +124,7 @@ class Terminal(Drawn):
         if wrap:
             lines = textwrap.wrap(
                 text,
-                _WIDTH,
+                max(self._width, _NARROW),
                 initial_indent=f"{label:<7}",
                 subsequent_indent=" " * 7,
                 break_long_words=False,
@@ -181,9 +186,13 @@ class Terminal(Drawn):
         for key in slow:
             part = outcome.parts[key]
             where = "" if key.partition == "all" else f" {key.partition}"
+            room = max(self._width, _NARROW) - _BESIDE_NAME
+            name = key.model + where
+            name = name if len(name) <= room else f"{name[: room - 1]}…"
             self._say(
                 "",
-                f"{key.model + where:<38} {part.rows:>11,} rows {outcome.seconds[key]:>6.1f} s {size(part.bytes):>8}",
+                f"{name:<{room}} {part.rows:>11,} rows {outcome.seconds[key]:>6.1f} s {size(part.bytes):>8}",
+                wrap=False,
             )
         self._checks(result)
         same = "" if result.changed else " (as before)"
