@@ -175,11 +175,12 @@ def print_by_question(
                 listed = ", ".join(one.columns[:_COLUMNS_SHOWN]) + (f" and {more} more" if more > 0 else "")
                 stream.writelines(wrapped(f"    columns: {listed}", wide, indent="    "))
         stream.write("\n")
-    said = "Next:  warehouse show TABLE\n       warehouse ls WORD\n       warehouse sql --list"
-    if hidden:
-        empty = sum(one.table.rows == 0 for one in hidden)
-        said = f"{len(hidden):,} more: {len(hidden) - empty:,} of rows as published, {empty:,} empty (--all shows them)"
-    stream.write(f"{said}\n")
+    if not hidden:
+        stream.write("Next:  warehouse show TABLE\n       warehouse ls WORD\n       warehouse sql --list\n")
+        return
+    empty = sum(one.table.rows == 0 for one in hidden)
+    said = f"{len(hidden):,} more: {len(hidden) - empty:,} of rows as published, {empty:,} empty (--all shows them)"
+    stream.writelines(wrapped(said, wide))
 
 
 class FoundColumn(NamedTuple):
