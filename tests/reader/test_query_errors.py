@@ -9,7 +9,8 @@ import pytest
 from rich.cells import cell_len
 
 from tests.conftest import call
-from warehouse.base.errors import QueryError, told
+from warehouse.base.error_text import told
+from warehouse.base.errors import QueryError
 from warehouse.reader.user_query import run_query
 
 if TYPE_CHECKING:

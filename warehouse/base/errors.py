@@ -17,9 +17,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-_WIDTH, _NARROW = 80, 20
-"""Cells of a line that is for no terminal, and the least that a line of a terminal has."""
-
 
 class Place(NamedTuple):
     """A position in a file that a person wrote; line and column start at 1."""
@@ -92,44 +89,6 @@ class LockedError(WarehouseError):
     """Another build holds the target."""
 
     exit_status = 3
-
-
-def told(error: WarehouseError, width: int | None = None) -> str:
-    """The error as people read it: a sentence, the author's line with a caret, details, what to do; indented.
-
-    Parameters
-    ----------
-    error
-        What went wrong.
-    width
-        Of a terminal, where sentences are broken into lines; left out elsewhere.
-    """
-    from warehouse.base.text import on_one_line
-
-    def broken(line: str) -> str:
-        if width is None or len(line) <= width:
-            return line
-        import textwrap
-
-        return textwrap.fill(
-            line, max(width, _NARROW), subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
-        )  # fmt: skip
-
-    indent = " " * 7
-    shown: tuple[str, ...] = ()
-    if error.source:
-        from warehouse.base.excerpt import excerpt
-
-        shown = excerpt(*error.source, max((width or _WIDTH) - len(indent), _NARROW))
-    head = f"{error.place}: {error.message}" if error.place else error.message
-    below = (line.strip() for line in (*error.details, error.hint or "") if line)
-    return "\n".join(
-        [
-            broken(f"error: {on_one_line(head)}"),
-            *(f"{indent}{line}" for line in shown),
-            *(broken(f"{indent}{on_one_line(line)}") for line in below),
-        ]
-    )
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

@@ -107,7 +107,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
-        from warehouse.base.errors import WarehouseError, told
+        from warehouse.base.error_text import told
+        from warehouse.base.errors import WarehouseError
 
         if isinstance(error, OSError):  # a disk that is full, a file that went away
             where = f"{error.filename}: " if error.filename else ""

@@ -11,7 +11,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warehouse.base.errors import QueryError, WarehouseError, told
+from warehouse.base.error_text import told
+from warehouse.base.errors import QueryError, WarehouseError
 from warehouse.reader.connection import connect
 from warehouse.reader.shell.completion import Catalog, complete, read_catalog
 from warehouse.reader.shell.session import COMMANDS, Session

@@ -1,11 +1,49 @@
-"""The line of a text that an error is about, with carets below the place."""
+"""An error as people read it, and the line that it is about with carets below the place."""
 
 from __future__ import annotations
 
+import textwrap
+
+from warehouse.base.errors import WarehouseError
 from warehouse.base.text import on_one_line
 
 _BEFORE = 0.6
 """Of the room, so much is for what is before the place, where the line does not fit."""
+_WIDTH, _NARROW = 80, 20
+"""Cells of a line that is for no terminal, and the least that a line of a terminal has."""
+
+
+def told(error: WarehouseError, width: int | None = None) -> str:
+    """The error as people read it: a sentence, the author's line with a caret, details, what to do; indented.
+
+    Parameters
+    ----------
+    error
+        What went wrong.
+    width
+        Of a terminal, where sentences are broken into lines; left out elsewhere.
+    """
+
+    def broken(line: str) -> str:
+        if width is None or len(line) <= width:
+            return line
+        return textwrap.fill(
+            line, max(width, _NARROW), subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
+        )  # fmt: skip
+
+    indent = " " * 7
+    shown: tuple[str, ...] = ()
+    if error.source:
+        shown = excerpt(*error.source, max((width or _WIDTH) - len(indent), _NARROW))
+    head = f"{error.place}: {error.message}" if error.place else error.message
+    below = (line.strip() for line in (*error.details, error.hint or "") if line)
+    return "\n".join(
+        [
+            broken(f"error: {on_one_line(head)}"),
+            *(f"{indent}{line}" for line in shown),
+            *(broken(f"{indent}{on_one_line(line)}") for line in below),
+        ]
+    )
 
 
 def excerpt(text: str, offset: int, length: int, room: int) -> tuple[str, str]:
