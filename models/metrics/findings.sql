@@ -22,9 +22,11 @@ checks:
   - severity in ('warning', 'note')
   - not null(sentence, so_what, look_further, number, unit, what)
   - unique(rank)
-  # no suspect link is forgotten
+  # no suspect link and no suspect server is forgotten
   - none: SELECT s.cluster, s.switch, s.port FROM metrics.suspect_links AS s WHERE NOT EXISTS (SELECT 1 FROM this AS f
       WHERE f.cluster = s.cluster AND (f.where_ = s.server OR f.where_ = concat(s.switch, ' ', regexp_extract(s.port, '[0-9].*$'))))
+  - none: SELECT s.cluster, s.server, s.kind FROM metrics.suspect_servers AS s
+      WHERE NOT EXISTS (SELECT 1 FROM this AS f WHERE f.cluster = s.cluster AND f.kind = s.kind AND f.where_ = s.server)
 sources: docs/metrics/findings.md
 --- */
 WITH dead AS (                 -- uplinks that carry traffic one way only, with what each way moved
@@ -95,6 +97,22 @@ server_cabled_elsewhere AS (   -- number: rows of the workbook that speak agains
         concat('warehouse sql -q nic --server ', server) AS look_further
     FROM cabled
     GROUP BY cluster, server
+),
+
+rails_differ AS (              -- number: rails on which it does as none of the others; of the loaded hours the worst one
+    SELECT
+        'rails_differ' AS kind,
+        cluster,
+        server AS where_,
+        hour_utc,
+        len(string_split(evidence, '; ')) AS number,
+        concat(
+            server, CASE WHEN rails IS NULL THEN ' uses no rail' ELSE concat(' uses rails ', rails) END,
+            ', unlike the others of its traffic group: ', evidence, '.'
+        ) AS sentence,
+        concat('warehouse sql -q nic --server ', server, ' --hour ', strftime(hour_utc, '%Y-%m-%dT%H:00')) AS look_further
+    FROM metrics.suspect_servers
+    QUALIFY row_number() OVER (PARTITION BY cluster, server ORDER BY number DESC, hour_utc) = 1
 ),
 
 dead_of_leaf AS (              -- the dead uplinks of a leaf and direction, in order of their numbers
@@ -337,6 +355,8 @@ candidates AS (
     SELECT * FROM link_dead_one_way
     UNION ALL BY NAME
     SELECT * FROM server_cabled_elsewhere
+    UNION ALL BY NAME
+    SELECT * FROM rails_differ
     UNION ALL BY NAME
     SELECT * FROM uneven_leaf
     UNION ALL BY NAME

@@ -16,7 +16,8 @@ measures:
   others: none
 checks:
   - gpu_seconds >= 0
-  - "warn: allocation_share <= 1 or allocation_share is null"
+  - warn: allocation_share <= 1 or allocation_share is null
+    says: "{cluster}, {time_utc}: {mean_gpus:,.1f} GPUs are in use, the cluster has {cluster_gpus:,}"
 sources: docs/metrics/jobs.md
 --- */
 WITH closed AS (

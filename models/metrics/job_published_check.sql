@@ -17,9 +17,12 @@ measures:
   queue_is_wait, queue_is_not_wait, gpu_time_is_product, gpu_time_is_not_product: sum
 checks:
   - without_end + duration_is_run + duration_is_stay + duration_is_neither = jobs
-  - "warn: duration_is_neither = 0"
-  - "warn: queue_is_not_wait = 0"
-  - "warn: gpu_time_is_not_product = 0"
+  - warn: duration_is_neither = 0
+    says: "{cluster}: of {duration_is_neither:,} of {jobs:,} jobs the published duration is neither end - start nor end - submit"
+  - warn: queue_is_not_wait = 0
+    says: "{cluster}: of {queue_is_not_wait:,} of {jobs:,} jobs the published queue is not start - submit"
+  - warn: gpu_time_is_not_product = 0
+    says: "{cluster}: of {gpu_time_is_not_product:,} of {jobs:,} jobs the published GPU time is not duration x GPUs"
 sources: docs/metrics/jobs.md
 --- */
 WITH compared AS (

@@ -15,8 +15,8 @@ columns:
   mean_duration_seconds: DOUBLE [s] mean of the duration as published
   median_duration_seconds: DOUBLE [s] its median
   max_duration_seconds: DOUBLE [s] its largest
-  mean_queue_seconds: DOUBLE [s] mean of the queue as published
-  median_queue_seconds: DOUBLE [s] its median
+  mean_queue_seconds: DOUBLE [s] mean of the queue as published; NULL for ITP, which publishes neither queueing nor start times
+  median_queue_seconds: DOUBLE [s] its median; NULL for ITP, which publishes neither queueing nor start times
   mean_gpus: DOUBLE [1] mean GPUs of a job
   median_gpus: DOUBLE [1] their median
   max_gpus: DOUBLE [1] the largest job

@@ -6,21 +6,21 @@ columns:
   trace: VARCHAR acme or itp
   cluster: VARCHAR seren, kalos, or cluster01 to cluster10
   job_id: VARCHAR the job, as its trace names it
-  user_id: VARCHAR who submitted it
-  num_nodes: BIGINT [1] nodes
+  user_id: VARCHAR who submitted it; NULL for ITP, which does not publish users
+  num_nodes: BIGINT [1] nodes; NULL for ITP, which publishes GPUs alone
   num_gpus: BIGINT [1] GPUs; 0 of a job on CPUs alone
-  num_cpus: BIGINT [1] CPUs
-  job_type: VARCHAR what it was for, as published
-  state: VARCHAR how it ended, by the reviewed table job_states; as written where that does not know it
-  state_raw: VARCHAR how it ended, as written
-  outcome: VARCHAR completed, cancelled or failed; NULL for other ends and none
+  num_cpus: BIGINT [1] CPUs; NULL for ITP, which publishes GPUs alone
+  job_type: VARCHAR what it was for, as published; NULL for ITP, which does not publish it
+  state: VARCHAR how it ended, by the reviewed table job_states; as written where that does not know it; NULL for ITP, which does not publish how jobs ended
+  state_raw: VARCHAR how it ended, as written; NULL for ITP, which does not publish it
+  outcome: VARCHAR completed, cancelled or failed; NULL for other ends and none, and for ITP, which does not publish how jobs ended
   submit_utc: TIMESTAMP when it was submitted
-  start_utc: TIMESTAMP when it started
-  end_utc: TIMESTAMP when it ended
-  queue_seconds: BIGINT [s] start - submit
+  start_utc: TIMESTAMP when it started; NULL for jobs without a start, and for ITP, which does not publish start times
+  end_utc: TIMESTAMP when it ended; NULL for jobs that still ran, and for ITP, which does not publish end times
+  queue_seconds: BIGINT [s] start - submit; NULL for jobs without a start, and for ITP, which does not publish start times
   run_seconds: BIGINT [s] end - start; of ITP the duration, which is all there is
   published_duration_seconds: DOUBLE [s] duration as published; of Kalos it begins with the submission
-  published_queue_seconds: DOUBLE [s] queue as published
+  published_queue_seconds: DOUBLE [s] queue as published; NULL for ITP, which publishes neither queueing nor start times
   gpu_seconds: BIGINT [s] num_gpus x run_seconds
   published_gpu_seconds: DOUBLE [s] gpu_time as published; of ITP num_gpus x duration
 time: submit_utc

@@ -14,7 +14,7 @@ columns:
   leaves_seen: BIGINT [1] leaves and storage leaves with counters on an uplink to it
   uplinks_seen: BIGINT [1] uplinks to it with counters
   checkable: BOOLEAN whether all its leaves are loaded, with all their uplinks to it
-  checkable_note: VARCHAR why not; NULL where it is
+  checkable_note: VARCHAR why not; NULL where it is checkable
 time: hour_utc
 dimensions: [cluster, spine, checkable]
 measures:

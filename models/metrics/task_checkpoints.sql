@@ -16,7 +16,8 @@ measures:
   extra_seconds: sum
   line: none
 checks:
-  - "warn: extra_seconds > 0 or extra_seconds is null"
+  - warn: extra_seconds > 0 or extra_seconds is null
+    says: "{task}: the checkpoint after iteration {iteration:,} shows no cost: the next line came {extra_seconds:.2f} s later than usual"
 sources: docs/metrics/tasks.md
 --- */
 WITH said AS (

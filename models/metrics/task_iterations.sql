@@ -30,8 +30,10 @@ checks:
   - seconds > 0 or seconds is null
   - pod_skew_seconds >= 0 or pod_skew_seconds is null
   - seconds_source in ('stamps', 'log', 'clock') or seconds_source is null
-  - "warn: pod_skew_seconds < 60 or pod_skew_seconds is null"
-  - "warn: none: SELECT task, first_missing, iteration - 1 AS last_missing FROM this WHERE first_missing IS NOT NULL"
+  - warn: pod_skew_seconds < 60 or pod_skew_seconds is null
+    says: "{task}, iteration {iteration:,}: its {pods} pods wrote their lines {pod_skew_seconds:.1f} s apart, a minute or more"
+  - warn: "none: SELECT task, first_missing, iteration - 1 AS last_missing FROM this WHERE first_missing IS NOT NULL"
+    says: "{task}: no line tells iterations {first_missing:,} to {last_missing:,}"
 sources: docs/metrics/tasks.md
 --- */
 WITH lines AS (                -- what the task prints of each iteration, best first: its own line, a bar, DeepSpeed's step

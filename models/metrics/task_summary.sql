@@ -40,7 +40,8 @@ measures:
   others: none
 checks:
   - mfu_6n between 0 and 1 or mfu_6n is null
-  - "warn: not null(iteration_p50_seconds)"
+  - warn: not null(iteration_p50_seconds)
+    says: "{task}: no log tells how long an iteration took ({pods} pods, {iterations:,} iterations with a line, {errors:,} errors)"
   - none: SELECT cluster, task FROM staging.task_settings ANTI JOIN this USING (cluster, task)
 sources: docs/metrics/tasks.md
 --- */

@@ -26,7 +26,8 @@ measures:
   others: none
 checks:
   - cells = (rows - covered_rows) * columns
-  - "warn: values > 0"
+  - warn: values > 0
+    says: "{file}: none of its {cells:,} cells holds a number"
   - warn: columns_in_doubt = 0
     says: "{file}: columns in doubt: {columns_in_doubt:,} of {columns:,}"
 sources: docs/metrics/utilization.md

@@ -15,7 +15,8 @@ columns:
   percent: DOUBLE [%] samples up to this value
 checks:
   - percent between 0 and 100
-  - "warn: metric is not null"
+  - warn: metric is not null
+    says: "{file}, series {series}, point {point}: it is not known what this file measures"
 sources: docs/formats/utilization.md
 --- */
 SELECT

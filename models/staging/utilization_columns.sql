@@ -15,7 +15,7 @@ columns:
   problem: VARCHAR NULL, five_parts (ip.N, a second column of a name when the file was written), twice, or no_address
 checks:
   - warn: problem is null
-    says: "{file_group}, column {name}: {problem}"
+    says: "{file_group}: the name of column {name} is in doubt, {problem}"
 sources: docs/formats/utilization.md
 --- */
 WITH headers AS (

@@ -18,7 +18,8 @@ checks:
   - evidence in ('log', 'inferred:rank_block') or evidence is null
   - server_evidence in ('log', 'inferred:host_number') or server_evidence is null
   - (first_rank is null) = (evidence is null)
-  - "warn: not null(server)"
+  - warn: not null(server)
+    says: "{task}: the server of pod {pod} is unknown, its log names neither node, host nor address"
   # no rank is in two pods of a task
   - none: SELECT a.task, a.pod, b.pod FROM this AS a JOIN this AS b USING (cluster, task)
       WHERE a.pod < b.pod AND a.first_rank < b.first_rank + b.ranks AND b.first_rank < a.first_rank + a.ranks

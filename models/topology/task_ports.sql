@@ -16,10 +16,13 @@ columns:
 checks:
   - unique(cluster, task, pod, hca_index)
   - evidence in ('log', 'inferred:nic_sheet_order')
-  - "warn: not null(port)"
+  - warn: not null(port)
+    says: "{task}, {pod}: no sheet has the switch port of {hca} of {server}"
   # a pod without NICs is in no table of task traffic; the bytes of a NIC of two pods count for both
-  - "warn: none: SELECT cluster, task, pod FROM topology.task_pods ANTI JOIN this USING (cluster, task, pod)"
-  - "warn: none: SELECT cluster, task, server, hca FROM this WHERE server IS NOT NULL GROUP BY ALL HAVING count(*) > 1"
+  - warn: "none: SELECT cluster, task, pod FROM topology.task_pods ANTI JOIN this USING (cluster, task, pod)"
+    says: "{task}: no NIC of pod {pod} is known, so no table of task traffic has it"
+  - warn: "none: SELECT cluster, task, server, hca FROM this WHERE server IS NOT NULL GROUP BY ALL HAVING count(*) > 1"
+    says: "{task}: two pods or more use {hca} of {server}; its bytes count for each of them"
 sources: docs/metrics/tasks.md
 --- */
 WITH listed AS (               -- one device an index and one index a device, in all lists of the pod; not fused ones

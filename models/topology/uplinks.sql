@@ -10,7 +10,8 @@ columns:
   source: VARCHAR link_table where a table states it, else inferred:uplink_formula
   ends_stated: BIGINT [1] other ends that link tables of all hours state; where they state several, none of them counts
 checks:
-  - "warn: ends_stated <= 1"
+  - warn: ends_stated <= 1
+    says: "{leaf} {leaf_port}: link tables state {ends_stated} other ends, so none of them counts"
   - source in ('link_table', 'inferred:uplink_formula')
   # every uplink has a spine
   - none: SELECT p.cluster, p.switch, p.port FROM staging.switch_ports AS p

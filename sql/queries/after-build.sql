@@ -2,7 +2,7 @@
 about: The lines that `warehouse build` ends with, what to look at first.
 question: What is loaded, and how well was it observed?
 --- */
-WITH kinds AS (                     -- a line a kind; at most seven of them below the first line
+WITH kinds AS (                     -- a line a kind; at most seven of them
     SELECT k.position, k.kind, k.severity, k.what, k.unit, count(*) AS findings,
         list(f.where_ ORDER BY f.rank) AS places, max(f.number) AS number
     FROM metrics.findings AS f
@@ -24,11 +24,9 @@ facts AS (
 SELECT line
 FROM (
     SELECT 0 AS place,
-        CASE WHEN findings = 0 THEN 'Nothing found of what is looked for (reference.finding_kinds)'
-            ELSE concat(warnings, CASE warnings WHEN 1 THEN ' warning, ' ELSE ' warnings, ' END, findings - warnings,
-                CASE findings - warnings WHEN 1 THEN ' note' ELSE ' notes' END, ', in sentences:  warehouse findings') END AS line
+        'Nothing found of what is looked for (reference.finding_kinds)' AS line
     FROM facts
-    WHERE looked OR findings > 0
+    WHERE looked AND findings = 0
     UNION ALL
     SELECT position, concat(severity, ' · ', what, CASE WHEN findings > 1 THEN ' (' || findings || ')' ELSE '' END, ': ',
         array_to_string(places[:3], ', '), CASE WHEN findings > 3 THEN ' ..' ELSE '' END,
@@ -46,6 +44,11 @@ FROM (
     SELECT 21, format('{:.1f} TB pass ports that no sheet names: warehouse sql -q ports-without-owner', inferred / 1e12)
     FROM facts
     WHERE inferred >= 5e10
+    UNION ALL
+    SELECT 30, CASE WHEN findings = 0 THEN 'Next:  warehouse ls  (the tables, by question)'
+            ELSE concat('Next:  warehouse findings  (', warnings, CASE warnings WHEN 1 THEN ' warning, ' ELSE ' warnings, ' END,
+                findings - warnings, CASE findings - warnings WHEN 1 THEN ' note' ELSE ' notes' END, ', in sentences)') END
+    FROM facts
 )
 WHERE line <> ''
 ORDER BY place

@@ -4,7 +4,7 @@ question: Who trains together, over which ports, how much?
 aliases: [task-traffic]
 params:
   task: VARCHAR = null the task's folder; the latest with traffic where left out
-answer: [pod, hca, iterations, tx_bytes, over_nominal, status]
+answer: [pod, hca, status, tx_bytes, over_nominal]
 unknown:
   tx_bytes: SELECT 'the log ended ' || date_diff('day', max(end_utc), (SELECT min(hour_utc) FROM metrics.port_hour)) || ' days before the counters' FROM metrics.task_summary HAVING max(end_utc) < (SELECT min(hour_utc) FROM metrics.port_hour)
 --- */

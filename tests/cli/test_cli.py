@@ -6,8 +6,10 @@ import inspect
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 
@@ -109,20 +111,42 @@ def test_the_version_is_told(run_cli: Command) -> None:
 # help ---------------------------------------------------------------------------------------------
 
 
+SCREEN = 23
+"""Lines of a terminal of 24, less the one of the next prompt."""
+
+
 def test_help_names_every_command_and_shows_examples(command: Command) -> None:
-    said = command("--help")
-    assert said.status == 0
+    said, everything = command("--help"), command("--help", "all")
+    assert said.status == everything.status == 0
+    listed = said.out.partition("commands (")[2].splitlines()[1:]
+    assert sorted(name for line in listed[: listed.index("")] for name in line[18:].split()) == sorted(COMMANDS)
     for name in COMMANDS:
-        assert re.search(rf"^    {name}( |$)", said.out, re.MULTILINE)
+        assert re.search(rf"^    {name}( |$)", everything.out, re.MULTILINE)
     assert "examples:\n  warehouse demo" in said.out
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_help_with_an_example(command: Command, name: str) -> None:
-    said = command(name, "--help")
+@pytest.mark.parametrize("name", [*COMMANDS, ""])
+def test_the_help_of_a_command_fits_a_screen_with_an_example_first(command: Command, name: str) -> None:
+    said = command(*filter(None, [name]), "--help")
     assert said.status == 0
-    assert f"example:\n  warehouse {name}" in said.out
-    assert said.out.split("\n\n")[1].rstrip().endswith(".")  # it says in a sentence what it does
+    lines = said.out.splitlines()
+    assert len(lines) <= SCREEN
+    assert max(map(len, lines)) <= 80
+    sentence, example, *_ = said.out.split("\n\n")
+    assert sentence.endswith(".")  # it says in a sentence what it does
+    assert example.startswith(f"example:\n  warehouse {name}" if name else "examples:\n  warehouse demo")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_all_of_the_help_explains_each_option(command: Command, name: str) -> None:
+    """What the short help names only, `--help all` has with its sentence."""
+    short, everything = command(name, "--help").out, command(name, "--help", "all").out
+    rare = re.findall(r"--[a-z-]+", " ".join(short.partition("explains them): ")[2].split()))
+    for option in rare:
+        assert re.search(rf"^  (-., )?{option}\b", everything, re.MULTILINE)
+        assert not re.search(rf"^  (-., )?{option}\b", short, re.MULTILINE)
+    kept = short.partition("\n\nmore options")[0]
+    assert everything.startswith(kept[: kept.index("options:")])
 
 
 @pytest.mark.parametrize(
@@ -347,26 +371,38 @@ def test_tables_can_be_exported(command: Command, built: Path, tmp_path: Path) -
     assert written == {".csv", ".parquet"}
 
 
-def test_a_project_that_was_begun_builds_with_its_own_model(command: Command, sample: Path, tmp_path: Path) -> None:
+def test_a_project_that_was_begun_builds_and_tests_at_once(command: Command, tmp_path: Path) -> None:
+    """The commands that `init` names as next ones, as they stand there."""
     said = command("init", "study")
     assert said.status == 0
-    assert sorted(
-        path.relative_to(tmp_path).as_posix() for path in (tmp_path / "study").rglob("*") if path.is_file()
-    ) == [
-        "study/.gitignore",
-        "study/models/metrics/top_servers.sql",
+    begun = [line.split()[1] for line in said.out.splitlines() if line.startswith("wrote")]
+    assert begun == [
         "study/warehouse.toml",
+        "study/models/metrics/top_servers.sql",
+        "study/models/metrics/top_servers.test.yaml",
+        "study/.gitignore",
+        "study/sample/:",
     ]
-    said = command("build", "-d", sample, cwd=tmp_path / "study")
-    assert said.status == 0, said
-    rows = command(
-        "sql", "SELECT max(place) AS n FROM metrics.top_servers", "--format", "csv", cwd=tmp_path / "study"
-    ).out
-    assert rows.startswith("n\n")
-    assert int(rows.split()[1]) > 1
+    change, *steps = said.out.partition("Next")[2].replace("&&", "\n").splitlines()
+    assert change.split() == ["cd", "study"]
+    for step in steps:
+        name, *words = shlex.split(step)
+        assert name == "warehouse"
+        done = command(*words, cwd=tmp_path / "study")
+        assert done.status == 0, done
+    assert len(done.out.splitlines()) == 11
     again = command("init", "study")
     assert again.status == 2
     assert "study/warehouse.toml is there already" in again.err
+
+
+def test_a_project_is_begun_with_a_release(command: Command, sample: Path, tmp_path: Path) -> None:
+    assert command("init", "study", "-d", "none").status == 2
+    assert not (tmp_path / "study").exists()
+    assert command("init", "study", "-d", sample).status == 0
+    assert not (tmp_path / "study" / "sample").exists()
+    settled = tomllib.loads((tmp_path / "study" / "warehouse.toml").read_text(encoding="utf-8"))
+    assert settled["data"] == [str(sample)]
 
 
 @pytest.fixture

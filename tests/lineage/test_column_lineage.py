@@ -16,6 +16,7 @@ from warehouse.engine.required_relations import AGGREGATES
 from warehouse.formats import known_formats
 from warehouse.ingest.schemas import source_columns
 from warehouse.lineage import column_lineage as column_lineage
+from warehouse.lineage import lineage_text
 from warehouse.lineage import select_walk as column_walk
 from warehouse.lineage.column_lineage import Columns, Node, columns_of, load
 from warehouse.lineage.select_walk import blocks_of
@@ -242,13 +243,24 @@ def test_a_path_names_each_step_with_file_line_and_kind_and_what_decides_its_row
         "  └ staging.ports.speed  copied models/staging/ports.sql:8",
         "    └ reference.speeds.speed  data/speeds.csv",
         "",
-        "ends in",
-        "  reference.speeds.speed",
-        "",
         "rows decided by",
         "  filter   models/metrics/total.sql:12  staging.ports.speed",
         "",
+        "metrics.total.speed comes from",
+        "  reference.speeds: speed  (data/speeds.csv)",
+        "  by way of staging.ports",
+        "",
     ]
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_a_path_on_a_terminal_is_broken_inside_its_tree(shipped: Columns, width: int) -> None:
+    trace = shipped.trace("metrics.uplink_balance", "cov")
+    whole, broken = (lineage_text.as_text(trace, {}, wide).splitlines() for wide in (None, width))
+    assert "".join("".join(whole).split()).replace("│", "") == "".join("".join(broken).split()).replace("│", "")
+    fits = [line for line in broken if len(line) - len(line.lstrip(" │├└")) < width - 44]
+    assert max(map(len, fits)) <= width
+    assert broken[-1].startswith(("  by way of metrics.port_hour", "    "))
 
 
 def test_a_path_as_json(fleet: Tiny, command: Command) -> None:

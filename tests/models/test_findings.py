@@ -19,6 +19,8 @@ import pytest
 import warehouse
 from tests.conftest import call
 from tests.models.conftest import Planted
+from warehouse.base.sentences import fields
+from warehouse.project.project import Project
 from warehouse.reader.findings import print_findings
 from warehouse.sample import SampleOptions, write_sample
 from warehouse.sample.plan import make_plan
@@ -122,8 +124,8 @@ def test_the_command_tells_warnings_first_and_the_same_as_json(planted: Planted,
 
 def test_the_build_ends_with_at_most_eight_lines_of_findings(planted: Planted, tmp_path: Path) -> None:
     said = call("sql", "-t", planted.target, "-q", "after-build", "--format", "csv", cwd=tmp_path).out
+    assert said.splitlines()[-1].strip('"') == "Next:  warehouse findings  (7 warnings, 4 notes, in sentences)"
     lines = [line for line in said.splitlines() if "warning" in line or "note" in line]
-    assert lines[0].strip('"') == "7 warnings, 4 notes, in sentences:  warehouse findings"
     assert len(lines) == 8
     assert max(map(len, lines)) <= 73
 
@@ -173,6 +175,20 @@ def test_a_workbook_alone_gives_nothing_and_that_is_said(tmp_path: Path) -> None
     assert "Nothing found of what is looked for" in said.err
     assert call("findings", "-t", "t", cwd=tmp_path).out.startswith("Nothing found of what is looked for: ")
     assert call("findings", "-t", "t", "--json", cwd=tmp_path).out == "[]\n"
+
+
+def test_each_warning_of_a_model_has_a_sentence_that_its_rows_fill(planted: Planted) -> None:
+    project = Project.open(None)
+    warned = [(model, check) for model in project.models.values() for check in model.checks if check.warn]
+    assert len(warned) > 20
+    assert [(model.name, check.text) for model, check in warned if not check.says] == []
+    for model, check in warned:
+        if check.text.startswith("none:"):
+            asked = re.sub(r"\bthis\b", model.name, check.text.removeprefix("none:"))
+            given = [name for name, *_ in planted.connection.execute(f"DESCRIBE {asked}").fetchall()]
+        else:
+            given = [column.name for column in model.columns]
+        assert set(fields(check.says)) <= set(given), check.says
 
 
 def test_nothing_found_is_one_line() -> None:

@@ -41,7 +41,7 @@ def test_a_server_that_leaves_a_rail_out_is_found(sample: Path, tmp_path: Path) 
     [file] = (tmp_path / "release").glob(f"*/trafficinfo/2024052401/*Leaf-8_*/Leaf-8_{number}_{half}.csv")
     _quiet(file)
 
-    said = call("build", "-d", "release", "-t", "t", "-s", "metrics.suspect_servers", cwd=tmp_path)
+    said = call("build", "-d", "release", "-t", "t", "-s", "metrics.findings", cwd=tmp_path)
 
     assert said.status == 0, said.err
     with warehouse.open(tmp_path / "t") as asked:
@@ -55,6 +55,21 @@ def test_a_server_that_leaves_a_rail_out_is_found(sample: Path, tmp_path: Path) 
                 "rail 4 is used by all 2 others, not by it",
             )
         ]
+        told = asked.execute(
+            "SELECT where_, severity, number, sentence, look_further FROM metrics.findings WHERE kind = 'rails_differ'"
+        ).fetchall()
+    assert told == [
+        (
+            "GPU-62",
+            "warning",
+            1.0,
+            (
+                "GPU-62 uses rails 1, 2, 3, unlike the others of its traffic group: "
+                "rail 4 is used by all 2 others, not by it."
+            ),
+            "warehouse sql -q nic --server GPU-62 --hour 2024-05-23T17:00",
+        )
+    ]
 
 
 def test_no_server_of_the_sample_uses_other_rails(planted: Planted) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 from rich.cells import cell_len
 
+from tests.conftest import call
 from warehouse.reader.column_units import result_units
 from warehouse.reader.guard import check_read_only
 from warehouse.reader.named_queries import Query
@@ -141,3 +142,13 @@ def test_lines_have_all_columns_with_their_units(connection: duckdb.DuckDBPyConn
     stream = io.StringIO()
     write_result(for_people(open_result(connection, statement)), "lines", stream, width=80)
     assert stream.getvalue().splitlines()[1:] == ["cluster   demo", "in_bytes  12.5 kB"]
+
+
+def test_a_table_is_for_people_wherever_it_goes(target: Path, tmp_path: Path) -> None:
+    """The format decides, not the terminal; without one, a pipe gets csv."""
+    sql = "SELECT switch, in_bytes FROM metrics.leaf_hour ORDER BY ALL LIMIT 1"
+    for asked in (["--format", "table"], ["--format", "lines"], ["-o", "answer.txt"]):
+        said = call("sql", sql, *asked, "-t", target, cwd=tmp_path)
+        assert "12.5 kB" in (said.out or (tmp_path / "answer.txt").read_text(encoding="utf-8"))
+    assert call("sql", sql, "-t", target, cwd=tmp_path).out == "switch,in_bytes\nLeaf-1,12500\n"
+    assert "12500" in call("sql", sql, "--format", "table", "--raw", "-t", target, cwd=tmp_path).out

@@ -77,3 +77,13 @@ def test_statements_of_a_file(session: Session, tmp_path: Path) -> None:
 
 def test_a_column_after_a_dot_on_a_new_line_is_still_sql(session: Session) -> None:
     assert not session.is_whole("SELECT 1 AS helpful")
+
+
+def test_a_table_names_the_command_of_the_shell_that_shows_the_rest(session: Session) -> None:
+    session.width = 20
+    assert "(\\x)" in said(session, "FROM metrics.leaf_hour;")
+
+
+def test_a_null_has_its_reason_in_the_shell(session: Session) -> None:
+    sql = "SELECT max(in_bytes) FROM metrics.leaf_hour WHERE switch = 'Leaf1';"
+    assert said(session, sql).endswith("note: no switch Leaf1 in metrics.leaf_hour; near: Leaf-1\n")

@@ -12,6 +12,8 @@ from tests.tiny import Tiny
 from warehouse.base.errors import ModelError
 from warehouse.base.settings import settle
 from warehouse.base.text import on_one_line
+from warehouse.runner.bar import Bar
+from warehouse.runner.bar import told as told_of
 from warehouse.runner.build import build
 from warehouse.runner.reporter import Silent, Terminal
 
@@ -44,9 +46,32 @@ def test_a_path_is_never_broken(tiny: Tiny) -> None:
 def test_a_terminal_gets_a_bar_that_is_gone_in_the_end(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     said = told(tiny, Screen())
-    assert "Build  0/2 parts" in said
+    assert re.search(r"Build +\S+ 0/2 +0% 0:00:0\d", re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", said))
     assert "\nBuilt  " in said
     assert said.count("\x1b[?25h") == said.count("\x1b[?25l") == 1  # the cursor was hidden, and shown again
+
+
+@pytest.mark.parametrize("columns", ["40", "60", "80", "200"])
+def test_the_bar_is_one_line_however_narrow_the_terminal(monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", columns)
+    screen = Screen()
+    with Bar(screen, "Verify", "the parts that are there") as bar:
+        names = ["metrics.b", f"metrics.a_long_name_{'x' * 60}"]
+        assert list(told_of(names, bar)) == names
+    drawn = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", screen.getvalue())
+    assert "2/2 100%" in drawn or columns == "40"
+    assert max(len(line.rstrip()) for line in re.split(r"[\r\n]", drawn)) <= int(columns)
+    assert drawn.count("\n") <= 1  # the line's own end
+    assert ("metrics.a_long_name" in drawn) == (columns in ("80", "200"))
+
+
+def test_a_stream_that_is_no_terminal_gets_no_bar() -> None:
+    stream = io.StringIO()
+    with Bar(stream, "Verify", "the parts that are there") as bar:
+        assert list(told_of(["a"], bar)) == list(told_of(["a"], None)) == ["a"]
+        bar.print("Again")
+    assert stream.getvalue() == "Again\n"
 
 
 def test_a_terminal_has_its_cursor_back_after_an_error(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,6 +38,8 @@ class WarehouseError(Exception):
     """The base of all errors that end in a sentence for the user, never in a traceback."""
 
     exit_status = 2
+    source: tuple[str, int, int] | None = None
+    """The text that its author wrote; offset and length in bytes of what is wrong in it."""
 
     def __init__(
         self,

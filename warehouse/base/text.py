@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 
@@ -12,6 +13,17 @@ def plural(count: int, noun: str) -> str:
     ('1 hour', '1,200 parts')
     """
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def few(names: Iterable[str], most: int = 4) -> str:
+    """The first names of a list, and how many more there are.
+
+    >>> few(["a", "b"]), few("abcdef")
+    ('a, b', 'a, b, c, d and 2 more')
+    """
+    listed = list(names)
+    more = f" and {len(listed) - most:,} more" if len(listed) > most else ""
+    return ", ".join(listed[:most]) + more
 
 
 def size(count: int) -> str:

@@ -12,8 +12,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
 
-    from warehouse.base.errors import WarehouseError
-
 INTERRUPTED = 130
 GARBAGE = 1_000_000
 """Objects between two looks for circles of garbage: most commands end before the first, which costs a twentieth.
@@ -33,19 +31,24 @@ GROUPS = {
 """The modules of this package and their commands: a command's start-up imports its own module alone."""
 EXAMPLES = """\
 examples:
-  warehouse demo                                a planted sample, built and shown
-  warehouse doctor -d ~/downloads/release       what is in there, and what is not
-  warehouse build -d ~/downloads/release        read, join, check, publish
-  warehouse findings                            what to look at first
-  warehouse sql -q nic --server GPU-35          a named query
-  warehouse sql "FROM metrics.leaf_hour"        your own
-  warehouse export tables/                      Parquet and CSV with a manifest
-  warehouse report report.html                  one page with charts, to send
-  warehouse docs site/                          every table and column, to browse
-  warehouse publish postgresql://me@host/db     into PostgreSQL, swapped at once
+  warehouse demo                              a planted sample, built and shown
+  warehouse doctor -d ~/downloads/release     what is in there, what is not
+  warehouse build -d ~/downloads/release      read, join, check, publish
+  warehouse findings                          what to look at first
+  warehouse sql -q nic --server GPU-35        a named query
+  warehouse sql "FROM metrics.leaf_hour"      your own
+  warehouse report report.html                one page with charts, to send
+"""
+SHORT = """\
+commands (warehouse COMMAND --help; warehouse --help all says what each is for):
+  read a release  doctor  plan  build  test
+  ask it          findings  sql  ls  show  lineage  render  cite
+  hand it on      report  docs  export  publish
+  keep builds     builds  diff  verify  rollback  relocate  clean
+  begin           demo  sample  init  completion
 
-Each option can also stand in warehouse.toml or in WAREHOUSE_DATA, WAREHOUSE_TARGET ...
-Exit status: 0 done, 1 a model or check failed, 2 usage or SQL, 3 target is held, 130 interrupted.
+Options can also stand in warehouse.toml, or in WAREHOUSE_DATA and the like.
+Exit status: 0 done, 1 model or check failed, 2 usage or SQL, 3 target is held.
 """
 
 
@@ -62,6 +65,7 @@ def parser(command: str = "") -> argparse.ArgumentParser:
         epilog=EXAMPLES,
         formatter_class=Help,
     )
+    top.short = SHORT
     top.add_argument("--version", action="version", version=f"warehouse {__version__}")
     commands = top.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True, prog="warehouse")
     for group in [group for group, names in GROUPS.items() if command in names] or GROUPS:
@@ -103,6 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
+        from warehouse.base.error_text import told
         from warehouse.base.errors import WarehouseError
 
         if isinstance(error, OSError):  # a disk that is full, a file that went away
@@ -114,7 +119,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             error = WarehouseError(problem, hint="ulimit -v limits the memory; more of it, or --threads 1, may help")
         if not isinstance(error, WarehouseError):
             raise
-        say_error(error)
+        import shutil
+
+        width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
+        sys.stderr.write(f"{told(error, width)}\n")
         if arguments is None:  # the engine's module would tell of what the error still holds, dozens of lines
             sys.stdout.flush()
             sys.stderr.flush()
@@ -160,13 +168,3 @@ def _no_interrupt_lost() -> Iterator[None]:
         raise KeyboardInterrupt from error
     finally:
         sys.unraisablehook = usual
-
-
-def say_error(error: WarehouseError) -> None:
-    """The error on stderr: what and where, then details and what to do, indented."""
-    from warehouse.base.text import on_one_line
-
-    head = f"{error.place}: {error.message}" if error.place else error.message
-    below = (*error.details, *([error.hint] if error.hint else []))
-    lines = [f"error: {on_one_line(head)}", *(f"       {on_one_line(line.strip())}" for line in below)]
-    sys.stderr.write("\n".join(lines) + "\n")

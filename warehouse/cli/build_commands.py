@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 from warehouse.cli import up_to_date
-from warehouse.cli.options import Commands, add_data, add_engine, add_project, add_target, command, settings
+from warehouse.cli.options import Commands, add_data, add_engine, add_project, add_target, command, more, settings
 from warehouse.store import snapshot
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ def add(commands: Commands) -> None:
         "--profile", metavar="BY", nargs="?", const="models", choices=("models", "parts"),
         help="what each model (or, with `parts`, each part) cost: CPU, time, rows, bytes, memory, spill; on stdout",
     )  # fmt: skip
-    one.add_argument("--plans", metavar="DIR", help="--profile, and keep the engine's plans there, a file a model")
-    one.add_argument(
+    more(one).add_argument("--plans", metavar="DIR", help="--profile, and keep the engine's plans there")
+    more(one).add_argument(
         "--openlineage", metavar="FILE|URL", help="tell the run as OpenLineage events: lines of a file, or posted"
     )
     one.set_defaults(run=run_build)
@@ -66,9 +66,9 @@ def _add_common(one: argparse.ArgumentParser) -> None:
         help="only these models: a name, a layer, a glob; +name with what it stands on, name+ with what stands on it",
     )  # fmt: skip
     add_engine(one)
-    one.add_argument("--keep", metavar="N", type=int, default=3, help="builds to keep (default 3)")
-    one.add_argument("--plain-sql", action="store_true", help="every model by its SELECT, none by its kernel")
-    one.add_argument("--paranoid", action="store_true", help="hash all files again, whatever their size and times say")
+    more(one).add_argument("--keep", metavar="N", type=int, default=3, help="builds to keep (default 3)")
+    more(one).add_argument("--plain-sql", action="store_true", help="every model by its SELECT, none by its kernel")
+    more(one).add_argument("--paranoid", action="store_true", help="hash all files again, whatever their times say")
 
 
 def run_build(given: argparse.Namespace) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections import Counter
 from collections.abc import Iterable
 from datetime import timedelta
@@ -34,6 +35,7 @@ def add(commands: Commands) -> None:
 def run_doctor(given: argparse.Namespace) -> int:
     """Scan and tell."""
     from warehouse.history.doctor import examine, never_skipped
+    from warehouse.reader.text_table import for_terminal
 
     settled = settings(given)
     found = examine(settled)
@@ -46,7 +48,7 @@ def run_doctor(given: argparse.Namespace) -> int:
     for name, why in never_skipped(settled):
         lines.append(f"{name} is never skipped: {why}")
     for line in [*lines, *_target(settled.target)]:
-        print(on_one_line(line))  # noqa: T201
+        sys.stdout.writelines(for_terminal([on_one_line(line)], sys.stdout))
     return 0
 
 

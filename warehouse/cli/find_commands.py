@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from warehouse.base.errors import QueryError, SettingsError
+from warehouse.base.text import few
 from warehouse.cli.options import Commands, add_data, add_project, add_target, command, settings
 
 if TYPE_CHECKING:
@@ -150,7 +151,7 @@ def _only_column(settled: Settings, name: str) -> str | None:
     # of a metric and what it is made of, the metric is meant
     found = [one for one in found if one.startswith("metrics.")] or found
     if len(found) > 1:
-        raise SettingsError(f"{name} is a column of {len(found)} tables", hint="one of: " + ", ".join(sorted(found)))
+        raise SettingsError(f"{name} is a column of {len(found)} tables", hint=f"one of: {few(sorted(found))}")
     return found[0] if found else None
 
 
@@ -165,8 +166,15 @@ def column_path(settled: Settings, name: str, *, as_json: bool = False) -> str:
     return (
         json.dumps(lineage_text.as_json(trace), indent=1)
         if as_json
-        else lineage_text.as_text(trace, lineage_text.read_from(project))
+        else lineage_text.as_text(trace, lineage_text.read_from(project), _width())
     )
+
+
+def _width() -> int | None:
+    """Return the width of the terminal; None where stdout is none."""
+    import shutil
+
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def run_render(given: argparse.Namespace) -> int:

@@ -90,18 +90,21 @@ def run_diff(given: argparse.Namespace) -> int:
     from warehouse.history.diff.compare import diff
     from warehouse.history.diff.diff_text import as_json, as_text
     from warehouse.history.diff.sides import find
+    from warehouse.runner.bar import Bar
 
     settled = settings(given)
     old, new = find(given.old, settled.target), find(given.new or str(settled.target), settled.target)
-    found = diff(
-        old,
-        new,
-        examples=max(0, given.rows),
-        where_from=given.where_from,
-        select=given.select or ("*",),
-        memory=settled.memory,
-        threads=settled.threads,
-    )
+    with Bar(sys.stderr, "Diff", "reading both") as bar:
+        found = diff(
+            old,
+            new,
+            examples=max(0, given.rows),
+            where_from=given.where_from,
+            select=given.select or ("*",),
+            memory=settled.memory,
+            threads=settled.threads,
+            bar=bar,
+        )
     print(json.dumps(as_json(found), indent=1, ensure_ascii=False) if given.json else as_text(found))  # noqa: T201
     return 0 if found.is_equal else 1
 
@@ -109,19 +112,24 @@ def run_diff(given: argparse.Namespace) -> int:
 def run_verify(given: argparse.Namespace) -> int:
     """Check, build again, compare; 1 where anything is damaged or differs."""
     from warehouse.history.verify import verify
+    from warehouse.runner.bar import Bar
+    from warehouse.runner.reporter import Drawn
 
-    def say(text: str) -> None:
-        if not given.json:
-            sys.stderr.write(f"Again  {text}\n")
+    with Bar(sys.stderr, "Verify") as bar:
 
-    found = verify(
-        settings(given),
-        data=[Path(folder) for folder in given.data or ()],
-        quick=given.quick,
-        kernels=not given.plain_sql,
-        wait=given.wait,
-        say=say,
-    )
+        def say(text: str) -> None:
+            if not given.json:
+                bar.print(f"Again  {text}")
+
+        found = verify(
+            settings(given),
+            data=[Path(folder) for folder in given.data or ()],
+            quick=given.quick,
+            kernels=not given.plain_sql,
+            wait=given.wait,
+            say=say,
+            reporter=Drawn(bar),
+        )
     print(json.dumps(_verdict_json(found), indent=1) if given.json else "\n".join(_verdict(found)))  # noqa: T201
     return 0 if found.is_good else 1
 

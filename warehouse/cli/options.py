@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import textwrap
 import warnings
 from collections.abc import Mapping
 from typing import Any, NoReturn
@@ -11,6 +12,8 @@ from typing import Any, NoReturn
 from warehouse.base.settings import KEYS, Settings, settle
 
 Commands = Any  # argparse._SubParsersAction has no public name
+MORE = "more options"
+"""The group of options that few people need: `--help` names them, `--help all` explains them."""
 
 
 class Help(argparse.RawDescriptionHelpFormatter):
@@ -24,12 +27,66 @@ class Help(argparse.RawDescriptionHelpFormatter):
         kind = argparse.RawDescriptionHelpFormatter if "\n" in text else argparse.HelpFormatter
         return kind._fill_text(self, text, width, indent)  # noqa: SLF001 - argparse has no other way
 
+    def _format_action_invocation(self, action: argparse.Action) -> str:
+        """Name an option with its value once: `-t, --target DIR`."""
+        if not action.option_strings or action.nargs == 0:
+            return super()._format_action_invocation(action)
+        value = self._format_args(action, self._get_default_metavar_for_optional(action))
+        return f"{', '.join(action.option_strings)} {value}"
+
+
+class _HelpAction(argparse.Action):
+    """Print the help, on one screen; `--help all` prints all of it."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *given: object) -> NoReturn:
+        assert isinstance(parser, Parser)
+        sys.stdout.write(parser.help_text(everything=given[1] == "all"))
+        parser.exit()
+
 
 class Parser(argparse.ArgumentParser):
-    """A parser that names the nearest option where one is misspelled."""
+    """A parser whose help fits a screen, and that names the nearest option where one is misspelled."""
 
     said = ""
     """The command, as far as it is known."""
+    short = ""
+    """What the help says instead of a list of commands."""
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(**more, add_help=False)
+        self.add_argument("-h", "--help", nargs="?", action=_HelpAction, help=argparse.SUPPRESS)
+
+    def format_help(self) -> str:
+        """Return the help as it fits a screen."""
+        return self.help_text()
+
+    def help_text(self, *, everything: bool = False) -> str:
+        """Return what the command is for, an example, and its options, the rare ones by name unless all are asked."""
+        form = self._get_formatter()
+        form.add_text(self.description)
+        form.add_text(self.epilog)
+        first, second, *others = self._action_groups
+        named = "arguments and options" if any(map(_is_shown, first._group_actions)) else "options"  # noqa: SLF001
+        groups = [(named, first._group_actions + second._group_actions)]  # noqa: SLF001
+        groups += [(str(group.title), group._group_actions) for group in others]  # noqa: SLF001
+        for title, actions in groups:
+            shown = list(filter(_is_shown, actions))
+            if shown and (everything or title != MORE) and (everything or not self.short):
+                form.start_section(title)
+                form.add_arguments(shown)
+                form.end_section()
+            elif shown and title == MORE:
+                names = ", ".join(map(_named, shown))
+                said = textwrap.fill(f"{MORE} (--help\xa0all explains them): {names}", 80, break_on_hyphens=False)
+                form.add_text(said.replace("\xa0", " ") + "\n")
+        form.add_text(self.short if not everything else None)
+        return form.format_help()
+
+    def format_usage(self) -> str:
+        """Return one line: the command, what it needs, and that there are options."""
+        needed = [f"[{one.metavar}]" if one.nargs in ("?", "*") else str(one.metavar)
+                  for one in self._actions if not one.option_strings]  # fmt: skip
+        return f"usage: {' '.join([self.prog, *needed, '[options]'])}\n"
 
     def error(self, message: str) -> NoReturn:
         """End with the usage and the sentence."""
@@ -47,15 +104,31 @@ class Parser(argparse.ArgumentParser):
         super().error("\n       ".join([message, *hints]))
 
 
-def command(commands: Commands, name: str, about: str, example: str, **more: object) -> argparse.ArgumentParser:
-    """Add a command: its sentence, its example, its options in `more`."""
+def _is_shown(action: argparse.Action) -> bool:
+    return action.help != argparse.SUPPRESS
+
+
+def _named(action: argparse.Action) -> str:
+    """Return an option with what stands for its value, which no line is broken between."""
+    value = [] if action.nargs == 0 else [f"[{action.metavar}]" if action.nargs == "?" else str(action.metavar)]
+    return "\xa0".join([action.option_strings[-1], *value])
+
+
+def more(one: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """Return the group of options that few people need."""
+    found = [group for group in one._action_groups if group.title == MORE]  # noqa: SLF001
+    return found[0] if found else one.add_argument_group(MORE)
+
+
+def command(commands: Commands, name: str, about: str, example: str, **given: object) -> argparse.ArgumentParser:
+    """Add a command: its sentence, its example, what else argparse takes."""
     return commands.add_parser(  # type: ignore[no-any-return]
         name,
         help=about,
         description=about[0].upper() + about[1:] + ".",
         epilog=f"example:\n  {example}",
         formatter_class=Help,
-        **more,
+        **given,
     )
 
 
@@ -64,33 +137,33 @@ def add_target(one: argparse.ArgumentParser) -> None:
     one.add_argument("-t", "--target", metavar="DIR", help="the warehouse's folder (default build/warehouse)")
 
 
-def add_data(one: argparse.ArgumentParser) -> None:
+def add_data(one: argparse.ArgumentParser, *, rare: bool = False) -> None:
     """`--data`, `--follow-links`, `--cluster`, `--max-rejected`."""
-    one.add_argument(
+    (more(one) if rare else one).add_argument(
         "-d",
         "--data",
         metavar="DIR",
         action="append",
         help="a release, a part of it, or its archive; may be repeated",
     )
-    one.add_argument(
+    more(one).add_argument(
         "--follow-links", action="store_true", default=None, help="follow links that lead out of the data folders"
     )
-    one.add_argument("--cluster", metavar="NAME", help="name for files below no cluster's folder")
-    one.add_argument(
+    more(one).add_argument("--cluster", metavar="NAME", help="name for files below no cluster's folder")
+    more(one).add_argument(
         "--max-rejected", metavar="SHARE", help="rows of a job file that may be unreadable (default 1%% of them)"
     )
 
 
 def add_project(one: argparse.ArgumentParser) -> None:
     """`--project`."""
-    one.add_argument("--project", metavar="DIR", help="a folder with models of your own, see `warehouse init`")
+    more(one).add_argument("--project", metavar="DIR", help="a folder with models of your own, see `warehouse init`")
 
 
 def add_engine(one: argparse.ArgumentParser) -> None:
     """`--threads`, `--memory`."""
-    one.add_argument("--threads", metavar="N", help="cores to use (default all)")
-    one.add_argument("--memory", metavar="SIZE", help="memory that the engine may use (default 3GB)")
+    more(one).add_argument("--threads", metavar="N", help="cores to use (default all)")
+    more(one).add_argument("--memory", metavar="SIZE", help="memory that the engine may use (default 3GB)")
 
 
 def settings(given: argparse.Namespace) -> Settings:

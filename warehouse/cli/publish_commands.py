@@ -13,7 +13,7 @@ from warehouse.base.startup import regex
 from warehouse.cli.options import Commands, add_engine, add_project, add_target, command, settings
 
 if TYPE_CHECKING:
-    from warehouse.publish.postgres.sent_tables import Sent
+    pass
 
 
 def add(commands: Commands) -> None:
@@ -103,6 +103,7 @@ def run_export(given: argparse.Namespace) -> int:
     """Export, and say what was written."""
     from warehouse.base.text import plural
     from warehouse.publish.export import FORMATS, export
+    from warehouse.runner.bar import Bar
     from warehouse.store.output_folder import MANIFEST
 
     settled = settings(given)
@@ -112,14 +113,15 @@ def run_export(given: argparse.Namespace) -> int:
         raise SettingsError(
             f"{first} is a table, and the folder to write is missing", hint=f"warehouse export DIR {words}"
         )
-    folder = export(
-        settled.target,
-        Path(given.directory),
-        tables=[*(given.select or ()), *given.tables] or None,
-        everything=given.all,
-        formats=given.format or FORMATS,
-        memory=given.memory,
-    )
+    with Bar(sys.stderr, "Export", "tables"):
+        folder = export(
+            settled.target,
+            Path(given.directory),
+            tables=[*(given.select or ()), *given.tables] or None,
+            everything=given.all,
+            formats=given.format or FORMATS,
+            memory=given.memory,
+        )
     said = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     files = [file for file in said["files"] if file["format"] != "json"]
     print(f"Wrote  {plural(len(files), 'file')} to {given.directory}, listed in {MANIFEST}")  # noqa: T201
@@ -128,35 +130,27 @@ def run_export(given: argparse.Namespace) -> int:
     return 0
 
 
-def _told(table: Sent) -> None:
-    """Say which table was sent."""
-    sys.stderr.write(f"       {table.full_name}  {table.rows:,} rows\n")
-
-
-def _lost(what: str) -> None:
-    """Say what of a user's own the publish loses."""
-    sys.stderr.write(f"lost   {what}\n")
-
-
 def run_publish(given: argparse.Namespace) -> int:
     """Publish, and say what was sent."""
     from warehouse.base.text import plural
     from warehouse.publish.postgres.publisher import publish
+    from warehouse.runner.bar import Bar
 
-    result = publish(
-        settings(given).target,
-        given.url,
-        tables=given.select,
-        readers=given.reader or (),
-        schema_prefix=given.schema_prefix,
-        dry_run=given.dry_run,
-        verify=given.verify,
-        resend=given.resend,
-        lock_timeout=given.lock_timeout,
-        memory=given.memory,
-        progress=_told,
-        warn=_lost,
-    )
+    with Bar(sys.stderr, "Publish", "tables") as bar:
+        result = publish(
+            settings(given).target,
+            given.url,
+            tables=given.select,
+            readers=given.reader or (),
+            schema_prefix=given.schema_prefix,
+            dry_run=given.dry_run,
+            verify=given.verify,
+            resend=given.resend,
+            lock_timeout=given.lock_timeout,
+            memory=given.memory,
+            progress=lambda table: bar.print(f"       {table.full_name}  {table.rows:,} rows"),
+            warn=lambda what: bar.print(f"lost   {what}"),
+        )
     if given.dry_run:
         for action in result.actions:
             print(action)  # noqa: T201
@@ -166,6 +160,8 @@ def run_publish(given: argparse.Namespace) -> int:
     rest = f", {len(result.unchanged)} unchanged" if result.unchanged else ""
     dropped = f", {len(result.gone)} {'to drop' if given.dry_run else 'dropped'}" if result.gone else ""
     print(f"{'Would publish' if given.dry_run else 'Published'}  build {result.build[:8]}: {said}{rest}{dropped}")  # noqa: T201
+    if not given.dry_run:
+        print("       Next time only what changed is sent; --verify compares the rows that are there")  # noqa: T201
     return 0
 
 
@@ -174,19 +170,22 @@ def run_report(given: argparse.Namespace) -> int:
     from warehouse.base.text import plural
     from warehouse.project.project import Project
     from warehouse.report.report_file import write_report
+    from warehouse.runner.bar import Bar
 
     settled = settings(given)
-    made = write_report(
-        settled.target,
-        Path(given.file),
-        Project.open(settled.project).report_folders,
-        figures=Path(given.figures) if given.figures else None,
-        memory=settled.memory,
-    )
+    with Bar(sys.stderr, "Report", "tables and figures"):
+        made = write_report(
+            settled.target,
+            Path(given.file),
+            Project.open(settled.project).report_folders,
+            figures=Path(given.figures) if given.figures else None,
+            memory=settled.memory,
+        )
     lacks = f", {made.without} without data" if made.without else ""
     print(f"Wrote  {given.file}: {plural(made.figures, 'figure')}{lacks}, {made.bytes / 1e6:.1f} MB")  # noqa: T201
     if given.figures:
         print(f"       {plural(made.files, 'file')} to {given.figures}")  # noqa: T201
+    print("       Open it in a browser, or send it: it needs no network")  # noqa: T201
     return 0
 
 
@@ -194,11 +193,13 @@ def run_docs(given: argparse.Namespace) -> int:
     """Write the site, and say where to begin."""
     from warehouse.base.text import plural
     from warehouse.project.project import Project
+    from warehouse.runner.bar import Bar
     from warehouse.site.site_folder import write_docs
 
     settled = settings(given)
     project, place = Project.open(settled.project), Path(given.directory)
-    made = write_docs(place, project, settled.target, memory=settled.memory, threads=settled.threads)
+    with Bar(sys.stderr, "Docs", "pages"):
+        made = write_docs(place, project, settled.target, memory=settled.memory, threads=settled.threads)
     of = f"build {made.build[:8]}" if made.build else f"the models alone, as no warehouse is in {settled.target}"
     print(f"Wrote  {made.pages} pages on {of}, {made.bytes / 1e6:.1f} MB")  # noqa: T201
     if made.unknown:

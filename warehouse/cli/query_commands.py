@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warehouse.base.errors import SettingsError, nearest_hint
-from warehouse.cli.options import Commands, add_data, add_engine, add_project, add_target, command, settings
+from warehouse.cli.options import Commands, add_data, add_engine, add_project, add_target, command, more, settings
 
 if TYPE_CHECKING:
     from warehouse.base.settings import Settings
@@ -56,17 +56,17 @@ def add(commands: Commands) -> None:
     one.add_argument(
         "--param", metavar="NAME=VALUE", action="append", default=[], help="a parameter; also --NAME VALUE"
     )
-    one.add_argument("--format", choices=FORMATS, help="default: table on a terminal, csv in a pipe")
-    one.add_argument("--json", action="store_true", help="the same as --format json")
+    one.add_argument("--format", choices=FORMATS, metavar="NAME", help=", ".join(FORMATS))
+    more(one).add_argument("--json", action="store_true", help="the same as --format json")
     one.add_argument("-o", "--output", metavar="FILE", help="write to a file; its suffix names the format")
     one.add_argument("--limit", metavar="N", type=int, help="rows at most; default 40 on a terminal, else all")
     one.add_argument("--raw", action="store_true", help="exact values and all columns in a table, no units")
     one.add_argument("--cite", action="store_true", help="keep a citation of the answer, and say it on stderr")
     add_target(one)
-    add_data(one)
+    one.add_argument("--timeout", metavar="SECONDS", type=_seconds, help="end the query after so long (default never)")
+    add_data(one, rare=True)
     add_project(one)
     add_engine(one)
-    one.add_argument("--timeout", metavar="SECONDS", type=_seconds, help="end the query after so long (default never)")
     one.set_defaults(run=run_sql)
 
     _add_findings(commands)

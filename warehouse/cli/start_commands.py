@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from pathlib import Path
 
@@ -31,9 +32,10 @@ def add(commands: Commands) -> None:
         commands,
         "init",
         "start a folder with models of your own on top of the shipped ones",
-        "warehouse init study/",
+        "warehouse init study/ && cd study && warehouse build\n  warehouse init study/ -d ~/downloads/release",
     )
-    one.add_argument("directory", metavar="DIR")
+    one.add_argument("directory", metavar="DIR", help="a new folder, or one without warehouse.toml")
+    one.add_argument("-d", "--data", metavar="DIR", action="append", help="a release; a small sample where left out")
     one.set_defaults(run=run_init)
 
 
@@ -101,10 +103,24 @@ def run_demo(given: argparse.Namespace) -> int:
 
 
 def run_init(given: argparse.Namespace) -> int:
-    """Start a project folder."""
-    from warehouse.project.scaffold import start_project
+    """Start a project folder: models that are built at once, of a release or a small sample."""
+    from warehouse.project.scaffold import SAMPLE, start_project
 
-    for path in start_project(Path(given.directory)):
+    folder = Path(given.directory)
+    data = [str(Path(one).expanduser().resolve()) for one in given.data or ()]
+    if missing := next((one for one in data if not Path(one).exists()), None):
+        raise SettingsError(f"no such data folder: {missing}", hint="warehouse init DIR writes a small sample")
+    for path in start_project(folder, data):
         print(f"wrote  {path}")  # noqa: T201
-    print(f"Next   cd {given.directory} && warehouse build -d DIR")  # noqa: T201
+    if not data:
+        from warehouse.sample import SampleOptions, write_sample
+
+        few = SampleOptions(hours=1, seconds=300, jobs=False, utilization=False, hour_tables=False)
+        try:
+            write_sample(folder / SAMPLE, few)
+        except FileExistsError as error:
+            raise SettingsError(str(error)) from error
+        print(f"wrote  {folder / SAMPLE}/: a synthetic release of 5 minutes")  # noqa: T201
+    print(f"Next   cd {shlex.quote(given.directory)} && warehouse test metrics.top_servers && warehouse build")  # noqa: T201
+    print("       warehouse sql 'FROM metrics.top_servers'")  # noqa: T201
     return 0

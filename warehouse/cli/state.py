@@ -35,7 +35,10 @@ def say_state() -> int:
         f"Next   {step:<{widest}}  {about}" if not at else f"       {step:<{widest}}  {about}"
         for at, (step, about) in enumerate(steps)
     ]
-    sys.stdout.write("\n".join([state, "", *lines, "", "All commands: warehouse --help"]) + "\n")
+    from warehouse.reader.text_table import for_terminal
+
+    said = [*state.splitlines(), "", *lines, "", "All commands: warehouse --help"]
+    sys.stdout.writelines(for_terminal(said, sys.stdout))
     return 0
 
 

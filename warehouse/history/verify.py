@@ -82,6 +82,7 @@ def verify(
     kernels: bool = True,
     wait: bool = False,
     say: Callable[[str], None] = lambda _: None,
+    reporter: Silent = Silent(),  # noqa: B008 - it keeps nothing
 ) -> Verdict:
     """Check the published build, and make it again aside.
 
@@ -100,6 +101,8 @@ def verify(
     wait
         Whether to wait for a build of this target to end.
     say
+        Told where the raw files are read from.
+    reporter
         Told what is being done.
 
     Raises
@@ -114,6 +117,7 @@ def verify(
     with hold(target, wait=wait, reads=quick):
         manifest = last_manifest(target) or manifest
         size = sum(int(str(part["bytes"])) for part in manifest.parts)
+        reporter.doing("the parts that are there")
         damages = tuple(_damages(target, manifest))
         if damages or quick:
             return Verdict(manifest, size, damages)
@@ -128,7 +132,7 @@ def verify(
             started = time.perf_counter()
             follow = settings.follow_links or bool(manifest.linked)
             asked = settings._replace(data=folders, target=again, follow_links=follow)
-            build(asked, Silent(), BuildOptions(kernels=kernels))
+            build(asked, reporter, BuildOptions(kernels=kernels))
             verdict = Verdict(manifest, size, seconds=time.perf_counter() - started)
             return _compare(target, manifest, again, verdict)
         finally:

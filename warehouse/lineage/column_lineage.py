@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from warehouse.base import hashing
 from warehouse.base.errors import SettingsError, nearest_hint
+from warehouse.base.text import few
 from warehouse.formats import known_formats
 from warehouse.ingest.schemas import source_columns
 from warehouse.lineage.steps import COMPUTED, LITERAL, ROWS, Block, Ref, Step
@@ -292,5 +293,5 @@ def column_named(columns: Columns, project: Project, name: str) -> tuple[str, st
         if one.lower() == column.lower():
             return relation, one
     raise SettingsError(
-        f"{relation} has no column {column}", hint=nearest_hint(column, there) or f"it has {', '.join(there)}"
+        f"{relation} has no column {column}", hint=nearest_hint(column, there) or f"it has {few(there, 8)}"
     )

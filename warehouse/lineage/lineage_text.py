@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 
 from warehouse.formats import known_formats
@@ -9,14 +10,21 @@ from warehouse.lineage.column_lineage import Node, Trace
 from warehouse.lineage.steps import ROWS
 from warehouse.project.project import Project
 
+_LEAST = 24
+"""Letters that a line has beside its indent, however narrow the terminal is."""
 
-def as_text(trace: Trace, ends: Mapping[str, str]) -> str:
-    """A tree for people, then what decides the rows; what was drawn above is not drawn again.
+
+def as_text(trace: Trace, ends: Mapping[str, str], width: int | None = None) -> str:
+    """Return a tree for people, what decides the rows, and last the answer in short; nothing is drawn twice.
 
     Parameters
     ----------
+    trace
+        The path.
     ends
         Of each relation at the rim, where it is read from.
+    width
+        Of a terminal; no line is broken where left out.
     """
     lines: list[str] = []
     seen: set[Node] = set()
@@ -32,19 +40,41 @@ def as_text(trace: Trace, ends: Mapping[str, str]) -> str:
             return
         seen.add(node)
         said = ", ".join(f"{origin.kind} {origin.place}" for origin in origins) or ends.get(node.relation, "")
-        lines.append(f"{before}{node}  {said}")
+        lines.extend(_broken(f"{before}{node}  {said}", width, indent + ("│   " if inputs else "    ")))
         for position, one in enumerate(inputs):
             last = position == len(inputs) - 1
             draw(one, f"{indent}{'└' if last else '├'} ", f"{indent}{'  ' if last else '│ '}")
 
     draw(trace.column, "", "")
-    lines += ["", "ends in"]
-    lines += [f"  {node if node.column != ROWS else f'the rows of {node.relation}'}" for node in sorted(trace.ends)]
-    lines += [f"  a literal, {place}" for place in trace.literals]
     if trace.deciders:
         lines += ["", "rows decided by"]
-        lines += [f"  {one.kind:<8} {one.place}  {', '.join(map(str, one.inputs))}" for one in trace.deciders]
+        for one in trace.deciders:
+            lines += _broken(f"  {one.kind:<8} {one.place}  {', '.join(map(str, one.inputs))}", width, " " * 11)
+    lines += ["", f"{trace.column} comes from"]
+    read: dict[str, list[str]] = {}
+    for node in sorted(trace.ends):
+        read.setdefault(node.relation, []).append("its rows" if node.column == ROWS else node.column)
+    for relation, columns in read.items():
+        lines += _broken(f"  {relation}: {', '.join(columns)}  ({ends.get(relation, 'raw')})", width, "    ")
+    lines += [f"  a literal, {place}" for place in trace.literals]
+    steps = dict.fromkeys(node.relation for node in trace.origins if node.relation != trace.column.relation)
+    if steps:
+        lines += _broken(f"  by way of {', '.join(steps)}", width, "    ")
     return "\n".join(lines)
+
+
+def _broken(line: str, width: int | None, indent: str) -> list[str]:
+    """Return the line as several that fit; later ones begin with the indent."""
+    if width is None or len(line) <= width:
+        return [line]
+    lead = len(line) - len(line.lstrip(" │├└"))
+    return textwrap.wrap(
+        line[lead:],
+        max(width, len(indent) + _LEAST),
+        initial_indent=line[:lead],
+        subsequent_indent=indent,
+        break_on_hyphens=False,
+    )
 
 
 def as_json(trace: Trace) -> dict[str, object]:

@@ -1,16 +1,28 @@
-"""What `warehouse init` writes: a project that extends the shipped models by one of its own."""
+"""The files that `warehouse init` writes: a project that extends the shipped models by one of its own."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from warehouse.base.errors import SettingsError
 
 _CONFIG = """\
 # Read by every command that runs in this folder. Flags and WAREHOUSE_* variables win over it.
-# data = ["releases/zhejiang"]
+
+# Releases as downloaded: a root, a part of it or the archive. The folder "sample" is a synthetic one, to begin with.
+data = {data}
+
+# Where the warehouse is built.
 target = "build/warehouse"
+
+# Memory and cores of the engine.
 memory = "3GB"
+# threads = 4
+
+# Without the models that are shipped, only those of this folder are built.
+# shipped = false
 """
 _MODEL = """\
 /* ---
@@ -39,11 +51,46 @@ SELECT cluster, hour_utc, place, server, moved_bytes
 FROM placed
 WHERE place <= 10
 """
-_IGNORE = "build/\n"
+_TEST = """\
+# Rows that the model is given, and those that it must make of them: warehouse test metrics.top_servers
+everywhere: {cluster: c, hour_utc: 2024-05-23 16:00:00}
+
+the server that moved most in an hour is the first, of equals by name:
+  given:
+    metrics.server_hour: |
+      server, rx_bytes, tx_bytes
+      GPU-1,  10,       5
+      GPU-2,  20,       5
+      GPU-3,  5,        10
+  expect: |
+    place, server, moved_bytes
+    1,     GPU-2,  25
+    2,     GPU-1,  15
+    3,     GPU-3,  15
+
+only ten are kept:
+  given:
+    metrics.server_hour: |
+      server, rx_bytes, tx_bytes
+      GPU-1,  1..11,    0
+  expect: |
+    place
+    1..10
+"""
+_IGNORE = "build/\nsample/\n"
+SAMPLE = "sample"
+"""The folder of the synthetic release, in the project."""
 
 
-def start_project(folder: Path) -> list[Path]:
-    """Write a warehouse.toml, one model and a .gitignore; nothing that is there is touched.
+def start_project(folder: Path, data: Sequence[str] = ()) -> list[Path]:
+    """Write a warehouse.toml, one model with its test and a .gitignore; nothing that is there is touched.
+
+    Parameters
+    ----------
+    folder
+        The project.
+    data
+        Its data folders; the sample in it where left out, which somebody else writes.
 
     Raises
     ------
@@ -51,8 +98,9 @@ def start_project(folder: Path) -> list[Path]:
         When the folder holds a project already, or cannot be written.
     """
     files = {
-        folder / "warehouse.toml": _CONFIG,
+        folder / "warehouse.toml": _CONFIG.replace("{data}", json.dumps(list(data) or [SAMPLE], ensure_ascii=False)),
         folder / "models" / "metrics" / "top_servers.sql": _MODEL,
+        folder / "models" / "metrics" / "top_servers.test.yaml": _TEST,
         folder / ".gitignore": _IGNORE,
     }
     there = next((path for path in files if path.exists()), None)

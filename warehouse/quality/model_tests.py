@@ -36,6 +36,7 @@ from pathlib import Path
 
 from warehouse.base.errors import ModelError, Place, nearest_hint
 from warehouse.base.startup import regex
+from warehouse.base.text import few
 from warehouse.engine import python_model
 from warehouse.engine.base import Empty, Engine, EngineError, Parts, Scratch, Select, Source
 from warehouse.engine.duckdb_sql import source_sql
@@ -139,7 +140,7 @@ def _rows(value: Value, shown: str, contract: Sequence[Column], relation: str, e
             raise ModelError(
                 f"{relation} has no column {name}",
                 place=Place(shown, parsed[0][0]),
-                hint=nearest_hint(name, known) or f"it has {', '.join(known)}",
+                hint=nearest_hint(name, known) or f"it has {few(known, 8)}",
             )
     for number, cells in parsed[1:]:
         if len(cells) != len(columns):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from warehouse.reader.guard import check_read_only
 from warehouse.reader.readable import header_unit, readable
-from warehouse.reader.text_table import SWITCH, escape, make_console, print_rows, wrapped
+from warehouse.reader.text_table import escape, make_console, print_rows, wrapped
 from warehouse.reader.value_text import INTEGERS
 
 if TYPE_CHECKING:
@@ -39,8 +39,9 @@ def write_table(result: Result, stream: TextIO, *, width: int | None = None, lim
         return len(rows)
     more = limit is not None and len(rows) > limit
     shown = rows[:limit] if more else rows
+    result.note_nulls(shown)
     if result.units is None:
-        print_rows(result.columns, shown, stream, width=width, all_by=SWITCH)
+        print_rows(result.columns, shown, stream, width=width, all_by=result.shows_all)
     else:
         print_answer(result, shown, stream, width=width)
     if more:
@@ -87,7 +88,7 @@ def print_answer(result: Result, rows: Sequence[Row], stream: TextIO, *, width: 
         [tuple(shown[at].values[number] for at in beside) for number in range(len(rows))],
         stream,
         width=width,
-        all_by=SWITCH,
+        all_by=result.shows_all,
         hidden=hidden if rows else (),
         whole=bool(query and query.answer),
     )

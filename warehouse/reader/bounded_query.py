@@ -123,5 +123,7 @@ def _end(process: subprocess.Popen[bytes], output: Path | None) -> None:
 
 
 def _as_error(said: tuple[Any, ...]) -> QueryError:
-    message, place, hint, details = said
-    return QueryError(message, place=place, hint=hint, details=details)
+    message, place, hint, details, source = said
+    error = QueryError(message, place=place, hint=hint, details=details)
+    error.source = source
+    return error

@@ -26,6 +26,7 @@ def write_lines(result: Result, stream: TextIO, *, width: int | None = None, lim
     names = [escape(column.name) for column in result.columns]
     rows = list(islice(result.rows, None if limit is None else limit + 1))
     shown = rows[:limit]
+    result.note_nulls(shown)
     if result.units is not None:
         shown = list(zip(*people_values(result.columns, result.units or (), shown), strict=True))
         names = [f"{name}{header_unit(unit)}" for name, unit in zip(names, result.units, strict=True)]

@@ -38,19 +38,34 @@ Columns = list[tuple[str, str | None]]
 
 def result_units(connection: duckdb.DuckDBPyConnection, statement: Statement, names: Sequence[str]) -> list[str | None]:
     """Return the unit of each column of a checked statement, None where it has none or cannot be told."""
+    tree = tree_of(connection, statement)
+    return [None] * len(names) if tree is None else followed(tree, names, _contracts(connection))
+
+
+def tree_of(connection: duckdb.DuckDBPyConnection, statement: Statement) -> dict[str, Any] | None:
+    """Return the engine's syntax tree of a SELECT; None of any other statement."""
     if statement.kind != "SELECT":
-        return [None] * len(names)
+        return None
     row = connection.execute("SELECT json_serialize_sql($1)", [statement.text]).fetchone()
-    tree: dict[str, Any] = json.loads(row[0]) if row else {"error": True}
-    if tree["error"]:
-        return [None] * len(names)
-    found = _Reader(_contracts(connection)).query(tree["statements"][0]["node"], {})
+    told: dict[str, Any] = json.loads(row[0]) if row else {"error": True}
+    return None if told["error"] else told["statements"][0]["node"]
+
+
+def followed(tree: Mapping[str, Any], names: Sequence[str], contracts: Mapping[str, Columns]) -> list[str | None]:
+    """Return for each column of an answer what the contracts have beside the column that it is made of."""
+    found = _Reader(contracts).query(tree, {})
     if len(found) == len(names) and all(
         name.lower() == told.lower() or not told for name, (told, _) in zip(names, found, strict=True)
     ):
         return [unit for _, unit in found]
     by_name = _unique(found)
     return [by_name.get(name.lower()) for name in names]
+
+
+def origin_of(tree: Mapping[str, Any], reference: Any, contracts: Mapping[str, Columns]) -> str | None:
+    """Return what the contracts have beside a column that an expression of the tree names."""
+    reader = _Reader(contracts)
+    return reader.unit(reference, reader.sources(tree.get("from_table") or {}, {}), {})
 
 
 def _contracts(connection: duckdb.DuckDBPyConnection) -> dict[str, Columns]:

@@ -6,6 +6,7 @@ import fnmatch
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from warehouse.base.errors import QueryError, nearest_hint
+from warehouse.base.text import plural
 from warehouse.reader.relation import has_meta
 from warehouse.reader.table_info import list_tables
 from warehouse.reader.text_table import WIDTH, escape, make_console, wrapped
@@ -67,6 +68,8 @@ SYNONYMS = {
 """Words that people search for, and what names and sentences say instead."""
 _HIDDEN = ("staging.", "raw.", "reference.", "meta.")
 _COLUMNS_SHOWN = 4
+_SHORT = 3
+"""Words up to so many letters have no plural."""
 
 
 class Found(NamedTuple):
@@ -106,7 +109,8 @@ def find_tables(connection: duckdb.DuckDBPyConnection, word: str) -> list[Found]
     ).fetchall():
         columns.setdefault(model, []).append((name, f"{name} {unit or ''} {about or ''}".lower()))
     lowered = word.lower()
-    words = (lowered, *SYNONYMS.get(lowered, ()))
+    singular = lowered.removesuffix("s") if len(lowered) > _SHORT else lowered
+    words = (lowered, singular, *SYNONYMS.get(lowered, SYNONYMS.get(singular, ())))
     ranked = []
     for table in tables:
         named = tuple(name for name, _ in columns.get(table.name, ()) if any(one in name.lower() for one in words))
@@ -140,6 +144,8 @@ def print_by_question(
 ) -> None:
     """Print tables below the questions that they answer, each with its whole sentence.
 
+    The questions are in their own order; after a search, the one that the best hit answers is the first.
+
     Staging, raw and reference tables and those without rows are counted alone, unless `everything` is asked for or
     their name holds the word.
     """
@@ -153,13 +159,16 @@ def print_by_question(
     ]
     hidden = [] if len(hidden) == len(found) else hidden
     shown = [one for one in found if one not in hidden]
-    for question in (*QUESTIONS, OTHERS, BELOW):
+    best = [question for one in shown if word and (question := question_of(one.table.name)) in QUESTIONS]
+    for question in dict.fromkeys([*best, *QUESTIONS, OTHERS, BELOW]):
         here = [one for one in shown if question_of(one.table.name) == question]
         if not here:
             continue
         stream.write(f"{question}\n")
         for one in here:
-            rows = "" if one.table.rows is None else f"  {one.table.rows:,} rows" if one.table.rows else "  empty"
+            rows = (
+                "" if one.table.rows is None else f"  {plural(one.table.rows, 'row')}" if one.table.rows else "  empty"
+            )
             stream.write(f"  {one.table.name}{rows}\n")
             stream.writelines(wrapped(f"    {escape(one.table.about)}", wide, indent="    "))
             if one.columns:
@@ -167,11 +176,12 @@ def print_by_question(
                 listed = ", ".join(one.columns[:_COLUMNS_SHOWN]) + (f" and {more} more" if more > 0 else "")
                 stream.writelines(wrapped(f"    columns: {listed}", wide, indent="    "))
         stream.write("\n")
-    said = "Next:  warehouse show TABLE    warehouse ls WORD    warehouse sql --list"
-    if hidden:
-        empty = sum(one.table.rows == 0 for one in hidden)
-        said = f"{len(hidden):,} more: {len(hidden) - empty:,} of rows as published, {empty:,} empty (--all shows them)"
-    stream.write(f"{said}\n")
+    if not hidden:
+        stream.write("Next:  warehouse show TABLE\n       warehouse ls WORD\n       warehouse sql --list\n")
+        return
+    empty = sum(one.table.rows == 0 for one in hidden)
+    said = f"{len(hidden):,} more: {len(hidden) - empty:,} of rows as published, {empty:,} empty (--all shows them)"
+    stream.writelines(wrapped(said, wide))
 
 
 class FoundColumn(NamedTuple):

@@ -207,7 +207,8 @@ class _Checker(NamedTuple):
         else:
             message = f"{within}{name} is refused: a warehouse is only read"
             hint = _HINTS.get(name) or _HINTS.get(statement.kind) or _READ
-        return located(message, self.sql, statement.start + offset, path=self.path, hint=hint)
+        length = len(first.group()) if first else 1
+        return located(message, self.sql, statement.start + offset, length=length, path=self.path, hint=hint)
 
     def refused_function(
         self, function: dict[str, object], node: dict[str, object], statement: Statement

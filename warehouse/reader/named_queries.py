@@ -102,7 +102,7 @@ def find_query(name: str, queries: Mapping[str, Query]) -> Query:
         return found
     names = [*queries, *(alias for one in queries.values() for alias in one.aliases)]
     near = nearest_hint(name, names) or _nearest_by_word(name, names)
-    raise QueryError(f"no query {name}", hint=near or f"known queries: {', '.join(queries) or 'none'}")
+    raise QueryError(f"no query {name}", hint=near or "warehouse sql --list lists them")
 
 
 def _nearest_by_word(name: str, names: Iterable[str]) -> str | None:

@@ -28,6 +28,6 @@ def child(descriptor: int) -> None:
     except KeyboardInterrupt:
         status = INTERRUPTED
     if error:
-        said = (error.message, error.place, error.hint, error.details)
+        said = (error.message, error.place, error.hint, error.details, error.source)
         os.write(descriptor, pickle.dumps(said))
     os._exit(status)  # the engine's threads may hold what its end would wait for

@@ -30,12 +30,18 @@ def line_column(text: str, offset: int) -> tuple[int, int]:
     return before.count("\n") + 1, len(before) - before.rfind("\n")
 
 
-def located(message: str, sql: str, offset: int, *, path: Path | None = None, hint: str | None = None) -> QueryError:
+def located(
+    message: str, sql: str, offset: int, *, length: int = 1, path: Path | None = None, hint: str | None = None
+) -> QueryError:
     """Make an error that stands at a byte offset of `sql`: `file:line:col`, or told in the sentence."""
     line, column = line_column(sql, offset)
-    if path:
-        return QueryError(message, hint=hint, place=Place(path, line, column))
-    return QueryError(f"{message}, at {line}:{column}", hint=hint)
+    error = (
+        QueryError(message, hint=hint, place=Place(path, line, column))
+        if path
+        else QueryError(f"{message}, at {line}:{column}", hint=hint)
+    )
+    error.source = (sql, offset, length)
+    return error
 
 
 def from_engine(
@@ -66,17 +72,18 @@ def from_engine(
     at = -1 if said.position is None else said.position + offset
     known = said.of_text and 0 <= at <= len(text)
     word = text[at : at + said.length].decode(errors="replace") if known else ""
+    if said.kind == "relation" and (named := _TABLE_NAME.match(word)):  # without an alias
+        word = named[0]
     message, hint = _sentence(said, word, sql, connection)
     if not known:
         return QueryError(message, hint=hint, place=Place(path) if path else None)
-    return located(message, sql, at, path=path, hint=hint)
+    return located(message, sql, at, length=len(word.encode()), path=path, hint=hint)
 
 
 def _sentence(said: Said, word: str, sql: str, connection: duckdb.DuckDBPyConnection) -> tuple[str, str | None]:
     """Return the sentence and the hint; `word` is what stands where the error is."""
     if said.kind == "relation":
-        found = _TABLE_NAME.match(word)  # without an alias
-        name = found[0] if found else word or said.name or ""
+        name = word or said.name or ""
         tables = _rows(connection, "SELECT schema || '.' || name FROM (SHOW ALL TABLES)")
         return f"no table {name}", nearest_table(name, (row[0] for row in tables))
     if said.name and said.kind == "column":

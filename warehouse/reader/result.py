@@ -42,6 +42,10 @@ class Result:
         """Units of the columns where numbers are written for people; None for exact values."""
         self.query: Query | None = None
         """The named query that this answers."""
+        self.shows_all = "--format lines"
+        """What shows the columns that a table leaves out."""
+        self.nulls: list[str] = []
+        """The columns with a NULL in a row that was written as a table."""
 
     def count(self) -> int:
         """Count the rows of the statement; it runs once more for this, without fetching."""
@@ -49,6 +53,10 @@ class Result:
             return len(execute(self.connection, self.statement.text, self.parameters).fetchall())
         cursor = execute(self.connection, wrap(self.statement, "SELECT count(*)"), self.parameters)
         return int(cursor.fetchall()[0][0])
+
+    def note_nulls(self, rows: Sequence[Row]) -> None:
+        """Keep which columns have a NULL in one of the rows."""
+        self.nulls = [one.name for at, one in enumerate(self.columns) if any(row[at] is None for row in rows)]
 
     @property
     def is_plan(self) -> bool:

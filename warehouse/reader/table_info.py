@@ -230,7 +230,7 @@ def print_tables(tables: Sequence[Table], stream: TextIO, *, width: int | None =
 
 def print_shown(shown: Shown, stream: TextIO, *, width: int | None = None) -> None:
     """Print a description: what the table is, its columns, its checks, its first rows."""
-    from warehouse.reader.text_table import SWITCH, escape, make_console, print_rows, wrapped
+    from warehouse.reader.text_table import escape, make_console, print_rows, wrapped
 
     relation, table = shown.relation, shown.relation.table
     wide = make_console(stream, width).width
@@ -267,7 +267,11 @@ def print_shown(shown: Shown, stream: TextIO, *, width: int | None = None) -> No
     if shown.rows:
         stream.write("\n")
         print_rows(
-            shown.head, _readable(shown), stream, width=width, all_by=f"warehouse sql 'FROM {table.name}' {SWITCH}"
+            shown.head,
+            _readable(shown),
+            stream,
+            width=width,
+            all_by=f"warehouse sql 'FROM {table.name}' --format lines",
         )
 
 

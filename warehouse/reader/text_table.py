@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rich.console import Console
 
@@ -20,8 +20,6 @@ _MISSING = "NULL"
 _NO_BREAK = "\xa0"
 _HEADER = 2
 """Lines of a table before its first row."""
-SWITCH = "--format lines"
-"""What shows the columns that a table leaves out."""
 
 
 def print_rows(
@@ -85,7 +83,7 @@ def print_rows(
         stream.writelines(
             one for at in below if row[at] is not None for one in _labelled(names[at], line[at], console.width)
         )
-    out = [*(names[at] for at in beside if not widths[at]), *hidden]
+    out = [name for name in (*(names[at] for at in beside if not widths[at]), *hidden) if name]
     stream.writelines(_left_out(out, all_by, console.width) if out else ())
 
 
@@ -179,6 +177,18 @@ def wrapped(text: str, width: int, *, indent: str = "  ") -> list[str]:
         line += (" " if is_begun else "") + pieces[-1]
         is_begun = True
     return [one.rstrip() + "\n" for one in [*lines, line]]
+
+
+def for_terminal(lines: Iterable[str], stream: TextIO) -> Iterator[str]:
+    """Yield lines with their ends, broken where the stream is a terminal that is too narrow for one."""
+    import shutil
+
+    from rich.cells import cell_len
+
+    width = shutil.get_terminal_size().columns if stream.isatty() else None
+    for line in lines:
+        lead = " " * (len(line) - len(line.lstrip(" ")) + 2)
+        yield from wrapped(line, width, indent=lead) if width and cell_len(line) > width else [f"{line}\n"]
 
 
 def escape(text: str, *, keep_lines: bool = False) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import duckdb
 
     from warehouse.reader.named_queries import Query
+    from warehouse.reader.result import Result
 
 INTERRUPTED = 130
 ROWS_ON_TERMINAL = 40
@@ -142,8 +144,8 @@ def run_here(
 
     def work(statements: Sequence[Statement]) -> None:
         with _as_query_errors(connection, text, path) as at:
-            for count, statement in _written(connection, statements, values, way, query, at):
-                _note(count, connection, statement, query, parameters)
+            for written in _written(connection, statements, values, way, query, at):
+                _remark(connection.cursor(), written, query, parameters or {})
 
     try:
         with _bounds_told(timeout, memory):
@@ -176,6 +178,14 @@ class _Way(NamedTuple):
     raw: bool
 
 
+class _Written(NamedTuple):
+    """A statement, the number of its rows that were written, and its answer if that was text."""
+
+    statement: Statement
+    rows: int
+    result: Result | None
+
+
 def _written(
     connection: duckdb.DuckDBPyConnection,
     statements: Sequence[Statement],
@@ -183,13 +193,13 @@ def _written(
     way: _Way,
     query: Query | None,
     at: Callable[[Statement], None],
-) -> Iterator[tuple[int, Statement]]:
-    """Write the answer of each statement, and yield how many rows it had; `at` is told which one runs."""
+) -> Iterator[_Written]:
+    """Write the answer of each statement, and yield what was written; `at` is told which one runs."""
     if way.temporary_path and way.output:
         at(statements[0])
         count = copy_to_parquet(connection, statements[0], values, way.temporary_path, limit=way.rows)
         way.temporary_path.replace(way.output)
-        yield count, statements[0]
+        yield _Written(statements[0], count, None)
         return
     with open_sink(way.output, way.sink) as to:
         for number, statement in enumerate(statements):
@@ -200,7 +210,7 @@ def _written(
                 for_people(result, query)
             count = write_result(result, way.format, to, width=way.width, limit=way.rows, escaped=way.escaped)
             to.flush()
-            yield count, statement
+            yield _Written(statement, count, result)
 
 
 @contextmanager
@@ -218,18 +228,18 @@ def _bounds_told(timeout: float | None, memory: str | None) -> Iterator[None]:
         raise too_much(memory) from error
 
 
-def _note(
-    count: int,
-    connection: duckdb.DuckDBPyConnection,
-    statement: Statement,
-    query: Query | None,
-    parameters: Mapping[str, str] | None,
+def _remark(
+    connection: duckdb.DuckDBPyConnection, written: _Written, query: Query | None, given: Mapping[str, object]
 ) -> None:
-    """Say that an answer is empty, and why, where no program takes it for a row."""
-    if not count:
-        from warehouse.reader.why_empty import no_rows
+    """Say why an answer is empty or has NULLs, where no program takes it for a row."""
+    if not written.rows or (written.result and written.result.nulls):
+        from warehouse.reader.text_table import wrapped
+        from warehouse.reader.why_empty import remarks
 
-        sys.stderr.write(no_rows(connection.cursor(), statement, query, parameters or {}) + "\n")
+        said = remarks(connection, written.statement, written.rows, written.result, query, given)
+        width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
+        for line in said:
+            sys.stderr.writelines(wrapped(line, width) if width else [f"{line}\n"])
 
 
 def _values(query: Query | None, given: dict[str, str], limit: int | None) -> Mapping[str, object]:

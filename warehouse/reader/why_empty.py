@@ -1,4 +1,4 @@
-"""Why an answer has no rows, in a sentence: a name that is unknown, an hour that is not loaded, missing files.
+"""Why an answer has no rows or no value, in a sentence: an unknown name, an hour that is not loaded, missing files.
 
 What a table needs rows of is in `meta.models.needs`: groups of relations. A table is empty where all of a group are.
 """
@@ -8,7 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from warehouse.base.errors import nearest
+from warehouse.base.text import few
 from warehouse.formats import known_formats
+from warehouse.reader.why_null import null_notes, unknown_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
     from warehouse.reader.guard import Statement
     from warehouse.reader.named_queries import Query
+    from warehouse.reader.result import Result
 
 _NAMES = {
     "server": ("topology.servers", "server", "server"),
@@ -28,7 +31,23 @@ _NAMES = {
 """Where the values of a parameter of a named query are listed: table, column, what it is called."""
 _HOURS = ("hour", "before", "after")
 _TRACES = {"acme": "AcmeTrace", "itp": "ITP"}
-_LONGEST_LIST = 4
+
+
+def remarks(
+    connection: duckdb.DuckDBPyConnection,
+    statement: Statement,
+    count: int,
+    result: Result | None,
+    query: Query | None,
+    given: Mapping[str, object],
+) -> list[str]:
+    """Return what is to be said below an answer of so many rows: why it is empty, or where its NULLs are from."""
+    if not count:
+        return [no_rows(connection, statement, query, given)]
+    if query or result is None or not result.nulls:  # a named query's header has its own reasons
+        return []
+    names = [column.name for column in result.columns]
+    return [f"note: {said}" for said in null_notes(connection, statement, names, result.nulls, given)]
 
 
 def no_rows(
@@ -47,6 +66,7 @@ def no_rows(
     """
     relations = _Relations(connection)
     said = [*_unknown_names(connection, query, given), *_not_loaded(connection, query, given)]
+    said = said if query else list(unknown_values(connection, statement))
     said = said or [reason for table in sorted(statement.tables) if (reason := relations.why_empty(table))]
     if not said:
         return "no rows: none meets the conditions of the query" if relations.needs else "no rows"
@@ -134,7 +154,7 @@ def _unknown_names(
             near = (
                 f"; near: {close}"
                 if close
-                else f"; {'there is only' if len(listed) == 1 else 'there are'} {_few(listed)}"
+                else f"; {'there is only' if len(listed) == 1 else 'there are'} {few(listed)}"
             )
             yield f"no {called} {value}{near}"
         elif called == "switch" and listed:
@@ -155,13 +175,8 @@ def _not_loaded(
         ]
         asked = _ask(connection, "SELECT TRY_CAST($1 AS TIMESTAMP)::VARCHAR", [str(value)])[0][0]
         if hours and asked not in hours:
-            listed = _few([hour.removesuffix(":00") for hour in hours])
+            listed = few([hour.removesuffix(":00") for hour in hours])
             yield f"the hour {value} is not loaded; loaded (UTC): {listed}"
-
-
-def _few(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _LONGEST_LIST:,} more" if len(names) > _LONGEST_LIST else ""
-    return ", ".join(names[:_LONGEST_LIST]) + more
 
 
 def _ask(connection: duckdb.DuckDBPyConnection, sql: str, values: Sequence[object] = ()) -> list[tuple[str, ...]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import textwrap
 import time
 from collections import Counter, defaultdict
@@ -14,18 +15,20 @@ from typing import TYPE_CHECKING, TextIO
 from warehouse.base.errors import WarehouseError
 from warehouse.base.text import on_one_line, plural, size
 from warehouse.formats.base import IGNORED, PARTIAL, SKIPPED, UNKNOWN, Inventory
+from warehouse.runner.bar import Bar
 from warehouse.store.manifest import last_manifest
 from warehouse.store.part_records import Part
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rich.progress import Progress, TaskID
-
     from warehouse.engine.observed import Statement
     from warehouse.runner.result import Result
 
-_WIDTH = 80
+_WIDTH, _NARROW = 80, 50
+"""Letters of a line, and the least that a line of a narrow terminal has."""
+_BESIDE_NAME = 42
+"""Letters of a line on a part beside its name."""
 _SHOWN = 5
 _SHOWN_SENTENCES = 3
 _SLOW_SECONDS = 0.3
@@ -73,38 +76,61 @@ class Silent:
         """The build is published."""
 
 
-class Terminal(Silent):
+class Drawn(Silent):
+    """Tells a build by a bar alone.
+
+    Parameters
+    ----------
+    bar
+        Closed by who opened it, at the latest.
+    """
+
+    def __init__(self, bar: Bar) -> None:
+        self.bar = bar
+
+    def started(self, parts: int) -> None:
+        """Have the bar count parts."""
+        self.bar.count(parts)
+
+    def doing(self, stage: str) -> None:
+        """Say what goes on: raw files, the catalog .."""
+        if stage == "end":
+            self.bar.close()
+        else:
+            self.bar.turn_to(stage)
+
+    def making(self, model: str, partition: str) -> None:
+        """Say which part is made."""
+        self.bar.turn_to(model if partition == "all" else f"{model} {partition}")
+
+    def finished(self, part: Part, seconds: float, reused: bool) -> None:
+        """Move the bar."""
+        self.bar.advance()
+
+
+class Terminal(Drawn):
     """Tells a build on a stream: with a progress bar on a terminal, in plain lines elsewhere."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._live = stream.isatty()
-        self._progress: Progress | None = None
-        self._task: TaskID | None = None
+        super().__init__(Bar(stream, "Build"))
+        self._width = min(_WIDTH, shutil.get_terminal_size().columns) if stream.isatty() else _WIDTH
         self._started = time.perf_counter()
         self._noted: set[str] = set()
 
     def _say(self, label: str, text: str, *, wrap: bool = True) -> None:
-        """Print a line under its label; a long one goes on below its own beginning, but for one that holds a path.
-
-        All of it goes out in one write: an interrupt leaves no line without its end.
-        """
+        """Print a line under its label; a long one goes on below its own beginning, but for one that holds a path."""
         lines = [f"{label:<6} {text}".rstrip()]
         if wrap:
             lines = textwrap.wrap(
                 text,
-                _WIDTH,
+                max(self._width, _NARROW),
                 initial_indent=f"{label:<7}",
                 subsequent_indent=" " * 7,
                 break_long_words=False,
                 break_on_hyphens=False,
             )
-        whole = "\n".join(lines)
-        if self._progress is not None:
-            self._progress.console.print(whole, markup=False, highlight=False, soft_wrap=True)
-        else:
-            self._stream.write(f"{whole}\n")
-            self._stream.flush()
+        self.bar.print("\n".join(lines))
 
     def found(self, inventory: Inventory) -> None:
         """One line of what is read, one of what is not."""
@@ -126,28 +152,9 @@ class Terminal(Silent):
             self._say("", f"{' · '.join(left)} · details: warehouse doctor")
 
     def started(self, parts: int) -> None:
-        """Open the progress bar, where there is a terminal to draw it on."""
+        """Have the bar count parts, and time them."""
         self._started = time.perf_counter()
-        if not self._live:
-            return
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-        self._progress = Progress(
-            TextColumn("Build  {task.completed}/{task.total} parts"),
-            BarColumn(),
-            TextColumn("{task.percentage:>3.0f}%"),
-            TimeElapsedColumn(),
-            console=Console(file=self._stream),
-            transient=True,
-        )
-        self._progress.start()
-        self._task = self._progress.add_task("build", total=parts)
-
-    def finished(self, part: Part, seconds: float, reused: bool) -> None:
-        """Move the bar."""
-        if self._progress is not None and self._task is not None:
-            self._progress.advance(self._task)
+        super().started(parts)
 
     def note(self, text: str) -> None:
         """A line worth knowing, which is said once."""
@@ -155,14 +162,9 @@ class Terminal(Silent):
             self._noted.add(text)
             self._say("", text)
 
-    def _close(self) -> None:
-        if self._progress is not None:
-            self._progress.stop()
-            self._progress = None
-
     def failed(self, target: Path) -> None:
         """Close the bar and say that nothing was published."""
-        self._close()
+        self.bar.close()
         try:
             last = last_manifest(target) if target.is_dir() else None
         except WarehouseError:  # damaged: then that is not what is wrong
@@ -172,7 +174,7 @@ class Terminal(Silent):
 
     def ended(self, result: Result) -> None:
         """What was built, what checks found, where it is."""
-        self._close()
+        self.bar.close()
         outcome = result.outcome
         models = len({key.model for key in outcome.parts})
         reused = len(outcome.parts) - len(outcome.made)
@@ -184,9 +186,13 @@ class Terminal(Silent):
         for key in slow:
             part = outcome.parts[key]
             where = "" if key.partition == "all" else f" {key.partition}"
+            room = max(self._width, _NARROW) - _BESIDE_NAME
+            name = key.model + where
+            name = name if len(name) <= room else f"{name[: room - 1]}…"
             self._say(
                 "",
-                f"{key.model + where:<38} {part.rows:>11,} rows {outcome.seconds[key]:>6.1f} s {size(part.bytes):>8}",
+                f"{name:<{room}} {part.rows:>11,} rows {outcome.seconds[key]:>6.1f} s {size(part.bytes):>8}",
+                wrap=False,
             )
         self._checks(result)
         same = "" if result.changed else " (as before)"

@@ -13,12 +13,14 @@ from dataclasses import dataclass, replace
 
 from warehouse.base.errors import WarehouseError
 from warehouse.base.startup import duckdb
+from warehouse.base.text import few
 from warehouse.engine.duckdb_errors import sentence
 from warehouse.history.diff.changed_tables import Moves
 from warehouse.history.diff.origins import Origin, Trace
 from warehouse.history.diff.row_diff import RowDiff, compare_rows, count_rows
 from warehouse.history.diff.sides import Side, Table, read_tables
 from warehouse.project.contract import Column
+from warehouse.runner.bar import Bar, told
 
 EXAMPLES = 3
 EQUAL, ADDED, REMOVED, CHANGED = "equal", "added", "removed", "changed"
@@ -83,6 +85,7 @@ def diff(
     select: Sequence[str] = ("*",),
     memory: str | None = None,
     threads: int | None = None,
+    bar: Bar | None = None,
 ) -> Comparison:
     """Compare two sides.
 
@@ -98,6 +101,8 @@ def diff(
         Names of tables, or globs of them.
     memory, threads
         Limits of the engine.
+    bar
+        Told which table is compared.
 
     Raises
     ------
@@ -112,10 +117,11 @@ def diff(
         held = exported[0] if len(exported) == 1 else {*before, *after}
         names = {name for name in held if any(fnmatch.fnmatchcase(name, pattern) for pattern in select)}
         if not names:
-            raise WarehouseError("no table to compare", hint=f"there are {', '.join(sorted(held)) or 'none'}")
+            raise WarehouseError("no table to compare", hint=f"there are {few(sorted(held)) or 'none'}")
         moves = Moves(connection, old, new, before, after)
         tables = [
-            _table(connection, name, before.get(name), after.get(name), moves, examples) for name in sorted(names)
+            _table(connection, name, before.get(name), after.get(name), moves, examples)
+            for name in told(sorted(names), bar)
         ]
         if where_from:
             trace = Trace(moves)

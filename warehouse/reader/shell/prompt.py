@@ -11,10 +11,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from warehouse.base.error_text import told
 from warehouse.base.errors import QueryError, WarehouseError
 from warehouse.reader.connection import connect
 from warehouse.reader.shell.completion import Catalog, complete, read_catalog
-from warehouse.reader.shell.session import COMMANDS, Session, told
+from warehouse.reader.shell.session import COMMANDS, Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -117,7 +118,7 @@ def _do(session: Session, text: str) -> None:
         sys.stderr.write("cancelled\n")
     except WarehouseError as error:
         bar.gone()
-        sys.stderr.write(f"{told(error)}\n")
+        sys.stderr.write(f"{told(error, session.width)}\n")
     bar.gone()
     _show(answer.getvalue())
 

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from warehouse.base.errors import QueryError, WarehouseError, nearest_hint
+from warehouse.base.errors import QueryError, nearest_hint
 from warehouse.reader import citations, table_info
 from warehouse.reader.damaged_parts import refuse_damage
 from warehouse.reader.guard import Statement, check_read_only
@@ -21,8 +21,9 @@ from warehouse.reader.query_errors import from_engine
 from warehouse.reader.result import OPENING, for_people, open_result
 from warehouse.reader.shell.habits import as_command, is_command
 from warehouse.reader.sink import check_output, choose_format
+from warehouse.reader.text_table import WIDTH, wrapped
 from warehouse.reader.user_query import run_query
-from warehouse.reader.why_empty import no_rows
+from warehouse.reader.why_empty import remarks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -286,26 +287,18 @@ class Session:
         offset = statement.start - (len(OPENING) if statement.kind == "SELECT" else 0)
         try:
             result = open_result(self.connection, statement, values, nested_as_json=self.format in JSON_FORMATS)
+            result.shows_all = "\\x"
             form = "lines" if self.expanded and self.format == "table" else self.format
             is_table = form in ("table", "lines")
             if is_table and not self.raw:
                 for_people(result, query)
             limit = (self.limit or None) if is_table else None
-            if (
-                not write_result(result, form, self.out, width=self.width, limit=limit, escaped=self.escaped)
-                and is_table
-            ):
-                self.out.write(no_rows(self.connection, statement, query, values) + "\n")
+            count = write_result(result, form, self.out, width=self.width, limit=limit, escaped=self.escaped)
+            if is_table:
+                said = remarks(self.connection.cursor(), statement, count, result, query, values)
+                self.out.writelines(one for line in said for one in wrapped(line, self.width or WIDTH))
         except duckdb.InterruptException:
             raise
         except duckdb.Error as error:
             path = query.path if query else None
             raise from_engine(error, text, self.connection, offset=offset, path=path) from error
-
-
-def told(error: WarehouseError) -> str:
-    """An error as the shell says it: a sentence, details, what to do."""
-    head = f"{error.place}: {error.message}" if error.place else error.message
-    return "\n".join(
-        [f"error: {head}", *(f"       {line.strip()}" for line in (*error.details, error.hint or "") if line)]
-    )

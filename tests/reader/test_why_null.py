@@ -1,0 +1,70 @@
+"""A NULL has the reason of its column's contract; a condition that no row meets is named."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.conftest import call
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ITP = "NULL for jobs without a start, and for ITP, which does not publish start times"
+
+
+@pytest.mark.parametrize(
+    ("sql", "note"),
+    [
+        (
+            "SELECT median(queue_seconds) FROM metrics.jobs WHERE trace = 'itp'",
+            f"queue_seconds of metrics.jobs is {ITP}",
+        ),
+        (
+            "WITH j AS (SELECT start_utc AS s FROM metrics.jobs WHERE trace = 'itp') SELECT min(s) AS first FROM j",
+            f"start_utc of metrics.jobs is {ITP}",
+        ),
+        (
+            "SELECT start_utc, queue_seconds FROM metrics.jobs WHERE trace = 'itp' LIMIT 1",
+            f"start_utc, queue_seconds of metrics.jobs are {ITP}",
+        ),
+        ("SELECT median(queue_seconds) FROM metrics.jobs WHERE cluster = 'ITP'",
+         "no cluster ITP in metrics.jobs; write trace = 'itp'"),
+        ("SELECT max(in_bytes) FROM metrics.leaf_hour WHERE switch = 'Leaf1' AND in_bytes > 0",
+         "no switch Leaf1 in metrics.leaf_hour; near: Leaf-1"),
+        ("SELECT max(in_bytes) FROM metrics.leaf_hour WHERE in_bytes < 0", "no row meets the conditions of the query"),
+        ("SELECT max(in_bytes) FROM metrics.leaf_hour WHERE in_bytes < 0 GROUP BY switch", None),
+        ("SELECT NULL AS nothing FROM metrics.leaf_hour", None),
+        ("SELECT sum(in_bytes) FROM metrics.leaf_hour", None),
+    ],
+)  # fmt: skip
+def test_a_null_has_its_reason(built: Path, tmp_path: Path, sql: str, note: str | None) -> None:
+    said = call("sql", sql, "--format", "table", "-t", built, cwd=tmp_path)
+    assert [line for line in said.err.splitlines() if line.startswith("note: ")] == ([f"note: {note}"] if note else [])
+
+
+def test_a_parameter_is_bound_when_rows_are_counted(built: Path, tmp_path: Path) -> None:
+    sql = "SELECT max(in_bytes) FROM metrics.leaf_hour WHERE switch = $leaf"
+    asked = ("sql", sql, "--format", "table", "-t", built, "--param")
+    assert "no row meets" in call(*asked, "leaf=none", cwd=tmp_path).err
+    assert call(*asked, "leaf=Leaf-1", cwd=tmp_path).err == ""
+
+
+def test_programs_get_no_note(built: Path, tmp_path: Path) -> None:
+    sql = "SELECT median(queue_seconds) FROM metrics.jobs WHERE trace = 'itp'"
+    said = call("sql", sql, "--format", "csv", "-t", built, cwd=tmp_path)
+    assert (said.out, said.err) == ("median(queue_seconds)\n\n", "")
+
+
+@pytest.mark.parametrize(
+    ("sql", "reason"),
+    [
+        ("FROM metrics.server_hour WHERE server = 'GPU-999'", "no server GPU-999 in metrics.server_hour; near: GPU-"),
+        ("FROM metrics.jobs WHERE trace = 'philly'", "no trace philly in metrics.jobs; there are acme, itp"),
+        ("FROM metrics.leaf_hour WHERE switch = 'Leaf-1' AND in_bytes < 0", "none meets the conditions of the query"),
+    ],
+)
+def test_a_name_in_a_condition_that_no_row_has_is_told(built: Path, tmp_path: Path, sql: str, reason: str) -> None:
+    said = call("sql", sql, "--format", "csv", "-t", built, cwd=tmp_path)
+    assert said.err.startswith(f"no rows: {reason}")
