@@ -35,6 +35,7 @@ measures:
   others: none
 checks:
   - zero_share between 0 and 1
+  - references(cluster) -> reference.dim_cluster(cluster)
 sources: docs/metrics/utilization.md
 --- */
 WITH ranked AS (

@@ -25,3 +25,5 @@
 {% macro nic_family(nic) %}CASE WHEN regexp_matches({{ nic }}, '^ens1[0189]') THEN 'ens10' WHEN regexp_matches({{ nic }}, '^ens(24|25|30|31)') THEN 'ens24' END{% endmacro %}
 {# the place of a leaf in its group, 1 to 4: a server has one NIC on each rail -#}
 {% macro rail(switch) %}(({{ number_of(switch) }} - 1) % 4 + 1){% endmacro %}
+{# a text whose byte order is the natural one: each number in six digits, so that Leaf-5 comes before Leaf-10 -#}
+{% macro natural(text) %}regexp_replace(regexp_replace({{ text }}, '([0-9]+)', '00000\1', 'g'), '0*([0-9]{6,})', '\1', 'g'){% endmacro %}

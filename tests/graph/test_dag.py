@@ -57,6 +57,11 @@ def test_what_a_model_reads_is_read_off_its_sql(chain: Tiny, engine: DuckDBEngin
     }
 
 
+def test_a_model_has_no_name_of_a_table_of_data(tiny: Tiny, engine: DuckDBEngine) -> None:
+    tiny.model("reference.speeds", "SELECT 'x' AS name", NAME)
+    assert mistake(tiny, engine) == "models/reference/speeds.sql: reference.speeds is a table of data/, too"
+
+
 def test_models_come_after_what_they_read_and_by_name_where_free(chain: Tiny, engine: DuckDBEngine) -> None:
     order = graph_of(chain, engine).order
     assert order == ("metrics.alone", "staging.ports", "topology.a", "metrics.b", "metrics.total")
@@ -202,7 +207,7 @@ def test_a_macro_file_that_does_not_parse_is_an_error_that_names_it(tiny: Tiny, 
 def test_the_shipped_models_have_no_mistake(engine: DuckDBEngine) -> None:
     graph = load_graph(Project.open(), engine)
     assert "metrics.port_hour" in graph.order
-    assert {name.split(".")[0] for name in graph.order} == {"staging", "topology", "metrics"}
+    assert {name.split(".")[0] for name in graph.order} == {"staging", "topology", "reference", "metrics"}
     assert graph.ancestors("metrics.port_hour") >= {"raw.port_counters", "raw.files", "staging.port_files"}
 
 

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "trust.md"
 SECTION = "## Nothing is lost between two tables"
-MODELS = ("topology/*", "metrics/*")
+MODELS = ("topology/*", "reference/*", "metrics/*")
 OF_JOBS = re.compile(r"claim|elasticflow|gpu_allocation|job|published|server_power|utilization")
 """Models of metrics that read job tables, utilization files or published figures, not the fabric or a task's log."""
 

@@ -143,7 +143,7 @@ def test_a_wrong_front_matter_is_an_error_with_its_place(tmp_path: Path, change:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("models/marts/x.sql", "models stand in models/staging/, models/topology/, models/metrics/, not in marts/"),
+        ("models/marts/x.sql", "models stand in models/staging/, models/topology/, models/reference/, models/metrics/"),
         ("models/x.sql", "models stand in models/staging/"),
         ("models/metrics/Port-Hour.sql", "a model's name is lower case letters, digits and _"),
     ],

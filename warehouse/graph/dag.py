@@ -87,6 +87,8 @@ class Graph:
             if isinstance(parsed, EngineError):
                 raise model_error(model, selects[name], parsed) from parsed
             nodes[name] = Node(model, selects[name], *parsed)
+        for name in sorted(nodes.keys() & source_columns.keys()):
+            raise ModelError(f"{name} is a table of data/, too", place=nodes[name].model.place())
         known = [*nodes, *source_columns]
         for node in list(nodes.values()):
             for read in node.reads:

@@ -54,7 +54,7 @@ def names_a_column(name: str) -> bool:
     (False, True)
     """
     first, _, rest = name.partition(".")
-    return "." in rest or (bool(rest) and first not in (*LAYERS, "raw", "reference"))
+    return "." in rest or (bool(rest) and first not in (*LAYERS, "raw"))
 
 
 def table_lineage(settings: Settings, name: str) -> Lineage:

@@ -26,7 +26,7 @@ from warehouse.store.signatures import read_text
 if TYPE_CHECKING:
     from warehouse.project.yaml_text import Value
 
-LAYERS = ("staging", "topology", "metrics")
+LAYERS = ("staging", "topology", "reference", "metrics")
 SQL_KEYS = ("about", "partition", "grain", "columns", "checks", "sources", "materialize", "kernel", "presorted")
 KEYS = (*SQL_KEYS, *semantics.KEYS)
 PYTHON_KEYS = ("about", "partition", "reads", "grain", "columns", "checks", "sources", *semantics.KEYS)
@@ -68,7 +68,7 @@ class Model(NamedTuple):
 
     @property
     def layer(self) -> str:
-        """`staging`, `topology` or `metrics`."""
+        """`staging`, `topology`, `reference` or `metrics`."""
         return self.name.split(".")[0]
 
     @property

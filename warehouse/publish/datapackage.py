@@ -9,14 +9,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from warehouse.base.startup import regex
 from warehouse.formats.traces import TRACES
+from warehouse.publish.foreign_keys import foreign_keys, required
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import duckdb
 
+    from warehouse.publish.foreign_keys import ForeignKey
     from warehouse.reader.relation import Relation
 
 DATAPACKAGE = "datapackage.json"
@@ -28,7 +29,6 @@ _MEDIA = {
     "swf": "text/plain",
 }
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
-_REFERENCES = regex(r"^references\((?P<mine>[^)]*)\) -> (?P<other>[\w.]+)\((?P<theirs>[^)]*)\)$")
 
 
 def datapackage(
@@ -109,12 +109,10 @@ def _schema(relation: Relation, tables: set[str]) -> dict[str, Any]:
     }
     if relation.grain:
         found["primaryKey"] = list(relation.grain)
-    known = {name for check in relation.checks if check.status == "passed" for name in _not_null(check.check)}
-    passed = [check.check for check in relation.checks if check.status == "passed"]
-    keys = [key for check in passed if (key := _key(check, relation, tables))]
-    keys = [key for key in keys if {*key["fields"]} <= {*relation.grain, *known}]  # a key holds for rows without NULL
+    keys = foreign_keys(relation, tables)
+    keys = [key for key in keys if {*key.columns} <= required(relation)]  # there a key holds for rows with NULL, too
     if keys:
-        found["foreignKeys"] = keys
+        found["foreignKeys"] = [_foreign_key(key, relation) for key in keys]
     return found
 
 
@@ -142,16 +140,6 @@ def _field(column: Any, *, required: bool) -> dict[str, Any]:
     return found
 
 
-def _not_null(check: str) -> list[str]:
-    match = re.match(r"^not null\((?P<names>[^)]*)\)$", check)
-    return [name.strip() for name in match["names"].split(",")] if match else []
-
-
-def _key(check: str, relation: Relation, tables: set[str]) -> dict[str, Any] | None:
-    """A foreign key, where a check says that there is one and its other end was exported."""
-    match = _REFERENCES.match(check)
-    if match is None or match["other"] not in tables:
-        return None
-    mine, theirs = ([name.strip() for name in match[side].split(",")] for side in ("mine", "theirs"))
-    other = "" if match["other"] == relation.table.name else match["other"]
-    return {"fields": mine, "reference": {"resource": other, "fields": theirs}}
+def _foreign_key(key: ForeignKey, relation: Relation) -> dict[str, Any]:
+    other = "" if key.other == relation.table.name else key.other
+    return {"fields": list(key.columns), "reference": {"resource": other, "fields": list(key.others)}}

@@ -1,10 +1,15 @@
-"""Tables as one DuckDB file that stands alone: with their rows, comments and `meta`, for any DuckDB from 1.4 on."""
+"""Tables as one DuckDB file that stands alone: with their rows, comments and `meta`, for any DuckDB from 1.4 on.
+
+Tables that foreign keys join stand in the schema `star`, with their keys as constraints: DuckDB has no keys across
+schemas. Views have their usual names.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from warehouse.base.sql_text import identifier, literal
+from warehouse.base.sql_text import identifier, literal, qualified
+from warehouse.publish.foreign_keys import others_first
 from warehouse.reader.relation import has_meta
 from warehouse.runner.catalog import META, META_ABOUT, STORAGE_VERSION
 
@@ -14,14 +19,21 @@ if TYPE_CHECKING:
 
     import duckdb
 
+    from warehouse.publish.foreign_keys import ForeignKey
     from warehouse.reader.relation import Relation
 
 NAME = "tables.duckdb"
+STAR = "star"
+"""The schema of tables with keys."""
+BLOCK = 65_536
+"""Bytes of a block. Each key takes one at least: with 262,144, the default, keys would add half of the file's size."""
 _HERE = {
     "build": {"data_folders": "[]::VARCHAR[]", "target": "NULL::VARCHAR"},
     "models": {"kind": "'table'", "stale": "false"},
 }
 """What `meta` says otherwise in such a file: it holds rows and knows no folder."""
+_End = tuple[str, tuple[str, ...]]
+"""A table, and the columns that keys of others name."""
 
 
 def write_file(
@@ -36,11 +48,16 @@ def write_file(
     orders
         Of each table the columns to sort by, in SQL.
     """
-    connection.execute(f"ATTACH {literal(str(path))} AS exported (STORAGE_VERSION {literal(STORAGE_VERSION)})")
+    form = f"STORAGE_VERSION {literal(STORAGE_VERSION)}, BLOCK_SIZE {BLOCK}"
+    connection.execute(f"ATTACH {literal(str(path))} AS exported ({form})")
     try:
-        for schema in sorted({one.table.name.partition(".")[0] for one in relations} | {"meta"}):
+        ordered = others_first({one.table.name: one for one in relations})
+        targets = _targets(connection, ordered)
+        places = _places(ordered, targets)
+        for schema in sorted({name.partition(".")[0] for name in (*places, *places.values())} | {"meta"}):
             connection.execute(f"CREATE SCHEMA exported.{identifier(schema)}")
-        rows = sum(_copy(connection, one, orders[one.table.name]) for one in relations)
+        rows = sum(_copy(connection, one, orders[one.table.name], keys, targets, places) for one, keys in ordered)
+        _name(connection, relations, places)
         _copy_meta(connection, [one.table.name for one in relations])
         connection.execute("CHECKPOINT exported")
     finally:
@@ -48,14 +65,83 @@ def write_file(
     return rows
 
 
-def _copy(connection: duckdb.DuckDBPyConnection, relation: Relation, order: str) -> int:
-    name = ".".join(map(identifier, relation.table.name.split(".")))
-    found = connection.execute(f"CREATE TABLE exported.{name} AS FROM {name} AS rows ORDER BY {order}").fetchall()
-    connection.execute(f"COMMENT ON TABLE exported.{name} IS {literal(relation.table.about)}")
+def _targets(
+    connection: duckdb.DuckDBPyConnection, ordered: Sequence[tuple[Relation, Sequence[ForeignKey]]]
+) -> dict[_End, str]:
+    """Return the constraint of each (table, columns) that keys name; those that are not unique have none."""
+    grains = {one.table.name: one.grain for one, _ in ordered}
+    found: dict[_End, str] = {}
+    for key in sorted({(key.other, key.others) for _, keys in ordered for key in keys}):
+        other, columns = key
+        listed = ", ".join(map(identifier, columns))
+        if sorted(columns) == sorted(grains[other]):
+            found[key] = f"PRIMARY KEY ({listed})"
+            continue
+        known = " AND ".join(f"{identifier(one)} IS NOT NULL" for one in columns)
+        doubled = f"SELECT 1 FROM {qualified(other)} WHERE {known} GROUP BY {listed} HAVING count(*) > 1 LIMIT 1"
+        if not connection.execute(doubled).fetchone():
+            found[key] = f"UNIQUE ({listed})"
+    return found
+
+
+def _places(ordered: Sequence[tuple[Relation, Sequence[ForeignKey]]], targets: Mapping[_End, str]) -> dict[str, str]:
+    """Return where the rows of each table go: into `star` where a key joins it."""
+    joined = {other for other, _ in targets}
+    joined |= {one.table.name for one, keys in ordered if any((key.other, key.others) in targets for key in keys)}
+    places: dict[str, str] = {}
+    for name in sorted(one.table.name for one, _ in ordered):
+        place = f"{STAR}.{name.partition('.')[2]}" if name in joined else name
+        places[name] = f"{STAR}.{name.replace('.', '_')}" if place in places.values() else place
+    return places
+
+
+def _copy(
+    connection: duckdb.DuckDBPyConnection,
+    relation: Relation,
+    order: str,
+    keys: Sequence[ForeignKey],
+    targets: Mapping[_End, str],
+    places: Mapping[str, str],
+) -> int:
+    """Write the rows of one table, with its keys as constraints; return their number."""
+    source, place = qualified(relation.table.name), qualified(places[relation.table.name])
+    parts = [f"{identifier(name)} {kind}" for name, kind, *_ in connection.execute(f"DESCRIBE {source}").fetchall()]
+    parts += [constraint for (other, _), constraint in targets.items() if other == relation.table.name]
+    parts += [
+        f"FOREIGN KEY ({', '.join(map(identifier, key.columns))}) "
+        f"REFERENCES {qualified(places[key.other])} ({', '.join(map(identifier, key.others))})"
+        for key in keys
+        if (key.other, key.others) in targets
+    ]
+    connection.execute(f"CREATE TABLE exported.{place} ({', '.join(parts)})")
+    found = connection.execute(f"INSERT INTO exported.{place} FROM {source} AS rows ORDER BY {order}").fetchall()
+    return int(found[0][0])
+
+
+def _name(connection: duckdb.DuckDBPyConnection, relations: Sequence[Relation], places: Mapping[str, str]) -> None:
+    """Give each table its usual name and its comments.
+
+    A view's text is kept as written, so it is written where the file is the only catalog: with no catalog's name.
+    """
+    row = connection.execute("SELECT current_database(), current_schema()").fetchone()
+    assert row
+    connection.execute("USE exported")
+    try:
+        for relation in relations:
+            name, place = relation.table.name, places[relation.table.name]
+            if place != name:
+                connection.execute(f"CREATE VIEW {qualified(name)} AS FROM {qualified(place)}")
+                _comment(connection, "TABLE", place, relation)
+            _comment(connection, "VIEW" if place != name else "TABLE", name, relation)
+    finally:
+        connection.execute(f"USE {identifier(row[0])}.{identifier(row[1])}")
+
+
+def _comment(connection: duckdb.DuckDBPyConnection, kind: str, name: str, relation: Relation) -> None:
+    connection.execute(f"COMMENT ON {kind} {qualified(name)} IS {literal(relation.table.about)}")
     for column in relation.columns:
         said = f"[{column.unit}] {column.about}" if column.unit else column.about
-        connection.execute(f"COMMENT ON COLUMN exported.{name}.{identifier(column.name)} IS {literal(said)}")
-    return int(found[0][0])
+        connection.execute(f"COMMENT ON COLUMN {qualified(name)}.{identifier(column.name)} IS {literal(said)}")
 
 
 def _copy_meta(connection: duckdb.DuckDBPyConnection, tables: Sequence[str]) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from warehouse.base.errors import QueryError, nearest_hint
 from warehouse.base.sql_text import identifier, literal
 from warehouse.engine.duckdb_errors import sentence
+from warehouse.publish.foreign_keys import foreign_keys, named_keys
 from warehouse.publish.postgres.types import copied, holds_text, server_type
 from warehouse.reader.damaged_parts import refuse_damage
 from warehouse.reader.query_errors import MOVED
@@ -144,7 +145,9 @@ def _meaning(connection: duckdb.DuckDBPyConnection, name: str) -> tuple[str, tup
     comments = {
         column.name: f"{column.about} [{column.unit}]" if column.unit else column.about for column in relation.columns
     }
-    return relation.table.about, relation.grain, comments
+    in_layers = [table.name for table in list_tables(connection) if table.name.partition(".")[0] in LAYERS]
+    keys = named_keys(foreign_keys(relation, in_layers))
+    return " ".join(filter(None, (relation.table.about, keys))), relation.grain, comments
 
 
 def _time(connection: duckdb.DuckDBPyConnection, name: str) -> str:

@@ -1,0 +1,38 @@
+/* ---
+about: 'Dimension of loaded hours, in UTC.'
+partition: hour_utc
+grain: [hour_utc]
+materialize: view
+columns:
+  hour_utc: TIMESTAMP start of the hour; the key
+  label: VARCHAR the hour for people, as 2024-05-23 16:00 UTC
+  sort_key: VARCHAR sorts labels in order, as 2024-05-23T16
+  date_utc: DATE the day
+  hour_of_day: INTEGER [1] 0 to 23
+  weekday: VARCHAR Monday to Sunday
+  has_counters: BOOLEAN whether port counter files of the hour are loaded
+sources: docs/star.md
+--- */
+WITH named AS (
+    SELECT hour_utc, true AS has_counters FROM staging.port_files
+    UNION ALL
+    SELECT hour_utc, false AS has_counters FROM staging.hour_flow
+    UNION ALL
+    SELECT hour_utc, false AS has_counters FROM staging.hour_nic
+    UNION ALL
+    SELECT hour_utc, false AS has_counters FROM staging.hour_link
+    UNION ALL
+    SELECT hour_utc, false AS has_counters FROM staging.hour_port
+)
+
+SELECT
+    hour_utc,
+    strftime(hour_utc, '%Y-%m-%d %H:%M UTC') AS label,
+    strftime(hour_utc, '%Y-%m-%dT%H') AS sort_key,
+    CAST(hour_utc AS DATE) AS date_utc,
+    CAST(date_part('hour', hour_utc) AS INTEGER) AS hour_of_day,
+    dayname(hour_utc) AS weekday,
+    bool_or(has_counters) AS has_counters
+FROM named
+WHERE hour_utc IS NOT NULL
+GROUP BY hour_utc

@@ -1,0 +1,66 @@
+/* ---
+about: 'Dimension of GPU NICs, by the name of the network interface; hca is a second key, where it is known.'
+grain: [cluster, server, nic]
+columns:
+  cluster: VARCHAR the cluster's folder
+  server: VARCHAR the server
+  nic: VARCHAR its network interface; Leaf-n:1/0/p:h where nothing names it, the adapter where only that is known
+  nic_key: VARCHAR cluster/server/nic, one column for tools that join on one
+  hca: VARCHAR the adapter, mlx5_n; NULL where nothing names it
+  label: VARCHAR server and adapter, as GPU-31 mlx5_2; else server and network interface
+  sort_key: VARCHAR sorts labels in natural order
+  switch: VARCHAR the leaf that it is plugged into, as in topology.nic_ports; NULL where unresolved
+  port: VARCHAR the leaf's port
+checks:
+  - unique(nic_key)
+  - "none: SELECT cluster, server, hca FROM this WHERE hca IS NOT NULL GROUP BY ALL HAVING count(*) > 1"
+  - references(cluster, server) -> reference.dim_server(cluster, server)
+  - references(cluster, switch, port) -> reference.dim_port(cluster, switch, port)
+sources: docs/star.md
+--- */
+WITH adapters AS (             -- the sheet of NICs names both; hour tables name adapters alone
+    SELECT cluster, server, nic, hca, switch, port FROM topology.nic_ports
+    UNION ALL BY NAME
+    SELECT DISTINCT h.cluster, h.server, h.hca AS nic, h.hca
+    FROM staging.hour_nic AS h
+    ANTI JOIN topology.nic_ports AS n ON n.cluster = h.cluster AND n.server = h.server AND n.hca = h.hca
+),
+
+interfaces AS (                -- names that owners of ports and rows of the topology sheet have
+    SELECT cluster, server, nic, switch, port FROM topology.port_owners
+    UNION
+    SELECT cluster, server, nic, switch, port FROM topology.hour_owners
+    UNION
+    SELECT cluster, server, nic, switch, port FROM staging.cluster_topology WHERE starts_with(switch, 'Leaf-')
+),
+
+others AS (                    -- an interface that two ports claim is on neither
+    SELECT
+        i.cluster,
+        i.server,
+        i.nic,
+        CASE WHEN count(*) = 1 THEN min(i.switch) END AS switch,
+        CASE WHEN count(*) = 1 THEN min(i.port) END AS port
+    FROM interfaces AS i
+    ANTI JOIN adapters AS a ON a.cluster = i.cluster AND a.server = i.server AND a.nic = i.nic
+    GROUP BY i.cluster, i.server, i.nic
+),
+
+nics AS (
+    SELECT cluster, server, nic, hca, switch, port FROM adapters
+    UNION ALL BY NAME
+    SELECT cluster, server, nic, switch, port FROM others
+)
+
+SELECT
+    cluster,
+    server,
+    nic,
+    cluster || '/' || server || '/' || nic AS nic_key,
+    hca,
+    server || ' ' || coalesce(hca, nic) AS label,
+    {{ natural("concat_ws(' ', server, hca, nic)") }} AS sort_key,
+    switch,
+    port
+FROM nics
+WHERE cluster IS NOT NULL AND server IS NOT NULL AND nic IS NOT NULL

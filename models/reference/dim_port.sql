@@ -1,0 +1,51 @@
+/* ---
+about: 'Dimension of switch ports. Names of ports repeat over switches: the key is cluster, switch and port together.'
+grain: [cluster, switch, port]
+columns:
+  cluster: VARCHAR the cluster's folder
+  switch: VARCHAR short name of the switch
+  port: VARCHAR full name of the port
+  port_key: VARCHAR cluster/switch/port, one column for tools that join on one
+  label: VARCHAR switch and short port, as Leaf-5 1/0/7:1
+  sort_key: VARCHAR sorts labels in natural order, by switch and place on it
+  port_class: VARCHAR access, uplink, spare, management, storage_access or storage_uplink; NULL for ports of spines
+  line_rate_bps: BIGINT [bit/s] 200e9, 400e9, management 1e9
+  server: VARCHAR the server at its other end, as in topology.ports
+  nic: VARCHAR that server's NIC
+  peer_switch: VARCHAR the switch at its other end
+  peer_port: VARCHAR that switch's port
+  has_counters: BOOLEAN whether a counter file of it is loaded
+checks:
+  - unique(port_key)
+  - references(cluster, switch) -> reference.dim_switch(cluster, switch)
+sources: docs/star.md
+--- */
+WITH named AS (                -- also ports that only a rule, a link table or a table of an hour names
+    SELECT cluster, switch, port FROM topology.ports
+    UNION
+    SELECT cluster, switch, port FROM topology.port_owners
+    UNION
+    SELECT cluster, leaf AS switch, leaf_port AS port FROM topology.uplinks
+    UNION
+    SELECT cluster, spine AS switch, spine_port AS port FROM topology.uplinks
+    UNION
+    SELECT cluster, switch, port FROM staging.hour_port
+)
+
+SELECT
+    n.cluster,
+    n.switch,
+    n.port,
+    n.cluster || '/' || n.switch || '/' || n.port AS port_key,
+    n.switch || ' ' || coalesce(nullif({{ short_port('n.port') }}, ''), n.port) AS label,
+    {{ natural("n.switch || ' ' || coalesce(nullif(" ~ short_port('n.port') ~ ", ''), n.port)") }} AS sort_key,
+    CASE WHEN NOT starts_with(n.switch, 'spine-') THEN coalesce(p.port_class, {{ port_class('n.switch', 'n.port') }}) END AS port_class,
+    coalesce(p.line_rate_bps, {{ line_rate_bps('n.port') }}) AS line_rate_bps,
+    p.server,
+    p.nic,
+    p.peer_switch,
+    p.peer_port,
+    coalesce(p.has_counters, false) AS has_counters
+FROM named AS n
+LEFT JOIN topology.ports AS p ON p.cluster = n.cluster AND p.switch = n.switch AND p.port = n.port
+WHERE n.cluster IS NOT NULL AND n.switch IS NOT NULL AND n.port IS NOT NULL

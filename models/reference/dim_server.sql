@@ -1,0 +1,41 @@
+/* ---
+about: 'Dimension of servers: those of the workbook, owners of ports that it does not name, and any that a log or an hour table names.'
+grain: [cluster, server]
+columns:
+  cluster: VARCHAR the cluster's folder
+  server: VARCHAR GPU-n, or the name that topology.servers infers
+  server_key: VARCHAR cluster/server, one column for tools that join on one
+  label: VARCHAR the server
+  sort_key: VARCHAR sorts labels in natural order
+  evidence: VARCHAR workbook, inferred:slot or inferred:port; log or listed for a server that topology.servers does not have
+  nic_family: VARCHAR ens10 or ens24; NULL where no sheet says it
+  leaf_group: VARCHAR the leaves it is plugged into; NULL where unknown
+checks:
+  - unique(server_key)
+  - references(cluster) -> reference.dim_cluster(cluster)
+sources: docs/star.md
+--- */
+WITH listed AS (
+    SELECT cluster, server, evidence, nic_family, leaf_group, 1 AS choice FROM topology.servers
+    UNION ALL BY NAME
+    SELECT DISTINCT cluster, server, 'log' AS evidence, 2 AS choice FROM topology.task_pods
+    UNION ALL BY NAME
+    SELECT DISTINCT cluster, server, 'listed' AS evidence, 3 AS choice FROM staging.hour_nic
+    UNION ALL BY NAME
+    SELECT DISTINCT cluster, source_server AS server, 'listed' AS evidence, 3 AS choice FROM staging.hour_flow
+    UNION ALL BY NAME
+    SELECT DISTINCT cluster, dest_server AS server, 'listed' AS evidence, 3 AS choice FROM staging.hour_flow
+)
+
+SELECT
+    cluster,
+    server,
+    cluster || '/' || server AS server_key,
+    server AS label,
+    {{ natural('server') }} AS sort_key,
+    min_by(evidence, choice) AS evidence,
+    min(nic_family) AS nic_family,
+    min(leaf_group) AS leaf_group
+FROM listed
+WHERE cluster IS NOT NULL AND server IS NOT NULL
+GROUP BY cluster, server

@@ -1,0 +1,42 @@
+/* ---
+about: 'Dimension of switches: leaves, storage leaves and spines that any loaded table names.'
+grain: [cluster, switch]
+columns:
+  cluster: VARCHAR the cluster's folder
+  switch: VARCHAR short name of the switch
+  switch_key: VARCHAR cluster/switch, one column for tools that join on one
+  label: VARCHAR the switch's short name
+  sort_key: VARCHAR sorts labels in natural order
+  role: VARCHAR leaf, storage_leaf or spine; NULL where its name says none
+  leaf_group: VARCHAR the leaves that share their servers; NULL for spines
+  has_counters: BOOLEAN whether counter files of it are loaded
+checks:
+  - unique(switch_key)
+  - references(cluster) -> reference.dim_cluster(cluster)
+sources: docs/star.md
+--- */
+WITH named AS (                -- tables of an hour name switches that neither workbook nor counter files have
+    SELECT cluster, switch FROM topology.switches
+    UNION
+    SELECT cluster, switch FROM staging.hour_port
+)
+
+SELECT
+    n.cluster,
+    n.switch,
+    n.cluster || '/' || n.switch AS switch_key,
+    n.switch AS label,
+    {{ natural('n.switch') }} AS sort_key,
+    coalesce(
+        s.role,
+        CASE
+            WHEN starts_with(n.switch, 'spine-') THEN 'spine'
+            WHEN starts_with(n.switch, 'ST-') THEN 'storage_leaf'
+            WHEN starts_with(n.switch, 'Leaf-') THEN 'leaf'
+        END
+    ) AS role,
+    coalesce(s.leaf_group, {{ leaf_group('n.switch') }}) AS leaf_group,
+    coalesce(s.has_counters, false) AS has_counters
+FROM named AS n
+LEFT JOIN topology.switches AS s ON s.cluster = n.cluster AND s.switch = n.switch  -- noqa: ST11
+WHERE n.cluster IS NOT NULL AND n.switch IS NOT NULL
