@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import csv
 import hashlib
 import io
 import json
@@ -10,8 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
+import polars
+import pyarrow.parquet
 import pytest
 
+import warehouse
 from tests.conftest import Command
 from warehouse.base.errors import QueryError
 from warehouse.publish.export import export
@@ -61,12 +65,48 @@ def test_an_export_holds_tables_a_manifest_and_checksums(target: Path, tmp_path:
     assert names == {path.name for path in folder.iterdir()} - {"SHA256SUMS"}
 
 
-def test_csv_is_that_of_a_query(target: Path, tmp_path: Path) -> None:
+def test_csv_is_that_of_a_query_but_for_lists_which_are_json(target: Path, tmp_path: Path) -> None:
     folder = export(target, tmp_path / "out", formats=["csv"])
     for table in ("metrics.port_hour", "metrics.port_minute", "topology.ports", "topology.nic_ports"):
         stream = io.StringIO()
-        run_query(target, f"FROM {table} ORDER BY ALL", format="csv", stream=stream)
+        lists = "REPLACE (to_json(flags) AS flags) " if table == "metrics.port_hour" else ""
+        run_query(target, f"SELECT * {lists}FROM {table} ORDER BY ALL", format="csv", stream=stream)
         assert (folder / f"{table}.csv").read_text(encoding="utf-8") == stream.getvalue()
+    with (folder / "metrics.port_hour.csv").open(encoding="utf-8", newline="") as lines:
+        flags = [json.loads(row["flags"]) for row in csv.DictReader(lines)]
+    assert [] in flags
+    assert any(isinstance(one, str) for listed in flags for one in listed)
+
+
+def test_parquet_says_table_units_meanings_grain_and_build(target: Path, tmp_path: Path) -> None:
+    folder = export(target, tmp_path / "out", tables=["metrics.port_hour"], formats=["parquet"])
+    path = folder / "metrics.port_hour.parquet"
+    schema = pyarrow.parquet.read_schema(path)
+    told = {key.decode(): text.decode() for key, text in schema.metadata.items()}
+    with warehouse.open(target) as asked:
+        about = asked.execute("SELECT about FROM meta.models WHERE model = 'metrics.port_hour'").fetchone()
+        rows = asked.execute("FROM metrics.port_hour ORDER BY cluster, switch, port, hour_utc").fetchall()
+    assert told == {
+        "table": "metrics.port_hour",
+        "about": about[0] if about else "",
+        "grain": '["cluster", "switch", "port", "hour_utc"]',
+        "build": BUILD,
+        "time_zone": "UTC",
+    }
+    assert schema.field("in_bytes").metadata == {b"unit": b"B", b"about": b"meaning of in_bytes", b"type": b"BIGINT"}
+    assert b"unit" not in schema.field("switch").metadata
+    table = pyarrow.parquet.read_table(path)
+    assert [tuple(row.values()) for row in table.to_pylist()] == rows
+    assert polars.read_parquet(path).rows() == rows
+    of_file = dict(duckdb.execute(f"SELECT decode(key), decode(value) FROM parquet_kv_metadata('{path}')").fetchall())
+    assert of_file["build"] == BUILD
+    assert of_file["table"] == "metrics.port_hour"
+
+
+def test_the_manifest_says_the_zone_of_times(target: Path, tmp_path: Path) -> None:
+    folder = export(target, tmp_path / "out", tables=["metrics.port_minute"], formats=["csv"])
+    for name in ("manifest.json", "datapackage.json"):
+        assert json.loads((folder / name).read_text(encoding="utf-8"))["time_zone"] == "UTC"
 
 
 def test_rows_come_in_the_order_of_the_grain(target: Path, tmp_path: Path) -> None:

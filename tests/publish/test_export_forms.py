@@ -84,6 +84,43 @@ def test_what_excel_cannot_hold_is_text(hard: Path, tmp_path: Path) -> None:
     assert not notes["n"]
 
 
+def test_numbers_are_shown_by_their_units_and_never_cut(own_target: Path, tmp_path: Path) -> None:
+    path = own_target / "warehouse.duckdb"
+    path.chmod(0o644)
+    columns = {
+        "in_bytes": ("BIGINT", "B", 690_470_524_122_738, "#,##0"),
+        "mean_bps": ("DOUBLE", "bit/s", 14_833_333_027.48, "#,##0"),
+        "in_utilization": ("DOUBLE", "1", 0.1861, "0.0%"),
+        "lost_ratio": ("DOUBLE", "1", 0.000004, "0.0000%"),
+        "cov": ("DOUBLE", "1", 0.1862, "#,##0.000"),
+        "learning_rate": ("DOUBLE", "1", 0.00006, "0.000E+00"),
+        "seconds": ("DOUBLE", "s", 45.713, "#,##0.000"),
+        "polls": ("INTEGER", "1", 5096, "#,##0"),
+        "number": ("INTEGER", None, 5096, "0"),
+        "a_time": ("TIMESTAMP", None, "2024-05-23 16:00:00", "yyyy-mm-dd hh:mm:ss"),
+        "a_day": ("DATE", None, "2024-05-23", "yyyy-mm-dd"),
+        "words": ("VARCHAR", None, "a text that is longer than its name", "General"),
+    }
+    with duckdb.connect(path) as connection:
+        row = ", ".join(f"'{value}'::{kind} AS {name}" for name, (kind, _, value, _) in columns.items())
+        connection.execute(f"CREATE OR REPLACE TABLE topology.ports AS SELECT {row}")
+        connection.execute("DELETE FROM meta.columns WHERE model = 'topology.ports'")
+        for position, (name, (kind, unit, *_)) in enumerate(columns.items()):
+            connection.execute("INSERT INTO meta.columns VALUES ('topology.ports', ?, ?, ?, ?, 'x')",
+                               [position, name, kind, unit])  # fmt: skip
+        connection.execute("UPDATE meta.models SET grain = ['number'] WHERE model = 'topology.ports'")
+    folder = export(own_target, tmp_path / "out", tables=["topology.ports"], formats=["xlsx"])
+    sheet = openpyxl.load_workbook(folder / "topology.ports.xlsx")["rows"]
+    assert sheet.freeze_panes == "A2"
+    shown = {str(head.value).partition(" ")[0]: cell for head, cell in zip(sheet[1], sheet[2], strict=True)}
+    assert {name: cell.number_format for name, cell in shown.items()} == {name: c[3] for name, c in columns.items()}
+    assert shown["in_bytes"].value == 690_470_524_122_738
+    width = {name: sheet.column_dimensions[cell.column_letter].width for name, cell in shown.items()}
+    assert width["in_bytes"] > len("690,470,524,122,738")
+    assert width["words"] > len("a text that is longer than its name")
+    assert width["a_time"] > len("2024-05-23 16:00:00")
+
+
 def test_times_are_times(target: Path, tmp_path: Path) -> None:
     folder = export(target, tmp_path / "out", tables=["metrics.port_minute"], formats=["xlsx"])
     rows = openpyxl.load_workbook(folder / "metrics.port_minute.xlsx")["rows"]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from warehouse.formats.traces import TRACES
 from warehouse.publish.foreign_keys import foreign_keys, required
+from warehouse.publish.parquet_metadata import TIME_ZONE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -56,6 +57,7 @@ def datapackage(
         "title": "Tables on GPU clusters, made of their published traces",
         "id": f"warehouse:{build}",
         "version": build,
+        "time_zone": TIME_ZONE,
     }
     if traces:
         licences = dict.fromkeys(one.licence for one in traces)
@@ -120,7 +122,7 @@ def _field(column: Any, *, required: bool) -> dict[str, Any]:
     kind = column.type.partition("(")[0]
     form: dict[str, str] = {}
     if column.type.endswith("[]"):
-        name = "string"
+        name = "array"  # as JSON
     elif kind in _INTEGERS or column.type.endswith(",0)") or column.type.endswith(", 0)"):
         name = "integer"
     elif kind in ("DOUBLE", "FLOAT", "DECIMAL"):

@@ -1,4 +1,4 @@
-"""Tables as Excel workbooks: first a sheet that says what the columns mean, then the rows.
+"""Tables as Excel workbooks: first a sheet that says what the columns mean, then the rows, shown by their units.
 
 A spreadsheet holds 15 digits of a number, no times finer than a millisecond and 1,048,576 rows. What does not fit
 is not rounded: a column with larger integers is text, and both the sheet and the header say so.
@@ -6,13 +6,15 @@ is not rounded: a column with larger integers is text, and both the sheet and th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from warehouse.base.errors import QueryError
 from warehouse.base.sql_text import identifier
+from warehouse.publish.parquet_metadata import TIME_ZONE
+from warehouse.reader.column_units import SHARE, unit_of
 from warehouse.reader.value_text import INTEGERS, text_of
 
 if TYPE_CHECKING:
@@ -31,6 +33,10 @@ DIGITS = 15
 """Digits of a number that Excel keeps."""
 _TEXT = "text: Excel keeps 15 digits of a number"
 _CHUNK = 10_000
+_WIDEST = 60
+_WHOLE, _TIME, _DATE = "#,##0", "yyyy-mm-dd hh:mm:ss", "yyyy-mm-dd"
+_LARGE = ("B", "B/s", "bit/s", "FLOP/s")
+"""Units whose fractions nobody reads."""
 _MADE = datetime(2000, 1, 1)  # noqa: DTZ001 - the same for the same rows: no clock
 _FIRST_DAY = "TIMESTAMP '1900-03-01'"
 
@@ -42,6 +48,10 @@ class _Column:
     kind: str
     """`number`, `time`, `date`, `boolean` or `text`."""
     note: str = ""
+    form: str = ""
+    """How Excel shows a value."""
+    width: int = 12
+    """In characters."""
 
 
 def write_workbook(
@@ -69,7 +79,7 @@ def write_workbook(
         raise QueryError(
             "an Excel file needs xlsxwriter, which is not installed", hint="pip install 'gpu-warehouse[excel]'"
         ) from error
-    columns = _columns(connection, source)
+    columns = _columns(connection, source, relation)
     selected = ", ".join(f"{one.select} AS {identifier(one.name)}" for one in columns)
     options = {"constant_memory": True, "strings_to_formulas": False, "strings_to_urls": False}
     book = xlsxwriter.Workbook(str(path), options)
@@ -82,11 +92,53 @@ def write_workbook(
     return count
 
 
-def _columns(connection: duckdb.DuckDBPyConnection, source: str) -> list[_Column]:
+def _columns(connection: duckdb.DuckDBPyConnection, source: str, relation: Relation) -> list[_Column]:
     described = [(name, kind) for name, kind, *_ in connection.execute(f"FROM {source} LIMIT 0").description]
-    tests = [_does_not_fit(identifier(name), kind) for name, kind in described]
-    row = connection.execute(f"SELECT {', '.join(tests)} FROM {source}").fetchall()[0]
-    return [_column(name, kind, fits=not too) for (name, kind), too in zip(described, row, strict=True)]
+    units = {one.name: unit_of(one.name, one.type, one.unit) for one in relation.columns}
+    shown = {one.name: one.unit for one in relation.columns}
+    asked = [part for name, kind in described for part in (_does_not_fit(identifier(name), kind), *_sizes(name, kind))]
+    row = connection.execute(f"SELECT {', '.join(asked)} FROM {source}").fetchall()[0]
+    found = []
+    for at, (name, kind) in enumerate(described):
+        does_not_fit, *sizes = row[4 * at : 4 * at + 4]
+        column = _column(name, kind, fits=not does_not_fit)
+        form, width = _shown(column, kind, units.get(name), *sizes)
+        head = len(_head(column, shown.get(name))) + 4  # the filter's button
+        found.append(replace(column, form=form, width=min(max(width + 2, head), _WIDEST)))
+    return found
+
+
+def _sizes(name: str, kind: DuckDBPyType) -> tuple[str, str, str]:
+    """Return SQL of a column's largest absolute value, its smallest but 0, and its longest text."""
+    of = identifier(name)
+    size = f"abs({of}::DOUBLE)"
+    longest = f"max(length({text_of(of, kind)}))"
+    if kind.id not in (*INTEGERS, "decimal", "double", "float"):
+        return "NULL", "NULL", longest
+    return f"max({size})", f"min({size}) FILTER (WHERE {size} > 0)", longest
+
+
+def _shown(
+    column: _Column, kind: DuckDBPyType, unit: str | None, most: float | None, least: float | None, longest: int | None
+) -> tuple[str, int]:
+    """Return how Excel shows a column, and how many characters that takes: large numbers in full, never as 6.9E+14."""
+    if column.kind == "time":
+        return (_TIME, 19) if (longest or 0) <= 19 else (f"{_TIME}.000", 23)
+    if column.kind == "date":
+        return _DATE, 10
+    if column.kind != "number":
+        return "", longest or 0
+    if kind.id in INTEGERS:
+        return (_WHOLE if unit else "0"), len(f"{most or 0:,.0f}") + 1
+    if unit == SHARE:
+        return ("0.0%" if (most or 0) >= 0.01 else "0.0000%"), 9
+    if unit in _LARGE or (most or 0) >= 1e9:
+        form = _WHOLE if (most or 0) >= 1000 else "#,##0.0"
+    elif (least or 1) < 0.001:
+        return ("0.000E+00" if (most or 0) < 0.01 else "General"), 12
+    else:
+        form = "#,##0.000"
+    return form, len(f"{most or 0:,.3f}") + 1
 
 
 def _does_not_fit(name: str, kind: DuckDBPyType) -> str:
@@ -122,18 +174,20 @@ def _column(name: str, kind: DuckDBPyType, *, fits: bool) -> _Column:
 def _about(book: Any, relation: Relation, columns: Sequence[_Column], build: str | None) -> None:
     sheet, bold = book.add_worksheet("about"), book.add_format({"bold": True})
     wrapped = book.add_format({"text_wrap": True, "valign": "top"})
+    _one_page_wide(sheet)
     facts = [
         ("table", relation.table.name),
         ("a row is", relation.table.about),
         ("named by", ", ".join(relation.grain)),
         ("build", build or ""),
         ("to cite", f"warehouse build {build}, table {relation.table.name}; and the traces, see datapackage.json"),
-        ("times", "UTC"),
+        ("times", TIME_ZONE),
         ("numbers", "16 digits of a fraction; the CSV and Parquet of the same export have all of them"),
     ]
     sheet.set_column(0, 0, 28)
     sheet.set_column(1, 2, 12)
     sheet.set_column(3, 3, 90, wrapped)
+    sheet.set_column(4, 4, 36)
     for at, (name, said) in enumerate(facts):
         sheet.write_string(at, 0, name, bold)
         sheet.write_string(at, 3, said)
@@ -148,17 +202,21 @@ def _about(book: Any, relation: Relation, columns: Sequence[_Column], build: str
 
 
 def _rows(cursor: duckdb.DuckDBPyConnection, book: Any, relation: Relation, columns: Sequence[_Column]) -> int:
-    sheet, bold = book.add_worksheet("rows"), book.add_format({"bold": True})
+    sheet = book.add_worksheet("rows")
+    heads = {side: book.add_format({"bold": True, "bottom": 1, "align": side}) for side in ("left", "right")}
     formats = {
-        "time": book.add_format({"num_format": "yyyy-mm-dd hh:mm:ss.000"}),
-        "date": book.add_format({"num_format": "yyyy-mm-dd"}),
+        one.form: book.add_format({"num_format": one.form, "align": "right" if one.kind == "number" else "left"})
+        for one in columns
+        if one.form
     }
     units = {column.name: column.unit for column in relation.columns}
     for at, one in enumerate(columns):
-        unit = f" [{units[one.name]}]" if units.get(one.name) else ""
-        sheet.write_string(0, at, f"{one.name}{unit}{' (text)' if one.note else ''}", bold)
-        sheet.set_column(at, at, 24 if one.kind in ("time", "text") else 16)
+        head = heads["right" if one.kind == "number" else "left"]
+        sheet.write_string(0, at, _head(one, units.get(one.name)), head)
+        sheet.set_column(at, at, one.width)
     sheet.freeze_panes(1, 0)
+    sheet.repeat_rows(0)
+    _one_page_wide(sheet)
     count = 0
     while rows := cursor.fetchmany(_CHUNK):
         for row in rows:
@@ -176,15 +234,25 @@ def _rows(cursor: duckdb.DuckDBPyConnection, book: Any, relation: Relation, colu
     return count
 
 
+def _one_page_wide(sheet: Any) -> None:
+    sheet.set_landscape()
+    sheet.fit_to_pages(1, 0)
+
+
+def _head(column: _Column, unit: str | None) -> str:
+    return column.name + (f" [{unit}]" if unit and unit != "1" else "") + (" (text)" if column.note else "")
+
+
 def _write(
     sheet: Any, row: int, at: int, value: Any, column: _Column, formats: dict[str, Any], relation: Relation
 ) -> None:
+    form = formats.get(column.form)
     if column.kind == "number":
-        sheet.write_number(row, at, value if not isinstance(value, Decimal) else float(value))
+        sheet.write_number(row, at, value if not isinstance(value, Decimal) else float(value), form)
     elif column.kind == "boolean":
         sheet.write_boolean(row, at, value)
-    elif column.kind in formats:
-        sheet.write_datetime(row, at, value, formats[column.kind])
+    elif column.kind in ("time", "date"):
+        sheet.write_datetime(row, at, value, form)
     elif len(value) > LONGEST_TEXT:
         raise QueryError(
             f"{relation.table.name} has a text in {column.name} that is longer than a cell of Excel holds",

@@ -13,6 +13,7 @@ from warehouse.base.sql_text import identifier, literal
 from warehouse.engine.duckdb_errors import is_full_disk, sentence
 from warehouse.publish.datapackage import DATAPACKAGE, datapackage
 from warehouse.publish.excel import write_workbook
+from warehouse.publish.parquet_metadata import TIME_ZONE, metadata_option
 from warehouse.publish.swf import write_swf
 from warehouse.reader.connection import connect
 from warehouse.reader.damaged_parts import refuse_damage
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import duckdb
+    from duckdb.sqltypes import DuckDBPyType
 
 """What `manifest.json` says of itself: only a folder with such a manifest is ever replaced."""
 FORMATS = ("parquet", "csv")
@@ -136,7 +138,8 @@ def _write(
     write_json(folder / DATAPACKAGE, datapackage(connection, build, files, relations))
     about = "what the files hold, as a Frictionless Data Package"
     files.append(_described(folder / DATAPACKAGE, None, "json", about, None))
-    write_json(folder / MANIFEST, {"kind": EXPORT, "build": build, "files": files, "left_out": left_out})
+    told = {"kind": EXPORT, "build": build, "time_zone": TIME_ZONE, "files": files, "left_out": left_out}
+    write_json(folder / MANIFEST, told)
     write_checksums(folder)
 
 
@@ -147,7 +150,7 @@ def _copied(connection: duckdb.DuckDBPyConnection, relation: Relation, path: Pat
     try:
         if form == "xlsx":
             return write_workbook(connection, relation, source, order, path, build)
-        return _copy(connection, source, order, path, form)
+        return _copy(connection, relation, order, path, form, build)
     except duckdb.InterruptException:
         raise
     except duckdb.Error as error:
@@ -176,17 +179,23 @@ def _count(connection: duckdb.DuckDBPyConnection, relation: Relation) -> int:
     return int(connection.execute(f"SELECT count(*) FROM {_source(relation)}").fetchall()[0][0])
 
 
-def _copy(connection: duckdb.DuckDBPyConnection, source: str, order: str, path: Path, form: str) -> int:
+def _copy(
+    connection: duckdb.DuckDBPyConnection, relation: Relation, order: str, path: Path, form: str, build: str | None
+) -> int:
+    source = _source(relation)
     described = connection.execute(f"FROM {source} LIMIT 0").description
-    columns = ", ".join(
-        f"{(exact if form == 'parquet' else text_of)(f'rows.{identifier(name)}', kind)} AS {identifier(name)}"
-        for name, kind, *_ in described
-    )
-    options = OPTIONS if form == "parquet" else _CSV_OPTIONS
-    cursor = connection.execute(
-        f"COPY (SELECT {columns} FROM {source} AS rows ORDER BY {order}) TO {literal(str(path))} ({options})"
-    )
+    columns = ", ".join(f"{_written(f'rows.{identifier(name)}', kind, form)} AS {identifier(name)}"
+                        for name, kind, *_ in described)  # fmt: skip
+    select = f"SELECT {columns} FROM {source} AS rows ORDER BY {order}"
+    options = _CSV_OPTIONS
+    if form == "parquet":
+        options = f"{OPTIONS}, {metadata_option(connection, select, path, relation, build)}"
+    cursor = connection.execute(f"COPY ({select}) TO {literal(str(path))} ({options})")
     return int(cursor.fetchall()[0][0])
+
+
+def _written(reference: str, kind: DuckDBPyType, form: str) -> str:
+    return exact(reference, kind) if form == "parquet" else text_of(reference, kind, nested_as_json=True)
 
 
 def _entry(relation: Relation, path: Path, form: str, rows: int) -> dict[str, object]:

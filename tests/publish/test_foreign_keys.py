@@ -1,0 +1,111 @@
+"""Foreign keys of exports: those that `references` checks say, as constraints of the file and in the data package."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import warehouse
+from tests.models.test_star import KEYS
+from warehouse.project.check_language import relations_of
+from warehouse.project.project import Project
+from warehouse.publish.export import export
+from warehouse.publish.foreign_keys import ForeignKey, foreign_keys, others_first, required
+from warehouse.reader.relation import Check, Column, Relation, Table
+from warehouse.reader.table_info import describe, list_tables
+
+_SECONDS = {"metrics.port_second", "metrics.nic_second"}
+"""Views of a row a second, whose checks every build would run."""
+
+
+def relation(name: str, *checks: tuple[str, str]) -> Relation:
+    """Return a table with checks, each with what it found."""
+    found = tuple(Check(text, "error", status, 0) for text, status in checks)
+    return Relation(
+        Table(name, "table", 1, 1, ""), ("a",), None, None, None, (Column("a", "VARCHAR", None, ""),), found
+    )
+
+
+def test_keys_are_read_off_checks_that_passed() -> None:
+    """A check that failed, or whose other table is not there, is no key."""
+    one = relation(
+        "m.one",
+        ("references(a, b) -> m.two(c, d)", "passed"),
+        ("references(a) -> m.two(c)", "failed"),
+        ("references(a) -> m.none(c)", "passed"),
+        ("not null(b)", "passed"),
+    )
+    two = relation("m.two")
+    assert foreign_keys(one, {"m.two"}) == [ForeignKey(("a", "b"), "m.two", ("c", "d"))]
+    assert required(one) == {"a", "b"}
+    ordered = others_first({"m.one": one, "m.two": two})
+    assert [(found.table.name, len(keys)) for found, keys in ordered] == [("m.two", 0), ("m.one", 1)]
+
+
+def test_every_table_with_a_key_of_the_star_says_so() -> None:
+    """Models of metrics reference each finest dimension that their columns name."""
+    models = Project.open().models
+    for name, model in models.items():
+        columns = {column.name for column in model.columns}
+        if model.layer != "metrics" or name in _SECONDS:
+            continue
+        wanted = {"dim_hour"} if "hour_utc" in columns else set()
+        if "switch" in columns:
+            wanted.add("dim_port" if "port" in columns else "dim_switch")
+        if "server" in columns:
+            wanted.add("dim_server")
+        if not {"switch", "server", "spine"} & columns and "cluster" in columns and name != "metrics.findings":
+            wanted.add("dim_cluster")
+        said = {other.removeprefix("reference.") for check in model.checks for other in relations_of(check)}
+        assert wanted <= said, name
+
+
+@pytest.fixture(scope="module")
+def exported(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return export(built, tmp_path_factory.mktemp("star") / "out", formats=["duckdb", "csv"])
+
+
+def test_the_file_has_the_keys_as_constraints_below_the_usual_names(built: Path, exported: Path) -> None:
+    """Every key that checks say is a constraint, and the views give the rows of the warehouse."""
+    with duckdb.connect(exported / "tables.duckdb", read_only=True) as file, warehouse.open(built) as ours:
+        found = {
+            (table, tuple(columns), other, tuple(others))
+            for table, columns, other, others in file.execute(
+                "SELECT table_name, constraint_column_names, referenced_table, referenced_column_names "
+                "FROM duckdb_constraints() WHERE constraint_type = 'FOREIGN KEY' AND schema_name = 'star'"
+            ).fetchall()
+        }
+        names = [row[0] for row in file.execute("SELECT model FROM meta.models").fetchall()]
+        keys = {(name, *key) for name in names for key in foreign_keys(describe(ours, name), names)}
+        said = {(name.partition(".")[2], mine, other.partition(".")[2], theirs) for name, mine, other, theirs in keys}
+        assert found == said
+        assert {other for _, _, other, _ in found} >= set(KEYS)
+        assert len(found) > 80
+        for table in list_tables(ours):
+            if table.name in names and table.name not in _SECONDS:
+                rows = file.execute(f"SELECT count(*) FROM {table.name}").fetchone()
+                assert rows == ours.execute(f"SELECT count(*) FROM {table.name}").fetchone(), table.name
+        views = dict(file.execute("SELECT view_name, comment FROM duckdb_views() WHERE NOT internal").fetchall())
+        assert views["leaf_hour"] == describe(ours, "metrics.leaf_hour").table.about
+    with duckdb.connect(exported / "tables.duckdb") as file, pytest.raises(duckdb.ConstraintException):
+        file.execute("INSERT INTO star.leaf_hour (cluster, switch) VALUES ('no such cluster', 'Leaf-1')")
+
+
+def test_the_data_package_has_the_keys_whose_columns_are_never_null(exported: Path) -> None:
+    """Each table of facts names its dimensions; a key with a column that may be NULL is left out."""
+    said = json.loads((exported / "datapackage.json").read_text(encoding="utf-8"))
+    keys = {
+        one["name"]: {(tuple(key["fields"]), key["reference"]["resource"]) for key in one["schema"]["foreignKeys"]}
+        for one in said["resources"]
+        if "foreignKeys" in one.get("schema", {})
+    }
+    assert keys["metrics.port_hour"] == {
+        (("cluster", "switch", "port"), "reference.dim_port"),
+        (("hour_utc",), "reference.dim_hour"),
+    }
+    assert keys["metrics.spine_hour"] >= {(("cluster", "spine"), "reference.dim_switch")}
+    assert keys["metrics.suspect_links"] == {(("cluster", "switch", "port"), "reference.dim_port")}
+    assert len(keys) > 40
