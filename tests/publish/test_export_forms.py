@@ -177,8 +177,10 @@ def test_one_file_holds_all_tables_as_they_are(hard: Path, tmp_path: Path) -> No
 def test_the_data_package_is_valid_and_says_types_units_and_licences(built: Path, tmp_path: Path) -> None:
     frictionless = pytest.importorskip("frictionless")
     tables = [
+        *(f"reference.dim_{name}" for name in ("cluster", "switch", "port", "server", "nic", "hour")),
         "metrics.uplink_balance",
         "metrics.suspect_links",
+        "metrics.nic_port_difference",
         "topology.ports",
         "topology.switches",
         "topology.nic_ports",

@@ -88,6 +88,23 @@ def test_a_type_that_is_not_known_becomes_text() -> None:
     assert server_type("STRUCT(a INTEGER)[]") == "jsonb"
 
 
+def test_foreign_keys_stand_in_comments_and_lists_of_meta_are_arrays(built: Path, url: str) -> None:
+    tables = ["metrics.port_hour", "reference.dim_port", "reference.dim_hour"]
+    publish(built, url, tables=tables)
+    [(said,)] = ask(url, "SELECT obj_description('metrics.port_hour'::regclass)")
+    assert (
+        "Foreign keys: (cluster, switch, port) -> reference.dim_port(cluster, switch, port); "
+        "(hour_utc) -> reference.dim_hour(hour_utc)."
+    ) in said
+    lost = "SELECT count(*) FROM metrics.port_hour LEFT JOIN reference.dim_port d USING (cluster, switch, port) "
+    assert ask(url, f"{lost} WHERE d.port_key IS NULL") == [(0,)]
+    with duckdb.connect(built / "warehouse.duckdb", read_only=True) as ours:
+        needs = ours.execute("SELECT model, needs FROM meta.models ORDER BY model").fetchall()
+    assert any(listed for _, listed in needs)
+    assert ask(url, 'SELECT model, needs FROM meta.models ORDER BY model COLLATE "C"') == needs
+    assert publish(built, url, tables=tables).changed == ()
+
+
 def test_keys_indexes_comments_and_meanings_are_there(own_target: Path, url: str) -> None:
     put(
         own_target,

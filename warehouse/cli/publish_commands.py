@@ -29,9 +29,12 @@ def _add_export(commands: Commands) -> None:
         commands,
         "export",
         "write tables as Parquet, CSV, Excel or one DuckDB file, with checksums",
-        "warehouse export tables/\n  warehouse export excel/ --format xlsx -s metrics.leaf_hour",
+        "warehouse export tables/\n  warehouse export excel/ --format xlsx -s metrics.leaf_hour\n"
+        "  warehouse export --semantics json > semantics.json",
     )
-    one.add_argument("directory", metavar="DIR", help="a new folder, or an earlier export, which is replaced")
+    one.add_argument(
+        "directory", metavar="DIR", nargs="?", help="a new folder, or an earlier export, which is replaced"
+    )
     one.add_argument("tables", metavar="TABLE", nargs="*", help="only these tables, as with -s")
     one.add_argument("-s", "--select", metavar="TABLE", action="append", help="only this table; may be repeated")
     one.add_argument("--all", action="store_true", help="the staging layer too")
@@ -39,6 +42,10 @@ def _add_export(commands: Commands) -> None:
         "--format", choices=("parquet", "csv", "xlsx", "duckdb", "swf"), action="append",
         help="only this form (default parquet and csv), may be repeated; duckdb: all tables in one file; "
         "swf: jobs in the Standard Workload Format",
+    )  # fmt: skip
+    one.add_argument(
+        "--semantics", choices=("json", "metricflow"),
+        help="measures, dimensions, times, units and keys instead of rows; without DIR to the screen or a pipe",
     )  # fmt: skip
     add_target(one)
     add_engine(one)
@@ -102,12 +109,18 @@ def _add_docs(commands: Commands) -> None:
 def run_export(given: argparse.Namespace) -> int:
     """Export, and say what was written."""
     from warehouse.base.text import plural
-    from warehouse.publish.export import FORMATS, export
+    from warehouse.publish.datapackage import DATAPACKAGE
+    from warehouse.publish.export import FORMATS, export, semantics_text
     from warehouse.runner.bar import Bar
     from warehouse.store.output_folder import MANIFEST
 
     settled = settings(given)
     first = given.directory
+    if first is None:
+        if given.semantics is None:
+            raise SettingsError("the folder to write is missing", hint="warehouse export DIR")
+        sys.stdout.write(semantics_text(settled.target, given.semantics))
+        return 0
     if regex(r"(metrics|topology|staging|reference|raw)\.\w+").fullmatch(first) and not Path(first).exists():
         words = " ".join([first, *given.tables])
         raise SettingsError(
@@ -119,11 +132,12 @@ def run_export(given: argparse.Namespace) -> int:
             Path(given.directory),
             tables=[*(given.select or ()), *given.tables] or None,
             everything=given.all,
-            formats=given.format or FORMATS,
+            formats=given.format or (() if given.semantics else FORMATS),
+            semantics=[given.semantics] if given.semantics else (),
             memory=given.memory,
         )
     said = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    files = [file for file in said["files"] if file["format"] != "json"]
+    files = [file for file in said["files"] if file["path"] != DATAPACKAGE]
     print(f"Wrote  {plural(len(files), 'file')} to {given.directory}, listed in {MANIFEST}")  # noqa: T201
     for one in said["left_out"]:
         print(f"       not {one['table']}.{one['format']}: {one['rows']:,} rows; -s {one['table']} writes it")  # noqa: T201

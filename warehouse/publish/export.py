@@ -6,6 +6,7 @@ grain, no clock, no path of this machine. Of the DuckDB file only the rows are p
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from warehouse.base.errors import QueryError, nearest_hint
@@ -23,10 +24,11 @@ from warehouse.reader.query_errors import FULL, MOVED
 from warehouse.reader.relation import Relation, Table
 from warehouse.reader.table_info import describe, list_tables
 from warehouse.reader.value_text import text_of
+from warehouse.store.atomic import write_text
 from warehouse.store.output_folder import EXPORT, MANIFEST, replaced, sha256, write_checksums, write_json
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     import duckdb
@@ -43,6 +45,8 @@ LARGE = 100_000
 """Tables of more rows are written as Excel workbooks only where they are named."""
 SWF = "swf"
 """The form of jobs alone, a file a cluster."""
+SEMANTICS = ("json", "metricflow")
+"""The forms of what may be done with columns."""
 LAYERS = ("reference", "topology", "metrics")
 _CSV_OPTIONS = "FORMAT csv, HEADER true, DELIMITER ',', QUOTE '\"', ESCAPE '\"', NULLSTR '', USE_TMP_FILE false"
 
@@ -54,6 +58,7 @@ def export(
     tables: Sequence[str] | None = None,
     everything: bool = False,
     formats: Sequence[str] = FORMATS,
+    semantics: Sequence[str] = (),
     memory: str | None = None,
     threads: int | None = None,
 ) -> Path:
@@ -71,6 +76,8 @@ def export(
         Take the tables of staging too.
     formats
         Of `TABLE_FORMATS`, `DUCKDB`; and `SWF`, which jobs alone have.
+    semantics
+        Of `SEMANTICS`: measures, dimensions, times, units and keys of the tables, beside their rows.
     memory, threads
         Limits of the engine.
 
@@ -88,10 +95,38 @@ def export(
         try:
             chosen = _chosen(connection, tables, everything=everything)
             refuse_damage(connection, target, [table.name for table in chosen], digests=True)
-            interruptible(connection, lambda: _write(connection, temporary_path, chosen, formats, named=bool(tables)))
+            forms = (*formats, *(f"semantics {one}" for one in semantics))
+            interruptible(connection, lambda: _write(connection, temporary_path, chosen, forms, named=bool(tables)))
         finally:
             connection.close()
     return directory.resolve()
+
+
+def semantics_text(target: Path, form: str) -> str:
+    """Return measures, dimensions, times, units and keys of all tables, as one of `SEMANTICS`."""
+    connection = connect(target)
+    try:
+        relations = {one.name: describe(connection, one.name) for one in _chosen(connection, None, everything=False)}
+        return next(iter(_semantics(relations, _build(connection), form).values()))
+    finally:
+        connection.close()
+
+
+def _semantics(relations: Mapping[str, Relation], build: str | None, form: str) -> dict[str, str]:
+    """Return the files of a form of semantics, the one that is asked for first."""
+    if form == "metricflow":
+        from warehouse.publish.metricflow import metricflow_yaml
+
+        return {"metricflow.yaml": metricflow_yaml(relations, build)}
+    from warehouse.publish.semantics_json import semantics_json, semantics_schema
+
+    said = json.dumps(semantics_json(relations, build), ensure_ascii=False, indent=2) + "\n"
+    return {"semantics.json": said, "semantics.schema.json": semantics_schema()}
+
+
+def _build(connection: duckdb.DuckDBPyConnection) -> str | None:
+    row = connection.execute("SELECT build_id FROM meta.build").fetchone()
+    return str(row[0]) if row else None
 
 
 def _chosen(connection: duckdb.DuckDBPyConnection, names: Sequence[str] | None, *, everything: bool) -> list[Table]:
@@ -113,8 +148,7 @@ def _write(
     *,
     named: bool,
 ) -> None:
-    row = connection.execute("SELECT build_id FROM meta.build").fetchone()
-    build = row[0] if row else None
+    build = _build(connection)
     relations = {table.name: describe(connection, table.name) for table in tables}
     files, left_out = [], []
     for name, relation in relations.items():
@@ -135,6 +169,11 @@ def _write(
             _described(one.path, "metrics.jobs", one.path.suffix[1:], one.about, one.rows)
             for one in write_swf(connection, folder, build)
         ]
+    for form in (one for one in SEMANTICS if f"semantics {one}" in formats):
+        for name, text in _semantics(relations, build, form).items():
+            write_text(folder / name, text)
+            about = "what may be done with the columns of the tables"
+            files.append(_described(folder / name, None, name.rpartition(".")[2], about, None))
     write_json(folder / DATAPACKAGE, datapackage(connection, build, files, relations))
     about = "what the files hold, as a Frictionless Data Package"
     files.append(_described(folder / DATAPACKAGE, None, "json", about, None))

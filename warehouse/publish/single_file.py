@@ -140,8 +140,9 @@ def _name(connection: duckdb.DuckDBPyConnection, relations: Sequence[Relation], 
 def _comment(connection: duckdb.DuckDBPyConnection, kind: str, name: str, relation: Relation) -> None:
     connection.execute(f"COMMENT ON {kind} {qualified(name)} IS {literal(relation.table.about)}")
     for column in relation.columns:
-        said = f"[{column.unit}] {column.about}" if column.unit else column.about
-        connection.execute(f"COMMENT ON COLUMN {qualified(name)}.{identifier(column.name)} IS {literal(said)}")
+        connection.execute(
+            f"COMMENT ON COLUMN {qualified(name)}.{identifier(column.name)} IS {literal(column.comment)}"
+        )
 
 
 def _copy_meta(connection: duckdb.DuckDBPyConnection, tables: Sequence[str]) -> None:

@@ -33,6 +33,11 @@ class Column:
     unit: str | None
     about: str
 
+    @property
+    def comment(self) -> str:
+        """Meaning and unit: `[B] bytes that entered ...`."""
+        return f"[{self.unit}] {self.about}" if self.unit else self.about
+
 
 @dataclass(frozen=True)
 class Check:
