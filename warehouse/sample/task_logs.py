@@ -1,7 +1,7 @@
-"""Writes the logs of the tasks, a file a pod, and the list of pod starts.
+"""Writer of the logs of tasks, one file per pod, and of the list of pod starts.
 
-Forms are those of the programs that it stands for; sentences are made up. Bars break lines with LF in some
-pods and with a bare CR in others, as launchers do.
+Lines have the form of real programs; their sentences are made up. Progress bars end with LF in some pods and with a
+bare CR in others, as with real launchers.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from warehouse.sample.tasks import Pod, Task
 
 PIDS = 4_000
-"""Number of the first process of a pod."""
+"""Process id of the first process of a pod."""
 CUT_INSIDE = 61
-"""Characters of the line in which a cut log ends."""
+"""Length of the incomplete last line of a truncated log, in characters."""
 NCCL_OLD, NCCL_NEW = "2.14.3+cuda11.7", "2.21.5+cuda12.4"
 
 
@@ -44,7 +44,7 @@ def _start(pod: Pod, options: SampleOptions) -> str:
 
 
 class _Log:
-    """One log while it is written."""
+    """Writer of one log."""
 
     def __init__(self, task: Task, pod: Pod, fabric: Fabric, options: SampleOptions, *, bare_returns: bool) -> None:
         self._task, self._pod, self._fabric, self._options = task, pod, fabric, options
@@ -54,7 +54,7 @@ class _Log:
         self._training_ms = task.iterations[0].start_ms + (pod.first_rank // GPUS) * 7
 
     def content(self) -> bytes:
-        """The whole log."""
+        """Return the whole log."""
         self._line('Defaulted container "pytorch" out of: pytorch, wait-for-master (init)')
         if self._task.trainer == "megatron":
             self._megatron()
@@ -165,8 +165,8 @@ class _Log:
             loss, rate = f"{2 + 8 / (one.number + 4):.4f}", repr(round(1e-4 * one.number / total, 10))
             bar = f"{100 * one.number // total:3d}%|{'█' * (10 * one.number // total):<10}| {one.number}/{total} "
             bar += f"[{_clock(elapsed)}<{_clock(left)}, {smoothed:.2f}s/it]"
-            said = f"{{'loss': {loss}, 'learning_rate': {rate}, 'epoch': 0.01}}"
-            self._text.append(f"{self._break}{bar}{said}\n")
+            values = f"{{'loss': {loss}, 'learning_rate': {rate}, 'epoch': 0.01}}"
+            self._text.append(f"{self._break}{bar}{values}\n")
             if task.trainer == "deepspeed":
                 line = f"loss: {loss}, learning_rate: {rate}, epoch: 0.01, iter: {one.number}/{total},  "
                 line += f"{_clock(elapsed)} < {_clock(left)},  {round(smoothed, 2)}s/it"
@@ -186,7 +186,7 @@ class _Log:
         self._app(at + cost_ms - 50, f"{engine}:33:commit", f"[Torch] Checkpoint global_step{number} is ready now!")
 
     def _old_nccl(self) -> None:
-        """NCCL 2.14 of rank 0, the only process that is asked to say anything."""
+        """Write the lines of NCCL 2.14 for rank 0, the only process with NCCL's debug output."""
         servers, world = len(self._task.pods), self._task.world
         self._nccl(0, f"Bootstrap : Using bond0:{gpu_ip(self._pod.server)}<0>")
         self._line(f"NCCL version {NCCL_OLD}")
@@ -243,6 +243,6 @@ class _Log:
 
 
 def _clock(seconds: int) -> str:
-    """A duration as progress bars write it: `[H:]MM:SS`."""
+    """Return a duration as in progress bars: `[H:]MM:SS`."""
     hours, rest = divmod(max(seconds, 0), 3600)
     return f"{hours}:{rest // 60:02d}:{rest % 60:02d}" if hours else f"{rest // 60:02d}:{rest % 60:02d}"
