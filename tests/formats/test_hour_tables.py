@@ -1,4 +1,4 @@
-"""The four hour tables, as CSV and as sheets: found by name, typed exactly, rejected row by row."""
+"""The four hour tables, as CSV files and as sheets: found by name, typed exactly, rejected row by row."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OUTSIDE = ", not in the hour from 2024-05-23 16:00:00 UTC"
 LONG = "longer than 65,536 bytes"
 TORN = "torn: the file ends without a final newline"
 
-#: The example values of the release's document, column by column.
+#: Example values of the release's document, by column.
 EXAMPLES: Mapping[str, Mapping[str, str]] = {
     "flow": {
         "SourceServer": "NH-DC-NM129-I04-20U-GPU-239",
@@ -148,7 +148,7 @@ def port_line(**changes: str) -> str:
 
 @pytest.fixture
 def write_csv(tmp_path: Path, raw_file: MakeFile) -> Callable[..., RawFile]:
-    """Writes `2024052400_port.csv` of these lines and inspects it."""
+    """Return a function that writes `2024052400_port.csv` with these lines and inspects it."""
 
     def write(*lines: str | bytes, name: str = "2024052400_port.csv", end: bytes = b"\n") -> RawFile:
         content = b"\n".join(line.encode() if isinstance(line, str) else line for line in lines) + end

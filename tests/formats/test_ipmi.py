@@ -1,4 +1,4 @@
-"""Power of servers: columns by name, types of servers, odd lines and cells."""
+"""Power of servers: columns by name, types of servers, bad lines and cells."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Power:
         warehouse.build(self.data, self.target)
 
     def ask(self, sql: str) -> list[tuple[object, ...]]:
-        with warehouse.open(self.target) as asked:
-            return asked.execute(sql).fetchall()
+        with warehouse.open(self.target) as reader:
+            return reader.execute(sql).fetchall()
 
 
 @pytest.fixture

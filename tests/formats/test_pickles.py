@@ -1,4 +1,4 @@
-"""Published distributions: what NumPy wrote is read, and every other pickle is refused with nothing run."""
+"""Published distributions: NumPy's pickles are read; every other pickle is refused, and no code of it runs."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def test_a_curve_becomes_points(tmp_path: Path) -> None:
 HEAD, STOP = b"\x80\x04", b"."
 
 
-def text(said: str) -> bytes:
-    return b"\x8c" + bytes([len(said)]) + said.encode()
+def text(value: str) -> bytes:
+    return b"\x8c" + bytes([len(value)]) + value.encode()
 
 
 def glob(module: str, name: str) -> bytes:
@@ -127,7 +127,7 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     "the memo, without POP": (
         HEAD + b"](" + text("tripwire") + b"\x94h\x00" + text("go") + b"\x93e" + STOP, "global 'tripwire.go'",
     ),
-    # the opcodes that nobody needs
+    # opcodes that lists of arrays do not need
     "GLOBAL": (HEAD + b"ctripwire\ngo\n" + TOUCH + b"\x85R" + STOP, "opcode GLOBAL at byte 2"),
     "INST": (HEAD + b"(" + TOUCH + b"itripwire\ngo\n" + STOP, "opcode INST"),
     "OBJ": (HEAD + b"(" + glob("numpy", "dtype") + TOUCH + b"o" + STOP, "opcode OBJ"),
@@ -214,7 +214,7 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
 
 @pytest.fixture
 def tripwire(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A module that leaves a file behind when it is imported, and another when its function is called."""
+    """Write a module that creates a file on import, and another file when its function is called."""
     (tmp_path / "tripwire.py").write_text(
         "from pathlib import Path\nHERE = Path(__file__).parent\n(HERE / 'imported').touch()\n"
         "def go(*_):\n    (HERE / 'ran').touch()\n"
@@ -281,8 +281,8 @@ def test_two_files_that_disagree_both_stand_in_the_table(tmp_path: Path) -> None
 
     warehouse.build(tmp_path, tmp_path / "target")
 
-    with warehouse.open(tmp_path / "target") as asked:
-        found = asked.sql(
+    with warehouse.open(tmp_path / "target") as reader:
+        found = reader.sql(
             "SELECT file, metric, p50, max_value, zero_share, largest_difference, differs_from "
             "FROM metrics.published_distribution ORDER BY file"
         ).fetchall()
@@ -294,7 +294,7 @@ def test_two_files_that_disagree_both_stand_in_the_table(tmp_path: Path) -> None
 
 @pytest.mark.real
 def test_the_published_files_hold_what_numpy_finds_in_them(real: Path) -> None:
-    """Twelve are read as NumPy reads them (these files are known, so that they may be unpickled); one is refused."""
+    """Twelve files are read as NumPy reads them; one is refused. The files are known, so unpickling them is safe."""
     files = sorted((real / "acme").rglob("*.pkl"))
     read = {path.name: read_arrays(path.read_bytes()) for path in files if path.name != "util_gpu_pai.pkl"}
 

@@ -1,4 +1,4 @@
-"""Port counters: which files they are, what they say of themselves, and which of their lines hold."""
+"""Port counters: files that are claimed, fields taken from their rows, and lines that are rejected."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MakeFile = Callable[..., RawFile]
 
 
 def row(second: int, *, device: str = DEVICE, port: str = PORT, hour: int = 0, tail: str = "1,100,2,200,0,0.5") -> str:
-    """A row at this second of an hour of 2024-05-24, local time; midnight there is 1716480000000 ms."""
+    """Return a row at this second of an hour of 2024-05-24, local time; midnight is 1716480000000 ms."""
     time_ms = 1716480000000 + hour * 3_600_000 + second * 1000 + 914
     clock = f"2024/05/24 星期五 {hour:02}:{second // 60:02}:{second % 60:02}.914"
     return f"{clock},{time_ms},{device},{port},{tail}"
@@ -26,7 +26,7 @@ def row(second: int, *, device: str = DEVICE, port: str = PORT, hour: int = 0, t
 
 @pytest.fixture
 def make(tmp_path: Path) -> MakeFile:
-    """A file with these lines below the header, as the scan hands it to the format."""
+    """Return a function that writes a file with these lines below the header, and returns its `RawFile`."""
 
     def write(*lines: str, name: str = "Leaf-1_1_1.csv", folder: str = "2024052400/x", end: str = "\n") -> RawFile:
         path = tmp_path / folder / name
@@ -118,7 +118,7 @@ def test_a_file_of_one_row_is_read(make: MakeFile) -> None:
 
 
 def repaired(file: RawFile, tmp_path: Path) -> tuple[list[tuple[int, str]], list[str]]:
-    """(line, reason) of what was rejected, and the lines below the header of the mended copy."""
+    """Return the (line, reason) of rejected lines, and the lines below the header of the repaired copy."""
     clean = tmp_path / "clean.csv"
     rejected = [(one.line, one.reason) for one in PORT_COUNTERS.repair(PORT_COUNTERS.inspect(file), clean)]
     header, *lines = clean.read_bytes().decode().splitlines()

@@ -1,8 +1,8 @@
-"""Numbers and times in every CSV that the engine reads: a text of another form is rejected, not read as another number.
+"""Numbers and times in every CSV file that the engine reads: an invalid text is rejected, never read as another value.
 
-DuckDB alone takes `12.6` for 13 in a column of whole numbers, `0x10` for 16, `1_000`, ` 7`, `+5`, and 24:00:00 for the
-next day. Each format says which texts are a number or a time of its own; the engine and the search for bad lines must
-both go by that.
+DuckDB alone reads `12.6` as 13 in a column of whole numbers, `0x10` as 16, and accepts `1_000`, ` 7` and `+5`. It reads
+24:00:00 as the next day. Each format declares the valid texts of its numbers and times. The engine and the search for
+bad lines must both apply them.
 """
 
 from __future__ import annotations
@@ -68,17 +68,17 @@ FLOATS = {
     "acme.previous_jobs": {"duration", "plan_gpu", "plan_cpu"},
     "acme.cluster_summary": {*SUMMARY[4:]},
 }
-"""Columns that are published with fractions."""
+"""Columns published with fractions."""
 WHOLE_WITH_POINT = {
     "acme.jobs": {"node_num", "gpu_num", "cpu_num"},
     "acme.previous_jobs": {"node_num", "gpu_num", "cpu_num"},
     "acme.cluster_summary": {"job_num", "cpu_job_num", "gpu_job_num"},
 }
-"""Columns of whole numbers that are published as 8.0, too, since their files went through pandas."""
+"""Columns of whole numbers that can also be published as 8.0, since their files were written by pandas."""
 
 
 def odd_texts(name: str, column: str) -> list[str]:
-    """The texts that a column must not be read from."""
+    """Return texts that are invalid in a column."""
     if column in FLOATS.get(name, ()):
         return NO_PLANS if column.startswith("plan_") else NO_NUMBERS
     if column in WHOLE_WITH_POINT.get(name, ()):
@@ -93,7 +93,7 @@ def inspected(path: Path, name: str, *lines: str) -> RawFile:
 
 
 def read(one: CsvFormat, file: RawFile) -> list[tuple[object, ...]]:
-    """The rows as the engine reads them."""
+    """Return the rows as the engine reads them."""
     relation = one.relations[0]
     headers = {file.path: file.header} if file.header else {}
     source = CsvFiles(relation.columns, (file.path,), relation.quote, True, headers, relation.forms)
@@ -143,7 +143,7 @@ LONE = {
     "itp.elasticflow_jobs": {"deadline": "1e3"},
     "itp.testbed_jobs": {"batch_size": "64.5"},
 }
-"""What the engine alone would read without a word."""
+"""Texts that the engine alone would accept silently."""
 
 
 @pytest.mark.parametrize(("name", "column"), [(name, column) for name, lone in LONE.items() for column in lone])

@@ -1,4 +1,4 @@
-"""Raw text, plain or compressed: the same bytes, the same lines, and an error where it ends too soon."""
+"""Raw text, plain or compressed: the same bytes, the same lines, and an error if it is truncated."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_content_is_the_same_however_it_is_packed(tmp_path: Path, suffix: str) -
 
 @pytest.mark.parametrize("suffix", COMPRESSED)
 def test_a_stream_goes_on_in_its_next_frame(tmp_path: Path, suffix: str) -> None:
-    """As `pigz`, `pzstd` and `cat a.gz b.gz` write them; an empty frame is no end."""
+    """`pigz`, `pzstd` and `cat a.gz b.gz` write several frames; an empty frame is not the end."""
     path = tmp_path / f"a.csv{suffix}"
     path.write_bytes(b"".join(PACK[suffix](piece) for piece in (LINES[:7], b"", LINES[7:])))
     with open_bytes(path) as stream:
@@ -39,7 +39,7 @@ def test_a_stream_goes_on_in_its_next_frame(tmp_path: Path, suffix: str) -> None
 @pytest.mark.parametrize("suffix", COMPRESSED)
 @pytest.mark.parametrize("cut", [1, 100])
 def test_a_compressed_stream_that_ends_too_soon_is_an_error(tmp_path: Path, suffix: str, cut: int) -> None:
-    """Even where what is left would end with a newline: DuckDB reads such a .zst as a shorter file."""
+    """Even if the remaining content ends with a newline: DuckDB reads such a .zst as a shorter file."""
     path = tmp_path / f"a.csv{suffix}"
     path.write_bytes(PACK[suffix](LINES)[:-cut])
     with pytest.raises(STREAM_ERRORS):

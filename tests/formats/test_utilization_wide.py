@@ -1,4 +1,4 @@
-"""Wide utilisation files: every cell arrives, and whatever cannot be used is named with its file and line."""
+"""Wide utilization files: every cell is read, and every unusable cell or line is named with its file and line."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ROWS = (
 
 
 class Wide:
-    """A data folder of wide files, and what a build makes of it."""
+    """Data folder of wide files, and the target of its build."""
 
     def __init__(self, base: Path) -> None:
         self.data, self.target = base / "data", base / "target"
@@ -51,8 +51,8 @@ class Wide:
         build(settle({"data": [str(self.data)], "target": str(self.target)}), Silent(), BuildOptions(kernels=kernels))
 
     def ask(self, sql: str) -> list[tuple[object, ...]]:
-        with warehouse.open(self.target) as asked:
-            return asked.execute(sql).fetchall()
+        with warehouse.open(self.target) as reader:
+            return reader.execute(sql).fetchall()
 
     def values(self) -> list[tuple[object, ...]]:
         return self.ask(
@@ -109,7 +109,7 @@ def test_the_offset_of_each_row_counts(wide: Wide) -> None:
 
 
 def test_distributions_are_those_of_the_samples(wide: Wide) -> None:
-    """Against NumPy, which interpolates between ranks as quantile_cont does."""
+    """Compared with NumPy, which interpolates between ranks like quantile_cont."""
     chance = random.Random(7)
     rows = [[chance.choice(["", "0.0", f"{chance.randrange(100_000) / 1000}"]) for _ in range(7)] for _ in range(501)]
     names = [f"10.0.0.{n}-0" for n in range(7)]
@@ -144,7 +144,7 @@ def test_distributions_are_those_of_the_samples(wide: Wide) -> None:
 
 
 def test_the_kernel_gives_the_rows_of_the_select(tmp_path: Path) -> None:
-    """Rows out of order, two files that share minutes, minutes of one sample, cells beyond three decimals."""
+    """Rows are unordered, two files share minutes, and some minutes have one sample."""
     chance = random.Random(3)
     cells = ["", "nan", "0.0", "-1.5", "123456789.123456789", "5e-07", "100.0", "0.0000005", "-0.0000005", "33.333"]
     lines = [
@@ -152,14 +152,14 @@ def test_the_kernel_gives_the_rows_of_the_select(tmp_path: Path) -> None:
     ]
     chance.shuffle(lines)
     header = ",".join(["Time", *(f"10.0.0.{n}-0" for n in range(9))])
-    asked = "FROM metrics.utilization_minute ORDER BY ALL"
+    query = "FROM metrics.utilization_minute ORDER BY ALL"
     found = []
     for kernels in (True, False):
         wide = Wide(tmp_path / str(kernels))
         wide.lines(header, *lines[:70], name="kalos/GPU_UTIL-2023-07.csv")
         wide.lines(header, *lines[70:], name="kalos/GPU_UTIL-2023-08.csv")
         wide.build(kernels=kernels)
-        found.append(wide.ask(asked))
+        found.append(wide.ask(query))
     assert len(found[0]) > 25
     assert found[0] == found[1]
 
@@ -173,7 +173,7 @@ def test_a_summary_of_no_sample_is_none() -> None:
 
 
 def test_a_metric_can_come_split_and_overlap(wide: Wide) -> None:
-    """A time within an earlier file of the group is kept as a row, and counts once."""
+    """A time that an earlier file of the group covers is kept as a row, but counts once."""
     wide.lines(HEADER, *ROWS, name="kalos/GPU_UTIL-2023-07.csv")
     wide.lines("Time,10.140.9.9-7", f"{ROWS[1][:25]},7", "2023-07-02 08:00:00+08:00,8.0", name="kalos/GPU_UTIL.csv")
     wide.build()
@@ -187,7 +187,7 @@ def test_a_metric_can_come_split_and_overlap(wide: Wide) -> None:
 
 
 def test_no_join_gathers_the_lines(wide: Wide) -> None:
-    """Lines are what is large: a join keeps its other side, and lets them pass."""
+    """Lines are the large side: a join builds its hash table from the other side and streams the lines."""
     names = [f"10.0.{n}.1-0" for n in range(20)]
     for month in (7, 8, 9):
         row = f"2023-0{month}-01 08:%02d:00+08:00,{','.join('7' for _ in names)}"
@@ -217,7 +217,7 @@ def test_a_file_can_be_compressed(wide: Wide, suffix: str) -> None:
 
 
 def test_groups_are_built_apart(wide: Wide) -> None:
-    """A new file makes its own group anew, and no other."""
+    """A new file rebuilds only its own group."""
     wide.lines(HEADER, *ROWS)
     wide.lines(HEADER, *ROWS, name="seren/GPU_UTIL.csv")
     wide.build()
@@ -398,7 +398,7 @@ def test_a_line_that_is_none_is_named_and_the_others_are_read(wide: Wide, form: 
 
 
 def test_what_follows_another_header_is_set_aside(wide: Wide) -> None:
-    """Below it, a column may be another server's."""
+    """Below another header, a column may be another server's."""
     wide.lines(HEADER, ROWS[0], "Time,10.0.0.1-0,10.0.0.2-0,10.0.0.3-0", *ROWS[1:])
     wide.build()
     assert [(line, reason) for line, reason, _ in wide.rejected()] == [
@@ -450,7 +450,7 @@ def test_bytes_that_are_no_text_cost_their_line(wide: Wide) -> None:
 
 
 def test_every_line_is_a_row_or_is_rejected(wide: Wide) -> None:
-    """Damage in random places: nothing is lost, nothing is there twice."""
+    """With damage in random places, no line is lost or doubled."""
     chance = random.Random(11)
     lines = [f"2023-07-01 08:{n // 60:02}:{n % 60:02}+08:00,{n}.0,{n}.5,nan" for n in range(600)]
     for place in chance.sample(range(600), 120):

@@ -1,4 +1,4 @@
-"""Times and counters of the hour tables, read exactly or refused."""
+"""Times and counters of the hour tables, parsed exactly or refused."""
 
 from __future__ import annotations
 
@@ -81,30 +81,30 @@ def test_what_is_no_time_is_refused_in_one_sentence(text: str) -> None:
 
 
 @given(TIMES)
-def test_all_forms_of_one_moment_agree(moment: datetime) -> None:
-    expected = moment.replace(microsecond=0) - EIGHT_HOURS
-    date = f"{moment.year}/{moment.month}/{moment.day}"
-    clock = f"{moment:%M:%S}"
-    half = "上午" if moment.hour < 12 else "下午"
+def test_all_forms_of_one_moment_agree(time: datetime) -> None:
+    expected = time.replace(microsecond=0) - EIGHT_HOURS
+    date = f"{time.year}/{time.month}/{time.day}"
+    clock = f"{time:%M:%S}"
+    half = "上午" if time.hour < 12 else "下午"
     for text in (
-        f"{date} {half}{moment.hour % 12 or 12}:{clock}",
-        f"{date} {half}{moment.hour % 12:02}:{clock}",
-        f"{date} {half}{moment.hour:02}:{clock}",
-        f"{date} {moment.hour}:{clock}",
-        f"{moment:%Y-%m-%d %H:%M:%S}",
-        f"{moment:%Y-%m-%dT%H:%M:%S}",
+        f"{date} {half}{time.hour % 12 or 12}:{clock}",
+        f"{date} {half}{time.hour % 12:02}:{clock}",
+        f"{date} {half}{time.hour:02}:{clock}",
+        f"{date} {time.hour}:{clock}",
+        f"{time:%Y-%m-%d %H:%M:%S}",
+        f"{time:%Y-%m-%dT%H:%M:%S}",
     ):
         assert parse_local_time(text) == expected, text
 
 
 @given(TIMES)
-def test_milliseconds_and_workbook_times_survive(moment: datetime) -> None:
-    weekday = "一二三四五六日"[moment.weekday()]
-    milli = moment.replace(microsecond=moment.microsecond // 1000 * 1000)
-    text = f"{moment:%Y/%m/%d} 星期{weekday} {moment:%H:%M:%S}.{moment.microsecond // 1000:03}"
+def test_milliseconds_and_workbook_times_survive(time: datetime) -> None:
+    weekday = "一二三四五六日"[time.weekday()]
+    milli = time.replace(microsecond=time.microsecond // 1000 * 1000)
+    text = f"{time:%Y/%m/%d} 星期{weekday} {time:%H:%M:%S}.{time.microsecond // 1000:03}"
     assert parse_local_time(text) == milli - EIGHT_HOURS
-    assert parse_local_time(moment) == moment - EIGHT_HOURS
-    assert parse_local_time(moment.replace(tzinfo=UTC)) == moment
+    assert parse_local_time(time) == time - EIGHT_HOURS
+    assert parse_local_time(time.replace(tzinfo=UTC)) == time
 
 
 @given(st.text(max_size=40))

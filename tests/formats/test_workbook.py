@@ -1,4 +1,4 @@
-"""The topology workbook: the published one, odd ones and hostile ones."""
+"""The topology workbook: the published one, unusual ones and malicious ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Labels of launchers: a column, never a part of the host, whatever stands behind them."""
+"""Labels of launchers: a column of their own, never part of the host, in front of any line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Large logs: one line of 100 MB, a million lines that are blank or equal."""
+"""Large logs: one line of 100 MB, and a million blank or equal lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MILLION = 1_000_000
 
 
 def _sparse(path: Path) -> Path:
-    """Write a log with a line of 100 MB that takes no room on the disk."""
+    """Write a log with a line of 100 MB that takes no space on disk."""
     with path.open("wb") as stream:
         stream.write(FIRST)
         stream.seek(100 * 10**6, 1)
@@ -28,7 +28,7 @@ def _sparse(path: Path) -> Path:
 @pytest.mark.parametrize("at_once", [True, False])
 def test_a_line_of_100_mb_is_one_reject_and_the_next_line_is_read(tmp_path: Path, at_once: bool) -> None:
     rejected: list[tuple[int, str, str]] = []
-    reader = LogReader("x.log", lambda *said: rejected.append(said), at_once=at_once)
+    reader = LogReader("x.log", lambda *rejection: rejected.append(rejection), at_once=at_once)
 
     events = list(reader.read(_sparse(tmp_path / "x.log")))
 
@@ -43,14 +43,14 @@ def test_a_line_of_100_mb_is_one_reject_and_the_next_line_is_read(tmp_path: Path
 def test_a_build_counts_a_line_of_100_mb_once(tmp_path: Path) -> None:
     folder = tmp_path / "d" / "c" / "taskinfo" / "task"
     folder.mkdir(parents=True)
-    head = FIRST * (1 + (1 << 16) // len(FIRST))  # what is not text is told by the beginning
+    head = FIRST * (1 + (1 << 16) // len(FIRST))  # the first 4 kB decide that the file is text
     (folder / "worker-0.log").write_bytes(head + b"x" * 100_000_000 + b"\n" + LAST)
 
     warehouse.build(tmp_path / "d", tmp_path / "t")
 
-    with warehouse.open(tmp_path / "t") as asked:
-        rejected = asked.sql("SELECT line, reason FROM staging.rejected_rows").fetchall()
-        lines = asked.sql("SELECT max(line) FROM staging.log_events").fetchall()
+    with warehouse.open(tmp_path / "t") as reader:
+        rejected = reader.sql("SELECT line, reason FROM staging.rejected_rows").fetchall()
+        lines = reader.sql("SELECT max(line) FROM staging.log_events").fetchall()
     place = head.count(b"\n") + 1
     assert (rejected, lines) == ([(place, "longer than 262,144 bytes")], [(place + 1,)])
 

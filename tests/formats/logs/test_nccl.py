@@ -1,4 +1,4 @@
-"""NCCL's lines in the forms of versions 2.4 to 2.30, and of RCCL, made up after the formats in docs/formats/logs.md."""
+"""NCCL's lines in the forms of versions 2.4 to 2.30, and of RCCL, invented from the formats in docs/formats/logs.md."""
 
 from __future__ import annotations
 

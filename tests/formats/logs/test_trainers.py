@@ -1,4 +1,4 @@
-"""DeepSpeed, the Hugging Face Trainer and Megatron-LM: whole lines, odd ones, cut ones."""
+"""DeepSpeed, the Hugging Face Trainer and Megatron-LM: whole, unusual and truncated lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a build says of logs with known truth: nothing that is not so, and all of it where nothing is damaged."""
+"""Builds of logs with known truth: no event is wrong, and none is missing if the log is undamaged."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Found = tuple[list[Sample], dict[str, list[Score]]]
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
-    """The samples of all seeds, as one release, built once."""
+    """Return the samples of all seeds and their scores; all are one release, built once."""
     folder = tmp_path_factory.mktemp("truth")
     samples = [make_sample(seed) for seed in SEEDS]
     for sample in samples:
