@@ -144,7 +144,7 @@ def test_distributions_are_those_of_the_samples(wide: Wide) -> None:
 
 
 def test_the_kernel_gives_the_rows_of_the_select(tmp_path: Path) -> None:
-    """Rows are unordered, two files share minutes, and some minutes have one sample."""
+    """Rows are unordered, two files share minutes, some minutes have one sample, and cells exceed three decimals."""
     chance = random.Random(3)
     cells = ["", "nan", "0.0", "-1.5", "123456789.123456789", "5e-07", "100.0", "0.0000005", "-0.0000005", "33.333"]
     lines = [

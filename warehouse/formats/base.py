@@ -102,7 +102,7 @@ class RawRelation(NamedTuple):
     limited: bool = False
     """True if the build stops when the share of unreadable lines in one file exceeds `--max-rejected`."""
     forms: Mapping[str, str] = MappingProxyType({})
-    """Column -> regular expression that each field must match in full, where the engine would accept more."""
+    """Column -> regular expression that each field must match in full, where the engine alone would accept more."""
     whole_lines: bool = False
     """True if a row is one unparsed line in a single column, header included: for files whose columns vary."""
 
@@ -111,7 +111,7 @@ class Format(Protocol):
     """Members that all kinds of format have."""
 
     name: str
-    """`zhejiang.port_counters`"""
+    """Name of the format: `zhejiang.port_counters`."""
     version: int
     """Increased when the same file would yield different rows. Part of every fingerprint."""
     relations: Sequence[RawRelation]
@@ -175,14 +175,14 @@ class TableFormat(Format, Protocol):
         Raises
         ------
         warehouse.base.errors.DataError
-            When the whole file is unusable; the message names it.
+            If the whole file is unusable; the message names it.
         """
         ...
 
 
 @runtime_checkable
 class ArchiveFormat(Format, Protocol):
-    """Archives among the raw files, without a relation: the members are read as if they were files in that folder."""
+    """Archives among the raw files, without a relation: the members are read like files in the archive's folder."""
 
     max_bytes: int
     max_members: int
@@ -203,7 +203,7 @@ class Inventory:
         return {}
 
     def of(self, relation_formats: Iterable[str]) -> tuple[RawFile, ...]:
-        """Return the files that are read for these formats."""
+        """Return the readable files of these formats."""
         names = frozenset(relation_formats)
         if names not in self._cache:
             self._cache[names] = tuple(file for file in self.files if file.is_read and file.format in names)

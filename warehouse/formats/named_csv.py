@@ -1,7 +1,7 @@
 """CSV files whose columns are found by name, in any order: the job tables of several traces.
 
 A subclass recognizes its files and gives them their release paths. `Cell` declares the texts that a column may hold.
-The engine reads the files. Only if a model fails on a file is it read line by line, with the same rules, to name each
+The engine reads the files. If a model fails on a file, the file is read line by line with the same rules, to name each
 bad line.
 """
 

@@ -225,7 +225,7 @@ _EARLIER = {
     "philly": ("user,vc,jobid,state,submit_time,gpu_num,duration,queue", ("Pass", "Killed", "Failed")),
     "pai": ("job_name,status,plan_cpu,plan_gpu,duration,wait_time", ("Terminated", "Failed", "Running")),
 }  # fmt: skip
-"""Headers and states of the earlier traces. The real files were not available here, so these are guesses."""
+"""Headers and states of the earlier traces. The real files were not available, so these are guesses."""
 
 
 def _write_earlier(path: Path, name: str, count: int, seed: int) -> dict[str, Any]:

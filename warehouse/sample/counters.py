@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from warehouse.sample.options import SampleOptions
 
 UNIT = 10_000_000
-"""Bytes below this are truncated before a ratio is computed."""
+"""Bytes are truncated to multiples of this before a ratio is computed."""
 
 RATIO_SCALE = {"access": 4000}
-"""UNIT in bits per millisecond, divided by the line rate of published ratios, in hundredths of a percent."""
+"""UNIT in bits per millisecond, divided by the reference rate of published ratios, in hundredths of a percent."""
 
 OTHER_SCALE = 1250
 """Scale of every other kind of port, whose ratios are relative to 640 Gb/s."""
@@ -102,22 +102,22 @@ def _reading(per_second: Ints, polls: Ints, phase: int | None, small: int = SMAL
 
 
 def _kept(counted_in: Ints, counted_out: Ints, polls: Ints, scale: int) -> Ints:
-    """Return the indices of polls whose row is stored. Only polls after a loud interval are checked one by one."""
+    """Return the indices of polls whose row is stored. Only polls after a busy interval are checked one by one."""
     kept = np.ones(len(polls), dtype=bool)
-    loudest = np.maximum(np.diff(counted_in, prepend=0), np.diff(counted_out, prepend=0))
-    suspects = np.flatnonzero(loudest // UNIT * scale > 10_000 * np.diff(polls, prepend=0))
+    peak = np.maximum(np.diff(counted_in, prepend=0), np.diff(counted_out, prepend=0))
+    suspects = np.flatnonzero(peak // UNIT * scale > 10_000 * np.diff(polls, prepend=0))
     checked = -1
     for suspect in suspects.tolist():
         if suspect <= checked:
             continue
         stored, checked = suspect - 1, suspect
-        while checked < len(polls) and _too_loud(counted_in, counted_out, polls, stored, checked, scale):
+        while checked < len(polls) and _exceeds_line_rate(counted_in, counted_out, polls, stored, checked, scale):
             kept[checked] = False
             checked += 1
     return np.flatnonzero(kept)
 
 
-def _too_loud(counted_in: Ints, counted_out: Ints, polls: Ints, stored: int, poll: int, scale: int) -> bool:
+def _exceeds_line_rate(counted_in: Ints, counted_out: Ints, polls: Ints, stored: int, poll: int, scale: int) -> bool:
     """Return True if the row of a poll would exceed 100% in either direction, counted since the stored row."""
     begin_in, begin_out, begin = (
         (int(counted_in[stored]), int(counted_out[stored]), int(polls[stored])) if stored >= 0 else (0, 0, 0)

@@ -27,7 +27,7 @@ Together these are 110 KB in and 307 KB out per hour.
 """
 
 NEXT_RAIL_PERMILLE = 120
-"""Share of a NIC's bytes for the next rail of the next server; these bytes leave the leaf."""
+"""Share of a NIC's bytes, in thousandths, for the next rail of the next server; these bytes leave the leaf."""
 
 BURST = 23_400_000_000
 """Bytes per second of a NIC near its line rate."""
@@ -64,7 +64,7 @@ class Traffic:
 
 @dataclass(frozen=True)
 class Burst:
-    """Seconds in which a NIC is so near its line rate that a poll interval of half a second exceeds it."""
+    """Seconds in which a NIC is so near its line rate that the bytes between two polls, 0.5 s apart, exceed it."""
 
     job: str
     member: int

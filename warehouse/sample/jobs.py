@@ -21,11 +21,11 @@ GIGABIT = 125_000_000
 QUIET = 4
 """Divisor of a job's activity in the last two seconds of an hour.
 
-So the bytes that are left for the first row of the next hour fit the time before that row.
+The bytes left for the first row of the next hour then fit the time before that row.
 """
 
 ODD_JOB_SERVERS = 4
-"""Maximum number of servers in a job that only the NIC sheet lists."""
+"""Maximum number of job servers that only the NIC sheet lists."""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ class SampleOptions:
     seconds: int = 3600
     """Recorded seconds of each hour; no port carries traffic in the rest of the hour.
 
-    If `seconds` is below 300, the opening gap takes a fifth of it.
+    If `seconds` is below 300, the opening gap ends after a fifth of it.
     """
     full: bool = False
     hour_tables: bool = True

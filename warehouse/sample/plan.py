@@ -49,6 +49,6 @@ def _check(plan: Plan) -> None:
         if (into.sum(axis=0) != out.sum(axis=0)).any():
             raise AssertionError(f"{switch.name}: bytes in differ from bytes out.")
         for position, port in enumerate(switch.ports):
-            loudest = max(int(into[position].max()), int(out[position].max()))
-            if loudest > port.line_rate:
-                raise AssertionError(f"{switch.name} {port.name}: {loudest} bytes in one second.")
+            peak = max(int(into[position].max()), int(out[position].max()))
+            if peak > port.line_rate:
+                raise AssertionError(f"{switch.name} {port.name}: {peak} bytes in one second.")

@@ -1,6 +1,6 @@
 """Times at which each switch is polled for its counters.
 
-There are one to three polls in the first 1.5 s, then the opening gap, then a poll about every 0.57 s (GPU leaves) or
+One to three polls in the first 1.5 s precede the opening gap. Then a poll follows about every 0.57 s (GPU leaves) or
 0.50 s (storage leaves) until just before the hour ends. The intervals follow the quantiles of the real ones.
 """
 

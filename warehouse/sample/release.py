@@ -1,6 +1,6 @@
 """Writer of a whole sample; the truth is written last.
 
-Names in `truth.json` are those of the published tables; hours and times are UTC text. It holds:
+`truth.json` uses the names of the published tables; hours and times are UTC text. It holds:
 
 - `options`, `cluster`, `hours`, `files` (port CSVs and their rows), `second_rows`;
 - `ports`: totals of each file; bytes corrected for wraps, and `_raw` bytes as stored;

@@ -44,7 +44,7 @@ def small_places(options: SampleOptions) -> list[Place]:
 
 
 def unlisted_slot(options: SampleOptions) -> int:
-    """Return the first odd slot after the listed servers of the first group."""
+    """Return the first odd-numbered slot after the listed servers of the first group."""
     return options.servers_per_group + 1 + options.servers_per_group % 2
 
 

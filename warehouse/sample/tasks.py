@@ -149,11 +149,11 @@ EARLIER = Shape("model/sample-7b", 32, 4096, 11008, 32, 4096, 1, 2, zero_stage=3
 def plan_tasks(jobs: list[Job], options: SampleOptions) -> list[Task]:
     """Return the tasks of a sample.
 
-    - on job-1: two groups of leaves, started before the recorded time, with a checkpoint in that time;
+    - on job-1: two groups of leaves, started before the recorded time, with a checkpoint before it;
     - on job-4: Megatron-LM; every rank logs its connections, the last rank logs the iterations;
     - on job-5: the same servers an hour later; the logs are truncated;
     - on servers of job-4, at the same time for a while: no traffic, only progress bars;
-    - on two servers of job-1, a week earlier: no traffic is loaded.
+    - on two servers of job-1, a week earlier: its traffic is not in the sample.
     """
     by_name = {job.name: job for job in jobs}
     first, fourth, fifth = (by_name.get(f"job-{number}") for number in (1, 4, 5))

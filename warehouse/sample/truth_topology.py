@@ -61,7 +61,7 @@ def unlisted_at(fabric: Fabric, nic: Nic, place: Place) -> list[str]:
 
 
 def unlisted_ports(fabric: Fabric, jobs: list[Job]) -> list[Row]:
-    """Return connected access ports that no row of the workbook names, with the NIC that is really there.
+    """Return connected access ports that no row of the workbook names, with the NIC that is really cabled there.
 
     `owner` is what can be inferred: a server if the other half of the cage belongs to its neighbor, one of two servers,
     or only the port.

@@ -110,7 +110,10 @@ class AcmeJobs(NamedCsv):
 
 @dataclass
 class PreviousJobs(NamedCsv):
-    """Format `acme.previous_jobs`. The files were not available here, so only a few column names are required."""
+    """Format `acme.previous_jobs`.
+
+    The files were not available when the format was written, so only a few column names are required.
+    """
 
     def placed(self, file: RawFile, header: Sequence[str]) -> RawFile:
         """Set the cluster by the file name; a second Philly file is a cluster of its own."""

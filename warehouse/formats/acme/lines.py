@@ -38,7 +38,7 @@ class LineFiles:
 
     version = 3
     same = "time"
-    """Key that is unique in a file, for the reason of a rejected line."""
+    """Words for the key that is unique in a file, for the reason of a rejected line."""
 
     def __init__(self, name: str, relation: str, about: str) -> None:
         self.name = name
@@ -83,7 +83,7 @@ class LineFiles:
                     out.write(kept + b"\n")
 
     def entity(self, cells: Sequence[bytes], names: Sequence[str]) -> bytes:
-        """Return the part of a line's key beside its time, for files with several lines per time."""
+        """Return the part of a line's unique key other than its time, for files with several lines per time."""
         return b""
 
 

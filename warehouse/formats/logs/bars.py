@@ -37,7 +37,7 @@ LINE = regex(
     rf"'learning_rate': '?({_SMALL})'?, 'epoch': '?[\d.]{{1,25}}+'?\}}|))[\r\n]",
     re.ASCII,
 ).match
-"""Match of a bar without a description, with or without a dictionary, up to the end of its segment.
+"""Matcher of a bar without a description, with or without a dictionary, up to the end of its segment.
 
 A fast path: `bars` yields the same events.
 """
@@ -81,7 +81,7 @@ def bars(text: str) -> list[Bar]:
     Raises
     ------
     Damaged
-        If a bar is incomplete.
+        If a bar cannot be parsed in full.
     """
     found: list[Bar] = []
     begin = 0

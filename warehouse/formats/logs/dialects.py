@@ -1,8 +1,8 @@
 """Dialects of log lines, in the order in which a line is offered to them.
 
 A dialect is a module with a function that returns the events of a line, or None if the line is not of this dialect. The
-function raises `Damaged` if the line is of the dialect but incomplete. To add a trainer, write such a module and add
-its function to `Dialects._trainers`.
+function raises `Damaged` if the line is of the dialect but cannot be parsed in full. To add a trainer, write such a
+module and add its function to `Dialects._trainers`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Dialects:
         Raises
         ------
         Damaged
-            If the line is of a dialect but incomplete.
+            If the line is of a dialect but cannot be parsed in full.
         """
         if text[0] == "[" and (head := prefixed(text)):
             return self._logged(text, head)

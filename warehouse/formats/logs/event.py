@@ -52,7 +52,7 @@ LONGEST_TEXT = 4000
 
 
 class Damaged(Exception):  # noqa: N818
-    """Line that belongs to a family but is incomplete.
+    """Line that belongs to a family but cannot be parsed in full.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class Damaged(Exception):  # noqa: N818
     reason
         A clause for `staging.rejected_rows`.
     kept
-        Events of the line that are complete in spite of the damage.
+        Events of the line that the damage cannot have changed.
     """
 
     def __init__(self, family: str, reason: str, kept: Iterable[Event] = ()) -> None:

@@ -1,4 +1,4 @@
-"""Labels that launchers write before each line of their processes, or after repeated lines.
+"""Labels that launchers write before each line of their processes, and suffixes of repeated lines.
 
 To add a launcher, add its label to `_ALWAYS` if no log line begins with the same text, otherwise to `_BEFORE_A_LINE`.
 """
@@ -63,8 +63,8 @@ class StrippedLine(NamedTuple):
 def strip_labels(text: str, known: set[str]) -> StrippedLine:
     """Strip the labels from a line.
 
-    `known` holds labels that preceded a recognized line of the file. A known label is stripped before any text. Labels
-    that are found are added to `known`.
+    `known` holds labels that preceded a recognized line of the file. Such a label is stripped from any line. New labels
+    are added to `known`.
 
     >>> strip_labels("(RayTrainWorker pid=12, ip=10.0.0.1) step 1 [repeated 14x across cluster]", set()).text
     'step 1'

@@ -25,7 +25,7 @@ _EVALUATION = regex(
 def read(text: str) -> list[Event] | None:
     """Return the event of `Training epoch 0, iteration 7/90 | lr: .. | reduced_train_loss: ..`; None for other lines.
 
-    Iterations count from 0. In later epochs `global_step` is the step.
+    The step is `global_step` if the line has one. Otherwise it follows from epoch and iteration, which count from 0.
 
     Raises
     ------

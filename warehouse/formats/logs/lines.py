@@ -40,11 +40,11 @@ LINE_START = "(?:" + "|".join(
         r"\[[IWEF]\d{3,4} ",
     )
 ) + ")"  # fmt: skip
-"""Starts of known lines. Text before one of these starts is a label."""
+"""Patterns that begin a known line; text before one of them is a label."""
 
 
 def speaks_nccl(text: str) -> bool:
-    """Return True if a line holds the words that precede NCCL's messages.
+    """Return True if a line contains `NCCL INFO`, `NCCL WARN` or `NCCL TRACE`.
 
     >>> speaks_nccl("de-1:1:2 [0] NCCL INFO x"), speaks_nccl("NCCL version 2.14.3")
     (True, False)

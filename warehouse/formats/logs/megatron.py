@@ -23,8 +23,10 @@ FAMILY = "megatron"
 _HEAD = regex(rf"(?:^|.*[\s\]:])iteration[ :]+({WHOLE}) */ *({WHOLE}) *$")
 _CLEAN = regex(r"\s*(?:\[[^\]]*\]\s*)*iteration[ :]")
 _OWN = regex(r"(?!.*(?:consumed|elapsed|learning rate|loss|grad norm|number of|batch size)\b.*\biteration[ :]+\d)")
-"""Text allowed before `iteration 7/90`: only stamps (`_CLEAN`) after other values, otherwise anything but part of
-another iteration (`_OWN`).
+"""Text before the head of an iteration, `iteration 7/90`.
+
+After other values, only stamps may precede the head (`_CLEAN`). Otherwise any text may, except part of another
+iteration (`_OWN`).
 """
 _BEGINS = regex(r"\biteration[ :]+\d+ */")
 _STAMP = regex(rf"\[({STAMP}(?:[.,]\d+)?)\]|\[(\d{{10}}(?:\.\d+)?)\]")
@@ -72,7 +74,7 @@ LINE = regex(
     r"number of skipped iterations: {1,5}+\d{1,9}+ \| number of nan iterations: {1,5}+\d{1,9}+ \|)\n",
     re.ASCII,
 ).match
-"""Match of the most common iteration line in its most common form, with the line feed.
+"""Matcher of the most common iteration line in its most common form, with the line feed.
 
 A fast path: `iteration` yields the same event.
 """
@@ -114,7 +116,7 @@ class Megatron:
         Raises
         ------
         Damaged
-            If an iteration is incomplete.
+            If an iteration cannot be parsed in full.
         """
         if "|" in text and ("iteration" in text or text.count("|") > 2):
             found = iteration(text)
@@ -149,7 +151,7 @@ def iteration(text: str) -> list[Event] | None:
     Raises
     ------
     Damaged
-        If the line is incomplete; `kept` holds the values before the damage.
+        If the line cannot be parsed in full; `kept` holds the values before the damage.
     """
     *fields, end = text.split("|")
     signed = sum(sign in text for sign in _SIGNS)

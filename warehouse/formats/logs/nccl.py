@@ -21,7 +21,7 @@ _DUMP = regex(
     rf"(?:Ring {WHOLE} : -?{WHOLE} -> -?{WHOLE} -> -?{WHOLE}|Tree {WHOLE} : [-\d/> ]+|NVLS Head .*"
     rf"|Channel {WHOLE} : -?{WHOLE} -> -?{WHOLE} -> -?{WHOLE})$"
 )
-"""Lines of NCCL_DEBUG_SUBSYS=GRAPH: plans of a search, neither rings nor edges."""
+"""Lines of NCCL_DEBUG_SUBSYS=GRAPH: plans of NCCL's graph search, neither rings nor edges."""
 _PLACE = r"-?\d{1,9}(?:[-/>|]+-?\d{1,9})+"
 _TREES = regex(rf"Trees((?: \[{WHOLE}\] {_PLACE})+)$")
 _TREE = regex(rf" \[({WHOLE})\] ({_PLACE})")
@@ -72,7 +72,7 @@ _CONNECTION = regex(
     rf"(NET/(?:IB\w*+|Socket))/({WHOLE}+)((?:/GDRDMA|)(?:/Shared|))|via ((?:P2P|SHM)/[\w/]++)))\n",
     re.ASCII,
 ).match
-"""Match of the most common NCCL lines in their most common forms, with the line feed.
+"""Matcher of the most common NCCL lines in their most common forms, with the line feed.
 
 A fast path: the patterns above yield the same events.
 """

@@ -1,4 +1,4 @@
-"""Reader of one log, in one pass: strip the labels of every line, offer it to the dialects, yield its events."""
+"""Reader of one log, in one pass: it strips the labels of every line and offers the line to the dialects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ Reject = Callable[[int, str, str], None]
 """Callback for an unreadable line: (line number, reason, text)."""
 
 LISTED = 1_000
-"""Maximum number of damaged lines per file that are rejected one by one; further lines are counted. All are events."""
+"""Maximum number of damaged lines per file that are rejected one by one; further ones are only counted.
+
+Every damaged line is an event, too.
+"""
 REMEMBERED = 4_096
 """Maximum number of cached lines without events, which are not parsed again."""
 PIECES = 12

@@ -20,9 +20,9 @@ LONGEST = 1 << 18
 TOO_LONG = f"longer than {LONGEST:,} bytes"
 BREAK = regex("\r\n|\n|\r")
 BLANKS = regex("\n+(?=\n)").match
-"""Match of blank lines, except the last, which may belong to a bar."""
+"""Matcher of blank lines, except the last, which may belong to a bar."""
 WRAP = "\x1e"
-"""Separator between two segments of one line that a terminal wrapped."""
+"""Separator inside a line that a terminal wrapped into two segments."""
 NARROWEST, WIDEST = 40, 320
 """Range of terminal widths, in characters."""
 _SEGMENT = regex("[^\r\n]*(?:\r\n|\n|\r)")
@@ -32,9 +32,13 @@ _COLOUR = regex("\x1b\\[[0-9;?]*[A-Za-z]|\x1b\\][^\x07]*\x07|\x1b[()][A-Z0-9]")
 def blocks(path: Path) -> Iterator[tuple[str, str | None]]:
     """Yield (text, damage or None): whole segments with their line breaks, in order, 64 KiB or one segment at a time.
 
-    Good segments are Latin-1 text, one character per byte, which is fastest for ASCII; `text_of` decodes them. The last
-    segment of a torn file, a segment that is too long, and the place where a compressed stream breaks come alone. They
-    are readable text with a reason. Of a segment that is too long, only the first 500 bytes come.
+    Undamaged text is Latin-1, one character per byte, which is fastest for ASCII; `text_of` decodes it.
+
+    Damaged text comes alone, decoded and with a reason. It is one of these:
+
+    - the last segment of a torn file;
+    - the first 500 bytes of a segment that is too long;
+    - the text before the place where a compressed stream breaks.
     """
     rest = b""
     too_long = False
@@ -107,7 +111,7 @@ def wrap_width(block: str, begins_a_line: Callable[[str], bool]) -> int:
     """Return the width at which a terminal wrapped the lines of a log; 0 if the log is not wrapped.
 
     Wrapped lines fill the width, and no line is longer. The line after a wrapped line rarely begins like a known line.
-    Wrapped lines end in different characters, since a terminal wraps anywhere; lines of one form do not.
+    A terminal wraps anywhere, so wrapped lines end in different characters. Lines of one form all end alike.
     """
     segments = [text_of(one.rstrip("\r\n")) for one in _SEGMENT.findall(block)]
     width = max(map(len, segments), default=0)

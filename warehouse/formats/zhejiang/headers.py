@@ -21,7 +21,7 @@ class Row(NamedTuple):
     """Row below the header, of a sheet or of a CSV file."""
 
     number: int
-    """Row of the sheet, or line of the file; the header's is usually 1."""
+    """Row of the sheet, or line of the file; the header is usually 1."""
     values: Mapping[str, str | None]
     """Column -> text; None for a blank cell."""
     problem: str | None
@@ -59,7 +59,7 @@ def fold(name: str) -> str:
 
 
 def match_header(names: Sequence[str | None], columns: Columns, optional: Collection[str] = ()) -> Header:
-    """Return the position of each column in a header.
+    """Return the positions of the columns in a header.
 
     Some tables repeat a name on purpose. So the second of two equal names is matched as that name with a 2 appended.
     Any other repeated name is a problem.

@@ -1,8 +1,9 @@
 """The four tables of an hour (`flow`, `nic`, `link`, `port`), as CSV files or as sheets of one workbook.
 
 Docs: docs/formats/hour_tables.md. The release's document describes the tables. The public repository has the tables of
-one hour, which were not available here. So the reader assumes little about their form. Columns are found by name, and
-values keep their text. A row with an invalid value is rejected with its line number, and the read goes on.
+one hour, which were not available when this reader was written. So it assumes little about their form. Columns are
+found by name, and values keep their text. A row with an invalid value is rejected with its line number, and the read
+goes on.
 
 Five formats feed four relations. `FLOW`, `NIC`, `LINK` and `PORT` read `<hour>_<table>.csv` and feed one relation each.
 `HOUR_WORKBOOK` reads `<hour>.xlsx` and feeds all four relations, one per sheet. It is a separate format because each

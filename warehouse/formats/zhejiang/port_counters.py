@@ -42,9 +42,9 @@ _SWITCH = regex(r"-((?:ST-leaf|Leaf)-\d+)(?:\.|$)", re.ASCII)
 _DEVICE = regex(r"[A-Za-z0-9._-]{1,100}")
 _PORT = regex(PORT_NAME, re.ASCII)
 _NUMBER = r"-?(?:\d{1,99}(?:\.\d*)?|\.\d+)"
-"""Ratios that the engine and `UniformLines` accept. Repair must not reject what they accept."""
+"""Number that the engine and `UniformLines` accept as a ratio. Repair must not reject what they accept."""
 _WHOLE = r"-?\d{1,99}"
-"""A time or a counter: a fraction of a byte is impossible, and the engine would round it."""
+"""Whole number of a time or counter: a fraction of a byte is impossible, and the engine would round it."""
 _COUNTERS = ("InPkts", "InOctets", "OutPkts", "OutOctets")
 _MOST = 10**15 - 1
 """Upper bound of a counter: more than a port can count in five hours. The largest published value is 2.25e12."""

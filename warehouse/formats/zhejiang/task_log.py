@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 FOLDER = "taskinfo"
 _BINARY = 64
-"""Tolerated NUL bytes in the first bytes of a log: one in 64. A log that was cut by a crash has some."""
+"""Maximum share of NUL bytes at the start of a log: 1 in 64. A log that was cut by a crash has some."""
 
 _CONTROLS = frozenset(b"\t\n\r\x1b\x08\x0c\x00")
 BOMB_BYTES, BOMB = 1 << 30, "1 GB"

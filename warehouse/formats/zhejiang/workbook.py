@@ -1,8 +1,8 @@
 """The topology workbook `<cluster>.xlsx`: NICs on leaf ports, and the names of each server's NICs.
 
 Docs: docs/formats/workbook.md. Two sheets feed two relations. They are not joined here, since they share no address. No
-cell is filled in or repaired here. A row is rejected with its number if a cell does not have its published form, or if
-the row repeats a port or NIC of a row above. The models report other gaps and contradictions.
+cell is filled in or repaired here. A row is rejected with its number if a cell lacks its published form. So is a row
+that repeats a port or NIC of a row above. The models report other gaps and contradictions.
 """
 
 from __future__ import annotations
