@@ -120,20 +120,20 @@ class NamedCsv:
             found = self.placed(file, names)
         except ValueError as error:
             return file.but(status=SKIPPED, reason=str(error))
-        strange = [name for name in names if name not in self.cells]
-        reason = f"columns ignored: {', '.join(strange)[:200]}" if strange else None
+        unknown = [name for name in names if name not in self.cells]
+        reason = f"columns ignored: {', '.join(unknown)[:200]}" if unknown else None
         own = tuple(names) if names != list(self.cells) else None
         found = found.but(status=READ, reason=reason, header=own)
         return found if whole else found.but(status=PARTIAL, reason=torn_lines.TORN)
 
     def _check_columns(self, names: Sequence[str]) -> None:
         missing = [name for name in self.cells if name not in names and name not in self.optional]
-        twice = sorted({name for name in names if names.count(name) > 1})
+        repeated = sorted({name for name in names if names.count(name) > 1})
         if missing and len(missing) == len(self.cells) - len(self.optional):
             raise ValueError(f"the header is not that of {self.name}")
-        if missing or twice:
+        if missing or repeated:
             problems = [f"without {', '.join(missing)}"] if missing else []
-            problems += [f"with {', '.join(twice)} twice"] if twice else []
+            problems += [f"with {', '.join(repeated)} twice"] if repeated else []
             raise ValueError(f"the columns differ from the published ones: {' and '.join(problems)}")
 
     def repair(self, file: RawFile, clean: Path) -> Iterator[Rejected]:

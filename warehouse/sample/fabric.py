@@ -182,9 +182,9 @@ def storage_access(number: int, options: SampleOptions) -> tuple[int, int, int]:
 
 
 def _storage_leaf(number: int, options: SampleOptions) -> Switch:
-    _, connected, there = storage_access(number, options)
+    _, connected, total = storage_access(number, options)
     ports = [Port("M-GigabitEthernet0/0/0", "0", "management")]
-    ports += [Port(f"FourHundredGigE1/0/{p}", str(p), "storage_access", p <= connected) for p in range(1, there + 1)]
+    ports += [Port(f"FourHundredGigE1/0/{p}", str(p), "storage_access", p <= connected) for p in range(1, total + 1)]
     ports += [
         Port(f"FourHundredGigE1/0/{p}", str(p), "storage_uplink", spine=p - 54) for p in range(55, 55 + options.spines)
     ]

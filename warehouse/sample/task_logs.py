@@ -156,26 +156,27 @@ class _Log:
         task, pod, total = self._task, self._pod, len(self._task.iterations)
         saved = dict(task.checkpoints)
         smoothed = 0.0
-        for one in task.iterations:
-            at = task.line_ms(pod, one, self._options)
-            each = (one.end_ms - one.start_ms) / 1000
-            smoothed = each if one.number == 1 else 0.3 * each + 0.7 * smoothed
+        for iteration in task.iterations:
+            number = iteration.number
+            at = task.line_ms(pod, iteration, self._options)
+            each = (iteration.end_ms - iteration.start_ms) / 1000
+            smoothed = each if number == 1 else 0.3 * each + 0.7 * smoothed
             elapsed = (at - self._training_ms) // 1000
-            left = int(smoothed * (total - one.number))
-            loss, rate = f"{2 + 8 / (one.number + 4):.4f}", repr(round(1e-4 * one.number / total, 10))
-            bar = f"{100 * one.number // total:3d}%|{'█' * (10 * one.number // total):<10}| {one.number}/{total} "
+            left = int(smoothed * (total - number))
+            loss, rate = f"{2 + 8 / (number + 4):.4f}", repr(round(1e-4 * number / total, 10))
+            bar = f"{100 * number // total:3d}%|{'█' * (10 * number // total):<10}| {number}/{total} "
             bar += f"[{_clock(elapsed)}<{_clock(left)}, {smoothed:.2f}s/it]"
             values = f"{{'loss': {loss}, 'learning_rate': {rate}, 'epoch': 0.01}}"
             self._text.append(f"{self._break}{bar}{values}\n")
             if task.trainer == "deepspeed":
-                line = f"loss: {loss}, learning_rate: {rate}, epoch: 0.01, iter: {one.number}/{total},  "
+                line = f"loss: {loss}, learning_rate: {rate}, epoch: 0.01, iter: {number}/{total},  "
                 line += f"{_clock(elapsed)} < {_clock(left)},  {round(smoothed, 2)}s/it"
-                if one.number > task.logged + pod.first_rank // GPUS:
+                if number > task.logged + pod.first_rank // GPUS:
                     self._text.append(f"[{self._stamp(at)}] [INFO] [callback.py:53:on_log] {line}"[:CUT_INSIDE])
                     return
                 self._app(at, "callback.py:53:on_log", line)
-            if one.number in saved:
-                self._checkpoint(at, one.number, saved[one.number])
+            if number in saved:
+                self._checkpoint(at, number, saved[number])
 
     def _checkpoint(self, at: int, number: int, cost_ms: int) -> None:
         if self._pod.first_rank == 0:

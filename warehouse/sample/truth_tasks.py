@@ -179,18 +179,23 @@ def write_iterations(path: Path, plan: Plan) -> int:
     Bytes are all traffic of the NIC's port in the workbook, whichever task caused it. They cover the whole seconds from
     the start of an iteration to its end.
     """
-    rows = [row for task in plan.tasks for one in task.iterations[: task.logged] for row in _moved(task, one, plan)]
+    rows = [
+        row
+        for task in plan.tasks
+        for iteration in task.iterations[: task.logged]
+        for row in _moved(task, iteration, plan)
+    ]
     literals = ", ".join(rows)
     with duckdb.connect(config={"threads": 1}) as connection:
         connection.execute(_COPY.format(rows=literals, path=str(path).replace("'", "''")))
     return len(rows)
 
 
-def _moved(task: Task, one: Iteration, plan: Plan) -> Iterator[str]:
-    begin, end = one.start_ms // 1000, one.end_ms // 1000
+def _moved(task: Task, iteration: Iteration, plan: Plan) -> Iterator[str]:
+    begin, end = iteration.start_ms // 1000, iteration.end_ms // 1000
     for pod in task.pods:
         for nic in task.nics(plan.fabric, pod):
-            place = f"'{task.name}', {one.number}, '{pod.name}', '{nic.hca}'"
+            place = f"'{task.name}', {iteration.number}, '{pod.name}', '{nic.hca}'"
             if end <= 0 or begin >= plan.options.hours * HOUR:
                 yield f"({place}, 'no_overlap', NULL::BIGINT, NULL::BIGINT)"
                 continue
@@ -198,20 +203,21 @@ def _moved(task: Task, one: Iteration, plan: Plan) -> Iterator[str]:
             seconds = slice(max(begin, 0), end)
             rx = int(plan.traffic.out[nic.switch][at, seconds].sum())
             tx = int(plan.traffic.into[nic.switch][at, seconds].sum())
-            status = "shared" if _is_shared(task, pod, one, plan) else "ok"
+            status = "shared" if _is_shared(task, pod, iteration, plan) else "ok"
             yield f"({place}, '{status}', {rx}::BIGINT, {tx}::BIGINT)"
 
 
-def _is_shared(task: Task, pod: Pod, one: Iteration, plan: Plan) -> bool:
+def _is_shared(task: Task, pod: Pod, iteration: Iteration, plan: Plan) -> bool:
     """Return True if another task uses the server at that time.
 
     A task uses its servers from the start of its pods to its last line. Megatron-LM writes whole seconds.
     """
-    late = one.end_ms % 1000 if task.trainer == "megatron" else 0
+    late = iteration.end_ms % 1000 if task.trainer == "megatron" else 0
     return any(
         other.name != task.name
         and any(its.server == pod.server for its in other.pods)
-        and min(its.start_ms for its in other.pods) < one.end_ms - late
-        and other.last_line_ms - (other.last_line_ms % 1000 if other.trainer == "megatron" else 0) > one.start_ms - late
+        and min(its.start_ms for its in other.pods) < iteration.end_ms - late
+        and other.last_line_ms - (other.last_line_ms % 1000 if other.trainer == "megatron" else 0)
+        > iteration.start_ms - late
         for other in plan.tasks
     )

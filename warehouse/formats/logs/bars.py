@@ -85,21 +85,21 @@ def bars(text: str) -> list[Bar]:
     """
     found: list[Bar] = []
     begin = 0
-    for one in _BAR.finditer(text):
-        before = text[begin : one.start()]
+    for match in _BAR.finditer(text):
+        before = text[begin : match.start()]
         described = before.rstrip().endswith(":")
         words = _description(before) if described else ""
-        start = one.start() - (len(before) - before.rfind(words) if words else 0)
-        found.append(Bar(_event(one, words), start, one.end()))
-        begin = one.end()
+        start = match.start() - (len(before) - before.rfind(words) if words else 0)
+        found.append(Bar(_event(match, words), start, match.end()))
+        begin = match.end()
     rest = "".join(text[a:b] for a, b in _between(found, len(text)))
     if _LOOKS_CUT.search(rest) and not _OTHER_BAR.search(rest):
-        raise Damaged(FAMILY, "a progress bar does not parse to its end", [one.event for one in found if one.event])
+        raise Damaged(FAMILY, "a progress bar does not parse to its end", [bar.event for bar in found if bar.event])
     return found
 
 
 def _between(found: list[Bar], length: int) -> list[tuple[int, int]]:
-    edges = [0, *(edge for one in found for edge in (one.start, one.end)), length]
+    edges = [0, *(edge for bar in found for edge in (bar.start, bar.end)), length]
     return list(zip(edges[::2], edges[1::2], strict=True))
 
 
@@ -108,8 +108,8 @@ def _description(before: str) -> str:
     return re.split(r"[\]}|>]|  +", before.rstrip(" :"))[-1].strip()
 
 
-def _event(one: re.Match[str], words: str) -> Event | None:
-    step, steps, elapsed, _, shown, unit, more = one.groups()
+def _event(match: re.Match[str], words: str) -> Event | None:
+    step, steps, elapsed, _, shown, unit, more = match.groups()
     if _EVALUATES.match(words):
         return {"family": FAMILY, "kind": "evaluation", "step": step, "steps": steps, "name": "bar", "value": elapsed}
     if words and not _TRAINS.match(words):

@@ -27,10 +27,10 @@ def message(place: str, text: str) -> Iterator[Event]:
         yield {"family": FAMILY, "kind": "rank", "name": "log_dist", "rank": rank[1]}
         text = text[rank.end() :]
     if place.startswith("config.py:"):
-        for one in settings.dotted(FAMILY, text, long_names=True):
-            yield one
-            if one["name"] == "global_rank" and re.fullmatch(WHOLE, str(one["value"])):
-                yield {"family": FAMILY, "kind": "rank", "name": "global_rank", "rank": one["value"]}
+        for event in settings.dotted(FAMILY, text, long_names=True):
+            yield event
+            if event["name"] == "global_rank" and re.fullmatch(WHOLE, str(event["value"])):
+                yield {"family": FAMILY, "kind": "rank", "name": "global_rank", "rank": event["value"]}
         return
     if stage := _STAGE.match(text):
         yield config(FAMILY, "zero_stage", stage[2])

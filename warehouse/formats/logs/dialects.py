@@ -139,8 +139,8 @@ class Dialects:
         if not found and "iteration" in message:
             found = self._of_trainer(message) or []
         if not found and "%|" in message:
-            found = [one.event for one in bars.bars(message) if one.event]
-        return [{**base, **one} for one in found] or [{**base, "kind": "message"}]
+            found = [bar.event for bar in bars.bars(message) if bar.event]
+        return [{**base, **event} for event in found] or [{**base, "kind": "message"}]
 
 
 def _dictionary(text: str) -> list[Event] | None:

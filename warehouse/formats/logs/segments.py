@@ -113,14 +113,14 @@ def wrap_width(block: str, begins_a_line: Callable[[str], bool]) -> int:
     Wrapped lines fill the width, and no line is longer. The line after a wrapped line rarely begins like a known line.
     A terminal wraps anywhere, so wrapped lines end in different characters. Lines of one form all end alike.
     """
-    segments = [text_of(one.rstrip("\r\n")) for one in _SEGMENT.findall(block)]
+    segments = [text_of(segment.rstrip("\r\n")) for segment in _SEGMENT.findall(block)]
     width = max(map(len, segments), default=0)
-    full = [number for number, one in enumerate(segments[:-1]) if len(one) == width]
+    full = [number for number, segment in enumerate(segments[:-1]) if len(segment) == width]
     if not NARROWEST <= width <= WIDEST or len(full) < len(segments) / 20:
         return 0
-    go_on = [one for one in full if segments[one + 1].strip() and not begins_a_line(segments[one + 1])]
-    ends = {segments[one][-1] for one in go_on}
-    return width if len(ends) >= 3 and 2 * len(go_on) >= len(full) and any(map(begins_a_line, segments)) else 0
+    wrapped = [number for number in full if segments[number + 1].strip() and not begins_a_line(segments[number + 1])]
+    ends = {segments[number][-1] for number in wrapped}
+    return width if len(ends) >= 3 and 2 * len(wrapped) >= len(full) and any(map(begins_a_line, segments)) else 0
 
 
 def unwrapped(block: str, width: int, begins_a_line: Callable[[str], bool]) -> str:
@@ -128,11 +128,11 @@ def unwrapped(block: str, width: int, begins_a_line: Callable[[str], bool]) -> s
     if not width:
         return block
     out: list[str] = []
-    goes_on = False
-    for one in _SEGMENT.findall(block):
-        if goes_on and not begins_a_line(text_of(one)):
-            out[-1] = out[-1].rstrip("\r\n") + WRAP + one
+    is_full = False
+    for segment in _SEGMENT.findall(block):
+        if is_full and not begins_a_line(text_of(segment)):
+            out[-1] = out[-1].rstrip("\r\n") + WRAP + segment
         else:
-            out.append(one)
-        goes_on = len(text_of(one.rstrip("\r\n"))) == width
+            out.append(segment)
+        is_full = len(text_of(segment.rstrip("\r\n"))) == width
     return "".join(out)
