@@ -39,7 +39,7 @@ def query(target: Path, sql: str) -> list[tuple[object, ...]]:
         return connection.execute(sql).fetchall()
 
 
-def test_the_rows_of_the_readme_say_what_it_says(tmp_path: Path) -> None:
+def test_the_rows_of_the_readme_have_its_values(tmp_path: Path) -> None:
     seren(tmp_path / "d", SEREN)
     (tmp_path / "d" / "trace_kalos.csv").write_text(f"{KALOS_HEADER}\n{KALOS}\n", encoding="utf-8")
 
@@ -55,7 +55,7 @@ def test_the_rows_of_the_readme_say_what_it_says(tmp_path: Path) -> None:
     ]
 
 
-def test_two_carriage_returns_at_the_end_of_a_line_are_as_good_as_none(tmp_path: Path) -> None:
+def test_two_carriage_returns_at_the_end_of_a_line_are_ignored(tmp_path: Path) -> None:
     """Two FTP transfers in text mode double the carriage return. A bad line makes the engine read a repaired copy."""
     path = seren(tmp_path / "d", *rows(150), "x")
     path.write_bytes(path.read_bytes().replace(b"\n", b"\r\r\n"))
@@ -89,7 +89,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("line", BAD)
-def test_a_bad_row_is_named_and_set_aside_and_the_rest_is_read(tmp_path: Path, line: str) -> None:
+def test_a_bad_row_is_named_and_rejected_and_the_rest_is_read(tmp_path: Path, line: str) -> None:
     seren(tmp_path / "d", *rows(150), line, SEREN.replace("5778432", "9900000"))
 
     result = warehouse.build(tmp_path / "d", tmp_path / "t")
@@ -105,7 +105,7 @@ def test_a_bad_row_is_named_and_set_aside_and_the_rest_is_read(tmp_path: Path, l
     assert query(tmp_path / "t", "SELECT count(*) FROM metrics.jobs") == [(151,)]
 
 
-def test_a_field_over_two_lines_costs_both(tmp_path: Path) -> None:
+def test_both_lines_of_a_field_over_two_lines_are_rejected(tmp_path: Path) -> None:
     seren(tmp_path / "d", *rows(300), SEREN.replace("SFT", '"SF\nT"'), SEREN)
 
     warehouse.build(tmp_path / "d", tmp_path / "t")
@@ -131,7 +131,7 @@ def test_too_many_bad_rows_stop_the_build_unless_more_are_allowed(tmp_path: Path
 
 
 @pytest.mark.parametrize("share", ["-1", "2", "x%", ""])
-def test_a_share_that_is_none_is_refused(tmp_path: Path, command: Command, share: str) -> None:
+def test_an_invalid_share_is_refused(tmp_path: Path, command: Command, share: str) -> None:
     seren(tmp_path / "d", SEREN)
 
     completed = command("build", "-d", tmp_path / "d", "--max-rejected", share or "nan")
@@ -198,7 +198,7 @@ def test_a_file_of_other_columns_is_skipped_with_the_reason(
         "datasets--Qinghao--AcmeTrace/snapshots/0123abcd/data/job_trace/trace_kalos.csv",
     ],
 )
-def test_only_kalos_wherever_it_lies_is_the_same_build(tmp_path: Path, layout: str) -> None:
+def test_kalos_alone_gives_the_same_build_in_any_folder(tmp_path: Path, layout: str) -> None:
     made = tmp_path / "made"
     write_acme(made, 7, seren=10, kalos=80)
     path = tmp_path / "d" / layout
@@ -217,7 +217,7 @@ def test_only_kalos_wherever_it_lies_is_the_same_build(tmp_path: Path, layout: s
     assert {one.name for one in (again.target).iterdir()}
 
 
-def test_the_cache_of_the_hub_is_read_once(tmp_path: Path) -> None:
+def test_the_hugging_face_cache_is_read_once(tmp_path: Path) -> None:
     """In the cache, a file is a symbolic link to a file named after its hash."""
     hub = tmp_path / "datasets--Qinghao--AcmeTrace"
     path = hub / "snapshots" / "0123abcd" / "data" / "job_trace" / "trace_seren.csv"
@@ -264,7 +264,7 @@ def test_a_compressed_file_is_read(tmp_path: Path) -> None:
     assert query(tmp_path / "t", "SELECT count(*) FROM metrics.jobs") == [(1,)]
 
 
-def test_an_unknown_state_stays_as_it_is_and_known_ones_are_mapped_in_any_case(tmp_path: Path) -> None:
+def test_an_unknown_state_is_kept_and_known_ones_are_mapped_in_any_case(tmp_path: Path) -> None:
     states = ("completed", "Cancelled", "PREEMPT", "Exploded", "")
     lines = [row.replace("COMPLETED", state) for row, state in zip(rows(5), states, strict=True)]
     seren(tmp_path / "d", *lines)

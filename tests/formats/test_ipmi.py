@@ -42,7 +42,7 @@ def power(tmp_path: Path) -> Power:
     return Power(tmp_path)
 
 
-def test_every_measurement_arrives_by_the_name_of_its_column(power: Power) -> None:
+def test_every_measurement_is_read_by_column_name(power: Power) -> None:
     power.build(GPU_AB_Power=AB, CPU_D_Power=CPU)
 
     assert power.ask(
@@ -96,7 +96,7 @@ LINES = {
 
 
 @pytest.mark.parametrize("form", LINES)
-def test_an_odd_line_is_named_and_the_others_are_read(power: Power, form: str) -> None:
+def test_a_bad_line_is_named_and_the_others_are_read(power: Power, form: str) -> None:
     line, reason = LINES[form]
     power.build(CPU_D_Power=f"{CPU}{line}\nhost8,8,9,2023-07-01 10:00:00+08:00\n")
 

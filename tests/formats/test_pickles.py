@@ -30,7 +30,7 @@ def written(path: Path, content: bytes) -> RawFile:
 # what is read -----------------------------------------------------------------------------------
 
 
-def test_what_numpy_wrote_is_read_to_the_bit() -> None:
+def test_arrays_of_numpy_are_read_bit_for_bit() -> None:
     assert read_arrays(GOOD) == [tuple(VALUES), tuple(PERCENTS)]
 
 
@@ -226,7 +226,7 @@ def tripwire(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("form", HOSTILE)
-def test_everything_else_is_refused_by_name_and_nothing_runs(form: str, tripwire: Path) -> None:
+def test_all_other_content_is_refused_by_name_and_no_code_runs(form: str, tripwire: Path) -> None:
     content, reason = HOSTILE[form]
     if form == "an object's own reduce":
         content = pickle.dumps([Evil()], protocol=4)
@@ -241,7 +241,7 @@ def test_everything_else_is_refused_by_name_and_nothing_runs(form: str, tripwire
     assert "tripwire" not in sys.modules
 
 
-def test_a_tripwire_can_be_tripped(tripwire: Path) -> None:
+def test_the_tripwire_works(tripwire: Path) -> None:
     pickle.loads(HOSTILE["a call of a function"][0])
     assert (tripwire / "ran").exists()
 
@@ -272,7 +272,7 @@ def test_a_pickle_that_holds_no_curve_is_skipped_with_the_reason(form: str, tmp_
 # the whole way ------------------------------------------------------------------------------------
 
 
-def test_two_files_that_disagree_both_stand_in_the_table(tmp_path: Path) -> None:
+def test_two_files_that_disagree_are_both_in_the_table(tmp_path: Path) -> None:
     folder = tmp_path / "util_pkl"
     folder.mkdir()
     other = np.array([0.0, 1.0, 2.5, 500.0])
@@ -293,7 +293,7 @@ def test_two_files_that_disagree_both_stand_in_the_table(tmp_path: Path) -> None
 
 
 @pytest.mark.real
-def test_the_published_files_hold_what_numpy_finds_in_them(real: Path) -> None:
+def test_published_files_are_read_as_numpy_reads_them(real: Path) -> None:
     """Twelve files are read as NumPy reads them; one is refused. The files are known, so unpickling them is safe."""
     files = sorted((real / "acme").rglob("*.pkl"))
     read = {path.name: read_arrays(path.read_bytes()) for path in files if path.name != "util_gpu_pai.pkl"}

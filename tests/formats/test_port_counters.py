@@ -55,7 +55,7 @@ def test_names_of_ports_are_claimed(name: str) -> None:
         "a.csv",
     ],
 )
-def test_other_names_are_not(name: str) -> None:
+def test_other_names_are_not_claimed(name: str) -> None:
     assert not PORT_COUNTERS.claims(Path("any") / name)
 
 
@@ -127,7 +127,7 @@ def repaired(file: RawFile, tmp_path: Path) -> tuple[list[tuple[int, str]], list
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_a_good_file_is_mended_to_itself(make: MakeFile, tmp_path: Path, end: str) -> None:
+def test_repair_of_a_good_file_changes_nothing(make: MakeFile, tmp_path: Path, end: str) -> None:
     file = make(row(1), row(2), row(3, tail="0,0,0,-4294885894,0,-8.68"), end=end)
     assert list(PORT_COUNTERS.repair(PORT_COUNTERS.inspect(file), tmp_path / "clean.csv")) == []
     assert (tmp_path / "clean.csv").read_bytes() == file.path.read_bytes()
@@ -179,9 +179,7 @@ def test_a_bad_line_is_rejected_with_its_number_and_the_others_stay(make: MakeFi
 
 
 @pytest.mark.parametrize("number", ["0012", "0" * 30 + "7", "-0", f"{10**15 - 1}"])
-def test_odd_spellings_that_the_engine_reads_everywhere_are_not_refused(
-    make: MakeFile, tmp_path: Path, number: str
-) -> None:
+def test_spellings_that_the_engine_accepts_are_not_rejected(make: MakeFile, tmp_path: Path, number: str) -> None:
     odd = row(5, tail=f"1,{number},2,200,0,{number}")
     assert repaired(make(row(1), row(2), odd, "x"), tmp_path) == (
         [(5, "1 fields instead of 10")],
@@ -189,7 +187,7 @@ def test_odd_spellings_that_the_engine_reads_everywhere_are_not_refused(
     )
 
 
-def test_what_is_remembered_of_a_bad_line_is_short(make: MakeFile, tmp_path: Path) -> None:
+def test_text_and_reason_of_a_rejected_line_are_short(make: MakeFile, tmp_path: Path) -> None:
     long = "x" * 100_000
     file = PORT_COUNTERS.inspect(make(row(1), row(2), long, row(4, device=long), row(5, tail=f"{long},0,0,0,0,0")))
     for one in PORT_COUNTERS.repair(file, tmp_path / "clean.csv"):
@@ -211,7 +209,7 @@ def looks_odd(file: RawFile) -> bool:
 
 
 @pytest.mark.real
-def test_every_real_file_is_whole_and_each_line_of_one_holds(real: Path, tmp_path: Path) -> None:
+def test_every_real_file_is_whole_and_repair_rejects_no_line_of_one(real: Path, tmp_path: Path) -> None:
     files = [file for file in scan([real / "zhejiang"], [PORT_COUNTERS]).files if file.format]
     assert files
     assert not any(looks_odd(file) for file in files)

@@ -109,7 +109,7 @@ def test_every_format_that_the_engine_reads_is_here() -> None:
     [(name, column) for name, (_, header, _) in ROWS.items() for column in header.split(",")
      if column in FORMATS[name].relations[0].forms],
 )  # fmt: skip
-def test_a_text_of_another_form_is_rejected_by_its_line_and_refused_by_the_engine(
+def test_an_invalid_text_is_rejected_with_its_line_and_refused_by_the_engine(
     tmp_path: Path, name: str, column: str
 ) -> None:
     file_name, header, row = ROWS[name]
@@ -147,7 +147,7 @@ LONE = {
 
 
 @pytest.mark.parametrize(("name", "column"), [(name, column) for name, lone in LONE.items() for column in lone])
-def test_a_build_names_the_file_and_line_of_a_lone_odd_number(tmp_path: Path, name: str, column: str) -> None:
+def test_a_build_names_the_file_and_line_of_one_invalid_number(tmp_path: Path, name: str, column: str) -> None:
     file_name, header, row = ROWS[name]
     fields = row.split(",")
     if header.startswith(("job_id", "id")):

@@ -28,14 +28,14 @@ def make_lines(end: str = "\n", rows: int = 500) -> list[str]:
 @pytest.mark.parametrize("chunk", [7, 1000, 1 << 20])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize("rows", [0, 1, 500])
-def test_lines_alike_are_not_odd(end: str, chunk: int, rows: int) -> None:
+def test_uniform_lines_are_not_odd(end: str, chunk: int, rows: int) -> None:
     assert is_odd("".join(make_lines(end, rows)).encode(), chunk) == (rows == 0)
 
 
 @pytest.mark.parametrize("chunk", [1000, 1 << 20])
 @pytest.mark.parametrize("odd", ["e", "_", "+", " ", "n", '"', "\r", "\0", "\n", ",", "１", "x" * 80])
 @pytest.mark.parametrize("times", [1, 2, 400])
-def test_a_character_too_many_is_odd(odd: str, times: int, chunk: int) -> None:
+def test_an_extra_character_is_odd(odd: str, times: int, chunk: int) -> None:
     lines = make_lines()
     for at in range(2, 2 + times):
         lines[at] = lines[at][:-2] + odd + lines[at][-2:]
@@ -48,6 +48,6 @@ def test_a_line_without_its_end_or_a_part_of_its_text_is_odd() -> None:
     assert is_odd("".join([*lines[:9], lines[9].replace("星期五 ", ""), *lines[10:]]).encode())
 
 
-def test_of_a_file_that_was_not_read_nothing_is_odd() -> None:
+def test_an_unread_file_is_not_odd() -> None:
     assert not UniformLines().is_odd()
     assert is_odd(b"x")

@@ -13,7 +13,9 @@ from warehouse.formats.logs.dialects import Dialects
 PAGE = Path(__file__).parents[3] / "docs" / "formats" / "logs.md"
 
 
-def test_a_trainer_is_one_module(read: Read, rejects: Rejects, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_trainer_is_one_module(
+    read: Read, rejects: Rejects, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     code = PAGE.read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]
     assert len(code.splitlines()) <= 21
     (tmp_path / "nanotrain.py").write_text(code, encoding="utf-8")

@@ -32,7 +32,7 @@ def _query(target: Path, sql: str) -> Rows:
         return connection.execute(sql).fetchall()
 
 
-def test_what_is_no_log_has_one_sentence_and_the_build_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_that_are_not_logs_are_skipped_with_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(task_log, "BOMB_BYTES", 1 << 20)
     target = _build(
         tmp_path,
@@ -63,7 +63,7 @@ def test_what_is_no_log_has_one_sentence_and_the_build_goes_on(tmp_path: Path, m
     assert _query(target, "SELECT count(*) FROM staging.log_events WHERE pod = 'fine'") == [(1,)]
 
 
-def test_halves_of_hosts_make_no_hosts(tmp_path: Path) -> None:
+def test_parts_of_host_names_are_not_hosts(tmp_path: Path) -> None:
     lines = [NCCL, NCCL, NCCL[2:], "node-1" + NCCL, "x:1:2 [0] NCCL INFO Connected all trees\n"]
     target = _build(tmp_path, {"t/one.log": "".join(lines).encode()})
 
@@ -72,7 +72,7 @@ def test_halves_of_hosts_make_no_hosts(tmp_path: Path) -> None:
     ]
 
 
-def test_a_label_of_one_host_tells_the_host_of_other_lines(tmp_path: Path) -> None:
+def test_a_label_seen_with_one_host_gives_the_host_of_other_lines(tmp_path: Path) -> None:
     lines = [
         "10.0.0.1: " + NCCL,
         "10.0.0.2: " + NCCL.replace("node-1", "node-2"),

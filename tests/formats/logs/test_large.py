@@ -61,7 +61,7 @@ def test_a_build_counts_a_line_of_100_mb_once(tmp_path: Path) -> None:
     [b"\n", b"\r\n", b"Loading extension module cpu_adam...\n", b"\x1b[0m \n"],
     ids=["blank", "blank with a carriage return", "equal", "colored and blank"],
 )
-def test_a_million_lines_that_say_nothing_are_counted(read: Read, rejects: Rejects, line: bytes, at_once: bool) -> None:
+def test_a_million_lines_without_events_are_counted(read: Read, rejects: Rejects, line: bytes, at_once: bool) -> None:
     events = read(raw=FIRST + line * MILLION + LAST, at_once=at_once)
 
     assert [(event["line"], event["segment"]) for event in events] == [(1, 1), (MILLION + 2, MILLION + 2)]
@@ -69,7 +69,7 @@ def test_a_million_lines_that_say_nothing_are_counted(read: Read, rejects: Rejec
 
 
 @pytest.mark.parametrize("breaks", [b"\n\n\n", b"\n\r\n\n", b"\n\n\r", b"\r\r\n\n\n"])
-def test_blank_lines_before_a_bar_are_counted_alike_at_once_and_one_by_one(read: Read, breaks: bytes) -> None:
+def test_blank_lines_before_a_bar_are_counted_the_same_on_both_paths(read: Read, breaks: bytes) -> None:
     bar = b" 10%|#         | 1/9 [00:46<06:08, 46.00s/it]"
     iteration = b"[2024-04-29 06:18:13,208] [INFO] [x.py:1:f] loss: 2.5, learning_rate: 0.1, epoch: 0.1, "
     iteration += b"iter: 1/9,  00:46 < 06:08,  46.00s/it\n"

@@ -171,7 +171,7 @@ def test_damaged_lines_of_the_published_task(seed: int, tmp_path: Path) -> None:
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=st.binary(max_size=400))
-def test_any_bytes_at_all(content: bytes, tmp_path: Path) -> None:
+def test_any_bytes_can_be_read(content: bytes, tmp_path: Path) -> None:
     events, rejected = _read(tmp_path, content)
 
     assert len(events) + len(rejected) <= len(content) + 1
@@ -201,7 +201,7 @@ LONG = {
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("form", LONG)
-def test_a_long_line_ends_soon_and_the_next_is_read(form: str, tmp_path: Path) -> None:
+def test_a_long_line_is_parsed_quickly_and_the_next_is_read(form: str, tmp_path: Path) -> None:
     events, _ = _read(tmp_path, f"{LONG[form]}\n{STAMP}fine\n".encode())
 
     assert ("message", 2) in {(event["kind"], event["line"]) for event in events}
