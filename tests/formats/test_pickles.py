@@ -27,7 +27,7 @@ def written(path: Path, content: bytes) -> RawFile:
     return PUBLISHED.inspect(RawFile(path, path.name, about.st_size, about.st_mtime_ns, format=PUBLISHED.name))
 
 
-# what is read -----------------------------------------------------------------------------------
+# accepted pickles -------------------------------------------------------------------------------
 
 
 def test_arrays_of_numpy_are_read_bit_for_bit() -> None:
@@ -56,7 +56,7 @@ def test_a_curve_becomes_points(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-# what is refused --------------------------------------------------------------------------------
+# refused pickles --------------------------------------------------------------------------------
 
 HEAD, STOP = b"\x80\x04", b"."
 
@@ -182,7 +182,7 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     "a truth as a length": (listed(array(shape=b"\x88\x85")), "other than one dimension"),
     "a content that is a list": (listed(array(content=b"]")), "an array whose content is a list"),
     "another version of the state": (listed(array(version=b"K\x02")), "other than NumPy's state"),
-    # what is left
+    # other contents
     "an object inside the list": (listed(array(), b"K\x01"), "its list holds a int"),
     "a list inside the list": (listed(array(), b"]"), "its list holds a list"),
     "a list that holds itself": (HEAD + b"]\x94(h\x00e" + STOP, "its list holds a list"),
@@ -269,7 +269,7 @@ def test_a_pickle_that_holds_no_curve_is_skipped_with_the_reason(form: str, tmp_
     assert file.reason.startswith(f"refused: {reason}")
 
 
-# the whole way ------------------------------------------------------------------------------------
+# end to end ---------------------------------------------------------------------------------------
 
 
 def test_two_files_that_disagree_are_both_in_the_table(tmp_path: Path) -> None:

@@ -417,7 +417,7 @@ def test_the_stated_size_of_a_sheet_is_ignored(
     assert [row["sysname"] for row in rows_of(file, "cluster_topology")[0]] == ["NH-GPU-1", "NH-GPU-2"]
 
 
-# Damage and malice
+# Damaged and malicious files
 
 
 def skipped(path: Path, make: MakeFile) -> str:

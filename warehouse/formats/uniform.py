@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _FIRST, _LAST = ord(","), ord("9")
-"""Comma, minus, point, slash and the digits are adjacent in ASCII; bytes outside this range are not part of a number.
-"""
+"""Comma, minus, point, slash and the digits are adjacent in ASCII. Other bytes are not part of a number."""
 
 _PIECE = 2**16
 """Bytes counted in one step: a piece that fits the processor's cache is counted several times faster."""

@@ -13,8 +13,7 @@ from warehouse.formats.compressed import STREAM_ERRORS, open_bytes
 from warehouse.formats.torn_lines import TORN
 
 CHUNK = 1 << 16
-"""Bytes read at once. At 256 KiB, the chunk and its events no longer fit a core's cache, and a read takes 10% longer.
-"""
+"""Bytes read at once. At 256 KiB, a chunk and its events exceed a core's cache, and reads take 10% longer."""
 LONGEST = 1 << 18
 """Maximum bytes of a segment; anything longer is not a line of a log."""
 TOO_LONG = f"longer than {LONGEST:,} bytes"
@@ -26,7 +25,7 @@ WRAP = "\x1e"
 NARROWEST, WIDEST = 40, 320
 """Range of terminal widths, in characters."""
 _SEGMENT = regex("[^\r\n]*(?:\r\n|\n|\r)")
-_COLOUR = regex("\x1b\\[[0-9;?]*[A-Za-z]|\x1b\\][^\x07]*\x07|\x1b[()][A-Z0-9]")
+_ESCAPE = regex("\x1b\\[[0-9;?]*[A-Za-z]|\x1b\\][^\x07]*\x07|\x1b[()][A-Z0-9]")
 
 
 def blocks(path: Path) -> Iterator[tuple[str, str | None]]:
@@ -104,7 +103,7 @@ def readable(data: bytes) -> str:
 
 def plain(text: str) -> str:
     """Return the text without the escape sequences of terminals."""
-    return _COLOUR.sub("", text) if "\x1b" in text else text
+    return _ESCAPE.sub("", text) if "\x1b" in text else text
 
 
 def wrap_width(block: str, begins_a_line: Callable[[str], bool]) -> int:
