@@ -1,4 +1,4 @@
-"""What the tests of raw formats share."""
+"""Shared fixtures of the tests of raw formats."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WriteBook = Callable[..., Path]
 
 @pytest.fixture(scope="session")
 def real_release() -> Path:
-    """The folder of the real releases; tests that ask for it are skipped where there is none."""
+    """Return the folder of the real releases; skip the test if there is none."""
     given = os.environ.get("WAREHOUSE_REAL")
     folder = Path(given) if given else Path(__file__).parents[2] / "data" / "real"
     if not (folder / "zhejiang").is_dir():
@@ -28,7 +28,7 @@ def real_release() -> Path:
 
 @pytest.fixture
 def write_book(tmp_path: Path) -> WriteBook:
-    """Writes a workbook of sheets of rows: `write_book(sheets, "name.xlsx")`."""
+    """Return a function that writes a workbook of rows per sheet: `write_book(sheets, "name.xlsx")`."""
 
     def write(sheets: Sheets, name: str = "cluster.xlsx") -> Path:
         book = Workbook()
@@ -47,7 +47,7 @@ def write_book(tmp_path: Path) -> WriteBook:
 
 @pytest.fixture
 def swap_part() -> Callable[[Path, str, bytes | Callable[[bytes], bytes]], None]:
-    """Replaces or adds one part of a zip: `swap_part(path, name, content)`."""
+    """Return a function that replaces or adds one part of a zip: `swap_part(path, name, content)`."""
 
     def swap(path: Path, name: str, content: bytes | Callable[[bytes], bytes]) -> None:
         with zipfile.ZipFile(path) as package:
@@ -62,7 +62,7 @@ def swap_part() -> Callable[[Path, str, bytes | Callable[[bytes], bytes]], None]
 
 @pytest.fixture
 def raw_file() -> Callable[[Path], RawFile]:
-    """A file as the scan hands it to a format."""
+    """Return a function that makes a `RawFile` in the state in which a scan passes it to a format."""
 
     def make(path: Path) -> RawFile:
         return RawFile(path, f"cluster/{path.name}", path.stat().st_size, path.stat().st_mtime_ns)

@@ -1,4 +1,4 @@
-"""Acme job files: wherever they lie, in whatever order their columns are; bad rows are named and set aside."""
+"""Acme job files: in any folder, with columns in any order; bad rows are named and rejected."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SEREN = (
     "5778432,u5907,1,8,128,SFT,COMPLETED,2023-03-01 00:18:22+08:00,2023-03-01 00:18:54+08:00,"
     "2023-03-01 00:20:51+08:00,117,32,936.0"
 )
-"""The example row of the release's README."""
+"""Example row of the release's README."""
 KALOS = (
     "dlctk696s0jbvitv,uf794,8,64,960,1000.0,100.0,Pretrain,FAILED,2023-05-17 11:00:58+00:00,2023-05-17 11:01:08+00:00,"
     "2023-05-17 11:01:16+00:00,2023-05-17 11:01:16+00:00,,18,10.0,1152.0"
@@ -22,30 +22,30 @@ KALOS = (
 
 
 def rows(count: int) -> list[str]:
-    """Good rows of Seren, each with an id of its own."""
+    """Return good rows of Seren with distinct ids."""
     return [SEREN.replace("5778432", str(9_000_000 + number)) for number in range(count)]
 
 
 def seren(folder: Path, *lines: str, name: str = "trace_seren.csv") -> Path:
-    """A Seren file with these lines below its header."""
+    """Write a Seren file with these lines below its header."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text("\n".join([SEREN_HEADER, *lines, ""]), encoding="utf-8")
     return folder / name
 
 
-def asked(target: Path, sql: str) -> list[tuple[object, ...]]:
-    """What a built warehouse answers."""
+def query(target: Path, sql: str) -> list[tuple[object, ...]]:
+    """Return the rows of a query on a built warehouse."""
     with warehouse.open(target) as connection:
         return connection.execute(sql).fetchall()
 
 
-def test_the_rows_of_the_readme_say_what_it_says(tmp_path: Path) -> None:
+def test_the_rows_of_the_readme_have_its_values(tmp_path: Path) -> None:
     seren(tmp_path / "d", SEREN)
     (tmp_path / "d" / "trace_kalos.csv").write_text(f"{KALOS_HEADER}\n{KALOS}\n", encoding="utf-8")
 
     warehouse.build(tmp_path / "d", tmp_path / "t")
 
-    assert asked(
+    assert query(
         tmp_path / "t",
         "SELECT cluster, run_seconds, published_duration_seconds, queue_seconds, gpu_seconds, published_gpu_seconds, "
         "strftime(submit_utc, '%Y-%m-%d %H:%M:%S') FROM metrics.jobs ORDER BY 1",
@@ -55,13 +55,13 @@ def test_the_rows_of_the_readme_say_what_it_says(tmp_path: Path) -> None:
     ]
 
 
-def test_two_carriage_returns_at_the_end_of_a_line_are_as_good_as_none(tmp_path: Path) -> None:
-    """As by an FTP transfer as text, twice; with a bad line too, the engine reads a copy."""
+def test_two_carriage_returns_at_the_end_of_a_line_are_ignored(tmp_path: Path) -> None:
+    """Two FTP transfers in text mode double the carriage return. A bad line makes the engine read a repaired copy."""
     path = seren(tmp_path / "d", *rows(150), "x")
     path.write_bytes(path.read_bytes().replace(b"\n", b"\r\r\n"))
     warehouse.build(tmp_path / "d", tmp_path / "t")
-    assert asked(tmp_path / "t", "SELECT count(*), count(DISTINCT job_id) FROM metrics.jobs") == [(150, 150)]
-    assert asked(tmp_path / "t", "SELECT line, reason FROM staging.rejected_rows") == [(152, "1 fields instead of 13")]
+    assert query(tmp_path / "t", "SELECT count(*), count(DISTINCT job_id) FROM metrics.jobs") == [(150, 150)]
+    assert query(tmp_path / "t", "SELECT line, reason FROM staging.rejected_rows") == [(152, "1 fields instead of 13")]
 
 
 BAD = {
@@ -89,12 +89,12 @@ BAD = {
 
 
 @pytest.mark.parametrize("line", BAD)
-def test_a_bad_row_is_named_and_set_aside_and_the_rest_is_read(tmp_path: Path, line: str) -> None:
+def test_a_bad_row_is_named_and_rejected_and_the_rest_is_read(tmp_path: Path, line: str) -> None:
     seren(tmp_path / "d", *rows(150), line, SEREN.replace("5778432", "9900000"))
 
     result = warehouse.build(tmp_path / "d", tmp_path / "t")
 
-    found = asked(tmp_path / "t", "SELECT file, line, reason, text FROM staging.rejected_rows")
+    found = query(tmp_path / "t", "SELECT file, line, reason, text FROM staging.rejected_rows")
     if line:
         [(file, number, reason, text)] = found
         assert (file, number) == ("acme/job_trace/trace_seren.csv", 152)
@@ -102,42 +102,42 @@ def test_a_bad_row_is_named_and_set_aside_and_the_rest_is_read(tmp_path: Path, l
         assert text == line[:500]
         warned = [(key.model, one.failures) for key, one in result.checks() if one.failures]
         assert ("staging.rejected_rows", 1) in warned
-    assert asked(tmp_path / "t", "SELECT count(*) FROM metrics.jobs") == [(151,)]
+    assert query(tmp_path / "t", "SELECT count(*) FROM metrics.jobs") == [(151,)]
 
 
-def test_a_field_over_two_lines_costs_both(tmp_path: Path) -> None:
+def test_both_lines_of_a_field_over_two_lines_are_rejected(tmp_path: Path) -> None:
     seren(tmp_path / "d", *rows(300), SEREN.replace("SFT", '"SF\nT"'), SEREN)
 
     warehouse.build(tmp_path / "d", tmp_path / "t")
 
-    assert asked(tmp_path / "t", "SELECT line, reason FROM staging.rejected_rows ORDER BY 1") == [
+    assert query(tmp_path / "t", "SELECT line, reason FROM staging.rejected_rows ORDER BY 1") == [
         (302, "a quoted field is not closed on this line"),
         (303, "8 fields instead of 13"),
     ]
-    assert asked(tmp_path / "t", "SELECT count(*) FROM metrics.jobs") == [(301,)]
+    assert query(tmp_path / "t", "SELECT count(*) FROM metrics.jobs") == [(301,)]
 
 
 def test_too_many_bad_rows_stop_the_build_unless_more_are_allowed(tmp_path: Path, command: Command) -> None:
     path = seren(tmp_path / "d", *rows(60), f"{SEREN},1")
 
-    said = command("build", "-d", tmp_path / "d", "-t", tmp_path / "t")
+    completed = command("build", "-d", tmp_path / "d", "-t", tmp_path / "t")
 
-    assert said.status == 2
-    assert f"{path}: 1 of 61 rows cannot be read, more than --max-rejected allows" in said.told
-    assert "line 62: 14 fields instead of 13" in said.told
+    assert completed.status == 2
+    assert f"{path}: 1 of 61 rows cannot be read, more than --max-rejected allows" in completed.told
+    assert "line 62: 14 fields instead of 13" in completed.told
     assert command("build", "-d", tmp_path / "d", "-t", tmp_path / "t", "--max-rejected", "2%").status == 0
     assert command("build", "-d", tmp_path / "d", "-t", tmp_path / "t", "--max-rejected", "0.001").status == 2
     assert command("doctor", "-d", tmp_path / "d").status == 0
 
 
 @pytest.mark.parametrize("share", ["-1", "2", "x%", ""])
-def test_a_share_that_is_none_is_refused(tmp_path: Path, command: Command, share: str) -> None:
+def test_an_invalid_share_is_refused(tmp_path: Path, command: Command, share: str) -> None:
     seren(tmp_path / "d", SEREN)
 
-    said = command("build", "-d", tmp_path / "d", "--max-rejected", share or "nan")
+    completed = command("build", "-d", tmp_path / "d", "--max-rejected", share or "nan")
 
-    assert said.status == 2
-    assert "--max-rejected" in said.told
+    assert completed.status == 2
+    assert "--max-rejected" in completed.told
 
 
 def test_a_torn_file_loses_its_last_line(tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_a_torn_file_loses_its_last_line(tmp_path: Path) -> None:
 
     warehouse.build(tmp_path / "d", tmp_path / "t")
 
-    assert asked(tmp_path / "t", "SELECT line, reason FROM staging.rejected_rows") == [
+    assert query(tmp_path / "t", "SELECT line, reason FROM staging.rejected_rows") == [
         (151, "torn: the file ends without a final newline")
     ]
 
@@ -161,8 +161,8 @@ def test_columns_are_found_by_name(tmp_path: Path) -> None:
 
     warehouse.build(tmp_path / "d", tmp_path / "t")
 
-    assert asked(tmp_path / "t", "SELECT user_id, num_gpus, run_seconds FROM metrics.jobs") == [("u5907", 8, 117)]
-    assert asked(tmp_path / "t", "SELECT reason FROM raw.files") == [("columns ignored: comment",)]
+    assert query(tmp_path / "t", "SELECT user_id, num_gpus, run_seconds FROM metrics.jobs") == [("u5907", 8, 117)]
+    assert query(tmp_path / "t", "SELECT reason FROM raw.files") == [("columns ignored: comment",)]
 
 
 @pytest.mark.parametrize(
@@ -183,10 +183,10 @@ def test_a_file_of_other_columns_is_skipped_with_the_reason(
     seren(tmp_path / "d", SEREN, name="seren.csv")
     (tmp_path / "d" / name).write_text(f"{header}\n" if header else "", encoding="utf-8")
 
-    told = command("doctor", "-d", tmp_path / "d").out
+    output = command("doctor", "-d", tmp_path / "d").out
 
-    assert f"unknown/{name}" in told
-    assert reason in told
+    assert f"unknown/{name}" in output
+    assert reason in output
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_a_file_of_other_columns_is_skipped_with_the_reason(
         "datasets--Qinghao--AcmeTrace/snapshots/0123abcd/data/job_trace/trace_kalos.csv",
     ],
 )
-def test_only_kalos_wherever_it_lies_is_the_same_build(tmp_path: Path, layout: str) -> None:
+def test_kalos_alone_gives_the_same_build_in_any_folder(tmp_path: Path, layout: str) -> None:
     made = tmp_path / "made"
     write_acme(made, 7, seren=10, kalos=80)
     path = tmp_path / "d" / layout
@@ -208,17 +208,17 @@ def test_only_kalos_wherever_it_lies_is_the_same_build(tmp_path: Path, layout: s
     warehouse.build(tmp_path / "d", tmp_path / "t")
     again = warehouse.build(made / "data" / "job_trace" / "trace_kalos.csv", tmp_path / "again")
 
-    assert asked(tmp_path / "t", "SELECT cluster, count(*) FROM metrics.jobs GROUP BY 1") == [("kalos", 80)]
-    assert asked(tmp_path / "t", "FROM metrics.job_totals") == asked(tmp_path / "again", "FROM metrics.job_totals")
-    assert asked(tmp_path / "t", "SELECT release_path FROM raw.files") == [("acme/job_trace/trace_kalos.csv",)]
-    assert asked(tmp_path / "t", "SELECT our_value FROM metrics.published_claims WHERE claim = 'acme_readme_jobs'") == [
+    assert query(tmp_path / "t", "SELECT cluster, count(*) FROM metrics.jobs GROUP BY 1") == [("kalos", 80)]
+    assert query(tmp_path / "t", "FROM metrics.job_totals") == query(tmp_path / "again", "FROM metrics.job_totals")
+    assert query(tmp_path / "t", "SELECT release_path FROM raw.files") == [("acme/job_trace/trace_kalos.csv",)]
+    assert query(tmp_path / "t", "SELECT our_value FROM metrics.published_claims WHERE claim = 'acme_readme_jobs'") == [
         (None,)
     ]
     assert {one.name for one in (again.target).iterdir()}
 
 
-def test_the_cache_of_the_hub_is_read_once(tmp_path: Path) -> None:
-    """There a file is a link to what is kept below a hash."""
+def test_the_hugging_face_cache_is_read_once(tmp_path: Path) -> None:
+    """In the cache, a file is a symbolic link to a file named after its hash."""
     hub = tmp_path / "datasets--Qinghao--AcmeTrace"
     path = hub / "snapshots" / "0123abcd" / "data" / "job_trace" / "trace_seren.csv"
     path.parent.mkdir(parents=True)
@@ -230,8 +230,8 @@ def test_the_cache_of_the_hub_is_read_once(tmp_path: Path) -> None:
 
     warehouse.build(tmp_path, tmp_path / "t")
 
-    assert asked(tmp_path / "t", "SELECT count(*) FROM metrics.jobs") == [(3,)]
-    assert asked(tmp_path / "t", "SELECT status, count(*) FROM raw.files GROUP BY 1 ORDER BY 1") == [
+    assert query(tmp_path / "t", "SELECT count(*) FROM metrics.jobs") == [(3,)]
+    assert query(tmp_path / "t", "SELECT status, count(*) FROM raw.files GROUP BY 1 ORDER BY 1") == [
         ("ignored", 2),
         ("read", 1),
     ]
@@ -241,15 +241,15 @@ def test_two_releases_under_one_folder(tmp_path: Path, command: Command) -> None
     seren(tmp_path / "d" / "one" / "data" / "job_trace", SEREN)
     second = seren(tmp_path / "d" / "two" / "data" / "job_trace", SEREN)
     assert command("build", "-d", tmp_path / "d", "-t", tmp_path / "t").status == 0
-    assert asked(tmp_path / "t", "SELECT count(*) FROM metrics.jobs") == [(1,)]
+    assert query(tmp_path / "t", "SELECT count(*) FROM metrics.jobs") == [(1,)]
 
     seren(second.parent, SEREN.replace("5907", "5908"))
 
     for words in (("doctor",), ("build", "-t", tmp_path / "t")):
-        said = command(*words, "-d", tmp_path / "d")
-        assert said.status == 2
-        assert "two different files hold acme/job_trace/trace_seren.csv" in said.told
-        assert str(second) in said.told
+        completed = command(*words, "-d", tmp_path / "d")
+        assert completed.status == 2
+        assert "two different files hold acme/job_trace/trace_seren.csv" in completed.told
+        assert str(second) in completed.told
 
 
 def test_a_compressed_file_is_read(tmp_path: Path) -> None:
@@ -261,17 +261,17 @@ def test_a_compressed_file_is_read(tmp_path: Path) -> None:
 
     warehouse.build(tmp_path / "d", tmp_path / "t")
 
-    assert asked(tmp_path / "t", "SELECT count(*) FROM metrics.jobs") == [(1,)]
+    assert query(tmp_path / "t", "SELECT count(*) FROM metrics.jobs") == [(1,)]
 
 
-def test_an_unknown_state_stays_as_it_is_and_known_ones_are_mapped_in_any_case(tmp_path: Path) -> None:
+def test_an_unknown_state_is_kept_and_known_ones_are_mapped_in_any_case(tmp_path: Path) -> None:
     states = ("completed", "Cancelled", "PREEMPT", "Exploded", "")
     lines = [row.replace("COMPLETED", state) for row, state in zip(rows(5), states, strict=True)]
     seren(tmp_path / "d", *lines)
 
     warehouse.build(tmp_path / "d", tmp_path / "t")
 
-    assert asked(tmp_path / "t", "SELECT state_raw, state FROM metrics.jobs ORDER BY job_id") == [
+    assert query(tmp_path / "t", "SELECT state_raw, state FROM metrics.jobs ORDER BY job_id") == [
         ("completed", "COMPLETED"),
         ("Cancelled", "CANCELLED"),
         ("PREEMPT", "PREEMPTED"),

@@ -1,4 +1,4 @@
-"""The four hour tables, as CSV and as sheets: found by name, typed exactly, rejected row by row."""
+"""The four hour tables, as CSV files and as sheets: found by name, typed exactly, rejected row by row."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OUTSIDE = ", not in the hour from 2024-05-23 16:00:00 UTC"
 LONG = "longer than 65,536 bytes"
 TORN = "torn: the file ends without a final newline"
 
-#: The example values of the release's document, column by column.
+#: Example values of the release's document, by column.
 EXAMPLES: Mapping[str, Mapping[str, str]] = {
     "flow": {
         "SourceServer": "NH-DC-NM129-I04-20U-GPU-239",
@@ -148,7 +148,7 @@ def port_line(**changes: str) -> str:
 
 @pytest.fixture
 def write_csv(tmp_path: Path, raw_file: MakeFile) -> Callable[..., RawFile]:
-    """Writes `2024052400_port.csv` of these lines and inspects it."""
+    """Return a function that writes `2024052400_port.csv` with these lines and inspects it."""
 
     def write(*lines: str | bytes, name: str = "2024052400_port.csv", end: bytes = b"\n") -> RawFile:
         content = b"\n".join(line.encode() if isinstance(line, str) else line for line in lines) + end
@@ -268,7 +268,7 @@ def test_a_file_whose_lines_end_in_carriage_returns_alone_is_skipped(write_csv: 
     )
 
 
-def test_bom_carriage_returns_quotes_and_blank_lines_do_no_harm(write_csv: WriteCsv) -> None:
+def test_bom_carriage_returns_quotes_and_blank_lines_are_accepted(write_csv: WriteCsv) -> None:
     quoted = ",".join(f'"{value}"' for value in EXAMPLES["port"].values())
     file = write_csv("\ufeff" + PORT_HEADER + "\r", "\r", port_line() + "\r", "", quoted + "\r")
     rows, rejected = rows_of(file)
@@ -335,7 +335,7 @@ def test_a_minute_outside_the_hour_is_tolerated(write_csv: WriteCsv, time: str) 
     assert (len(rows), rejected) == (1, [])
 
 
-def test_an_endless_line_costs_itself_only(write_csv: WriteCsv) -> None:
+def test_a_line_without_end_is_rejected_alone(write_csv: WriteCsv) -> None:
     for length, lost in ((2**16 - 1, "1 fields instead of 11"), (2**16, LONG), (2**18, LONG)):
         rows, rejected = rows_of(write_csv(PORT_HEADER, "x" * length, port_line()))
         assert [row["line"] for row in rows] == [3]
@@ -479,7 +479,7 @@ def test_bad_rows_of_a_sheet_are_rejected_by_their_row(write_book: WriteBook, ra
     ]
 
 
-def test_missing_and_strange_sheets_are_named(write_book: WriteBook, raw_file: MakeFile) -> None:
+def test_missing_and_unknown_sheets_are_named(write_book: WriteBook, raw_file: MakeFile) -> None:
     book = sheets(notes=[["x"]])
     del book["link"]
     book["2024052401_link"] = [list(EXAMPLES["link"])]
@@ -488,7 +488,7 @@ def test_missing_and_strange_sheets_are_named(write_book: WriteBook, raw_file: M
     assert rows_of(file, "link") == ([], [])
 
 
-def test_a_spoilt_sheet_leaves_the_others(write_book: WriteBook, raw_file: MakeFile) -> None:
+def test_an_unreadable_sheet_leaves_the_others(write_book: WriteBook, raw_file: MakeFile) -> None:
     file = HOUR_WORKBOOK.inspect(raw_file(write_book(sheets(flow=[["Time"], ["x"]]), "2024052400.xlsx")))
     assert file.status == PARTIAL
     assert str(file.reason).startswith("sheet 'flow': no column SourceServer, ")
@@ -504,7 +504,7 @@ def test_a_table_is_never_counted_twice(write_book: WriteBook, raw_file: MakeFil
     assert (file.status, file.reason) == (SKIPPED, "the same rows lie beside it: 2024052400_port.csv.gz")
 
 
-def test_each_workbook_is_taken_for_what_it_holds(write_book: WriteBook, raw_file: MakeFile) -> None:
+def test_the_content_of_a_workbook_decides_its_format(write_book: WriteBook, raw_file: MakeFile) -> None:
     hour = raw_file(write_book(sheets(), "2024052400.xlsx"))
     assert WORKBOOK.inspect(hour).status == SKIPPED
     assert HOUR_WORKBOOK.inspect(hour).status == READ

@@ -1,4 +1,4 @@
-"""Power of servers: columns by name, types of servers, odd lines and cells."""
+"""Power of servers: columns by name, types of servers, bad lines and cells."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Power:
         warehouse.build(self.data, self.target)
 
     def ask(self, sql: str) -> list[tuple[object, ...]]:
-        with warehouse.open(self.target) as asked:
-            return asked.execute(sql).fetchall()
+        with warehouse.open(self.target) as reader:
+            return reader.execute(sql).fetchall()
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def power(tmp_path: Path) -> Power:
     return Power(tmp_path)
 
 
-def test_every_measurement_arrives_by_the_name_of_its_column(power: Power) -> None:
+def test_every_measurement_is_read_by_column_name(power: Power) -> None:
     power.build(GPU_AB_Power=AB, CPU_D_Power=CPU)
 
     assert power.ask(
@@ -96,7 +96,7 @@ LINES = {
 
 
 @pytest.mark.parametrize("form", LINES)
-def test_an_odd_line_is_named_and_the_others_are_read(power: Power, form: str) -> None:
+def test_a_bad_line_is_named_and_the_others_are_read(power: Power, form: str) -> None:
     line, reason = LINES[form]
     power.build(CPU_D_Power=f"{CPU}{line}\nhost8,8,9,2023-07-01 10:00:00+08:00\n")
 

@@ -1,4 +1,4 @@
-"""ITP archives and files: told apart by header, members refused one by one, the same rows read once."""
+"""ITP archives and files: told apart by header, bad members refused one by one, equal rows read once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Member = tuple[str, bytes] | tarfile.TarInfo
 
 
 def archive(path: Path, *members: Member) -> Path:
-    """Write a tar.gz; a member that is no (name, content) is put in as it is."""
+    """Write a tar.gz file; a member that is not a (name, content) pair is added unchanged."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with tarfile.open(path, "w:gz") as tar:
         for member in members:
@@ -34,14 +34,14 @@ def archive(path: Path, *members: Member) -> Path:
 
 
 def link(name: str, kind: bytes = tarfile.SYMTYPE) -> tarfile.TarInfo:
-    """A link to where nobody should look, or a device."""
+    """Return a link to a path outside the archive, or a device."""
     info = tarfile.TarInfo(name)
     info.type, info.linkname = kind, "/etc/passwd"
     return info
 
 
-def asked(target: Path, sql: str) -> list[tuple[object, ...]]:
-    """What a built warehouse answers."""
+def query(target: Path, sql: str) -> list[tuple[object, ...]]:
+    """Return the rows of a query on a built warehouse."""
     with warehouse.open(target) as connection:
         return connection.execute(sql).fetchall()
 
@@ -52,13 +52,13 @@ def test_members_of_both_archives_are_told_apart_by_their_headers(tmp_path: Path
 
     warehouse.build(tmp_path / "d", tmp_path / "t")
 
-    assert asked(tmp_path / "t", "SELECT cluster, job_id, run_seconds, gpu_seconds FROM metrics.jobs ORDER BY 2") == [
+    assert query(tmp_path / "t", "SELECT cluster, job_id, run_seconds, gpu_seconds FROM metrics.jobs ORDER BY 2") == [
         ("cluster01", "a-1", 600, 2400),
         ("cluster01", "a-2", 700, 700),
     ]
-    assert asked(tmp_path / "t", "SELECT count(*) FROM staging.elasticflow_jobs") == [(2,)]
-    assert asked(tmp_path / "t", "SELECT count(*) FROM staging.testbed_jobs") == [(2,)]
-    assert asked(tmp_path / "t", "SELECT status, count(*) FROM raw.files GROUP BY 1 ORDER BY 1") == [
+    assert query(tmp_path / "t", "SELECT count(*) FROM staging.elasticflow_jobs") == [(2,)]
+    assert query(tmp_path / "t", "SELECT count(*) FROM staging.testbed_jobs") == [(2,)]
+    assert query(tmp_path / "t", "SELECT status, count(*) FROM raw.files GROUP BY 1 ORDER BY 1") == [
         ("ignored", 1),
         ("read", 5),
     ]
@@ -71,8 +71,8 @@ def test_an_unpacked_folder_beside_its_archive_counts_once(tmp_path: Path) -> No
 
     warehouse.build(tmp_path / "d", tmp_path / "t")
 
-    assert asked(tmp_path / "t", "SELECT count(*) FROM metrics.jobs") == [(2,)]
-    assert asked(tmp_path / "t", "SELECT reason FROM raw.files WHERE status = 'ignored'") == [
+    assert query(tmp_path / "t", "SELECT count(*) FROM metrics.jobs") == [(2,)]
+    assert query(tmp_path / "t", "SELECT reason FROM raw.files WHERE status = 'ignored'") == [
         ("the same content as itp/raw-traces/cluster01.csv",)
     ]
 
@@ -80,7 +80,7 @@ def test_an_unpacked_folder_beside_its_archive_counts_once(tmp_path: Path) -> No
 def test_the_archive_alone_can_be_given(tmp_path: Path) -> None:
     warehouse.build(archive(tmp_path / "x.tar.gz", ("cluster07.csv", RAW)), tmp_path / "t")
 
-    assert asked(tmp_path / "t", "SELECT DISTINCT cluster FROM metrics.jobs") == [("cluster07",)]
+    assert query(tmp_path / "t", "SELECT DISTINCT cluster FROM metrics.jobs") == [("cluster07",)]
 
 
 def test_a_file_that_changed_its_columns_order_is_read_by_name(tmp_path: Path) -> None:
@@ -90,15 +90,15 @@ def test_a_file_that_changed_its_columns_order_is_read_by_name(tmp_path: Path) -
 
     warehouse.build(tmp_path / "d", tmp_path / "t")
 
-    assert asked(
+    assert query(
         tmp_path / "t", "SELECT job_id, submission_seconds, duration_seconds, num_gpus FROM staging.itp_jobs ORDER BY 1"
     ) == [("a-1", 10, 600, 4), ("a-2", 20, 700, 1), ("b", 5, 60, 8)]
-    assert asked(tmp_path / "t", "SELECT num_gpu, job_id FROM raw.itp_jobs ORDER BY ALL")[-1] == (8, "b")
-    assert asked(tmp_path / "t", "SELECT reason FROM raw.files ORDER BY path")[0] == ("columns ignored: note",)
+    assert query(tmp_path / "t", "SELECT num_gpu, job_id FROM raw.itp_jobs ORDER BY ALL")[-1] == (8, "b")
+    assert query(tmp_path / "t", "SELECT reason FROM raw.files ORDER BY path")[0] == ("columns ignored: note",)
 
 
 @pytest.mark.parametrize(
-    ("member", "why"),
+    ("member", "reason_part"),
     [
         (("/cluster02.csv", RAW), "leads out"),
         (("../cluster02.csv", RAW), "leads out"),
@@ -110,20 +110,20 @@ def test_a_file_that_changed_its_columns_order_is_read_by_name(tmp_path: Path) -
     ],
 )
 def test_a_hostile_member_is_refused_by_name_and_the_others_are_read(
-    tmp_path: Path, command: Command, member: Member, why: str
+    tmp_path: Path, command: Command, member: Member, reason_part: str
 ) -> None:
     archive(tmp_path / "d" / "raw-traces.tar.gz", ("cluster01.csv", RAW), member)
 
-    said = command("build", "-d", tmp_path / "d", "-t", tmp_path / "t")
+    completed = command("build", "-d", tmp_path / "d", "-t", tmp_path / "t")
 
-    assert said.status == 0, said
-    [(path, reason)] = asked(tmp_path / "t", "SELECT release_path, reason FROM raw.files WHERE status = 'skipped'")
+    assert completed.status == 0, completed
+    [(path, reason)] = query(tmp_path / "t", "SELECT release_path, reason FROM raw.files WHERE status = 'skipped'")
     assert "cluster0" in str(path)
-    assert why in str(reason)
-    assert asked(tmp_path / "t", "SELECT count(*) FROM metrics.jobs") == [(2,)]
-    told = command("doctor", "-d", tmp_path / "d").out
-    assert str(path) in told
-    assert why in told
+    assert reason_part in str(reason)
+    assert query(tmp_path / "t", "SELECT count(*) FROM metrics.jobs") == [(2,)]
+    output = command("doctor", "-d", tmp_path / "d").out
+    assert str(path) in output
+    assert reason_part in output
 
 
 def test_a_damaged_archive_is_skipped_with_its_reason(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_damaged_archive_is_skipped_with_its_reason(tmp_path: Path) -> None:
 
     warehouse.build(tmp_path / "d", tmp_path / "t")
 
-    [(path, reason)] = asked(tmp_path / "t", "SELECT release_path, reason FROM raw.files WHERE status = 'skipped'")
+    [(path, reason)] = query(tmp_path / "t", "SELECT release_path, reason FROM raw.files WHERE status = 'skipped'")
     assert path == "itp/other-traces.tar.gz"
     assert "truncated or damaged" in str(reason)
 
@@ -147,6 +147,6 @@ def test_an_archive_that_grows_too_large_is_skipped(tmp_path: Path, monkeypatch:
 
     warehouse.build(tmp_path / "d", tmp_path / "t")
 
-    assert asked(tmp_path / "t", "SELECT release_path, reason FROM raw.files WHERE status = 'skipped'") == [
+    assert query(tmp_path / "t", "SELECT release_path, reason FROM raw.files WHERE status = 'skipped'") == [
         ("itp/bomb-traces.tar.gz", "member 'cluster02.csv': unpacks to more than 1,000 bytes")
     ]

@@ -1,4 +1,4 @@
-"""Published distributions: what NumPy wrote is read, and every other pickle is refused with nothing run."""
+"""Published distributions: NumPy's pickles are read; every other pickle is refused, and no code of it runs."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def written(path: Path, content: bytes) -> RawFile:
     return PUBLISHED.inspect(RawFile(path, path.name, about.st_size, about.st_mtime_ns, format=PUBLISHED.name))
 
 
-# what is read -----------------------------------------------------------------------------------
+# accepted pickles -------------------------------------------------------------------------------
 
 
-def test_what_numpy_wrote_is_read_to_the_bit() -> None:
+def test_arrays_of_numpy_are_read_bit_for_bit() -> None:
     assert read_arrays(GOOD) == [tuple(VALUES), tuple(PERCENTS)]
 
 
@@ -56,13 +56,13 @@ def test_a_curve_becomes_points(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-# what is refused --------------------------------------------------------------------------------
+# refused pickles --------------------------------------------------------------------------------
 
 HEAD, STOP = b"\x80\x04", b"."
 
 
-def text(said: str) -> bytes:
-    return b"\x8c" + bytes([len(said)]) + said.encode()
+def text(value: str) -> bytes:
+    return b"\x8c" + bytes([len(value)]) + value.encode()
 
 
 def glob(module: str, name: str) -> bytes:
@@ -127,7 +127,7 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     "the memo, without POP": (
         HEAD + b"](" + text("tripwire") + b"\x94h\x00" + text("go") + b"\x93e" + STOP, "global 'tripwire.go'",
     ),
-    # the opcodes that nobody needs
+    # opcodes that lists of arrays do not need
     "GLOBAL": (HEAD + b"ctripwire\ngo\n" + TOUCH + b"\x85R" + STOP, "opcode GLOBAL at byte 2"),
     "INST": (HEAD + b"(" + TOUCH + b"itripwire\ngo\n" + STOP, "opcode INST"),
     "OBJ": (HEAD + b"(" + glob("numpy", "dtype") + TOUCH + b"o" + STOP, "opcode OBJ"),
@@ -182,7 +182,7 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     "a truth as a length": (listed(array(shape=b"\x88\x85")), "other than one dimension"),
     "a content that is a list": (listed(array(content=b"]")), "an array whose content is a list"),
     "another version of the state": (listed(array(version=b"K\x02")), "other than NumPy's state"),
-    # what is left
+    # other contents
     "an object inside the list": (listed(array(), b"K\x01"), "its list holds a int"),
     "a list inside the list": (listed(array(), b"]"), "its list holds a list"),
     "a list that holds itself": (HEAD + b"]\x94(h\x00e" + STOP, "its list holds a list"),
@@ -214,7 +214,7 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
 
 @pytest.fixture
 def tripwire(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A module that leaves a file behind when it is imported, and another when its function is called."""
+    """Write a module that creates a file on import, and another file when its function is called."""
     (tmp_path / "tripwire.py").write_text(
         "from pathlib import Path\nHERE = Path(__file__).parent\n(HERE / 'imported').touch()\n"
         "def go(*_):\n    (HERE / 'ran').touch()\n"
@@ -226,7 +226,7 @@ def tripwire(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("form", HOSTILE)
-def test_everything_else_is_refused_by_name_and_nothing_runs(form: str, tripwire: Path) -> None:
+def test_all_other_content_is_refused_by_name_and_no_code_runs(form: str, tripwire: Path) -> None:
     content, reason = HOSTILE[form]
     if form == "an object's own reduce":
         content = pickle.dumps([Evil()], protocol=4)
@@ -241,7 +241,7 @@ def test_everything_else_is_refused_by_name_and_nothing_runs(form: str, tripwire
     assert "tripwire" not in sys.modules
 
 
-def test_a_tripwire_can_be_tripped(tripwire: Path) -> None:
+def test_the_tripwire_works(tripwire: Path) -> None:
     pickle.loads(HOSTILE["a call of a function"][0])
     assert (tripwire / "ran").exists()
 
@@ -269,10 +269,10 @@ def test_a_pickle_that_holds_no_curve_is_skipped_with_the_reason(form: str, tmp_
     assert file.reason.startswith(f"refused: {reason}")
 
 
-# the whole way ------------------------------------------------------------------------------------
+# end to end ---------------------------------------------------------------------------------------
 
 
-def test_two_files_that_disagree_both_stand_in_the_table(tmp_path: Path) -> None:
+def test_two_files_that_disagree_are_both_in_the_table(tmp_path: Path) -> None:
     folder = tmp_path / "util_pkl"
     folder.mkdir()
     other = np.array([0.0, 1.0, 2.5, 500.0])
@@ -281,8 +281,8 @@ def test_two_files_that_disagree_both_stand_in_the_table(tmp_path: Path) -> None
 
     warehouse.build(tmp_path, tmp_path / "target")
 
-    with warehouse.open(tmp_path / "target") as asked:
-        found = asked.sql(
+    with warehouse.open(tmp_path / "target") as reader:
+        found = reader.sql(
             "SELECT file, metric, p50, max_value, zero_share, largest_difference, differs_from "
             "FROM metrics.published_distribution ORDER BY file"
         ).fetchall()
@@ -293,8 +293,8 @@ def test_two_files_that_disagree_both_stand_in_the_table(tmp_path: Path) -> None
 
 
 @pytest.mark.real
-def test_the_published_files_hold_what_numpy_finds_in_them(real: Path) -> None:
-    """Twelve are read as NumPy reads them (these files are known, so that they may be unpickled); one is refused."""
+def test_published_files_are_read_as_numpy_reads_them(real: Path) -> None:
+    """Twelve files are read as NumPy reads them; one is refused. The files are known, so unpickling them is safe."""
     files = sorted((real / "acme").rglob("*.pkl"))
     read = {path.name: read_arrays(path.read_bytes()) for path in files if path.name != "util_gpu_pai.pkl"}
 

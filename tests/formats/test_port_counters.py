@@ -1,4 +1,4 @@
-"""Port counters: which files they are, what they say of themselves, and which of their lines hold."""
+"""Port counters: files that are claimed, fields taken from their rows, and lines that are rejected."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MakeFile = Callable[..., RawFile]
 
 
 def row(second: int, *, device: str = DEVICE, port: str = PORT, hour: int = 0, tail: str = "1,100,2,200,0,0.5") -> str:
-    """A row at this second of an hour of 2024-05-24, local time; midnight there is 1716480000000 ms."""
+    """Return a row at this second of an hour of 2024-05-24, local time; midnight is 1716480000000 ms."""
     time_ms = 1716480000000 + hour * 3_600_000 + second * 1000 + 914
     clock = f"2024/05/24 星期五 {hour:02}:{second // 60:02}:{second % 60:02}.914"
     return f"{clock},{time_ms},{device},{port},{tail}"
@@ -26,7 +26,7 @@ def row(second: int, *, device: str = DEVICE, port: str = PORT, hour: int = 0, t
 
 @pytest.fixture
 def make(tmp_path: Path) -> MakeFile:
-    """A file with these lines below the header, as the scan hands it to the format."""
+    """Return a function that writes a file with these lines below the header, and returns its `RawFile`."""
 
     def write(*lines: str, name: str = "Leaf-1_1_1.csv", folder: str = "2024052400/x", end: str = "\n") -> RawFile:
         path = tmp_path / folder / name
@@ -55,7 +55,7 @@ def test_names_of_ports_are_claimed(name: str) -> None:
         "a.csv",
     ],
 )
-def test_other_names_are_not(name: str) -> None:
+def test_other_names_are_not_claimed(name: str) -> None:
     assert not PORT_COUNTERS.claims(Path("any") / name)
 
 
@@ -118,7 +118,7 @@ def test_a_file_of_one_row_is_read(make: MakeFile) -> None:
 
 
 def repaired(file: RawFile, tmp_path: Path) -> tuple[list[tuple[int, str]], list[str]]:
-    """(line, reason) of what was rejected, and the lines below the header of the mended copy."""
+    """Return the (line, reason) of rejected lines, and the lines below the header of the repaired copy."""
     clean = tmp_path / "clean.csv"
     rejected = [(one.line, one.reason) for one in PORT_COUNTERS.repair(PORT_COUNTERS.inspect(file), clean)]
     header, *lines = clean.read_bytes().decode().splitlines()
@@ -127,7 +127,7 @@ def repaired(file: RawFile, tmp_path: Path) -> tuple[list[tuple[int, str]], list
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_a_good_file_is_mended_to_itself(make: MakeFile, tmp_path: Path, end: str) -> None:
+def test_repair_of_a_good_file_changes_nothing(make: MakeFile, tmp_path: Path, end: str) -> None:
     file = make(row(1), row(2), row(3, tail="0,0,0,-4294885894,0,-8.68"), end=end)
     assert list(PORT_COUNTERS.repair(PORT_COUNTERS.inspect(file), tmp_path / "clean.csv")) == []
     assert (tmp_path / "clean.csv").read_bytes() == file.path.read_bytes()
@@ -179,9 +179,7 @@ def test_a_bad_line_is_rejected_with_its_number_and_the_others_stay(make: MakeFi
 
 
 @pytest.mark.parametrize("number", ["0012", "0" * 30 + "7", "-0", f"{10**15 - 1}"])
-def test_odd_spellings_that_the_engine_reads_everywhere_are_not_refused(
-    make: MakeFile, tmp_path: Path, number: str
-) -> None:
+def test_spellings_that_the_engine_accepts_are_not_rejected(make: MakeFile, tmp_path: Path, number: str) -> None:
     odd = row(5, tail=f"1,{number},2,200,0,{number}")
     assert repaired(make(row(1), row(2), odd, "x"), tmp_path) == (
         [(5, "1 fields instead of 10")],
@@ -189,7 +187,7 @@ def test_odd_spellings_that_the_engine_reads_everywhere_are_not_refused(
     )
 
 
-def test_what_is_remembered_of_a_bad_line_is_short(make: MakeFile, tmp_path: Path) -> None:
+def test_text_and_reason_of_a_rejected_line_are_short(make: MakeFile, tmp_path: Path) -> None:
     long = "x" * 100_000
     file = PORT_COUNTERS.inspect(make(row(1), row(2), long, row(4, device=long), row(5, tail=f"{long},0,0,0,0,0")))
     for one in PORT_COUNTERS.repair(file, tmp_path / "clean.csv"):
@@ -211,7 +209,7 @@ def looks_odd(file: RawFile) -> bool:
 
 
 @pytest.mark.real
-def test_every_real_file_is_whole_and_each_line_of_one_holds(real: Path, tmp_path: Path) -> None:
+def test_every_real_file_is_whole_and_repair_rejects_no_line_of_one(real: Path, tmp_path: Path) -> None:
     files = [file for file in scan([real / "zhejiang"], [PORT_COUNTERS]).files if file.format]
     assert files
     assert not any(looks_odd(file) for file in files)

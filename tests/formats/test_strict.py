@@ -1,8 +1,8 @@
-"""Numbers and times in every CSV that the engine reads: a text of another form is rejected, not read as another number.
+"""Numbers and times in every CSV file that the engine reads: an invalid text is rejected, never read as another value.
 
-DuckDB alone takes `12.6` for 13 in a column of whole numbers, `0x10` for 16, `1_000`, ` 7`, `+5`, and 24:00:00 for the
-next day. Each format says which texts are a number or a time of its own; the engine and the search for bad lines must
-both go by that.
+DuckDB alone reads `12.6` as 13 in a column of whole numbers, `0x10` as 16, and accepts `1_000`, ` 7` and `+5`. It reads
+24:00:00 as the next day. Each format declares the valid texts of its numbers and times. The engine and the search for
+bad lines must both apply them.
 """
 
 from __future__ import annotations
@@ -68,17 +68,17 @@ FLOATS = {
     "acme.previous_jobs": {"duration", "plan_gpu", "plan_cpu"},
     "acme.cluster_summary": {*SUMMARY[4:]},
 }
-"""Columns that are published with fractions."""
+"""Columns published with fractions."""
 WHOLE_WITH_POINT = {
     "acme.jobs": {"node_num", "gpu_num", "cpu_num"},
     "acme.previous_jobs": {"node_num", "gpu_num", "cpu_num"},
     "acme.cluster_summary": {"job_num", "cpu_job_num", "gpu_job_num"},
 }
-"""Columns of whole numbers that are published as 8.0, too, since their files went through pandas."""
+"""Columns of whole numbers that can also be published as 8.0, since their files were written by pandas."""
 
 
 def odd_texts(name: str, column: str) -> list[str]:
-    """The texts that a column must not be read from."""
+    """Return texts that are invalid in a column."""
     if column in FLOATS.get(name, ()):
         return NO_PLANS if column.startswith("plan_") else NO_NUMBERS
     if column in WHOLE_WITH_POINT.get(name, ()):
@@ -93,7 +93,7 @@ def inspected(path: Path, name: str, *lines: str) -> RawFile:
 
 
 def read(one: CsvFormat, file: RawFile) -> list[tuple[object, ...]]:
-    """The rows as the engine reads them."""
+    """Return the rows as the engine reads them."""
     relation = one.relations[0]
     headers = {file.path: file.header} if file.header else {}
     source = CsvFiles(relation.columns, (file.path,), relation.quote, True, headers, relation.forms)
@@ -109,7 +109,7 @@ def test_every_format_that_the_engine_reads_is_here() -> None:
     [(name, column) for name, (_, header, _) in ROWS.items() for column in header.split(",")
      if column in FORMATS[name].relations[0].forms],
 )  # fmt: skip
-def test_a_text_of_another_form_is_rejected_by_its_line_and_refused_by_the_engine(
+def test_an_invalid_text_is_rejected_with_its_line_and_refused_by_the_engine(
     tmp_path: Path, name: str, column: str
 ) -> None:
     file_name, header, row = ROWS[name]
@@ -143,11 +143,11 @@ LONE = {
     "itp.elasticflow_jobs": {"deadline": "1e3"},
     "itp.testbed_jobs": {"batch_size": "64.5"},
 }
-"""What the engine alone would read without a word."""
+"""Texts that the engine alone would accept silently."""
 
 
 @pytest.mark.parametrize(("name", "column"), [(name, column) for name, lone in LONE.items() for column in lone])
-def test_a_build_names_the_file_and_line_of_a_lone_odd_number(tmp_path: Path, name: str, column: str) -> None:
+def test_a_build_names_the_file_and_line_of_one_invalid_number(tmp_path: Path, name: str, column: str) -> None:
     file_name, header, row = ROWS[name]
     fields = row.split(",")
     if header.startswith(("job_id", "id")):

@@ -1,4 +1,4 @@
-"""Raw text, plain or compressed: the same bytes, the same lines, and an error where it ends too soon."""
+"""Raw text, plain or compressed: the same bytes, the same lines, and an error if it is truncated."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LINES = b"".join(b"line %d\n" % number for number in range(1, 20_001))
 
 
 @pytest.mark.parametrize("suffix", PACK)
-def test_content_is_the_same_however_it_is_packed(tmp_path: Path, suffix: str) -> None:
+def test_content_is_the_same_in_every_compression(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"a.csv{suffix}"
     path.write_bytes(PACK[suffix](LINES))
     with open_bytes(path) as stream:
@@ -28,8 +28,8 @@ def test_content_is_the_same_however_it_is_packed(tmp_path: Path, suffix: str) -
 
 
 @pytest.mark.parametrize("suffix", COMPRESSED)
-def test_a_stream_goes_on_in_its_next_frame(tmp_path: Path, suffix: str) -> None:
-    """As `pigz`, `pzstd` and `cat a.gz b.gz` write them; an empty frame is no end."""
+def test_a_stream_continues_in_its_next_frame(tmp_path: Path, suffix: str) -> None:
+    """`pigz`, `pzstd` and `cat a.gz b.gz` write several frames; an empty frame is not the end."""
     path = tmp_path / f"a.csv{suffix}"
     path.write_bytes(b"".join(PACK[suffix](piece) for piece in (LINES[:7], b"", LINES[7:])))
     with open_bytes(path) as stream:
@@ -38,8 +38,8 @@ def test_a_stream_goes_on_in_its_next_frame(tmp_path: Path, suffix: str) -> None
 
 @pytest.mark.parametrize("suffix", COMPRESSED)
 @pytest.mark.parametrize("cut", [1, 100])
-def test_a_compressed_stream_that_ends_too_soon_is_an_error(tmp_path: Path, suffix: str, cut: int) -> None:
-    """Even where what is left would end with a newline: DuckDB reads such a .zst as a shorter file."""
+def test_a_truncated_compressed_stream_is_an_error(tmp_path: Path, suffix: str, cut: int) -> None:
+    """Even if the remaining content ends with a newline: DuckDB reads such a .zst as a shorter file."""
     path = tmp_path / f"a.csv{suffix}"
     path.write_bytes(PACK[suffix](LINES)[:-cut])
     with pytest.raises(STREAM_ERRORS):
@@ -75,7 +75,7 @@ def test_lines_come_with_their_number_and_a_torn_one_with_its_reason(tmp_path: P
 
 
 @pytest.mark.parametrize("suffix", COMPRESSED)
-def test_lines_before_the_break_of_a_stream_are_there(tmp_path: Path, suffix: str) -> None:
+def test_lines_before_the_damage_of_a_stream_are_read(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"a.csv{suffix}"
     path.write_bytes(PACK[suffix](LINES) + PACK[suffix](LINES)[:-1])
     *good, broken = numbered_lines(path)

@@ -1,4 +1,4 @@
-"""Lines that look alike: what their characters add up to, and which change of them shows."""
+"""Uniform lines: the counts of their characters, and the changes that these counts detect."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def is_odd(content: bytes, chunk: int = 1 << 20) -> bool:
     return lines.is_odd()
 
 
-def made(end: str = "\n", rows: int = 500) -> list[str]:
+def make_lines(end: str = "\n", rows: int = 500) -> list[str]:
     numbers = random.Random(7)
     line = "2024/05/24 星期五 00:00:00,Leaf-1 1/0/1:1,{},{}"
     lines = [line.format(numbers.randint(-9, 10**15), numbers.choice(["0", "1.5", "-10.6"])) for _ in range(rows)]
@@ -28,26 +28,26 @@ def made(end: str = "\n", rows: int = 500) -> list[str]:
 @pytest.mark.parametrize("chunk", [7, 1000, 1 << 20])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize("rows", [0, 1, 500])
-def test_lines_alike_are_not_odd(end: str, chunk: int, rows: int) -> None:
-    assert is_odd("".join(made(end, rows)).encode(), chunk) == (rows == 0)
+def test_uniform_lines_are_not_odd(end: str, chunk: int, rows: int) -> None:
+    assert is_odd("".join(make_lines(end, rows)).encode(), chunk) == (rows == 0)
 
 
 @pytest.mark.parametrize("chunk", [1000, 1 << 20])
 @pytest.mark.parametrize("odd", ["e", "_", "+", " ", "n", '"', "\r", "\0", "\n", ",", "１", "x" * 80])
 @pytest.mark.parametrize("times", [1, 2, 400])
-def test_a_character_too_many_is_odd(odd: str, times: int, chunk: int) -> None:
-    lines = made()
+def test_an_extra_character_is_odd(odd: str, times: int, chunk: int) -> None:
+    lines = make_lines()
     for at in range(2, 2 + times):
         lines[at] = lines[at][:-2] + odd + lines[at][-2:]
     assert is_odd("".join(lines).encode(), chunk)
 
 
 def test_a_line_without_its_end_or_a_part_of_its_text_is_odd() -> None:
-    lines = made()
+    lines = make_lines()
     assert is_odd("".join(lines)[:-1].encode())
     assert is_odd("".join([*lines[:9], lines[9].replace("星期五 ", ""), *lines[10:]]).encode())
 
 
-def test_of_a_file_that_was_not_read_nothing_is_odd() -> None:
+def test_an_unread_file_is_not_odd() -> None:
     assert not UniformLines().is_odd()
     assert is_odd(b"x")

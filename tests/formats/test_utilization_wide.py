@@ -1,4 +1,4 @@
-"""Wide utilisation files: every cell arrives, and whatever cannot be used is named with its file and line."""
+"""Wide utilization files: every cell is read, and every unusable cell or line is named with its file and line."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ROWS = (
 
 
 class Wide:
-    """A data folder of wide files, and what a build makes of it."""
+    """Data folder of wide files, and the target of its build."""
 
     def __init__(self, base: Path) -> None:
         self.data, self.target = base / "data", base / "target"
@@ -51,8 +51,8 @@ class Wide:
         build(settle({"data": [str(self.data)], "target": str(self.target)}), Silent(), BuildOptions(kernels=kernels))
 
     def ask(self, sql: str) -> list[tuple[object, ...]]:
-        with warehouse.open(self.target) as asked:
-            return asked.execute(sql).fetchall()
+        with warehouse.open(self.target) as reader:
+            return reader.execute(sql).fetchall()
 
     def values(self) -> list[tuple[object, ...]]:
         return self.ask(
@@ -80,7 +80,7 @@ def seen(path: Path) -> RawFile:
 # every cell ---------------------------------------------------------------------------------------
 
 
-def test_every_cell_arrives_with_its_time_server_and_gpu(wide: Wide) -> None:
+def test_every_cell_is_read_with_its_time_server_and_gpu(wide: Wide) -> None:
     wide.lines(HEADER, *ROWS)
     wide.build()
 
@@ -108,8 +108,8 @@ def test_the_offset_of_each_row_counts(wide: Wide) -> None:
     ]  # fmt: skip
 
 
-def test_distributions_are_those_of_the_samples(wide: Wide) -> None:
-    """Against NumPy, which interpolates between ranks as quantile_cont does."""
+def test_distributions_match_the_samples(wide: Wide) -> None:
+    """Compared with NumPy, which interpolates between ranks like quantile_cont."""
     chance = random.Random(7)
     rows = [[chance.choice(["", "0.0", f"{chance.randrange(100_000) / 1000}"]) for _ in range(7)] for _ in range(501)]
     names = [f"10.0.0.{n}-0" for n in range(7)]
@@ -143,8 +143,8 @@ def test_distributions_are_those_of_the_samples(wide: Wide) -> None:
         )
 
 
-def test_the_kernel_gives_the_rows_of_the_select(tmp_path: Path) -> None:
-    """Rows out of order, two files that share minutes, minutes of one sample, cells beyond three decimals."""
+def test_the_kernel_returns_the_rows_of_the_select(tmp_path: Path) -> None:
+    """Rows are unordered, two files share minutes, some minutes have one sample, and cells exceed three decimals."""
     chance = random.Random(3)
     cells = ["", "nan", "0.0", "-1.5", "123456789.123456789", "5e-07", "100.0", "0.0000005", "-0.0000005", "33.333"]
     lines = [
@@ -152,19 +152,19 @@ def test_the_kernel_gives_the_rows_of_the_select(tmp_path: Path) -> None:
     ]
     chance.shuffle(lines)
     header = ",".join(["Time", *(f"10.0.0.{n}-0" for n in range(9))])
-    asked = "FROM metrics.utilization_minute ORDER BY ALL"
+    query = "FROM metrics.utilization_minute ORDER BY ALL"
     found = []
     for kernels in (True, False):
         wide = Wide(tmp_path / str(kernels))
         wide.lines(header, *lines[:70], name="kalos/GPU_UTIL-2023-07.csv")
         wide.lines(header, *lines[70:], name="kalos/GPU_UTIL-2023-08.csv")
         wide.build(kernels=kernels)
-        found.append(wide.ask(asked))
+        found.append(wide.ask(query))
     assert len(found[0]) > 25
     assert found[0] == found[1]
 
 
-def test_a_summary_of_no_sample_is_none() -> None:
+def test_the_summary_without_samples_is_none() -> None:
     assert summary(np.array([np.nan])) is None
     assert summary(np.array([2.0, np.nan])) == (1, 0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0)
 
@@ -172,8 +172,8 @@ def test_a_summary_of_no_sample_is_none() -> None:
 # files --------------------------------------------------------------------------------------------
 
 
-def test_a_metric_can_come_split_and_overlap(wide: Wide) -> None:
-    """A time within an earlier file of the group is kept as a row, and counts once."""
+def test_files_of_a_split_metric_may_overlap(wide: Wide) -> None:
+    """A time that an earlier file of the group covers is kept as a row, but counts once."""
     wide.lines(HEADER, *ROWS, name="kalos/GPU_UTIL-2023-07.csv")
     wide.lines("Time,10.140.9.9-7", f"{ROWS[1][:25]},7", "2023-07-02 08:00:00+08:00,8.0", name="kalos/GPU_UTIL.csv")
     wide.build()
@@ -186,8 +186,8 @@ def test_a_metric_can_come_split_and_overlap(wide: Wide) -> None:
     assert wide.ask("SELECT DISTINCT file_group FROM raw.files") == [("kalos.GPU_UTIL",)]
 
 
-def test_no_join_gathers_the_lines(wide: Wide) -> None:
-    """Lines are what is large: a join keeps its other side, and lets them pass."""
+def test_joins_stream_the_lines(wide: Wide) -> None:
+    """Lines are the large side: a join builds its hash table from the other side and streams the lines."""
     names = [f"10.0.{n}.1-0" for n in range(20)]
     for month in (7, 8, 9):
         row = f"2023-0{month}-01 08:%02d:00+08:00,{','.join('7' for _ in names)}"
@@ -216,8 +216,8 @@ def test_a_file_can_be_compressed(wide: Wide, suffix: str) -> None:
     assert len(wide.values()) == 9
 
 
-def test_groups_are_built_apart(wide: Wide) -> None:
-    """A new file makes its own group anew, and no other."""
+def test_groups_are_built_separately(wide: Wide) -> None:
+    """A new file rebuilds only its own group."""
     wide.lines(HEADER, *ROWS)
     wide.lines(HEADER, *ROWS, name="seren/GPU_UTIL.csv")
     wide.build()
@@ -279,7 +279,7 @@ def test_names_and_folders_say_what_a_file_is(tmp_path: Path) -> None:
 # columns ------------------------------------------------------------------------------------------
 
 
-def test_what_a_column_is_of(wide: Wide) -> None:
+def test_server_and_device_of_a_column(wide: Wide) -> None:
     names = [
         "10.0.0.1",
         "10.0.0.1-mlx5_0",
@@ -329,7 +329,7 @@ NO_CELLS = [
 
 
 @pytest.mark.parametrize("cell", CELLS)
-def test_a_cell_that_is_read(wide: Wide, cell: str) -> None:
+def test_a_valid_cell_is_read(wide: Wide, cell: str) -> None:
     wide.lines("Time,10.0.0.1-0,10.0.0.1-1", f"2023-07-01 08:00:00+08:00,{cell},1.0")
     wide.build()
     assert [row[2] for row in wide.values()] == [CELLS[cell], 1.0]
@@ -337,7 +337,7 @@ def test_a_cell_that_is_read(wide: Wide, cell: str) -> None:
     assert wide.rejected() == []
 
 
-def test_a_cell_that_is_no_number_is_named_and_the_rest_of_its_line_is_read(wide: Wide) -> None:
+def test_a_cell_that_is_not_a_number_is_named_and_the_rest_of_its_line_is_read(wide: Wide) -> None:
     rows = [f"2023-07-01 08:00:{n:02}+08:00,1.0,{cell},2.0" for n, cell in enumerate(NO_CELLS)]
     wide.lines(HEADER, *rows, "2023-07-01 08:01:00+08:00,a,b,2.0", ROWS[2])
     wide.build()
@@ -385,7 +385,7 @@ LINES = {
 
 
 @pytest.mark.parametrize("form", LINES)
-def test_a_line_that_is_none_is_named_and_the_others_are_read(wide: Wide, form: str) -> None:
+def test_a_bad_line_is_named_and_the_others_are_read(wide: Wide, form: str) -> None:
     line, reason = LINES[form]
     wide.lines(HEADER, ROWS[0], line, *ROWS[1:])
     wide.build()
@@ -397,8 +397,8 @@ def test_a_line_that_is_none_is_named_and_the_others_are_read(wide: Wide, form: 
     assert wide.ask("SELECT file FROM staging.rejected_rows") == [("acme/utilization/kalos/GPU_UTIL.csv",)]
 
 
-def test_what_follows_another_header_is_set_aside(wide: Wide) -> None:
-    """Below it, a column may be another server's."""
+def test_lines_below_another_header_are_rejected(wide: Wide) -> None:
+    """Below another header, a column may be another server's."""
     wide.lines(HEADER, ROWS[0], "Time,10.0.0.1-0,10.0.0.2-0,10.0.0.3-0", *ROWS[1:])
     wide.build()
     assert [(line, reason) for line, reason, _ in wide.rejected()] == [
@@ -416,7 +416,7 @@ def test_a_torn_file_is_read_without_its_last_line(wide: Wide) -> None:
 
 
 @pytest.mark.parametrize("ending", ["\r\n", "mixed"])
-def test_lines_may_end_otherwise(wide: Wide, ending: str) -> None:
+def test_other_line_ends_are_accepted(wide: Wide, ending: str) -> None:
     lines = [HEADER, *ROWS, ""]
     wide.write("\r\n".join(lines) if ending == "\r\n" else "\r\n".join(lines[:2]) + "\n" + "\n".join(lines[2:]))
     wide.build()
@@ -442,7 +442,7 @@ def test_a_byte_order_mark_is_no_part_of_the_header(wide: Wide) -> None:
     assert len(wide.rejected()) == 1
 
 
-def test_bytes_that_are_no_text_cost_their_line(wide: Wide) -> None:
+def test_invalid_text_rejects_only_its_line(wide: Wide) -> None:
     wide.write("\n".join([HEADER, ROWS[0], ""]).encode() + b"2023-07-01 09:00:00+08:00,\xff,5,5\n")
     wide.build()
     assert [(line, reason) for line, reason, _ in wide.rejected()] == [(3, "not UTF-8 text")]
@@ -450,7 +450,7 @@ def test_bytes_that_are_no_text_cost_their_line(wide: Wide) -> None:
 
 
 def test_every_line_is_a_row_or_is_rejected(wide: Wide) -> None:
-    """Damage in random places: nothing is lost, nothing is there twice."""
+    """With damage in random places, no line is lost or doubled."""
     chance = random.Random(11)
     lines = [f"2023-07-01 08:{n // 60:02}:{n % 60:02}+08:00,{n}.0,{n}.5,nan" for n in range(600)]
     for place in chance.sample(range(600), 120):

@@ -1,4 +1,4 @@
-"""Times and counters of the hour tables, read exactly or refused."""
+"""Times and counters of the hour tables, parsed exactly or refused."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ TIMES = st.datetimes(datetime(1970, 1, 2), datetime(2099, 12, 31))  # noqa: DTZ0
         ("  2024/5/24 上午12:00:00  ", 0),
     ],
 )
-def test_every_written_form_is_understood(text: str, seconds: float) -> None:
+def test_every_published_form_of_a_time_is_parsed(text: str, seconds: float) -> None:
     assert parse_local_time(text) == MIDNIGHT + timedelta(seconds=seconds)
 
 
@@ -74,37 +74,37 @@ def test_every_written_form_is_understood(text: str, seconds: float) -> None:
         "2024/5/24 上午12:00:00\n2024/5/24 上午12:00:00",
     ],
 )
-def test_what_is_no_time_is_refused_in_one_sentence(text: str) -> None:
+def test_invalid_times_are_refused_in_one_sentence(text: str) -> None:
     with pytest.raises(ValueError, match="is not a time") as refused:
         parse_local_time(text)
     assert "\n" not in str(refused.value)
 
 
 @given(TIMES)
-def test_all_forms_of_one_moment_agree(moment: datetime) -> None:
-    expected = moment.replace(microsecond=0) - EIGHT_HOURS
-    date = f"{moment.year}/{moment.month}/{moment.day}"
-    clock = f"{moment:%M:%S}"
-    half = "上午" if moment.hour < 12 else "下午"
+def test_all_forms_of_one_time_agree(time: datetime) -> None:
+    expected = time.replace(microsecond=0) - EIGHT_HOURS
+    date = f"{time.year}/{time.month}/{time.day}"
+    clock = f"{time:%M:%S}"
+    half = "上午" if time.hour < 12 else "下午"
     for text in (
-        f"{date} {half}{moment.hour % 12 or 12}:{clock}",
-        f"{date} {half}{moment.hour % 12:02}:{clock}",
-        f"{date} {half}{moment.hour:02}:{clock}",
-        f"{date} {moment.hour}:{clock}",
-        f"{moment:%Y-%m-%d %H:%M:%S}",
-        f"{moment:%Y-%m-%dT%H:%M:%S}",
+        f"{date} {half}{time.hour % 12 or 12}:{clock}",
+        f"{date} {half}{time.hour % 12:02}:{clock}",
+        f"{date} {half}{time.hour:02}:{clock}",
+        f"{date} {time.hour}:{clock}",
+        f"{time:%Y-%m-%d %H:%M:%S}",
+        f"{time:%Y-%m-%dT%H:%M:%S}",
     ):
         assert parse_local_time(text) == expected, text
 
 
 @given(TIMES)
-def test_milliseconds_and_workbook_times_survive(moment: datetime) -> None:
-    weekday = "一二三四五六日"[moment.weekday()]
-    milli = moment.replace(microsecond=moment.microsecond // 1000 * 1000)
-    text = f"{moment:%Y/%m/%d} 星期{weekday} {moment:%H:%M:%S}.{moment.microsecond // 1000:03}"
+def test_milliseconds_and_workbook_times_survive(time: datetime) -> None:
+    weekday = "一二三四五六日"[time.weekday()]
+    milli = time.replace(microsecond=time.microsecond // 1000 * 1000)
+    text = f"{time:%Y/%m/%d} 星期{weekday} {time:%H:%M:%S}.{time.microsecond // 1000:03}"
     assert parse_local_time(text) == milli - EIGHT_HOURS
-    assert parse_local_time(moment) == moment - EIGHT_HOURS
-    assert parse_local_time(moment.replace(tzinfo=UTC)) == moment
+    assert parse_local_time(time) == time - EIGHT_HOURS
+    assert parse_local_time(time.replace(tzinfo=UTC)) == time
 
 
 @given(st.text(max_size=40))
@@ -157,7 +157,7 @@ def test_counters_are_exact(text: str, count: int) -> None:
         ("1e999", "does not fit"),
     ],
 )
-def test_what_is_no_counter_is_refused(text: str, why: str) -> None:
+def test_invalid_counters_are_refused(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         parse_counter(text)
 
@@ -169,7 +169,7 @@ def test_every_bigint_survives_each_form(count: int) -> None:
 
 
 @given(st.integers(-(2**53), 2**53))
-def test_what_was_written_by_way_of_a_float_survives(count: int) -> None:
+def test_counters_written_as_floats_are_exact(count: int) -> None:
     assert parse_counter(repr(float(count))) == count
 
 
@@ -193,6 +193,6 @@ def test_hours_are_local() -> None:
 @pytest.mark.parametrize(
     "name", ["2024052424", "2024053200", "202405240", "0000000000", "２０２４052400", "0001010100"]
 )
-def test_what_is_no_hour_is_refused(name: str) -> None:
+def test_invalid_hours_are_refused(name: str) -> None:
     with pytest.raises(ValueError, match="not"):
         parse_hour(name)

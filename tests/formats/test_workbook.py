@@ -1,4 +1,4 @@
-"""The topology workbook: the published one, odd ones and hostile ones."""
+"""The topology workbook: the published one, unusual ones and malicious ones."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ def test_a_workbook_of_something_else_is_skipped(write_book: WriteBook, raw_file
     assert file.reason == "not a topology workbook: no sheet 'cluster topology', no sheet 'GPU NIC info'"
 
 
-def test_missing_and_repeated_columns_spoil_their_sheet_only(write_book: WriteBook, raw_file: MakeFile) -> None:
+def test_missing_and_repeated_columns_affect_only_their_sheet(write_book: WriteBook, raw_file: MakeFile) -> None:
     short = [row[:5] for row in TOPOLOGY]
     file = WORKBOOK.inspect(raw_file(write_book({"cluster topology": short, "GPU NIC info": NICS})))
     assert file.status == PARTIAL
@@ -224,14 +224,14 @@ def test_missing_and_repeated_columns_spoil_their_sheet_only(write_book: WriteBo
     assert file.reason == ("only sheet 'cluster topology' is read; sheet 'GPU NIC info': column GPU IP stands twice")
 
 
-def test_two_sheets_of_one_name_are_not_chosen_from(write_book: WriteBook, raw_file: MakeFile) -> None:
+def test_two_sheets_of_one_name_are_a_problem(write_book: WriteBook, raw_file: MakeFile) -> None:
     file = WORKBOOK.inspect(raw_file(write_book({**BOOK, "server NIC info": NICS})))
     assert file.status == PARTIAL
     assert "sheets 'GPU NIC info' and 'server NIC info' both stand for 'GPU NIC info'" in str(file.reason)
     assert rows_of(file, "gpu_nics") == ([], [])
 
 
-def test_an_empty_sheet_is_said_to_be(write_book: WriteBook, raw_file: MakeFile) -> None:
+def test_an_empty_sheet_is_reported(write_book: WriteBook, raw_file: MakeFile) -> None:
     file = WORKBOOK.inspect(raw_file(write_book({"cluster topology": [], "GPU NIC info": NICS})))
     assert (file.status, file.reason) == (
         PARTIAL,
@@ -335,7 +335,7 @@ def test_addresses_of_servers_are_read(write_book: WriteBook, raw_file: MakeFile
     assert rows_of(file, "gpu_nics")[1] == []
 
 
-def test_of_doubled_rows_the_first_counts(write_book: WriteBook, raw_file: MakeFile) -> None:
+def test_the_first_of_repeated_rows_counts(write_book: WriteBook, raw_file: MakeFile) -> None:
     topology = [
         *TOPOLOGY,
         TOPOLOGY[1],
@@ -374,7 +374,7 @@ def test_the_same_workbook_under_two_names_is_read_once(write_book: WriteBook, r
     assert len(list(WORKBOOK.read([first, elsewhere], "gpu_nics", rejected))) == 2
 
 
-def test_formulas_count_with_their_stored_value_or_not_at_all(
+def test_formulas_are_read_with_their_stored_value_or_rejected(
     write_book: WriteBook, raw_file: MakeFile, swap_part: SwapPart
 ) -> None:
     nics = [
@@ -403,7 +403,7 @@ def test_formulas_count_with_their_stored_value_or_not_at_all(
 
 
 @pytest.mark.parametrize("stated", [b"A1", b"A1:B2", b"C3:C4", b"A1:XFD1048576"])
-def test_the_stated_size_of_a_sheet_is_not_believed(
+def test_the_stated_size_of_a_sheet_is_ignored(
     write_book: WriteBook, raw_file: MakeFile, swap_part: SwapPart, stated: bytes
 ) -> None:
     path = write_book(BOOK)
@@ -417,7 +417,7 @@ def test_the_stated_size_of_a_sheet_is_not_believed(
     assert [row["sysname"] for row in rows_of(file, "cluster_topology")[0]] == ["NH-GPU-1", "NH-GPU-2"]
 
 
-# Damage and malice
+# Damaged and malicious files
 
 
 def skipped(path: Path, make: MakeFile) -> str:
@@ -430,7 +430,7 @@ def skipped(path: Path, make: MakeFile) -> str:
     return file.reason
 
 
-def test_what_is_no_zip_is_skipped(tmp_path: Path, raw_file: MakeFile) -> None:
+def test_a_file_that_is_not_a_zip_is_skipped(tmp_path: Path, raw_file: MakeFile) -> None:
     path = tmp_path / "cluster.xlsx"
     for content, reason in (
         (b"accessport,serverIP\n", "not a zip file, so not a workbook"),
@@ -458,7 +458,7 @@ def test_truncated_and_damaged_zips_are_skipped(write_book: WriteBook, raw_file:
     assert skipped(path, raw_file).startswith("truncated or damaged: ")
 
 
-def test_a_zip_that_is_no_workbook_is_skipped(tmp_path: Path, raw_file: MakeFile) -> None:
+def test_a_zip_that_is_not_a_workbook_is_skipped(tmp_path: Path, raw_file: MakeFile) -> None:
     path = tmp_path / "cluster.xlsx"
     with zipfile.ZipFile(path, "w") as package:
         package.writestr("readme.txt", "hello")
@@ -528,7 +528,7 @@ def test_entities_are_refused(
     assert skipped(path, raw_file) == f"part {part!r} declares a document type, and so entities"
 
 
-def test_a_sheet_that_breaks_keeps_the_rows_before(
+def test_a_damaged_sheet_keeps_the_rows_before_the_damage(
     write_book: WriteBook, raw_file: MakeFile, swap_part: SwapPart
 ) -> None:
     path = write_book(BOOK)

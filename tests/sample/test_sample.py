@@ -1,4 +1,4 @@
-"""The sample: in the published form, reproducible, and true to its own truth."""
+"""The sample: in the published form, reproducible, and consistent with its own truth."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def cluster(sample: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def series(cluster: Path, truth: dict[str, Any]) -> dict[Key, list[list[str]]]:
-    """Rows of each port CSV, read with nothing but the csv module."""
+    """Return the rows of each port CSV file, read only with the csv module."""
     hours = {hour["folder"]: hour["hour_utc"] for hour in truth["hours"]}
     found = {}
     for path in sorted(cluster.glob("trafficinfo/*/*_GPU_S9825/*.csv")):
@@ -200,7 +200,7 @@ def test_physical_bytes_in_equal_bytes_out_of_every_switch_and_spine(
     assert all(abs(into / out - 1) < 1e-6 for into, out in sums.values())
 
 
-def test_stored_bytes_are_the_planted_ones_but_for_the_last_second(
+def test_stored_bytes_are_the_planted_ones_except_for_the_last_second(
     seconds: duckdb.DuckDBPyConnection, truth: dict[str, Any]
 ) -> None:
     planted = {
@@ -381,7 +381,7 @@ def test_names_differ_by_case_only(cluster: Path) -> None:
     assert {path.name.partition("_")[0] for path in leaf.iterdir()} == {"Leaf-1"}
 
 
-def test_strays_are_there(sample: Path, truth: dict[str, Any]) -> None:
+def test_stray_files_exist(sample: Path, truth: dict[str, Any]) -> None:
     strays = {trap["path"] for trap in _traps(truth, "stray_file")}
 
     assert "cluster_sample/taskinfo/.DS_Store" in strays
@@ -405,7 +405,7 @@ def test_the_second_hour_differs(truth: dict[str, Any]) -> None:
 
 
 def _hour_tables(cluster: Path, folder: str) -> dict[str, list[tuple[Any, ...]]]:
-    """The four tables of an hour, from CSV files or from sheets."""
+    """Return the four tables of an hour, from CSV files or from sheets."""
     root = cluster / "trafficinfo" / folder
     names = ("flow", "nic", "link", "port")
     if (root / f"{folder}.xlsx").exists():
@@ -420,7 +420,7 @@ def _hour_tables(cluster: Path, folder: str) -> dict[str, list[tuple[Any, ...]]]
 
 
 @pytest.mark.parametrize("hour", [0, 1])
-def test_hour_tables_add_up_to_their_truth(cluster: Path, truth: dict[str, Any], hour: int) -> None:
+def test_hour_tables_match_their_truth(cluster: Path, truth: dict[str, Any], hour: int) -> None:
     planted = truth["hour_tables"][hour]
     tables = _hour_tables(cluster, planted["folder"])
     assert planted["form"] == ("csv", "sheets")[hour]
@@ -592,8 +592,8 @@ def test_the_full_sample_is_as_large_and_as_odd_as_the_real_release() -> None:
 
 
 @pytest.mark.parametrize("options", [*({"leaves": leaves} for leaves in (8, 12, 16, 20)), {"full": True}], ids=str)
-def test_the_size_of_a_sample_is_known_by_its_cluster(options: dict[str, Any]) -> None:
-    """Sums per spine are checkable where the reference knows how many leaves and uplinks there are."""
+def test_the_cluster_name_identifies_the_size(options: dict[str, Any]) -> None:
+    """Sums per spine can be checked if the reference table has the number of leaves and uplinks."""
     asked = SampleOptions(**options)
     with (Path(__file__).parents[2] / "data" / "clusters.csv").open(encoding="utf-8") as stream:
         (known,) = (row for row in csv.DictReader(stream) if row["cluster"] == asked.cluster)

@@ -1,4 +1,4 @@
-"""The raw formats, in order of precedence. A new format is one module and one line here."""
+"""Raw formats, in order of precedence. A new format is one module here and one line in `known_formats`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from warehouse.formats.base import Format
 
 
 def known_formats() -> tuple[Format, ...]:
-    """All formats; imported when asked for, since a build with nothing to do needs none."""
+    """Return all formats. They are imported on first call: a build that is up to date needs none."""
     from warehouse.formats.acme import jobs as acme
     from warehouse.formats.acme.ipmi import POWER
     from warehouse.formats.acme.pickles import PUBLISHED

@@ -1,14 +1,13 @@
-"""What a raw format says of its files, and what the inventory holds about each.
+"""Interfaces of raw formats, and the records of the inventory of raw files.
 
-A format is one module with one object. It knows how its files are named, what their header is, which
-relation of schema `raw` they join, and how a damaged file is mended. It knows nothing of models,
-engines or targets.
+A format is one module with one object. It knows the names and headers of its files, the relations of schema `raw` that
+they feed, and how to repair a damaged file. It knows nothing of models, engines or targets.
 
 Three kinds:
 
-- `CsvFormat`: the engine reads the files itself, with declared columns;
-- `TableFormat`: Python reads them (workbooks, logs, pickles) and hands over rows;
-- `ArchiveFormat`: their members are files of the other kinds.
+- `CsvFormat`: the engine reads the files, with declared columns;
+- `TableFormat`: Python reads the files (workbooks, logs, pickles) and yields rows;
+- `ArchiveFormat`: the members of an archive are files of the other kinds.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 READ, PARTIAL, SKIPPED, IGNORED, UNKNOWN = "read", "partial", "skipped", "ignored", "unknown"
 
-#: How files may be compressed, by suffix.
+#: File suffix -> compression.
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 
 
@@ -31,132 +30,136 @@ class RawFile(NamedTuple):
     """One file of a data folder: a row of `raw.files`."""
 
     path: Path
-    """Where it lies, absolute."""
+    """Absolute path of the file."""
     release_path: str
-    """Its path in its release: starts with the cluster's folder, `/` between parts."""
+    """Path within the release: begins with the cluster's folder, `/` between parts."""
     bytes: int
     mtime_ns: int
     format: str | None = None
-    """`zhejiang.port_counters`; None when not recognised."""
+    """Name of the format, `zhejiang.port_counters`; None when not recognized."""
     cluster: str | None = None
     hour_utc: datetime | None = None
-    """The hour whose rows it holds, UTC without zone, for formats that come by the hour."""
+    """Hour of the rows, UTC without zone, for formats with one file per hour."""
     switch: str | None = None
-    """Short name (`Leaf-1`, `ST-leaf-1`) where one file holds one switch."""
+    """Short name of the switch (`Leaf-1`, `ST-leaf-1`), for formats with one switch per file."""
     device: str | None = None
-    """The switch's own DeviceName, as in the file's first row."""
+    """DeviceName of the switch, from the file's first row."""
     port: str | None = None
-    """The port's full name where one file holds one port, as in the file's first row."""
+    """Full name of the port, from the file's first row, for formats with one port per file."""
     file_group: str | None = None
-    """The files that are read together, for formats that come by neither hour nor switch: `seren.GPU_UTIL`."""
+    """Group of files that are read together, for formats without hours and switches: `seren.GPU_UTIL`."""
     status: str = UNKNOWN
     reason: str | None = None
-    """Why it is not simply read: one clause, with the line where there is one."""
+    """Why the file is not read in full: one clause, with the line number where there is one."""
     digest: str | None = None
-    """xxh3-128 of the content, hexadecimal; set while building."""
+    """xxh3-128 hash of the content, hexadecimal; set during the build."""
     header: tuple[str, ...] | None = None
-    """Its columns in their order, where a format finds columns by name and these are not just the declared ones."""
+    """Columns in file order, for formats that find columns by name. None if they are the declared columns."""
     clean_path: Path | None = None
-    """The mended copy that is read instead, for a `partial` file."""
+    """Repaired copy of a `partial` file; it is read instead of the file."""
 
     @property
     def read_path(self) -> Path:
-        """The path that an engine reads: the file itself or its mended copy."""
+        """Path that the engine reads: the repaired copy if there is one, else the file."""
         return self.clean_path or self.path
 
     @property
     def is_read(self) -> bool:
-        """Whether its rows are in the warehouse."""
+        """True if the rows of the file are in the warehouse."""
         return self.status in (READ, PARTIAL)
 
     def but(self, **changes: object) -> RawFile:
-        """A copy with these fields changed."""
+        """Return a copy with these fields changed."""
         return self._replace(**changes)  # type: ignore[arg-type]
 
 
 class Rejected(NamedTuple):
-    """A line that could not be read: a row of `staging.rejected_rows`."""
+    """Line that could not be read: a row of `staging.rejected_rows`."""
 
     file: str
-    """The file's release path."""
+    """Release path of the file."""
     line: int
-    """Line number in the file, the header being line 1 (for a workbook: the sheet's row)."""
+    """Line number in the file; the header is line 1. For a workbook, the row number in the sheet."""
     reason: str
     text: str
-    """The line as it stands, at most 500 characters."""
+    """Text of the line, unchanged, at most 500 characters."""
 
 
 class RawRelation(NamedTuple):
-    """A relation of schema `raw` and what is promised about it."""
+    """Relation of schema `raw`, with its columns and their constraints."""
 
     name: str
-    """`port_counters`, without the schema."""
+    """Name without the schema: `port_counters`."""
     about: str
     columns: Mapping[str, str]
-    """Published column name -> DuckDB type, in file order. Every relation also has `filename` VARCHAR, last:
-    for CSV files the path that was read (`raw.files.read_path`), for rows that Python read the release path."""
+    """Published column name -> DuckDB type, in file order.
+
+    Every relation also has `filename` VARCHAR as its last column. For CSV files it is the path that was read
+    (`raw.files.read_path`), for rows read in Python the release path.
+    """
     quote: str = ""
-    """The character that fields of its CSV files may be quoted with."""
+    """Quote character of fields in the CSV files; empty if fields are never quoted."""
     limited: bool = False
-    """Whether a file stops the build when a larger share of its lines than `--max-rejected` cannot be read."""
+    """True if the build stops when the share of unreadable lines in one file exceeds `--max-rejected`."""
     forms: Mapping[str, str] = MappingProxyType({})
-    """Column -> regular expression that its fields match as a whole, where the engine would read other texts too."""
+    """Column -> regular expression that each field must match in full, where the engine alone would accept more."""
     whole_lines: bool = False
-    """Whether a row is a line as it stands, the header among them, in one column: for files whose columns differ."""
+    """True if a row is one unparsed line in a single column, header included: for files whose columns vary."""
 
 
 class Format(Protocol):
-    """What both kinds of format have."""
+    """Members that all kinds of format have."""
 
     name: str
-    """`zhejiang.port_counters`"""
+    """Name of the format: `zhejiang.port_counters`."""
     version: int
-    """Raised when the same file would give other rows: it is part of every fingerprint."""
+    """Increased when the same file would yield different rows. Part of every fingerprint."""
     relations: Sequence[RawRelation]
 
     def claims(self, path: Path) -> bool:
-        """Whether a file of this name, in this folder, would be one of ours (nothing is opened)."""
+        """Return True if the name and folder of a file fit this format. The file is not opened."""
         ...
 
     def inspect(self, file: RawFile) -> RawFile:
-        """Open the file, compare its header, fill in what the inventory needs.
+        """Open the file, compare its header and fill in the fields of the inventory.
 
-        Returns the file with `status` `read`, or `partial` (torn, to be mended), or `skipped` with the reason.
-        Reads a few kB, except of a compressed file, whose end is only known by reading all of it.
+        Returns the file with `status` set: `read`, `partial` (damaged, to be repaired) or `skipped`, the latter two
+        with a reason. Reads a few kB of a plain file. A compressed file is read in full, since only its end shows
+        whether it is complete.
         """
         ...
 
 
 @runtime_checkable
 class CsvFormat(Format, Protocol):
-    """Files that the engine reads: one relation, declared columns, comma separated, header line.
+    """Comma-separated files with a header line that the engine reads: one relation, declared columns.
 
-    A file may set its `header`: then columns are found by name, and those that it lacks are NULL.
+    If a file sets `header`, columns are found by name, and missing columns are NULL.
     """
 
     def repair(self, file: RawFile, clean: Path) -> Iterator[Rejected]:
-        """Write the file's good lines to `clean` (plain text, same header), yield the others."""
+        """Write the good lines of a file to `clean` (plain text, same header) and yield the others."""
         ...
 
 
 class Watch(Protocol):
-    """Is shown the bytes of a file while it is hashed."""
+    """Observer of a file's bytes while the file is hashed."""
 
     def __call__(self, chunk: bytes) -> None:
         """Take the next bytes."""
         ...
 
     def is_odd(self) -> bool:
-        """Whether the file should be looked through line by line, though the engine may well read it."""
+        """Return True if the file needs a check line by line, even if the engine can read it."""
         ...
 
 
 @runtime_checkable
 class WatchedFormat(CsvFormat, Protocol):
-    """Files of which something is worth knowing that can be seen while they are hashed."""
+    """CSV format that checks the bytes of a file while the file is hashed."""
 
     def watch(self) -> Watch:
-        """What looks on while one file is hashed."""
+        """Return the observer for one file."""
         ...
 
 
@@ -165,44 +168,43 @@ class TableFormat(Format, Protocol):
     """Files that Python reads."""
 
     def read(self, files: Sequence[RawFile], relation: str, reject: list[Rejected]) -> Iterator[Mapping[str, object]]:
-        """Rows of `relation` (a name from `relations`) from these files, in order, as dictionaries.
+        """Yield the rows of `relation` (a name from `relations`) from these files, in order, as dictionaries.
 
-        Each row has every declared column and `filename`. A row that cannot be read is appended to
-        `reject` and left out.
+        Each row has every declared column and `filename`. A row that cannot be read is appended to `reject` instead.
 
         Raises
         ------
         warehouse.base.errors.DataError
-            When the file as a whole cannot be used; the sentence names it.
+            If the whole file is unusable; the message names it.
         """
         ...
 
 
 @runtime_checkable
 class ArchiveFormat(Format, Protocol):
-    """Archives that lie among other files: their members are read as if they lay there; no relation of its own."""
+    """Archives among the raw files, without a relation: the members are read like files in the archive's folder."""
 
     max_bytes: int
     max_members: int
-    """What the members may add up to."""
+    """Upper limits for the total size and number of members."""
 
 
 @dataclass(frozen=True)
 class Inventory:
-    """All files of the data folders, recognised or not, in order of release path."""
+    """All files of the data folders, recognized or not, in order of release path."""
 
     roots: tuple[Path, ...]
     files: tuple[RawFile, ...]
     rejected: tuple[Rejected, ...] = ()
 
     @cached_property
-    def _of(self) -> dict[frozenset[str], tuple[RawFile, ...]]:
-        """What was asked already: models ask for the same again and again."""
+    def _cache(self) -> dict[frozenset[str], tuple[RawFile, ...]]:
+        """Cached answers of `of`: many models ask for the same formats."""
         return {}
 
     def of(self, relation_formats: Iterable[str]) -> tuple[RawFile, ...]:
-        """The files that are read for these formats."""
+        """Return the readable files of these formats."""
         names = frozenset(relation_formats)
-        if names not in self._of:
-            self._of[names] = tuple(file for file in self.files if file.is_read and file.format in names)
-        return self._of[names]
+        if names not in self._cache:
+            self._cache[names] = tuple(file for file in self.files if file.is_read and file.format in names)
+        return self._cache[names]

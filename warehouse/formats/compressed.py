@@ -1,4 +1,4 @@
-"""Raw files as bytes, plain or compressed."""
+"""Raw files as byte streams, plain or compressed."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 HEAD_BYTES = 4 * 1024
 
-#: What a damaged compressed stream raises, of either kind.
+#: Exceptions that a damaged compressed stream raises.
 STREAM_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError)
 
 
 def open_bytes(path: Path) -> IO[bytes]:
-    """Open a file for reading, decompressing `.gz` and `.zst` on the way."""
+    """Open a file for reading; decompress `.gz` and `.zst`."""
     kind = COMPRESSIONS.get(path.suffix.lower())
     if kind == "gzip":
         return cast("IO[bytes]", gzip.open(path, "rb"))
@@ -32,10 +32,10 @@ def open_bytes(path: Path) -> IO[bytes]:
 
 
 class _Zstd(io.RawIOBase):
-    """A zstd stream of one frame after another, which must be whole: a cut one is an error, not a short file."""
+    """Stream of consecutive zstd frames. A truncated frame is an error, not the end of the file."""
 
     _PIECE = 4 * 1024
-    """Read at once: it can grow to 128 MB, were it made to."""
+    """Compressed bytes read at once: a malicious file can expand them to 128 MB."""
 
     def __init__(self, stream: IO[bytes] | io.RawIOBase) -> None:
         self._stream = stream
@@ -70,6 +70,6 @@ class _Zstd(io.RawIOBase):
 
 
 def head(path: Path) -> bytes:
-    """The first 4 kB of the (decompressed) content."""
+    """Return the first 4 kB of the (decompressed) content."""
     with open_bytes(path) as stream:
         return stream.read(HEAD_BYTES)

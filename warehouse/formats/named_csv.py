@@ -1,8 +1,8 @@
-"""CSV files whose columns are found by name, whatever their order: the job tables of several traces.
+"""CSV files whose columns are found by name, in any order: the job tables of several traces.
 
-A subclass says which files are its own and what a release calls them; the columns say which texts their cells
-may hold. The engine reads the files; only where a model fails over them are they looked through line by line,
-with the same rules, to name each line that cannot be used.
+A subclass recognizes its files and gives them their release paths. `Cell` declares the texts that a column may hold.
+The engine reads the files. If a model fails on a file, the file is read line by line with the same rules, to name each
+bad line.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ _TIME = rf"[12]\d{{3}}-\d\d-\d\d {_CLOCK}:[0-5]\d(?:\.\d{{1,9}})?[+-]{_CLOCK}"
 
 @dataclass(frozen=True)
 class Cell:
-    """What a column's cells hold: its type for the engine, and the texts that are one."""
+    """Type of a column's cells for the engine, and the texts that are valid."""
 
     type: str
     what: str
-    """`a whole number`: what a cell that is refused should have been."""
+    """Description of a valid cell, for the reason of a rejected one: `a whole number`."""
     pattern: re.Pattern[str]
     is_measure: bool
-    """Whether it is a number or a time: the engine refuses all texts but those of the pattern."""
+    """True for numbers and times: the engine accepts only texts that match the pattern."""
     required: bool = False
-    """Whether a blank cell spoils its line."""
+    """True if a line with a blank cell is rejected."""
 
     def needed(self) -> Cell:
-        """The same, never blank."""
+        """Return a copy that may not be blank."""
         return replace(self, required=True)
 
 
@@ -57,27 +57,27 @@ TEXT = _cell("VARCHAR", "plain text", r"[^\x00-\x1f\x7f\"]{0,200}", is_measure=F
 
 
 def signed(cell: Cell) -> Cell:
-    """The same kind of number, which may be below 0."""
+    """Return a copy for numbers that may be negative."""
     pattern = regex(f"-?{cell.pattern.pattern}", re.ASCII)
     return replace(cell, what=cell.what.removesuffix(", 0 or more"), pattern=pattern)
 
 
 @dataclass
 class NamedCsv:
-    """A format of CSV files with one relation.
+    """Format of CSV files with one relation.
 
     Parameters
     ----------
     name, version
-        As of every format.
+        See `Format`.
     relation, about
-        The relation of `raw` that its files join.
+        Name and description of the relation of `raw` that the files feed.
     cells
-        Its columns.
+        Columns of the relation.
     optional
-        Those that a file may lack.
+        Columns that may be missing from a file.
     key
-        The column that no two lines of a file share.
+        Column whose values are unique in a file.
     """
 
     name: str
@@ -90,7 +90,7 @@ class NamedCsv:
     relations: Sequence[RawRelation] = field(init=False)
     file_name: re.Pattern[str] = field(default_factory=lambda: regex(r"[^/]+\.csv(\.gz|\.zst)?", re.IGNORECASE))
     ends_with_newline: bool = True
-    """Whether its files are published with a final newline, so that one without was cut short."""
+    """True if published files end with a newline, so that a file without one was truncated."""
 
     def __post_init__(self) -> None:
         columns = {name: cell.type for name, cell in self.cells.items()}
@@ -98,11 +98,11 @@ class NamedCsv:
         self.relations = (RawRelation(self.relation, self.about, columns, quote='"', limited=True, forms=forms),)
 
     def claims(self, path: Path) -> bool:
-        """Tell whether a file is named like one of ours."""
+        """Return True if the file name fits this format."""
         return self.file_name.fullmatch(path.name) is not None
 
     def placed(self, file: RawFile, header: Sequence[str]) -> RawFile:
-        """Say which cluster a file is of, and what its release calls it. Raises ValueError where it is not ours."""
+        """Return the file with its cluster and release path. Raise ValueError if the file is not of this format."""
         raise NotImplementedError
 
     def inspect(self, file: RawFile) -> RawFile:
@@ -116,28 +116,28 @@ class NamedCsv:
             return file.but(status=SKIPPED, reason="empty file")
         try:
             names = split(lines.partition(b"\n")[0].removeprefix(b"\xef\xbb\xbf"))
-            self._same_columns(names)
+            self._check_columns(names)
             found = self.placed(file, names)
         except ValueError as error:
             return file.but(status=SKIPPED, reason=str(error))
-        strange = [name for name in names if name not in self.cells]
-        reason = f"columns ignored: {', '.join(strange)[:200]}" if strange else None
+        unknown = [name for name in names if name not in self.cells]
+        reason = f"columns ignored: {', '.join(unknown)[:200]}" if unknown else None
         own = tuple(names) if names != list(self.cells) else None
         found = found.but(status=READ, reason=reason, header=own)
         return found if whole else found.but(status=PARTIAL, reason=torn_lines.TORN)
 
-    def _same_columns(self, names: Sequence[str]) -> None:
+    def _check_columns(self, names: Sequence[str]) -> None:
         missing = [name for name in self.cells if name not in names and name not in self.optional]
-        twice = sorted({name for name in names if names.count(name) > 1})
+        repeated = sorted({name for name in names if names.count(name) > 1})
         if missing and len(missing) == len(self.cells) - len(self.optional):
             raise ValueError(f"the header is not that of {self.name}")
-        if missing or twice:
-            said = [f"without {', '.join(missing)}"] if missing else []
-            said += [f"with {', '.join(twice)} twice"] if twice else []
-            raise ValueError(f"the columns differ from the published ones: {' and '.join(said)}")
+        if missing or repeated:
+            problems = [f"without {', '.join(missing)}"] if missing else []
+            problems += [f"with {', '.join(repeated)} twice"] if repeated else []
+            raise ValueError(f"the columns differ from the published ones: {' and '.join(problems)}")
 
     def repair(self, file: RawFile, clean: Path) -> Iterator[Rejected]:
-        """Write the good lines to `clean`, yield the others with what is wrong with each."""
+        """Write the good lines to `clean`; yield the others, each with its problem."""
         seen: dict[str, int] = {}
         names: list[str] = []
         end = b"\n"
@@ -154,7 +154,7 @@ class NamedCsv:
                 if problem:
                     yield Rejected(file.release_path, number, problem, line.decode("utf-8", "replace")[:500])
                 else:
-                    out.write(line.rstrip(b"\r") + (b"" if torn else end))  # all ends alike, as the engine wants them
+                    out.write(line.rstrip(b"\r") + (b"" if torn else end))  # the engine needs uniform line ends
 
     def _problem(self, line: bytes, names: Sequence[str], seen: dict[str, int], number: int) -> str | None:
         try:
@@ -179,17 +179,17 @@ class NamedCsv:
         return None if first == number else f"{self.key} {row[self.key]} stands in line {first} already"
 
     def misfit(self, row: Mapping[str, str]) -> str | None:
-        """Say what is wrong with a row whose cells are all well formed."""
+        """Return the problem of a row whose cells are all valid, or None."""
         return None
 
 
 def split(line: bytes) -> list[str]:
-    """Split one line into its fields; each line stands alone.
+    """Split one line into its fields. A quoted field may not span lines.
 
     Raises
     ------
     ValueError
-        In one sentence, when it is no line of a CSV file.
+        If the text is not a line of a CSV file; the message is one sentence.
     """
     try:
         written = line.decode("utf-8").rstrip("\r")
@@ -208,7 +208,7 @@ def split(line: bytes) -> list[str]:
 
 
 def parse_time(written: str) -> datetime | None:
-    """Read a time with its offset; None where the calendar has no such moment."""
+    """Parse a time with its UTC offset; return None if the calendar has no such time."""
     try:
         return datetime.fromisoformat(written)
     except ValueError:

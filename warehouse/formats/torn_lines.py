@@ -1,4 +1,4 @@
-"""Lines of a raw text file, and what is wrong with one: torn, too long, or in a damaged stream."""
+"""Numbered lines of a raw text file, each with its damage: torn, too long, or in a damaged stream."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from warehouse.formats.base import COMPRESSIONS
 from warehouse.formats.compressed import STREAM_ERRORS, open_bytes
 
 LONE_CR = "holds a carriage return: lines end in LF or CRLF"
-"""Why a line is no line, and a file is skipped that has nothing but carriage returns at the ends of its lines."""
+"""Reason to reject a line, or to skip a file whose lines all end in a lone carriage return."""
 TORN = "torn: the file ends without a final newline"
 LINE_BYTES = 256 * 1024
-"""No line of any release comes near; more is not read at once, whatever a file holds."""
+"""Longest line that is read, in bytes; no line of any release comes near. It bounds memory for any file."""
 
 
 def ends_with_newline(path: Path) -> bool:
-    """Whether the content's last byte is a newline; a file without it is torn.
+    """Return True if the last byte of the content is a newline. A file without it is torn.
 
-    A plain file costs one seek; a compressed one is read to its end, since only its end can tell.
+    A plain file costs one seek. A compressed file is read to its end.
     """
     if path.suffix.lower() in COMPRESSIONS:
         last = b""
@@ -34,10 +34,9 @@ def ends_with_newline(path: Path) -> bool:
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, bytes, str | None]]:
-    """(line number, line without its newline, what is wrong with it or None), one line at a time.
+    """Yield (line number, line without newline, damage or None), one line at a time.
 
-    The last line of a torn file, a line that is too long to be one, and the place where a compressed stream
-    breaks, come with the reason.
+    Damage is a reason: the last line of a torn file, a line longer than `LINE_BYTES`, or a broken compressed stream.
     """
     number = 0
     with open_bytes(path) as stream:

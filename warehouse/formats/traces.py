@@ -1,4 +1,4 @@
-"""Where the traces are from, and under which licence they were published."""
+"""Sources and licenses of the published traces."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from typing import NamedTuple
 
 
 class Licence(NamedTuple):
-    """A licence as package formats name it."""
+    """License as package formats name it."""
 
     name: str
-    """Its SPDX id."""
+    """SPDX identifier."""
     title: str
     url: str
 
 
 class Trace(NamedTuple):
-    """A published trace."""
+    """Published trace."""
 
     title: str
     url: str
@@ -34,4 +34,4 @@ TRACES = {
     "acme": Trace("AcmeTrace", "https://github.com/InternLM/AcmeTrace", CC_BY),
     "itp": Trace("Traces of ITP and ElasticFlow", "https://github.com/pkusys/ElasticFlow", MIT),
 }
-"""By the first part of the names of their formats: `zhejiang.port_counters`."""
+"""Traces by the first part of their formats' names: `zhejiang` of `zhejiang.port_counters`."""

@@ -1,9 +1,10 @@
-"""Files whose lines look alike but for their numbers: an odd character is seen while the file is hashed.
+"""Detection of odd characters in files of numbers, while the file is hashed.
 
-The engine is lenient with numbers: it reads `1e3`, `1_000`, ` 12` and `nan`, and lets a line end in a comma. Looking
-at each line in Python would cost more than the rest of a build. But where all lines have the same text beside their
-numbers, they have the same number of characters that no number has, and as many commas. Counting both in the bytes
-that are hashed anyway takes about a tenth of a second a gigabyte, and tells which file has a line unlike the first.
+The engine is lenient with numbers: it accepts `1e3`, `1_000`, ` 12` and `nan`, and a comma at the end of a line. A
+check of each line in Python would take longer than the rest of a build. In these files, all lines have the same text
+apart from their numbers. So each line has the same number of commas and of characters that are not part of a number.
+Counting both in the bytes that are hashed takes about 0.1 s per GB. A count that is not a multiple of the first line's
+shows that some line differs.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _FIRST, _LAST = ord(","), ord("9")
-"""Comma, minus, point, slash and the digits lie side by side; all that lies outside of them is no number's."""
+"""Comma, minus, point, slash and the digits are adjacent in ASCII. Other bytes are not part of a number."""
 
 _PIECE = 2**16
-"""Counted at once: what fits the processor's cache is counted several times faster."""
+"""Bytes counted in one step: a piece that fits the processor's cache is counted several times faster."""
 
 
 class UniformLines:
-    """Counts the characters of a comma-separated file, chunk by chunk."""
+    """Counter of the characters of a comma-separated file, chunk by chunk."""
 
     def __init__(self) -> None:
         self._outside = 0
@@ -35,27 +36,27 @@ class UniformLines:
 
         if self._head.count(b"\n") < 2:
             self._head += chunk[:_PIECE]
-        octets = numpy.frombuffer(chunk, numpy.uint8)
-        for start in range(0, len(octets), _PIECE):
-            above_comma = octets[start : start + _PIECE] - _FIRST
+        data = numpy.frombuffer(chunk, numpy.uint8)
+        for start in range(0, len(data), _PIECE):
+            above_comma = data[start : start + _PIECE] - _FIRST
             self._outside += _outside(above_comma)
             self._commas += len(above_comma) - int(numpy.count_nonzero(above_comma))
 
     def is_odd(self) -> bool:
-        """Whether some line does not look like the first one below the header; not where nothing was read."""
+        """Return True if some line differs from the first line below the header. False if no bytes were read."""
         if not self._head:
             return False
         import numpy
 
         header, line = (text + b"\n" for text in (*self._head.split(b"\n", 2), b"", b"")[:2])
         fields = line.count(b",")
-        lines, left = divmod(self._commas - header.count(b","), fields) if fields else (0, 1)
-        of_header, of_line = (_outside(numpy.frombuffer(text, numpy.uint8) - _FIRST) for text in (header, line))
-        return left != 0 or self._outside != of_header + lines * of_line
+        lines, remainder = divmod(self._commas - header.count(b","), fields) if fields else (0, 1)
+        in_header, in_line = (_outside(numpy.frombuffer(text, numpy.uint8) - _FIRST) for text in (header, line))
+        return remainder != 0 or self._outside != in_header + lines * in_line
 
 
 def _outside(above_comma: NDArray[numpy.uint8]) -> int:
-    """How many of the bytes, less a comma's, are no number's; those below it have wrapped around."""
+    """Count the bytes that are not part of a number; the comma's code is subtracted, so bytes below it wrap around."""
     import numpy
 
     return int(numpy.count_nonzero(above_comma > _LAST - _FIRST))

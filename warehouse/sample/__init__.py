@@ -1,7 +1,7 @@
-"""Synthetic releases with planted truth, to learn on and to test against.
+"""Synthetic releases with planted truth, for learning and for tests.
 
-`write_sample` lays out a small release in the published form, with the traps of the real one, and a
-`truth.json` that says what was planted. Nothing heavy is imported until it runs.
+`write_sample` writes a small release in the published form, with the traps of the real one, and a `truth.json` that
+lists what was planted. Heavy modules are imported on the first call.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ __all__ = ["SampleOptions", "write_sample"]
 
 
 def write_sample(directory: Path, options: SampleOptions = SampleOptions()) -> Path:  # noqa: B008 - frozen
-    """Write a sample into `directory`, replacing an older sample there; returns the path of `truth.json`.
+    """Write a sample into `directory`, replacing an older sample there; return the path of `truth.json`.
 
-    Raises `FileExistsError` where the folder holds something that is not a sample.
+    Raises `FileExistsError` if the folder holds anything other than a sample.
     """
     from warehouse.sample.release import write_release
 

@@ -1,8 +1,13 @@
 """Synthetic job traces in the form of AcmeTrace: Seren, Kalos, three earlier clusters, and a summary of all five.
 
-Planted as in the real one: Seren's times at +08:00 and Kalos's at +00:00; Kalos's `duration` and `gpu_time` begin
-with the submission, its `queue` has a fraction; states that the README does not name; jobs that still run; blank
-types; a summary that counts more jobs of Seren than there are. Totals of the rows that are written are returned.
+Planted as in the real traces:
+
+- Seren's times are at +08:00 and Kalos's at +00:00;
+- Kalos's `duration` and `gpu_time` begin with the submission, and its `queue` has a fraction;
+- some states are not in the README, some jobs still run, and some types are blank;
+- the summary counts more jobs of Seren than its trace has.
+
+The writers return the totals of the written rows.
 """
 
 from __future__ import annotations
@@ -23,7 +28,7 @@ KALOS_HEADER = (
     "submit_time,start_time,end_time,fail_time,stop_time,duration,queue,gpu_time"
 )
 EXTRA_SUMMARY_JOBS = 47
-"""GPU jobs that the summary has of Seren beyond those of its trace, in percent."""
+"""GPU jobs of Seren in the summary beyond those in its trace, in percent."""
 
 _SUMMARY = (
     "id,job_num,cpu_job_num,gpu_job_num,avg_run_time_gpu,avg_que_time_gpu,avg_gpu_num,med_run_time_gpu,"
@@ -33,23 +38,23 @@ _SUMMARY = (
 )
 
 Weights = tuple[tuple[str, int], ...]
-"""Words with how many of ten thousand jobs have each."""
+"""(word, its share of ten thousand jobs)."""
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """What one cluster's jobs are drawn from."""
+    """Distribution of the jobs of one cluster."""
 
     name: str
     offset: int
-    """Hours from UTC that its times are written with."""
+    """UTC offset of its times, in hours."""
     first: datetime
     days: int
     types: Weights
     states: Weights
     running: int
     sizes: dict[str, tuple[int, ...]]
-    """GPUs that jobs of a type ask for, evenly."""
+    """Job type -> GPUs of its jobs, each equally likely."""
 
 
 SEREN = Cluster(
@@ -86,11 +91,11 @@ class Job:
     submit: datetime
     queue: int
     run: int | None
-    """NULL while it runs."""
+    """None while the job runs."""
 
 
 def drawn_jobs(cluster: Cluster, count: int, seed: int) -> Iterator[Job]:
-    """Draw a cluster's jobs in the order of their submission."""
+    """Yield a cluster's jobs in the order of their submission."""
 
     def ints(what: str, low: int, high: int) -> list[int]:
         return [int(value) for value in draw(seed, f"{cluster.name}/{what}", count, low, high)]
@@ -121,7 +126,7 @@ def _picked(weights: Weights, of_ten_thousand: int) -> str:
 
 
 def write_trace(path: Path, cluster: Cluster, count: int, seed: int) -> dict[str, Any]:
-    """Write a cluster's CSV and return its totals."""
+    """Write a cluster's CSV file; return its totals."""
     totals = Totals(cluster.name)
     line = _seren_line if cluster is SEREN else _kalos_line
     with path.open("w", encoding="utf-8", newline="\n") as stream:
@@ -163,18 +168,18 @@ def _written(time: datetime, hours: int) -> str:
 
 
 class Totals:
-    """What the tables should say of a trace."""
+    """Expected totals of a trace."""
 
     def __init__(self, cluster: str) -> None:
         self._cluster = cluster
         self._jobs: dict[str, list[Job]] = {"gpu": [], "cpu": []}
 
     def add(self, job: Job) -> None:
-        """Count one more job."""
+        """Count one job."""
         self._jobs["gpu" if job.gpus else "cpu"].append(job)
 
     def found(self) -> dict[str, Any]:
-        """Sum up."""
+        """Return the totals."""
         return {"cluster": self._cluster, **{kind: self._of(jobs) for kind, jobs in self._jobs.items()}}
 
     def _of(self, jobs: list[Job]) -> dict[str, Any]:
@@ -199,7 +204,7 @@ class Totals:
 def write_acme(
     directory: Path, seed: int, *, seren: int = 1200, kalos: int = 500, earlier: int = 150
 ) -> dict[str, Any]:
-    """Write the release's `data/` folder, as far as jobs go; returns the totals by cluster."""
+    """Write the job files of the release's `data/` folder; return the totals by cluster."""
     folder = directory / "data" / "job_trace"
     (folder / "trace_previous_work").mkdir(parents=True)
     (folder / ".DS_Store").write_bytes(bytes(100))
@@ -220,7 +225,7 @@ _EARLIER = {
     "philly": ("user,vc,jobid,state,submit_time,gpu_num,duration,queue", ("Pass", "Killed", "Failed")),
     "pai": ("job_name,status,plan_cpu,plan_gpu,duration,wait_time", ("Terminated", "Failed", "Running")),
 }  # fmt: skip
-"""Headers that the real files may or may not have: nobody here has seen them."""
+"""Headers and states of the earlier traces. The real files were not available, so these are guesses."""
 
 
 def _write_earlier(path: Path, name: str, count: int, seed: int) -> dict[str, Any]:

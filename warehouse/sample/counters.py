@@ -1,8 +1,8 @@
-"""From physical bytes to stored rows: what the poller of the release would have written.
+"""Stored rows of the release's poller, computed from physical bytes.
 
-A data port refreshes its counters once a second, at a moment of its own; the management port at each
-poll. A row holds what was counted since the last stored row. A row on a 200G port whose published
-utilisation would pass 100 % is not stored: its bytes stand in the next row.
+A data port refreshes its counters once a second, at its own phase; the management port at each poll. A row counts the
+bytes since the last stored row. On a 200G port, a row whose published utilization would exceed 100% is not stored. Its
+bytes are counted in the next row.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
     from warehouse.sample.options import SampleOptions
 
 UNIT = 10_000_000
-"""Bytes below this are cut off before a ratio is made."""
+"""Bytes are truncated to multiples of this before a ratio is computed."""
 
 RATIO_SCALE = {"access": 4000}
-"""UNIT in bits a millisecond, over the rate that ratios stand on, in hundredths of a percent."""
+"""UNIT in bits per millisecond, divided by the reference rate of published ratios, in hundredths of a percent."""
 
 OTHER_SCALE = 1250
-"""The same for every other port: their ratios stand on 640 Gb/s."""
+"""Scale of every other kind of port, whose ratios are relative to 640 Gb/s."""
 
 SMALL = 10_000
-"""Bytes of a second that are few enough to be one frame or two: they arrive whole, at the second's end."""
+"""Bytes per second that are at most one or two frames: they arrive at once, at the end of the second."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Stored rows of one port; `poll` points into the switch's polls. Ratios are hundredths of a percent."""
+    """Stored rows of one port. `poll` is an index into the switch's polls; ratios are hundredths of a percent."""
 
     poll: Ints
     in_bytes: Ints
@@ -53,7 +53,7 @@ def stored_rows(
     options: SampleOptions,
     wrap_at: int | None,
 ) -> Rows:
-    """Make the rows of one port over the whole timeline; at poll `wrap_at` its out counter wraps at 2^32."""
+    """Return the rows of one port over the whole timeline. At poll `wrap_at` its out counter wraps at 2^32."""
     label = f"{switch.name}/{port.name}"
     phase = None if port.kind == "management" else draw_one(options.seed, f"phase/{label}", 0, 999)
     size = draw_one(options.seed, f"packet/{label}", 3900, 4150) if port.kind != "management" else 900
@@ -82,7 +82,7 @@ def stored_rows(
 
 
 def ratios(delta: Ints, steps: Ints, scale: int) -> Ints:
-    """Work out published ratios in hundredths of a percent: bytes cut to UNIT, the result cut at 100 %."""
+    """Return published ratios in hundredths of a percent: bytes truncated to UNIT, ratios capped at 100%."""
     units = np.sign(delta) * (np.abs(delta) // UNIT)
     rounded = (2 * np.abs(units) * scale + steps) // (2 * steps)
     cut: Ints = np.minimum(np.sign(units) * rounded, 10_000)
@@ -90,7 +90,7 @@ def ratios(delta: Ints, steps: Ints, scale: int) -> Ints:
 
 
 def _reading(per_second: Ints, polls: Ints, phase: int | None, small: int = SMALL) -> Ints:
-    """Read the counter at each poll: as of its last refresh, or of the poll itself where `phase` is None."""
+    """Return the counter at each poll: the value of its last refresh, or of the poll itself if `phase` is None."""
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum(per_second)])
     if phase is None:
         second, rest = np.divmod(polls, 1000)
@@ -102,23 +102,23 @@ def _reading(per_second: Ints, polls: Ints, phase: int | None, small: int = SMAL
 
 
 def _kept(counted_in: Ints, counted_out: Ints, polls: Ints, scale: int) -> Ints:
-    """Find the polls whose row is stored. Only those after a loud interval need a closer look, one by one."""
+    """Return the indices of polls whose row is stored. Only polls after a busy interval are checked one by one."""
     kept = np.ones(len(polls), dtype=bool)
-    loudest = np.maximum(np.diff(counted_in, prepend=0), np.diff(counted_out, prepend=0))
-    suspects = np.flatnonzero(loudest // UNIT * scale > 10_000 * np.diff(polls, prepend=0))
+    peak = np.maximum(np.diff(counted_in, prepend=0), np.diff(counted_out, prepend=0))
+    suspects = np.flatnonzero(peak // UNIT * scale > 10_000 * np.diff(polls, prepend=0))
     checked = -1
     for suspect in suspects.tolist():
         if suspect <= checked:
             continue
         stored, checked = suspect - 1, suspect
-        while checked < len(polls) and _too_loud(counted_in, counted_out, polls, stored, checked, scale):
+        while checked < len(polls) and _exceeds_line_rate(counted_in, counted_out, polls, stored, checked, scale):
             kept[checked] = False
             checked += 1
     return np.flatnonzero(kept)
 
 
-def _too_loud(counted_in: Ints, counted_out: Ints, polls: Ints, stored: int, poll: int, scale: int) -> bool:
-    """Tell whether the row of a poll would pass 100 % in either direction, counted since a stored row."""
+def _exceeds_line_rate(counted_in: Ints, counted_out: Ints, polls: Ints, stored: int, poll: int, scale: int) -> bool:
+    """Return True if the row of a poll would exceed 100% in either direction, counted since the stored row."""
     begin_in, begin_out, begin = (
         (int(counted_in[stored]), int(counted_out[stored]), int(polls[stored])) if stored >= 0 else (0, 0, 0)
     )

@@ -1,7 +1,7 @@
-"""Pseudo-random integers that are equal on every machine and with every numpy.
+"""Pseudo-random integers that are equal on every machine and with every version of NumPy.
 
-A draw depends on the seed and on a label only, never on what was drawn before it, so that adding a port
-or a job leaves all others as they were. Integers only: no libm, no rounding.
+A draw depends only on the seed and a label, never on earlier draws. So a new port or job leaves all other draws
+unchanged. Only integers are used: no libm, no rounding.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _STEP = np.uint64(0x9E3779B97F4A7C15)
 
 
 def draw(seed: int, label: str, count: int, low: int, high: int) -> Ints:
-    """`count` integers, evenly from `low` to `high` (both included).
+    """Return `count` integers, uniform from `low` to `high` (both included).
 
     >>> draw(7, "example", 3, 1, 6).tolist() == draw(7, "example", 3, 1, 6).tolist()
     True
@@ -31,5 +31,5 @@ def draw(seed: int, label: str, count: int, low: int, high: int) -> Ints:
 
 
 def draw_one(seed: int, label: str, low: int, high: int) -> int:
-    """One integer, evenly from `low` to `high` (both included)."""
+    """Return one integer, uniform from `low` to `high` (both included)."""
     return int(draw(seed, label, 1, low, high)[0])

@@ -1,4 +1,4 @@
-"""What lies beside the data: a readme, and stray files that a reader has to pass over."""
+"""Files beside the data: a readme, and stray files that a reader must ignore."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NOTES = b"copied from the collector, see the other folder for the logs\n"
 
 
 def write_extras(release: Path, cluster: str, options: SampleOptions) -> list[str]:
-    """Write the readme and the strays; returns the strays' paths in the release."""
+    """Write the readme and the stray files; return the release paths of the stray files."""
     (release / "README.md").write_bytes(README.encode())
     hour = f"{cluster}/trafficinfo/{clock.hour_folder(0, options)}"
     strays = {

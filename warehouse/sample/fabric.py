@@ -1,4 +1,4 @@
-"""The wiring: switches with their ports, servers with their NICs, uplinks with their spines."""
+"""Wiring: switches with their ports, servers with their NICs, uplinks with their spines."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from warehouse.sample.places import Place
 from warehouse.sample.roster import places
 
 LINE_RATES = {"management": 125_000_000, "access": 25_000_000_000}
-"""Bytes per second; every other class of port has 400 Gb/s."""
+"""Bytes per second; every other kind of port has 400 Gb/s."""
 
 WRONG_PORT = "FourHundredGigE1/0/64"
-"""The idle port that one access row of the workbook names."""
+"""Idle port that one access row of the workbook names."""
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,12 @@ class Port:
     """File name without the switch's prefix: `0`, `5_1`, `33`."""
     kind: str
     connected: bool = True
-    """A connected port shows a little chatter even when nothing uses it; the others show exactly 0."""
+    """A connected port has a little chatter even when idle; an unconnected port counts exactly 0."""
     spine: int = 0
 
     @property
     def line_rate(self) -> int:
-        """Bytes per second."""
+        """Line rate in bytes per second."""
         return LINE_RATES.get(self.kind, 50_000_000_000)
 
     @property
@@ -44,7 +44,7 @@ class Port:
 
 @dataclass(frozen=True)
 class Nic:
-    """One NIC of a server and the cable that leaves it."""
+    """One NIC of a server and its cable."""
 
     server: int
     rail: int
@@ -52,12 +52,12 @@ class Nic:
     hca: str
     switch: str
     port: str
-    """The port that the cable is in."""
+    """Switch port of the cable."""
     sheet_port: str
-    """The port that the workbook names; differs in one row."""
+    """Switch port in the workbook; it differs from `port` in one row."""
     ip: str
     listed: bool
-    """Whether the topology sheet has a row for it."""
+    """True if the topology sheet has a row for the NIC."""
 
 
 @dataclass(frozen=True)
@@ -69,30 +69,30 @@ class Switch:
     ip: str
     prefix: str
     ports: tuple[Port, ...]
-    """By name, the management port first."""
+    """Ports by name, the management port first."""
     group: int | None
     rail: int
     number: int
 
     @cached_property
     def index(self) -> dict[str, int]:
-        """Position of each port, by name."""
+        """Port name -> position in `ports`."""
         return {port.name: position for position, port in enumerate(self.ports)}
 
     @property
     def folder(self) -> str:
-        """Name of its folder in an hour."""
+        """Name of the switch's folder within an hour."""
         return names.folder(self.device)
 
 
 @dataclass(frozen=True)
 class Fabric:
-    """Everything that is wired."""
+    """All servers, NICs and switches, with their cables."""
 
     options: SampleOptions
     places: tuple[Place, ...]
     nics: dict[int, tuple[Nic, ...]]
-    """The four NICs of each cabled server, in the order of the group's leaves."""
+    """Server number -> its four NICs, in the order of the group's leaves; only cabled servers."""
     switches: tuple[Switch, ...]
 
     @cached_property
@@ -100,16 +100,16 @@ class Fabric:
         return {switch.name: switch for switch in self.switches}
 
     def switch(self, name: str) -> Switch:
-        """Find the switch of that short name."""
+        """Return the switch with this short name."""
         return self._by_name[name]
 
     def all_nics(self) -> list[Nic]:
-        """List all NICs, by server and rail."""
+        """Return all NICs, by server and rail."""
         return [nic for number in sorted(self.nics) for nic in self.nics[number]]
 
 
 def build_fabric(options: SampleOptions) -> Fabric:
-    """Wire a sample; `options` must be resolved."""
+    """Return the wiring of a sample; `options` must be resolved."""
     found = places(options)
     nics = {place.number: _cables(place, place.group, options) for place in found if place.group is not None}
     leaves = [_leaf(number, nics, options) for number in range(1, options.leaves + 1)]
@@ -118,7 +118,7 @@ def build_fabric(options: SampleOptions) -> Fabric:
 
 
 def access_port(seed: int, leaf: int, slot: int) -> str:
-    """Find the port of a slot: the physical port of its pair, and a half that differs from leaf to leaf."""
+    """Return the port of a slot: the physical port of its pair of slots; the half differs from leaf to leaf."""
     physical = (slot + 1) // 2
     half = (draw_one(seed, f"half/{leaf}/{physical}", 0, 1) + slot) % 2 + 1
     return f"TwoHundredGigE1/0/{physical}:{half}"
@@ -175,16 +175,16 @@ def _access_order(port: str) -> tuple[int, ...]:
 
 
 def storage_access(number: int, options: SampleOptions) -> tuple[int, int, int]:
-    """Count the access ports of a storage leaf: busy, connected, all."""
+    """Return the number of busy, connected and all access ports of a storage leaf."""
     if not options.full:
         return (4 if number == 1 else 0), 5, 6
     return ((20, 22, 54), (0, 0, 54), (0, 40, 54), (0, 40, 54))[number - 1]
 
 
 def _storage_leaf(number: int, options: SampleOptions) -> Switch:
-    _, connected, there = storage_access(number, options)
+    _, connected, total = storage_access(number, options)
     ports = [Port("M-GigabitEthernet0/0/0", "0", "management")]
-    ports += [Port(f"FourHundredGigE1/0/{p}", str(p), "storage_access", p <= connected) for p in range(1, there + 1)]
+    ports += [Port(f"FourHundredGigE1/0/{p}", str(p), "storage_access", p <= connected) for p in range(1, total + 1)]
     ports += [
         Port(f"FourHundredGigE1/0/{p}", str(p), "storage_uplink", spine=p - 54) for p in range(55, 55 + options.spines)
     ]

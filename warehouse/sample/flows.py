@@ -1,7 +1,7 @@
-"""Physical traffic: how many bytes each port carries in each second.
+"""Physical traffic: bytes of each port in each second.
 
-Every byte has a sender and a receiver, so that what enters a switch leaves it in the same second, and what
-the leaves send to a spine the spine sends to the leaves, exactly.
+Every byte has a sender and a receiver. So the bytes that enter a switch leave it in the same second. The bytes that
+leaves send to a spine equal those that the spine sends to leaves.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from warehouse.sample.options import SampleOptions
 
 CHATTER_IN, CHATTER_OUT = 244, 128
-"""Bytes that an unused but connected port shows in every eighth second, and in two seconds of three.
+"""Bytes of an idle but connected port: the first in every eighth second, the second in two of three seconds.
 
-Together 110 KB in and 307 KB out an hour.
+Together these are 110 KB in and 307 KB out per hour.
 """
 
 NEXT_RAIL_PERMILLE = 120
-"""Part of a NIC's bytes that goes to the next rail of the next server, and so leaves the leaf."""
+"""Share of a NIC's bytes, in thousandths, for the next rail of the next server; these bytes leave the leaf."""
 
 BURST = 23_400_000_000
-"""Bytes per second of a NIC that is driven close to its line rate."""
+"""Bytes per second of a NIC near its line rate."""
 BURST_SECONDS = 3
 
 
@@ -53,7 +53,7 @@ class Traffic:
     between: dict[tuple[str, str], Ints] = field(default_factory=dict)
 
     def carry(self, fabric: Fabric, source: tuple[str, str], target: tuple[str, str], series: Ints) -> None:
-        """Send bytes from an access port to another one."""
+        """Add bytes from one access port to another."""
         (from_switch, from_port), (to_switch, to_port) = source, target
         self.into[from_switch][fabric.switch(from_switch).index[from_port]] += series
         self.out[to_switch][fabric.switch(to_switch).index[to_port]] += series
@@ -64,7 +64,7 @@ class Traffic:
 
 @dataclass(frozen=True)
 class Burst:
-    """Seconds in which a NIC is driven so close to line rate that half a second of polling sees more."""
+    """Seconds in which a NIC is so near its line rate that the bytes between two polls, 0.5 s apart, exceed it."""
 
     job: str
     member: int
@@ -73,7 +73,7 @@ class Burst:
 
 
 def access_traffic(fabric: Fabric, jobs: list[Job], bursts: list[Burst]) -> Traffic:
-    """Let servers and storage send each other what they do."""
+    """Return the traffic of jobs and storage on access ports."""
     seconds = fabric.options.hours * HOUR
     shapes = {switch.name: (len(switch.ports), seconds) for switch in fabric.switches}
     traffic = Traffic(
@@ -89,7 +89,7 @@ def access_traffic(fabric: Fabric, jobs: list[Job], bursts: list[Burst]) -> Traf
 
 
 def job_edges(fabric: Fabric, job: Job, bursts: list[Burst]) -> Iterator[Edge]:
-    """Let each server send to the next of the ring, mostly to the same rail."""
+    """Yield the traffic of each server to the next server of the ring, mostly to the same rail."""
     options = fabric.options
     seconds = options.hours * HOUR
     steady = 1000 + draw(options.seed, f"pulse/{job.name}", seconds, -40, 40)
@@ -102,14 +102,14 @@ def job_edges(fabric: Fabric, job: Job, bursts: list[Burst]) -> Iterator[Edge]:
             for burst in bursts:
                 if (burst.job, burst.member, burst.rail) == (job.name, member, rail):
                     series[burst.second : burst.second + BURST_SECONDS] = BURST
-            aside = series * NEXT_RAIL_PERMILLE // 1000
+            next_rail = series * NEXT_RAIL_PERMILLE // 1000
             source = fabric.nics[number][rail]
-            yield Edge(job.name, source, following[rail], series - aside)
-            yield Edge(job.name, source, following[(rail + 1) % job.rails], aside)
+            yield Edge(job.name, source, following[rail], series - next_rail)
+            yield Edge(job.name, source, following[(rail + 1) % job.rails], next_rail)
 
 
 def plan_bursts(job: Job, options: SampleOptions) -> list[Burst]:
-    """Plan a few bursts an hour on every rail of a job, outside the opening gap."""
+    """Return a few bursts per hour on every rail of a job, outside the opening gap."""
     begin = 260 if options.seconds >= 300 else options.seconds // 4
     each = 20 if options.full else 8
     bursts = []
@@ -124,7 +124,7 @@ def plan_bursts(job: Job, options: SampleOptions) -> list[Burst]:
 
 
 def _storage(fabric: Fabric, jobs: list[Job], traffic: Traffic) -> None:
-    """Let servers read from the first storage leaf and write an eighth back, and let it copy to itself."""
+    """Add reads from the first storage leaf, writes of an eighth of them, and copies within the leaf."""
     options = fabric.options
     busy, _, _ = storage_access(1, options)
     ports = [("ST-leaf-1", f"FourHundredGigE1/0/{p}") for p in range(1, busy + 1)]
@@ -145,9 +145,9 @@ def _storage(fabric: Fabric, jobs: list[Job], traffic: Traffic) -> None:
 
 
 def add_chatter(fabric: Fabric, traffic: Traffic) -> None:
-    """Put link chatter on every connected port; the management port takes up the difference.
+    """Add link chatter on every connected port. The management port carries the difference.
 
-    So the whole switch stays balanced to the byte in every second, management included.
+    So every switch is balanced to the byte in every second, management included.
     """
     options = fabric.options
     at = np.arange(options.hours * HOUR)
@@ -158,10 +158,10 @@ def add_chatter(fabric: Fabric, traffic: Traffic) -> None:
         extra = np.zeros_like(own)
         for position, port in enumerate(switch.ports):
             if port.connected and port.kind != "management":
-                heard = CHATTER_IN * (((at + position) % 8 == 0) & on)
-                said = CHATTER_OUT * (((at + position) % 3 != 0) & on)
-                into[position] += heard
-                out[position] += said
-                extra += said - heard
+                chatter_in = CHATTER_IN * (((at + position) % 8 == 0) & on)
+                chatter_out = CHATTER_OUT * (((at + position) % 3 != 0) & on)
+                into[position] += chatter_in
+                out[position] += chatter_out
+                extra += chatter_out - chatter_in
         out[0] += own
         into[0] += own + extra

@@ -1,4 +1,4 @@
-"""The hour-level table of flows: samples of the queue pairs between the NICs of a job."""
+"""Hour-level table of flows: samples of the queue pairs between the NICs of a job."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ HEADER = (
 )  # fmt: skip
 
 _ROUND_TRIPS = {"same_leaf": (3_200, 6_400), "same_group": (7_100, 11_900), "across_groups": (9_800, 17_500)}
-"""Nanoseconds."""
+"""Range of round-trip times, in nanoseconds."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One row before it is written."""
+    """One row of the table."""
 
     second: int
     source: Nic
@@ -48,13 +48,13 @@ class Sample:
 
 
 def flow_table(plan: Plan, hour: int) -> tuple[list[tuple[Cell, ...]], dict[str, Any]]:
-    """Make the rows of one hour by time, and their planted totals."""
+    """Return the rows of one hour by time, and their planted totals."""
     found = sorted(_samples(plan, hour), key=lambda s: (s.second, s.source.ip, s.target.ip, s.source_qp))
     return [_row(plan, sample, position) for position, sample in enumerate(found)], _truth(plan, found)
 
 
 def locality(plan: Plan, source: Nic, target: Nic) -> str:
-    """Tell how far two NICs are apart."""
+    """Return the kind of path between two NICs."""
     if source.switch == target.switch:
         return "same_leaf"
     groups = {plan.fabric.switch(nic.switch).group for nic in (source, target)}
@@ -62,7 +62,7 @@ def locality(plan: Plan, source: Nic, target: Nic) -> str:
 
 
 def _samples(plan: Plan, hour: int) -> Iterator[Sample]:
-    """Sample two queue pairs to the same rail of the next server, one to its next rail, a few rows each."""
+    """Yield samples of three queue pairs per NIC: two to the same rail of the next server, one to the next rail."""
     options = plan.options
     each = 1 if options.full else 5
     for job in plan.jobs:

@@ -1,4 +1,4 @@
-"""The hour-level table of links: both ends of every uplink each quarter of an hour, and the servers' NICs."""
+"""Hour-level table of links: both ends of every uplink per quarter of an hour, and the servers' NICs once."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _PACKET = 4000
 
 
 def link_table(plan: Plan, hour: int) -> tuple[list[tuple[Cell, ...]], dict[str, Any]]:
-    """Make the rows of one hour by time, and count the marked packets of each switch port.
+    """Return the rows of one hour by time, and the marked packets of each switch port.
 
-    A row counts what moved in the quarter of an hour that begins at its StartTime.
+    A row counts the quarter of an hour that begins at its StartTime.
     """
     rows: list[tuple[Cell, ...]] = []
     marked: dict[tuple[str, str], int] = {}
@@ -52,7 +52,7 @@ def link_table(plan: Plan, hour: int) -> tuple[list[tuple[Cell, ...]], dict[str,
 
 
 def _lines(fabric: Fabric, *, first: bool) -> Iterator[tuple[Switch, Port, str]]:
-    """Walk over uplinks, in the first quarter over server ports too, with the device at the other end."""
+    """Yield (switch, port, device at the other end) of uplinks, and in the first quarter of server ports."""
     for switch in fabric.switches:
         for port in switch.ports:
             if port.spine:
@@ -65,7 +65,7 @@ def _lines(fabric: Fabric, *, first: bool) -> Iterator[tuple[Switch, Port, str]]
 
 
 def _marked(plan: Plan, switch: Switch, port: Port, hour: int, quarter: int) -> int:
-    """Draw the marked packets of a quarter: none on most ports."""
+    """Return the marked packets of a quarter; most ports have none."""
     label = f"ecn/{switch.name}/{port.name}"
     if not port.spine or draw_one(plan.options.seed, label, 0, 3):
         return 0
@@ -75,7 +75,7 @@ def _marked(plan: Plan, switch: Switch, port: Port, hour: int, quarter: int) -> 
 def _both_ends(
     plan: Plan, switch: Switch, port: Port, target: str, begin: int, length: int, ecn: int
 ) -> list[tuple[Cell, ...]]:
-    """Make the switch's row, and the spine's own row for the same cable."""
+    """Return the switch's row, and the spine's row for the same cable."""
     position = switch.index[port.name]
     into, out = (
         int(side[switch.name][position, begin : begin + length].sum()) for side in (plan.traffic.into, plan.traffic.out)
@@ -92,14 +92,14 @@ def _both_ends(
 
 
 def _short(port: str) -> str:
-    """`400GE1/0/58` for `FourHundredGigE1/0/58`."""
+    """Return `400GE1/0/58` for `FourHundredGigE1/0/58`."""
     return port.replace("FourHundredGigE", "400GE").replace("TwoHundredGigE", "200GE")
 
 
 def _row(
     ends: tuple[str, str, str, str | None, str, str], into: int, out: int, length: int, rate: int, ecn: int
 ) -> tuple[Cell, ...]:
-    """Fill one row; the first OutBrdcastPkts holds unicast packets, as in the release's own example."""
+    """Return one row; the first OutBrdcastPkts holds unicast packets, as in the release's example."""
     device, port, target, target_port, time, ip = ends
     multicast = draw(0, f"multicast/{device}/{port}/{time}", 2, 20, 90).tolist()
     in_packets, out_packets = into // _PACKET + multicast[0], out // _PACKET + multicast[1]
@@ -113,5 +113,5 @@ def _row(
 
 
 def percent(speed: int, rate: int) -> float:
-    """Percent of the line rate, two decimals."""
+    """Return the percentage of the line rate, with two decimals."""
     return (20_000 * speed + rate) // (2 * rate) / 100

@@ -1,4 +1,4 @@
-"""The hour-level table of NIC counters: cumulative, a sample a minute and one in the last second."""
+"""Hour-level table of cumulative NIC counters: one sample per minute and one in the last second."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _PACKET = 4096
 
 
 def nic_table(plan: Plan, hour: int) -> tuple[list[tuple[Cell, ...]], dict[str, Any]]:
-    """Make the rows of one hour by time, and sum what each NIC moved between its first and last row.
+    """Return the rows of one hour by time, and the bytes of each NIC between its first and last row.
 
-    Byte counters are floats, as in the release: past 2^53 they are exact to 2 bytes only, and the planted
-    totals are the differences of these floats.
+    Byte counters are floats, as in the release. Above 2^53 they are exact only to 2 bytes, so the planted totals are
+    differences of these floats.
     """
     options = plan.options
     known = {place.number for place in plan.fabric.places if place.in_nic_sheet}
@@ -39,18 +39,18 @@ def nic_table(plan: Plan, hour: int) -> tuple[list[tuple[Cell, ...]], dict[str, 
     received = [_counter(plan, nic, at, "out") for nic in nics]
     sent = [_counter(plan, nic, at, "in") for nic in nics]
     rows: list[tuple[Cell, ...]] = []
-    for moment, second in enumerate(at.tolist()):
-        text = export_time(second, options, zero_hour=moment % 3 != 1)
+    for number, second in enumerate(at.tolist()):
+        text = export_time(second, options, zero_hour=number % 3 != 1)
         for nic, rx, tx in zip(nics, received, sent, strict=True):
-            rx_packets, tx_packets = float(rx[moment] // _PACKET), float(tx[moment] // _PACKET)
+            rx_packets, tx_packets = float(rx[number] // _PACKET), float(tx[number] // _PACKET)
             rows.append(
                 (
                     text,
                     names.sysname(nic.server),
                     names.gpu_ip(nic.server),
                     nic.hca,
-                    float(rx[moment]),
-                    float(tx[moment]),
+                    float(rx[number]),
+                    float(tx[number]),
                     rx_packets,
                     rx_packets,
                     tx_packets,
@@ -72,7 +72,7 @@ def nic_table(plan: Plan, hour: int) -> tuple[list[tuple[Cell, ...]], dict[str, 
 
 
 def _counter(plan: Plan, nic: Nic, at: Ints, direction: str) -> Ints:
-    """Read the NIC's counter at the start of seconds: what it receives leaves the switch port."""
+    """Return the NIC's counter at the start of each second. Bytes that the NIC receives leave the switch port."""
     per_second = (plan.traffic.into if direction == "in" else plan.traffic.out)[nic.switch]
     line = per_second[plan.fabric.switch(nic.switch).index[nic.port]]
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum(line)])

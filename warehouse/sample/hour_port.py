@@ -1,4 +1,4 @@
-"""The hour-level table of ports: the past minute of a few ports of each switch, with lost packets."""
+"""Hour-level table of ports: bytes and lost packets per minute for a few ports of each switch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MINUTE = 60
 
 
 def port_table(plan: Plan, hour: int) -> tuple[list[tuple[Cell, ...]], dict[str, Any]]:
-    """Make the rows of one hour by time, and count the lost packets of each port.
+    """Return the rows of one hour by time, and the lost packets of each port.
 
     A row counts the minute before its Time.
     """
@@ -71,7 +71,7 @@ def port_table(plan: Plan, hour: int) -> tuple[list[tuple[Cell, ...]], dict[str,
 
 
 def _chosen(switch: Switch) -> list[Port]:
-    """Choose the first two uplinks and the first two access ports."""
+    """Return the first two uplinks and the first two access ports."""
     uplinks = [port for port in switch.ports if port.spine]
     access = [port for port in switch.ports if port.kind in ("access", "storage_access") and port.connected]
     return uplinks[:2] + access[:2]

@@ -1,4 +1,4 @@
-"""The four hour-level tables: CSV files in one hour, sheets of one workbook in the next, by turns."""
+"""Writer of the four hour-level tables: in turn, CSV files in one hour and sheets of one workbook in the next."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def write_hour_tables(root: Path, plan: Plan) -> list[dict[str, Any]]:
-    """Write the tables of every hour under `root`; returns their planted totals, one entry an hour."""
+    """Write the tables of every hour under `root`; return their planted totals, one entry per hour."""
     truth = []
     for hour in range(plan.options.hours):
         folder = clock.hour_folder(hour, plan.options)
@@ -51,7 +51,7 @@ def write_hour_tables(root: Path, plan: Plan) -> list[dict[str, Any]]:
 
 
 def csv_text(rows: Sequence[Sequence[Cell]]) -> str:
-    r"""Write rows as CSV: nothing in them needs quotes.
+    r"""Return rows as CSV text; no cell needs quotes.
 
     >>> csv_text([("a", None, 1, 1.826184052268872e+16)])
     'a,,1,1.826184052268872e+16\n'

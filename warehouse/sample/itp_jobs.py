@@ -1,7 +1,7 @@
-"""Synthetic job traces in the form of ITP and ElasticFlow: two archives of ten clusters, and the testbed's piece.
+"""Synthetic job traces in the form of ITP and ElasticFlow: two archives of ten clusters, and the testbed's jobs.
 
-Planted as in the real ones: the members of both archives share names, rows repeat all but their id, deadlines lie
-before the end, and `195job.csv` is a piece of cluster02 with other models.
+Planted as in the real traces: the members of both archives share names. Some rows are equal except for their id.
+Deadlines are before the end. `195job.csv` repeats rows of cluster02 with other models.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from warehouse.sample.draws import draw
 
 CLUSTERS = 10
 TESTBED = (5, 15)
-"""Which of cluster02's rows the testbed has."""
+"""Range of cluster02's rows that the testbed repeats."""
 _LAST_SECOND = 5_184_000
 _MODELS = (("bert", 64), ("gpt2", 128), ("resnet50", 256), ("vgg16", 64))
 _README = "Not a trace: made by warehouse sample.\n"
 
 
 def write_itp(directory: Path, seed: int, *, jobs: int = 24) -> dict[str, Any]:
-    """Write both archives below `data/`; returns what the tables should say."""
+    """Write both archives into `data/`; return the expected totals of the tables."""
     raw: dict[str, list[tuple[str, int, int, int]]] = {}
     for number in range(1, CLUSTERS + 1):
         name = f"cluster{number:02}"
@@ -37,7 +37,7 @@ def write_itp(directory: Path, seed: int, *, jobs: int = 24) -> dict[str, Any]:
             (str(uuid.UUID(int=(a << 96) | (b << 64) | (c << 32) | d)), submit, run, 2**power)
             for a, b, c, d, submit, run, power in zip(*words, submits, runs, gpus, strict=True)
         ]
-        rows[3] = (rows[3][0], *rows[2][1:])  # all but the id of its neighbour
+        rows[3] = (rows[3][0], *rows[2][1:])  # equal to the row before it, except for the id
         raw[name] = rows
     elastic = {name: [_elastic(row, seed, name) for row in rows] for name, rows in raw.items()}
     testbed = [_elastic(row, seed, "195job") for row in raw["cluster02"][slice(*TESTBED)]]
@@ -47,9 +47,9 @@ def write_itp(directory: Path, seed: int, *, jobs: int = 24) -> dict[str, Any]:
     folder.mkdir(parents=True)
     order = sorted(raw, key=lambda name: name[::-1])
     plain = {f"{name}.csv": [head, *(",".join(map(str, row)) for row in raw[name])] for name in order}
-    made = {f"{name}.csv": [long_head, *elastic[name]] for name in order}
+    derived = {f"{name}.csv": [long_head, *elastic[name]] for name in order}
     _write_archive(folder / "raw-traces.tar.gz", plain)
-    _write_archive(folder / "elasticflow-traces.tar.gz", {**made, "195job.csv": [long_head, *testbed]})
+    _write_archive(folder / "elasticflow-traces.tar.gz", {**derived, "195job.csv": [long_head, *testbed]})
     return {
         "clusters": {
             name: {"jobs": len(rows), "gpu_seconds": sum(run * gpus for *_, run, gpus in rows)}
@@ -69,7 +69,7 @@ def _elastic(row: tuple[str, int, int, int], seed: int, name: str) -> str:
 
 
 def _write_archive(path: Path, members: dict[str, list[str]]) -> None:
-    """Write the same bytes whenever and wherever."""
+    """Write an archive whose bytes depend only on its members."""
     texts = {"LICENSE": _README, **{name: "\n".join(lines) for name, lines in members.items()}}
     with (
         path.open("wb") as raw,

@@ -1,4 +1,4 @@
-"""Who trains when: jobs are rings of servers whose NICs pulse together."""
+"""Training jobs: rings of servers whose NICs pulse together."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
 
 HOUR = 3600
 GIGABIT = 125_000_000
-"""Bytes per second."""
+"""1 Gb/s in bytes per second."""
 
 QUIET = 4
-"""Jobs slow down to this part in the last two seconds of an hour.
+"""Divisor of a job's activity in the last two seconds of an hour.
 
-What the first row of the next hour takes over then fits the time from the hour's start to that row.
+The bytes left for the first row of the next hour then fit the time before that row.
 """
 
 ODD_JOB_SERVERS = 4
-"""At most so many of the servers that only the NIC sheet has take part in a job."""
+"""Maximum number of job servers that only the NIC sheet lists."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """A ring of servers. Seconds count from the start of the first hour."""
+    """Ring of servers. Seconds count from the start of the first hour."""
 
     name: str
     servers: tuple[int, ...]
@@ -39,12 +39,12 @@ class Job:
     on_ms: int
     phase_ms: int
     plateau: int
-    """Bytes per second that each NIC sends while a pulse lasts."""
+    """Bytes per second that each NIC sends during a pulse."""
     start: int
     end: int
 
     def activity(self, options: SampleOptions) -> Ints:
-        """Count the milliseconds of each second during which the job communicates."""
+        """Return the milliseconds of each second during which the job communicates."""
         edges = np.arange(options.hours * HOUR + 1, dtype=np.int64) * 1000 - self.phase_ms
         whole, rest = np.divmod(edges, self.period_ms)
         active = np.diff(whole * self.on_ms + np.minimum(rest, self.on_ms))
@@ -56,18 +56,18 @@ class Job:
 
 
 def recorded(options: SampleOptions) -> np.typing.NDArray[np.bool_]:
-    """Tell which seconds of the timeline are recorded."""
+    """Return a mask of the recorded seconds of the timeline."""
     return np.arange(options.hours * HOUR) % HOUR < options.seconds
 
 
 def closing(options: SampleOptions) -> np.typing.NDArray[np.bool_]:
-    """Tell which seconds are the last two recorded ones of an hour."""
+    """Return a mask of the last two recorded seconds of each hour."""
     second = np.arange(options.hours * HOUR) % HOUR
     return (second >= options.seconds - 2) & (second < options.seconds)
 
 
 def plan_jobs(places: tuple[Place, ...], options: SampleOptions) -> list[Job]:
-    """Plan the jobs: five across the groups, the rest inside one group each; about a third stays idle."""
+    """Return the jobs: five across the groups, the rest within one group each. About a third of the servers is idle."""
     listed = [p for p in places if p.in_topology and not p.is_visitor]
     hidden = [p for p in places if not p.in_topology and p.group is not None][:ODD_JOB_SERVERS]
     whole = options.hours * HOUR
@@ -87,7 +87,7 @@ def plan_jobs(places: tuple[Place, ...], options: SampleOptions) -> list[Job]:
 
 
 def _local_jobs(servers: list[Place], options: SampleOptions) -> list[Job]:
-    """Put four neighbours into a job; every third four stay idle, every fifth uses two rails only."""
+    """Return jobs of four neighbors each; every third four servers stay idle, every fifth four use only two rails."""
     chunks: dict[tuple[int, int], list[Place]] = {}
     for place in servers:
         chunks.setdefault((home_group(place.number), (place.slot - 5) // 4), []).append(place)

@@ -1,4 +1,4 @@
-"""What a sample can be asked for, and which wishes are refused."""
+"""Options of a sample, and their limits."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 SLOTS = 60
-"""Places for servers on one leaf: thirty physical ports, two halves each."""
+"""Slots for servers on one leaf: thirty physical ports with two halves each."""
 
 SERVERS_A_SPINE = 12
-"""So many servers of a group can talk at once over three uplinks a leaf to one spine."""
+"""Number of servers in a group that can communicate at once over three uplinks per leaf to one spine."""
 
 
 @dataclass(frozen=True)
@@ -23,20 +23,21 @@ class SampleOptions:
     spines: int = 3
     servers_per_group: int = 4
     seconds: int = 3600
-    """Recorded seconds of each hour; nothing moves in the rest of it.
+    """Recorded seconds of each hour; no port carries traffic in the rest of the hour.
 
-    Below 300 the opening gap ends after a fifth of them.
+    If `seconds` is below 300, the opening gap ends after a fifth of it.
     """
     full: bool = False
     hour_tables: bool = True
     utilization: bool = True
-    """Whether there is a folder in the form of AcmeTrace's utilisation, too."""
+    """True to write a folder in the form of AcmeTrace's utilization, too."""
     jobs: bool = True
-    """Whether small job traces in the forms of AcmeTrace and ITP lie beside it; never with `full`."""
+    """True to write small job traces in the forms of AcmeTrace and ITP, too; ignored if `full`."""
     planted: bool = True
-    """Whether faults are planted: uplinks that are dead one way or hot, and servers that the workbook has elsewhere.
+    """True to plant faults: uplinks that are dead one way or hot, and servers that the workbook puts elsewhere.
 
-    What is odd in every release (gaps, wraps, empty cells, stray files) stays. A `full` sample always has them.
+    False keeps the oddities of every release (gaps, wraps, empty cells, stray files). A `full` sample always has
+    faults.
     """
     first_hour: str = "2024052400"
     """Folder of the first hour, `YYYYMMDDHH`, local time (UTC+8)."""
@@ -67,14 +68,14 @@ class SampleOptions:
 
     @property
     def cluster(self) -> str:
-        """The cluster's folder. Each size has a name of its own, by which `data/clusters.csv` knows it."""
+        """Name of the cluster's folder. Each size has its own name, which is listed in `data/clusters.csv`."""
         if self.full:
             return "cluster_sample_full"
         size = "" if self.leaves == 8 else f"_{self.leaves}"
         return f"cluster_sample{size}" + ("" if self.storage_leaves == 1 else f"_{self.storage_leaves}")
 
     def resolved(self) -> SampleOptions:
-        """Fill in the size that `full` stands for."""
+        """Return the options with the size that `full` implies."""
         if not self.full:
             return self
         return replace(self, hours=1, leaves=20, storage_leaves=4, spines=10, servers_per_group=50, jobs=False)

@@ -1,4 +1,4 @@
-"""Everything that is decided before a byte is written."""
+"""Plan of a sample: every decision before the first byte is written."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Plan:
-    """The wiring, who talks when, what is broken, and the bytes of every second that follow from it."""
+    """Wiring, jobs, tasks, faults, and the resulting bytes of every second."""
 
     options: SampleOptions
     fabric: Fabric
@@ -29,7 +29,7 @@ class Plan:
 
 
 def make_plan(options: SampleOptions) -> Plan:
-    """Decide everything for resolved options."""
+    """Return the plan for resolved options."""
     fabric = build_fabric(options)
     jobs = plan_jobs(fabric.places, options)
     bursts = plan_bursts(jobs[0], options)
@@ -43,12 +43,12 @@ def make_plan(options: SampleOptions) -> Plan:
 
 
 def _check(plan: Plan) -> None:
-    """No physical second may pass a line rate, and every switch must be balanced to the byte."""
+    """Raise AssertionError if a second exceeds a line rate, or if bytes in and out of a switch differ."""
     for switch in plan.fabric.switches:
         into, out = plan.traffic.into[switch.name], plan.traffic.out[switch.name]
         if (into.sum(axis=0) != out.sum(axis=0)).any():
             raise AssertionError(f"{switch.name}: bytes in differ from bytes out.")
         for position, port in enumerate(switch.ports):
-            loudest = max(int(into[position].max()), int(out[position].max()))
-            if loudest > port.line_rate:
-                raise AssertionError(f"{switch.name} {port.name}: {loudest} bytes in one second.")
+            peak = max(int(into[position].max()), int(out[position].max()))
+            if peak > port.line_rate:
+                raise AssertionError(f"{switch.name} {port.name}: {peak} bytes in one second.")

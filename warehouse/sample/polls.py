@@ -1,8 +1,7 @@
-"""When a switch was asked for its counters.
+"""Times at which each switch is polled for its counters.
 
-One to three polls in the first second and a half, then the opening gap, then about every 0.57 s (GPU
-leaves) or 0.50 s (storage leaves) until just before the hour ends. The intervals follow the quantiles of
-the real ones.
+One to three polls in the first 1.5 s precede the opening gap. Then a poll follows about every 0.57 s (GPU leaves) or
+0.50 s (storage leaves) until just before the hour ends. The intervals follow the quantiles of the real ones.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from warehouse.sample.options import SampleOptions
 
 SHORTEST = 240
-"""Milliseconds between two polls, at least."""
+"""Minimum interval between two polls, in milliseconds."""
 
 _LEAF = (
     (0, 480), (100, 499), (1000, 501), (2500, 511), (4000, 553), (5000, 572), (6000, 602), (7500, 676),
@@ -33,7 +32,7 @@ _STORAGE = (
 
 
 def gap_end_ms(switch: Switch, hour: int, options: SampleOptions) -> int:
-    """Milliseconds of the hour at which the opening gap ends: one of two cohorts of switches."""
+    """Return the millisecond of the hour at which the opening gap ends; switches fall into two cohorts."""
     label = f"gap/{switch.name}/{hour}"
     late = draw_one(options.seed, f"cohort/{switch.name}", 0, 9) < 4
     end = draw_one(options.seed, label, 254_339, 254_378) if late else draw_one(options.seed, label, 248_592, 248_613)
@@ -41,7 +40,7 @@ def gap_end_ms(switch: Switch, hour: int, options: SampleOptions) -> int:
 
 
 def poll_times(switch: Switch, hour: int, options: SampleOptions) -> Ints:
-    """Milliseconds of the hour at which the switch was polled."""
+    """Return the milliseconds of the hour at which the switch is polled."""
     label = f"polls/{switch.name}/{hour}"
     kind = draw_one(options.seed, f"{label}/opening", 0, 9)
     extra, latest, longest = (0, 1235, 0) if kind < 4 else (1, 1000, 590) if kind < 9 else (2, 640, 479)
@@ -59,13 +58,13 @@ def poll_times(switch: Switch, hour: int, options: SampleOptions) -> Ints:
 
 
 def hours_of_polls(switch: Switch, options: SampleOptions) -> tuple[Ints, Ints]:
-    """Milliseconds of the timeline of all polls, and the hour of each."""
+    """Return all polls in milliseconds of the timeline, and the hour of each poll."""
     parts = [poll_times(switch, hour, options) + hour * HOUR * 1000 for hour in range(options.hours)]
     return np.concatenate(parts), np.repeat(np.arange(options.hours), [len(part) for part in parts])
 
 
 def _intervals(seed: int, label: str, count: int, table: tuple[tuple[int, int], ...]) -> Ints:
-    """Intervals that follow a table of (share in ten thousand, milliseconds), by integers only."""
+    """Return random intervals that follow a table of (share in ten thousand, milliseconds), with integers only."""
     shares = np.array([share for share, _ in table], dtype=np.int64)
     lengths = np.array([length for _, length in table], dtype=np.int64)
     drawn = draw(seed, label, count, 0, 9999)

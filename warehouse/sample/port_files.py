@@ -1,4 +1,4 @@
-"""The CSV of each switch port, in the published form."""
+"""Writer of the CSV file of each switch port, in the published form."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ZERO = ",0,0,0,0,0,0\n"
 
 
 def ratio_text(hundredths: int) -> str:
-    """Write a ratio with at most two decimals.
+    """Return a ratio as text with at most two decimals.
 
     >>> [ratio_text(value) for value in (0, 154, 290, 10000, -868)]
     ['0', '1.54', '2.9', '100', '-8.68']
@@ -34,7 +34,7 @@ _RATIOS = [ratio_text(value) for value in range(10_001)]
 
 
 def row_starts(switch: Switch, polls: Ints, options: SampleOptions) -> list[str]:
-    """Write what all rows of one poll begin with."""
+    """Return the common start of all rows of each poll."""
     start = epoch_ms(options)
     return [f"{save_time(poll, options)},{start + poll},{switch.device}," for poll in polls.tolist()]
 

@@ -1,21 +1,21 @@
-"""Writes a whole sample, and its truth last.
+"""Writer of a whole sample; the truth is written last.
 
-`truth.json` holds, names as in the promised tables, hours and times as UTC text:
+`truth.json` uses the names of the published tables; hours and times are UTC text. It holds:
 
 - `options`, `cluster`, `hours`, `files` (port CSVs and their rows), `second_rows`;
-- `ports`: what each file adds up to; bytes corrected for wraps, and `_raw` as stored;
-- `nic_ports`, `uplinks`, `suspects`: what `topology.nic_ports`, `topology.uplinks` and
-  `metrics.suspect_links` should hold;
-- `unlisted_ports`, `jobs`, `traps`: what is there that no file says, and each trap with its place;
-- `tasks`: training tasks with their logs: ranks, ports, paths, iterations, expected bytes;
+- `ports`: totals of each file; bytes corrected for wraps, and `_raw` bytes as stored;
+- `nic_ports`, `uplinks`, `suspects`: expected rows of `topology.nic_ports`, `topology.uplinks` and
+  `metrics.suspect_links`;
+- `unlisted_ports`, `jobs`, `traps`: facts that no file states, and each trap with its place;
+- `tasks`: training tasks with logs: ranks, ports, paths, iterations, expected bytes;
 - `hour_tables`: totals of the four hour-level tables;
-- `utilization`: of each metric what its samples add up to, of its files what is odd about them; power of servers;
-- `acme_jobs`, `itp_jobs`: totals of the job traces beside it, by cluster.
+- `utilization`: totals of each metric, oddities of its files, and the power of servers;
+- `acme_jobs`, `itp_jobs`: totals of the job traces, by cluster.
 
-`truth/task_iteration.parquet` holds what each NIC of a task moved in each iteration.
+`truth/task_iteration.parquet` holds the bytes of each NIC of a task in each iteration.
 `truth/second.parquet` holds the physical bytes of every port and second; seconds without bytes are absent.
-The stored rows differ from it as real ones do: a counter is read up to a second late, and what passes
-after the last poll of an hour stands in the first row of the next.
+The stored rows differ from it as real ones do. A counter is read up to a second late. Bytes after the last poll
+of an hour are counted in the first row of the next hour.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ Row = dict[str, Any]
 
 
 def write_release(directory: Path, options: SampleOptions) -> Path:
-    """Write everything; see `warehouse.sample.write_sample`."""
+    """Write the whole sample; see `warehouse.sample.write_sample`."""
     cluster = options.cluster
     options = options.resolved()
     truth_path = directory / "truth.json"
@@ -128,7 +128,7 @@ def _job(job: Job, plan: Plan) -> Row:
 
 
 def _clear(directory: Path) -> None:
-    """Make room for a sample, or refuse. Only what a sample writes is removed."""
+    """Remove an older sample, and nothing else. Raise FileExistsError if the folder holds anything else."""
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         if not _is_sample(directory):
             raise FileExistsError(f"{directory} exists and is not a sample: choose an empty or a new folder.")

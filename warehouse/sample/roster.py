@@ -1,7 +1,7 @@
-"""Which servers there are, where they stand, and what is odd about each.
+"""Servers of a sample: their positions and their oddities.
 
-The small roster plants every oddity of the real workbook among a few servers, at other places than the
-real one. `roster_full` has the real table.
+The small roster has every oddity of the real workbook on a few servers, at other positions than in the real one.
+`roster_full` has as many as the real one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from warehouse.sample.roster_full import full_places
 
 
 def places(options: SampleOptions) -> list[Place]:
-    """All servers of a sample, by number."""
+    """Return all servers of a sample, by number."""
     found = full_places() if options.full else small_places(options)
     if not options.planted:
         found = [replace(place, wrong_rail=None) for place in found if not place.is_visitor]
@@ -23,7 +23,7 @@ def places(options: SampleOptions) -> list[Place]:
 
 
 def small_places(options: SampleOptions) -> list[Place]:
-    """`servers_per_group` servers in each group, all oddities in the first two groups, and a few more."""
+    """Return `servers_per_group` servers per group, all oddities in the first two groups, and a few extra servers."""
     families = tuple(FAMILIES)
     found = []
     for group in range(options.leaves // 4):
@@ -44,12 +44,12 @@ def small_places(options: SampleOptions) -> list[Place]:
 
 
 def unlisted_slot(options: SampleOptions) -> int:
-    """First slot, on an odd place, behind the listed servers of the first group."""
+    """Return the first odd-numbered slot after the listed servers of the first group."""
     return options.servers_per_group + 1 + options.servers_per_group % 2
 
 
 def _odd(place: Place) -> Place:
-    """Give the place its oddity, if it has one."""
+    """Return the server with its oddity, if its number has one."""
     number, group, slot, family = place.number, place.group, place.slot, place.family
     if number == 2:
         return Place(number, group, slot, family, hcas=SWAPPED_HCAS)

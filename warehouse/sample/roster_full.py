@@ -1,4 +1,4 @@
-"""The servers of the full sample: as many, and as odd, as those of the real workbook."""
+"""Servers of the full sample: the same number of servers and of oddities as in the real workbook."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ _ABSENT = {263}
 _NIC_SHEET_ONLY = {*range(121, 131), 132}
 _TOPOLOGY_ONLY = {51, 168, 172, 228}
 _VISITORS = {76: (3, 48), 228: (1, 16)}
-"""Number: the group and slot that the server really stands at."""
+"""Server number -> the group and slot where its cables really are."""
 _ODD_HCAS = {35: SWAPPED_HCAS, 132: OTHER_HCAS}
 _MOVED = {192: ((0, 21),), 201: ((0, 12),)}
-"""Two servers whose cables are exchanged on the first leaf of their group."""
+"""Two servers whose cables are swapped on the first leaf of their group."""
 
 
 def full_places() -> list[Place]:
-    """All 264 servers: 249 in both sheets, 11 in the NIC sheet only, 4 in the topology only."""
+    """Return all 264 servers: 249 in both sheets, 11 only in the NIC sheet, 4 only in the topology sheet."""
     return [_place(number) for number in range(1, 266) if number not in _ABSENT]
 
 

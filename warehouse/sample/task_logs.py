@@ -1,7 +1,7 @@
-"""Writes the logs of the tasks, a file a pod, and the list of pod starts.
+"""Writer of the logs of tasks, one file per pod, and of the list of pod starts.
 
-Forms are those of the programs that it stands for; sentences are made up. Bars break lines with LF in some
-pods and with a bare CR in others, as launchers do.
+Lines have the form of real programs; their sentences are made up. Progress bars end with LF in some pods and with a
+bare CR in others, as with real launchers.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from warehouse.sample.tasks import Pod, Task
 
 PIDS = 4_000
-"""Number of the first process of a pod."""
+"""Process id of the first process of a pod."""
 CUT_INSIDE = 61
-"""Characters of the line in which a cut log ends."""
+"""Length of the incomplete last line of a truncated log, in characters."""
 NCCL_OLD, NCCL_NEW = "2.14.3+cuda11.7", "2.21.5+cuda12.4"
 
 
@@ -44,7 +44,7 @@ def _start(pod: Pod, options: SampleOptions) -> str:
 
 
 class _Log:
-    """One log while it is written."""
+    """Writer of one log."""
 
     def __init__(self, task: Task, pod: Pod, fabric: Fabric, options: SampleOptions, *, bare_returns: bool) -> None:
         self._task, self._pod, self._fabric, self._options = task, pod, fabric, options
@@ -54,7 +54,7 @@ class _Log:
         self._training_ms = task.iterations[0].start_ms + (pod.first_rank // GPUS) * 7
 
     def content(self) -> bytes:
-        """The whole log."""
+        """Return the whole log."""
         self._line('Defaulted container "pytorch" out of: pytorch, wait-for-master (init)')
         if self._task.trainer == "megatron":
             self._megatron()
@@ -156,26 +156,27 @@ class _Log:
         task, pod, total = self._task, self._pod, len(self._task.iterations)
         saved = dict(task.checkpoints)
         smoothed = 0.0
-        for one in task.iterations:
-            at = task.line_ms(pod, one, self._options)
-            each = (one.end_ms - one.start_ms) / 1000
-            smoothed = each if one.number == 1 else 0.3 * each + 0.7 * smoothed
+        for iteration in task.iterations:
+            number = iteration.number
+            at = task.line_ms(pod, iteration, self._options)
+            each = (iteration.end_ms - iteration.start_ms) / 1000
+            smoothed = each if number == 1 else 0.3 * each + 0.7 * smoothed
             elapsed = (at - self._training_ms) // 1000
-            left = int(smoothed * (total - one.number))
-            loss, rate = f"{2 + 8 / (one.number + 4):.4f}", repr(round(1e-4 * one.number / total, 10))
-            bar = f"{100 * one.number // total:3d}%|{'█' * (10 * one.number // total):<10}| {one.number}/{total} "
+            left = int(smoothed * (total - number))
+            loss, rate = f"{2 + 8 / (number + 4):.4f}", repr(round(1e-4 * number / total, 10))
+            bar = f"{100 * number // total:3d}%|{'█' * (10 * number // total):<10}| {number}/{total} "
             bar += f"[{_clock(elapsed)}<{_clock(left)}, {smoothed:.2f}s/it]"
-            said = f"{{'loss': {loss}, 'learning_rate': {rate}, 'epoch': 0.01}}"
-            self._text.append(f"{self._break}{bar}{said}\n")
+            values = f"{{'loss': {loss}, 'learning_rate': {rate}, 'epoch': 0.01}}"
+            self._text.append(f"{self._break}{bar}{values}\n")
             if task.trainer == "deepspeed":
-                line = f"loss: {loss}, learning_rate: {rate}, epoch: 0.01, iter: {one.number}/{total},  "
+                line = f"loss: {loss}, learning_rate: {rate}, epoch: 0.01, iter: {number}/{total},  "
                 line += f"{_clock(elapsed)} < {_clock(left)},  {round(smoothed, 2)}s/it"
-                if one.number > task.logged + pod.first_rank // GPUS:
+                if number > task.logged + pod.first_rank // GPUS:
                     self._text.append(f"[{self._stamp(at)}] [INFO] [callback.py:53:on_log] {line}"[:CUT_INSIDE])
                     return
                 self._app(at, "callback.py:53:on_log", line)
-            if one.number in saved:
-                self._checkpoint(at, one.number, saved[one.number])
+            if number in saved:
+                self._checkpoint(at, number, saved[number])
 
     def _checkpoint(self, at: int, number: int, cost_ms: int) -> None:
         if self._pod.first_rank == 0:
@@ -186,7 +187,7 @@ class _Log:
         self._app(at + cost_ms - 50, f"{engine}:33:commit", f"[Torch] Checkpoint global_step{number} is ready now!")
 
     def _old_nccl(self) -> None:
-        """NCCL 2.14 of rank 0, the only process that is asked to say anything."""
+        """Write the lines of NCCL 2.14 for rank 0, the only process with NCCL's debug output."""
         servers, world = len(self._task.pods), self._task.world
         self._nccl(0, f"Bootstrap : Using bond0:{gpu_ip(self._pod.server)}<0>")
         self._line(f"NCCL version {NCCL_OLD}")
@@ -243,6 +244,6 @@ class _Log:
 
 
 def _clock(seconds: int) -> str:
-    """A duration as progress bars write it: `[H:]MM:SS`."""
+    """Return a duration as in progress bars: `[H:]MM:SS`."""
     hours, rest = divmod(max(seconds, 0), 3600)
     return f"{hours}:{rest // 60:02d}:{rest % 60:02d}" if hours else f"{rest // 60:02d}:{rest % 60:02d}"

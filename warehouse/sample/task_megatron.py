@@ -1,4 +1,4 @@
-"""What Megatron-LM and NCCL 2.21 print: arguments, every rank's connections, the last rank's iterations."""
+"""Lines of Megatron-LM and NCCL 2.21: arguments, connections of every rank, iterations of the last rank."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PAIR_CHANNELS = 2
 
 
 def arguments(task: Task) -> Iterator[str]:
-    """Lines of rank 0 before training."""
+    """Yield the lines of rank 0 before training."""
     shape = task.shape
     sizes = f"tensor-model-parallel size: {shape.tensor_parallel}, pipeline-model-parallel size: 1 "
     yield f"using world size: {task.world}, data-parallel size: {task.data_parallel}, {sizes}"
@@ -49,12 +49,12 @@ def arguments(task: Task) -> Iterator[str]:
 
 
 def pair_id(local: int) -> int:
-    """Identifier of the communicator of the ranks that hold one part of the layers."""
+    """Return the identifier of the communicator of data-parallel ranks with this local rank."""
     return WORLD_ID + 1 + local
 
 
 def connections(task: Task, server: int) -> Iterator[tuple[int, str]]:
-    """(GPU, line) of each rank of a server: first the communicator of all, then that of its data-parallel ranks."""
+    """Yield (GPU, line) of each rank of a server: first the communicator of all ranks, then the data-parallel one."""
     servers = len(task.pods)
     for local in range(GPUS):
         rank = server * GPUS + local
@@ -65,7 +65,7 @@ def connections(task: Task, server: int) -> Iterator[tuple[int, str]]:
 
 
 def _communicator(rank: int, local: int, rings: list[list[int]], comm_id: int, size: int) -> Iterator[tuple[int, str]]:
-    """Lines of a rank of one communicator; `size` ranks of it are on each server."""
+    """Yield (GPU, line) of one rank in one communicator, which has `size` ranks on each server."""
     world = len(rings[0])
     if rank == 0:
         for channel, ranks in enumerate(rings):
@@ -92,7 +92,7 @@ def _device(rank: int, local: int, size: int) -> int:
 
 
 def iteration(task: Task, one: Iteration, moment: datetime) -> str:
-    """The line of an iteration."""
+    """Return the line of an iteration."""
     fields = (
         f"iteration {one.number:8d}/{len(task.iterations):8d}",
         f"consumed samples: {one.number * task.global_batch:12d}",

@@ -1,4 +1,4 @@
-"""How NCCL would connect the ranks of a task: rings from server to server, each by its own NIC, and a tree edge."""
+"""Connections that NCCL would set up between the ranks of a task: rings across servers, one NIC per ring, and trees."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Edge:
 
 
 def nic_of(rank: int) -> int:
-    """Index of the NIC that a rank uses: a pair of GPUs shares one."""
+    """Return the index of a rank's NIC: a pair of GPUs shares one."""
     return rank % GPUS * CARDS // GPUS
 
 
 def ring(channel: int, servers: int) -> list[int]:
-    """Ranks of a ring from rank 0 on: each server is entered at GPU 2c and left at 2c + 1, by NIC c.
+    """Return the ranks of a ring from rank 0 on; it enters each server at GPU 2c and leaves at 2c + 1, by NIC c.
 
     >>> ring(1, 2)
     [0, 7, 6, 5, 4, 3, 10, 9, 8, 15, 14, 13, 12, 11, 2, 1]
@@ -41,7 +41,7 @@ def ring(channel: int, servers: int) -> list[int]:
 
 
 def ring_edges(channel: int, servers: int) -> list[Edge]:
-    """The edges of a ring that cross servers, in order."""
+    """Return the edges of a ring that cross servers, in order."""
     ranks = ring(channel, servers)
     return [
         Edge(channel, "ring", src, dst)
@@ -51,14 +51,17 @@ def ring_edges(channel: int, servers: int) -> list[Edge]:
 
 
 def tree_place(channel: int, servers: int) -> tuple[int, int]:
-    """(parent, child) of rank 0 on another server, -1 for none: root of channel 0, below server 1 on channel 4."""
+    """Return (parent, child) of rank 0 on another server, -1 for none.
+
+    Rank 0 is the root of channel 0, and a child of server 1 on channel 4.
+    """
     if channel == 0:
         return -1, servers // 2 * GPUS
     return (GPUS, -1) if channel == CARDS else (-1, -1)
 
 
 def tree_edges(servers: int) -> list[Edge]:
-    """The tree edges of rank 0 that cross servers, both ways."""
+    """Return the tree edges of rank 0 that cross servers, in both directions."""
     found = []
     for channel in range(CHANNELS):
         for other in tree_place(channel, servers):

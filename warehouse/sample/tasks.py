@@ -1,7 +1,7 @@
-"""Training tasks: jobs that leave logs. Who is in them, which model they train, and when each iteration ends.
+"""Training tasks: jobs that leave logs, with their servers, their model and the end of each iteration.
 
-A task that moves bytes is one of the jobs of `warehouse.sample.jobs`: each pulse is the exchange of one
-iteration, and the iteration ends amid the quiet after it. Where nothing is recorded, tasks stand still.
+A task with traffic belongs to a job of `warehouse.sample.jobs`. Each pulse is the exchange of one iteration, which ends
+in the middle of the pause after the pulse. A task makes no progress in unrecorded time.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
     from warehouse.sample.options import SampleOptions
 
 GPUS = 8
-"""GPUs, and so ranks, of a server."""
+"""GPUs per server, and ranks per server."""
 EARLY = 15
-"""Iterations that the first task has done before anything is recorded."""
+"""Iterations of the first task before the recorded time."""
 JITTER_MS = 20
-"""An iteration ends so much before or after it should, at most."""
+"""Maximum shift of the end of an iteration."""
 SKEW_MS = 60
-"""Pods write their lines on one iteration within so much."""
+"""Maximum delay between the pods' lines about one iteration."""
 START_UP_MS = 200_000
-"""From the first start of a pod to the start of training."""
+"""Time from the first pod start to the start of training."""
 LAST_WORDS_MS = 5_000
-"""From the last iteration to the last line."""
+"""Time from the last iteration to the last line."""
 WEEK_MS = 7 * 24 * HOUR * 1000
 
 
 @dataclass(frozen=True)
 class Shape:
-    """A model and how it is trained."""
+    """Model and its training parameters."""
 
     model: str
     layers: int
@@ -58,7 +58,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Iteration:
-    """One iteration, in milliseconds of the timeline, which may lie before its start."""
+    """One iteration in milliseconds of the timeline; negative values are before the first hour."""
 
     number: int
     start_ms: int
@@ -67,7 +67,7 @@ class Iteration:
 
 @dataclass(frozen=True)
 class Pod:
-    """One pod: what it is called, where it runs, its first rank, when it was started."""
+    """Name, server, first rank and start of one pod."""
 
     name: str
     server: int
@@ -77,60 +77,63 @@ class Pod:
 
 @dataclass(frozen=True)
 class Task:
-    """One task."""
+    """One training task."""
 
     name: str
-    """Its folder."""
+    """Name of the task's folder."""
     trainer: str
     shape: Shape
     pods: tuple[Pod, ...]
-    """By name: master, worker-1 .."""
+    """Pods by name: master, worker-1 .."""
     iterations: tuple[Iteration, ...]
     checkpoints: tuple[tuple[int, int], ...] = ()
-    """(iteration, milliseconds that the next one takes longer)."""
+    """(iteration, extra milliseconds of the next iteration)."""
     job: str | None = None
-    """Who moves its bytes; None where nobody does."""
+    """Name of the job with the task's traffic; None if it has no traffic."""
     logged: int = 0
-    """Iterations that the first pod's log has whole: fewer than there are where the logs are cut off."""
+    """Iterations that the first pod's log holds in full; fewer than all if the logs are truncated."""
 
     @property
     def by_rank(self) -> list[Pod]:
-        """Pods in order of their ranks."""
+        """Pods in the order of their ranks."""
         return sorted(self.pods, key=lambda pod: pod.first_rank)
 
     @property
     def world(self) -> int:
-        """Ranks of the task."""
+        """Number of ranks of the task."""
         return GPUS * len(self.pods)
 
     @property
     def data_parallel(self) -> int:
-        """Copies of the model."""
+        """Number of copies of the model."""
         return self.world // self.shape.tensor_parallel
 
     @property
     def global_batch(self) -> int:
-        """Samples of an iteration."""
+        """Samples per iteration."""
         return self.shape.micro_batch * self.shape.accumulation * self.data_parallel
 
     @property
     def is_cut(self) -> bool:
-        """Whether the logs end inside a line."""
+        """True if the logs are truncated inside a line."""
         return self.logged < len(self.iterations)
 
     @property
     def last_line_ms(self) -> int:
-        """When the last line with a time was written."""
+        """Time of the last line that has a timestamp."""
         if self.trainer == "megatron" or self.is_cut:
             return self.iterations[self.logged - 1].end_ms
         return self.iterations[-1].end_ms + LAST_WORDS_MS + self.by_rank[-1].first_rank
 
     def nics(self, fabric: Fabric, pod: Pod) -> list[Nic]:
-        """The NICs of a pod's server in NCCL's order, which is that of their HCAs."""
+        """Return the NICs of a pod's server in NCCL's order, which is the order of their HCAs."""
         return sorted(fabric.nics[pod.server], key=lambda nic: nic.hca)
 
     def line_ms(self, pod: Pod, iteration: Iteration, options: SampleOptions) -> int:
-        """When a pod writes its line on an iteration; the pod with the first ranks does so as it ends."""
+        """Return the time of a pod's line about an iteration.
+
+        The pod with the first ranks writes its line as the iteration ends.
+        """
         if pod.first_rank == 0:
             return iteration.end_ms
         return iteration.end_ms + draw_one(options.seed, f"skew/{self.name}/{pod.name}/{iteration.number}", 0, SKEW_MS)
@@ -144,13 +147,13 @@ EARLIER = Shape("model/sample-7b", 32, 4096, 11008, 32, 4096, 1, 2, zero_stage=3
 
 
 def plan_tasks(jobs: list[Job], options: SampleOptions) -> list[Task]:
-    """Plan the tasks of a sample.
+    """Return the tasks of a sample.
 
-    - on job-1, two groups of leaves, begun before anything is recorded, with a checkpoint then;
-    - on job-4, with Megatron-LM: every rank logs its connections, the last rank its iterations;
-    - on job-5, the same servers an hour later; its logs are cut off;
-    - beside job-4 for a while, without any traffic, on the same servers, with progress bars only;
-    - a week earlier on two servers of job-1, so that no traffic is loaded.
+    - on job-1: two groups of leaves, started before the recorded time, with a checkpoint before it;
+    - on job-4: Megatron-LM; every rank logs its connections, the last rank logs the iterations;
+    - on job-5: the same servers an hour later; the logs are truncated;
+    - on servers of job-4, at the same time for a while: no traffic, only progress bars;
+    - on two servers of job-1, a week earlier: its traffic is not in the sample.
     """
     by_name = {job.name: job for job in jobs}
     first, fourth, fifth = (by_name.get(f"job-{number}") for number in (1, 4, 5))
@@ -162,11 +165,11 @@ def plan_tasks(jobs: list[Job], options: SampleOptions) -> list[Task]:
     if fifth is not None:
         tasks.append(_on_job(fifth, "deepspeed", FINETUNE, options, is_cut=True))
     begin = options.seconds * 1000 // 3
-    probe = _apart("hf_trainer", PROBE, fourth.servers[:2], begin, 15_000, 4, options)
+    probe = _without_job("hf_trainer", PROBE, fourth.servers[:2], begin, 15_000, 4, options)
     if any(task.name == probe.name for task in tasks):  # in the same minute
-        probe = _apart("hf_trainer", PROBE, fourth.servers[:2], begin + 60_000, 15_000, 4, options)
+        probe = _without_job("hf_trainer", PROBE, fourth.servers[:2], begin + 60_000, 15_000, 4, options)
     costs = ((10, 5_250), (30, 6_750))
-    earlier = _apart("deepspeed", EARLIER, first.servers[-2:], -WEEK_MS, 12_500, 40, options, costs)
+    earlier = _without_job("deepspeed", EARLIER, first.servers[-2:], -WEEK_MS, 12_500, 40, options, costs)
     tasks += [probe, earlier]
     return sorted((task for task in tasks if task.iterations), key=lambda task: task.name)
 
@@ -187,7 +190,7 @@ def _on_job(
     return Task(_folder(pods, options), trainer, shape, pods, iterations, checkpoints, job.name, logged)
 
 
-def _apart(
+def _without_job(
     trainer: str,
     shape: Shape,
     servers: tuple[int, ...],
@@ -197,7 +200,7 @@ def _apart(
     options: SampleOptions,
     checkpoints: tuple[tuple[int, int], ...] = (),
 ) -> Task:
-    """A task whose traffic is not recorded, or has none."""
+    """Return a task that has no traffic, or whose traffic is not recorded."""
     noise = draw(options.seed, f"jitter/{trainer}/{begin_ms}", count + 1, -JITTER_MS, JITTER_MS).tolist()
     costs = dict(checkpoints)
     stamps, at = [begin_ms + noise[0]], begin_ms
@@ -210,7 +213,7 @@ def _apart(
 
 
 def _iterations_of(job: Job, options: SampleOptions, before: int, costs: dict[int, int]) -> tuple[Iteration, ...]:
-    """One iteration a whole pulse that is recorded, and `before` more ahead of the first."""
+    """Return one iteration per complete recorded pulse, and `before` more ahead of the first."""
     quiet = job.period_ms - job.on_ms
     pulse = -((job.phase_ms - quiet - job.start * 1000) // job.period_ms)
     ends = []
@@ -236,7 +239,7 @@ def _iterations_of(job: Job, options: SampleOptions, before: int, costs: dict[in
 def _pods(
     name: str, servers: tuple[int, ...], iterations: tuple[Iteration, ...], options: SampleOptions
 ) -> tuple[Pod, ...]:
-    """A pod a server. The last two have their ranks the other way round: a number in a name is no rank."""
+    """Return one pod per server. The ranks of the last two pods are swapped: the number in a name is not a rank."""
     if not iterations:
         return ()
     blocks = list(range(len(servers)))

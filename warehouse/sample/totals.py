@@ -1,4 +1,4 @@
-"""Writes the port files of one switch and keeps their totals."""
+"""Writer of the port files of one switch, with their totals."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from warehouse.sample.plan import Plan
 
 WRAPPED_SWITCH = "Leaf-5"
-"""The switch whose management port counts past 2^32, midway in the first hour."""
+"""Switch whose management port counts past 2^32, midway in the first hour."""
 
 
 def write_switch(root: Path, switch: Switch, plan: Plan) -> list[dict[str, Any]]:
-    """Write all files of one switch under the folders of the hours; returns the totals of each file."""
+    """Write all files of one switch into the folders of the hours; return the totals of each file."""
     options = plan.options
     times, hour_of = polls.hours_of_polls(switch, options)
     starts = port_files.row_starts(switch, times, options)

@@ -1,4 +1,4 @@
-"""The planted bytes of every second, as one Parquet file."""
+"""Writer of the planted bytes of every second, one Parquet file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ COPY (
 
 
 def write_seconds(path: Path, cluster: str, plan: Plan) -> int:
-    """Write (cluster, switch, port, second_utc, in_bytes, out_bytes), seconds without bytes left out."""
+    """Write (cluster, switch, port, second_utc, in_bytes, out_bytes); return the number of rows.
+
+    Seconds without bytes have no row.
+    """
     names = sorted((switch.name, port.name) for switch in plan.fabric.switches for port in switch.ports)
     start = epoch_ms(plan.options) // 1000
     ids, seconds, into, out = [], [], [], []

@@ -1,4 +1,4 @@
-"""What a reader of the task logs should find: ranks, ports, paths, iterations, and the bytes of each."""
+"""Expected results of parsing the task logs: ranks, ports, paths, iterations, and bytes per iteration."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 BYTES = 2
-"""Of a weight, and of a gradient unless it is said otherwise."""
+"""Bytes per weight, and per gradient unless stated otherwise."""
 
 
 def tasks(plan: Plan) -> list[Row]:
-    """A row a task."""
+    """Return one row per task."""
     return [_task(task, plan) for task in plan.tasks]
 
 
@@ -67,12 +67,12 @@ def _task(task: Task, plan: Plan) -> Row:
 
 
 def _has_ranks(task: Task, pod: Pod) -> bool:
-    """Whether lines of the pod name a rank: a plain trainer's do only where NCCL's first rank speaks."""
+    """Return True if lines of the pod name a rank; a plain trainer's do so only for NCCL's first rank."""
     return task.trainer != "hf_trainer" or pod.first_rank == 0
 
 
 def volumes(task: Task) -> tuple[int, int]:
-    """Bytes a parameter, by the books and as the framework does it."""
+    """Return the bytes per parameter: nominal, and as the framework implements it."""
     k, stage = task.shape.accumulation, task.shape.zero_stage
     if task.trainer == "megatron":
         return 2 * BYTES, 2 * 4
@@ -88,8 +88,8 @@ def _expected(task: Task, volume: int) -> int:
     return task.shape.params * volume * (copies - 1) // (copies * CARDS)
 
 
-def _listed(task: Task, pod: Pod) -> bool:
-    """Whether the pod's log lists its NICs."""
+def _lists_nics(task: Task, pod: Pod) -> bool:
+    """Return True if the pod's log lists its NICs."""
     return task.trainer == "megatron" or pod.first_rank == 0
 
 
@@ -102,12 +102,12 @@ def _ports(task: Task, pod: Pod, plan: Plan) -> Iterator[Row]:
             "nic": nic.name,
             "switch": nic.switch,
             "port": nic.sheet_port,
-            "evidence": "log" if _listed(task, pod) else "inferred:nic_sheet_order",
+            "evidence": "log" if _lists_nics(task, pod) else "inferred:nic_sheet_order",
         }
 
 
 def paths(task: Task, plan: Plan) -> Iterator[Row]:
-    """Edges between servers, as the logs show them or let them be concluded."""
+    """Yield the edges between servers that the logs show or imply."""
     servers = len(task.pods)
     if task.trainer == "megatron":
         for channel in range(CHANNELS):
@@ -127,18 +127,18 @@ def paths(task: Task, plan: Plan) -> Iterator[Row]:
         if len(members) <= PRINTED:
             shown.add((members[-1], members[0]))
         for edge in ring_edges(channel, servers):
-            said = edge.dst == 0
-            evidence = "log" if said else "listed" if (edge.src, edge.dst) in shown else "inferred:ring_pattern"
-            yield _path(task, plan, "world-1", edge, evidence, _ends(edge, said, known))
+            is_logged = edge.dst == 0
+            evidence = "log" if is_logged else "listed" if (edge.src, edge.dst) in shown else "inferred:ring_pattern"
+            yield _path(task, plan, "world-1", edge, evidence, _ends(edge, is_logged, known))
     for edge in tree_edges(servers):
         yield _path(task, plan, "world-1", edge, "log", _ends(edge, True, known))
 
 
-def _ends(edge: Edge, said: bool, known: set[int]) -> tuple[str | None, str | None]:
-    """How the NICs of both ends are known; rank 0 says its own."""
+def _ends(edge: Edge, is_logged: bool, known: set[int]) -> tuple[str | None, str | None]:
+    """Return the evidence for the NICs of both ends; rank 0 logs its own NIC."""
 
     def end(rank: int) -> str | None:
-        if said and rank == 0:
+        if is_logged and rank == 0:
             return "log"
         return "inferred:ring_pattern" if rank // GPUS * GPUS in known else None
 
@@ -154,7 +154,7 @@ def _path(
     nics: tuple[str | None, str | None],
     ranks: tuple[int, int] | None = None,
 ) -> Row:
-    """One edge; `ranks` are those of the whole task where the communicator numbers its own."""
+    """Return one edge. `ranks` are the global ranks, for a communicator that numbers its own ranks."""
     found: Row = {"communicator": communicator, "channel": edge.channel, "kind": edge.kind}
     found |= {"src_rank": edge.src, "dst_rank": edge.dst, "evidence": evidence}
     for end, rank, known in zip(("src", "dst"), ranks or (edge.src, edge.dst), nics, strict=True):
@@ -174,23 +174,28 @@ COPY (SELECT * FROM (VALUES {rows}) AS t(task, iteration, pod, hca, status, rx_b
 
 
 def write_iterations(path: Path, plan: Plan) -> int:
-    """Write (task, iteration, pod, hca, status, rx_bytes, tx_bytes), a row an iteration and NIC; their number.
+    """Write (task, iteration, pod, hca, status, rx_bytes, tx_bytes) per iteration and NIC; return the number of rows.
 
-    Bytes are all that the port of the NIC, by the workbook, carried of whomever, in whole seconds from an iteration's
-    begin to its end.
+    Bytes are all traffic of the NIC's port in the workbook, whichever task caused it. They cover the whole seconds from
+    the start of an iteration to its end.
     """
-    rows = [row for task in plan.tasks for one in task.iterations[: task.logged] for row in _moved(task, one, plan)]
+    rows = [
+        row
+        for task in plan.tasks
+        for iteration in task.iterations[: task.logged]
+        for row in _moved(task, iteration, plan)
+    ]
     literals = ", ".join(rows)
     with duckdb.connect(config={"threads": 1}) as connection:
         connection.execute(_COPY.format(rows=literals, path=str(path).replace("'", "''")))
     return len(rows)
 
 
-def _moved(task: Task, one: Iteration, plan: Plan) -> Iterator[str]:
-    begin, end = one.start_ms // 1000, one.end_ms // 1000
+def _moved(task: Task, iteration: Iteration, plan: Plan) -> Iterator[str]:
+    begin, end = iteration.start_ms // 1000, iteration.end_ms // 1000
     for pod in task.pods:
         for nic in task.nics(plan.fabric, pod):
-            place = f"'{task.name}', {one.number}, '{pod.name}', '{nic.hca}'"
+            place = f"'{task.name}', {iteration.number}, '{pod.name}', '{nic.hca}'"
             if end <= 0 or begin >= plan.options.hours * HOUR:
                 yield f"({place}, 'no_overlap', NULL::BIGINT, NULL::BIGINT)"
                 continue
@@ -198,20 +203,21 @@ def _moved(task: Task, one: Iteration, plan: Plan) -> Iterator[str]:
             seconds = slice(max(begin, 0), end)
             rx = int(plan.traffic.out[nic.switch][at, seconds].sum())
             tx = int(plan.traffic.into[nic.switch][at, seconds].sum())
-            status = "shared" if _is_shared(task, pod, one, plan) else "ok"
+            status = "shared" if _is_shared(task, pod, iteration, plan) else "ok"
             yield f"({place}, '{status}', {rx}::BIGINT, {tx}::BIGINT)"
 
 
-def _is_shared(task: Task, pod: Pod, one: Iteration, plan: Plan) -> bool:
-    """Whether another task has the server at that time, from the start of its pods to its last line.
+def _is_shared(task: Task, pod: Pod, iteration: Iteration, plan: Plan) -> bool:
+    """Return True if another task uses the server at that time.
 
-    Megatron-LM writes whole seconds.
+    A task uses its servers from the start of its pods to its last line. Megatron-LM writes whole seconds.
     """
-    late = one.end_ms % 1000 if task.trainer == "megatron" else 0
+    late = iteration.end_ms % 1000 if task.trainer == "megatron" else 0
     return any(
         other.name != task.name
         and any(its.server == pod.server for its in other.pods)
-        and min(its.start_ms for its in other.pods) < one.end_ms - late
-        and other.last_line_ms - (other.last_line_ms % 1000 if other.trainer == "megatron" else 0) > one.start_ms - late
+        and min(its.start_ms for its in other.pods) < iteration.end_ms - late
+        and other.last_line_ms - (other.last_line_ms % 1000 if other.trainer == "megatron" else 0)
+        > iteration.start_ms - late
         for other in plan.tasks
     )

@@ -1,4 +1,4 @@
-"""What a reader of the workbook should find: where each NIC leads, and what is suspect."""
+"""Expected results of reading the workbook: the port of each NIC, the uplinks and the suspect links."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Row = dict[str, Any]
 
 
 def nic_ports(fabric: Fabric) -> list[Row]:
-    """Each NIC of the NIC sheet with the port that the workbook gives it.
+    """Return each NIC of the NIC sheet with its port in the workbook.
 
-    Without a topology row it stays unresolved: `ambiguous` where two or more unlisted ports of its slot's
-    physical port could be it, else `no_topology_row`, even with one candidate. A contradicted row is kept
-    as the workbook has it (and is in `suspects`).
+    A NIC without a topology row is unresolved. The reason is `ambiguous` if two or more unlisted ports of the slot's
+    physical port are candidates. Otherwise it is `no_topology_row`, even with one candidate. A contradicted row is kept
+    as in the workbook (and is in `suspects`).
     """
     return [row for place in fabric.places if place.in_nic_sheet for row in _server_nics(fabric, place)]
 
@@ -51,7 +51,7 @@ def _server_nics(fabric: Fabric, place: Place) -> list[Row]:
 
 
 def unlisted_at(fabric: Fabric, nic: Nic, place: Place) -> list[str]:
-    """Access ports without a row, at the physical port of a server's slot, on the leaf of one of its NICs."""
+    """Return the access ports without a row, at the physical port of a server's slot on the leaf of one NIC."""
     listed = {other.sheet_port for other in fabric.all_nics() if other.listed and other.switch == nic.switch}
     return [
         port.name
@@ -61,10 +61,10 @@ def unlisted_at(fabric: Fabric, nic: Nic, place: Place) -> list[str]:
 
 
 def unlisted_ports(fabric: Fabric, jobs: list[Job]) -> list[Row]:
-    """List connected access ports that no row of the workbook names, with the NIC that is really there.
+    """Return connected access ports that no row of the workbook names, with the NIC that is really cabled there.
 
-    `owner` is what can be known of it: a server that its cage mate leaves the only half for, one of two servers, or
-    the port itself.
+    `owner` is what can be inferred: a server if the other half of the cage belongs to its neighbor, one of two servers,
+    or only the port.
     """
     rails = {number: job.rails for job in jobs for number in job.servers}
     place_of = {place.number: place for place in fabric.places}
@@ -83,9 +83,9 @@ def unlisted_ports(fabric: Fabric, jobs: list[Job]) -> list[Row]:
 
 
 def _owner(nic: Nic, place_of: dict[int, Place]) -> Row:
-    """What the sheets tell of the owner of a port that they do not name."""
+    """Return the owner of an unlisted port, as far as the sheets imply it."""
     place = place_of[nic.server]
-    if place.in_topology:  # a cable that is not where its row says
+    if place.in_topology:  # the cable is in another port than its row says
         short = nic.port.removeprefix("TwoHundredGigE")
         return {"owner": f"unlisted:{nic.switch}:{short}", "evidence": "inferred:port"}
     first = place.number - (place.slot + 1) % 2
@@ -96,7 +96,7 @@ def _owner(nic: Nic, place_of: dict[int, Place]) -> Row:
 
 
 def suspects(fabric: Fabric, faults: Faults) -> list[Row]:
-    """Rows of `metrics.suspect_links`."""
+    """Return the expected rows of `metrics.suspect_links`."""
     rows: list[Row] = []
     for place in fabric.places:
         for nic in fabric.nics.get(place.number, ()):
@@ -129,7 +129,7 @@ def suspects(fabric: Fabric, faults: Faults) -> list[Row]:
 
 
 def uplink_rows(plan: Plan) -> list[Row]:
-    """Each uplink and its spine port: by the link table if there is one, else by the formula."""
+    """Return each uplink with its spine port: from the link table if there is one, else by the formula."""
     rows = []
     for switch in plan.fabric.switches:
         for port in switch.ports:

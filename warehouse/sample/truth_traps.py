@@ -1,4 +1,4 @@
-"""The planted traps, each with its place."""
+"""Planted traps, each with its place."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Trap = dict[str, Any]
 
 
 def traps(plan: Plan, ports: list[dict[str, Any]], strays: list[str]) -> list[Trap]:
-    """All traps of a sample; `ports` are the totals of the written files."""
+    """Return all traps of a sample; `ports` are the totals of the written files."""
     found = [
         *_workbook(plan),
         *_uplinks(plan),

@@ -1,8 +1,8 @@
-"""How traffic between leaves spreads over spines and links, and which links are faulty.
+"""Distribution of traffic between leaves over spines and links, and the faulty links.
 
-Each leaf has three links to each spine (storage leaves one). The share of a spine is drawn per pair of
-leaves, so that what all leaves send to a spine is what it sends to them. Within a bundle a dead link's
-share goes to its two neighbours.
+Each leaf has three links to each spine (storage leaves one). The share of a spine is drawn per pair of leaves. So the
+bytes that all leaves send to a spine equal those that it sends to them. Within a bundle, the two neighbors of a dead
+link carry its share.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
     from warehouse.sample.options import SampleOptions
 
 HOT_FACTOR = 2
-"""The hot uplink's weight in its bundle, against 1 of its neighbours."""
+"""Weight of the hot uplink in its bundle; its neighbors have weight 1."""
 
 
 @dataclass(frozen=True)
 class Faults:
-    """Uplinks that do not carry their share: (switch, port); None in a clean sample."""
+    """Faulty uplinks as (switch, port); None in a sample without faults."""
 
     dead_out: tuple[str, str] | None
     dead_in: tuple[str, str] | None
     hot_out: tuple[str, str] | None
-    """From the second hour on."""
+    """Hot from the second hour on."""
 
 
 def plan_faults(options: SampleOptions) -> Faults:
-    """Choose the faults of a sample: on three different leaves, or none."""
+    """Return the faults of a sample: on three different leaves, or none."""
     if not options.planted:
         return Faults(None, None, None)
     second = 33 + 3 * min(1, options.spines - 1)
@@ -49,26 +49,26 @@ def _port(leaf: str, number: int) -> tuple[str, str]:
 
 
 def formula_spine_port(switch: Switch, port: Port) -> str | None:
-    """Spine port of a GPU leaf's uplink by its number; a storage leaf's does not follow from it."""
+    """Return the spine port of a GPU leaf's uplink by its number; None for a storage leaf, which has no formula."""
     if port.kind != "uplink":
         return None
     return f"FourHundredGigE1/0/{3 * (switch.number - 1) + (port.number - 33) % 3 + 1}"
 
 
 def spine_port(switch: Switch, port: Port, options: SampleOptions) -> str:
-    """Find the spine port that an uplink's cable is really in."""
+    """Return the spine port where an uplink's cable really ends."""
     if (switch.name, port.name) == other_cable(options):
         return f"FourHundredGigE1/0/{3 * options.leaves + options.storage_leaves + 1}"
     return formula_spine_port(switch, port) or f"FourHundredGigE1/0/{3 * options.leaves + switch.number}"
 
 
 def other_cable(options: SampleOptions) -> tuple[str, str]:
-    """Name the one uplink whose spine port is not what the formula says."""
+    """Return the one uplink whose spine port does not follow the formula."""
     return "Leaf-3", f"FourHundredGigE1/0/{33 + 3 * min(1, options.spines - 1)}"
 
 
 def spread(fabric: Fabric, traffic: Traffic, faults: Faults) -> None:
-    """Put what leaves send each other onto their uplinks, exactly."""
+    """Add the traffic between leaves to their uplinks, exact to the byte."""
     options = fabric.options
     shape = (options.spines, options.hours * HOUR)
     sent = {switch.name: np.zeros(shape, np.int64) for switch in fabric.switches}
@@ -92,7 +92,7 @@ def spread(fabric: Fabric, traffic: Traffic, faults: Faults) -> None:
 
 
 def _by_spine(options: SampleOptions, label: str, series: Ints) -> Ints:
-    """One pair's bytes by spine: nearly equal shares, less so with storage; the rest goes to one of them."""
+    """Return one pair's bytes by spine: nearly equal shares, less equal for storage; one spine takes the remainder."""
     uneven = 150 if "ST-" in label else 15
     weights = 1000 + draw(options.seed, f"spines/{label}", options.spines, -uneven, uneven)
     parts = series[np.newaxis, :] * weights[:, np.newaxis] // int(weights.sum())
@@ -109,7 +109,7 @@ def _bundle(
     options: SampleOptions,
     faults: Faults,
 ) -> None:
-    """Spread one leaf's bytes to or from one spine over the links between them."""
+    """Distribute the bytes between one leaf and one spine over their links, in one direction."""
     dead = faults.dead_out if direction == "out" else faults.dead_in
     links = [
         position
@@ -127,7 +127,7 @@ def _bundle(
 
 
 def _weights(switch: Switch, position: int, direction: str, options: SampleOptions, faults: Faults) -> Ints:
-    """Weight of a link in each second: near 1000, a little uneven for good and from second to second."""
+    """Return the weight of a link in each second: near 1000, slightly uneven between links and between seconds."""
     label = f"link/{switch.name}/{position}/{direction}"
     steady = 1000 + draw_one(options.seed, label, -25, 25)
     weights = steady + draw(options.seed, f"{label}/seconds", options.hours * HOUR, -80, 80)

@@ -1,7 +1,7 @@
-"""Utilisation in the form of AcmeTrace: wide files whole, split and empty, power of servers, all traps planted.
+"""Utilization in the form of AcmeTrace: wide files (whole, split and empty) and power of servers, with all traps.
 
-An hour of a few servers, at the turn of a month. Cells are whole numbers of thousandths until they are written, so
-that truth and files cannot differ by a rounding.
+It covers one hour of a few servers, at the turn of a month. Cells are whole thousandths until they are written, so that
+truth and files cannot differ by rounding.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ STEP = 15
 START = datetime(2023, 7, 31, 23, 30)  # noqa: DTZ001 - local time, written with its offset
 OFFSET = "+08:00"
 ODD = {"1e400": "beyond what is measured", "n/a": "no number"}
-"""Cells that are rejected."""
+"""Rejected cells, and why."""
 COVERED = 8
-"""Rows of the second of two split files whose times the first one has, too."""
+"""Rows of the second split file whose times are also in the first file."""
 
 Row = dict[str, Any]
 Cells = list[list[int | None]]
-"""Thousandths, a list a row."""
+"""One list per row, in thousandths."""
 
 
 def write_utilization(directory: Path, seed: int) -> Row:
-    """Write `utilization/` under `directory`; the truth of it."""
+    """Write `utilization/` under `directory`; return its truth."""
     root = directory / "utilization"
     groups = [_kalos(root / "kalos", seed), _seren(root / "seren", seed), _network(root / "seren", seed)]
     header = "Time,172.31.0.1-0,172.31.0.1-1\n"
@@ -44,16 +44,16 @@ def write_utilization(directory: Path, seed: int) -> Row:
 
 
 def _kalos(folder: Path, seed: int) -> Row:
-    """A whole file: idle, full, and between; with a gap, a time twice, and cells that are no numbers."""
+    """Write one whole file: idle, full and partial load, a gap, a repeated time, and cells that are not numbers."""
     names = [f"172.31.0.{server}-{gpu}" for server in range(1, 5) for gpu in range(8)]
     cells = _gpu_cells(seed, "kalos", names)
     lines = _lines(cells, decimals=1)
     rejected = []
     for place, (text, why) in zip((40, 90), ODD.items(), strict=True):
         cells[place][5] = None
-        lines[place] = _with(lines[place], 5, text)
+        lines[place] = _with_cell(lines[place], 5, text)
         rejected.append({"line": place + 2, "cell": text, "column": names[5], "why": why})
-    lines[60] = _with(lines[60], 7, "nan")
+    lines[60] = _with_cell(lines[60], 7, "nan")
     cells[60][7] = None
     gap = slice(100, 120)
     del lines[gap], cells[gap]
@@ -69,15 +69,15 @@ def _kalos(folder: Path, seed: int) -> Row:
 
 
 def _seren(folder: Path, seed: int) -> Row:
-    """The same metric split at the end of a month; the second file begins before the first one ends."""
+    """Write the same metric split at the end of a month; the second file overlaps the first."""
     names = [f"10.140.0.{server}-{gpu}" for server in (131, 9, 10) for gpu in range(8)]
     cells = _gpu_cells(seed, "seren", names)
     lines = _lines(cells, decimals=1)
     half = ROWS // 2
-    columns = names[::-1]  # the columns of a file are in an order of its own
-    turned = [_turned(line) for line in lines[half - COVERED :]]
+    columns = names[::-1]  # column order differs between files
+    reversed_lines = [_with_reversed_cells(line) for line in lines[half - COVERED :]]
     _write(folder / "GPU_UTIL-2023-07.csv", names, lines[:half])
-    _write(folder / "GPU_UTIL-2023-08.csv", columns, turned)
+    _write(folder / "GPU_UTIL-2023-08.csv", columns, reversed_lines)
     return {
         **_truth("seren", "GPU_UTIL", cells),
         "files": [
@@ -90,7 +90,7 @@ def _seren(folder: Path, seed: int) -> Row:
 
 
 def _network(folder: Path, seed: int) -> Row:
-    """A metric of servers: columns with their NIC, and an address of five parts."""
+    """Write a metric of servers: columns named after NICs, and an address of five parts."""
     names = ["10.140.0.131-mlx5_0", "10.140.0.9-mlx5_0", "10.140.0.131.1"]
     cells = _cells(seed, "ib", len(names), high=20_000_000, idle=60)
     _write(folder / "NODE_IB_SEND.csv", names, _lines(cells, decimals=3))
@@ -103,7 +103,10 @@ def _network(folder: Path, seed: int) -> Row:
 
 
 def _power(folder: Path, seed: int) -> list[Row]:
-    """Two types of GPU servers, one without power of the memory, and CPU servers; a reading every five minutes."""
+    """Write a reading every five minutes for two types of GPU servers and for CPU servers.
+
+    One type of GPU server has no memory power.
+    """
     measures = {"Sys_Total_Power": (1_400, 6_500), "CPU_Power": (200, 600), "MEM_Power": (60, 180)}
     found: dict[tuple[str, str, str], dict[str, list[int]]] = {}
     tables: dict[str, list[str]] = {
@@ -144,7 +147,7 @@ def _power(folder: Path, seed: int) -> list[Row]:
 
 
 def _gpu_cells(seed: int, label: str, names: Sequence[str]) -> Cells:
-    """Whole per cents: three in ten are 0, four in ten 100."""
+    """Return whole percentages: 30% of the cells are 0, and 40% are 100."""
     cells = _cells(seed, label, len(names), high=100, idle=30)
     full = draw(seed, f"util/{label}/full", ROWS * len(names), 1, 100).reshape(ROWS, len(names)) <= 57
     return [
@@ -157,7 +160,7 @@ def _gpu_cells(seed: int, label: str, names: Sequence[str]) -> Cells:
 
 
 def _cells(seed: int, label: str, columns: int, *, high: int, idle: int) -> Cells:
-    """Evenly drawn up to `high`; of a hundred cells so many are 0, and one is empty."""
+    """Return cells drawn uniformly from 1 to `high`; `idle` percent are 0, and one percent is empty."""
     count = ROWS * columns
     values = draw(seed, f"util/{label}/value", count, 1, high).tolist()
     kinds = draw(seed, f"util/{label}/kind", count, 1, 100).tolist()
@@ -166,7 +169,7 @@ def _cells(seed: int, label: str, columns: int, *, high: int, idle: int) -> Cell
 
 
 def _lines(cells: Cells, *, decimals: int) -> list[str]:
-    """Lines as pandas writes them: `43.0`, and at least one digit after the point."""
+    """Return lines in the format of pandas: `43.0`, with at least one digit after the point."""
     return [",".join([_time(place), *(_text(cell, decimals) for cell in row)]) for place, row in enumerate(cells)]
 
 
@@ -181,13 +184,13 @@ def _text(cell: int | None, decimals: int) -> str:
     return f"{whole}.{f'{rest:03}'[:decimals].rstrip('0') or '0'}"
 
 
-def _with(line: str, column: int, text: str) -> str:
+def _with_cell(line: str, column: int, text: str) -> str:
     fields = line.split(",")
     fields[column + 1] = text
     return ",".join(fields)
 
 
-def _turned(line: str) -> str:
+def _with_reversed_cells(line: str) -> str:
     time, *cells = line.split(",")
     return ",".join([time, *cells[::-1]])
 

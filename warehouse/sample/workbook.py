@@ -1,4 +1,4 @@
-"""The topology workbook: two sheets, all cells text, with the empty cells and odd rows of the roster."""
+"""Writer of the topology workbook: two sheets, all cells text, with the empty cells and odd rows of the roster."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TOPOLOGY_HEADER = ("accessport", "serverIP", "nicname", "portname", "switchIP", 
 NIC_HEADER = ("GPU IP", "NIC name1", "NIC name 2")
 
 STRAY_ROW = 4
-"""Row of data, from 1, at which one row of the last leaf stands among those of the first."""
+"""Data row, from 1, where one row of the last leaf is among those of the first leaf."""
 
 
 def write_workbook(path: Path, fabric: Fabric) -> None:
@@ -32,7 +32,7 @@ def write_workbook(path: Path, fabric: Fabric) -> None:
 
 
 def topology_rows(fabric: Fabric) -> list[tuple[Cell, ...]]:
-    """One row a listed NIC: by leaf and the text of the address, the rows without address last."""
+    """Return one row per listed NIC, by leaf and text of the address; rows without address come last."""
     places = {place.number: place for place in fabric.places}
     listed = [nic for nic in fabric.all_nics() if nic.listed]
     full = [nic for nic in listed if not places[nic.server].null_address]
@@ -43,7 +43,7 @@ def topology_rows(fabric: Fabric) -> list[tuple[Cell, ...]]:
 
 
 def nic_rows(fabric: Fabric) -> list[tuple[Cell, ...]]:
-    """Four rows a server, by address as number."""
+    """Return four rows per server, in numerical order of address."""
     rows: list[tuple[Cell, ...]] = []
     for place in fabric.places:
         if place.in_nic_sheet:
@@ -53,7 +53,7 @@ def nic_rows(fabric: Fabric) -> list[tuple[Cell, ...]]:
 
 
 def stray_nic(fabric: Fabric) -> Nic:
-    """Find the NIC whose row stands out of the order of leaves."""
+    """Return the NIC whose row breaks the order of leaves."""
     row = topology_rows(fabric)[STRAY_ROW - 1]
     return next(nic for nic in fabric.all_nics() if nic.listed and (nic.ip == row[1]))
 

@@ -1,7 +1,7 @@
-"""A small writer of workbooks whose bytes depend on the cells alone.
+"""Writer of small workbooks whose bytes depend only on the cells.
 
-Entries are stored, not deflated, and dated like the release's own workbook, so that neither the clock nor
-the version of a compression library shows in the file.
+Zip entries are stored, not deflated, and dated like the release's workbook. So the bytes depend neither on the clock
+nor on the version of a compression library.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MOMENT = "2024-05-24T00:00:00Z"
 
 
 def write_xlsx(path: Path, sheets: dict[str, Sequence[Sequence[Cell]]]) -> None:
-    """Write sheets of rows: text as shared strings, numbers as numbers, `None` as no cell."""
+    """Write sheets of rows: text as shared strings, numbers as numbers, None as no cell."""
     shared: dict[str, int] = {}
     parts = {f"xl/worksheets/sheet{n}.xml": _sheet(rows, shared) for n, rows in enumerate(sheets.values(), 1)}
     entries = {
@@ -48,7 +48,7 @@ def write_xlsx(path: Path, sheets: dict[str, Sequence[Sequence[Cell]]]) -> None:
 
 
 def column_letters(index: int) -> str:
-    """Letters of a column, from 0.
+    """Return the letters of a column, counted from 0.
 
     >>> column_letters(0), column_letters(25), column_letters(26)
     ('A', 'Z', 'AA')

@@ -1,1 +1,1 @@
-"""Log families."""
+"""Tests of the families of log lines."""

@@ -1,4 +1,4 @@
-"""Reads lines as a log."""
+"""Fixtures that read lines as a log."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Read = Callable[..., Events]
 
 
 class Rejects(list[tuple[int, str, str]]):
-    """What a reader could not read."""
+    """Unreadable lines that a reader reported."""
 
     def add(self, line: int, reason: str, text: str) -> None:
         self.append((line, reason, text))
@@ -28,7 +28,7 @@ def rejects() -> Rejects:
 
 @pytest.fixture
 def read(tmp_path: Path, rejects: Rejects) -> Read:
-    """Events of the lines (text, or bytes as they are), without columns that are NULL."""
+    """Return a function that reads lines (text or raw bytes) and returns their events, without NULL columns."""
 
     def events(*lines: str, raw: bytes | None = None, at_once: bool = True) -> Events:
         path = tmp_path / "x.log"

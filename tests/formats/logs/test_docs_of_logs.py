@@ -1,4 +1,4 @@
-"""The trainer that docs/formats/logs.md adds is read as it says."""
+"""The example trainer of docs/formats/logs.md works as described there."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from warehouse.formats.logs.dialects import Dialects
 PAGE = Path(__file__).parents[3] / "docs" / "formats" / "logs.md"
 
 
-def test_a_trainer_is_one_module(read: Read, rejects: Rejects, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_trainer_is_one_module(
+    read: Read, rejects: Rejects, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     code = PAGE.read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]
     assert len(code.splitlines()) <= 21
     (tmp_path / "nanotrain.py").write_text(code, encoding="utf-8")
@@ -29,9 +31,9 @@ def test_a_trainer_is_one_module(read: Read, rejects: Rejects, tmp_path: Path, m
         self._trainers = (*self._trainers, nanotrain.read)
 
     monkeypatch.setattr(Dialects, "__init__", make_with_nanotrain)
-    said = "step {} of 90: loss 2.5 in 1.25 s"
+    line = "step {} of 90: loss 2.5 in 1.25 s"
 
-    events = read(said.format(7), f"3: {said.format(8)}", f"[rank0]:{said.format(9)}", "step 10 of 90: lo")
+    events = read(line.format(7), f"3: {line.format(8)}", f"[rank0]:{line.format(9)}", "step 10 of 90: lo")
 
     iterations = [(event["step"], event["seconds"]) for event in events if event["kind"] == "iteration"]
     assert iterations == [(7, 1.25), (8, 1.25), (9, 1.25)]

@@ -1,4 +1,4 @@
-"""Whole files and tasks: what is no log, logs of several hosts, and logs that are cut another way."""
+"""Whole files and tasks: files that are not logs, logs of several hosts, and logs split into other files."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def _build(tmp_path: Path, logs: dict[str, bytes]) -> Path:
     return tmp_path / "t"
 
 
-def _asked(target: Path, sql: str) -> Rows:
+def _query(target: Path, sql: str) -> Rows:
     with duckdb.connect(str(target / "warehouse.duckdb"), read_only=True) as connection:
         return connection.execute(sql).fetchall()
 
 
-def test_what_is_no_log_has_one_sentence_and_the_build_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_that_are_not_logs_are_skipped_with_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(task_log, "BOMB_BYTES", 1 << 20)
     target = _build(
         tmp_path,
@@ -48,7 +48,7 @@ def test_what_is_no_log_has_one_sentence_and_the_build_goes_on(tmp_path: Path, m
         },
     )
 
-    found = _asked(target, "SELECT release_path[14:], status, reason FROM raw.files ORDER BY 1")
+    found = _query(target, "SELECT release_path[14:], status, reason FROM raw.files ORDER BY 1")
     assert [(name, status) for name, status, _ in found] == [
         ("binary.log", "skipped"),
         ("bomb.log.gz", "skipped"),
@@ -60,19 +60,19 @@ def test_what_is_no_log_has_one_sentence_and_the_build_goes_on(tmp_path: Path, m
         ("zeros.log", "read"),
     ]
     assert all(reason and "\n" not in str(reason) for _, status, reason in found if status != "read")
-    assert _asked(target, "SELECT count(*) FROM staging.log_events WHERE pod = 'fine'") == [(1,)]
+    assert _query(target, "SELECT count(*) FROM staging.log_events WHERE pod = 'fine'") == [(1,)]
 
 
-def test_halves_of_hosts_make_no_hosts(tmp_path: Path) -> None:
+def test_parts_of_host_names_are_not_hosts(tmp_path: Path) -> None:
     lines = [NCCL, NCCL, NCCL[2:], "node-1" + NCCL, "x:1:2 [0] NCCL INFO Connected all trees\n"]
     target = _build(tmp_path, {"t/one.log": "".join(lines).encode()})
 
-    assert _asked(target, "SELECT line, pod, host FROM staging.log_events ORDER BY line") == [
+    assert _query(target, "SELECT line, pod, host FROM staging.log_events ORDER BY line") == [
         (line, f"one@{host}", host) for line, host in enumerate(["node-1"] * 4 + ["x"], 1)
     ]
 
 
-def test_a_label_of_one_host_tells_the_host_of_other_lines(tmp_path: Path) -> None:
+def test_a_label_seen_with_one_host_gives_the_host_of_other_lines(tmp_path: Path) -> None:
     lines = [
         "10.0.0.1: " + NCCL,
         "10.0.0.2: " + NCCL.replace("node-1", "node-2"),
@@ -81,13 +81,13 @@ def test_a_label_of_one_host_tells_the_host_of_other_lines(tmp_path: Path) -> No
     ]
     target = _build(tmp_path, {"t/one.log": "".join(lines).encode()})
 
-    assert _asked(target, "SELECT pod FROM staging.log_events ORDER BY line") == [
+    assert _query(target, "SELECT pod FROM staging.log_events ORDER BY line") == [
         ("one@node-1",), ("one@node-2",), ("one@node-2",), ("one",),
     ]  # fmt: skip
 
 
 def _whole_seeds() -> list[int]:
-    """Seeds of whole logs of several hosts, one a file."""
+    """Return seeds whose logs are undamaged and of several hosts, one log per file."""
     worlds = [make_world(seed) for seed in range(400)]
     several = [one.seed for one in worlds if one.layout == "hosts" and len({p.server for p in one.processes}) > 1]
     return [seed for seed in several if make_sample(seed).damage == "none"][:8]
@@ -110,9 +110,9 @@ def test_edges_and_ranks_do_not_depend_on_how_logs_are_cut_into_files(tmp_path: 
         "SELECT iteration, loss FROM metrics.task_iterations WHERE task = '{}' ORDER BY ALL",
     ):
         for seed in _whole_seeds():
-            apart, together = (_asked(target, sql.format(f"{seed}-{how}")) for how in ("apart", "together"))
+            apart, together = (_query(target, sql.format(f"{seed}-{how}")) for how in ("apart", "together"))
             assert apart == together, (seed, sql)
-    assert _asked(target, "SELECT count(*) > 50 FROM topology.rank_paths") == [(True,)]
+    assert _query(target, "SELECT count(*) > 50 FROM topology.rank_paths") == [(True,)]
 
 
 def test_a_gap_in_iterations_is_a_warning_with_its_range(tmp_path: Path) -> None:
@@ -126,5 +126,5 @@ def test_a_gap_in_iterations_is_a_warning_with_its_range(tmp_path: Path) -> None
     (gap,) = [one for key, one in result.checks() if key.model == "metrics.task_iterations" and one.failures]
     assert gap.warn
     assert [json.loads(row) for row in gap.rows] == [{"task": "gap", "first_missing": 4, "last_missing": 6}]
-    found = _asked(tmp_path / "t", "SELECT iteration, iterations_covered FROM metrics.task_iterations ORDER BY ALL")
+    found = _query(tmp_path / "t", "SELECT iteration, iterations_covered FROM metrics.task_iterations ORDER BY ALL")
     assert found[-3:] == [(10, 10), (20, 10), (30, 10)]

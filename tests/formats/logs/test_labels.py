@@ -1,4 +1,4 @@
-"""Labels of launchers: a column, never a part of the host, whatever stands behind them."""
+"""Labels of launchers: a column of their own, never part of the host, in front of any line."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ LABELS = [
 
 @pytest.mark.parametrize("line", [NCCL, ITERATION, BAR, APP])
 @pytest.mark.parametrize("label", LABELS)
-def test_a_label_is_a_column_and_the_line_means_what_it_did(
+def test_a_label_is_a_column_and_leaves_the_event_unchanged(
     read: Read, rejects: Rejects, label: str, line: str
 ) -> None:
     (plain,) = read(line)
@@ -63,7 +63,7 @@ def test_versions_and_blank_lines_have_labels(read: Read, rejects: Rejects, labe
     assert not rejects
 
 
-def test_colors_and_tails_are_taken_off(read: Read) -> None:
+def test_colors_and_suffixes_are_stripped(read: Read) -> None:
     (event,) = read(f"\x1b[36m(Worker pid=12, ip=10.0.0.1)\x1b[0m {NCCL} \x1b[32m[repeated 14x across cluster]\x1b[0m")
 
     assert (event["kind"], event["host"], event["label"]) == (
@@ -73,7 +73,7 @@ def test_colors_and_tails_are_taken_off(read: Read) -> None:
     )
 
 
-def test_an_unknown_word_is_no_label_until_it_stood_before_a_known_line(read: Read) -> None:
+def test_an_unknown_word_is_a_label_only_after_it_preceded_a_known_line(read: Read) -> None:
     events = read("node-7: hidden size = 4", f"node-7: {NCCL}", "node-7: hidden size = 4", "node-8: hidden size = 4")
 
     assert [(event["line"], event["kind"], event["label"]) for event in events] == [
@@ -83,7 +83,7 @@ def test_an_unknown_word_is_no_label_until_it_stood_before_a_known_line(read: Re
 
 
 @pytest.mark.parametrize("host", ["10.0.0.7", "77", "NODE-1.example.org", "node_1", "<host_name>", "e0a95b6643f4"])
-def test_a_host_is_no_label(read: Read, host: str) -> None:
+def test_a_host_is_not_a_label(read: Read, host: str) -> None:
     events = read(*[f"{host}:1:2 [7] NCCL INFO Connected all rings"] * 2)
 
     assert [(event["host"], event.get("label")) for event in events] == [(host, None)] * 2
@@ -96,14 +96,14 @@ def test_an_address_before_the_colon_is_a_label(read: Read) -> None:
 
 
 @pytest.mark.parametrize("half", ["node-1:100:", "17:100:", "node-1:100:200", "node-1:"])
-def test_half_of_what_a_process_writes_is_no_label(read: Read, rejects: Rejects, half: str) -> None:
+def test_an_incomplete_prefix_is_not_a_label(read: Read, rejects: Rejects, half: str) -> None:
     events = read(f"{half}23:101:201 [0] NCCL INFO Connected all rings", "node-1:100: hello")
 
     assert [(event["kind"], event.get("host"), event.get("label")) for event in events] == [("damaged", None, None)]
     assert [line for line, _, _ in rejects] == [1]
 
 
-def test_a_label_of_digits_stands_before_a_host_of_digits(read: Read, rejects: Rejects) -> None:
+def test_a_label_of_digits_precedes_a_host_of_digits(read: Read, rejects: Rejects) -> None:
     events = read("3: 17:100:200 [0] NCCL INFO Connected all rings", "0:100:200 [0] NCCL INFO Connected all rings")
 
     assert [(event["host"], event.get("label")) for event in events] == [("17", "3:"), ("0", None)]

@@ -1,4 +1,4 @@
-"""Large logs: one line of 100 MB, a million lines that are blank or equal."""
+"""Large logs: one line of 100 MB, and a million blank or equal lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MILLION = 1_000_000
 
 
 def _sparse(path: Path) -> Path:
-    """Write a log with a line of 100 MB that takes no room on the disk."""
+    """Write a log with a line of 100 MB that takes no space on disk."""
     with path.open("wb") as stream:
         stream.write(FIRST)
         stream.seek(100 * 10**6, 1)
@@ -28,7 +28,7 @@ def _sparse(path: Path) -> Path:
 @pytest.mark.parametrize("at_once", [True, False])
 def test_a_line_of_100_mb_is_one_reject_and_the_next_line_is_read(tmp_path: Path, at_once: bool) -> None:
     rejected: list[tuple[int, str, str]] = []
-    reader = LogReader("x.log", lambda *said: rejected.append(said), at_once=at_once)
+    reader = LogReader("x.log", lambda *rejection: rejected.append(rejection), at_once=at_once)
 
     events = list(reader.read(_sparse(tmp_path / "x.log")))
 
@@ -43,14 +43,14 @@ def test_a_line_of_100_mb_is_one_reject_and_the_next_line_is_read(tmp_path: Path
 def test_a_build_counts_a_line_of_100_mb_once(tmp_path: Path) -> None:
     folder = tmp_path / "d" / "c" / "taskinfo" / "task"
     folder.mkdir(parents=True)
-    head = FIRST * (1 + (1 << 16) // len(FIRST))  # what is not text is told by the beginning
+    head = FIRST * (1 + (1 << 16) // len(FIRST))  # the first 4 kB decide that the file is text
     (folder / "worker-0.log").write_bytes(head + b"x" * 100_000_000 + b"\n" + LAST)
 
     warehouse.build(tmp_path / "d", tmp_path / "t")
 
-    with warehouse.open(tmp_path / "t") as asked:
-        rejected = asked.sql("SELECT line, reason FROM staging.rejected_rows").fetchall()
-        lines = asked.sql("SELECT max(line) FROM staging.log_events").fetchall()
+    with warehouse.open(tmp_path / "t") as reader:
+        rejected = reader.sql("SELECT line, reason FROM staging.rejected_rows").fetchall()
+        lines = reader.sql("SELECT max(line) FROM staging.log_events").fetchall()
     place = head.count(b"\n") + 1
     assert (rejected, lines) == ([(place, "longer than 262,144 bytes")], [(place + 1,)])
 
@@ -61,7 +61,7 @@ def test_a_build_counts_a_line_of_100_mb_once(tmp_path: Path) -> None:
     [b"\n", b"\r\n", b"Loading extension module cpu_adam...\n", b"\x1b[0m \n"],
     ids=["blank", "blank with a carriage return", "equal", "colored and blank"],
 )
-def test_a_million_lines_that_say_nothing_are_counted(read: Read, rejects: Rejects, line: bytes, at_once: bool) -> None:
+def test_a_million_lines_without_events_are_counted(read: Read, rejects: Rejects, line: bytes, at_once: bool) -> None:
     events = read(raw=FIRST + line * MILLION + LAST, at_once=at_once)
 
     assert [(event["line"], event["segment"]) for event in events] == [(1, 1), (MILLION + 2, MILLION + 2)]
@@ -69,7 +69,7 @@ def test_a_million_lines_that_say_nothing_are_counted(read: Read, rejects: Rejec
 
 
 @pytest.mark.parametrize("breaks", [b"\n\n\n", b"\n\r\n\n", b"\n\n\r", b"\r\r\n\n\n"])
-def test_blank_lines_before_a_bar_are_counted_alike_at_once_and_one_by_one(read: Read, breaks: bytes) -> None:
+def test_blank_lines_before_a_bar_are_counted_the_same_on_both_paths(read: Read, breaks: bytes) -> None:
     bar = b" 10%|#         | 1/9 [00:46<06:08, 46.00s/it]"
     iteration = b"[2024-04-29 06:18:13,208] [INFO] [x.py:1:f] loss: 2.5, learning_rate: 0.1, epoch: 0.1, "
     iteration += b"iter: 1/9,  00:46 < 06:08,  46.00s/it\n"

@@ -1,7 +1,7 @@
-"""Damaged logs: cut, doubled, reordered, spliced lines and random bytes never crash the reader, never make it say what
-no line says, and never make it lose a line that is whole.
+"""Damaged logs: cut, doubled, reordered and spliced lines, and random bytes.
 
-The lines are those of the sample's tasks and, where they are at hand, of the published one.
+The reader never crashes, never reports values that are not in the line, and never loses an undamaged line. The lines
+come from the sample's tasks and, if available, from the published task.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ NUMBERS = (
 )  # fmt: skip
 PLACES = ("line", "segment", "item", "filename", "text")
 CONTEXT = {"progress", "optimizer_step"}
-"""Kinds that a neighbour may say better."""
+"""Kinds of events that a neighboring line can replace."""
 
 
 class Lines(list[bytes]):
-    """Lines to damage; hypothesis need not print them."""
+    """Lines to damage; the short repr keeps the output of hypothesis readable."""
 
     def __repr__(self) -> str:
         return f"{len(self)} lines"
@@ -42,7 +42,7 @@ class Lines(list[bytes]):
 
 @pytest.fixture(scope="session")
 def sample_lines(tmp_path_factory: pytest.TempPathFactory) -> Lines:
-    """One line of each form that the sample's logs have, and some of each log."""
+    """Return up to three lines of each form in the sample's logs."""
     folder = tmp_path_factory.mktemp("logs")
     options = SampleOptions(seconds=120).resolved()
     plan = make_plan(options)
@@ -52,7 +52,7 @@ def sample_lines(tmp_path_factory: pytest.TempPathFactory) -> Lines:
 
 
 def _forms(paths: list[Path]) -> Lines:
-    """Lines that differ in more than numbers, up to three of each form."""
+    """Return lines that differ in more than their numbers, up to three of each form."""
     found: dict[bytes, list[bytes]] = {}
     for path in paths:
         if path.name.startswith("pod-node"):
@@ -72,13 +72,13 @@ def _read(folder: Path, content: bytes, *, at_once: bool = True) -> tuple[Events
     path = folder / "x.log"
     path.write_bytes(content)
     rejected: list[tuple[int, str, str]] = []
-    reader = LogReader("x.log", lambda *said: rejected.append(said), at_once=at_once)
+    reader = LogReader("x.log", lambda *rejection: rejected.append(rejection), at_once=at_once)
     events = [{name: value for name, value in event.items() if value is not None} for event in reader.read(path)]
     return events, rejected
 
 
 def _damaged(lines: Lines, chance: Random) -> list[bytes]:
-    """Some lines, each whole or damaged one way."""
+    """Return random lines, each whole or damaged in one way."""
     chosen = [chance.choice(lines) for _ in range(chance.randint(1, 25))]
     out: list[bytes] = []
     for line in chosen:
@@ -112,10 +112,10 @@ def _check(lines: Lines, seed: int, folder: Path) -> None:
     assert events == line_by_line
 
     segments = readable(content).replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    for event in events:  # nothing is said that does not stand in the event's own segment
+    for event in events:  # all values of an event are in its own segment
         text = segments[event["segment"] - 1]
         assert event["text"] == text[:4000]
-        wrapped = text + "".join(segments[event["segment"] :])  # a Megatron line may go on
+        wrapped = text + "".join(segments[event["segment"] :])  # a Megatron iteration may continue in the next line
         numbers = {int(number) for number in re.findall(r"\d+", text.replace(",", ""))}
         numbers |= {int(number) for number in re.findall(r"\d+", wrapped if event["family"] == "megatron" else text)}
         for name in NUMBERS:
@@ -132,14 +132,14 @@ def _check(lines: Lines, seed: int, folder: Path) -> None:
         if text not in whole:
             continue
         alone, rejected = _read(folder, text.encode() + b"\n")
-        expected = [_said(event) for event in alone if event["kind"] not in CONTEXT]
-        found = [_said(event) for event in by_segment.get(number, [])]
+        expected = [_without_place(event) for event in alone if event["kind"] not in CONTEXT]
+        found = [_without_place(event) for event in by_segment.get(number, [])]
         if not rejected:
-            assert all(said in found for said in expected), text
+            assert all(event in found for event in expected), text
 
 
 def test_a_bar_before_an_iteration_of_another_trainer(tmp_path: Path) -> None:
-    """A bar and the next iteration of the same step count once, however the lines are read."""
+    """A bar and the next iteration of the same step count once, on the fast path and line by line."""
     bar = b" 40%|####      | 4/10 [00:37<00:55, 9.26s/it]\n"
     iteration = (
         b" [2024-05-23 16:00:57] iteration        4/       6 | consumed samples:          128 | elapsed time per "
@@ -150,7 +150,7 @@ def test_a_bar_before_an_iteration_of_another_trainer(tmp_path: Path) -> None:
     assert _read(tmp_path, bar + iteration)[0] == _read(tmp_path, bar + iteration, at_once=False)[0]
 
 
-def _said(event: dict[str, Any]) -> dict[str, Any]:
+def _without_place(event: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in event.items() if name not in PLACES}
 
 
@@ -171,7 +171,7 @@ def test_damaged_lines_of_the_published_task(seed: int, tmp_path: Path) -> None:
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=st.binary(max_size=400))
-def test_any_bytes_at_all(content: bytes, tmp_path: Path) -> None:
+def test_any_bytes_can_be_read(content: bytes, tmp_path: Path) -> None:
     events, rejected = _read(tmp_path, content)
 
     assert len(events) + len(rejected) <= len(content) + 1
@@ -196,12 +196,12 @@ LONG = {
     "ranks": NCCL + "Channel 00/08 :" + "   1" * 60_000 + "x",
     "hosts": ("a" * 20 + ":1:2 [0] NCCL INFO x") * 6_000,
 }
-"""Lines of a quarter of a megabyte, made to keep a pattern busy or to nest deeply."""
+"""Lines of 250 kB that provoke backtracking or deep nesting."""
 
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("form", LONG)
-def test_a_long_line_ends_soon_and_the_next_is_read(form: str, tmp_path: Path) -> None:
+def test_a_long_line_is_parsed_quickly_and_the_next_is_read(form: str, tmp_path: Path) -> None:
     events, _ = _read(tmp_path, f"{LONG[form]}\n{STAMP}fine\n".encode())
 
     assert ("message", 2) in {(event["kind"], event["line"]) for event in events}

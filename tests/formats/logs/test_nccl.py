@@ -1,4 +1,4 @@
-"""NCCL's lines in the forms of versions 2.4 to 2.30, and of RCCL, made up after the formats in docs/formats/logs.md."""
+"""NCCL's lines in the forms of versions 2.4 to 2.30, and of RCCL, invented from the formats in docs/formats/logs.md."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_ring_lists(read: Read, message: str, expected: tuple[Any, ...]) -> None
     assert _picked(event, "channel", "channels", "value", "name") == expected
 
 
-def test_what_stands_behind_a_nic(read: Read) -> None:
+def test_options_after_a_nic(read: Read) -> None:
     (event,) = read(PREFIX + "Channel 01/1 : 1[1] -> 2[0] [send] via NET/IB/3(1)/GDRDMA(PCI)/Shared")
 
     assert _picked(event, "name", "proxy_rank", "options") == ("1", 1, "/GDRDMA(PCI)/Shared")
@@ -101,7 +101,7 @@ def test_places_in_trees(read: Read) -> None:
 
 
 @pytest.mark.parametrize("dump", ["Ring 00 : 1 -> 0 -> 1", "Tree 0 : -1 -> 0 -> 1/-1/-1", "NVLS Head  0:  0  1"])
-def test_a_plan_of_a_graph_is_neither_a_ring_nor_an_edge(read: Read, rejects: Rejects, dump: str) -> None:
+def test_a_plan_of_the_graph_search_is_neither_a_ring_nor_an_edge(read: Read, rejects: Rejects, dump: str) -> None:
     (event,) = read(PREFIX + dump)
 
     assert event["kind"] == "message"
@@ -123,7 +123,7 @@ def test_a_place_in_a_tree_as_each_version_prints_it(read: Read, message: str, v
     assert _picked(event, "kind", "channel", "rank", "value") == ("nccl_tree", 2, 2, value)
 
 
-def test_a_tree_that_says_two_things_says_nothing(read: Read, rejects: Rejects) -> None:
+def test_a_contradictory_tree_is_damaged(read: Read, rejects: Rejects) -> None:
     (event,) = read(PREFIX + "Trees [0] 3/-1/-1->2->0|0->2->4/-1/-1")
 
     assert event["kind"] == "damaged"
@@ -142,7 +142,7 @@ def test_lines_of_rccl_name_their_communicator(read: Read) -> None:
     ]
 
 
-def test_a_line_that_the_buffer_cut_loses_its_last_item(read: Read) -> None:
+def test_a_line_that_the_buffer_truncated_loses_its_last_item(read: Read) -> None:
     message = "Trees " + " ".join(f"[{channel}] 1/-1/-1->0->8" for channel in range(64))
     events = read((PREFIX + message)[:1023])
 
@@ -261,7 +261,7 @@ def test_other_lines(read: Read, line: str, kind: str, value: str | None) -> Non
         "\t",
     ],
 )
-def test_launchers_marks_are_no_hosts(read: Read, label: str) -> None:
+def test_launcher_labels_are_not_hosts(read: Read, label: str) -> None:
     (event,) = read(label + PREFIX + "Connected all rings")
 
     assert _picked(event, "kind", "host", "pid") == ("nccl_connected", "node-1", 100)
@@ -298,7 +298,7 @@ EDGE = "Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/1"
         PREFIX + "comm 0xab1 rank 3 nranks 32 cudaDev 3 busId 4d000 - Init COMP",
     ],
 )
-def test_a_damaged_line_says_nothing_and_is_counted(read: Read, rejects: Rejects, line: str) -> None:
+def test_a_damaged_line_yields_no_values_and_is_counted(read: Read, rejects: Rejects, line: str) -> None:
     before, event, after = read(PREFIX + "Connected all rings", line, PREFIX + "Connected all trees")
 
     assert (before["kind"], after["kind"]) == ("nccl_connected", "nccl_connected")
@@ -307,7 +307,7 @@ def test_a_damaged_line_says_nothing_and_is_counted(read: Read, rejects: Rejects
     assert [(number, reason.startswith("damaged: "), text) for number, reason, text in rejects] == [(2, True, line)]
 
 
-def test_of_many_damaged_lines_a_thousand_are_listed_and_all_are_counted(read: Read, rejects: Rejects) -> None:
+def test_a_thousand_damaged_lines_are_listed_and_all_are_counted(read: Read, rejects: Rejects) -> None:
     events = read(*["[0] NCCL INFO " + EDGE] * 2_500)
 
     assert len(events) == 2_500
@@ -315,7 +315,7 @@ def test_of_many_damaged_lines_a_thousand_are_listed_and_all_are_counted(read: R
     assert rejects[-1][1] == "damaged: 1,500 more lines"
 
 
-def test_a_containers_mark_tells_the_time(read: Read) -> None:
+def test_a_container_label_gives_the_time(read: Read) -> None:
     (event,) = read("2024-05-23T16:00:00.123456789Z " + PREFIX + "Connected all rings")
 
     assert event["time_utc"] == "2024-05-23 16:00:00.123456"

@@ -1,4 +1,4 @@
-"""DeepSpeed, the Hugging Face Trainer and Megatron-LM: whole lines, odd ones, cut ones."""
+"""DeepSpeed, the Hugging Face Trainer and Megatron-LM: whole, unusual and truncated lines."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _picked(event: dict[str, object], *names: str) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("at_once", [True, False])
-def test_an_iteration_line_says_the_same_as_the_bar_before_it_and_more(read: Read, at_once: bool) -> None:
+def test_an_iteration_line_replaces_the_bar_before_it(read: Read, at_once: bool) -> None:
     events = read("", BAR, ITERATION, at_once=at_once)
 
     (only,) = events
@@ -51,7 +51,7 @@ def test_segments_count_carriage_returns_and_lines_do_not(read: Read) -> None:
 
 
 @pytest.mark.parametrize("end", range(len(STAMP) + 1, len(ITERATION)))
-def test_a_cut_iteration_line_is_no_iteration(read: Read, rejects: Rejects, end: int) -> None:
+def test_a_cut_iteration_line_is_not_an_iteration(read: Read, rejects: Rejects, end: int) -> None:
     (event,) = read(ITERATION[:end])
 
     is_known = end >= len(STAMP) + len("loss: 2")
@@ -59,7 +59,7 @@ def test_a_cut_iteration_line_is_no_iteration(read: Read, rejects: Rejects, end:
     assert len(rejects) == is_known
 
 
-def test_the_summary_is_no_iteration(read: Read) -> None:
+def test_the_summary_is_not_an_iteration(read: Read) -> None:
     numbers = "train_runtime: 99.5, train_samples_per_second: 1.0, train_loss: 2.25, epoch: 1.0, "
     (event,) = read(f"{STAMP}{numbers}iter: 90/90,  15:10 < 00:00,  10.1s/it")
 
@@ -81,7 +81,7 @@ def test_bars_of_all_forms(read: Read, line: str, step: int, loss: float | None)
     assert _picked(event, "kind", "step", "loss") == ("progress", step, loss)
 
 
-def test_a_log_line_behind_a_bar_and_one_behind_a_log_line(read: Read) -> None:
+def test_a_log_line_after_a_bar_and_after_another_log_line(read: Read) -> None:
     events = read("  8%|▊ | 7/90 [01:10<14:00, 10.10s/it]" + ITERATION, ITERATION + STAMP + "done")
 
     assert [(event["kind"], event["line"]) for event in events] == [("iteration", 1), ("iteration", 2), ("damaged", 2)]
@@ -141,7 +141,7 @@ def test_ranks_and_checkpoints(read: Read) -> None:
 @pytest.mark.parametrize(
     "label", ["", "3: ", "[default7]:", "(Worker pid=7, ip=10.0.0.1) ", "[1,0]<stdout>:", "host-1: "]
 )
-def test_megatron_iterations_behind_launchers_marks(read: Read, label: str) -> None:
+def test_megatron_iterations_after_launcher_labels(read: Read, label: str) -> None:
     (event,) = read(label + MEGATRON)
 
     assert _picked(event, "kind", "step", "steps", "seconds", "samples", "loss", "learning_rate", "time_utc") == (
@@ -160,7 +160,7 @@ def test_megatron_without_time_with_other_keys_and_wrapped(read: Read) -> None:
     assert _picked(wrapped, "step", "seconds", "loss", "learning_rate") == (7, 10.1255, 2.5, 1e-05)
 
 
-def test_megatron_that_is_cut_inside_a_number_has_not_that_number(read: Read, rejects: Rejects) -> None:
+def test_megatron_that_is_cut_inside_a_number_loses_that_number(read: Read, rejects: Rejects) -> None:
     event, damaged = read(MEGATRON[: MEGATRON.index("125.5")])
 
     assert _picked(event, "kind", "step", "seconds") == ("iteration", 7, None)
@@ -297,7 +297,7 @@ def test_an_evaluation_is_an_event_of_its_own(read: Read, rejects: Rejects, line
         " time (ms) | forward: 1.2 | backward: 2.3",
     ],
 )
-def test_a_download_is_no_training(read: Read, rejects: Rejects, line: str) -> None:
+def test_a_download_is_not_training(read: Read, rejects: Rejects, line: str) -> None:
     assert read(line) == []
     assert not rejects
 
@@ -329,7 +329,7 @@ def test_bars_of_odd_forms(read: Read, rejects: Rejects, line: str, step: int, s
         " consumed samples: 12 | elapsed time per iteration (ms): 15.0 | learning rate: 1E-5 | lm loss: 2.5 |",
     ],
 )
-def test_half_an_iteration_is_counted(read: Read, rejects: Rejects, line: str) -> None:
+def test_an_incomplete_iteration_is_counted(read: Read, rejects: Rejects, line: str) -> None:
     *kept, event = read(line)
 
     assert event["kind"] == "damaged"
@@ -349,7 +349,7 @@ def test_flipped_bytes_are_counted(read: Read, rejects: Rejects) -> None:
     assert len(steps) + len(damaged - {event["line"] for event in events if event["kind"] == "iteration"}) == 40
 
 
-def test_lines_that_a_terminal_wrapped_are_one_again(read: Read) -> None:
+def test_wrapped_lines_are_joined(read: Read) -> None:
     lines = [MEGATRON.replace(" 7/", f" {step}/").replace("2.5000", f"{step}.5000") for step in range(1, 9)]
     wrapped = [line[at : at + 80] for line in lines for at in range(0, len(line), 80)]
     events = read(*wrapped)
@@ -361,9 +361,7 @@ def test_lines_that_a_terminal_wrapped_are_one_again(read: Read) -> None:
 
 
 @pytest.mark.parametrize("at_once", [True, False])
-def test_a_value_twice_in_an_iteration_is_damage_in_the_commonest_form_too(
-    read: Read, rejects: Rejects, at_once: bool
-) -> None:
+def test_a_repeated_value_in_an_iteration_is_damage_on_both_paths(read: Read, rejects: Rejects, at_once: bool) -> None:
     line = (
         " iteration        1/     500 | consumed samples:          512 | elapsed time per iteration (ms): 26000.1 | "
         "learning rate: 5.800000E-05 | global batch size:   512 | loss scale: 1.0 | loss scale: 2.0 | "
@@ -378,7 +376,7 @@ def test_a_value_twice_in_an_iteration_is_damage_in_the_commonest_form_too(
 @pytest.mark.parametrize(
     ("rate", "seconds"), [("2.00it/s", 0.5), ("45.78s/it", 45.78), ("0.00it/s", None), ("0.00s/it", 0.0)]
 )
-def test_a_bar_says_its_rate_either_way_round(read: Read, rate: str, seconds: float | None, at_once: bool) -> None:
+def test_a_bar_has_its_rate_in_either_unit(read: Read, rate: str, seconds: float | None, at_once: bool) -> None:
     [event] = read(f"  3%|3         | 30/1000 [00:30<16:10,  {rate}]", at_once=at_once)
 
     assert (event["kind"], event["step"], event.get("seconds")) == ("progress", 30, seconds)

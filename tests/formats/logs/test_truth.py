@@ -1,4 +1,4 @@
-"""What a build says of logs with known truth: nothing that is not so, and all of it where nothing is damaged."""
+"""Builds of logs with known truth: no event is wrong, and none is missing if the log is undamaged."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Found = tuple[list[Sample], dict[str, list[Score]]]
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
-    """The samples of all seeds, as one release, built once."""
+    """Return the samples of all seeds and their scores; all are one release, built once."""
     folder = tmp_path_factory.mktemp("truth")
     samples = [make_sample(seed) for seed in SEEDS]
     for sample in samples:
@@ -27,14 +27,14 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
     return samples, scores(folder / "target", samples)
 
 
-def test_nothing_is_said_that_is_not_so(found: Found) -> None:
+def test_no_event_is_wrong(found: Found) -> None:
     samples, scored = found
     wrong = {s.name: (s.about, one.kind, one.wrong) for s in samples for one in scored[s.name] if one.wrong}
 
     assert wrong == {}
 
 
-def test_without_damage_nothing_is_lost(found: Found) -> None:
+def test_undamaged_logs_lose_no_event(found: Found) -> None:
     samples, scored = found
     whole = [sample for sample in samples if sample.damage == "none"]
     missing = {s.name: (s.about, one.kind, one.missing) for s in whole for one in scored[s.name] if one.missing}
@@ -43,7 +43,7 @@ def test_without_damage_nothing_is_lost(found: Found) -> None:
     assert missing == {}
 
 
-def test_with_damage_most_is_there(found: Found) -> None:
+def test_damaged_logs_keep_nine_of_ten_events(found: Found) -> None:
     samples, scored = found
     totals: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     for sample in samples:
@@ -62,5 +62,5 @@ def test_the_seeds_have_every_launcher_version_trainer_and_damage(found: Found) 
         assert any(one in part for part in parts), one
 
 
-def test_a_seed_gives_the_same_logs_again(tmp_path: Path) -> None:
+def test_logs_of_a_seed_are_reproducible(tmp_path: Path) -> None:
     assert make_sample(7).files == make_sample(7).files

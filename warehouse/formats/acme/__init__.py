@@ -1,1 +1,1 @@
-"""AcmeTrace: jobs of the clusters Seren and Kalos, their utilisation, and jobs of three earlier traces."""
+"""AcmeTrace: jobs and utilization of the clusters Seren and Kalos, and jobs of three earlier traces."""

@@ -1,7 +1,7 @@
-"""Power of servers: `utilization/ipmi/*_Power.csv`, a row a time and server.
+"""Power of servers: `utilization/ipmi/*_Power.csv`, a row per time and server.
 
 Docs: docs/formats/utilization.md. These files are long, not wide: `Time`, some power columns, and `node`, the server.
-Columns are found by name, and every other one is a measurement, whatever it is called.
+Columns are found by name. Every column other than `Time` and `node` is a measurement, whatever its name.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from warehouse.formats.base import RawFile
 NODE = "node"
 _NAME = regex(r"(?P<stem>[A-Za-z0-9_]{1,60}_Power)(-\d{4}[-\w.]*)?\.csv(\.gz|\.zst)?", re.ASCII | re.IGNORECASE)
 CLUSTER = "seren"
-"""The release draws them as Seren's servers; their addresses, 10.140.x.y, are Seren's."""
+"""Cluster of the servers: the release's figures label them Seren, and their addresses, 10.140.x.y, are Seren's."""
 
 
 class PowerFiles(LineFiles):
-    """The format `acme.ipmi`."""
+    """Format `acme.ipmi`."""
 
     same = "time and server"
 
     def claims(self, path: Path) -> bool:
-        """Tell whether a file is named like a power file."""
+        """Return True if the file is named like a power file."""
         return _NAME.fullmatch(path.name) is not None
 
     def placed(self, file: RawFile, names: Sequence[str]) -> RawFile:
-        """A file group is a kind of server."""
+        """Set cluster, release path and file group; a file group is a kind of server."""
         if NODE not in names:
             raise ValueError(f"no column {NODE!r}: {','.join(names)[:100]}")
         if len(names) < 3:
@@ -44,11 +44,11 @@ class PowerFiles(LineFiles):
         )
 
     def texts(self, names: Sequence[str]) -> set[int]:
-        """Only the server is text."""
+        """Return the position of `node`, the only text column."""
         return {names.index(NODE)}
 
     def entity(self, cells: Sequence[bytes], names: Sequence[str]) -> bytes:
-        """A server has one row a time."""
+        """Return the server: each has one row per time."""
         return cells[names.index(NODE)]
 
 

@@ -1,7 +1,7 @@
 """Acme jobs: `trace_seren.csv`, `trace_kalos.csv`, the jobs of earlier traces, and `cluster_summary.csv`.
 
-Docs: docs/formats/acme_jobs.md. Kalos has four columns in the middle that Seren lacks, so columns are found by
-name. Seren writes its times at +08:00, Kalos at +00:00: the offset in the text counts, never a file's custom.
+Docs: docs/formats/acme_jobs.md. Kalos has four columns in the middle that Seren lacks, so columns are found by name.
+Seren writes times at +08:00, Kalos at +00:00. Only the offset in the text is used.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ JOBS = {
     "queue": NUMBER,
     "gpu_time": NUMBER,
 }
-"""Kalos's columns."""
+"""Columns of Kalos; Seren lacks those of `KALOS_ONLY`."""
 KALOS_ONLY = frozenset({"mem_per_pod_GB", "shared_mem_per_pod", "fail_time", "stop_time"})
 PREVIOUS = {
     "job_id": TEXT,
@@ -85,10 +85,10 @@ _SUMMARY = regex(r"cluster_summary\.csv", re.IGNORECASE)
 
 @dataclass
 class AcmeJobs(NamedCsv):
-    """The format `acme.jobs`."""
+    """Format `acme.jobs`."""
 
     def placed(self, file: RawFile, header: Sequence[str]) -> RawFile:
-        """Tell the cluster by name and header, which must agree."""
+        """Set the cluster by file name and header, which must agree."""
         found = _TRACE.fullmatch(file.path.name)
         cluster = found[1].lower() if found else ""
         here = sorted(KALOS_ONLY & set(header))
@@ -99,7 +99,7 @@ class AcmeJobs(NamedCsv):
         return file.but(cluster=cluster, release_path=f"acme/job_trace/trace_{cluster}.csv")
 
     def misfit(self, row: Mapping[str, str]) -> str | None:
-        """Refuse a moment that no calendar has, and an end before the start."""
+        """Reject a time that does not exist in the calendar, and an end before the start."""
         times = {name: parse_time(row[name]) for name, cell in self.cells.items() if cell is TIME and row.get(name)}
         for name, time in {**times, "submit_time": parse_time(row["submit_time"])}.items():
             if time is None:
@@ -110,10 +110,13 @@ class AcmeJobs(NamedCsv):
 
 @dataclass
 class PreviousJobs(NamedCsv):
-    """The format `acme.previous_jobs`: nobody here has seen these files, so nothing but a few names is asked for."""
+    """Format `acme.previous_jobs`.
+
+    The files were not available when the format was written, so only a few column names are required.
+    """
 
     def placed(self, file: RawFile, header: Sequence[str]) -> RawFile:
-        """Name the cluster by the file's name; a second Philly file stays apart."""
+        """Set the cluster by the file name; a second Philly file is a cluster of its own."""
         for names in (("gpu_num", "plan_gpu"), ("state", "status"), ("duration",)):
             if not set(names) & set(header):
                 raise ValueError(f"the columns differ from the published ones: without {' or '.join(names)}")
@@ -125,10 +128,10 @@ class PreviousJobs(NamedCsv):
 
 @dataclass
 class ClusterSummary(NamedCsv):
-    """The format `acme.cluster_summary`."""
+    """Format `acme.cluster_summary`."""
 
     def placed(self, file: RawFile, header: Sequence[str]) -> RawFile:
-        """Give it its place: it is of five clusters."""
+        """Set cluster `acme`: the file describes five clusters."""
         return file.but(cluster="acme", release_path="acme/cluster_summary.csv")
 
 

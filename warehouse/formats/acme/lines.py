@@ -1,7 +1,7 @@
-"""CSV files of numbers whose columns differ from file to file: read line by line, as lines.
+"""CSV files of numbers whose columns differ from file to file, read as unparsed lines.
 
-The engine hands over whole lines; models split them. Here stands what a line must be, for the files whose lines
-the models find at fault: a line that is none is set aside, of one with a cell that is no number only the cell.
+The engine reads whole lines, and models split them. This module checks the lines of files that the models report as
+faulty. A bad line is rejected. A line with a bad cell is kept with that cell blank.
 """
 
 from __future__ import annotations
@@ -18,42 +18,42 @@ from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, RawRelation,
 TIME = "Time"
 _TIME = regex(r"[12]\d{3}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?[+-]\d\d:\d\d", re.ASCII)
 _NUMBER = regex(rb"|[nN][aA][nN]|-?\d{1,9}(\.\d{0,17})?([eE]-\d{1,2})?")
-"""A cell that is read: nothing, nan, or a number that is no larger than what is measured here."""
+"""A valid cell: blank, nan, or a number no larger than any measured here."""
 _KNOWN_CELLS = 500_000
 _LOOKED_AT = 1_000
-"""Lines that are looked at for one that is not blank."""
+"""Lines searched for one that is not blank."""
 _SHOWN = 500
 
 
 class LineFiles:
-    """What formats of this kind share.
+    """Base class of formats of unparsed lines.
 
     Parameters
     ----------
     name
-        Of the format.
+        Name of the format.
     relation, about
-        The relation of `raw` that its files join.
+        Name and description of the relation of `raw` that the files feed.
     """
 
     version = 3
     same = "time"
-    """What no two lines of a file share."""
+    """Words for the key that is unique in a file, for the reason of a rejected line."""
 
     def __init__(self, name: str, relation: str, about: str) -> None:
         self.name = name
         self.relations: Sequence[RawRelation] = (RawRelation(relation, about, {"line": "VARCHAR"}, whole_lines=True),)
 
     def placed(self, file: RawFile, names: Sequence[str]) -> RawFile:
-        """The file with its cluster, group and path in the release. Raises ValueError where it is not ours."""
+        """Return the file with its cluster, group and release path. Raise ValueError if it is not of this format."""
         raise NotImplementedError
 
     def texts(self, names: Sequence[str]) -> set[int]:
-        """The places of columns that hold text."""
+        """Return the positions of columns that hold text."""
         raise NotImplementedError
 
     def inspect(self, file: RawFile) -> RawFile:
-        """Look at the header and for a line below it."""
+        """Check the header, and that at least one line follows it."""
         try:
             with compressed.open_bytes(file.path) as stream:
                 header = stream.readline(torn_lines.LINE_BYTES)
@@ -72,23 +72,23 @@ class LineFiles:
         return found.but(status=READ) if whole else found.but(status=PARTIAL, reason=torn_lines.TORN)
 
     def repair(self, file: RawFile, clean: Path) -> Iterator[Rejected]:
-        """Write the good lines to `clean`, cells that are no numbers left out of them; yield what is not in it."""
-        repaired = _Repaired(self, file)
+        """Write the good lines to `clean`, with invalid cells blanked; yield every rejected line and cell."""
+        state = _RepairState(self, file)
         with clean.open("wb") as out:
             for number, line, damage in torn_lines.numbered_lines(file.path):
-                kept, problem, said = repaired.look(number, line.removesuffix(b"\r"), damage)
+                kept, problem, bad = state.check(number, line.removesuffix(b"\r"), damage)
                 if problem:
-                    yield Rejected(file.release_path, number, problem, said.decode("utf-8", "replace")[:_SHOWN])
+                    yield Rejected(file.release_path, number, problem, bad.decode("utf-8", "replace")[:_SHOWN])
                 if kept is not None:
                     out.write(kept + b"\n")
 
     def entity(self, cells: Sequence[bytes], names: Sequence[str]) -> bytes:
-        """Of what a line is, beside its time, where a file has several lines of a time."""
+        """Return the part of a line's unique key other than its time, for files with several lines per time."""
         return b""
 
 
 def header_names(line: bytes) -> list[str]:
-    """The columns. Raises ValueError where the line is no header of ours."""
+    """Return the column names. Raise ValueError if the line is not a valid header."""
     if not line.endswith(b"\n"):
         raise ValueError(f"no end of a header in the first {torn_lines.LINE_BYTES:,} bytes")
     try:
@@ -102,11 +102,11 @@ def header_names(line: bytes) -> list[str]:
     return names
 
 
-class _Repaired:
-    """What was seen of a file so far."""
+class _RepairState:
+    """State of the repair of one file."""
 
-    def __init__(self, one: LineFiles, file: RawFile) -> None:
-        self._one = one
+    def __init__(self, lines: LineFiles, file: RawFile) -> None:
+        self._format = lines
         self._file = file
         self._header = b""
         self._names: list[str] = []
@@ -115,12 +115,12 @@ class _Repaired:
         self._known: set[bytes] = set()
         self._other_header: int | None = None
 
-    def look(self, number: int, line: bytes, damage: str | None) -> tuple[bytes | None, str | None, bytes]:
-        """(the line to keep, if any; what is wrong, if anything; the text that it is wrong with)."""
+    def check(self, number: int, line: bytes, damage: str | None) -> tuple[bytes | None, str | None, bytes]:
+        """Return (line to keep or None, problem or None, text with the problem)."""
         if number == 1 and damage is None:
             self._header = line.removeprefix(b"\xef\xbb\xbf")
             self._names = header_names(line + b"\n")
-            self._texts = self._one.texts(self._names)
+            self._texts = self._format.texts(self._names)
             return self._header, None, b""
         problem = damage or self._problem(number, line)
         if problem:
@@ -130,14 +130,14 @@ class _Repaired:
         if not odd:
             return line, None, b""
         first = f"{self._names[odd[0]]}: {cells[odd[0]].decode('utf-8', 'replace')[:60]!r}"
-        said = b",".join(cells[place] for place in odd)
+        bad = b",".join(cells[place] for place in odd)
         for place in odd:
             cells[place] = b""
         count = "a cell is no number" if len(odd) == 1 else f"{len(odd):,} cells are no numbers, the first"
-        return b",".join(cells), f"{count}, of {first}; the rest of the line is read", said
+        return b",".join(cells), f"{count}, of {first}; the rest of the line is read", bad
 
     def _problem(self, number: int, line: bytes) -> str | None:
-        """What is wrong with the line as a whole; remembers its time."""
+        """Return the problem of the line as a whole, or None; record its key."""
         if not line:
             return "blank line"
         if b"\r" in line:
@@ -157,17 +157,17 @@ class _Repaired:
         if len(cells) != len(self._names):
             return f"{len(cells):,} fields instead of {len(self._names):,}"
         written = cells[self._names.index(TIME)].decode("utf-8")
-        moment = parse_time(written)
-        if moment is None:
+        time = parse_time(written)
+        if time is None:
             return f"{TIME} is no time with an offset: {written[:60]!r}"
         blank = next((place for place in self._texts if not cells[place].strip()), None)
         if blank is not None:
             return f"{self._names[blank]} is blank"
-        first = self._seen.setdefault((moment, self._one.entity(cells, self._names)), number)
-        return None if first == number else f"the same {self._one.same} as in line {first}"
+        first = self._seen.setdefault((time, self._format.entity(cells, self._names)), number)
+        return None if first == number else f"the same {self._format.same} as in line {first}"
 
     def _odd(self, cells: Sequence[bytes]) -> list[int]:
-        """The places of cells that should be numbers and are none."""
+        """Return the positions of cells that should be numbers and are not."""
         new = set(cells) - self._known
         odd = {cell for cell in new if not _NUMBER.fullmatch(cell)}
         if len(self._known) < _KNOWN_CELLS:
@@ -177,7 +177,7 @@ class _Repaired:
 
 
 def parse_time(written: str) -> datetime | None:
-    """The moment, with its offset from UTC; None where the calendar has none such.
+    """Parse a time with its UTC offset; return None if it has no offset or does not exist in the calendar.
 
     >>> parse_time("2023-07-01 08:00:00+08:00") == parse_time("2023-07-01 00:00:00+00:00")
     True

@@ -1,9 +1,8 @@
-"""Pickles that hold lists of numeric arrays and nothing else, read without unpickling.
+"""Reader of pickles that hold only lists of numeric arrays, without unpickling.
 
-Docs: docs/formats/utilization.md. A pickle is a program. This reads the 23 instructions that a list of NumPy
-arrays is written with, in the shapes that NumPy writes; numbers are taken from the bytes by `struct`. No module
-is imported for a file, no object built, nothing called. Whatever else stands in a file ends the reading with its
-name.
+Docs: docs/formats/utilization.md. A pickle is a program. This module interprets the 23 instructions that write a list
+of NumPy arrays, in the shapes that NumPy writes. It decodes numbers with `struct`. It imports no module that a file
+names, builds no object and calls nothing. Any other content stops the read with an error that names the content.
 """
 
 from __future__ import annotations
@@ -13,12 +12,12 @@ from dataclasses import dataclass
 from typing import NoReturn, TypeVar
 
 MAX_BYTES = 2**24
-"""Largest file that is opened; the published ones have 80 kB."""
+"""Largest file that is opened, in bytes; the published files have 80 kB."""
 _T = TypeVar("_T")
 
 
 class RefusedError(Exception):
-    """The file holds something else; the message says what and at which byte."""
+    """Error for any other content; the message names the content and its byte offset."""
 
 
 @dataclass(frozen=True)
@@ -44,22 +43,22 @@ _ARGUMENT_BYTES = {
     b"\x89": ("NEWFALSE", 0), b"\x88": ("NEWTRUE", 0), b"N": ("NONE", 0), b"b": ("BUILD", 0), b"e": ("APPENDS", 0),
     b".": ("STOP", 0),
 }  # fmt: skip
-"""Instructions whose argument has a fixed size; the bytes that it has."""
+"""Opcode -> (name, bytes of its argument), for arguments of fixed size."""
 _LENGTH_BYTES = {b"\x8c": ("SHORT_BINUNICODE", 1), b"C": ("SHORT_BINBYTES", 1), b"B": ("BINBYTES", 4)}
-"""Those whose argument follows its own length; the bytes that the length has."""
+"""Opcode -> (name, bytes of the length that precedes its argument)."""
 _RECONSTRUCT = ("numpy.core.multiarray._reconstruct", "numpy._core.multiarray._reconstruct")
 _GLOBALS = (*_RECONSTRUCT, "numpy.ndarray", "numpy.dtype")
 _DTYPES = {"f4": "f", "f8": "d", "i4": "i", "i8": "q", "u1": "B", "u2": "H", "u4": "I", "u8": "Q"}
-"""NumPy's code -> struct's."""
+"""NumPy's type code -> the code of `struct`."""
 
 
 def read_arrays(content: bytes) -> list[tuple[float, ...]]:
-    """The arrays of a pickle that is a list of one-dimensional arrays of numbers.
+    """Return the arrays of a pickle that is a list of one-dimensional arrays of numbers.
 
     Raises
     ------
     RefusedError
-        When it holds anything else.
+        If the pickle holds anything else.
     """
     if len(content) > MAX_BYTES:
         raise RefusedError(f"{len(content):,} bytes, more than {MAX_BYTES:,}")
@@ -75,7 +74,7 @@ def read_arrays(content: bytes) -> list[tuple[float, ...]]:
 
 
 class _Reader:
-    """The stack, the marks and the memo of one reading."""
+    """Interpreter of one pickle: its stack, marks and memo."""
 
     def __init__(self, content: bytes) -> None:
         self._content = content
@@ -85,7 +84,7 @@ class _Reader:
         self._parse_cache: list[object] = []
 
     def run(self) -> object:
-        """Follow the instructions to the end; what is left on the stack."""
+        """Run the instructions to the end; return the object left on the stack."""
         while True:
             start = self._at
             code = self._take(1)
@@ -125,7 +124,7 @@ class _Reader:
                 if argument not in (b"\x04", b"\x05"):
                     raise RefusedError(f"pickle protocol {argument[0]}")
             case "FRAME":
-                pass  # how a writer buffered; reading is by the byte
+                pass  # frames only matter for buffered readers
             case "MARK":
                 self._marks.append(len(self._stack))
             case "EMPTY_LIST":
@@ -159,7 +158,7 @@ class _Reader:
                 self._stack.append(_reduced(called, arguments))
             case "BUILD":
                 (state,) = self._pop_several(1)
-                _build(self._top(object, name), state)
+                _apply_state(self._top(object, name), state)
 
     def _top(self, kind: type[_T], name: str) -> _T:
         if len(self._stack) <= (self._marks[-1] if self._marks else 0) or not isinstance(self._stack[-1], kind):
@@ -199,7 +198,7 @@ def _global(module: object, attribute: object) -> _Global:
 
 
 def _reduced(called: object, arguments: object) -> object:
-    """The two calls that an array is written with; neither is made."""
+    """Return the result of the two calls that write an array, without making either call."""
     if not isinstance(called, _Global):
         raise RefusedError(f"a call of {_name(called)}")
     if called.name in _RECONSTRUCT and arguments == (_Global("numpy.ndarray"), (0,), b"b"):
@@ -219,20 +218,20 @@ def _refuse_dtype(code: object) -> NoReturn:
     raise RefusedError(f"{'object dtype' if code.startswith('O') else 'dtype'} {code[:40]!r}")
 
 
-def _build(made: object, state: object) -> None:
-    if isinstance(made, _Dtype):
-        orders = ("|",) if made.code == "u1" else ("<",)
+def _apply_state(target: object, state: object) -> None:
+    if isinstance(target, _Dtype):
+        orders = ("|",) if target.code == "u1" else ("<",)
         if state not in [(3, order, None, None, None, -1, -1, 0) for order in orders]:
             raise RefusedError("a dtype with fields, flags or another byte order")
-        made.is_built = True
-    elif isinstance(made, _Array):
-        made.values = _values(made, state)
+        target.is_built = True
+    elif isinstance(target, _Array):
+        target.values = _values(target, state)
     else:
-        raise RefusedError(f"BUILD of {_name(made)}")
+        raise RefusedError(f"BUILD of {_name(target)}")
 
 
-def _values(made: _Array, state: object) -> tuple[float, ...]:
-    if made.values is not None:
+def _values(array: _Array, state: object) -> tuple[float, ...]:
+    if array.values is not None:
         raise RefusedError("an array that is built twice")
     if not (isinstance(state, tuple) and len(state) == 5 and state[0] == 1):
         raise RefusedError("an array with other than NumPy's state")
@@ -266,7 +265,7 @@ def _name(value: object) -> str:
 
 
 def _opcode_name(code: bytes) -> str:
-    """The instruction's name as the standard library lists it."""
+    """Return the name of an instruction from the standard library's list."""
     import pickletools
 
     known = {one.code: one.name for one in pickletools.opcodes}

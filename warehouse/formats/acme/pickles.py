@@ -1,7 +1,7 @@
-"""Published distributions: `util_pkl/*.pkl`, the curves of the paper's figures, a list of arrays each.
+"""Published distributions: `util_pkl/*.pkl`, curves of the paper's figures, a list of arrays per file.
 
-Docs: docs/formats/utilization.md. Arrays come in pairs: values in ascending order, and the percentage of samples
-up to each. What a pair measures no file says; `reference.published_series` does.
+Docs: docs/formats/utilization.md. Arrays come in pairs: values in ascending order, and the percentage of samples up to
+each value. No file says what a pair measures; `reference.published_series` does.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _CLUSTER = regex(r"(?:^|_)(seren|kalos|philly|pai|helios)(?:_|\.|$)", re.IGNOREC
 
 
 class PublishedCurves:
-    """The format `acme.published`."""
+    """Format `acme.published`."""
 
     name = "acme.published"
     version = 1
@@ -35,11 +35,11 @@ class PublishedCurves:
     )
 
     def claims(self, path: Path) -> bool:
-        """Tell whether it is named as a pickle."""
+        """Return True if the file is named like a pickle."""
         return path.suffix.lower() == ".pkl"
 
     def inspect(self, file: RawFile) -> RawFile:
-        """Read all of it, which runs nothing: the files are small."""
+        """Read the whole file, which is small; no code of the pickle runs."""
         found = _CLUSTER.search(file.path.name)
         here = file.but(
             cluster=found[1].lower() if found else "acme",
@@ -53,12 +53,12 @@ class PublishedCurves:
         return here.but(status=READ)
 
     def read(self, files: Sequence[RawFile], relation: str, reject: list[Rejected]) -> Iterator[Mapping[str, object]]:
-        """Give the points, pair by pair.
+        """Yield the points, pair by pair.
 
         Raises
         ------
         DataError
-            When a file is no longer what it was when it was inspected.
+            If a file changed since it was inspected.
         """
         for file in files:
             try:
@@ -74,7 +74,7 @@ class PublishedCurves:
 
 
 def _curves(path: Path) -> list[Curve]:
-    """The pairs of arrays of a file. Raises RefusedError where they are no distributions."""
+    """Return the pairs of arrays in a file. Raise RefusedError if they are not distributions."""
     with path.open("rb") as stream:
         arrays = read_arrays(stream.read(MAX_BYTES + 1))
     if not arrays or len(arrays) % 2:

@@ -1,7 +1,7 @@
-"""Wide utilisation files: `utilization/{seren,kalos}/<METRIC>.csv`, a row a time, a column a server or GPU.
+"""Wide utilization files: `utilization/{seren,kalos}/<METRIC>.csv`, a row per time, a column per server or GPU.
 
-Docs: docs/formats/utilization.md. A file has some 2,345 columns, each file its own, in any order; a metric comes in
-one file or split, `<METRIC>-2023-07.csv`.
+Docs: docs/formats/utilization.md. A file has about 2,345 columns. Their set and order differ from file to file. A
+metric is one file, or several: `<METRIC>-2023-07.csv`.
 """
 
 from __future__ import annotations
@@ -17,18 +17,21 @@ from warehouse.formats.base import RawFile
 CLUSTERS = ("seren", "kalos")
 _NAME = regex(r"(?P<metric>[A-Z][A-Z0-9_]{1,60})(-\d{4}[-\w.]*)?\.csv(\.gz|\.zst)?", re.ASCII)
 _ADDRESS = regex(r"\d{1,3}(\.\d{1,3}){3}(\.\d{1,3})?(-[\w.]+)?", re.ASCII)
-"""A server, `10.140.1.10`, or a device of it, `10.140.1.10-0`; five parts are an odd column, but one of these."""
+"""A server, `10.140.1.10`, or one of its devices, `10.140.1.10-0`.
+
+A name of five parts matches, too: it is an odd column, which the models flag.
+"""
 
 
 class WideFiles(LineFiles):
-    """The format `acme.utilization`."""
+    """Format `acme.utilization`."""
 
     def claims(self, path: Path) -> bool:
-        """Tell whether a file is named like a metric."""
+        """Return True if the file is named like a metric."""
         return _NAME.fullmatch(path.name) is not None
 
     def placed(self, file: RawFile, names: Sequence[str]) -> RawFile:
-        """The cluster is the folder's; a file group is a cluster and a metric."""
+        """Set the cluster from the folder; a file group is a cluster and a metric."""
         if names[0] != TIME:
             raise ValueError(f"the first column is {names[0][:60]!r}, not {TIME}")
         if len(names) == 1:
@@ -46,7 +49,7 @@ class WideFiles(LineFiles):
         )
 
     def texts(self, names: Sequence[str]) -> set[int]:
-        """All columns but the time are numbers."""
+        """Return no positions: every column but the time holds numbers."""
         return set()
 
 

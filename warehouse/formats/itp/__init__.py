@@ -1,1 +1,1 @@
-"""The ITP trace and the ElasticFlow traces made of it, from the ElasticFlow repository."""
+"""The ITP trace and the ElasticFlow traces derived from it, from the ElasticFlow repository."""

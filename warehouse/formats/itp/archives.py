@@ -1,7 +1,6 @@
-"""The two archives that the ElasticFlow repository has its traces in: `raw-traces.tar.gz`, `elasticflow-traces.tar.gz`.
+"""Archives of the ElasticFlow repository: `raw-traces.tar.gz`, `elasticflow-traces.tar.gz`.
 
-Docs: docs/formats/itp.md. They are read as they come, whatever they are called: what their members are is for the
-members' headers to say.
+Docs: docs/formats/itp.md. Other archive names are accepted, too: the headers of the members decide what each member is.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ _FILE_NAME = regex(r"[^/]*trace[^/]*\.(tar(\.(gz|xz|bz2|zst))?|tgz)", re.IGNOREC
 
 
 class ItpArchive:
-    """The format `itp.archive`."""
+    """Format `itp.archive`."""
 
     name = "itp.archive"
     version = 1
@@ -26,11 +25,11 @@ class ItpArchive:
     max_members = 1000
 
     def claims(self, path: Path) -> bool:
-        """Tell whether a file is named like an archive of traces."""
+        """Return True if the file is named like an archive of traces."""
         return _FILE_NAME.fullmatch(path.name) is not None
 
     def inspect(self, file: RawFile) -> RawFile:
-        """Give it its place; whether it can be opened shows when it is."""
+        """Set cluster and release path. The archive is not opened here; a damaged one is found when it is read."""
         return file.but(status=READ, cluster="itp", release_path=f"itp/{file.path.name}")
 
 

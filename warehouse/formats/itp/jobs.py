@@ -1,7 +1,7 @@
-"""ITP jobs as recorded, and the ElasticFlow rows made of them: `cluster01.csv` .. `cluster10.csv`, `195job.csv`.
+"""ITP jobs as recorded, and the ElasticFlow jobs derived from them: `cluster01.csv` .. `cluster10.csv`, `195job.csv`.
 
-Docs: docs/formats/itp.md. Both kinds have the same file names, so the header tells them apart. The 195 jobs of
-the testbed are a piece of one cluster over again, and join a relation of their own.
+Docs: docs/formats/itp.md. Both kinds of file have the same names; the header tells them apart. The 195 jobs of the
+testbed repeat jobs of one cluster and feed a relation of their own.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _TESTBED = regex(r"195job\.csv(?:\.gz|\.zst)?", re.IGNORECASE)
 
 @dataclass
 class ItpJobs(NamedCsv):
-    """The formats `itp.jobs`, `itp.elasticflow_jobs` and `itp.testbed_jobs`."""
+    """Formats `itp.jobs`, `itp.elasticflow_jobs` and `itp.testbed_jobs`."""
 
     folder: str = ""
-    """What the archive of its files is called."""
+    """Name of the archive that holds the files."""
 
     def placed(self, file: RawFile, header: Sequence[str]) -> RawFile:
-        """Name the cluster by the file's name; a raw header is not ElasticFlow's, which has more columns."""
+        """Set the cluster by the file name. Raise ValueError for an ElasticFlow header where raw jobs are expected."""
         if "num_iteration" in header and "num_iteration" not in self.cells:
             raise ValueError(f"the header is not that of {self.name}")
         name = file.path.name.lower()

@@ -1,4 +1,4 @@
-"""Progress bars of tqdm: of any width, with or without cells, several in a line, with text glued to either end."""
+"""Progress bars of tqdm: any width, with or without cells, several per line, with text on either side."""
 
 from __future__ import annotations
 
@@ -37,12 +37,15 @@ LINE = regex(
     rf"'learning_rate': '?({_SMALL})'?, 'epoch': '?[\d.]{{1,25}}+'?\}}|))[\r\n]",
     re.ASCII,
 ).match
-"""A bar without a description, with a dictionary or without, and the end of its segment. `bars` says the same."""
+"""Matcher of a bar without a description, with or without a dictionary, up to the end of its segment.
+
+A fast path: `bars` yields the same events.
+"""
 
 
 def of_line(found: re.Match[str], line: int, segment: int, filename: str) -> Event:
-    """Return the event of a line that `LINE` found."""
-    text, step, steps, elapsed, shown, unit, said, loss, rate = found.groups()
+    """Return the event of a `LINE` match."""
+    text, step, steps, elapsed, shown, unit, dictionary, loss, rate = found.groups()
     seconds = seconds_of_rate(shown, unit)
     event: Event = {
         "line": line,
@@ -57,46 +60,46 @@ def of_line(found: re.Match[str], line: int, segment: int, filename: str) -> Eve
         "text": text_of(text),
         "filename": filename,
     }
-    if said:
+    if dictionary:
         event["loss"] = float(loss)
         event["learning_rate"] = float(rate)
     return event
 
 
 class Bar(NamedTuple):
-    """A bar in a line, and where it begins and ends, its description included."""
+    """Progress bar in a line, with its start and end; the description is included."""
 
     event: Event | None
-    """None for bars of anything else: downloads, shards, maps of data sets."""
+    """None for bars that are not about training: downloads, shards, maps of data sets."""
     start: int
     end: int
 
 
 def bars(text: str) -> list[Bar]:
-    """Find the bars of a line.
+    """Return the bars of a line.
 
     Raises
     ------
     Damaged
-        Where a bar does not parse to its end.
+        If a bar cannot be parsed in full.
     """
     found: list[Bar] = []
     begin = 0
-    for one in _BAR.finditer(text):
-        before = text[begin : one.start()]
+    for match in _BAR.finditer(text):
+        before = text[begin : match.start()]
         described = before.rstrip().endswith(":")
         words = _description(before) if described else ""
-        start = one.start() - (len(before) - before.rfind(words) if words else 0)
-        found.append(Bar(_event(one, words), start, one.end()))
-        begin = one.end()
+        start = match.start() - (len(before) - before.rfind(words) if words else 0)
+        found.append(Bar(_event(match, words), start, match.end()))
+        begin = match.end()
     rest = "".join(text[a:b] for a, b in _between(found, len(text)))
     if _LOOKS_CUT.search(rest) and not _OTHER_BAR.search(rest):
-        raise Damaged(FAMILY, "a progress bar does not parse to its end", [one.event for one in found if one.event])
+        raise Damaged(FAMILY, "a progress bar does not parse to its end", [bar.event for bar in found if bar.event])
     return found
 
 
 def _between(found: list[Bar], length: int) -> list[tuple[int, int]]:
-    edges = [0, *(edge for one in found for edge in (one.start, one.end)), length]
+    edges = [0, *(edge for bar in found for edge in (bar.start, bar.end)), length]
     return list(zip(edges[::2], edges[1::2], strict=True))
 
 
@@ -105,8 +108,8 @@ def _description(before: str) -> str:
     return re.split(r"[\]}|>]|  +", before.rstrip(" :"))[-1].strip()
 
 
-def _event(one: re.Match[str], words: str) -> Event | None:
-    step, steps, elapsed, _, shown, unit, more = one.groups()
+def _event(match: re.Match[str], words: str) -> Event | None:
+    step, steps, elapsed, _, shown, unit, more = match.groups()
     if _EVALUATES.match(words):
         return {"family": FAMILY, "kind": "evaluation", "step": step, "steps": steps, "name": "bar", "value": elapsed}
     if words and not _TRAINS.match(words):
@@ -116,13 +119,13 @@ def _event(one: re.Match[str], words: str) -> Event | None:
         event["seconds"] = seconds_of_rate(shown, unit)
     elif timing := _TIMING.search(more):  # NeMo's bars have no rate
         event["seconds"] = timing[1]
-    said = dict(_POSTFIX.findall(more)) if more else {}
+    values = dict(_POSTFIX.findall(more)) if more else {}
     for name in _LOSSES:
-        if name in said:
-            event["loss"] = said[name]
+        if name in values:
+            event["loss"] = values[name]
             break
-    if "lr" in said:
-        event["learning_rate"] = said["lr"]
+    if "lr" in values:
+        event["learning_rate"] = values["lr"]
     if epoch := _EPOCH.match(words):
         done = int(epoch[1]) - (epoch[2] is not None)
         event |= {"family": "lightning", "step": str(int(step) + max(done, 0) * int(steps)), "steps": None}
@@ -130,7 +133,7 @@ def _event(one: re.Match[str], words: str) -> Event | None:
 
 
 def seconds_of_rate(shown: str, unit: str) -> str | None:
-    """Return the seconds an iteration of a rate that is printed either way round.
+    """Return the seconds per iteration of a rate in either unit; None if the rate is unknown or zero.
 
     >>> seconds_of_rate("2.0", "it/s"), seconds_of_rate("?", "s/it")
     ('0.5', None)

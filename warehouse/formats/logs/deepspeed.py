@@ -1,4 +1,4 @@
-"""DeepSpeed: what its engine prints of itself, its checkpoints and its steps."""
+"""Lines of DeepSpeed: its configuration, checkpoints and steps."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _PIPELINE = regex(rf"steps: ({WHOLE}) loss: ({NUMBER}) iter time \(s\): ({NUMBER
 
 
 def message(place: str, text: str) -> Iterator[Event]:
-    """Return the events of a message of DeepSpeed's logger, or of a program that logs the same way."""
+    """Yield the events of a message of DeepSpeed's logger, or of a program that logs in the same form."""
     if rank := _RANK.match(text):
         yield {"family": FAMILY, "kind": "rank", "name": "log_dist", "rank": rank[1]}
         text = text[rank.end() :]
     if place.startswith("config.py:"):
-        for one in settings.dotted(FAMILY, text, long_names=True):
-            yield one
-            if one["name"] == "global_rank" and re.fullmatch(WHOLE, str(one["value"])):
-                yield {"family": FAMILY, "kind": "rank", "name": "global_rank", "rank": one["value"]}
+        for event in settings.dotted(FAMILY, text, long_names=True):
+            yield event
+            if event["name"] == "global_rank" and re.fullmatch(WHOLE, str(event["value"])):
+                yield {"family": FAMILY, "kind": "rank", "name": "global_rank", "rank": event["value"]}
         return
     if stage := _STAGE.match(text):
         yield config(FAMILY, "zero_stage", stage[2])
@@ -58,7 +58,7 @@ def message(place: str, text: str) -> Iterator[Event]:
 
 
 def own_step(text: str) -> Event | None:
-    """Return the engine's own count of steps, beside the trainer's; None for any other line."""
+    """Return the event of DeepSpeed's own step counter, which runs beside the trainer's; None for other lines."""
     if step := _STEP.match(text):
         return {"family": FAMILY, "kind": "optimizer_step", "step": step[1], "learning_rate": step[2]}
     if pipeline := _PIPELINE.match(text):

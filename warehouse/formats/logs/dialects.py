@@ -1,8 +1,8 @@
-"""The dialects of a log's lines, in the order in which a line is offered to them.
+"""Dialects of log lines, in the order in which a line is offered to them.
 
-A dialect is a module with a function that returns the events of a line, or None where the line is none of its own,
-and raises `Damaged` where the line is its own but does not parse to its end. To add a trainer, write that module and
-add its function to `Dialects._trainers`.
+A dialect is a module with a function that returns the events of a line, or None if the line is not of this dialect. The
+function raises `Damaged` if the line is of the dialect but cannot be parsed in full. To add a trainer, write such a
+module and add its function to `Dialects._trainers`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LOOKS_LIKE_AN_ITERATION = regex(
 
 
 class Dialects:
-    """Reads the lines of one file, without their labels."""
+    """Parser of the lines of one file; labels are already stripped."""
 
     def __init__(self) -> None:
         self._megatron = Megatron()
@@ -32,7 +32,7 @@ class Dialects:
 
     @property
     def is_inside_arguments(self) -> bool:
-        """Whether the last line was between Megatron's borders of its arguments."""
+        """True if the last line was inside Megatron's list of arguments."""
         return self._megatron.is_inside_arguments
 
     def read(self, text: str) -> list[Event]:
@@ -41,55 +41,55 @@ class Dialects:
         Raises
         ------
         Damaged
-            Where the line is of a dialect and does not parse to its end.
+            If the line is of a dialect but cannot be parsed in full.
         """
         if text[0] == "[" and (head := prefixed(text)):
             return self._logged(text, head)
-        if "NCCL " in text and (spoken := self._nccl(text)) is not None:
-            return spoken
+        if "NCCL " in text and (nccl_events := self._nccl(text)) is not None:
+            return nccl_events
         if "%|" in text or "it]" in text or "it/s" in text or "it," in text:
             return self._with_bars(text)
-        said = self._trained(text)
-        if said is None:
-            said = torchrun.read(text)
-        if said is None:
+        events = self._of_trainer(text)
+        if events is None:
+            events = torchrun.read(text)
+        if events is None:
             if (
                 "iter" in text or "loss" in text or "learning_rate" in text or "consumed samples" in text
             ) and _LOOKS_LIKE_AN_ITERATION.search(text):
                 raise Damaged("python", "it looks like an iteration and does not parse")
-            said = settings.scalars("python", text)
-        return said
+            events = settings.scalars("python", text)
+        return events
 
-    def _trained(self, text: str) -> list[Event] | None:
+    def _of_trainer(self, text: str) -> list[Event] | None:
         for read in self._trainers:
-            if (said := read(text)) is not None:
-                return said
+            if (events := read(text)) is not None:
+                return events
         return None
 
     def _nccl(self, text: str) -> list[Event] | None:
-        """Return what NCCL says; a bar may stand before or behind it."""
+        """Return the events of a line of NCCL, with those of bars before or after it; None for other lines."""
         if "%|" not in text:
             return nccl.read(text)
         return None if not speaks_nccl(text) else self._with_bars(text)
 
     def _with_bars(self, text: str) -> list[Event]:
-        """Return the bars of a line, and what the text before, between and behind them says."""
+        """Return the events of the bars of a line, and of the text around them."""
         found = bars.bars(text)
-        said: list[Event] = []
+        events: list[Event] = []
         begin = 0
         before: Event | None = None
-        for one in [*found, None]:
-            between = text[begin : one.start if one else len(text)].strip()
+        for bar in [*found, None]:
+            between = text[begin : bar.start if bar else len(text)].strip()
             if between:
-                said += self._beside(between, before)
-            if one:
-                begin, before = one.end, one.event
-                if one.event:
-                    said.append(one.event)
-        return said
+                events += self._around_bar(between, before)
+            if bar:
+                begin, before = bar.end, bar.event
+                if bar.event:
+                    events.append(bar.event)
+        return events
 
-    def _beside(self, text: str, bar: Event | None) -> list[Event]:
-        """Return what the text beside a bar says: of a dictionary, into the bar before it."""
+    def _around_bar(self, text: str, bar: Event | None) -> list[Event]:
+        """Return the events of text beside a bar. Values of a dictionary go into the event of the bar before it."""
         if text[0] == "{" and bar and bar["kind"] == "progress" and (printed := hf_trainer.dictionary(text)):
             if printed["kind"] == "loss":
                 bar.update(
@@ -100,30 +100,33 @@ class Dialects:
         try:
             if text[0] == "[" and (head := prefixed(text)):
                 return self._logged(text, head)
-            return (nccl.read(text) if "NCCL " in text else None) or self._trained(text) or []
+            return (nccl.read(text) if "NCCL " in text else None) or self._of_trainer(text) or []
         except Damaged as damage:
             raise Damaged(damage.family, str(damage), [bar] if bar else []) from damage
 
     def _logged(self, text: str, head: Prefixed) -> list[Event]:
-        """Return the events of a line of a logger."""
+        """Return the events of a line with a logger's prefix."""
         if head.time_utc is None:
             raise Damaged(head.family, "there is no such time")
         if next_prefix(text, head.end) >= 0:
-            raise Damaged(head.family, "two loggers wrote into one line", self._apart(text, head))
+            raise Damaged(head.family, "two loggers wrote into one line", self._whole_iterations(text, head))
         return self._of_message(head, head.message)
 
-    def _apart(self, text: str, first: Prefixed) -> list[Event]:
-        """Return the whole iterations of a line of several loggers: they end in a unit, other values anywhere."""
+    def _whole_iterations(self, text: str, first: Prefixed) -> list[Event]:
+        """Return the complete iterations in a line that several loggers wrote.
+
+        An iteration ends in a unit, so that a truncated one is recognized. Other messages can be cut anywhere.
+        """
         kept: list[Event] = []
         head: Prefixed | None = first
         while head and head.time_utc:
             second = next_prefix(text, head.end)
             message = head.message if second < 0 else text[head.end : second]
             try:
-                said = self._of_message(head, message)
+                events = self._of_message(head, message)
             except Damaged:
-                said = []
-            kept += [one for one in said if one["kind"] == "iteration"]
+                events = []
+            kept += [event for event in events if event["kind"] == "iteration"]
             if second < 0:
                 break
             text = text[second:]
@@ -134,17 +137,17 @@ class Dialects:
         base: Event = {"family": head.family, "level": head.level, "time_utc": head.time_utc}
         found = [*hf_trainer.message(message)] or [*deepspeed.message(head.place, message)]
         if not found and "iteration" in message:
-            found = self._trained(message) or []
+            found = self._of_trainer(message) or []
         if not found and "%|" in message:
-            found = [one.event for one in bars.bars(message) if one.event]
-        return [{**base, **one} for one in found] or [{**base, "kind": "message"}]
+            found = [bar.event for bar in bars.bars(message) if bar.event]
+        return [{**base, **event} for event in found] or [{**base, "kind": "message"}]
 
 
 def _dictionary(text: str) -> list[Event] | None:
     if "{" not in text or ("loss" not in text and "train_runtime" not in text):
         return None
-    said = hf_trainer.dictionary(text)
-    return [said] if said else None
+    event = hf_trainer.dictionary(text)
+    return [event] if event else None
 
 
 def _own_step(text: str) -> list[Event] | None:

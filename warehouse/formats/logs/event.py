@@ -1,4 +1,4 @@
-"""What a log line can say: the columns of `raw.log_events`, and how its numbers and times are written."""
+"""Events of log lines: the columns of `raw.log_events`, and parsers of the numbers and times in logs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import lru_cache
 from warehouse.base.startup import regex
 
 Event = dict[str, object]
-"""Columns that a line fills; all others are NULL. Numbers may be given as the text of a number."""
+"""Columns of one event; missing columns are NULL. A number may be given as its text."""
 
 COLUMNS = {
     "line": "INTEGER",
@@ -48,11 +48,11 @@ COLUMNS = {
 }
 
 LONGEST_TEXT = 4000
-"""Characters of a line that are kept."""
+"""Maximum length of the `text` of an event, in characters."""
 
 
 class Damaged(Exception):  # noqa: N818
-    """A line that belongs to a family and does not parse to its end.
+    """Line that belongs to a family but cannot be parsed in full.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class Damaged(Exception):  # noqa: N818
     reason
         A clause for `staging.rejected_rows`.
     kept
-        Events of the line that no damage can have touched.
+        Events of the line that the damage cannot have changed.
     """
 
     def __init__(self, family: str, reason: str, kept: Iterable[Event] = ()) -> None:
@@ -73,7 +73,7 @@ class Damaged(Exception):  # noqa: N818
 LEVEL = "DEBUG|INFO|WARNING|ERROR|CRITICAL"
 STAMP = r"\d{4}+-\d\d-\d\d [0-2]\d:[0-5]\d:[0-5]\d"
 NUMBER = r"(?:[-+]?(?:\d{1,18}(?:\.\d{0,18})?|\.\d{1,18})(?:[eE][-+]?\d{1,3})?|[-+]?(?:nan|inf|NaN|Infinity))"
-"""A number of any form that trainers print."""
+"""A number in any form that trainers print."""
 WHOLE = r"\d{1,9}"
 _NUMBER = regex(NUMBER)
 _SHORT = regex(r"([-+]?\d{1,15}(?:\.\d{1,15})?)([KMBT])")
@@ -81,7 +81,7 @@ _POWERS = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
 
 
 def time_of(stamp: str) -> str | None:
-    """A log's time as a TIMESTAMP reads it; None where there is no such time.
+    """Return a log's time in the form of a TIMESTAMP; None if there is no such time.
 
     >>> time_of("2024-04-29 06:15:07,505"), time_of("2024-02-30 06:15:07")
     ('2024-04-29 06:15:07.505', None)
@@ -93,7 +93,7 @@ def time_of(stamp: str) -> str | None:
 
 @lru_cache(maxsize=1024)
 def is_day(text: str) -> bool:
-    """Whether there is such a day, `YYYY-MM-DD`."""
+    """Return True if the calendar has this day, `YYYY-MM-DD`."""
     try:
         date.fromisoformat(text)
     except ValueError:
@@ -102,7 +102,7 @@ def is_day(text: str) -> bool:
 
 
 def number_of(text: str) -> str | None:
-    """A number as it is written, quotes and thousands' commas apart; None where it is none.
+    """Return the text of a number without quotes and thousands separators; None if it is not a number.
 
     >>> number_of("'1.0E-4'"), number_of("6,738,415,616"), number_of("N/A")
     ('1.0E-4', '6738415616', None)
@@ -112,7 +112,7 @@ def number_of(text: str) -> str | None:
 
 
 def scaled(text: str) -> str | None:
-    """Return a number that may end in K, M, B or T.
+    """Return the text of a number that may end in K, M, B or T; None if it is not a number.
 
     >>> scaled("1.258B"), scaled("64"), scaled("0:00:00")
     ('1258000000.0', '64', None)
@@ -122,7 +122,7 @@ def scaled(text: str) -> str | None:
 
 
 def time_of_epoch(text: str) -> str | None:
-    """Return seconds since 1970 as a TIMESTAMP reads it; None outside 2001 to 2286.
+    """Return seconds since 1970 in the form of a TIMESTAMP; None outside 2001 to 2286.
 
     >>> time_of_epoch("1716480000.5"), time_of_epoch("12")
     ('2024-05-23 16:00:00.500000', None)
@@ -134,7 +134,7 @@ def time_of_epoch(text: str) -> str | None:
 
 
 def seconds_of_clock(text: str) -> int | None:
-    """Return the seconds of `[H:]MM:SS`.
+    """Return the seconds of `[H:]MM:SS`; None if the text is not a clock.
 
     >>> seconds_of_clock("31:02:05"), seconds_of_clock("?")
     (111725, None)
@@ -154,7 +154,7 @@ _READ_AS = {
 
 
 def typed(event: Event) -> Event:
-    """The event with numbers for the texts of numbers.
+    """Convert the texts of numeric columns to numbers, in place; return the event.
 
     >>> typed({"channel": "08", "seconds": "45.8", "value": "1"})
     {'channel': 8, 'seconds': 45.8, 'value': '1'}
@@ -166,5 +166,5 @@ def typed(event: Event) -> Event:
 
 
 def config(family: str, name: str, value: str, **more: object) -> Event:
-    """The event of a setting: its name as the log writes it, its value as text."""
+    """Return the event of a setting: its name as in the log, its value as text."""
     return {"family": family, "kind": "config", "name": name, "value": value, **more}

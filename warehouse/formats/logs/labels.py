@@ -1,6 +1,6 @@
-"""Labels that launchers write before each line of their processes, and behind repeated lines.
+"""Labels that launchers write before each line of their processes, and suffixes of repeated lines.
 
-To add a launcher, add its label to `_ALWAYS` if no line of a log begins that way by itself, else to `_BEFORE_A_LINE`.
+To add a launcher, add its label to `_ALWAYS` if no log line begins with the same text, otherwise to `_BEFORE_A_LINE`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ALWAYS = "|".join(
         rf"(?:{_DATE})?\[(?:[\w.-]+@)?\d+(?:,\d+)?\]<std(?:out|err|diag)>: ?",  # mpirun, Horovod
         r"\[[A-Za-z][A-Za-z_]*\d+\]: ?",  # torchrun: [default7]:, [rank12]:
         rf"\[pod/{_NAME}(?:/{_NAME})*\] ?",  # kubectl logs --prefix
-        rf"(?:[ \t]*\|)?[ \t]*{_CONTAINER_TIME}(?: \|)?(?: std(?:out|err) [FP])? ",  # a container's time
+        rf"(?:[ \t]*\|)?[ \t]*{_CONTAINER_TIME}(?: \|)?(?: std(?:out|err) [FP])? ",  # container runtime: time
         r"\[std(?:out|err)\]:? ?",
         r" {0,6}\d{1,6}: ",  # srun -l
         rf"{_IPV4}: ",  # pdsh
@@ -30,7 +30,7 @@ _ALWAYS = "|".join(
 )
 _BEFORE_A_LINE = "|".join(
     (
-        r"\[ {0,6}\d{1,6}\] ?",  # mpirun: a rank alone
+        r"\[ {0,6}\d{1,6}\] ?",  # mpirun: only a rank
         rf"(?!(?i:valid|eval|test|train|epoch|step|loss|iter)\w*:)\[?{_NAME}\]?:(?: |(?!\d))",  # pdsh: a host
         rf"\[(?=[\d.]*[A-Za-z]){_NAME}(?:/{_NAME}){{0,4}}\] ?",  # kubectl
         r"\[?std(?:out|err)\]?(?::| \|)? ",
@@ -45,33 +45,34 @@ _RANK = regex(r"\[rank(\d{1,6})\]:")
 _START = regex(LINE_START)
 
 DEEPEST = 4
-"""Labels before one line."""
+"""Maximum number of labels before one line."""
 
 
-class Peeled(NamedTuple):
-    """A line without its labels."""
+class StrippedLine(NamedTuple):
+    """Line without its labels."""
 
     text: str
     label: str | None
-    """The labels as written, without blanks around them."""
+    """Labels as written, without blanks around them; None if there are none."""
     rank: str | None
-    """The global rank that PyTorch's label says."""
+    """Global rank from PyTorch's label."""
     time_utc: str | None
-    """The time of a container's label in UTC."""
+    """UTC time from a container's label."""
 
 
-def peeled(text: str, known: set[str]) -> Peeled:
-    """Take the labels off a line.
+def strip_labels(text: str, known: set[str]) -> StrippedLine:
+    """Strip the labels from a line.
 
-    `known` holds the labels that stood before a recognized line of the file: with them, any line has a label.
+    `known` holds labels that preceded a recognized line of the file. Such a label is stripped from any line. New labels
+    are added to `known`.
 
-    >>> peeled("(RayTrainWorker pid=12, ip=10.0.0.1) step 1 [repeated 14x across cluster]", set()).text
+    >>> strip_labels("(RayTrainWorker pid=12, ip=10.0.0.1) step 1 [repeated 14x across cluster]", set()).text
     'step 1'
-    >>> peeled("worker-0: worker-0:17:20 [0] NCCL INFO x", set())[:2]
+    >>> strip_labels("worker-0: worker-0:17:20 [0] NCCL INFO x", set())[:2]
     ('worker-0:17:20 [0] NCCL INFO x', 'worker-0:')
-    >>> peeled("3: [rank12]: NCCL version 2.10.3", set())
-    Peeled(text='NCCL version 2.10.3', label='3: [rank12]:', rank='12', time_utc=None)
-    >>> peeled("worker-0: hello", set()).label, peeled("worker-0: hello", {"worker-0:"}).label
+    >>> strip_labels("3: [rank12]: NCCL version 2.10.3", set())
+    StrippedLine(text='NCCL version 2.10.3', label='3: [rank12]:', rank='12', time_utc=None)
+    >>> strip_labels("worker-0: hello", set()).label, strip_labels("worker-0: hello", {"worker-0:"}).label
     (None, 'worker-0:')
     """
     labels: list[str] = []
@@ -79,27 +80,27 @@ def peeled(text: str, known: set[str]) -> Peeled:
     for _ in range(DEEPEST):
         if _START.match(text):
             break
-        found = None if text.lstrip()[:1].isalpha() and not _may_begin_behind(text) else _LABEL.match(text)
+        found = None if text.lstrip()[:1].isalpha() and not _may_hold_line_start(text) else _LABEL.match(text)
         if found is None and known and (one := _KNOWN.match(text)) and one[0].strip() in known:
             found = one
         if found is None:
             break
-        mark = found[0].strip()
-        known.add(mark)
-        if one := _RANK.match(mark):
+        label = found[0].strip()
+        known.add(label)
+        if one := _RANK.match(label):
             rank = rank or one[1]
         elif one := _TIME.match(found[0]):
             time = time or time_of(f"{one[1]} {one[2]}")
-            known.discard(mark)
-        labels.append(mark)
+            known.discard(label)
+        labels.append(label)
         text = text[found.end() :]
     if text.endswith((")", "]")) and "[repeated " in text:
         text = _REPEATED.sub("", text)
-    return Peeled(text, " ".join(labels) or None, rank, time)
+    return StrippedLine(text, " ".join(labels) or None, rank, time)
 
 
-def _may_begin_behind(text: str) -> bool:
-    """Return False where nothing in a line begins as `LINE_START` does: most lines of prose."""
+def _may_hold_line_start(text: str) -> bool:
+    """Return False if no position in a line can match `LINE_START`: a cheap test that most prose fails."""
     return (
         "NCCL " in text
         or "%|" in text
@@ -114,7 +115,7 @@ def _may_begin_behind(text: str) -> bool:
 
 
 def begins_a_line(text: str) -> bool:
-    """Return True if a line begins as a line of a known kind does, behind its labels.
+    """Return True if the text begins like a line of a known kind, with or without labels.
 
     >>> begins_a_line("node-1:1:2 [0] NCCL INFO x"), begins_a_line("0] -> 1[1] via P2P/IPC")
     (True, False)

@@ -1,4 +1,4 @@
-"""NeMo and Lightning: lines of NeMo's progress printer. Lightning's bars are in `bars`."""
+"""Lines of NeMo's progress printer. `bars` parses Lightning's bars."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _EVALUATION = regex(
 
 
 def read(text: str) -> list[Event] | None:
-    """Return the iteration of `Training epoch 0, iteration 7/90 | lr: .. | reduced_train_loss: ..`; None for others.
+    """Return the event of `Training epoch 0, iteration 7/90 | lr: .. | reduced_train_loss: ..`; None for other lines.
 
-    Iterations count from 0; those of later epochs go by their `global_step`.
+    The step is `global_step` if the line has one. Otherwise it follows from epoch and iteration, which count from 0.
 
     Raises
     ------
     Damaged
-        Where a value does not parse.
+        If a value is not valid, or there is no step.
     """
     if " iter" in text and (evaluation := _EVALUATION.match(text)):
         return [
@@ -40,21 +40,21 @@ def read(text: str) -> list[Event] | None:
     if not found:
         return None
     epoch, step, last, more = found.groups()
-    said: dict[str, str] = {}
+    values: dict[str, str] = {}
     for field in (more or "").split("|"):
         pair = _PAIR.match(field)
-        if pair and pair[1] not in said:
-            said[pair[1]] = pair[2]
+        if pair and pair[1] not in values:
+            values[pair[1]] = pair[2]
         elif field.strip():
             raise Damaged(FAMILY, "an iteration does not parse to its end")
-    event: Event = {"family": FAMILY, "kind": "iteration", "step": said.get("global_step", step)}
+    event: Event = {"family": FAMILY, "kind": "iteration", "step": values.get("global_step", step)}
     for name, column in _COLUMNS.items():
-        if name in said:
-            event[column] = number_of(said[name])
+        if name in values:
+            event[column] = number_of(values[name])
             if event[column] is None:
-                raise Damaged(FAMILY, f"{said[name][:30]!r} in an iteration is no number")
+                raise Damaged(FAMILY, f"{values[name][:30]!r} in an iteration is no number")
     if not str(event["step"]).isdigit():
         raise Damaged(FAMILY, "an iteration without a step")
-    if "global_step" not in said:
+    if "global_step" not in values:
         event["step"] = str(int(epoch) * (int(last) + 1) + int(step))
     return [event]

@@ -1,4 +1,4 @@
-"""The beginnings of lines: NCCL's `host:pid:tid [device]`, and the level, time and place that loggers write."""
+"""Prefixes of lines: NCCL's `host:pid:tid [device]`, and the level, time and place that loggers write."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NCCL = regex(
     rf"[ \t]*(?:\[({STAMP}(?:\.\d+)?)\] )?({HOST}):(\d{{1,10}}):(\d{{1,10}}) \[(\d{{1,4}})\] "
     r"(?:NCCL (INFO|TRACE) |([^\n]{1,400}?:\d+) NCCL (WARN) )"
 )
-"""stamp, host, pid, tid, device, level or place and level."""
+"""Groups: stamp, host, pid, tid, device, then either level, or place and level."""
 _SPEAKS = regex(r"NCCL (?:INFO|WARN|TRACE) ")
 _PROCESS_MARK = regex(rf"[^\s:]{_PROCESS}")
 
@@ -40,11 +40,11 @@ LINE_START = "(?:" + "|".join(
         r"\[[IWEF]\d{3,4} ",
     )
 ) + ")"  # fmt: skip
-"""The beginnings that show a label before them to be one."""
+"""Patterns that begin a known line; text before one of them is a label."""
 
 
 def speaks_nccl(text: str) -> bool:
-    """Return True if a line holds what NCCL writes before its messages.
+    """Return True if a line contains `NCCL INFO`, `NCCL WARN` or `NCCL TRACE`.
 
     >>> speaks_nccl("de-1:1:2 [0] NCCL INFO x"), speaks_nccl("NCCL version 2.14.3")
     (True, False)
@@ -53,7 +53,7 @@ def speaks_nccl(text: str) -> bool:
 
 
 def is_alone(text: str, prefix: re.Match[str]) -> bool:
-    """Return True if no second process wrote into a line of NCCL's.
+    """Return True if only one process wrote into a line of NCCL.
 
     >>> line = "a:1:2 [0] NCCL INFO xb:3:4 [0] NCCL INFO y"
     >>> is_alone(line, NCCL.match(line))
@@ -69,20 +69,20 @@ def is_alone(text: str, prefix: re.Match[str]) -> bool:
 
 
 class Prefixed(NamedTuple):
-    """A line with a logger's prefix, taken apart."""
+    """Parts of a line with a logger's prefix."""
 
     family: str
     level: str
     time_utc: str | None
-    """None where the prefix has a time that no calendar has."""
+    """None if the time in the prefix does not exist in the calendar."""
     place: str
     message: str
     end: int
-    """Where the message begins in the line."""
+    """Position of the message in the line."""
 
 
 def prefixed(text: str) -> Prefixed | None:
-    """Take a line apart; None where it has no logger's prefix."""
+    """Split a line with a logger's prefix into its parts; return None for other lines."""
     if found := APP.match(text):
         stamp, level, place = found.groups()
         family = "deepspeed"
@@ -95,7 +95,7 @@ def prefixed(text: str) -> Prefixed | None:
 
 
 def next_prefix(text: str, start: int) -> int:
-    """Return where a second line begins that was written behind this one; -1 where there is none."""
+    """Return the position of a second logger's prefix in the line; -1 if there is none."""
     if text.find("[", start) < 0:
         return -1
     found = [one.start() for pattern in (APP, HUGGING_FACE) if (one := pattern.search(text, start))]

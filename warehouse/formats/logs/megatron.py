@@ -1,4 +1,4 @@
-"""Megatron-LM and its forks: iteration lines, arguments, checkpoints, validation."""
+"""Lines of Megatron-LM and its forks: iterations, arguments, checkpoints, validation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,11 @@ FAMILY = "megatron"
 _HEAD = regex(rf"(?:^|.*[\s\]:])iteration[ :]+({WHOLE}) */ *({WHOLE}) *$")
 _CLEAN = regex(r"\s*(?:\[[^\]]*\]\s*)*iteration[ :]")
 _OWN = regex(r"(?!.*(?:consumed|elapsed|learning rate|loss|grad norm|number of|batch size)\b.*\biteration[ :]+\d)")
-"""Before the head of an iteration: stamps alone behind other values; anything that is no half of an iteration, else."""
+"""Text before the head of an iteration, `iteration 7/90`.
+
+After other values, only stamps may precede the head (`_CLEAN`). Otherwise any text may, except part of another
+iteration (`_OWN`).
+"""
 _BEGINS = regex(r"\biteration[ :]+\d+ */")
 _STAMP = regex(rf"\[({STAMP}(?:[.,]\d+)?)\]|\[(\d{{10}}(?:\.\d+)?)\]")
 _PAIR = regex(r" *([^|:=]*(?:\([^|()]*\)[^|:=]*)?[^|:=\s])\s*[:=] *([^|]*\S) *$")
@@ -70,11 +74,14 @@ LINE = regex(
     r"number of skipped iterations: {1,5}+\d{1,9}+ \| number of nan iterations: {1,5}+\d{1,9}+ \|)\n",
     re.ASCII,
 ).match
-"""The commonest iteration line in its commonest form, with the line feed. `iteration` says the same."""
+"""Matcher of the most common iteration line in its most common form, with the line feed.
+
+A fast path: `iteration` yields the same event.
+"""
 
 
 def of_line(found: re.Match[str], line: int, segment: int, filename: str) -> Event | None:
-    """Return the event of a line that `LINE` found; None where its time is none."""
+    """Return the event of a `LINE` match; None if its time does not exist."""
     text, stamp, step, steps, elapsed, rate, samples, loss = found.groups()
     time = time_of(stamp) if stamp else None
     if stamp and not time:
@@ -98,18 +105,18 @@ def of_line(found: re.Match[str], line: int, segment: int, filename: str) -> Eve
 
 
 class Megatron:
-    """Reads the lines of one file; knows whether they are inside the list of arguments."""
+    """Parser of the lines of one file; tracks whether they are inside the list of arguments."""
 
     def __init__(self) -> None:
         self.is_inside_arguments = False
 
     def read(self, text: str) -> list[Event] | None:
-        """Return the events of a line; None where it is none of Megatron's.
+        """Return the events of a line; None if it is not a line of Megatron.
 
         Raises
         ------
         Damaged
-            Where an iteration does not parse to its end.
+            If an iteration cannot be parsed in full.
         """
         if "|" in text and ("iteration" in text or text.count("|") > 2):
             found = iteration(text)
@@ -125,7 +132,7 @@ class Megatron:
 
 
 def is_more(text: str) -> bool:
-    """Return True if a line may be the rest of an iteration that was wrapped between two values.
+    """Return True if a line may continue an iteration that was wrapped between two values.
 
     >>> is_more(" lm loss: 2.5E+00 | loss scale: 1.0 |"), is_more(" iteration 7/ 90 | lm loss: 2.5 |")
     (True, False)
@@ -134,55 +141,55 @@ def is_more(text: str) -> bool:
 
 
 def may_go_on(text: str) -> bool:
-    """Return True if a line that is an iteration may go on in the next line."""
+    """Return True if an iteration line may continue in the next line."""
     return text.rstrip().endswith("|") and LAST_KEY not in text
 
 
 def iteration(text: str) -> list[Event] | None:
-    """Return the event of an iteration line; None where it is none.
+    """Return the event of an iteration line; None for other lines.
 
     Raises
     ------
     Damaged
-        Where it does not parse to its end; with what stood whole before the damage.
+        If the line cannot be parsed in full; `kept` holds the values before the damage.
     """
     *fields, end = text.split("|")
     signed = sum(sign in text for sign in _SIGNS)
     is_cut = bool(end.strip()) and signed > 2
     event: Event = {}
-    said: dict[str, str] = {}
+    values: dict[str, str] = {}
     for field in [*fields, end] if end.strip() and not is_cut else fields:
         head = _HEAD.match(field) if "iteration" in field else None
         if head and _NOT_TRAINING.search(field):
             return [{"family": FAMILY, "kind": "evaluation", "step": head[1], "steps": head[2], "name": "progress"}]
         if head:
-            if event or not (_CLEAN if said else _OWN).match(field):
-                raise _damaged("two lines in one", event, said)
+            if event or not (_CLEAN if values else _OWN).match(field):
+                raise _damaged("two lines in one", event, values)
             event = {"family": FAMILY, "kind": "iteration", "step": head[1], "steps": head[2]}
             if stamp := _STAMP.search(field):
                 event["time_utc"] = time_of(stamp[1]) if stamp[1] else time_of_epoch(stamp[2])
         elif pair := _PAIR.match(field):
             name = pair[1].strip().lower()
-            if name in said:
-                raise _damaged("an iteration with one value twice", event, said)
-            said[name] = pair[2]
+            if name in values:
+                raise _damaged("an iteration with one value twice", event, values)
+            values[name] = pair[2]
         elif field.strip() and event:
-            raise _damaged("an iteration does not parse to its end", event, said)
+            raise _damaged("an iteration does not parse to its end", event, values)
     if is_cut or (not event and signed > 2):
         if _VALIDATION.match(text):
             return None
-        raise _damaged("an iteration does not parse to its end", event, said)
+        raise _damaged("an iteration does not parse to its end", event, values)
     if event:
         try:
-            _fill(event, said)
+            _fill(event, values)
         except ValueError as wrong:
-            raise _damaged(f"{wrong} in an iteration is no number", event, said) from wrong
+            raise _damaged(f"{wrong} in an iteration is no number", event, values) from wrong
     return [event] if event else None
 
 
-def _damaged(reason: str, event: Event, said: dict[str, str]) -> Damaged:
-    """Return the damage of a line, with its iteration as far as it is whole."""
-    for name, value in said.items() if event else ():
+def _damaged(reason: str, event: Event, values: dict[str, str]) -> Damaged:
+    """Return the exception for a line, with the valid values of its iteration before the damage."""
+    for name, value in values.items() if event else ():
         try:
             _fill(event, {name: value})
         except ValueError:
@@ -190,9 +197,9 @@ def _damaged(reason: str, event: Event, said: dict[str, str]) -> Damaged:
     return Damaged(FAMILY, reason, [event] if event else [])
 
 
-def _fill(event: Event, said: dict[str, str]) -> None:
-    """Put the values of an iteration into its columns. Other keys do no harm."""
-    for name, value in said.items():
+def _fill(event: Event, values: dict[str, str]) -> None:
+    """Set the columns of an event from the values of an iteration; ignore other keys."""
+    for name, value in values.items():
         if _TIME_KEY.match(name):
             unit = _UNIT.search(name)
             shown = _needed(value.removesuffix("ms").removesuffix("s"))
@@ -204,7 +211,7 @@ def _fill(event: Event, said: dict[str, str]) -> None:
             event["samples"] = _needed(value) if value.isdigit() else None
         elif name in _CLOCK_KEYS and number_of(value) and (time := time_of_epoch(value)):
             event["time_utc"] = time
-    loss = next((said[name] for name in _LOSSES if name in said), None)
+    loss = next((values[name] for name in _LOSSES if name in values), None)
     if loss is not None:
         event["loss"] = _needed(loss)
 

@@ -1,4 +1,4 @@
-"""NCCL's own lines, versions 2.4 to 2.30 (NCCL_DEBUG=INFO): who is which rank, and what goes over which NIC.
+"""NCCL's own lines, versions 2.4 to 2.30 (NCCL_DEBUG=INFO): ranks, rings, trees, connections and NICs.
 
 `host:pid:tid [cudaDev] NCCL INFO message`. Formats by version: docs/formats/logs.md.
 """
@@ -21,7 +21,7 @@ _DUMP = regex(
     rf"(?:Ring {WHOLE} : -?{WHOLE} -> -?{WHOLE} -> -?{WHOLE}|Tree {WHOLE} : [-\d/> ]+|NVLS Head .*"
     rf"|Channel {WHOLE} : -?{WHOLE} -> -?{WHOLE} -> -?{WHOLE})$"
 )
-"""What NCCL_DEBUG_SUBSYS=GRAPH adds: plans of a search, neither rings nor edges."""
+"""Lines of NCCL_DEBUG_SUBSYS=GRAPH: plans of NCCL's graph search, neither rings nor edges."""
 _PLACE = r"-?\d{1,9}(?:[-/>|]+-?\d{1,9})+"
 _TREES = regex(rf"Trees((?: \[{WHOLE}\] {_PLACE})+)$")
 _TREE = regex(rf" \[({WHOLE})\] ({_PLACE})")
@@ -33,7 +33,7 @@ _EDGE = regex(
     r"(?:\[(send|receive)\] )?via (\S.*)$"
 )
 _MEMBER = regex(rf" comm (0x[0-9a-f]+) nRanks ({WHOLE})(?: busId \w+)?$")
-"""What AMD's RCCL adds to lines on rings, trees and connections."""
+"""Suffix that AMD's RCCL adds to lines on rings, trees and connections."""
 _NET = regex(rf"NET/([^/\s][^/\n]{{0,60}})/({WHOLE})(?:\(({WHOLE})\))?((?:/[A-Za-z][\w=.-]*(?:\([^()/]*\))?)*)$")
 _INSIDE = regex(r"(?:P2P|SHM|direct shared memory|NVLS|COLLNET|MNNVL|CE)[\w/\[\] ()-]*$")
 _USING = regex(r"NET/[^\s:]+(?: [^\s:]+)? ?: Using(?= |$)")
@@ -72,21 +72,24 @@ _CONNECTION = regex(
     rf"(NET/(?:IB\w*+|Socket))/({WHOLE}+)((?:/GDRDMA|)(?:/Shared|))|via ((?:P2P|SHM)/[\w/]++)))\n",
     re.ASCII,
 ).match
-"""The commonest of NCCL's lines in their commonest forms, with the line feed. The patterns above say the same."""
+"""Matcher of the most common NCCL lines in their most common forms, with the line feed.
+
+A fast path: the patterns above yield the same events.
+"""
 
 WRITERS = 1_024
-"""Beginnings of lines that are remembered."""
+"""Maximum number of cached line prefixes."""
 BUFFER = 1023
-"""Bytes of a line, prefix included: NCCL cuts what is longer, without a mark."""
+"""Maximum bytes of a line, prefix included. NCCL truncates longer lines without a mark."""
 
 
 def read(text: str) -> list[Event] | None:
-    """Return the events of a line; None where it is none of NCCL's.
+    """Return the events of a line; None if it is not a line of NCCL.
 
     Raises
     ------
     Damaged
-        Where it is one without its beginning, of two processes, or one that ends too soon.
+        If the line has no complete prefix, holds text of two processes, or is truncated.
     """
     if "NCCL " not in text:
         return None
@@ -103,14 +106,14 @@ def read(text: str) -> list[Event] | None:
     base: Event = {"level": "WARNING" if warn else "INFO", "host": host, "pid": pid, "tid": tid, "local_rank": device}
     if stamp and (time := time_of(stamp)):
         base["time_utc"] = time
-    said = list(_message(text[prefix.end() :].rstrip(), cut=len(text.lstrip()) >= BUFFER)) if info or warn else []
-    return [{"family": FAMILY, **base, **one} for one in said or [{"kind": "message"}]]
+    events = list(_message(text[prefix.end() :].rstrip(), cut=len(text.lstrip()) >= BUFFER)) if info or warn else []
+    return [{"family": FAMILY, **base, **event} for event in events or [{"kind": "message"}]]
 
 
 class Connections:
-    """Reads connections in their commonest forms.
+    """Parser of connections in their most common forms.
 
-    Lines of one process begin alike: what the beginning says is read once, and copied.
+    All lines of one process have the same prefix. It is parsed once, and its event is copied.
     """
 
     def __init__(self, filename: str, labels: set[str]) -> None:
@@ -119,7 +122,7 @@ class Connections:
         self._of_writer: dict[str, Event] = {}
 
     def read(self, block: str, start: int, line: int, segment: int) -> tuple[Event, int] | None:
-        """Return the event of the line that begins here, and where it ends; None where it has another form."""
+        """Return the event of the line at `start`, and the line's end; None if the line has another form."""
         found = _CONNECTION(block, start)
         if not found:
             return None
@@ -145,7 +148,7 @@ class Connections:
         return event, found.end()
 
     def _read_writer(self, text: str) -> Event:
-        """Return what the beginning of a line says; the other columns are in it, too, so that a copy has room."""
+        """Return an event with the columns of a line's prefix; the other columns are None, to be set in a copy."""
         found = _WRITER.match(text)
         assert found
         label, host, pid, tid, device = found.groups()
@@ -172,13 +175,13 @@ def _damaged(what: str) -> Damaged:
 
 def _message(message: str, *, cut: bool) -> Iterator[Event]:
     if " nRanks " in message and (member := _MEMBER.search(message)):
-        for event in _said(message[: member.start()], cut=cut):
+        for event in _bare_message(message[: member.start()], cut=cut):
             yield {**event, "communicator": member[1], "ranks": member[2]}
     else:
-        yield from _said(message, cut=cut)
+        yield from _bare_message(message, cut=cut)
 
 
-def _said(message: str, *, cut: bool) -> Iterator[Event]:
+def _bare_message(message: str, *, cut: bool) -> Iterator[Event]:
     if message.startswith(("Channel ", "Ring ")):
         yield from _channel(message)
     elif message.startswith("Trees"):
@@ -207,7 +210,7 @@ def _said(message: str, *, cut: bool) -> Iterator[Event]:
 
 
 def _channel(message: str) -> Iterator[Event]:
-    """Read a ring as a list of ranks, or one connection: both begin alike."""
+    """Yield the event of a ring or of a connection: both lines have the same start."""
     if " via " not in message:
         if ring := _RING.match(message):
             yield _ring(ring)
@@ -241,7 +244,7 @@ def _ring(ring: re.Match[str]) -> Event:
 
 
 def _is_short(listed: str) -> bool:
-    """Return True if a list in columns lost the end of its last number: it ends before its column does.
+    """Return True if the last number of a list in columns was truncated: it ends before its column does.
 
     >>> _is_short("    0   7  16  2"), _is_short("    0   7  16  23"), _is_short(" 0 12 13 4")
     (True, False, False)
@@ -252,9 +255,9 @@ def _is_short(listed: str) -> bool:
 
 
 def _trees(message: str, *, cut: bool) -> Iterator[Event]:
-    """Read a rank's place in the tree of each channel, `children->rank->parent`.
+    """Yield a rank's place in the tree of each channel, `children->rank->parent`.
 
-    Versions 2.5 to 2.7 print both ways, one behind the other, 2.4 the second.
+    Versions 2.5 to 2.7 print both forms in one line; version 2.4 prints only the second, `parent->rank->children`.
     """
     if cut:
         message = message[: message.rfind(" [")]
@@ -278,7 +281,10 @@ def _place(text: str) -> tuple[str, str, str] | None:
 
 
 def _nics(listed: str, *, cut: bool, ib: bool) -> Iterator[Event]:
-    """`[0]mlx5_2:1/RoCE [1]mlx5_3:1/RoCE [RO]; OOB eth0:10.0.0.1<0>`; merged ones as `[0]={[0] .., [1] ..}`."""
+    """Yield the NICs of `[0]mlx5_2:1/RoCE [1]mlx5_3:1/RoCE [RO]; OOB eth0:10.0.0.1<0>`.
+
+    Merged NICs are listed as `[0]={[0] .., [1] ..}`.
+    """
     if not ib:
         return
     if cut and "; OOB" not in listed:

@@ -1,4 +1,4 @@
-"""One log, read once: every line loses its labels, is offered to the dialects in turn, and becomes events."""
+"""Reader of one log, in one pass: it strips the labels of every line and offers the line to the dialects."""
 
 from __future__ import annotations
 
@@ -8,25 +8,30 @@ from pathlib import Path
 from warehouse.formats.logs import bars, hf_trainer, megatron, nccl
 from warehouse.formats.logs.dialects import Dialects
 from warehouse.formats.logs.event import LONGEST_TEXT, Damaged, Event, typed
-from warehouse.formats.logs.labels import begins_a_line, peeled
+from warehouse.formats.logs.labels import begins_a_line, strip_labels
 from warehouse.formats.logs.segments import BLANKS, BREAK, WRAP, blocks, plain, text_of, unwrapped, wrap_width
 
 Reject = Callable[[int, str, str], None]
-"""Told of (line, reason, text) of what cannot be read."""
+"""Callback for an unreadable line: (line number, reason, text)."""
 
 LISTED = 1_000
-"""Damaged lines of a file that are listed one by one; those beyond are counted. All are events."""
+"""Maximum number of damaged lines per file that are rejected one by one; further ones are only counted.
+
+Every damaged line is an event, too.
+"""
 REMEMBERED = 4_096
-"""Lines that say nothing, remembered so that they need not be read again."""
+"""Maximum number of cached lines without events, which are not parsed again."""
 PIECES = 12
-"""Lines that one iteration may be wrapped into."""
+"""Maximum number of lines that one iteration may be wrapped into."""
 
 
 class LogReader:
-    """Reads one file.
+    """Reader of one file.
 
-    A bar is held back until the next event: an iteration line of the same step says the same, and its time. So is a
-    Megatron iteration that may go on in the next line.
+    A bar is held back until the next event: the iteration line of the same step has the same values and a time, and
+    replaces the bar. A Megatron iteration that may continue in the next line is held back, too.
+
+    With `at_once`, lines of the most common forms take a fast path, which yields the same events.
     """
 
     def __init__(self, filename: str, reject: Reject, *, at_once: bool = True) -> None:
@@ -37,8 +42,8 @@ class LogReader:
         self._labels: set[str] = set()
         self._nccl = nccl.Connections(filename, self._labels)
         self._ranks: set[str] = set()
-        self._held: Event | None = None
-        self._open: list[str] = []
+        self._held_bar: Event | None = None
+        self._open_parts: list[str] = []
         self._open_at = (0, 0)
         self._open_label: str | None = None
         self._damaged = 0
@@ -47,10 +52,10 @@ class LogReader:
         self._line = self._segment = 1
 
     def read(self, path: Path) -> Iterator[Event]:
-        """Yield the events of a file in the order of its segments, a held bar apart.
+        """Yield the events of a file in the order of its segments; a held bar may come later.
 
-        `line` counts line feeds, `segment` bare carriage returns, too; both from 1. `item` counts the events of
-        one segment from 0. `text` is the segment as it stands.
+        `line` counts line feeds; `segment` counts bare carriage returns, too. Both begin at 1. `item` counts the events
+        of one segment from 0. `text` is the text of the segment, unchanged.
         """
         for block, damage in blocks(path):
             if damage:
@@ -61,8 +66,8 @@ class LogReader:
             yield from self._block(unwrapped(block, self._width, _begins))
         found: list[Event] = []
         self._close(found)
-        if self._held:
-            found.append(self._held)
+        if self._held_bar:
+            found.append(self._held_bar)
         yield from found
         if self._damaged > LISTED:
             self._reject(self._line, f"damaged: {self._damaged - LISTED:,} more lines", "")
@@ -76,7 +81,7 @@ class LogReader:
                 self._segment += blank.end() - start
                 self._line += blank.end() - start
                 start = blank.end()
-            if self._at_once and not self._open and (after := self._common(block, start, found)) > start:
+            if self._at_once and not self._open_parts and (after := self._common_lines(block, start, found)) > start:
                 start = after
                 continue
             if has_returns:
@@ -86,14 +91,14 @@ class LogReader:
                 stop = block.find("\n", start)
                 after = stop + 1
             if stop > start:
-                self._one(text_of(block[start:stop]), found)
+                self._any_line(text_of(block[start:stop]), found)
             start = after
             self._segment += 1
             self._line += block[after - 1] == "\n"
         return found
 
-    def _common(self, block: str, start: int, found: list[Event]) -> int:
-        """Add the lines from here on that are of one of the commonest forms; return where they end."""
+    def _common_lines(self, block: str, start: int, found: list[Event]) -> int:
+        """Add the events of consecutive lines of the most common forms; return where these lines end."""
         first = block[start]
         if first in " \r\n[" and (after := self._pairs(block, start, found)) > start:
             return after
@@ -104,20 +109,20 @@ class LogReader:
         return self._connections(block, start, found)
 
     def _pairs(self, block: str, start: int, found: list[Event]) -> int:
-        """Add iteration lines, most of them with the bar of the same step before them: most of a long log."""
+        """Add iteration lines, each with the bar of the same step before it: the bulk of a long log."""
         while pair := hf_trainer.PAIR(block, start):
             groups = pair.groups()
             line, segment, bar = self._line, self._segment, groups[0]
-            if bar is not None:  # what breaks the line before the bar
+            if bar is not None:  # the line break before the bar
                 line += 2 if bar == "\n" else 1
                 segment += 1 + len(bar)
             event = hf_trainer.of_pair(groups, line, segment, self._filename)
             if event is None:
                 break
-            if self._held:
-                if bar is not None or self._held["step"] != event["step"]:
-                    found.append(self._held)
-                self._held = None
+            if self._held_bar:
+                if bar is not None or self._held_bar["step"] != event["step"]:
+                    found.append(self._held_bar)
+                self._held_bar = None
             found.append(event)
             self._line = line + 1
             self._segment = segment + 1
@@ -130,95 +135,95 @@ class LogReader:
             event = megatron.of_line(line, self._line, self._segment, self._filename)
             if event is None:
                 break
-            self._whole(event, found)
+            self._add_line_event(event, found)
             start = line.end()
         return start
 
     def _connections(self, block: str, start: int, found: list[Event]) -> int:
-        """Add connections of NCCL's."""
+        """Add connections of NCCL."""
         while line := self._nccl.read(block, start, self._line, self._segment):
             event, start = line
-            self._whole(event, found)
+            self._add_line_event(event, found)
         return start
 
-    def _whole(self, event: Event, found: list[Event]) -> None:
-        """Add the only event of a whole line that is no bar."""
+    def _add_line_event(self, event: Event, found: list[Event]) -> None:
+        """Add the event of a line that is not a bar."""
         self._release_bar(event, found)
         found.append(event)
         self._line += 1
         self._segment += 1
 
     def _bars(self, block: str, start: int, found: list[Event]) -> int:
-        """Hold each bar back until the next."""
+        """Hold each bar back until the next one."""
         while bar := bars.LINE(block, start):
             after = bar.end()
             if block[after - 1 : after + 1] == "\r\n":
                 break
-            if self._held:
-                found.append(self._held)
-            self._held = bars.of_line(bar, self._line, self._segment, self._filename)
+            if self._held_bar:
+                found.append(self._held_bar)
+            self._held_bar = bars.of_line(bar, self._line, self._segment, self._filename)
             self._line += block[after - 1] == "\n"
             self._segment += 1
             start = after
         return start
 
-    def _one(self, written: str, found: list[Event]) -> None:
+    def _any_line(self, written: str, found: list[Event]) -> None:
         """Add the events of a line of any form."""
-        if written in self._silent and not self._open:
+        if written in self._silent and not self._open_parts:
             return
         text = plain(written).rstrip()
         wraps = text.count(WRAP) if self._width else 0
         if wraps:
             text, written = text.replace(WRAP, ""), written.replace(WRAP, "")
         known = len(self._labels)
-        line = peeled(text, self._labels) if text else None
+        line = strip_labels(text, self._labels) if text else None
         if line is None or not line.text or line.text.isspace():
             self._line += wraps
             self._segment += wraps
             return
-        if self._open:
-            if len(self._open) < PIECES and line.label == self._open_label and megatron.is_more(line.text):
-                self._open.append(line.text)
+        if self._open_parts:
+            if len(self._open_parts) < PIECES and line.label == self._open_label and megatron.is_more(line.text):
+                self._open_parts.append(line.text)
                 return
             self._close(found)
         place = (self._line, self._segment)
         if "|" in line.text and "iteration" in line.text and megatron.may_go_on(line.text):
-            self._open, self._open_at, self._open_label = [line.text], place, line.label
+            self._open_parts, self._open_at, self._open_label = [line.text], place, line.label
             return
         inside = self._dialects.is_inside_arguments
-        said = self._said(line.text, written)
+        events = self._parse(line.text, written)
         if len(self._labels) > known or self._dialects.is_inside_arguments is not inside:
-            self._silent.clear()  # other lines mean something now
-        elif not said and not wraps:
-            self._remember(written)
+            self._silent.clear()  # a new label or state can give cached lines events
+        elif not events and not wraps:
+            self._cache_silent(written)
         if line.time_utc:
-            for event in said:
+            for event in events:
                 event.setdefault("time_utc", line.time_utc)
         if line.rank and line.rank not in self._ranks:
             self._ranks.add(line.rank)
-            said.append({"family": "torchrun", "kind": "rank", "name": "label", "rank": line.rank})
-        self._add(said, place, line.label, written, found)
+            events.append({"family": "torchrun", "kind": "rank", "name": "label", "rank": line.rank})
+        self._add(events, place, line.label, written, found)
         self._line += wraps
         self._segment += wraps
 
-    def _remember(self, written: str) -> None:
-        """Remember a line that says nothing: many logs repeat such lines."""
+    def _cache_silent(self, written: str) -> None:
+        """Cache a line without events: many logs repeat such lines."""
         if len(self._silent) >= REMEMBERED:
             self._silent.clear()
         if len(written) < LONGEST_TEXT:
             self._silent.add(written)
 
     def _close(self, found: list[Event]) -> None:
-        """Add the iteration that might have gone on."""
-        if self._open:
-            text = "".join(self._open)
-            self._open = []
+        """Add the held iteration, if there is one."""
+        if self._open_parts:
+            text = "".join(self._open_parts)
+            self._open_parts = []
             here, (self._line, self._segment) = (self._line, self._segment), self._open_at
-            self._add(self._said(text, text), self._open_at, self._open_label, text, found)
+            self._add(self._parse(text, text), self._open_at, self._open_label, text, found)
             self._line, self._segment = here
 
-    def _said(self, text: str, written: str) -> list[Event]:
-        """Return what the dialects say of a line; a damaged one is an event, too, and a rejected line."""
+    def _parse(self, text: str, written: str) -> list[Event]:
+        """Return the events of a line. A damaged line is an event, too, and is also rejected."""
         try:
             return self._dialects.read(text)
         except Damaged as damage:
@@ -228,9 +233,9 @@ class LogReader:
             return [*damage.kept, {"family": damage.family, "kind": "damaged", "value": str(damage)}]
 
     def _add(
-        self, said: Iterable[Event], place: tuple[int, int], label: str | None, written: str, found: list[Event]
+        self, events: Iterable[Event], place: tuple[int, int], label: str | None, written: str, found: list[Event]
     ) -> None:
-        for item, event in enumerate(said):
+        for item, event in enumerate(events):
             typed(event)
             event["line"], event["segment"] = place
             event["item"] = item
@@ -239,15 +244,15 @@ class LogReader:
             event["filename"] = self._filename
             self._release_bar(event, found)
             if event["kind"] == "progress":
-                self._held = event
+                self._held_bar = event
             else:
                 found.append(event)
 
     def _release_bar(self, event: Event, found: list[Event]) -> None:
-        """Add the bar that is held back, unless the event is the iteration of the same step."""
-        if self._held and (event["kind"] != "iteration" or self._held["step"] != event.get("step")):
-            found.append(self._held)
-        self._held = None
+        """Add the held bar, unless the event is the iteration of the same step."""
+        if self._held_bar and (event["kind"] != "iteration" or self._held_bar["step"] != event.get("step")):
+            found.append(self._held_bar)
+        self._held_bar = None
 
 
 def _begins(text: str) -> bool:

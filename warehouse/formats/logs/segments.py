@@ -1,6 +1,6 @@
-"""A log as blocks of whole segments, however large the file.
+"""Log files as blocks of whole segments, with bounded memory for files of any size.
 
-A segment is what stands between line feeds or bare carriage returns: progress bars write the latter.
+A segment ends at a line feed or at a bare carriage return; progress bars write the latter.
 """
 
 from __future__ import annotations
@@ -13,28 +13,31 @@ from warehouse.formats.compressed import STREAM_ERRORS, open_bytes
 from warehouse.formats.torn_lines import TORN
 
 CHUNK = 1 << 16
-"""Bytes that are read at once. A quarter of a megabyte, with its events, no longer stays in a core's cache, and is
-read a tenth slower."""
+"""Bytes read at once. At 256 KiB, a chunk and its events exceed a core's cache, and reads take 10% longer."""
 LONGEST = 1 << 18
-"""Bytes of a segment; what is longer is no line of a log."""
+"""Maximum bytes of a segment; anything longer is not a line of a log."""
 TOO_LONG = f"longer than {LONGEST:,} bytes"
 BREAK = regex("\r\n|\n|\r")
 BLANKS = regex("\n+(?=\n)").match
-"""Blank lines but the last, which may be the beginning of a bar."""
+"""Matcher of blank lines, except the last, which may belong to a bar."""
 WRAP = "\x1e"
-"""Stands between two segments that a terminal made of one line."""
+"""Separator inside a line that a terminal wrapped into two segments."""
 NARROWEST, WIDEST = 40, 320
-"""Characters of a terminal's line."""
+"""Range of terminal widths, in characters."""
 _SEGMENT = regex("[^\r\n]*(?:\r\n|\n|\r)")
-_COLOUR = regex("\x1b\\[[0-9;?]*[A-Za-z]|\x1b\\][^\x07]*\x07|\x1b[()][A-Z0-9]")
+_ESCAPE = regex("\x1b\\[[0-9;?]*[A-Za-z]|\x1b\\][^\x07]*\x07|\x1b[()][A-Z0-9]")
 
 
 def blocks(path: Path) -> Iterator[tuple[str, str | None]]:
-    """(text, what is wrong with it): segments with their breaks, in order, 64 KiB or a segment at a time.
+    """Yield (text, damage or None): whole segments with their line breaks, in order, 64 KiB or one segment at a time.
 
-    A character is a byte, which `text_of` makes text: most lines are ASCII, and are soonest read so. The last segment
-    of a torn file, a segment that is too long, and the place where a compressed stream breaks come alone, with the
-    reason, as text; of one that is too long only the beginning, and its break later.
+    Undamaged text is Latin-1, one character per byte, which is fastest for ASCII; `text_of` decodes it.
+
+    Damaged text comes alone, decoded and with a reason. It is one of these:
+
+    - the last segment of a torn file;
+    - the first 500 bytes of a segment that is too long;
+    - the text before the place where a compressed stream breaks.
     """
     rest = b""
     too_long = False
@@ -70,14 +73,17 @@ def blocks(path: Path) -> Iterator[tuple[str, str | None]]:
 
 
 def _last_break(data: bytes) -> int:
-    """Where the last segment that is surely complete ends: at a line feed, or a carriage return before none."""
+    """Return the end of the last segment that is surely complete; -1 if there is none.
+
+    It ends at a line feed, or at a carriage return that is not the last byte (a line feed may follow).
+    """
     feed = data.rfind(b"\n")
     bare = data.rfind(b"\r", feed + 1, len(data) - 1)
     return max(feed, bare)
 
 
 def text_of(segment: str) -> str:
-    """A segment of a block as text.
+    """Decode a segment of a block.
 
     >>> text_of("50% \xe2\x96\x88 | 5\xb5s")
     '50% █ | 5\\\\xb5s'
@@ -86,7 +92,7 @@ def text_of(segment: str) -> str:
 
 
 def readable(data: bytes) -> str:
-    """Bytes as text: those that are not UTF-8, and NUL, are written `\\xff`, so that nothing is lost.
+    """Decode UTF-8. Invalid bytes and NUL become `\\xff` escapes, so that nothing is lost.
 
     >>> readable(b"loss: 1\\xff \\x00")
     'loss: 1\\\\xff \\\\x00'
@@ -96,36 +102,36 @@ def readable(data: bytes) -> str:
 
 
 def plain(text: str) -> str:
-    """Text without the escape sequences of terminals."""
-    return _COLOUR.sub("", text) if "\x1b" in text else text
+    """Return the text without the escape sequences of terminals."""
+    return _ESCAPE.sub("", text) if "\x1b" in text else text
 
 
 def wrap_width(block: str, begins_a_line: Callable[[str], bool]) -> int:
-    """Return the width at which a terminal wrapped the lines of a log; 0 where none did.
+    """Return the width at which a terminal wrapped the lines of a log; 0 if the log is not wrapped.
 
-    Wrapped lines fill the width, none is longer, and what follows most of them does not begin as a line does. They
-    break anywhere, so that they end in different characters, as lines of one form do not.
+    Wrapped lines fill the width, and no line is longer. The line after a wrapped line rarely begins like a known line.
+    A terminal wraps anywhere, so wrapped lines end in different characters. Lines of one form all end alike.
     """
-    segments = [text_of(one.rstrip("\r\n")) for one in _SEGMENT.findall(block)]
+    segments = [text_of(segment.rstrip("\r\n")) for segment in _SEGMENT.findall(block)]
     width = max(map(len, segments), default=0)
-    full = [number for number, one in enumerate(segments[:-1]) if len(one) == width]
+    full = [number for number, segment in enumerate(segments[:-1]) if len(segment) == width]
     if not NARROWEST <= width <= WIDEST or len(full) < len(segments) / 20:
         return 0
-    go_on = [one for one in full if segments[one + 1].strip() and not begins_a_line(segments[one + 1])]
-    ends = {segments[one][-1] for one in go_on}
-    return width if len(ends) >= 3 and 2 * len(go_on) >= len(full) and any(map(begins_a_line, segments)) else 0
+    wrapped = [number for number in full if segments[number + 1].strip() and not begins_a_line(segments[number + 1])]
+    ends = {segments[number][-1] for number in wrapped}
+    return width if len(ends) >= 3 and 2 * len(wrapped) >= len(full) and any(map(begins_a_line, segments)) else 0
 
 
 def unwrapped(block: str, width: int, begins_a_line: Callable[[str], bool]) -> str:
-    """Return a block whose wrapped lines are one again, with `WRAP` where they were broken."""
+    """Return a block with its wrapped lines joined; `WRAP` marks each joint."""
     if not width:
         return block
     out: list[str] = []
-    goes_on = False
-    for one in _SEGMENT.findall(block):
-        if goes_on and not begins_a_line(text_of(one)):
-            out[-1] = out[-1].rstrip("\r\n") + WRAP + one
+    is_full = False
+    for segment in _SEGMENT.findall(block):
+        if is_full and not begins_a_line(text_of(segment)):
+            out[-1] = out[-1].rstrip("\r\n") + WRAP + segment
         else:
-            out.append(one)
-        goes_on = len(text_of(one.rstrip("\r\n"))) == width
+            out.append(segment)
+        is_full = len(text_of(segment.rstrip("\r\n"))) == width
     return "".join(out)

@@ -1,4 +1,4 @@
-"""Settings as trainers print them: `name ..... value`, `"name": value`, `name = value`, `a: 1, b: 2`."""
+"""Settings in the forms that trainers print: `name ..... value`, `"name": value`, `name = value`, `a: 1, b: 2`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ _WORDS = regex(r"(\w+)=('[^']*'|[^\s=]+)")
 
 
 def dotted(family: str, text: str, *, long_names: bool) -> Iterator[Event]:
-    """`  name ......... value`; a name of full width has no dots, which is only believed where `long_names`."""
+    """Yield the settings of `  name ......... value`.
+
+    A name of full width has no dots; it is only accepted if `long_names`.
+    """
     found = _DOTTED.match(text)
     if found and (long_names or len(found[2] or "") > 1):
         name, _, value = found.groups()
@@ -28,7 +31,7 @@ def dotted(family: str, text: str, *, long_names: bool) -> Iterator[Event]:
 
 
 def scalars(family: str, text: str) -> list[Event]:
-    """A line of printed JSON, or a number with its name."""
+    """Return the settings of a line of printed JSON, or of names with numbers."""
     if '": ' in text and (found := _JSON.match(text)):
         return [config(family, found[1], found[2].strip('"'))]
     if " = " in text and (found := _EQUAL.match(text)):

@@ -1,4 +1,4 @@
-"""torchrun, c10d and Python itself: warnings, errors, tracebacks."""
+"""Lines of torchrun, c10d and Python itself: warnings, errors, tracebacks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LEVELS = {"I": "INFO", "W": "WARNING", "E": "ERROR", "F": "CRITICAL"}
 
 
 def read(text: str) -> list[Event] | None:
-    """Events of a line; None where it is none of theirs."""
+    """Return the events of a line; None for other lines."""
     if text.startswith("[") and (c10d := _C10D.match(text)):
         return [{"family": FAMILY, "kind": "message", "level": _LEVELS[c10d[1]], "name": c10d[2]}]
     if text.startswith("/") and (warning := _PYTHON_WARNING.match(text)):

@@ -1,7 +1,7 @@
-"""Tables read by the names in their header, in whatever order and spelling the columns come.
+"""Tables whose columns are found by the names in their header, in any order and spelling.
 
-The release's document and its files disagree about names (`NIC name1`, `NIC name 2`, `server IP`), so names
-are compared without case, blanks and underscores. What is missing or stands twice is a problem, not a guess.
+The release's document and its files disagree about names (`NIC name1`, `NIC name 2`, `server IP`). So names are
+compared without case, blanks and underscores. A missing or repeated column is a problem; the reader never guesses.
 """
 
 from __future__ import annotations
@@ -14,34 +14,34 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 Columns = Mapping[str, Sequence[str]]
-"""Column of a relation -> the headers that stand for it."""
+"""Column of a relation -> its spellings in headers."""
 
 
 class Row(NamedTuple):
-    """A row below the header, whether of a sheet or of a CSV."""
+    """Row below the header, of a sheet or of a CSV file."""
 
     number: int
-    """The sheet's row, or the line of the file; the header's is usually 1."""
+    """Row of the sheet, or line of the file; the header is usually 1."""
     values: Mapping[str, str | None]
-    """Column -> text; None where nothing is written."""
+    """Column -> text; None for a blank cell."""
     problem: str | None
-    """Why it cannot be used."""
+    """Why the row is unusable, or None."""
     text: str
-    """The row as it stands, for those who look into it."""
+    """Text of the row, unchanged, for the report of a rejected row."""
 
 
 @dataclass(frozen=True)
 class Header:
-    """Which of a header's names stands for which column."""
+    """Positions of the columns in a header."""
 
     positions: Mapping[str, int]
     problem: str | None
-    """What is missing or stands twice."""
+    """Missing or repeated columns, or None."""
     ignored: tuple[str, ...]
-    """Names that no column answers to."""
+    """Names in the header that match no column."""
 
     def pick(self, cells: Sequence[str | None]) -> dict[str, str | None]:
-        """Take the columns' values; what is blank, or lies beyond a short row, is None."""
+        """Return the value of each column; None if it is blank or missing from a short row."""
         values = {name: cells[at] if at < len(cells) else None for name, at in self.positions.items()}
         return {name: value if value and not value.isspace() else None for name, value in values.items()}
 
@@ -50,7 +50,7 @@ NO_HEADER = Header({}, None, ())
 
 
 def fold(name: str) -> str:
-    """Strip a name of what is not compared: case, blanks and underscores.
+    """Return a name without case, blanks and underscores, for comparison.
 
     >>> fold("NIC name 2") == fold("nic_name2")
     True
@@ -59,10 +59,10 @@ def fold(name: str) -> str:
 
 
 def match_header(names: Sequence[str | None], columns: Columns, optional: Collection[str] = ()) -> Header:
-    """Find each column's place in a header, in whatever order it stands.
+    """Return the positions of the columns in a header.
 
-    The second of two equal names counts as that name with a 2 behind it, so that a table which repeats a
-    name on purpose can be described; any other name that stands twice is a problem, never a choice.
+    Some tables repeat a name on purpose. So the second of two equal names is matched as that name with a 2 appended.
+    Any other repeated name is a problem.
     """
     column_of = {fold(spelling): column for column, known in columns.items() for spelling in known}
     positions: dict[str, int] = {}
@@ -87,5 +87,5 @@ def match_header(names: Sequence[str | None], columns: Columns, optional: Collec
 
 
 def ignored_columns(names: Sequence[str]) -> list[str]:
-    """Say which columns nobody asked for, if any, as a clause of a reason."""
+    """Return a clause for a reason that lists the ignored columns; an empty list if there are none."""
     return [f"columns ignored: {', '.join(names)[:200]}"] if names else []

@@ -1,7 +1,7 @@
-"""What a row of the hour tables is: published columns as text, and the few values that models count with.
+"""Rows of the hour tables: published columns as text, and typed columns that the models compute with.
 
-Docs: docs/formats/hour_tables.md. Every published column stays the text that was written, so that nothing is
-lost to a wrong idea of its type; the typed columns beside them are what the reader vouches for.
+Docs: docs/formats/hour_tables.md. Every published column keeps its text, so that a wrong guess of its type loses
+nothing. The typed columns are validated here.
 """
 
 from __future__ import annotations
@@ -24,40 +24,42 @@ _SERVER = r".*GPU-\d{1,6}"
 _SWITCH = r".*(ST-leaf|Leaf|spine)-\d{1,4}(\..*)?"
 HOUR = timedelta(hours=1)
 MOST, MOST_BYTES = 10**15, 10**18
-"""Beyond these a counter is damage, and sums of an hour's counters would not fit 64 bits. Bytes may be counted since
-the machine was started: the document's example is 1.8e16."""
+"""Upper bounds of counters; a larger value is damage, and sums over an hour would not fit 64 bits.
+
+Bytes may be counted since the machine was started: the document's example is 1.8e16.
+"""
 TOLERANCE = timedelta(seconds=60)
-"""How far a row's time may lie outside its file's hour: the pollers' clocks are not the folder's."""
+"""Maximum distance of a row's time from the file's hour: the pollers' clocks and the folders disagree."""
 
 
 _time_of = lru_cache(maxsize=1024)(parse_local_time)
-"""The rows of one poll share their time."""
+"""Cached `parse_local_time`: the rows of one poll share their time."""
 
 
 @dataclass(frozen=True)
 class HourTable:
-    """One of the four tables."""
+    """Contract of one of the four tables."""
 
     relation: RawRelation
     columns: Columns
-    """Published column -> the headers that stand for it."""
+    """Published column -> its spellings in headers."""
     optional: tuple[str, ...]
     time: str
-    """The column that says when the row was taken."""
+    """Column with the time of the row."""
     counters: Mapping[str, str]
     """Typed column -> published column."""
     forms: Mapping[str, str]
-    """What a column must look like, where it decides what the row is about; the whole value must match."""
+    """Column -> regular expression that the whole value must match, for columns that identify the row."""
 
     @property
     def name(self) -> str:
-        """The word that files and sheets are called after."""
+        """Name of the table in file names and sheet titles."""
         return self.relation.name
 
     def rows(
         self, rows: Iterable[Row], file: RawFile, hour: datetime, reject: list[Rejected], sheet: str = ""
     ) -> Iterator[dict[str, object]]:
-        """Add the typed columns to each row, or reject it; of a workbook the reason names the sheet."""
+        """Yield each row with its typed columns; append bad rows to `reject`, with the sheet's name if there is one."""
         for row in rows:
             try:
                 typed = self._typed(row, hour)
@@ -69,17 +71,17 @@ class HourTable:
                 yield {**written, **typed, "line": row.number, "filename": str(file.read_path)}
 
     def _typed(self, row: Row, hour: datetime) -> dict[str, object]:
-        """Read time and counters; a counter that was left blank is unknown, not zero."""
+        """Parse time and counters; a blank counter is NULL, not zero."""
         if row.problem:
             raise ValueError(row.problem)
-        taken = _time_of(row.values[self.time] or "")
-        if not hour - TOLERANCE <= taken <= hour + HOUR + TOLERANCE:
-            raise ValueError(f"{self.time} is {taken} UTC, not in the hour from {hour} UTC")
+        time = _time_of(row.values[self.time] or "")
+        if not hour - TOLERANCE <= time <= hour + HOUR + TOLERANCE:
+            raise ValueError(f"{self.time} is {time} UTC, not in the hour from {hour} UTC")
         for column, form in self.forms.items():
             value = (row.values[column] or "").strip()
             if not re.fullmatch(form, value, re.ASCII):
                 raise ValueError(f"{column} is {value!r}" if value else f"{column} is blank")
-        typed: dict[str, object] = {"time_utc": taken}
+        typed: dict[str, object] = {"time_utc": time}
         for column, published in self.counters.items():
             written = row.values[published]
             try:

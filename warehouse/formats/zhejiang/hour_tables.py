@@ -1,13 +1,13 @@
-"""The four tables of an hour, `flow`, `nic`, `link` and `port`, as CSV files or as sheets of one workbook.
+"""The four tables of an hour (`flow`, `nic`, `link`, `port`), as CSV files or as sheets of one workbook.
 
-Docs: docs/formats/hour_tables.md. The release's document describes them; the public repository has those
-of one hour, which were not at hand. So nothing about their form is taken for granted: columns are found by name,
-values keep the text that was written, and a row that cannot be trusted is rejected with its line while the rest
+Docs: docs/formats/hour_tables.md. The release's document describes the tables. The public repository has the tables of
+one hour, which were not available when this reader was written. So it assumes little about their form. Columns are
+found by name, and values keep their text. A row with an invalid value is rejected with its line number, and the read
 goes on.
 
-Five formats feed four relations. `FLOW`, `NIC`, `LINK` and `PORT` read `<hour>_<table>.csv` and feed one
-relation each; `HOUR_WORKBOOK` reads `<hour>.xlsx` and feeds the same four relation objects, one a sheet. It
-is a format of its own because a format belongs to a file, and that file belongs to no single table.
+Five formats feed four relations. `FLOW`, `NIC`, `LINK` and `PORT` read `<hour>_<table>.csv` and feed one relation each.
+`HOUR_WORKBOOK` reads `<hour>.xlsx` and feeds all four relations, one per sheet. It is a separate format because each
+file has exactly one format.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LONGEST_LINE = 2**16
 
 
 class HourCsv:
-    """The formats `zhejiang.flow`, `zhejiang.nic`, `zhejiang.link` and `zhejiang.port`."""
+    """Formats `zhejiang.flow`, `zhejiang.nic`, `zhejiang.link` and `zhejiang.port`."""
 
     version = 4
 
@@ -47,11 +47,11 @@ class HourCsv:
         self.relations: Sequence[RawRelation] = (table.relation,)
 
     def claims(self, path: Path) -> bool:
-        """Tell whether the file is named like this table of some hour."""
+        """Return True if the file is named like this table of some hour."""
         return self._file_name.fullmatch(path.name) is not None
 
     def inspect(self, file: RawFile) -> RawFile:
-        """Compare the header; the hour is the one that the name states, in local time."""
+        """Compare the header; take the hour (local time) from the file name."""
         try:
             found = file.but(hour_utc=_hour_of(file.path))
             head = compressed.head(file.path)
@@ -65,17 +65,17 @@ class HourCsv:
             return file.but(status=SKIPPED, reason=f"cannot be decompressed: {error}")
         except ValueError as error:
             return file.but(status=SKIPPED, reason=str(error))
-        torn = _torn(file.path)
-        reason = _reason(torn, *ignored_columns(header.ignored))
-        return found.but(status=PARTIAL if torn else READ, reason=reason)
+        damage = _end_damage(file.path)
+        reason = _reason(damage, *ignored_columns(header.ignored))
+        return found.but(status=PARTIAL if damage else READ, reason=reason)
 
     def read(self, files: Sequence[RawFile], relation: str, reject: list[Rejected]) -> Iterator[Mapping[str, object]]:
-        """Give the rows of the files, line by line.
+        """Yield the rows of the files, line by line.
 
         Raises
         ------
         DataError
-            When a file cannot be opened, or no longer has the header that it had when it was inspected.
+            If a file cannot be opened, or its header changed since it was inspected.
         """
         for file in files:
             hour = file.hour_utc or _hour_of(file.path)
@@ -114,10 +114,10 @@ class HourCsv:
 
 
 class HourWorkbook:
-    """The format `zhejiang.hour_workbook`: `<hour>.xlsx` with a sheet a table, `flow` or `<hour>_flow`.
+    """Format `zhejiang.hour_workbook`: `<hour>.xlsx` with one sheet per table, `flow` or `<hour>_flow`.
 
-    Its sheets feed the relations of the four CSV formats. Where one of its tables lies beside the workbook as
-    CSV too, the workbook is left out, since the same rows would count twice.
+    The sheets feed the relations of the four CSV formats. If one of these tables is also a CSV file in the same folder,
+    the workbook is skipped, so that no row counts twice.
     """
 
     name = "zhejiang.hour_workbook"
@@ -125,11 +125,11 @@ class HourWorkbook:
     relations: Sequence[RawRelation] = tuple(table.relation for table in TABLES.values())
 
     def claims(self, path: Path) -> bool:
-        """Tell whether the workbook is named like an hour."""
+        """Return True if the workbook is named like an hour."""
         return re.fullmatch(r"[0-9]{10}\.xlsx", path.name, re.IGNORECASE) is not None
 
     def inspect(self, file: RawFile) -> RawFile:
-        """Look for the four sheets and compare their headers; a spoilt one makes the file `partial`."""
+        """Compare the headers of the four sheets; an unreadable sheet makes the file `partial`."""
         try:
             found = file.but(hour_utc=_hour_of(file.path))
             with xlsx.opened(file.path) as book:
@@ -143,39 +143,39 @@ class HourWorkbook:
         good = {name: sheet for name, sheet in sheets.items() if not sheet.problem}
         if not good:
             return file.but(status=SKIPPED, reason=f"not a workbook of hour tables: {', '.join(problems)}")
-        twice = [path.name for name in good for path in _csv_beside(file.path, name)]
-        if twice:
-            return found.but(status=SKIPPED, reason=f"the same rows lie beside it: {', '.join(twice)}")
+        duplicates = [path.name for name in good for path in _csv_files(file.path, name)]
+        if duplicates:
+            return found.but(status=SKIPPED, reason=f"the same rows lie beside it: {', '.join(duplicates)}")
         known = {title for sheet in sheets.values() for title in sheet.titles}
-        strange = [title for title in titles if title not in known]
+        unknown = [title for title in titles if title not in known]
         reason = _reason(
             *problems,
-            f"sheets ignored: {', '.join(strange)[:200]}" if strange else None,
+            f"sheets ignored: {', '.join(unknown)[:200]}" if unknown else None,
             *ignored_columns([name for sheet in good.values() for name in sheet.header.ignored]),
         )
-        spoilt = any(sheet.is_spoilt for sheet in sheets.values())
-        return found.but(status=PARTIAL if spoilt else READ, reason=reason)
+        is_partial = any(sheet.is_unreadable for sheet in sheets.values())
+        return found.but(status=PARTIAL if is_partial else READ, reason=reason)
 
     def read(self, files: Sequence[RawFile], relation: str, reject: list[Rejected]) -> Iterator[Mapping[str, object]]:
-        """Give the rows of one sheet of each workbook; a workbook without that sheet gives none.
+        """Yield the rows of one sheet of each workbook; a workbook without that sheet yields none.
 
         Raises
         ------
         DataError
-            When a file cannot be opened, or is no longer what it was when it was inspected.
+            If a file cannot be opened, or changed since it was inspected.
         """
         for file in files:
             hour = file.hour_utc or _hour_of(file.path)
             with xlsx.opened(file.read_path) as book:
                 sheet = _sheet(book, file.path, TABLES[relation])
-                if sheet.is_spoilt and file.status == READ:
+                if sheet.is_unreadable and file.status == READ:
                     raise DataError(f"changed while it was read: {sheet.problem}", place=Place(file.path))
                 if not sheet.problem:
                     yield from TABLES[relation].rows(sheet.rows(), file, hour, reject, sheet.titles[0])
 
 
 def _fields(line: bytes) -> list[str]:
-    """Split one line; each line stands alone, so that a stray quote costs its own row only."""
+    """Split one line into fields. Lines are independent, so that a stray quote only affects its own row."""
     try:
         written = line.decode("utf-8-sig").rstrip("\r")
     except UnicodeDecodeError:
@@ -193,7 +193,7 @@ def _fields(line: bytes) -> list[str]:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes, str | None]]:
-    """Give number, line and what is wrong with it; a file without line ends does not fill the memory."""
+    """Yield (line number, line, damage or None); bound memory for a file without line ends."""
     number = 0
     with compressed.open_bytes(path) as raw:
         stream = io.BufferedReader(cast("io.RawIOBase", raw))
@@ -212,8 +212,8 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes, str | None]]:
             yield number + 1, b"", f"the compressed stream is damaged here: {error}"
 
 
-def _torn(path: Path) -> str | None:
-    """Say whether the file was cut short."""
+def _end_damage(path: Path) -> str | None:
+    """Return the damage at the end of the file, or None."""
     try:
         return None if torn_lines.ends_with_newline(path) else torn_lines.TORN
     except compressed.STREAM_ERRORS as error:
@@ -221,7 +221,7 @@ def _torn(path: Path) -> str | None:
 
 
 def _hour_of(path: Path) -> datetime:
-    """Read the hour off the file's name; a folder named like another hour contradicts it."""
+    """Parse the hour in the file name. Raise ValueError if the folder is named like another hour."""
     stated, folder = path.name[:10], path.parent.name
     if re.fullmatch(r"[0-9]{10}", folder) and folder != stated:
         raise ValueError(f"its name says hour {stated}, its folder {folder}")
@@ -233,8 +233,8 @@ def _sheet(book: xlsx.Book, path: Path, table: HourTable) -> xlsx.Table:
     return book.table(titles, table.columns, table.optional)
 
 
-def _csv_beside(path: Path, name: str) -> list[Path]:
-    """Find the same table of the same hour as CSV."""
+def _csv_files(path: Path, name: str) -> list[Path]:
+    """Return the CSV files of the same table and hour in the workbook's folder."""
     paths = (path.with_name(f"{path.name[:10]}_{name}.csv{suffix}") for suffix in ("", *COMPRESSIONS))
     return [path for path in paths if path.exists()]
 
@@ -246,4 +246,4 @@ def _reason(*clauses: str | None) -> str | None:
 FLOW, NIC, LINK, PORT = (HourCsv(table) for table in TABLES.values())
 HOUR_WORKBOOK = HourWorkbook()
 FORMATS = (FLOW, NIC, LINK, PORT, HOUR_WORKBOOK)
-"""All five, in order of precedence."""
+"""All five formats, in order of precedence."""

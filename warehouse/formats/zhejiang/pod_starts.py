@@ -1,4 +1,4 @@
-"""Where and when the pods of a task started: `taskinfo/<task>/pod-node-starttime.log`. Docs: docs/formats/logs.md."""
+"""Start times and nodes of a task's pods: `taskinfo/<task>/pod-node-starttime.log`. Docs: docs/formats/logs.md."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ROW = regex(rf"(\S+)\s+(\d{{1,3}}(?:\.\d{{1,3}}){{3}})\s+(\S+)\s+({STAMP.replac
 
 
 class PodStarts:
-    """The format `zhejiang.pod_starts`: no header; pod, address, node and start, between blanks."""
+    """Format `zhejiang.pod_starts`: no header; pod, address, node and start, separated by blanks."""
 
     name = "zhejiang.pod_starts"
     version = 1
@@ -32,11 +32,11 @@ class PodStarts:
     )
 
     def claims(self, path: Path) -> bool:
-        """Tell whether it is the list of a task."""
+        """Return True if the file is the list of pod start times of a task."""
         return path.parent.parent.name == FOLDER and is_pod_starts(path)
 
     def inspect(self, file: RawFile) -> RawFile:
-        """Look for a first row; bad ones are set aside when it is read."""
+        """Check that at least one row is valid; bad rows are rejected by `read`."""
         try:
             lines = list(torn_lines.numbered_lines(file.path))
         except compressed.STREAM_ERRORS as error:
@@ -48,12 +48,12 @@ class PodStarts:
         return file.but(status=PARTIAL, reason=f"line {bad[0]} is no pod's") if bad else file.but(status=READ)
 
     def read(self, files: Sequence[RawFile], relation: str, reject: list[Rejected]) -> Iterator[Mapping[str, object]]:
-        """Give a row a pod.
+        """Yield one row per pod.
 
         Raises
         ------
         DataError
-            When a file cannot be opened.
+            If a file cannot be opened.
         """
         for file in files:
             try:

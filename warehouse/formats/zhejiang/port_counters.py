@@ -1,8 +1,8 @@
-"""Switch-port counters: one CSV a port and hour, `trafficinfo/<hour>/<switch>/<port>.csv`.
+"""Switch-port counters: one CSV file per port and hour, `trafficinfo/<hour>/<switch>/<port>.csv`.
 
-Docs: docs/formats/port_counters.md. A row holds what the port moved since the previous stored row. The
-file says which port it is in every row; the file's name is never used for that (storage leaves and GPU
-leaves share names but for the case of one letter).
+Docs: docs/formats/port_counters.md. A row counts the packets and bytes of the port since the previous stored row. Every
+row names its port. The file name is never used for that: names of storage leaves and GPU leaves differ only in the case
+of one letter.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ COLUMNS = {
 }
 HEADER = ",".join(COLUMNS)
 UTC_OFFSET = timedelta(hours=8)
-"""Folder names and SaveTime are China Standard Time."""
+"""Offset of folder names and SaveTime, which are China Standard Time."""
 
 _FILE_NAME = regex(r"^[Ll]eaf-\d+_\d+(_\d+)?\.csv(\.gz|\.zst)?$")
 _HOUR_FOLDER = regex(r"^\d{10}$", re.ASCII)
@@ -42,14 +42,14 @@ _SWITCH = regex(r"-((?:ST-leaf|Leaf)-\d+)(?:\.|$)", re.ASCII)
 _DEVICE = regex(r"[A-Za-z0-9._-]{1,100}")
 _PORT = regex(PORT_NAME, re.ASCII)
 _NUMBER = r"-?(?:\d{1,99}(?:\.\d*)?|\.\d+)"
-"""What the engine takes for a ratio and `UniformLines` lets pass: mending must not refuse what is read elsewhere."""
+"""Number that the engine and `UniformLines` accept as a ratio. Repair must not reject what they accept."""
 _WHOLE = r"-?\d{1,99}"
-"""A clock or a counter: no port moves a fraction of a byte, and the engine would round it."""
+"""Whole number of a time or counter: a fraction of a byte is impossible, and the engine would round it."""
 _COUNTERS = ("InPkts", "InOctets", "OutPkts", "OutOctets")
 _MOST = 10**15 - 1
-"""More than a port can count in five hours; 2.25e12 is the largest published value."""
+"""Upper bound of a counter: more than a port can count in five hours. The largest published value is 2.25e12."""
 WRAP = 2**32
-"""A counter of a management port has 32 bits: it cannot fall by more."""
+"""Range of the 32-bit counters of management ports: a wrap lowers the counter by at most this."""
 _ROW = regex(
     r"(?P<date>\d{4}/\d\d/\d\d) [^\s,]+ (?P<h>[01]\d|2[0-3]):(?P<m>[0-5]\d):(?P<s>[0-5]\d)\.(?P<ms>\d{3}),"
     rf"(?P<utc>{_WHOLE}),(?P<device>[^,]+),(?P<port>[^,]+),"
@@ -57,9 +57,9 @@ _ROW = regex(
     + rf"{_NUMBER},{_NUMBER}",
     re.ASCII,
 )
-"""A line as published; one that differs is looked at field by field, to say how."""
+"""Pattern of a valid line; a line that does not match is checked field by field to name the problem."""
 _LOOKED_AT = 30
-"""Lines that are looked at for the first good row."""
+"""Lines searched for the first good row."""
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - every time of the warehouse is UTC without zone
 _HOUR_MS = 3_600_000
 _BOM = b"\xef\xbb\xbf"
@@ -70,11 +70,11 @@ class _Row(NamedTuple):
     device: str
     port: str
     least: int
-    """The smaller of its bytes in and out."""
+    """Smaller of the bytes in and bytes out."""
 
 
 class PortCounters:
-    """The format `zhejiang.port_counters`."""
+    """Format `zhejiang.port_counters`."""
 
     name = "zhejiang.port_counters"
     version = 3
@@ -88,20 +88,20 @@ class PortCounters:
     )
 
     def claims(self, path: Path) -> bool:
-        """Whether the file is named like a port's CSV."""
+        """Return True if the file is named like a port's CSV file."""
         return _FILE_NAME.match(path.name) is not None
 
     def inspect(self, file: RawFile) -> RawFile:
-        """Compare the header; read switch, port and hour off the first rows that agree."""
+        """Compare the header; take switch, port and hour from the first two rows that agree."""
         try:
             lines = compressed.head(file.path).split(b"\n", _LOOKED_AT)
         except compressed.STREAM_ERRORS as error:
             return file.but(status=SKIPPED, reason=f"cannot be decompressed: {error}")
         if lines == [b""]:
             return file.but(status=SKIPPED, reason="empty file")
-        wrong = _header_problem(lines[0])
-        if wrong:
-            return file.but(status=SKIPPED, reason=wrong)
+        header_problem = _header_problem(lines[0])
+        if header_problem:
+            return file.but(status=SKIPPED, reason=header_problem)
         first, problem = _first_row(lines[1:-1])
         if first is None:
             return file.but(
@@ -134,11 +134,11 @@ class PortCounters:
         return found.but(status=READ, reason=None)
 
     def watch(self) -> UniformLines:
-        """All rows of a file have the same device, port, date and forms."""
+        """Return a check that all lines look alike: all rows of a file have the same device, port, date and forms."""
         return UniformLines()
 
     def repair(self, file: RawFile, clean: Path) -> Iterator[Rejected]:
-        """Write the good lines to `clean`, all ending as the header does; yield the lines that do not belong."""
+        """Write the good lines to `clean`, with the line ends of the header; yield the others."""
         assert file.hour_utc is not None
         hour = (file.hour_utc - _EPOCH) // timedelta(hours=1)
         seen: set[int] = set()
@@ -150,7 +150,7 @@ class PortCounters:
                     out.write(HEADER.encode() + ending)
                     continue
                 row = damage or _parse(line) or "blank line"
-                problem = row if isinstance(row, str) else _misfit(row, file, hour, seen)
+                problem = row if isinstance(row, str) else _row_problem(row, file, hour, seen)
                 if problem:
                     yield Rejected(file.release_path, number, problem, line.decode("utf-8", "replace")[:500])
                 else:
@@ -158,7 +158,7 @@ class PortCounters:
 
 
 def _header_problem(line: bytes) -> str | None:
-    """What is wrong with the header line, or None."""
+    """Return the problem of the header line, or None."""
     if line.startswith(_BOM):
         return "the header starts with a byte order mark: save the file as plain UTF-8"
     try:
@@ -173,20 +173,20 @@ def _header_problem(line: bytes) -> str | None:
     if len(missing) == len(COLUMNS):
         return "the header is not that of port counters"
     extra = [name for name in names if name not in COLUMNS]
-    said = [f"without {', '.join(missing)}"] if missing else []
-    said += [f"with {', '.join(extra)[:100]}"] if extra else []
-    return f"the columns differ from the published ones: {' and '.join(said) or 'a column stands twice'}"
+    problems = [f"without {', '.join(missing)}"] if missing else []
+    problems += [f"with {', '.join(extra)[:100]}"] if extra else []
+    return f"the columns differ from the published ones: {' and '.join(problems) or 'a column stands twice'}"
 
 
 def _parse(line: bytes) -> _Row | str | None:
-    """The row, what is wrong with it, or None for a blank line."""
+    """Return the row, or the problem of the line, or None for a blank line."""
     try:
         decoded = line.decode("utf-8").rstrip("\r")
     except UnicodeDecodeError:
         return "not UTF-8 text"
     found = _ROW.fullmatch(decoded)
     if found is None:
-        return _what_is_wrong(decoded)
+        return _line_problem(decoded)
     midnight = _midnight_ms(found["date"])
     time_ms = int(found["utc"])
     clock_ms = (int(found["h"]) * 3600 + int(found["m"]) * 60 + int(found["s"])) * 1000 + int(found["ms"])
@@ -206,7 +206,7 @@ _CLOCKS_DISAGREE = "SaveTime is not SaveTimeUTC + 8 h"
 
 @lru_cache(maxsize=100)
 def _midnight_ms(date: str) -> int | None:
-    """The UTC milliseconds at which a local day begins; None for a day that no calendar has."""
+    """Return the start of a local day in UTC milliseconds; None if the calendar has no such day."""
     try:
         local = datetime.strptime(date, "%Y/%m/%d")  # noqa: DTZ007
     except ValueError:
@@ -214,8 +214,8 @@ def _midnight_ms(date: str) -> int | None:
     return (local - _EPOCH - UTC_OFFSET) // timedelta(milliseconds=1)
 
 
-def _what_is_wrong(line: str) -> str | None:
-    """Why a line is no row, or None for a blank one."""
+def _line_problem(line: str) -> str | None:
+    """Return the problem of a line that is not a row; None for a blank line."""
     fields = line.split(",")
     if fields == [""]:
         return None
@@ -231,8 +231,8 @@ def _what_is_wrong(line: str) -> str | None:
     return _CLOCKS_DISAGREE
 
 
-def _misfit(row: _Row, file: RawFile, hour: int, seen: set[int]) -> str | None:
-    """Why a well-formed row does not belong in this file, or None; remembers its time."""
+def _row_problem(row: _Row, file: RawFile, hour: int, seen: set[int]) -> str | None:
+    """Return the reason why a well-formed row does not belong in this file, or None; record its time in `seen`."""
     if (row.device, row.port) != (file.device, file.port):
         return f"a row of {row.device[:100]} {row.port[:100]} in the file of {file.device} {file.port}"
     if row.time_ms // _HOUR_MS != hour:
@@ -247,7 +247,7 @@ def _misfit(row: _Row, file: RawFile, hour: int, seen: set[int]) -> str | None:
 
 
 def _stated_hour(path: Path) -> datetime | None:
-    """The hour that the folder's name states (local time), as UTC; None where no folder is named so."""
+    """Return the hour that a folder's name states (local time), as UTC; None if no folder is named like an hour."""
     for part in reversed(path.parts[:-1]):
         if _HOUR_FOLDER.match(part):
             try:
@@ -258,9 +258,9 @@ def _stated_hour(path: Path) -> datetime | None:
 
 
 def _first_row(lines: list[bytes]) -> tuple[_Row | None, str | None]:
-    """The first row that a second one confirms in port and hour, and the first line that is wrong above that.
+    """Return the first row that a second row confirms in port and hour, and the first problem above it.
 
-    One row alone could be a stray of another file. Where no two agree, the first one counts.
+    A single row could be a stray of another file. If no two rows agree, the first row is returned.
     """
     seen: dict[tuple[str, str, int], _Row] = {}
     problem = None
@@ -269,12 +269,12 @@ def _first_row(lines: list[bytes]) -> tuple[_Row | None, str | None]:
         if not isinstance(row, _Row):
             problem = problem or f"line {number}: {row or 'blank line'}"
             continue
-        holds = (row.device, row.port, row.time_ms // _HOUR_MS)
-        if seen and holds not in seen:
+        key = (row.device, row.port, row.time_ms // _HOUR_MS)
+        if seen and key not in seen:
             problem = problem or f"line {number}: a row of another port or hour"
-        if holds in seen:
-            return seen[holds], problem
-        seen[holds] = row
+        if key in seen:
+            return seen[key], problem
+        seen[key] = row
     return next(iter(seen.values()), None), problem
 
 

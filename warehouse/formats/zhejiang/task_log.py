@@ -1,4 +1,4 @@
-"""The logs of a training task: `taskinfo/<task>/<pod>.log`, one file a pod. Docs: docs/formats/logs.md."""
+"""Logs of a training task: `taskinfo/<task>/<pod>.log`, one file per pod. Docs: docs/formats/logs.md."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 FOLDER = "taskinfo"
 _BINARY = 64
-"""Part of the first bytes, one in so many, that may be NUL: a log that was cut by a crash has some."""
+"""Maximum share of NUL bytes at the start of a log: 1 in 64. A log that was cut by a crash has some."""
 
 _CONTROLS = frozenset(b"\t\n\r\x1b\x08\x0c\x00")
 BOMB_BYTES, BOMB = 1 << 30, "1 GB"
@@ -23,7 +23,7 @@ BOMB_RATIO = 500
 
 
 class TaskLog:
-    """The format `zhejiang.task_log`."""
+    """Format `zhejiang.task_log`."""
 
     name = "zhejiang.task_log"
     version = 4
@@ -32,14 +32,14 @@ class TaskLog:
     )
 
     def claims(self, path: Path) -> bool:
-        """Tell whether it is a `.log` in the folder of a task."""
+        """Return True if the file is a `.log` in a task's folder."""
         return path.parent.parent.name == FOLDER and bare_name(path).endswith(".log") and not is_pod_starts(path)
 
     def inspect(self, file: RawFile) -> RawFile:
-        """Look whether it is text; a log whose last line has no end was cut off there."""
+        """Check that the file is text; a log without a final newline was truncated."""
         try:
             head = compressed.head(file.path)
-            if reason := _unlike_a_log(head):
+            if reason := _not_a_log(head):
                 return file.but(status=SKIPPED, reason=reason)
             if is_bomb(file.path):
                 return file.but(
@@ -51,12 +51,12 @@ class TaskLog:
         return file.but(status=PARTIAL, reason="torn: the log ends inside a line") if torn else file.but(status=READ)
 
     def read(self, files: Sequence[RawFile], relation: str, reject: list[Rejected]) -> Iterator[Mapping[str, object]]:
-        """Give the events of each log, one log after another.
+        """Yield the events of each log, one log after another.
 
         Raises
         ------
         DataError
-            When a file cannot be opened.
+            If a file cannot be opened.
         """
         from warehouse.formats.logs.reader import LogReader
 
@@ -67,8 +67,8 @@ class TaskLog:
                 raise DataError(f"cannot be read: {error.strerror}", place=Place(file.path)) from error
 
 
-def _unlike_a_log(head: bytes) -> str | None:
-    """Say why the beginning of a file is no log's; None where it may be one."""
+def _not_a_log(head: bytes) -> str | None:
+    """Return the reason why the first bytes of a file are not a log's, or None."""
     if not head:
         return "empty file"
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -78,12 +78,12 @@ def _unlike_a_log(head: bytes) -> str | None:
         return "UTF-16 without a mark, not UTF-8: convert it, as with iconv -f UTF-16LE -t UTF-8"
     if head.count(0) * _BINARY > len(head):
         return "not text"
-    strange = sum(byte < 32 and byte not in _CONTROLS for byte in head)
-    return "not text" if strange * 16 > len(head) else None
+    controls = sum(byte < 32 and byte not in _CONTROLS for byte in head)
+    return "not text" if controls * 16 > len(head) else None
 
 
 def is_bomb(path: Path) -> bool:
-    """Return True if a compressed file unpacks to far more than any log does."""
+    """Return True if a compressed file unpacks to more than 1 GB and more than 500 times its size."""
     if path.suffix.lower() not in COMPRESSIONS:
         return False
     most = max(BOMB_BYTES, BOMB_RATIO * path.stat().st_size)
@@ -97,7 +97,7 @@ def is_bomb(path: Path) -> bool:
 
 
 class _Rejects:
-    """Appends what a log's reader cannot read."""
+    """Callback that appends unreadable lines of one log to the rejected lines."""
 
     def __init__(self, file: RawFile, rejected: list[Rejected]) -> None:
         self._file = file
@@ -108,12 +108,12 @@ class _Rejects:
 
 
 def bare_name(path: Path) -> str:
-    """The file's name without `.gz` or `.zst`."""
+    """Return the file name without `.gz` or `.zst`."""
     return path.name.removesuffix(path.suffix) if path.suffix.lower() in COMPRESSIONS else path.name
 
 
 def is_pod_starts(path: Path) -> bool:
-    """Whether the file is the list of pod start times, which is named like a log."""
+    """Return True if the file is the list of pod start times, which is named like a log."""
     return bare_name(path) == "pod-node-starttime.log"
 
 

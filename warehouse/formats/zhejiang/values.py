@@ -1,7 +1,7 @@
-"""What the hour tables write for a time and for a counter, read exactly or refused.
+"""Exact parsers for the times and counters of the hour tables.
 
-Docs: docs/formats/hour_tables.md. The tables are exports of exports: the same moment is written in four
-ways and a byte count as a floating-point number, so both are read by their text, never by way of a float.
+Docs: docs/formats/hour_tables.md. The tables are exports of exports. The same time is written in four ways, and a byte
+count as a floating-point number. Both are parsed from their text, never by way of a float.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from decimal import Decimal
 from warehouse.base.startup import regex
 
 CHINA = timezone(timedelta(hours=8))
-"""The release's clocks and names are China Standard Time, which knows no summer time."""
+"""China Standard Time, the zone of the release's clocks and names; it has no daylight saving time."""
 
 BIGINT_MAX = 2**63 - 1
 
 PORT_NAME = r"(?:TwoHundredGigE|FourHundredGigE|M-GigabitEthernet)\d{1,3}/\d{1,3}/\d{1,3}(?::\d{1,3})?"
-"""The full names of ports whose class and line rate models know."""
+"""Full names of the ports whose class and line rate the models know."""
 
 OCTET = r"(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 ADDRESS = rf"(?:{OCTET}[.]){{3}}{OCTET}"
-"""An IPv4 address."""
+"""IPv4 address."""
 
 _TIME = regex(
     r"""
@@ -40,26 +40,26 @@ _NUMBER = regex(r"[+-]?[0-9]{1,40}(?:\.[0-9]{0,40})?(?:[eE][+-]?[0-9]{1,3})?")
 
 
 def parse_local_time(text: str | datetime) -> datetime:
-    """Read a time of the hour tables; local times are UTC+8.
+    """Parse a time of the hour tables as UTC; local times are UTC+8.
 
-    上午 and 下午 (before and after noon) stand before hours of 1..12, of 0..11 and of 0..23: the published
-    examples write midnight both as 上午12 and as 上午00, so all three are understood.
+    The published examples write midnight both as 上午12 and as 上午00 (上午 is before noon, 下午 after noon).
+    So these words are accepted before hours of 1..12, of 0..11 and of 0..23.
 
     Parameters
     ----------
     text
-        Such as `2024/5/24 上午12:00:00`, `2024/05/24 星期五 00:00:00.914`, `2024-05-24T00:00:04`, or a
-        workbook's own time. Without a zone of its own it is local time.
+        Such as `2024/5/24 上午12:00:00`, `2024/05/24 星期五 00:00:00.914`, `2024-05-24T00:00:04`, or the
+        datetime of a workbook's cell. A time without a zone is local time.
 
     Returns
     -------
     datetime
-        UTC, without zone; digits beyond microseconds are cut.
+        UTC, without zone; digits beyond microseconds are dropped.
 
     Raises
     ------
     ValueError
-        When it is not a time, in one sentence.
+        If the text is not a time; the message is one sentence.
 
     Examples
     --------
@@ -89,13 +89,13 @@ def parse_local_time(text: str | datetime) -> datetime:
 
 
 def parse_counter(text: str) -> int:
-    """Read a counter exactly, also one that was written as a floating-point number.
+    """Parse a counter exactly, even if it is written as a floating-point number.
 
     Raises
     ------
     ValueError
-        When it is not a number, not a whole one, or does not fit a BIGINT, in one sentence. Thousands
-        separators are refused, since a comma may as well be a decimal mark.
+        If the text is not a number, not a whole number, or does not fit a BIGINT; the message is one
+        sentence. Thousands separators are rejected, since a comma may also be a decimal mark.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def parse_counter(text: str) -> int:
     """
     written = text.strip()
     if len(written) <= 18 and written.isascii() and written.isdigit():
-        return int(written)  # what nearly all of them are
+        return int(written)  # fast path: nearly all counters
     if not _NUMBER.fullmatch(written):
         raise ValueError(f"{written[:60]!r} is not a number")
     value = Decimal(written)
@@ -119,12 +119,12 @@ def parse_counter(text: str) -> int:
 
 
 def parse_hour(name: str) -> datetime:
-    """Read a local hour such as a folder's name, `YYYYMMDDHH`, as UTC.
+    """Parse a local hour, `YYYYMMDDHH`, such as a folder's name, as UTC.
 
     Raises
     ------
     ValueError
-        When there is no such hour.
+        If there is no such hour.
 
     Examples
     --------
@@ -138,7 +138,7 @@ def parse_hour(name: str) -> datetime:
 
 
 def _hour(hour: int, half: str | None) -> int:
-    """Bring an hour to 0..23; one after noon that is said to be before it contradicts itself."""
+    """Return the hour in 24-hour form. Raise ValueError for an hour above 12 that is marked as before noon."""
     if half == "上午":
         if hour > 12:
             raise ValueError

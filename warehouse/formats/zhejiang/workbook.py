@@ -1,8 +1,8 @@
-"""The topology workbook `<cluster>.xlsx`: which NIC hangs on which leaf port, and what its NICs are called.
+"""The topology workbook `<cluster>.xlsx`: NICs on leaf ports, and the names of each server's NICs.
 
-Docs: docs/formats/workbook.md. Two sheets, two relations, no join: they share no address. Nothing is filled
-in or repaired here. A row whose cells do not have the published forms, or that says again what stands in a row
-above, is rejected with its number; other gaps and contradictions are for the models to say.
+Docs: docs/formats/workbook.md. Two sheets feed two relations. They are not joined here, since they share no address. No
+cell is filled in or repaired here. A row is rejected with its number if a cell lacks its published form. So is a row
+that repeats a port or NIC of a row above. The models report other gaps and contradictions.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
 
 class _Form(NamedTuple):
-    """What a cell must look like; the whole of it must match. A group `name` is what counts of it."""
+    """Pattern that a whole cell must match. If it has a group `name`, only that group is compared."""
 
     pattern: re.Pattern[str]
     like: str
     may_be_blank: bool = False
 
 
-class _Once(NamedTuple):
-    """What no two rows of a sheet may share; a row where a part of it is blank shares it with none."""
+class _Unique(NamedTuple):
+    """Columns whose values must be unique in a sheet. A row with one of them blank is exempt."""
 
     what: str
     columns: tuple[str, ...]
@@ -43,15 +43,15 @@ class _Once(NamedTuple):
 class _Sheet:
     relation: RawRelation
     titles: tuple[str, ...]
-    """How the sheet may be called, the published name first."""
+    """Accepted titles of the sheet, the published title first."""
     columns: Columns
     forms: Mapping[str, _Form]
-    once: tuple[_Once, ...]
+    unique: tuple[_Unique, ...]
     same: tuple[str, ...] = ()
-    """Columns that name one thing."""
+    """Columns that must agree within a row."""
 
     def problem(self, row: Row, seen: dict[tuple[str, ...], int]) -> str | None:
-        """Say why a row cannot be used, or remember what it is about and give None."""
+        """Return the problem of a row, or record the row's keys in `seen` and return None."""
         if row.problem:
             return row.problem
         names: dict[str, str] = {}
@@ -68,9 +68,9 @@ class _Sheet:
         if len({names[column] for column in self.same if column in names}) > 1:
             return " and ".join(f"{column} {names[column]}" for column in self.same) + " differ"
         keys = [
-            (one.what, *(names[column] for column in one.columns))
-            for one in self.once
-            if names.keys() >= {*one.columns}
+            (key.what, *(names[column] for column in key.columns))
+            for key in self.unique
+            if names.keys() >= {*key.columns}
         ]
         for what, *parts in keys:
             if (what, *parts) in seen:
@@ -110,7 +110,7 @@ _SHEETS = {
                 ),
                 "sysname": _form(r".*(?P<name>GPU-[1-9][0-9]{0,5})", "NH-DC-NM129-A01-28U-GPU-1"),
             },
-            once=(_Once("port", ("switchname", "accessport")), _Once("NIC", ("sysname", "nicname"))),
+            unique=(_Unique("port", ("switchname", "accessport")), _Unique("NIC", ("sysname", "nicname"))),
             same=("accessport", "portname"),
         ),
         _Sheet(
@@ -134,27 +134,27 @@ _SHEETS = {
                 "nic_name1": _form(r"mlx5_[0-9]{1,3}", "mlx5_2"),
                 "nic_name2": _NIC,
             },
-            once=(_Once("adapter", ("gpu_ip", "nic_name1")), _Once("NIC", ("gpu_ip", "nic_name2"))),
+            unique=(_Unique("adapter", ("gpu_ip", "nic_name1")), _Unique("NIC", ("gpu_ip", "nic_name2"))),
         ),
     )
 }
 
 
 class TopologyWorkbook:
-    """The format `zhejiang.workbook`."""
+    """Format `zhejiang.workbook`."""
 
     name = "zhejiang.workbook"
     version = 2
     relations: Sequence[RawRelation] = tuple(sheet.relation for sheet in _SHEETS.values())
 
     def claims(self, path: Path) -> bool:
-        """Tell whether it is an `.xlsx` and not the lock file that an open one leaves."""
+        """Return True if the file is an `.xlsx` and not the lock file of an open workbook."""
         return path.suffix.lower() == ".xlsx" and not path.name.startswith("~$")
 
     def inspect(self, file: RawFile) -> RawFile:
-        """Look for both sheets and compare their headers.
+        """Compare the headers of both sheets.
 
-        One good sheet makes the file `partial`; with none it is no topology workbook.
+        With one good sheet the file is `partial`; with none it is not a topology workbook.
         """
         try:
             tables = list(_tables(file.path, file.bytes, file.mtime_ns).values())
@@ -169,21 +169,21 @@ class TopologyWorkbook:
         return file.but(status=PARTIAL if problems else READ, reason=reason or None)
 
     def read(self, files: Sequence[RawFile], relation: str, reject: list[Rejected]) -> Iterator[Mapping[str, object]]:
-        """Give the rows of one sheet of each file; a file that lacks only this sheet gives none.
+        """Yield the rows of one sheet of each file; a file without this sheet yields none.
 
         Raises
         ------
         DataError
-            When a file cannot be opened, is no longer what it was when it was inspected, or has a sheet that
-            another workbook of its cluster has, too.
+            If a file cannot be opened or changed since it was inspected, or if two different workbooks of
+            a cluster have this sheet.
         """
         sheet = _SHEETS[relation]
-        holders: dict[str | None, RawFile] = {}
+        file_of_cluster: dict[str | None, RawFile] = {}
         for file in files:
             table = _table(file, relation)
             if table is None:
                 continue
-            first = holders.setdefault(file.cluster, file)
+            first = file_of_cluster.setdefault(file.cluster, file)
             if first is not file and first.digest == file.digest:
                 reject.append(Rejected(file.release_path, 1, f"not read: the same file as {first.release_path}", ""))
                 continue
@@ -198,14 +198,14 @@ class TopologyWorkbook:
                 stripped = {name: value and value.strip() for name, value in row.values.items()}
                 problem = sheet.problem(row._replace(values=stripped), seen)
                 if problem:
-                    why = f"{problem} (sheet {table.title!r})"
-                    reject.append(Rejected(file.release_path, row.number, why, row.text))
+                    reason = f"{problem} (sheet {table.title!r})"
+                    reject.append(Rejected(file.release_path, row.number, reason, row.text))
                 else:
                     yield {**stripped, "sheet_row": row.number, "filename": str(file.read_path)}
 
 
 class _Table(NamedTuple):
-    """A sheet that was read."""
+    """Parsed sheet."""
 
     title: str
     problem: str | None
@@ -214,7 +214,7 @@ class _Table(NamedTuple):
 
 
 def _table(file: RawFile, relation: str) -> _Table | None:
-    """Read a sheet of a file; None where the file has only the other one."""
+    """Return a sheet of a file; None if the file has only the other sheet."""
     try:
         now = file.path.stat()
     except OSError as error:
@@ -227,9 +227,9 @@ def _table(file: RawFile, relation: str) -> _Table | None:
 
 @lru_cache(maxsize=2)
 def _tables(path: Path, size: int, mtime_ns: int) -> Mapping[str, _Table]:
-    """Read both sheets at once: opening a workbook costs more than its few thousand rows.
+    """Parse both sheets at once: opening a workbook takes longer than parsing its few thousand rows.
 
-    Size and time are only there to tell a changed file from the one that was read before.
+    `size` and `mtime_ns` only invalidate the cache when the file changes.
     """
     found = {}
     with xlsx.opened(path) as book:

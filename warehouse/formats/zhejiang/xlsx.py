@@ -1,9 +1,9 @@
 """Workbooks of unknown origin: opened safely, read by the names of sheets and columns.
 
-Docs: docs/formats/workbook.md. A workbook is a zip of XML files, and both kinds of file can be made to
-burst when opened. So the zip's directory is weighed first, every part is unpacked once within what the
-directory promised (which also proves it undamaged), and a part that declares entities is refused. Formulas
-are never evaluated: a cell counts with the value that was stored with it.
+Docs: docs/formats/workbook.md. A workbook is a zip archive of XML files. Both zip and XML can be crafted to exhaust
+memory. So the sizes in the zip directory are checked first. Every part is then unpacked once within these sizes, which
+also proves that it is intact. A part that declares entities is refused. Formulas are never evaluated: the value stored
+with the cell is used.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ MAX_RATIO = 200
 RATIO_COUNTS_FROM = 2**20
 _FORMULA = regex(rb"<(?:\w+:)?f[ />]")
 LAST_ROW = 1_048_576
-"""No sheet has more rows; a file that says so is forged."""
+"""Maximum number of rows of a sheet; a file that claims more is forged."""
 
 
 def cell_text(value: object) -> str | None:
-    """Write a cell's value as text: whole numbers without a point, times as in ISO, None for nothing.
+    """Return a cell's value as text: whole numbers without a point, times in ISO format, None if blank.
 
     >>> cell_text(12.0), cell_text(1.826184052268872e16), cell_text(0.87), cell_text(" ")
     ('12', '18261840522688720', '0.87', None)
@@ -54,12 +54,12 @@ def cell_text(value: object) -> str | None:
 
 @contextmanager
 def opened(path: Path) -> Iterator[Book]:
-    """Open a workbook after checking that it is safe to.
+    """Open a workbook after a safety check.
 
     Raises
     ------
     DataError
-        When it is damaged, dangerous or no workbook at all; `message` is the reason, without the path.
+        If the file is damaged, dangerous or not a workbook; `message` is the reason, without the path.
     """
     try:
         stream = path.open("rb")
@@ -71,8 +71,8 @@ def opened(path: Path) -> Iterator[Book]:
             raise DataError(problem, place=Place(path))
         try:
             book = Book(stream)
-        except Exception as error:  # the parser raises whatever its parts raise
-            raise DataError(f"not a readable workbook: {_said(error)}", place=Place(path)) from error
+        except Exception as error:  # openpyxl has no common exception class
+            raise DataError(f"not a readable workbook: {_first_line(error)}", place=Place(path)) from error
         try:
             yield book
         finally:
@@ -80,7 +80,7 @@ def opened(path: Path) -> Iterator[Book]:
 
 
 class Book:
-    """An open workbook."""
+    """Open workbook."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
@@ -88,28 +88,28 @@ class Book:
         self._formulas: Any = None
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the workbook."""
         self._values.close()
         if self._formulas is not None:
             self._formulas.close()
 
     @property
     def titles(self) -> tuple[str, ...]:
-        """The sheets' names."""
+        """Names of the sheets."""
         return tuple(sheet.title for sheet in self._values.worksheets)
 
     def table(self, titles: Sequence[str], columns: Columns, optional: Collection[str] = ()) -> Table:
-        """Find the sheet of one of these names (the published one first) and match its header."""
+        """Return the sheet with one of these titles (the published one first), its header matched."""
         wanted = {fold(title) for title in titles}
-        places = [at for at, title in enumerate(self.titles) if fold(title) in wanted]
-        if not places:
+        positions = [at for at, title in enumerate(self.titles) if fold(title) in wanted]
+        if not positions:
             return Table((), f"no sheet {titles[0]!r}")
-        if len(places) > 1:
-            several = tuple(self.titles[at] for at in places)
+        if len(positions) > 1:
+            several = tuple(self.titles[at] for at in positions)
             both = " and ".join(map(repr, several))
             return Table(several, f"sheets {both} both stand for {titles[0]!r}")
-        title = self.titles[places[0]]
-        lines = self._lines(places[0])
+        title = self.titles[positions[0]]
+        lines = self._lines(positions[0])
         first = next((line for line in lines if line.broken or any(line.cells)), None)
         if first is None:
             return Table((title,), f"sheet {title!r} is empty")
@@ -119,11 +119,11 @@ class Book:
         return Table((title,), header.problem and f"sheet {title!r}: {header.problem}", header, lines)
 
     def _lines(self, place: int) -> Iterator[_Line]:
-        """Give every row of the sheet; what breaks the sheet is its last line."""
+        """Yield every row of the sheet. If the sheet is damaged, the last row says so in `broken`."""
         from openpyxl.cell.read_only import EMPTY_CELL
 
         sheet = self._values.worksheets[place]
-        sheet.reset_dimensions()  # the stated size may be wrong, and cut rows off or add a million
+        sheet.reset_dimensions()  # the stated size may be wrong: it could drop rows or add a million
         formulas: set[tuple[int, int]] | None = None
         number = 0
         try:
@@ -140,11 +140,11 @@ class Book:
                         if (cell.row, cell.column) in formulas:
                             odd[at] = f"cell {cell.coordinate} holds a formula without a stored value"
                 yield _Line(number, [cell_text(cell.value) for cell in cells], odd)
-        except Exception as error:  # a damaged part raises whatever the damage hits
-            yield _Line(number + 1, [], {}, f"it cannot be read from here on: {_said(error)}")
+        except Exception as error:  # a damaged part can raise any exception
+            yield _Line(number + 1, [], {}, f"it cannot be read from here on: {_first_line(error)}")
 
     def _formula_cells(self, place: int) -> set[tuple[int, int]]:
-        """Find the formulas of a sheet; asked for only when a cell is there but has no value."""
+        """Return (row, column) of the sheet's formulas. Called only when a present cell has no value."""
         if self._formulas is None:
             if not _has_formulas(self._stream):
                 return set()
@@ -159,28 +159,28 @@ class _Line(NamedTuple):
     number: int
     cells: list[str | None]
     odd: dict[int, str]
-    """Position -> what is wrong with that cell."""
+    """Position -> problem of that cell."""
     broken: str | None = None
 
 
 @dataclass
 class Table:
-    """A sheet with its header matched."""
+    """Sheet with its header matched."""
 
     titles: tuple[str, ...]
-    """The sheets of that name: one, if all is well."""
+    """Matching sheets of the workbook: exactly one in a good workbook."""
     problem: str | None
-    """Why it cannot be read."""
+    """Why the sheet is unreadable, or None."""
     header: Header = NO_HEADER
     lines: Iterable[_Line] = ()
 
     @property
-    def is_spoilt(self) -> bool:
-        """Whether the sheet is there and yet cannot be read."""
+    def is_unreadable(self) -> bool:
+        """True if the sheet exists but is unreadable."""
         return bool(self.titles and self.problem)
 
     def rows(self) -> Iterator[Row]:
-        """Give the rows below the header that hold anything; they can be asked for once."""
+        """Yield the rows below the header that are not blank. The iterator can be consumed only once."""
         for line in self.lines:
             if not (line.broken or line.odd or any(line.cells)):
                 continue
@@ -190,23 +190,23 @@ class Table:
 
 
 def _load(stream: IO[bytes], *, stored_values: bool) -> Any:
-    """Parse the workbook; the library is imported here, since most runs open none."""
+    """Parse the workbook. openpyxl is imported here, since most runs open no workbook."""
     from openpyxl import load_workbook
 
-    # It warns of styles and extensions that it drops; none of them is data.
+    # openpyxl warns about styles and extensions that it drops; these hold no data.
     warnings.filterwarnings("ignore", module=r"openpyxl\.")
     return load_workbook(stream, read_only=True, data_only=stored_values, keep_links=False)
 
 
 def _has_formulas(stream: IO[bytes]) -> bool:
-    """Tell whether any sheet holds a formula: looking for one costs less than a second parse."""
+    """Return True if any sheet holds a formula. This search is cheaper than parsing the workbook again."""
     with zipfile.ZipFile(stream) as package:
         sheets = (name for name in package.namelist() if "worksheets/" in name and name.endswith(".xml"))
         return any(_FORMULA.search(package.read(name)) for name in sheets)
 
 
 def _package_problem(stream: IO[bytes]) -> str | None:
-    """Say why the zip must not be handed on to a parser, or None."""
+    """Return the reason why the zip must not reach a parser, or None."""
     start = stream.read(8)
     if start.startswith(b"\xd0\xcf\x11\xe0"):
         return "encrypted, or an old .xls workbook"
@@ -228,16 +228,16 @@ def _package_problem(stream: IO[bytes]) -> str | None:
                 with package.open(part) as content:
                     if _declares_entities(content):
                         return f"part {part.filename[:100]!r} declares a document type, and so entities"
-    except Exception as error:  # a damaged part raises whatever the damage hits
-        return f"truncated or damaged: {_said(error)}"
+    except Exception as error:  # a damaged part can raise any exception
+        return f"truncated or damaged: {_first_line(error)}"
     return None
 
 
 def _declares_entities(content: IO[bytes]) -> bool:
-    """Read a part to its end; tell whether it has a `<!DOCTYPE`, in whichever encoding it is written.
+    """Read a part to its end; return True if it has a `<!DOCTYPE`, in any encoding.
 
-    Entities can be declared nowhere else, and it stands before the first element. A part that is not XML
-    fails here as it would later, and is no danger.
+    Only a `<!DOCTYPE` can declare entities, and it precedes the first element. A part that is not XML also fails to
+    parse later; it is harmless.
     """
     parser = expat.ParserCreate()
     parser.StartDoctypeDeclHandler = _refuse
@@ -270,6 +270,6 @@ def _done(*_: object) -> None:
     raise _DoneError
 
 
-def _said(error: Exception) -> str:
-    """Cut an error down to a clause."""
+def _first_line(error: Exception) -> str:
+    """Return the first line of an error message."""
     return f"{error}".partition("\n")[0][:200] or type(error).__name__
