@@ -15,6 +15,7 @@ import os
 import sys
 import urllib.error
 import urllib.request
+import zipfile
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -96,6 +97,9 @@ def main() -> int:
     except urllib.error.HTTPError as error:
         said = error.read().decode(errors="replace")[:500]
         print(f"error: {given.url} answered {error.code}: {said}", file=sys.stderr)
+        return 2
+    except zipfile.BadZipFile:
+        print(f"error: {given.file} is not a zip file", file=sys.stderr)
         return 2
     except (OSError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
