@@ -58,7 +58,7 @@ def bundle(warehouse: duckdb.DuckDBPyConnection, uri: str, connection: str, site
     LookupError
         The template names a table or column that the warehouse does not have.
     ValueError
-        A chart sums what does not add up, or is empty without a reason.
+        A chart sums what does not add up.
     """
     return zipped(dict(_files(warehouse, uri, connection, site)))
 

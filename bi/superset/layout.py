@@ -122,7 +122,7 @@ def _filter(one: Mapping[str, Any], ids: Ids) -> dict[str, Any]:
         "description": "",
         "filterType": "filter_select",
         "scope": {"rootPath": [f"TAB-{slug(tab)}" for tab in one["tabs"]], "excluded": []},
-        "cascadeParentIds": [],
+        "cascadeParentIds": [f"NATIVE_FILTER-{slug(name)}" for name in one.get("after", [])],
         "targets": [{"datasetUuid": ids("dataset", table), "column": {"name": column}}],
         "controlValues": {
             "multiSelect": True,

@@ -17,13 +17,7 @@ if TYPE_CHECKING:
 def without_empty(
     said: Mapping[str, Any], tables: Mapping[str, Table], warehouse: duckdb.DuckDBPyConnection
 ) -> dict[str, Any]:
-    """Return the dashboard without tabs that this target cannot fill; a chart without data has a `reason`.
-
-    Raises
-    ------
-    ValueError
-        A chart is empty and dashboard.yaml has no `why` for it.
-    """
+    """Return the dashboard without tabs that this target cannot fill; a chart without data has a `reason`."""
     tabs = []
     for tab in said["tabs"]:
         if "needs" in tab and not _one(warehouse, tab["needs"]):
@@ -43,9 +37,13 @@ def many_days(warehouse: duckdb.DuckDBPyConnection) -> bool:
 def _reasoned(chart: Mapping[str, Any], table: Table, warehouse: duckdb.DuckDBPyConnection) -> dict[str, Any]:
     if _has_data(chart, table, warehouse):
         return dict(chart)
-    if "why" not in chart:
-        raise ValueError(f"{chart['chart']}: the target has no data for it, and dashboard.yaml does not say why")
-    return {**chart, "reason": str(_one(warehouse, chart["why"]))}
+    if "why" in chart:
+        return {**chart, "reason": str(_one(warehouse, chart["why"]))}
+    rows = " and ".join(f"{name} {value}" for name, value in chart.get("where", {}).items())
+    return {
+        **chart,
+        "reason": f"This warehouse has no numbers for it in {table.name}" + (f" with {rows}." if rows else "."),
+    }
 
 
 def _has_data(chart: Mapping[str, Any], table: Table, warehouse: duckdb.DuckDBPyConnection) -> bool:

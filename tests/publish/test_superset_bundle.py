@@ -77,6 +77,9 @@ def test_charts_datasets_and_database_follow_each_other_by_uuid(duck: Files) -> 
         metrics = {metric["metric_name"] for metric in datasets[target["datasetUuid"]]["metrics"]}
         assert target["column"]["name"] in columns
         assert one.get("sortMetric", "rows") in metrics
+        for parent in one["cascadeParentIds"]:
+            [above] = [x for x in dashboard["metadata"]["native_filter_configuration"] if x["id"] == parent]
+            assert above["targets"][0]["column"]["name"] in columns
 
 
 def test_two_connections_stand_beside_each_other(duck: Files, opened: duckdb.DuckDBPyConnection) -> None:
@@ -269,7 +272,6 @@ UNEVEN = "Unevenness of each leaf's uplinks in its most uneven hour"
         ("Into leaves", {"measures": ["no_such"]}, "has no measure no_such"),
         ("Bytes sent by each server (rows) and NIC (columns)", {"x": "no_such"}, "has no column no_such"),
         ("Totals", {"table": "metrics.no_such"}, "no table metrics.no_such"),
-        ("Jobs", {"where": {"kind": "none"}}, "has no data for it, and dashboard.yaml does not say why"),
     ],
 )
 def test_what_does_not_add_up_or_is_not_there_is_refused(
@@ -282,6 +284,15 @@ def test_what_does_not_add_up_or_is_not_there_is_refused(
     changed(monkeypatch, title, **more)
     with pytest.raises((LookupError, ValueError), match=refused):
         files(opened, "duck")
+
+
+def test_a_chart_that_nobody_thought_of_says_why_it_is_empty(
+    opened: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not [chart for tab in made.filled(opened)["tabs"] for chart in boxes_of(tab) if "reason" in chart]
+    changed(monkeypatch, "Jobs", where={"kind": "tpu"})
+    [empty] = [chart for tab in made.filled(opened)["tabs"] for chart in boxes_of(tab) if "reason" in chart]
+    assert empty["reason"] == "This warehouse has no numbers for it in metrics.job_totals with kind tpu."
 
 
 def test_in_and_out_have_one_color_everywhere(duck: Files) -> None:
