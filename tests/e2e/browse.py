@@ -87,6 +87,7 @@ class Watch:
                     "status": response.status,
                     "rows": result.get("rowcount"),
                     "limit": query.get("row_limit"),
+                    "filters": len(query.get("filters") or []),
                     "error": result.get("error") or said.get("errors"),
                     "data": result.get("data"),
                 }
@@ -168,15 +169,18 @@ def setting(page: Page, base: str, slug: str, watch: Watch, one: dict[str, Any])
     """Set filters, and return what the tab then asked for and shows."""
     open_dashboard(page, base, slug)
     open_tab(page, one["tab"])
-    look(page)
     before = len(watch.answers)
     for name, values in one["filters"].items():
         choose(page, name, values)
-    if one["filters"]:
-        page.locator('[data-test="filter-bar__apply-button"]').click()
-    found = look(page)
-    asked = watch.answers[before:] if one["filters"] else watch.answers
-    return {**one, "drawn": found, "answers": asked}
+    page.locator('[data-test="filter-bar__apply-button"]').click()
+    answers: list[dict[str, Any]] = []
+    for _ in range(60):  # answers to what was asked before the filters were set may come late
+        page.wait_for_timeout(1000)
+        answers = [answer for answer in watch.answers[before:] if answer["filters"] == len(one["filters"])]
+        charts = [box for box in page.evaluate(DRAWN) if not box["note"]]
+        if len({answer["slice"] for answer in answers}) == len(charts):
+            break
+    return {**one, "drawn": look(page), "answers": answers}
 
 
 def choose(page: Page, name: str, values: list[str]) -> None:
@@ -184,9 +188,15 @@ def choose(page: Page, name: str, values: list[str]) -> None:
     label = f"NATIVE_FILTER-{name.lower().replace(' ', '-')}"
     box = page.locator(f'[data-test="filter-bar"] [role="combobox"][aria-label="{label}"]')
     for value in values:
-        box.click()
-        box.fill(value)
-        page.locator(f'.ant-select-item-option[title="{value}"]').first.click()
+        option = page.locator(f'.ant-select-item-option[title="{value}"]').first
+        for _ in range(8):  # a click closes a list that is open
+            box.click()
+            box.fill(value)
+            page.wait_for_timeout(1500)
+            if option.is_visible():
+                option.click()
+                break
+            page.keyboard.press("Escape")
     page.keyboard.press("Escape")
 
 
