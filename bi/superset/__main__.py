@@ -24,15 +24,18 @@ def main() -> int:
     options.add_argument("uri", help="where Superset finds the tables, in SQLAlchemy's form")
     options.add_argument("file", type=Path, help="the zip file to write")
     options.add_argument("--name", help="of the connection in Superset (default: warehouse in DuckDB or in PostgreSQL)")
+    options.add_argument(
+        "--site", help="address of the site of `warehouse docs`, where it is served: evidence links to it"
+    )
     given = options.parse_args()
     engine = "DuckDB" if given.uri.startswith("duckdb:") else "PostgreSQL"
     try:
         with warehouse.open(given.target) as opened:
-            given.file.write_bytes(bundle(opened, given.uri, given.name or f"warehouse in {engine}"))
+            given.file.write_bytes(bundle(opened, given.uri, given.name or f"warehouse in {engine}", given.site))
     except (WarehouseError, LookupError, ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    print(f"Wrote  {given.file}: superset import-dashboards -p {given.file} -u admin")
+    print(f"Wrote  {given.file}: python -m bi.superset.load {given.file} http://127.0.0.1:8088")
     return 0
 
 

@@ -1,11 +1,12 @@
-"""The settings of one chart as Superset keeps them, from the few words that dashboard.yaml has for it."""
+"""Settings of one chart as Superset keeps them, from the few words that dashboard.yaml has for it."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from bi.superset.semantic import ROWS
+from bi.superset.semantic import NAMED_WITH_NUMBERS, ROWS, Measure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,165 +20,245 @@ _KINDS = {
     "line": "echarts_timeseries_line",
     "bar": "echarts_timeseries_bar",
     "heatmap": "heatmap_v2",
-    "pie": "pie",
     "table": "table",
 }
+_SCHEMES = {"in": "schemeBlues", "out": "schemeOranges"}
+_WORDS = {"%": "share", "1": "ratio"}
+_TIME = "%H:%M UTC"
+_DATE = "%Y-%m-%d"
+_MOMENT = "%Y-%m-%d %H:%M UTC"
 
 
-def chart_params(chart: Mapping[str, Any], table: Table) -> dict[str, Any]:
-    """What Superset calls the form data of a chart.
+@dataclass(frozen=True)
+class Shown:
+    """A number that a chart draws."""
+
+    label: str
+    sql: str
+    unit: str
+    number_format: str
+    setting: str | dict[str, Any]
+    """The name of the dataset's metric, or a metric of this chart alone."""
+
+
+def chart_params(chart: Mapping[str, Any], table: Table, *, many_days: bool = False) -> dict[str, Any]:
+    """Return the form data of a chart, as Superset calls it.
 
     Raises
     ------
     LookupError
-        When it names a column or measure that the table does not have.
+        The chart names a column or measure that the table does not have.
     ValueError
-        When its rows are not at a grain at which its numbers may be shown.
+        Its rows are not at a grain at which its numbers may be shown.
     """
     x, by = chart.get("x"), list(chart.get("by", []))
     columns, where = list(chart.get("columns", [])), dict(chart.get("where", {}))
     missing = {*by, *columns, *where, *([x] if x else [])} - table.columns.keys()
     if missing:
         raise LookupError(f"{chart['chart']}: {table.name} has no column {', '.join(sorted(missing))}")
-    metrics = [] if columns else _metrics(chart, table, {*by, *where, *([x] if x else [])})
+    if chart.get("order", "rows") not in {"rows", *table.columns, *table.metrics}:
+        raise LookupError(f"{chart['chart']}: {table.name} has nothing named {chart['order']} to sort by")
+    shown = chart_numbers(chart, table)
     common: dict[str, Any] = {
         "viz_type": _KINDS[chart["kind"]],
-        "adhoc_filters": _filters(where, table.time),
-        "row_limit": ROW_LIMIT,
+        "adhoc_filters": _filters(where),
+        "row_limit": chart.get("top", ROW_LIMIT),
         "time_range": "No filter",
         "color_scheme": "supersetColors",
     }
-    if columns:
-        return common | _table(columns, table)
-    return common | _OF_KIND[chart["kind"]](chart, metrics, x, by)
+    if chart["kind"] == "table":
+        return common | _table(chart, shown, columns, by, table)
+    time = _DATE if "grain" in chart else _MOMENT if many_days else _TIME
+    return common | _OF_KIND[chart["kind"]](chart, shown, x, by) | ({"x_axis_time_format": time} if x else {})
 
 
 def chart_title(chart: Mapping[str, Any], table: Table) -> str:
-    """Its title with the unit of what it shows, where that is one: `Bytes into leaves, TB`."""
-    shown = [chart["value"]] if "value" in chart else chart.get("measures", [])
-    units = {table.measures[column].unit for column in shown if column in table.measures} - {"1"}
-    return ", ".join([str(chart["chart"]), *sorted(units)])
+    """Return its title with the unit of what it shows, where that is one: `Into leaves, TB; the gap is blank`."""
+    units = {one.unit for one in chart_numbers(chart, table)} - {"1", "%"}
+    if chart["kind"] == "table" or chart.get("stack") == "shares" or not units:
+        return str(chart["chart"])
+    title, _, note = str(chart["chart"]).partition("; ")
+    return "; ".join([", ".join([title, *sorted(units)]), *([note] if note else [])])
 
 
-def _metrics(chart: Mapping[str, Any], table: Table, fixed: set[str]) -> list[Any]:
-    """Names of the dataset's measures; a number that cannot be summed as an expression of this chart."""
-    if "value" in chart:
-        coarser = {str(chart["x"])} if "grain" in chart else set()
-        if missing := set(table.grain) - (fixed - coarser):
-            raise ValueError(
-                f"{chart['chart']}: {chart['value']} means nothing over several {', '.join(sorted(missing))}"
-            )
-        measure = table.measures[chart["value"]]
-        return [
-            {
-                "expressionType": "SQL",
-                "sqlExpression": measure.expression,
-                "label": measure.title.replace("%", "percent"),
-                "hasCustomLabel": True,
-            }
-        ]
-    names = []
-    for column in chart["measures"]:
-        if column == ROWS:
-            names.append(ROWS)
-            continue
-        if column not in table.measures:
-            raise LookupError(f"{chart['chart']}: {table.name} has no measure {column}")
-        measure = table.measures[column]
-        if measure.how == "none" or set(measure.not_over) - fixed:
-            raise ValueError(
-                f"{chart['chart']}: {table.name}.{column} does not add up: {measure.how} {measure.not_over}"
-            )
-        names.append(measure.name)
-    return names
-
-
-def _filters(where: Mapping[str, str], time: str | None) -> list[dict[str, Any]]:
-    simple = {"clause": "WHERE", "expressionType": "SIMPLE"}
-    found = [simple | {"subject": name, "operator": "==", "comparator": value} for name, value in where.items()]
-    if time:  # where the filter of time goes
-        found.append(simple | {"subject": time, "operator": "TEMPORAL_RANGE", "comparator": "No filter"})
+def chart_numbers(chart: Mapping[str, Any], table: Table) -> list[Shown]:
+    """Return the numbers that a chart draws, checked against how they sum."""
+    said = chart.get("measures", [])
+    if isinstance(said, list):
+        said = {None: said}
+    found = []
+    for label, columns in said.items():
+        for one in columns if isinstance(columns, list) else [columns]:
+            place = one if isinstance(one, dict) else {"column": one}
+            found.append(_measure(chart, table, label, **place))
+    singles = [*chart.get("values", []), *([chart["value"]] if "value" in chart else [])]
+    found += [_value(chart, table, column) for column in singles]
+    for name in chart.get("metrics", []):
+        metric = table.metrics[name]
+        found.append(Shown(metric.title, metric.expression, "1", metric.number_format, metric.name))
     return found
 
 
-def _number(chart: Mapping[str, Any], metrics: Sequence[Any], x: str | None, by: list[str]) -> dict[str, Any]:
-    return {"metric": metrics[0], "header_font_size": 0.4, "subheader_font_size": 0.15, "y_axis_format": ",.1~f"}
+def _measure(chart: Mapping[str, Any], table: Table, label: str | None, column: str, where: str = "") -> Shown:
+    """Return a number over several rows: of the dataset, or of this chart where its unit, rows or label are its own."""
+    if column == ROWS:
+        return Shown(ROWS, "count(*)", "1", ",d", ROWS)
+    if column not in table.measures:
+        raise LookupError(f"{chart['chart']}: {table.name} has no measure {column}")
+    measure, how = table.measures[column], chart.get("extreme")
+    if not how:
+        how = measure.how
+        apart = set(measure.not_over) - _fixed(chart)
+        if how == "none" or apart:
+            raise ValueError(f"{chart['chart']}: {table.name}.{column} does not add up: {how} {sorted(apart)}")
+    return _shown(chart, measure, measure.sql(how, where=where, unit=chart.get("unit")), label, own=bool(where))
 
 
-def _series(chart: Mapping[str, Any], metrics: Sequence[Any], x: str | None, by: list[str]) -> dict[str, Any]:
+def _value(chart: Mapping[str, Any], table: Table, column: str) -> Shown:
+    """Return the number of single rows, whose whole grain the chart must have."""
+    coarser = {str(chart["x"])} if "grain" in chart else set()
+    fixed = _fixed(chart)
+    fixed |= {"hour_utc"} if "hour" in fixed else set()
+    fixed |= {"port"} if "short_port" in fixed else set()
+    if missing := set(table.grain) - (fixed - coarser):
+        raise ValueError(f"{chart['chart']}: {column} means nothing over several {', '.join(sorted(missing))}")
+    measure = table.measures[column]
+    return _shown(chart, measure, measure.sql(measure.how, unit=chart.get("unit")), None, own=measure.how == "none")
+
+
+def _fixed(chart: Mapping[str, Any]) -> set[str]:
+    """Return the columns of which each mark of the chart has one value."""
+    return {*chart.get("by", []), *chart.get("where", {}), *([chart["x"]] if "x" in chart else [])}
+
+
+def _shown(chart: Mapping[str, Any], measure: Measure, sql: str, label: str | None, *, own: bool) -> Shown:
+    unit = chart.get("unit", measure.unit)
+    other = Measure(measure.column, measure.how, unit=unit, is_whole=measure.is_whole)
+    # with its unit always: a bare `out` is a keyword to the parser of SQL
+    name = f"{label}, {_WORDS.get(unit, unit)}" if label else other.title
+    if not (own or label or "unit" in chart or "extreme" in chart):
+        return Shown(name, sql, unit, other.number_format, measure.name)
+    setting = {
+        "expressionType": "SQL",
+        "sqlExpression": sql,
+        "label": name,
+        "hasCustomLabel": True,
+        "optionName": f"metric_{name}",
+    }
+    return Shown(name, sql, unit, other.number_format, setting)
+
+
+def _filters(where: Mapping[str, str]) -> list[dict[str, Any]]:
+    simple = {"clause": "WHERE", "expressionType": "SIMPLE"}
+    return [simple | {"subject": name, "operator": "==", "comparator": value} for name, value in where.items()]
+
+
+def _axis_format(shown: Sequence[Shown]) -> str:
+    return ".0%" if shown[0].unit == "%" else shown[0].number_format.replace(".3f", "~f").replace(".1f", "~f")
+
+
+def _number(chart: Mapping[str, Any], shown: Sequence[Shown], x: str | None, by: list[str]) -> dict[str, Any]:
+    return {"metric": shown[0].setting, "header_font_size": 0.4, "y_axis_format": shown[0].number_format}
+
+
+def _series(chart: Mapping[str, Any], shown: Sequence[Shown], x: str | None, by: list[str]) -> dict[str, Any]:
+    unit = "" if shown[0].unit in ("1", "%") else shown[0].unit
+    is_time = str(x).endswith("_utc")
+    order = _axis_order(chart, shown)
+    titles = {"x": chart.get("x_title", "UTC" if is_time else x), "y": chart.get("y_title", unit or "share")}
+    turned = bool(chart.get("categories") or chart.get("rotate") or x in NAMED_WITH_NUMBERS)
     return {
         "x_axis": x,
         "time_grain_sqla": chart.get("grain"),
         "x_axis_sort_asc": True,
-        "xAxisForceCategorical": bool(chart.get("categories", chart["kind"] == "bar")),
-        "metrics": list(metrics),
+        "xAxisForceCategorical": bool(chart.get("categories", chart["kind"] == "bar" and not is_time)),
+        "metrics": [one.setting for one in shown],
         "groupby": by,
+        "stack": "Stack" if chart.get("stack") else None,
+        "contributionMode": "row" if chart.get("stack") == "shares" else None,
         "truncate_metric": True,
+        "sort_series_type": "name",
+        "sort_series_ascending": True,
         "show_empty_columns": True,
+        "connectNulls": False,
         "rich_tooltip": True,
-        "show_legend": True,
+        "tooltipTimeFormat": _MOMENT,
+        "show_legend": bool(by) or len(shown) > 1,
         "legendType": "scroll",
         "legendOrientation": "top",
-        "markerEnabled": chart["kind"] == "line",
-        "markerSize": 3,
-        "x_axis_time_format": "smart_date",
-        "y_axis_format": "SMART_NUMBER",
+        "markerEnabled": False,
+        "x_axis_number_format": ",d" if chart.get("categories") else "~g",
+        "x_axis_title": titles["x"],
+        "x_axis_title_margin": 50 if turned else 30,
+        "y_axis_title": titles["y"],
+        "y_axis_title_margin": 60,
+        "y_axis_title_position": "Left",
+        "y_axis_format": ".0%" if chart.get("share") else _axis_format(shown),
+        "y_axis_bounds": [0, 1] if chart.get("share") else [None, None],
+        "truncateYAxis": bool(chart.get("share")),
+        "xAxisLabelRotation": 45 if turned else 0,
+        "xAxisLabelInterval": "0" if chart["kind"] == "bar" and not is_time else "auto",
         "logAxis": bool(chart.get("log")),
         "truncateXAxis": False,
-    }
+    } | order
 
 
-def _heatmap(chart: Mapping[str, Any], metrics: Sequence[Any], x: str | None, by: list[str]) -> dict[str, Any]:
+def _axis_order(chart: Mapping[str, Any], shown: Sequence[Shown]) -> dict[str, Any]:
+    """Return how names on the axis are sorted: by their number, or the largest first."""
+    if "top" in chart:
+        return {"x_axis_sort": shown[0].label, "x_axis_sort_asc": False, "order_desc": True}
+    if chart["x"] not in NAMED_WITH_NUMBERS:
+        return {}
+    return {"x_axis_sort": f"order_of_{chart['x']}", "timeseries_limit_metric": f"order_of_{chart['x']}"}
+
+
+def _heatmap(chart: Mapping[str, Any], shown: Sequence[Shown], x: str | None, by: list[str]) -> dict[str, Any]:
     return {
         "x_axis": x,
         "time_grain_sqla": chart.get("grain"),
         "groupby": by[0],
-        "metric": metrics[0],
-        "sort_x_axis": "alpha_asc",  # rows come in another order from another server
-        "sort_y_axis": "alpha_asc",
+        "metric": shown[0].setting,
+        "sort_x_axis": "alpha_asc",  # by number within names; rows come in another order from another server
+        "sort_y_axis": "alpha_desc",  # the first at the top
         "normalize_across": "heatmap",
-        "linear_color_scheme": "superset_seq_1",
-        "left_margin": 75,
+        "linear_color_scheme": _SCHEMES[chart["scheme"]],
+        "left_margin": 90,
         "bottom_margin": "auto",
-        "xscale_interval": -1,
-        "yscale_interval": -1,
-        "value_bounds": [None, None],
-        "x_axis_time_format": "smart_date",
-        "y_axis_format": "SMART_NUMBER",
+        "xscale_interval": 1 if x == "hca" else -1,
+        "yscale_interval": 1,
+        "value_bounds": [0, None],
+        "y_axis_format": shown[0].number_format.replace(".1f", ".3~f"),
         "show_legend": True,
         "show_percentage": False,
         "show_values": False,
     }
 
 
-def _pie(chart: Mapping[str, Any], metrics: Sequence[Any], x: str | None, by: list[str]) -> dict[str, Any]:
-    return {
-        "groupby": by,
-        "metric": metrics[0],
-        "label_type": "percent",
-        "show_legend": True,
-        "show_labels": True,
-        "sort_by_metric": True,
-        "number_format": "SMART_NUMBER",
-    }
-
-
-def _table(columns: Sequence[str], table: Table) -> dict[str, Any]:
-    return {
-        "query_mode": "raw",
-        "all_columns": list(columns),
-        "order_by_cols": [json.dumps([name, True]) for name in columns[:4]],
+def _table(
+    chart: Mapping[str, Any], shown: Sequence[Shown], columns: Sequence[str], by: list[str], table: Table
+) -> dict[str, Any]:
+    long = chart.get("height", 100) > 40
+    common = {
         "server_pagination": False,
-        "page_length": 20,
-        "include_search": True,
+        "page_length": 20 if long else 0,
+        "include_search": long,
         "show_cell_bars": False,
-        "table_timestamp_format": "%Y-%m-%d %H:%M:%S",
-        "column_config": {
-            name: {"d3NumberFormat": ",.4~f" if table.columns[name][0] == "DOUBLE" else ",d"}
-            for name in columns
-            if table.columns[name][0] in ("DOUBLE", "BIGINT", "INTEGER")
-        },
+        "table_timestamp_format": _MOMENT,
+        "allow_render_html": True,
+        "column_config": {one.label: {"d3NumberFormat": one.number_format} for one in shown},
+    }
+    if columns:
+        first = [chart["order"], *columns] if "order" in chart else columns
+        keys = [json.dumps([name, True]) for name in first][:4]
+        return common | {"query_mode": "raw", "all_columns": list(columns), "order_by_cols": keys}
+    order = chart.get("order")
+    return common | {
+        "query_mode": "aggregate",
+        "groupby": by,
+        "metrics": [one.setting for one in shown],
+        "order_desc": False,
+        **({"timeseries_limit_metric": order} if order else {}),
     }
 
 
-_OF_KIND = {"number": _number, "line": _series, "bar": _series, "heatmap": _heatmap, "pie": _pie}
+_OF_KIND = {"number": _number, "line": _series, "bar": _series, "heatmap": _heatmap}

@@ -1,4 +1,4 @@
-"""Where the charts of the dashboard stand: tabs, rows, widths, and the filters of each tab."""
+"""Layout of the dashboard: tabs, rows, widths, notes, and the filters."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ import re
 from typing import TYPE_CHECKING, Any
 from uuid import NAMESPACE_URL, uuid5
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from bi.superset.semantic import NAMED_WITH_NUMBERS
 
-_HEIGHTS = {"number": 20, "table": 50}
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_HEIGHTS = {"number": 22}
 _HEIGHT = 50
+_NOTE, _REASON = 8, 18
+_ABOVE = ["ROOT_ID", "GRID_ID", "TABS-all"]
 
 
 class Ids:
@@ -20,22 +24,27 @@ class Ids:
         self._space = uuid5(NAMESPACE_URL, f"warehouse/{connection}")
 
     def __call__(self, kind: str, name: str) -> str:
-        """The uuid of a `database`, `dataset`, `chart` or `dashboard`."""
+        """Return the uuid of a `database`, `dataset`, `chart` or `dashboard`."""
         return str(uuid5(self._space, f"{kind}/{name}"))
 
 
 def slug(name: str) -> str:
-    """A name as part of a path."""
+    """Return a name as part of a path."""
     return re.sub(r"\W+", "-", name).strip("-").lower()
 
 
-def charts_of(tab: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The charts of a tab, row by row."""
+def boxes_of(tab: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the charts of a tab, row by row, and the reasons that stand in the place of others."""
     return [chart for row in tab["rows"] for chart in row]
 
 
+def charts_of(tab: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the charts of a tab that have data, row by row."""
+    return [chart for chart in boxes_of(tab) if "reason" not in chart]
+
+
 def dashboard(said: Mapping[str, Any], titles: Mapping[str, str], connection: str, ids: Ids) -> dict[str, Any]:
-    """The dashboard itself; `titles` has what each chart of dashboard.yaml is called in full."""
+    """Return the dashboard; `titles` has the full title of each chart."""
     title = f"{said['title']}: {connection}"
     return {
         "dashboard_title": title,
@@ -46,10 +55,11 @@ def dashboard(said: Mapping[str, Any], titles: Mapping[str, str], connection: st
         "uuid": ids("dashboard", said["title"]),
         "position": _position(said, titles, title, ids),
         "metadata": {
-            "native_filter_configuration": [one for tab in said["tabs"] for one in _filters(tab, ids)],
-            "cross_filters_enabled": True,
+            "native_filter_configuration": [_filter(one, ids) for one in said["filters"]],
+            "cross_filters_enabled": False,  # they would filter charts of tabs whose columns mean something else
             "refresh_frequency": 0,
             "color_scheme": "supersetColors",
+            "label_colors": said["colors"],
             "timed_refresh_immune_slices": [],
             "expanded_slices": {},
             "default_filters": "{}",
@@ -65,74 +75,63 @@ def _position(said: Mapping[str, Any], titles: Mapping[str, str], title: str, id
         "ROOT_ID": {"type": "ROOT", "id": "ROOT_ID", "children": ["GRID_ID"]},
         "HEADER_ID": {"type": "HEADER", "id": "HEADER_ID", "meta": {"text": title}},
         "GRID_ID": {"type": "GRID", "id": "GRID_ID", "children": ["TABS-all"], "parents": ["ROOT_ID"]},
-        "TABS-all": {
-            "type": "TABS", "id": "TABS-all", "children": tabs, "meta": {}, "parents": ["ROOT_ID", "GRID_ID"],
-        },
-    }  # fmt: skip
-    number = 0
+        "TABS-all": {"type": "TABS", "id": "TABS-all", "children": tabs, "meta": {}, "parents": _ABOVE[:2]},
+    }
     for name, tab in zip(tabs, said["tabs"], strict=True):
-        above = ["ROOT_ID", "GRID_ID", "TABS-all"]
-        rows = [f"ROW-{slug(tab['title'])}-{at}" for at in range(len(tab["rows"]))]
-        boxes[name] = {
-            "type": "TAB", "id": name, "children": rows, "meta": {"text": tab["title"]}, "parents": above,
-        }  # fmt: skip
-        for row, charts in zip(rows, tab["rows"], strict=True):
-            keys = [f"CHART-{slug(chart['chart'])}" for chart in charts]
-            boxes[row] = {
-                "type": "ROW", "id": row, "children": keys, "meta": {"background": "BACKGROUND_TRANSPARENT"},
-                "parents": [*above, name],
-            }  # fmt: skip
-            for key, chart in zip(keys, charts, strict=True):
-                number += 1
-                boxes[key] = {
-                    "type": "CHART",
-                    "id": key,
-                    "children": [],
-                    "parents": [*above, name, row],
-                    "meta": {
-                        "chartId": number,  # of this bundle; the import puts its own in its place, by uuid
-                        "uuid": ids("chart", chart["chart"]),
-                        "sliceName": titles[chart["chart"]],
-                        "width": chart["width"],
-                        "height": _HEIGHTS.get(chart["kind"], _HEIGHT),
-                    },
-                }
+        boxes |= {str(box["id"]): box for box in _tab(name, tab, titles, ids)}
+    charts = [box for box in boxes.values() if isinstance(box, dict) and box["type"] == "CHART"]
+    for number, box in enumerate(charts, 1):
+        box["meta"]["chartId"] = number  # of this bundle; the import puts its own in its place, by uuid
     return boxes
 
 
-def _filters(tab: Mapping[str, Any], ids: Ids) -> list[dict[str, Any]]:
-    scope = {"rootPath": [f"TAB-{slug(tab['title'])}"], "excluded": []}
-    common = {"type": "NATIVE_FILTER", "scope": scope, "cascadeParentIds": [], "description": ""}
-    found = []
-    for title, place in tab["filters"].items():
-        table, _, column = place.rpartition(".")
-        found.append(
-            common
-            | {
-                "id": f"NATIVE_FILTER-{slug(tab['title'])}-{slug(title)}",
-                "name": title,
-                "filterType": "filter_select",
-                "targets": [{"datasetUuid": ids("dataset", table), "column": {"name": column}}],
-                "controlValues": {
-                    "multiSelect": True,
-                    "enableEmptyFilter": False,
-                    "defaultToFirstItem": False,
-                    "inverseSelection": False,
-                    "searchAllOptions": False,
-                },
-                "defaultDataMask": {"extraFormData": {}, "filterState": {}, "ownState": {}},
-            }
-        )
-    if tab.get("time"):
-        found.append(
-            common
-            | {
-                "id": f"NATIVE_FILTER-{slug(tab['title'])}-time",
-                "name": "Time, UTC",
-                "filterType": "filter_time",
-                "targets": [{}],
-                "controlValues": {"enableEmptyFilter": False},
-                "defaultDataMask": {"extraFormData": {}, "filterState": {}, "ownState": {}},
-            }
-        )
-    return found
+def _tab(name: str, tab: Mapping[str, Any], titles: Mapping[str, str], ids: Ids) -> Iterator[dict[str, Any]]:
+    note = {"note": tab["note"], "width": 12, "height": _NOTE}
+    rows = [[note], *tab["rows"]]
+    keys = [f"ROW-{slug(tab['title'])}-{at}" for at in range(len(rows))]
+    yield {"type": "TAB", "id": name, "children": keys, "meta": {"text": tab["title"]}, "parents": _ABOVE}
+    for key, row in zip(keys, rows, strict=True):
+        boxes = [_box(f"{key}-{at}", one, titles, ids) for at, one in enumerate(row)]
+        yield {
+            "type": "ROW", "id": key, "children": [box["id"] for box in boxes],
+            "meta": {"background": "BACKGROUND_TRANSPARENT"}, "parents": [*_ABOVE, name],
+        }  # fmt: skip
+        yield from ({**box, "parents": [*_ABOVE, name, key]} for box in boxes)
+
+
+def _box(place: str, one: Mapping[str, Any], titles: Mapping[str, str], ids: Ids) -> dict[str, Any]:
+    """Return a chart, the reason why it is not there, or a note."""
+    meta = {"width": one["width"], "height": one.get("height", _HEIGHTS.get(one.get("kind", ""), _HEIGHT))}
+    if "note" in one:
+        return {"type": "MARKDOWN", "id": f"MARKDOWN-{place}", "children": [], "meta": {"code": one["note"], **meta}}
+    if "reason" in one:
+        text = f"#### {one['chart']}\n\n{one['reason']}"
+        meta["height"] = _REASON
+        return {"type": "MARKDOWN", "id": f"MARKDOWN-{place}", "children": [], "meta": {"code": text, **meta}}
+    title = one["chart"]
+    meta |= {"uuid": ids("chart", title), "sliceName": titles[title]}
+    return {"type": "CHART", "id": f"CHART-{slug(title)}", "children": [], "meta": meta}
+
+
+def _filter(one: Mapping[str, Any], ids: Ids) -> dict[str, Any]:
+    table, _, column = one["column"].rpartition(".")
+    return {
+        "type": "NATIVE_FILTER",
+        "id": f"NATIVE_FILTER-{slug(one['name'])}",
+        "name": one["name"],
+        "description": "",
+        "filterType": "filter_select",
+        "scope": {"rootPath": [f"TAB-{slug(tab)}" for tab in one["tabs"]], "excluded": []},
+        "cascadeParentIds": [f"NATIVE_FILTER-{slug(name)}" for name in one.get("after", [])],
+        "targets": [{"datasetUuid": ids("dataset", table), "column": {"name": column}}],
+        "controlValues": {
+            "multiSelect": True,
+            "enableEmptyFilter": False,
+            "defaultToFirstItem": False,
+            "inverseSelection": False,
+            "searchAllOptions": False,
+            "sortAscending": True,
+        },
+        **({"sortMetric": f"order_of_{column}"} if column in NAMED_WITH_NUMBERS else {}),
+        "defaultDataMask": {"extraFormData": {}, "filterState": {}, "ownState": {}},
+    }

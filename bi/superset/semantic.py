@@ -1,4 +1,4 @@
-"""What a warehouse says of a table: columns, units, meanings, and how its numbers are summed, as Superset's metrics."""
+"""Meaning of a table for Superset: columns, units, number formats, and metrics from `meta.measures`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,20 @@ if TYPE_CHECKING:
     import duckdb
 
 ROWS = "rows"
-"""The measure that every table has: how many rows."""
+"""The metric that every table has: the number of rows."""
 _AGGREGATES = {"sum": "sum", "mean": "avg", "min": "min", "max": "max"}
 _DOUBLE = "CAST({} AS DOUBLE PRECISION)"  # one quotient in both servers: neither whole numbers nor numerics
+_FACTORS = {"B": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "PB": 1e15}
+_FORMATS = {"%": ".1%", "TB": ",.1f", "GB": ",.1f", "h": ",.0f", "min": ",.1f", "W": ",.0f", "B": ",d", "ms": ",.0f"}
+_TIMES = {"s": "seconds", "min": "minutes", "h": "hours"}
+_HOUR = "substr(CAST(hour_utc AS VARCHAR), 1, 16) || ' UTC'"
+_SHORT_PORT = "regexp_replace(port, '^[A-Za-z]+', '')"
+_NUMBER = (  # its first letter, then its number
+    "ascii({0}) * 10000000 + CAST(coalesce(nullif(regexp_replace({0}, '[^0-9]', '', 'g'), ''), '0') AS BIGINT)"
+)
+_HOUR_NUMBER = "CAST(substr(regexp_replace(CAST(hour_utc AS VARCHAR), '[^0-9]', '', 'g'), 3, 8) AS BIGINT)"
+NAMED_WITH_NUMBERS = ("switch", "server", "port")
+"""Columns whose values sort by their number: Leaf-5 before Leaf-10."""
 
 
 @dataclass(frozen=True)
@@ -26,44 +37,120 @@ class Measure:
     below: str | None = None
     unit: str = "1"
     factor: float = 1.0
+    is_whole: bool = False
+
+    @property
+    def is_share(self) -> bool:
+        """Return True if Superset's format shows the share as a percentage."""
+        return self.unit == "%"
 
     @property
     def title(self) -> str:
-        """`in_bytes, GB`."""
-        return self.column if self.unit == "1" else f"{self.column}, {self.unit}"
+        """`in_bytes, GB`, `run_hours`; a percentage carries its own sign."""
+        if self.unit in _TIMES and self.column.endswith(("_seconds", "_ms")):
+            return f"{self.column.rpartition('_')[0]}_{_TIMES[self.unit]}"
+        is_said = self.unit in ("1", "%") or (self.unit == "1/s" and self.column.endswith("_per_second"))
+        return self.column if is_said else f"{self.column}, {self.unit}"
 
     @property
     def name(self) -> str:
-        """`in_bytes_gb`: of letters alone, since `%` in a name means something to drivers."""
-        unit = "" if self.unit == "1" else re.sub(r"\W+", "_", self.unit.replace("%", "percent")).lower()
-        return f"{self.how}_{self.column}" + (f"_{unit}" if unit else "")
+        """`sum_in_bytes_gb`: letters alone, since `%` in a name means something to drivers."""
+        return f"{self.how}_" + re.sub(r"\W+", "_", self.title).lower()
+
+    @property
+    def number_format(self) -> str:
+        """The format in d3's notation."""
+        if self.unit == "1":
+            return ",d" if self.is_whole and self.how != "mean" else ",.3f"
+        return _FORMATS.get(self.unit, ",.1f")
 
     @property
     def expression(self) -> str:
         """SQL over several rows, in the unit that is shown."""
-        if self.above and self.below:
-            value = f"{_DOUBLE.format(f'sum({self.above})')} / nullif(sum({self.below}), 0)"
-        else:
-            # where rows are at their grain, the largest of one row is that row
-            value = _DOUBLE.format(f"{_AGGREGATES.get(self.how, 'max')}({self.column})")
-        return value if self.factor == 1.0 else f"{value} / {self.factor!r}"
+        return self.sql(self.how)
+
+    def sql(self, how: str, *, where: str = "", unit: str | None = None) -> str:
+        """Return SQL over several rows.
+
+        Parameters
+        ----------
+        how
+            `sum`, `mean`, `min`, `max`, or `ratio`; at the grain, `none` is the value of the row.
+        where
+            A condition of rows.
+        unit
+            Another unit of bytes than the model's.
+        """
+
+        def kept(column: str) -> str:
+            return f"CASE WHEN {where} THEN {column} END" if where else column
+
+        if how == "ratio" and self.above and self.below:
+            value = f"{_DOUBLE.format(f'sum({kept(self.above)})')} / nullif(sum({kept(self.below)}), 0)"
+        else:  # at its grain, the largest of one row is that row
+            value = _DOUBLE.format(f"{_AGGREGATES.get(how, 'max')}({kept(self.column)})")
+        factor = (
+            self.factor * 100
+            if self.is_share
+            else self.factor * _FACTORS[unit] / _FACTORS[self.unit]
+            if unit
+            else self.factor
+        )
+        return value if factor == 1.0 else f"{value} / {factor!r}"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a dataset."""
+
+    type: str
+    about: str
+    expression: str | None = None
+    """SQL, where Superset computes the column."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric that is written by hand: an expression over several rows."""
+
+    name: str
+    title: str
+    expression: str
+    about: str
+    number_format: str = ",d"
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table of the warehouse as a dataset."""
+    """A table of the warehouse, or a query over several, as a dataset."""
 
     name: str
     about: str
     grain: tuple[str, ...]
-    columns: dict[str, tuple[str, str]]
-    """Name -> (type, meaning and unit)."""
+    columns: dict[str, Column]
     measures: dict[str, Measure] = field(default_factory=dict)
-    time: str | None = None
+    metrics: dict[str, Metric] = field(default_factory=dict)
+    sql: str | None = None
+    """The query of a virtual dataset."""
+
+    @property
+    def source(self) -> str:
+        """What follows FROM."""
+        return f"({self.sql}) AS virtual" if self.sql else self.name
+
+    def column_sql(self, name: str) -> str:
+        """Return SQL of a column, computed or not."""
+        return self.columns[name].expression or name
 
 
 def read_table(connection: duckdb.DuckDBPyConnection, name: str) -> Table:
-    """What `meta` says of a table; a LookupError names one that is not there."""
+    """Return the table as `meta` describes it.
+
+    Raises
+    ------
+    LookupError
+        The warehouse has no such table.
+    """
     row = connection.execute("SELECT about, grain FROM meta.models WHERE model = $1", [name]).fetchone()
     if row is None:
         raise LookupError(f"the warehouse has no table {name}")
@@ -75,15 +162,50 @@ def read_table(connection: duckdb.DuckDBPyConnection, name: str) -> Table:
         "FROM meta.measures WHERE model = $1",
         [name],
     ).fetchall()
-    time = connection.execute("SELECT column_name FROM meta.dimensions WHERE model = $1 AND is_time", [name]).fetchone()
+    types = {column: str(kind) for column, kind, _, _ in columns}
     return Table(
         name,
         str(row[0]),
         tuple(row[1] or ()),
-        {c: (str(kind), f"{about} [{unit}]" if unit else str(about or "")) for c, kind, about, unit in columns},
+        {c: Column(types[c], f"{about} [{unit}]" if unit else str(about or "")) for c, _, about, unit in columns},
         {
-            column: Measure(column, how, tuple(not_over or ()), above, below, unit, factor)
+            column: Measure(
+                column, how, tuple(not_over or ()), above, below, unit, factor or 1.0, "INT" in types[column]
+            )
             for column, how, not_over, above, below, unit, factor in measures
         },
-        str(time[0]) if time else None,
     )
+
+
+def with_labels(table: Table) -> Table:
+    """Return the table with columns and metrics that make its names readable.
+
+    `hour` is an hour as text with its zone, `short_port` the port without its speed. `place_of_switch`, and as a metric
+    `order_of_switch`, sort Leaf-5 before Leaf-10.
+    """
+    more = {}
+    if "hour_utc" in table.columns and "hour" not in table.columns:
+        more["hour"] = Column("VARCHAR", "the hour, in UTC", _HOUR)
+    if "port" in table.columns:
+        more["short_port"] = Column("VARCHAR", "the port without the name of its speed", _SHORT_PORT)
+    orders = {}
+    for name in NAMED_WITH_NUMBERS:
+        if name in table.columns:
+            number = _NUMBER.format(table.column_sql(name))
+            about = f"sorts names of the column {name} by their number [1]"
+            more[f"place_of_{name}"] = Column("BIGINT", about, number)
+            order = f"order_of_{name}"  # its title is its name: Superset draws a metric to sort by that has another
+            orders[order] = Metric(order, order, f"min({number}){_then(table)}", about)
+    return Table(
+        table.name, table.about, table.grain, table.columns | more, table.measures, table.metrics | orders, table.sql
+    )
+
+
+def _then(table: Table) -> str:
+    """Return what sorts rows of the same name: the hour, then in before out."""
+    if "hour_utc" not in table.columns:
+        return ""
+    hour = f" * 100000000 + min({_HOUR_NUMBER})"
+    if "direction" not in table.columns:
+        return hour
+    return f" * 1000000000 + min({_HOUR_NUMBER}) * 10 + min(CASE WHEN direction = 'in' THEN 0 ELSE 1 END)"

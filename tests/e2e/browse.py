@@ -1,15 +1,17 @@
-"""Looks at a dashboard as a person would, and says as JSON what was drawn; runs in Superset's environment.
+"""Look at a dashboard as a person would, and print as JSON what was drawn; runs in Superset's environment.
 
-browse.py BASE_URL SLUG SCREENSHOTS: logs in, opens each tab, scrolls through it, and waits for its charts.
+browse.py BASE_URL SLUG SCREENSHOTS SETTINGS: logs in, opens each tab and waits for its charts. Then sets the filters of
+each of the SETTINGS, a JSON list of {"tab": ..., "filters": {name: [value, ...]}}, and reads the tab again.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 if TYPE_CHECKING:
@@ -28,25 +30,68 @@ FLAGS = [
 """The last one: no name but this machine's is looked up."""
 WAIT = 120_000
 """Milliseconds; a busy machine draws slowly."""
-SWITCH = "Leaf-1"
-"""What the filter of the first tab is set to."""
+WIDTH, HEIGHT = 1440, 2600
+"""So high that all charts of a tab are in sight, and draw."""
 DRAWN = """() => [...document.querySelectorAll('.dashboard-component-chart-holder')]
     .filter(box => box.offsetParent !== null).map(box => ({
         title: (box.querySelector('[data-test="editable-title"], .header-title') || {}).innerText || '',
+        note: box.closest('.dashboard-markdown') ? box.innerText : '',
         busy: !!box.querySelector('.loading, [data-test="loading-indicator"]'),
         canvas: [...box.querySelectorAll('canvas')].some(one => {
             const seen = one.getContext('2d')?.getImageData(0, 0, one.width, one.height).data || []
-            const colours = new Set()
+            const colors = new Set()
             for (let at = 0; at < seen.length; at += 4) {
-                if (seen[at + 3] > 0) colours.add(seen[at] << 16 | seen[at + 1] << 8 | seen[at + 2])
-                if (colours.size > 8) return true
+                if (seen[at + 3] > 0) colors.add(seen[at] << 16 | seen[at + 1] << 8 | seen[at + 2])
+                if (colors.size > 8) return true
             }
             return false
         }),
         cells: box.querySelectorAll('tbody td').length,
         number: (box.querySelector('.header-line') || {}).innerText || '',
+        bottom: box.getBoundingClientRect().bottom,
     }))"""
-"""What each visible box of the dashboard shows: a canvas of several colours, cells of a table, or a number."""
+"""What each visible box of the dashboard shows: a note, a canvas of several colors, cells of a table, or a number."""
+
+
+class Watch:
+    """Answers to charts, and requests to other hosts."""
+
+    def __init__(self, page: Page) -> None:
+        self.answers: list[dict[str, Any]] = []
+        self.elsewhere: list[str] = []
+        page.on("request", self._requested)
+        page.on("requestfailed", self._failed)
+        page.on("response", self._answered)
+
+    def _requested(self, one: Request) -> None:
+        where = urlsplit(one.url)
+        if where.scheme not in ("data", "blob") and where.hostname != "127.0.0.1":
+            self.elsewhere.append(one.url)
+
+    def _failed(self, one: Request) -> None:
+        if one.failure == "csp" and one.url in self.elsewhere:  # the page's own policy: nothing was sent
+            self.elsewhere.remove(one.url)
+
+    def _answered(self, response: Response) -> None:
+        if "/api/v1/chart/data" not in response.url:
+            return
+        asked = json.loads(response.request.post_data or "{}")
+        slice_id = json.loads(parse_qs(urlsplit(response.url).query).get("form_data", ["{}"])[0]).get("slice_id")
+        if slice_id is None:  # values of a filter
+            return
+        said = response.json()
+        for query, result in zip(asked.get("queries", []), said.get("result", [{}]), strict=False):
+            self.answers.append(
+                {
+                    "slice": slice_id,
+                    "status": response.status,
+                    "rows": result.get("rowcount"),
+                    "limit": query.get("row_limit"),
+                    "filters": len(query.get("filters") or []),
+                    "error": result.get("error") or said.get("errors"),
+                    "data": result.get("data"),
+                }
+            )
 
 
 def main() -> None:
@@ -54,70 +99,31 @@ def main() -> None:
 
     base, slug, pictures = sys.argv[1], sys.argv[2], Path(sys.argv[3])
     pictures.mkdir(parents=True, exist_ok=True)
-    answers: list[dict[str, object]] = []
-    elsewhere: list[str] = []
-
-    def requested(one: Request) -> None:
-        where = urlsplit(one.url)
-        if where.scheme not in ("data", "blob") and where.hostname != "127.0.0.1":
-            elsewhere.append(one.url)
-
-    def failed(one: Request) -> None:
-        if one.failure == "csp" and one.url in elsewhere:  # the page's own policy: nothing was sent
-            elsewhere.remove(one.url)
-
-    def answered(response: Response) -> None:
-        if "/api/v1/chart/data" not in response.url:
-            return
-        asked = json.loads(response.request.post_data or "{}")
-        slice_id = json.loads(parse_qs(urlsplit(response.url).query).get("form_data", ["{}"])[0]).get("slice_id")
-        said = response.json()
-        for query, result in zip(asked.get("queries", []), said.get("result", [{}]), strict=False):
-            answers.append(
-                {
-                    "slice": slice_id,
-                    "status": response.status,
-                    "rows": result.get("rowcount"),
-                    "limit": query.get("row_limit"),
-                    "error": result.get("error") or said.get("errors"),
-                    "data": result.get("data"),
-                }
-            )
-
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=os.environ.get("CHROMIUM", "/usr/bin/chromium"), headless=True, args=FLAGS
         )
-        context = browser.new_context(viewport={"width": 1500, "height": 1000}, service_workers="block")
+        context = browser.new_context(viewport={"width": WIDTH, "height": HEIGHT}, service_workers="block")
         # the page's log of clicks: its late anonymous answers would overwrite the cookie of the login
         context.route("**/superset/log/**", lambda one: one.abort())
         page = context.new_page()
         page.set_default_timeout(WAIT)
-        page.on("request", requested)
-        page.on("requestfailed", failed)
-        page.on("response", answered)
+        watch = Watch(page)
         log_in(page, base)
-        page.goto(f"{base}/superset/dashboard/{slug}/?standalone=0")
-        tabs = page.locator('.dashboard [role="tab"]')
-        tabs.first.wait_for()
-        names = [name.strip() for name in tabs.all_inner_texts()]
-        drawn = {}
-        for at, name in enumerate(names):
-            tabs.nth(at).click()
-            drawn[name] = look(page, pictures / f"superset-{name.lower()}.png")
-        text = page.inner_text("body")
-        shown = len(answers)
-        tabs.first.click()
-        choose(page, "NATIVE_FILTER-fabric-switch", SWITCH)
-        for _ in range(60):  # charts that are out of sight ask when they come into it
-            if len({answer["slice"] for answer in answers[shown:]} - {None}) >= len(drawn[names[0]]):
-                break
-            page.mouse.move(800, 700)
-            page.mouse.wheel(0, 4000)
-            page.wait_for_timeout(1000)
+        drawn, text = {}, ""
+        for name in open_dashboard(page, base, slug):
+            open_tab(page, name)
+            drawn[name] = look(page)
+            text += page.inner_text("body")
+            bottom = max(box["bottom"] for box in drawn[name])
+            clip = {"x": 0, "y": 0, "width": WIDTH, "height": min(HEIGHT, bottom + 24)}
+            page.mouse.move(5, 5)
+            page.screenshot(path=str(pictures / f"superset-{name.lower()}.png"), clip=clip)
+        answers = list(watch.answers)
+        settings = [setting(page, base, slug, watch, one) for one in json.loads(sys.argv[4])]
         browser.close()
-    answers, filtered = answers[:shown], answers[shown:]
-    print(json.dumps({"drawn": drawn, "answers": answers, "filtered": filtered, "elsewhere": elsewhere, "text": text}))
+    said = {"drawn": drawn, "answers": answers, "settings": settings, "elsewhere": watch.elsewhere, "text": text}
+    print(json.dumps(said))
 
 
 def log_in(page: Page, base: str) -> None:
@@ -131,32 +137,67 @@ def log_in(page: Page, base: str) -> None:
     page.wait_for_load_state("networkidle")
 
 
-def look(page: Page, picture: Path) -> list[dict[str, object]]:
-    """Scroll through a tab until all its charts are there, take a picture, and say what is in them."""
+def open_dashboard(page: Page, base: str, slug: str) -> list[str]:
+    """Return the names of its tabs."""
+    page.goto(f"{base}/superset/dashboard/{slug}/?standalone=0")
+    tabs = page.locator('.dashboard [role="tab"]')
+    tabs.first.wait_for()
+    return [name.strip() for name in tabs.all_inner_texts()]
+
+
+def open_tab(page: Page, name: str) -> None:
+    """Click on a tab."""
+    page.locator('.dashboard [role="tab"]', has_text=re.compile(f"^{name}$")).first.click()
     page.wait_for_timeout(500)
-    found: list[dict[str, object]] = []
+
+
+def look(page: Page) -> list[dict[str, Any]]:
+    """Wait until all charts of the tab are there, and return what is in its boxes."""
+    found: list[dict[str, Any]] = []
     for _ in range(40):
-        page.mouse.move(800, 700)
-        page.mouse.wheel(0, 4000)
         page.wait_for_timeout(1500)
         page.wait_for_load_state("networkidle")
         found = page.evaluate(DRAWN)
-        if found and not any(box["busy"] or not (box["canvas"] or box["cells"] or box["number"]) for box in found):
+        shown = ("note", "canvas", "cells", "number")
+        if found and not any(box["busy"] or not any(box[how] for how in shown) for box in found):
             break
-    page.mouse.wheel(0, -20000)
-    page.wait_for_timeout(1000)
-    page.screenshot(path=str(picture), full_page=True)
+    page.wait_for_timeout(1500)  # bars grow
     return found
 
 
-def choose(page: Page, name: str, value: str) -> None:
-    """Set a filter of the bar at the left and apply it."""
-    box = page.locator(f'[data-test="filter-bar"] [role="combobox"][aria-label="{name}"]')
-    box.click()
-    box.fill(value)
-    page.locator(f'.ant-select-item-option[title="{value}"]').first.click()
-    page.keyboard.press("Escape")
+def setting(page: Page, base: str, slug: str, watch: Watch, one: dict[str, Any]) -> dict[str, Any]:
+    """Set filters, and return what the tab then asked for and shows."""
+    open_dashboard(page, base, slug)
+    open_tab(page, one["tab"])
+    before = len(watch.answers)
+    for name, values in one["filters"].items():
+        choose(page, name, values)
     page.locator('[data-test="filter-bar__apply-button"]').click()
+    answers: list[dict[str, Any]] = []
+    for _ in range(60):  # answers to what was asked before the filters were set may come late
+        page.wait_for_timeout(1000)
+        answers = [answer for answer in watch.answers[before:] if answer["filters"] == len(one["filters"])]
+        charts = [box for box in page.evaluate(DRAWN) if not box["note"]]
+        if len({answer["slice"] for answer in answers}) == len(charts):
+            break
+    return {**one, "drawn": look(page), "answers": answers}
+
+
+def choose(page: Page, name: str, values: list[str]) -> None:
+    """Choose values of a filter of the bar at the left."""
+    label = f"NATIVE_FILTER-{name.lower().replace(' ', '-')}"
+    box = page.locator(f'[data-test="filter-bar"] [role="combobox"][aria-label="{label}"]')
+    for value in values:
+        option = page.locator(f'.ant-select-item-option[title="{value}"]').first
+        for _ in range(8):  # a click closes a list that is open
+            box.click()
+            box.fill(value)
+            page.wait_for_timeout(1500)
+            if option.is_visible():
+                option.click()
+                break
+            page.keyboard.press("Escape")
+    page.keyboard.press("Escape")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A Superset on loopback with the dashboard over a DuckDB file and over PostgreSQL; ended by its process."""
+"""A Superset on loopback with the dashboard over several targets and connections; ended by its process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,13 +19,22 @@ import psycopg
 
 import warehouse
 from bi.superset.bundle import bundle
+from bi.superset.load import Superset as Session
 from tests.environments import ROOT, environment
 from tests.publish.postgres_server import free_port, server
 from warehouse.publish.postgres.publisher import publish
 
-CONNECTIONS = {"DuckDB": "warehouse in DuckDB", "PostgreSQL": "warehouse in PostgreSQL"}
 REQUIREMENTS = ROOT / "bi" / "superset" / "requirements.txt"
 BROWSE = Path(__file__).with_name("browse.py")
+
+
+@dataclass(frozen=True)
+class Connection:
+    """A dashboard's place: a target, and the server that holds its tables."""
+
+    name: str
+    target: Path
+    uri: str
 
 
 @dataclass(frozen=True)
@@ -35,16 +44,35 @@ class Superset:
     python: Path
     base: str
     metastore: str
+    connections: Mapping[str, Connection]
     file: Path
-    """The DuckDB file that the dashboard of DuckDB reads."""
+    """The DuckDB file that the first connection reads."""
 
-    def rows_of(self, table: str) -> int:
-        """How many rows a table of the DuckDB file has, asked as a chart does."""
+    def load(self, name: str) -> None:
+        """Make the bundle of a connection and load it."""
+        one = self.connections[name]
+        with warehouse.open(one.target) as opened:
+            content = bundle(opened, one.uri, one.name)
+        Session(self.base, "admin", "admin").load(content)
+
+    def counts(self) -> list[int]:
+        """Return the number of dashboards, charts, datasets and databases."""
+        with psycopg.connect(self.metastore) as asked:
+            tables = ("dashboards", "slices", "tables", "dbs")
+            return [(asked.execute(f"SELECT count(*) FROM {name}").fetchone() or (0,))[0] for name in tables]
+
+    def titles(self) -> dict[int, str]:
+        """Return the title of each chart by its number."""
+        with psycopg.connect(self.metastore) as asked:
+            return dict(asked.execute("SELECT id, slice_name FROM slices").fetchall())
+
+    def rows_of(self, connection: str, table: str) -> int:
+        """Return the number of rows that a dataset has, asked as a chart does."""
         with psycopg.connect(self.metastore) as asked:
             found = asked.execute(
                 "SELECT t.id FROM tables t JOIN dbs d ON d.id = t.database_id "
                 "WHERE t.table_name = %s AND d.database_name = %s",
-                [table, CONNECTIONS["DuckDB"]],
+                [table, connection],
             ).fetchone()
         assert found
         login = {"username": "admin", "password": "admin", "provider": "db"}
@@ -63,17 +91,21 @@ class Superset:
         with urllib.request.urlopen(request, timeout=60) as answer:
             return json.load(answer)
 
-    def browse(self, slug: str, pictures: Path) -> str:
-        """What a browser saw of a dashboard, as JSON."""
+    def browse(self, slug: str, pictures: Path, settings: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
+        """Return what a browser saw of a dashboard."""
         done = subprocess.run(
-            [self.python, BROWSE, self.base, slug, pictures], capture_output=True, text=True, timeout=900, check=False
+            [self.python, BROWSE, self.base, slug, pictures, json.dumps(list(settings))],
+            capture_output=True,
+            text=True,
+            timeout=1800,
+            check=False,
         )
         assert done.returncode == 0, done.stderr
-        return done.stdout
+        return dict(json.loads(done.stdout))
 
 
 @contextmanager
-def superset(target: Path, scratch: Path) -> Iterator[Superset]:
+def superset(sample: Path, like_real: Path, scratch: Path) -> Iterator[Superset]:
     """Install, fill and start it; `scratch` holds its settings and log."""
     python = environment("superset", REQUIREMENTS.read_text(encoding="utf-8"))
     with server() as host:
@@ -81,11 +113,17 @@ def superset(target: Path, scratch: Path) -> Iterator[Superset]:
             made.execute("CREATE DATABASE traces")
             made.execute("CREATE DATABASE superset")
         file = scratch / "warehouse.duckdb"
-        shutil.copyfile(target / "warehouse.duckdb", file)  # whose views name the parts by their whole path
-        publish(target, f"{host}/traces", readers=["dashboards"])
+        shutil.copyfile(sample / "warehouse.duckdb", file)  # whose views name the parts by their whole path
+        publish(sample, f"{host}/traces", readers=["dashboards"])
         with psycopg.connect(f"{host}/traces", autocommit=True) as made:
             made.execute("CREATE ROLE viewer LOGIN IN ROLE dashboards")
         alchemy = host.replace("postgresql://", "postgresql+psycopg2://")
+        viewer = f"{alchemy.replace('postgres@', 'viewer@')}/traces"
+        connections = {
+            "DuckDB": Connection("warehouse in DuckDB", sample, f"duckdb:///{file}"),
+            "PostgreSQL": Connection("warehouse in PostgreSQL", sample, viewer),
+            "like real": Connection("published part", like_real, f"duckdb:///{like_real / 'warehouse.duckdb'}"),
+        }
         env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {
             "FLASK_APP": "superset",
             "SUPERSET_CONFIG_PATH": str(ROOT / "bi" / "superset" / "superset_config.py"),
@@ -106,20 +144,15 @@ def superset(target: Path, scratch: Path) -> Iterator[Superset]:
                 *("--firstname", "A", "--lastname", "B", "--email", "a@example.org"),
             )
             run("init")
-            uris = {
-                "DuckDB": f"duckdb:///{file}",
-                "PostgreSQL": f"{alchemy.replace('postgres@', 'viewer@')}/traces",
-            }
-            for engine, uri in uris.items():
-                with warehouse.open(target) as opened:
-                    (scratch / f"{engine}.zip").write_bytes(bundle(opened, uri, CONNECTIONS[engine]))
-                run("import-dashboards", "--path", scratch / f"{engine}.zip", "--username", "admin")
             port = free_port()
             command = [str(program), "run", "-h", "127.0.0.1", "-p", str(port), "--with-threads"]
             process = subprocess.Popen(command, env=env, cwd=scratch, stdout=log, stderr=log)
             try:
                 _wait_for(f"http://127.0.0.1:{port}", process)
-                yield Superset(python, f"http://127.0.0.1:{port}", f"{host}/superset", file)
+                started = Superset(python, f"http://127.0.0.1:{port}", f"{host}/superset", connections, file)
+                for name in connections:
+                    started.load(name)
+                yield started
             finally:
                 process.terminate()
                 process.wait(30)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import copy
-import io
-import zipfile
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
-import yaml
 
 import warehouse
 from bi.superset import bundle as made
-from bi.superset.layout import charts_of
+from bi.superset.datasets import written
+from bi.superset.layout import boxes_of, charts_of
+from tests.e2e.like_real import LEAVES, write_like_real
+from tests.environments import ROOT
 
 URIS = {"duck": "duckdb:////data/warehouse.duckdb", "pg": "postgresql+psycopg2://viewer@localhost/traces"}
 Files = dict[str, dict[str, Any]]
@@ -27,13 +28,32 @@ def opened(built: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
-def files(opened: duckdb.DuckDBPyConnection, name: str) -> Files:
-    with zipfile.ZipFile(io.BytesIO(made.bundle(opened, URIS[name], name))) as archive:
-        return {one.partition("/")[2]: yaml.safe_load(archive.read(one)) for one in archive.namelist()}
+@pytest.fixture(scope="module")
+def like_real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
+    folder = tmp_path_factory.mktemp("like_real")
+    write_like_real(folder / "data", seconds=420)
+    warehouse.build(folder / "data", folder / "target")
+    with warehouse.open(folder / "target") as connection:
+        yield connection
+
+
+def files(opened: duckdb.DuckDBPyConnection, name: str, site: str | None = None) -> Files:
+    return made.unzipped(made.bundle(opened, URIS[name], name, site))
 
 
 def of_kind(found: Files, kind: str) -> list[dict[str, Any]]:
     return [content for name, content in found.items() if name.startswith(f"{kind}/")]
+
+
+def one_of(found: Files, kind: str, name: str) -> dict[str, Any]:
+    """Return the file of a dataset or a chart by its name."""
+    [one] = [one for one in of_kind(found, kind) if name in (one.get("table_name"), one.get("slice_name"))]
+    return one
+
+
+def source(dataset: dict[str, Any]) -> str:
+    """Return what follows FROM."""
+    return f"({dataset['sql']}) AS virtual" if dataset["sql"] else f"{dataset['schema']}.{dataset['table_name']}"
 
 
 @pytest.fixture(scope="module")
@@ -47,18 +67,19 @@ def test_charts_datasets_and_database_follow_each_other_by_uuid(duck: Files) -> 
     datasets = {one["uuid"]: one for one in of_kind(duck, "datasets")}
     assert {one["database_uuid"] for one in datasets.values()} == {database["uuid"]}
     assert {one["dataset_uuid"] for one in of_kind(duck, "charts")} <= datasets.keys()
-    boxes = {
-        box["meta"]["uuid"]: box["meta"]["sliceName"]
-        for box in dashboard["position"].values()
-        if isinstance(box, dict) and box["type"] == "CHART"
-    }
-    assert boxes == {one["uuid"]: one["slice_name"] for one in of_kind(duck, "charts")}
+    boxes = [box for box in dashboard["position"].values() if isinstance(box, dict)]
+    shown = {box["meta"]["uuid"]: box["meta"]["sliceName"] for box in boxes if box["type"] == "CHART"}
+    assert shown == {one["uuid"]: one["slice_name"] for one in of_kind(duck, "charts")}
     for one in dashboard["metadata"]["native_filter_configuration"]:
         assert set(one["scope"]["rootPath"]) <= dashboard["position"].keys()
-        for where in one["targets"]:
-            if where:
-                columns = {column["column_name"] for column in datasets[where["datasetUuid"]]["columns"]}
-                assert where["column"]["name"] in columns
+        [target] = one["targets"]
+        columns = {column["column_name"] for column in datasets[target["datasetUuid"]]["columns"]}
+        metrics = {metric["metric_name"] for metric in datasets[target["datasetUuid"]]["metrics"]}
+        assert target["column"]["name"] in columns
+        assert one.get("sortMetric", "rows") in metrics
+        for parent in one["cascadeParentIds"]:
+            [above] = [x for x in dashboard["metadata"]["native_filter_configuration"] if x["id"] == parent]
+            assert above["targets"][0]["column"]["name"] in columns
 
 
 def test_two_connections_stand_beside_each_other(duck: Files, opened: duckdb.DuckDBPyConnection) -> None:
@@ -74,27 +95,160 @@ def test_two_connections_stand_beside_each_other(duck: Files, opened: duckdb.Duc
     assert made.bundle(opened, URIS["duck"], "duck") == made.bundle(opened, URIS["duck"], "duck")
 
 
-def test_every_measure_computes_and_carries_its_unit(duck: Files, built: Path) -> None:
-    with duckdb.connect(str(built / "warehouse.duckdb"), read_only=True) as asked:
-        for dataset in of_kind(duck, "datasets"):
-            source = f"({dataset['sql']})" if dataset["sql"] else f"{dataset['schema']}.{dataset['table_name']}"
-            measures = ", ".join(one["expression"] for one in dataset["metrics"])
-            columns = ", ".join(one["column_name"] for one in dataset["columns"])
-            asked.execute(f"SELECT {measures} FROM {source}")
-            asked.execute(f"SELECT {columns} FROM {source} LIMIT 1")
+def test_every_filter_works_on_every_chart_of_its_tabs(duck: Files) -> None:
+    said = made.template()
+    columns = {
+        one["table_name"]: {column["column_name"] for column in one["columns"]} for one in of_kind(duck, "datasets")
+    }
+    for one in said["filters"]:
+        name = one["column"].rpartition(".")[2]
+        for tab in said["tabs"]:
+            for chart in boxes_of(tab) if tab["title"] in one["tabs"] else []:
+                assert name in columns[chart["table"].rpartition(".")[2]], (one["name"], chart["chart"])
+    unfiltered = [
+        tab["title"] for tab in said["tabs"] if all(tab["title"] not in one["tabs"] for one in said["filters"])
+    ]
+    assert unfiltered == ["Findings"]
+    assert "No filter applies" in said["tabs"][0]["note"]
+
+
+def test_time_is_filtered_by_whole_hours_alone(duck: Files) -> None:
+    [dashboard] = of_kind(duck, "dashboards")
+    assert {one["filterType"] for one in dashboard["metadata"]["native_filter_configuration"]} == {"filter_select"}
+    for chart in of_kind(duck, "charts"):
+        assert all(one["operator"] != "TEMPORAL_RANGE" for one in chart["params"]["adhoc_filters"])
+    for tab in made.template()["tabs"]:
+        if tab["title"] in ("Tasks", "Jobs"):
+            assert "the filter of hours does not apply here" in tab["note"]
+
+
+def test_every_metric_has_a_format_a_meaning_and_a_unit(duck: Files) -> None:
+    metrics = [metric for dataset in of_kind(duck, "datasets") for metric in dataset["metrics"]]
+    assert len(metrics) > 150
+    for metric in metrics:
+        assert metric["d3format"], metric
+        assert metric["description"].strip().endswith("]"), metric
+        assert metric["description"].rpartition(" [")[0].strip(), metric
+
+
+def test_certified_metrics_name_a_test_that_is_there(duck: Files) -> None:
+    metrics = [metric for dataset in of_kind(duck, "datasets") for metric in dataset["metrics"]]
+    shown = {metric["extra"]["certification"]["certified_by"] for metric in metrics if "extra" in metric}
+    assert shown == {one["test"] for one in written()["certified"]}
+    assert 20 < sum("extra" in metric for metric in metrics) < len(metrics) / 2
+    for one in written()["certified"]:
+        path, _, name = one["test"].partition("::")
+        text = (ROOT / path).read_text(encoding="utf-8").partition(f"def {name}(")[2].partition("\ndef ")[0]
+        for columns in one["measures"].values():
+            assert [column for column in columns if column not in text] == [], one["test"]
+
+
+def test_every_measure_computes_and_carries_its_unit(duck: Files, opened: duckdb.DuckDBPyConnection) -> None:
+    for dataset in of_kind(duck, "datasets"):
+        opened.execute(f"SELECT {', '.join(one['expression'] for one in dataset['metrics'])} FROM {source(dataset)}")
+        columns = [one["expression"] or one["column_name"] for one in dataset["columns"]]
+        opened.execute(f"SELECT {', '.join(columns)} FROM {source(dataset)} LIMIT 1")
     titles = {one["slice_name"] for one in of_kind(duck, "charts")}
-    assert {"Bytes into leaves, TB", "Unevenness of uplinks by the hour, %", "GPU time by how jobs end, h"} <= titles
+    assert {"Into leaves, TB", "Into each leaf (rows) by the minute UTC (columns), TB; gaps are blank"} <= titles
 
 
-def test_a_ratio_is_the_sums_divided_and_shown_in_its_unit(duck: Files, built: Path) -> None:
-    [leaf] = [one for one in of_kind(duck, "datasets") if one["table_name"] == "leaf_hour"]
-    [share] = [one for one in leaf["metrics"] if one["verbose_name"] == "leaving_share, %"]
-    with duckdb.connect(str(built / "warehouse.duckdb"), read_only=True) as asked:
-        (shown,) = asked.execute(f"SELECT {share['expression']} FROM metrics.leaf_hour").fetchone() or (None,)
-        out, into = asked.execute(
-            "SELECT sum(uplink_out_bytes)::BIGINT, sum(access_in_bytes)::BIGINT FROM metrics.leaf_hour"
-        ).fetchone() or (0, 1)
-    assert shown == pytest.approx(100 * out / into)
+def test_a_share_is_the_sums_divided_and_shown_as_a_percentage(duck: Files, opened: duckdb.DuckDBPyConnection) -> None:
+    leaf = one_of(duck, "datasets", "leaf_hour")
+    [share] = [one for one in leaf["metrics"] if one["verbose_name"] == "leaving_share"]
+    (shown,) = opened.execute(f"SELECT {share['expression']} FROM metrics.leaf_hour").fetchone() or (None,)
+    out, into = opened.execute(
+        "SELECT sum(uplink_out_bytes)::BIGINT, sum(access_in_bytes)::BIGINT FROM metrics.leaf_hour"
+    ).fetchone() or (0, 1)
+    assert shown == pytest.approx(out / into)
+    assert share["d3format"] == ".1%"
+
+
+def test_minutes_without_a_row_are_gaps_and_the_opening_gap_is_apart(
+    duck: Files, opened: duckdb.DuckDBPyConnection
+) -> None:
+    rows = opened.execute(
+        "SELECT count(*), count(in_bytes), sum(in_bytes)::BIGINT, sum(in_observed_bytes)::BIGINT, "
+        f"sum(in_gap_bytes)::BIGINT, sum(in_whole_bytes)::BIGINT FROM {source(one_of(duck, 'datasets', 'leaf_minute'))}"
+    ).fetchone()
+    asked = (
+        "SELECT 60 * (SELECT count(*) FROM metrics.leaf_hour), count(DISTINCT (switch, minute_utc)), "
+        "sum(in_bytes)::BIGINT, "
+        "sum(in_bytes) FILTER (quality <> 'gap')::BIGINT, sum(in_bytes) FILTER (quality = 'gap')::BIGINT, "
+        "(SELECT sum(b)::BIGINT FROM (SELECT sum(in_bytes) AS b FROM metrics.port_minute GROUP BY switch, minute_utc "
+        "HAVING bool_and(quality <> 'gap'))) FROM metrics.port_minute"
+    )
+    assert rows == opened.execute(asked).fetchone()
+    assert rows is not None
+    assert 0 < rows[4] < rows[2]
+    assert rows[1] <= rows[0]
+
+
+def test_leaves_stand_in_the_order_of_their_numbers(like_real: duckdb.DuckDBPyConnection) -> None:
+    leaf = one_of(files(like_real, "duck"), "datasets", "leaf_hour")
+    [order] = [one["expression"] for one in leaf["metrics"] if one["metric_name"] == "order_of_switch"]
+    found = like_real.execute(f"SELECT switch FROM metrics.leaf_hour GROUP BY switch ORDER BY {order}").fetchall()
+    assert tuple(name for (name,) in found) == LEAVES
+    assert sorted(LEAVES) != list(LEAVES)
+
+
+def test_what_a_target_cannot_fill_says_why(like_real: duckdb.DuckDBPyConnection) -> None:
+    reasons = {
+        chart["chart"]: chart["reason"]
+        for tab in made.filled(like_real)["tabs"]
+        for chart in boxes_of(tab)
+        if "reason" in chart
+    }
+    assert reasons.keys() == {
+        "Bytes that ports sent for a task and that it should send",
+        "Bytes sent by each server (rows) and NIC (columns)",
+        "Bytes sent in each iteration",
+        "GPU time by how jobs end",
+        "GPU time by type of job",
+        "GPUs in use by the day",
+    }
+    task = reasons["Bytes sent in each iteration"]
+    assert "The loaded hours are 2024-05-23 16:00 to 2024-05-23 17:00 UTC" in task
+    assert "20240516-1556-2 ran from 2024-05-16 15:56" in task
+    assert "Loaded: itp" in reasons["GPU time by how jobs end"]
+    position = of_kind(files(like_real, "duck"), "dashboards")[0]["position"].values()
+    texts = [box["meta"]["code"] for box in position if isinstance(box, dict) and box["type"] == "MARKDOWN"]
+    assert {f"#### {title}\n\n{reason}" for title, reason in reasons.items()} <= set(texts)
+
+
+def test_a_tab_that_nothing_can_fill_is_left_out(tmp_path: Path, like_real: duckdb.DuckDBPyConnection) -> None:
+    said = made.template()
+    [tasks] = [tab for tab in said["tabs"] if tab["title"] == "Tasks"]
+    assert like_real.execute(tasks["needs"]).fetchone() == (True,)
+    write_like_real(tmp_path / "data", seconds=60)
+    warehouse.build(tmp_path / "data" / "itp", tmp_path / "target")
+    with warehouse.open(tmp_path / "target") as jobs:
+        found = files(jobs, "duck")
+    [dashboard] = of_kind(found, "dashboards")
+    tabs = [
+        box["meta"]["text"] for box in dashboard["position"].values() if isinstance(box, dict) and box["type"] == "TAB"
+    ]
+    assert tabs == ["Findings", "Jobs"]
+    assert {one["name"] for one in dashboard["metadata"]["native_filter_configuration"]} == {"Trace", "Cluster of jobs"}
+
+
+def test_every_suspect_link_names_its_evidence(opened: duckdb.DuckDBPyConnection) -> None:
+    for site, start in ((None, "cluster_sample/"), ("https://example.org/docs/", "<a href=")):
+        suspects = one_of(files(opened, "duck", site), "datasets", "suspect_links")
+        rows = opened.execute(f"SELECT kind, switch, port, server, evidence_in FROM ({suspects['sql']})").fetchall()
+        assert rows
+        assert all(place.startswith(start) for *_, place in rows)
+    assert 'href="https://example.org/docs/tables/metrics.suspect_links.html"' in rows[0][4]
+    for kind, switch, port, server, place in rows:
+        plain = place.partition(">")[2].partition("<")[0]
+        if kind.startswith("uplink_dead"):
+            assert f"/{switch}_{port.rpartition('/')[2]}.csv:2" in plain
+        else:
+            sheet_row = int(plain.rpartition(":")[2])
+            assert opened.execute(
+                "SELECT sysname LIKE '%-' || $1, portname, switchname LIKE '%-' || $2 || '.GPU%' "
+                "FROM raw.cluster_topology WHERE sheet_row = $3",
+                [server, switch, sheet_row],
+            ).fetchall() == [(True, port, True)]
 
 
 def changed(monkeypatch: pytest.MonkeyPatch, title: str, **more: object) -> None:
@@ -105,15 +259,18 @@ def changed(monkeypatch: pytest.MonkeyPatch, title: str, **more: object) -> None
     monkeypatch.setattr(made, "template", lambda: said)
 
 
+UNEVEN = "Unevenness of each leaf's uplinks in its most uneven hour"
+
+
 @pytest.mark.parametrize(
     ("title", "more", "refused"),
     [
-        ("Unevenness of uplinks by the hour", {"by": ["switch"]}, "cov means nothing over several"),
-        ("Unevenness of uplinks by the hour", {"grain": "P1D"}, "cov means nothing over several hour_utc"),
-        ("Bytes into leaves", {"measures": ["in_out_imbalance"]}, "in_out_imbalance does not add up"),
-        ("GPU time by how jobs end", {"measures": ["job_share"]}, "job_share does not add up"),
-        ("Bytes into leaves", {"measures": ["no_such"]}, "has no measure no_such"),
-        ("Bytes of each server and NIC", {"x": "no_such"}, "has no column no_such"),
+        (UNEVEN, {"extreme": None}, "cov does not add up"),
+        ("Balance of every leaf and hour", {"by": ["switch", "hour"]}, "means nothing over several cluster, direction"),
+        ("Into leaves", {"measures": ["in_out_imbalance"]}, "in_out_imbalance does not add up"),
+        ("GPU time by type of job", {"measures": ["job_share"]}, "job_share does not add up"),
+        ("Into leaves", {"measures": ["no_such"]}, "has no measure no_such"),
+        ("Bytes sent by each server (rows) and NIC (columns)", {"x": "no_such"}, "has no column no_such"),
         ("Totals", {"table": "metrics.no_such"}, "no table metrics.no_such"),
     ],
 )
@@ -127,6 +284,28 @@ def test_what_does_not_add_up_or_is_not_there_is_refused(
     changed(monkeypatch, title, **more)
     with pytest.raises((LookupError, ValueError), match=refused):
         files(opened, "duck")
+
+
+def test_a_chart_that_nobody_thought_of_says_why_it_is_empty(
+    opened: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not [chart for tab in made.filled(opened)["tabs"] for chart in boxes_of(tab) if "reason" in chart]
+    changed(monkeypatch, "Jobs", where={"kind": "tpu"})
+    [empty] = [chart for tab in made.filled(opened)["tabs"] for chart in boxes_of(tab) if "reason" in chart]
+    assert empty["reason"] == "This warehouse has no numbers for it in metrics.job_totals with kind tpu."
+
+
+def test_in_and_out_have_one_color_everywhere(duck: Files) -> None:
+    [dashboard] = of_kind(duck, "dashboards")
+    colors = dashboard["metadata"]["label_colors"]
+    for chart in of_kind(duck, "charts"):
+        for metric in chart["params"].get("metrics", []):
+            label = metric["label"] if isinstance(metric, dict) else ""
+            if label.startswith(("in,", "out,")):
+                assert colors[label] == colors[", ".join([*label.split(", ")[:-1], "TB"])], label
+    assert len({colors["in, TB"], colors["out, TB"]}) == 2
+    assert {colors["in, share"], colors["in, ratio"]} == {colors["in, TB"]}
+    assert json.dumps(colors)
 
 
 def test_every_package_of_the_lock_is_pinned() -> None:

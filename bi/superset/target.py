@@ -1,0 +1,59 @@
+"""Facts of one target that shape its dashboard: which charts it can fill, and why it cannot fill the others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from bi.superset.charts import chart_numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import duckdb
+
+    from bi.superset.semantic import Table
+
+
+def without_empty(
+    said: Mapping[str, Any], tables: Mapping[str, Table], warehouse: duckdb.DuckDBPyConnection
+) -> dict[str, Any]:
+    """Return the dashboard without tabs that this target cannot fill; a chart without data has a `reason`."""
+    tabs = []
+    for tab in said["tabs"]:
+        if "needs" in tab and not _one(warehouse, tab["needs"]):
+            continue
+        rows = [[_reasoned(chart, tables[chart["table"]], warehouse) for chart in row] for row in tab["rows"]]
+        tabs.append({**tab, "rows": rows})
+    titles = {tab["title"] for tab in tabs}
+    filters = [{**one, "tabs": [tab for tab in one["tabs"] if tab in titles]} for one in said["filters"]]
+    return {**said, "tabs": tabs, "filters": [one for one in filters if one["tabs"]]}
+
+
+def many_days(warehouse: duckdb.DuckDBPyConnection) -> bool:
+    """Return True if the loaded hours are of several days, so that an axis of time needs dates."""
+    return bool(_one(warehouse, "SELECT count(DISTINCT CAST(hour_utc AS DATE)) > 1 FROM metrics.leaf_hour"))
+
+
+def _reasoned(chart: Mapping[str, Any], table: Table, warehouse: duckdb.DuckDBPyConnection) -> dict[str, Any]:
+    if _has_data(chart, table, warehouse):
+        return dict(chart)
+    if "why" in chart:
+        return {**chart, "reason": str(_one(warehouse, chart["why"]))}
+    rows = " and ".join(f"{name} {value}" for name, value in chart.get("where", {}).items())
+    return {
+        **chart,
+        "reason": f"This warehouse has no numbers for it in {table.name}" + (f" with {rows}." if rows else "."),
+    }
+
+
+def _has_data(chart: Mapping[str, Any], table: Table, warehouse: duckdb.DuckDBPyConnection) -> bool:
+    """Return True if a row is left and one of the chart's numbers is not NULL."""
+    where = " AND ".join(f"{table.column_sql(name)} = '{value}'" for name, value in chart.get("where", {}).items())
+    numbers = [f"({number.sql}) IS NOT NULL" for number in chart_numbers(chart, table)]
+    found = f"count(*) > 0 AND ({' OR '.join(numbers)})" if numbers else "count(*) > 0"
+    return bool(_one(warehouse, f"SELECT {found} FROM {table.source}" + (f" WHERE {where}" if where else "")))
+
+
+def _one(warehouse: duckdb.DuckDBPyConnection, sql: str) -> object:
+    row = warehouse.execute(sql).fetchone()
+    return row[0] if row else None
