@@ -116,9 +116,12 @@ def main() -> None:
             drawn[name] = look(page)
             text += page.inner_text("body")
             bottom = max(box["bottom"] for box in drawn[name])
-            clip = {"x": 0, "y": 0, "width": WIDTH, "height": min(HEIGHT, bottom + 24)}
+            height = min(HEIGHT, bottom + 24)
             page.mouse.move(5, 5)
-            page.screenshot(path=str(pictures / f"superset-{name.lower()}.png"), clip=clip)
+            page.screenshot(
+                path=str(pictures / f"superset-{name.lower()}.png"),
+                clip={"x": 0, "y": 0, "width": WIDTH, "height": height},
+            )
         answers = list(watch.answers)
         settings = [setting(page, base, slug, watch, one) for one in json.loads(sys.argv[4])]
         browser.close()
