@@ -30,6 +30,16 @@ WITH named AS (                -- also ports that only a rule, a link table or a
     SELECT cluster, spine AS switch, spine_port AS port FROM topology.uplinks
     UNION
     SELECT cluster, switch, port FROM staging.hour_port
+),
+
+labelled AS (
+    SELECT
+        cluster,
+        switch,
+        port,
+        switch || ' ' || coalesce(nullif({{ short_port('port') }}, ''), port) AS label  -- noqa: LT01
+    FROM named
+    WHERE cluster IS NOT NULL AND switch IS NOT NULL AND port IS NOT NULL
 )
 
 SELECT
@@ -37,8 +47,8 @@ SELECT
     n.switch,
     n.port,
     n.cluster || '/' || n.switch || '/' || n.port AS port_key,
-    n.switch || ' ' || coalesce(nullif({{ short_port('n.port') }}, ''), n.port) AS label,
-    {{ natural("n.switch || ' ' || coalesce(nullif(" ~ short_port('n.port') ~ ", ''), n.port)") }} AS sort_key,
+    n.label,
+    {{ natural('n.label') }} AS sort_key,
     CASE WHEN NOT starts_with(n.switch, 'spine-') THEN coalesce(p.port_class, {{ port_class('n.switch', 'n.port') }}) END AS port_class,
     coalesce(p.line_rate_bps, {{ line_rate_bps('n.port') }}) AS line_rate_bps,
     p.server,
@@ -46,6 +56,5 @@ SELECT
     p.peer_switch,
     p.peer_port,
     coalesce(p.has_counters, false) AS has_counters
-FROM named AS n
-LEFT JOIN topology.ports AS p ON p.cluster = n.cluster AND p.switch = n.switch AND p.port = n.port
-WHERE n.cluster IS NOT NULL AND n.switch IS NOT NULL AND n.port IS NOT NULL
+FROM labelled AS n
+LEFT JOIN topology.ports AS p ON p.cluster = n.cluster AND p.switch = n.switch AND p.port = n.port  -- noqa: ST11
