@@ -64,7 +64,7 @@ def bars(
     scale = linear(0, at[-1], left, WIDTH - LETTER * widest - 8)
     rows = [BAR * len(group.bars) + 6 for group in groups]
     bottom = 6 + sum(rows)
-    panel = Panel(bottom + 34, label)
+    panel = Panel(bottom + 36, label)
     x_axis(panel, at, scale, 2, bottom, unit)
     y = 6.0
     for group, height in zip(groups, rows, strict=True):
@@ -96,7 +96,7 @@ def dots(groups: Sequence[Bars], unit: str, label: str, keys: Sequence[Key], lim
     at = ticks(max([bar.value for group in groups for bar in group.bars] + [limit]))
     scale = linear(0, at[-1], left, WIDTH - 40)
     bottom = 4 + 16 * len(groups)
-    panel = Panel(bottom + 34, label)
+    panel = Panel(bottom + 36, label)
     x_axis(panel, at, scale, 2, bottom, unit)
     panel.path(f"M{scale(limit):.1f} 2V{bottom:.1f}", "limit")
     for row, group in enumerate(groups):
@@ -115,7 +115,7 @@ def shares(groups: Sequence[Bars], label: str, keys: Sequence[Key], unit: str) -
     left = min(200.0, 10 + LETTER * max(len(group.label) for group in groups))
     scale = linear(0, 100, left, WIDTH - 14)
     bottom = 4 + 20 * len(groups)
-    panel = Panel(bottom + 34, label)
+    panel = Panel(bottom + 36, label)
     x_axis(panel, [0, 25, 50, 75, 100], scale, 2, bottom, unit)
     for row, group in enumerate(groups):
         y, x = 4 + 20 * row, left
@@ -129,11 +129,11 @@ def shares(groups: Sequence[Bars], label: str, keys: Sequence[Key], unit: str) -
 
 def ranges(groups: Sequence[tuple[str, Sequence[float], str]], label: str, unit: str,
            words: Callable[[float], str], at: Sequence[float]) -> list[Panel]:  # fmt: skip
-    """A row a thing: a thin line from the first to the last of five values, a thick one in the middle, a point at it."""
+    """Five values a row: a thin line over all, a thick one over the inner three, a point at the middle."""
     left = min(150.0, 10 + LETTER * max(len(name) for name, _, _ in groups))
     scale = logarithmic(at[0], at[-1], left, WIDTH - 18)
     bottom = 4 + 20 * len(groups)
-    panel = Panel(bottom + 34, label)
+    panel = Panel(bottom + 36, label)
     x_axis(panel, at, scale, 2, bottom, unit, words)
     for row, (name, five, tip) in enumerate(groups):
         y = 14 + 20 * row
@@ -148,7 +148,7 @@ def ranges(groups: Sequence[tuple[str, Sequence[float], str]], label: str, unit:
 
 def distribution(curves: Sequence[Curve], label: str, unit: str, what: str, *, floor: float = 0.0,
                  words: Callable[[float], str] = short) -> list[Panel]:  # fmt: skip
-    """Cumulated shares, the axis in orders of magnitude where values span more than one; zeros stand at its left edge."""
+    """Cumulated shares; a logarithmic axis where values span more than a decade, with zeros at its left edge."""
     left, top, bottom, right = 46, 22, 190, WIDTH - 16
     found = [value for curve in curves for value in curve.values if value > floor]
     low, high = (min(found), max(found)) if found else (1.0, 10.0)
@@ -156,7 +156,7 @@ def distribution(curves: Sequence[Curve], label: str, unit: str, what: str, *, f
     at = decades(low, high) if log else ticks(high, low=low if high - low < low else 0.0)
     scale = logarithmic(at[0], at[-1], left, right) if log else linear(at[0], at[-1], left, right)
     share = linear(0, 100, bottom, top)
-    panel = Panel(bottom + 34, label)
+    panel = Panel(bottom + 36, label)
     panel.text(2, 10, what, "soft")
     x_axis(panel, at, scale, top, bottom, unit, words)
     y_axis(panel, [0, 25, 50, 75, 100], share, left, right)

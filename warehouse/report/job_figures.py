@@ -51,11 +51,10 @@ def _parts(rows: Sequence[Values], column: str, kinds: Mapping[str, str], label:
     for name in _clusters(rows):
         of = {row[column]: row for row in rows if _name(row) == name}
         parts = [
-            Bar(of[one]["gpu_time_percent"] or 0, kind, f"{name}, {one}: {percent(of[one]['gpu_time_percent'])} of GPU time, "
-                f"{percent(of[one]['jobs_percent'])} of jobs")
+            Bar(of[one]["gpu_time_percent"] or 0, kind, _part_tip(f"{name}, {one}", of[one]))
             for one, kind in kinds.items()
             if one in of
-        ]  # fmt: skip
+        ]
         groups.append(Bars(name, parts))
     return shares(
         groups,
@@ -65,9 +64,14 @@ def _parts(rows: Sequence[Values], column: str, kinds: Mapping[str, str], label:
     )
 
 
+def _part_tip(what: str, row: Values) -> str:
+    return f"{what}: {percent(row['gpu_time_percent'])} of GPU time, {percent(row['jobs_percent'])} of jobs"
+
+
 def _sizes_title(rows: Sequence[Values]) -> str:
     top = foremost(rows)
-    return f"In {_name(top)}, jobs of {top['gpus']} GPUs take {percent(top['gpu_time_percent'])} of the GPU time and are {percent(top['jobs_percent'])} of the jobs"
+    gpu_time, jobs = percent(top["gpu_time_percent"]), percent(top["jobs_percent"])
+    return f"In {_name(top)}, {jobs} of the jobs take {gpu_time} of the GPU time: those of {top['gpus']} GPUs"
 
 
 def _states_title(rows: Sequence[Values]) -> str:
@@ -78,7 +82,8 @@ def _states_title(rows: Sequence[Values]) -> str:
 
 
 def _says(rows: Sequence[Values]) -> str:
-    return f"{count(total(rows, 'jobs'), 'GPU job')} of {count(len(_clusters(rows)), 'cluster')}; the shares of jobs are in the table."
+    jobs, clusters = count(total(rows, "jobs"), "GPU job"), count(len(_clusters(rows)), "cluster")
+    return f"{jobs} of {clusters}; the shares of jobs are in the table."
 
 
 SECTION = Section(

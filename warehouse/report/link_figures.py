@@ -36,8 +36,9 @@ def links_title(rows: Sequence[Values]) -> str:
 
 def _links_say(rows: Sequence[Values]) -> str:
     top = foremost(rows)
+    leaves, spines = len(distinct(rows, "leaf")), len(distinct(rows, "spine"))
     said = (
-        f"Bytes of {count(len(distinct(rows, 'leaf')), 'leaf')} to and from {count(len(distinct(rows, 'spine')), 'spine')}, "
+        f"Bytes between {count(leaves, 'leaf')} and {count(spines, 'spine')}, "
         "each cell in percent off an even share of the leaf's uplinks. "
         f"Farthest off is {top['leaf']} with {top['spine']}, {top['direction']}: {percent(top['off_even_percent'])}."
     )
@@ -154,8 +155,9 @@ def _balance_says(rows: Sequence[Values]) -> str:
     uneven = [row for row in rows if row["uneven"] == "true"]
     limit = percent(rows[0]["threshold_percent"])
     judged = [row for row in rows if row["judged"] == "true"]
-    said = f"Standard deviation of bytes over a leaf's uplinks, in percent of their mean; from {limit} on (dashed) it is uneven: "
-    said += f"{len(uneven)} of {count(len(judged), 'direction')} of {count(len(distinct(judged, 'switch')), 'leaf')}."
+    said = "Standard deviation of bytes over a leaf's uplinks, in percent of their mean. "
+    of = f"{count(len(judged), 'direction')} of {count(len(distinct(judged, 'switch')), 'leaf')}"
+    said += f"From {limit} on (dashed) it is uneven: {len(uneven)} of {of}."
     return said + (" Storage leaves have few flows and are not judged." if len(judged) < len(rows) else "")
 
 
@@ -174,7 +176,8 @@ def _balance_chart(rows: Sequence[Values]) -> list[Panel]:
 
 def _balance_tip(row: Values) -> str:
     dead = f", {row['dead_uplinks']} is dead" if row["dead_uplinks"] else ""
-    return f"{row['switch']} {row['direction']}: {percent(row['cov_percent'])} over {count(row['uplinks'], 'uplink')}{dead}"
+    over = count(row["uplinks"], "uplink")
+    return f"{row['switch']} {row['direction']}: {percent(row['cov_percent'])} over {over}{dead}"
 
 
 def suspects(cluster: Mapping[str, str], place: str) -> Figure:

@@ -49,9 +49,10 @@ def _coverage_says(rows: Sequence[Values]) -> str:
         return "Its port counters are not among the files."
     top = foremost(seen)
     return (
-        f"That gap holds {percent(top['gap_bytes_percent'])} of the bytes that entered {top['switch']}, more than on any other: "
-        f"their sum is known but not their minutes. Beside it {count(total(seen, 'missing_port_polls'), 'poll')} of single ports "
-        "are missing. Hatched is what nobody saw."
+        f"That gap holds {percent(top['gap_bytes_percent'])} of the bytes that entered {top['switch']}, more than on "
+        "any other: their sum is known but not their minutes. "
+        f"Beside it {count(total(seen, 'missing_port_polls'), 'poll')} of single ports are missing. "
+        "Hatched is what nobody saw."
     )
 
 
@@ -60,7 +61,7 @@ def _coverage(rows: Sequence[Values]) -> list[Panel]:
     scale = linear(0, 60, left, WIDTH - 8)
     unnamed = rows[0]["leaves_of_cluster"] - len(rows)
     bottom = 4 + ROW * (len(rows) + (unnamed > 0))
-    panel = Panel(bottom + 34, "Minutes that were observed, by switch")
+    panel = Panel(bottom + 36, "Minutes that were observed, by switch")
     for at, row in enumerate(rows):
         leaf, y = str(row["switch"]), 4 + ROW * at
         panel.text(left - 6, y + 11, leaf, "e" if row["loaded"] == "true" else "e soft", leaf=leaf)
@@ -108,13 +109,17 @@ def _series_title(rows: Sequence[Values]) -> str:
     if not seen:
         return "No minute is known"
     top = min(seen, key=lambda row: int(row["busiest_place"]))
-    return f"{top['switch']} has the busiest minute: {rate(max(top['highest_in_gbps'] or 0, top['highest_out_gbps'] or 0))}"
+    return f"{top['switch']} has the busiest minute: {_highest(top)}"
+
+
+def _highest(row: Values) -> str:
+    return rate(max(row["highest_in_gbps"] or 0, row["highest_out_gbps"] or 0))
 
 
 def _series_says(rows: Sequence[Values]) -> str:
     return (
-        "Traffic between each leaf and its servers, by the minute. In the hatched minutes there was no poll: the line is the mean "
-        "that the sum gives, and not idle time. Scales differ between the leaves."
+        "Traffic between each leaf and its servers, by the minute. In the hatched minutes there was no poll: the line "
+        "is the mean that the sum gives, and not idle time. Scales differ between the leaves."
     )
 
 
@@ -122,7 +127,7 @@ def _series(rows: Sequence[Values]) -> list[Panel]:
     seen = [row for row in _loaded(rows) if row["in_gbps"]]
     keys = [
         Key("line s-in", "from servers (in)"),
-        Key("line s-out", "to servers (out)"),
+        Key("line s-out dash", "to servers (out)"),
         Key("hatch", "no poll: mean of the gap"),
     ]
     return [legend(keys), *map(_leaf_series, seen)] if seen else []
@@ -136,19 +141,17 @@ def _leaf_series(row: Values) -> Panel:
     left = 48
     x, y = linear(0, 60, left, WIDTH - 12), linear(0, at[-1], 116, 20)
     panel.text(0, 11, leaf, "b")
-    panel.text(
-        WIDTH, 11, f"highest minute {rate(max(row['highest_in_gbps'] or 0, row['highest_out_gbps'] or 0))}", "soft e"
-    )
+    panel.text(WIDTH, 11, f"highest minute {_highest(row)}", "soft e")
     y_axis(panel, at, y, left, x(60))
     x_axis(panel, HOUR, x, 20, 116, "minute of the hour; Gb/s")
     for state, start, end in _stretches(str(row["minutes"])):
         if state != ".":
             panel.hatch(x(start), 20, x(end) - x(start), 96, f"{leaf}, minutes {start} to {end}: no poll")
-    for name, words in (("in", "from servers"), ("out", "to servers")):
+    for name, dash, words in (("in", "", "from servers"), ("out", " dash", "to servers")):
         points = [
             None if value is None else (x(minute + 0.5), y(value)) for minute, value in enumerate(row[f"{name}_gbps"])
         ]
-        panel.line(points, name, f"{leaf}, {words}", leaf=leaf)
+        panel.line(points, f"{name}{dash}", f"{leaf}, {words}", leaf=leaf)
     return panel
 
 

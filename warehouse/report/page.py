@@ -56,7 +56,7 @@ def page(build: tuple[Any, ...], found: One, answered: Answered, *, kept: bool, 
     rows = found[1].values if found[1] else []
     return environment.from_string(_text("page.html.j2")).render(
         build=dict(zip(("id", "published", "version", "engine"), build, strict=True)),
-        found=_shown(*found),
+        found={**_shown(*found), "open": False},
         looked=found[1] is not None,
         cards=cards(rows),
         warnings=any(row["severity"] == "warning" for row in rows),

@@ -33,12 +33,12 @@ def write_figures(folder: Path, answers: Iterable[tuple[Figure, Answer]]) -> int
         text = composed(panels)
         (folder / f"{figure.name}.svg").write_text(text, encoding="utf-8", newline="\n")
         # the converter makes a pixel a point, 72 an inch
-        (folder / f"{figure.name}.pdf").write_bytes(vl_convert.svg_to_pdf(text, scale=0.75))
+        (folder / f"{figure.name}.pdf").write_bytes(vl_convert.svg_to_pdf(composed(panels, 0.75)))
         files += 2
     return files
 
 
-def composed(panels: Sequence[Panel]) -> str:
+def composed(panels: Sequence[Panel], scale: float = 1.0) -> str:
     """One SVG of panels: the legend above, then a column, or two where there are several panels."""
     several = len(panels) > 2
     across = 2 * WIDTH + BETWEEN if several else WIDTH
@@ -53,7 +53,7 @@ def composed(panels: Sequence[Panel]) -> str:
     high = y + row
     label = next((panel.label for panel in panels[1:]), panels[0].label)
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{high * width / across:.0f}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width * scale:g}" height="{high * width / across * scale:.0f}" '
         f'viewBox="-4 -4 {across + 8} {high + 8:.1f}"><title>{_escaped(label)}</title><style>{for_paper()}</style>'
         f'<rect x="-4" y="-4" width="{across + 8}" height="{high + 8:.1f}" fill="#ffffff"/>{"".join(placed)}</svg>\n'
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 
 from warehouse.report.charts import Curve, distribution
 from warehouse.report.figure import Figure, Values
@@ -58,7 +58,7 @@ def _chart(rows: Sequence[Values]) -> list[Panel]:
     words = [
         "idle",
         f"under {STEPS[0]:g} %",
-        *(f"{low:g}-{high:g} %" for low, high in zip(STEPS, STEPS[1:], strict=False)),
+        *(f"{low:g}-{high:g} %" for low, high in pairwise(STEPS)),
     ]
     words.append(f"{STEPS[-1]:g} % and more")
     keys = [Key(f"p u{at}", text) for at, text in enumerate(words)] + [Key("cross", "suspect")]
@@ -99,7 +99,8 @@ def _switch(name: str, rows: Sequence[Values]) -> Panel:
 
 def _port(panel: Panel, row: Values, x: float, y: float, width: float, height: float) -> None:
     other = " ".join(filter(None, [row["server"], row["nic"]])) or row["peer_switch"] or "nothing known at its end"
-    tip = f"{row['switch']} {row['port']} {row['role']}, {other}: in {percent(row['in_percent'])}, out {percent(row['out_percent'])}"
+    tip = f"{row['switch']} {row['port']} {row['role']}, {other}: "
+    tip += f"in {percent(row['in_percent'])}, out {percent(row['out_percent'])}"
     tip += f"; suspect: {row['suspect']}" if row["suspect"] else ""
     at = {"leaf": row["switch"], "server": row["server"] or ""}
     panel.rect(x, y, width, height, f"p {step(row['fuller_percent'])}", tip, **at)

@@ -139,7 +139,8 @@ def hours(connection: duckdb.DuckDBPyConnection) -> tuple[list[tuple[str, str]],
         "SELECT cluster, strftime(hour_utc, '%Y-%m-%d %H:%M:%S'), count(*) FROM metrics.port_hour "
         "GROUP BY cluster, hour_utc ORDER BY hour_utc DESC, cluster",
     )
-    kept, ports = [], 0
+    kept: list[tuple[str, str]] = []
+    ports = 0
     for cluster, hour, many in found:
         ports += int(many)
         if not kept or ports <= MOST_PORTS:

@@ -175,8 +175,8 @@ def x_axis(panel: Panel, at: Sequence[float], scale: Scale, top: float, bottom: 
     for value in at:
         x = scale(value)
         panel.path(f"M{_n(x)} {_n(top)}V{_n(bottom)}", "grid")
-        panel.text(x, bottom + 13, (words or short)(value), "soft m")
-    panel.text((scale(at[0]) + scale(at[-1])) / 2, bottom + 28, title, "soft m")
+        panel.text(x, bottom + 15, (words or short)(value), "soft m")
+    panel.text((scale(at[0]) + scale(at[-1])) / 2, bottom + 30, title, "soft m")
 
 
 def y_axis(panel: Panel, at: Sequence[float], scale: Scale, left: float, right: float,

@@ -8,7 +8,7 @@ from warehouse.report.charts import Bar, Bars, Curve, bars, distribution
 from warehouse.report.figure import Figure, Section, Values
 from warehouse.report.svg import Key, Panel
 from warehouse.report.theme import CATEGORIES
-from warehouse.report.words import count, number, size, total
+from warehouse.report.words import count, listed, number, size, total
 
 DASHES = ("", " dash")
 """So that twice as many tasks as colors can be told apart."""
@@ -17,15 +17,18 @@ DASHES = ("", " dash")
 def _iterations_title(rows: Sequence[Values]) -> str:
     if len(rows) == 1:
         row = rows[0]
-        return f"Half of the iterations of {row['task']} take less than {number(row['median_seconds'])} s, the longest {number(row['longest_seconds'])} s"
+        middle, longest = number(row["median_seconds"]), number(row["longest_seconds"])
+        return f"Half of the iterations of {row['task']} take less than {middle} s, the longest {longest} s"
     slow = max(rows, key=lambda row: (row["longest_seconds"] or 0, str(row["task"])))
-    return f"The longest iteration is one of {slow['task']}: {number(slow['longest_seconds'])} s, its median {number(slow['median_seconds'])} s"
+    middle, longest = number(slow["median_seconds"]), number(slow["longest_seconds"])
+    return f"The longest iteration is one of {slow['task']}: {longest} s, its median {middle} s"
 
 
 def _iterations_say(rows: Sequence[Values]) -> str:
     shown = len(CATEGORIES) * len(DASHES)
     more = f" The {shown} with most iterations are drawn." if len(rows) > shown else ""
-    return f"{count(total(rows, 'iterations'), 'iteration')} of {count(len(rows), 'task')} with logs, a step at each percent.{more}"
+    iterations, tasks = count(total(rows, "iterations"), "iteration"), count(len(rows), "task")
+    return f"{iterations} of {tasks} with logs, a step at each percent.{more}"
 
 
 def _iterations(rows: Sequence[Values]) -> list[Panel]:
@@ -57,15 +60,24 @@ def _traffic_says(rows: Sequence[Values]) -> str:
     if not seen:
         return f"{said} There is nothing to draw."
     return (
-        f"{said} Expected are the bytes that keep the copies of the model equal, by the books (line) and as the framework does it. "
-        "NICs that tasks share carry the bytes of all."
+        f"{said} Expected are the bytes that keep the copies of the model equal, by the books (line) and as the "
+        f"framework does it.{_shared(seen)}"
     )
+
+
+def _shared(seen: Sequence[Values]) -> str:
+    tasks = [row for row in seen if (row["tasks_on_nic"] or 0) > 1]
+    if not tasks:
+        return ""
+    most = max(row["tasks_on_nic"] for row in tasks)
+    names = listed([str(row["task"]) for row in tasks])
+    return f" NICs of {names} had up to {most} tasks at a time: their bytes are those of all tasks together."
 
 
 def _traffic(rows: Sequence[Values]) -> list[Panel]:
     groups = [
         Bars(
-            str(row["task"]),
+            str(row["task"]) + (" (shared)" if (row["tasks_on_nic"] or 0) > 1 else ""),
             [
                 Bar(row["tx_bytes"] / 1e12, "out", _tip(row), (row["expected_nominal_bytes"] or 0) / 1e12 or None),
                 *(

@@ -25,7 +25,8 @@ def _tenants_title(rows: Sequence[Values]) -> str:
     if not groups:
         return "No servers pulse together: no tenant can be told"
     top = groups[0]
-    return f"Largest tenant: {count(top['servers'], 'server')} around {top['first_server']}, {percent(top['bytes_percent'])} of all bytes"
+    servers = count(top["servers"], "server")
+    return f"Largest tenant: {servers} around {top['first_server']}, {percent(top['bytes_percent'])} of all bytes"
 
 
 def _tenants_say(rows: Sequence[Values]) -> str:
@@ -36,8 +37,8 @@ def _tenants_say(rows: Sequence[Values]) -> str:
     every = f", every {number(top['period_seconds'])} s" if top["period_seconds"] is not None else ""
     rest = [row for row in rows if row not in groups]
     said = (
-        f"{count(len(groups), 'group')} of servers whose traffic rises and falls together, that is jobs as the network sees "
-        f"them. The largest received and sent {size(top['bytes'])}{every}."
+        f"{count(len(groups), 'group')} of servers whose traffic rises and falls together, that is jobs as the network "
+        f"sees them. The largest received and sent {size(top['bytes'])}{every}."
     )
     return said + (
         f" {count(rest[0]['servers'], 'server')} in no group moved {percent(rest[0]['bytes_percent'])}." if rest else ""
@@ -69,12 +70,10 @@ def _servers_title(rows: Sequence[Values]) -> str:
 
 
 def _servers_say(rows: Sequence[Values]) -> str:
-    return (
-        f"The {BUSIEST} busiest of {count(len(rows), 'server')}; received and sent are side by side and not added. "
-        "Only NICs on loaded switches count."
-    ) if len(rows) > BUSIEST else (
-        f"{count(len(rows), 'server')}; received and sent are side by side and not added. Only NICs on loaded switches count."
-    )  # fmt: skip
+    those = (
+        f"The {BUSIEST} busiest of {count(len(rows), 'server')}" if len(rows) > BUSIEST else count(len(rows), "server")
+    )
+    return f"{those}; received and sent are side by side and not added. Only NICs on loaded switches count."
 
 
 def _servers_chart(rows: Sequence[Values]) -> list[Panel]:
@@ -98,13 +97,13 @@ def _spread_title(rows: Sequence[Values]) -> str:
 
 
 def _spread_says(rows: Sequence[Values]) -> str:
-    return f"Bytes of {count(len(rows), 'server')} in the hour; the axis is in orders of magnitude where they span several."
+    return f"Bytes of {count(len(rows), 'server')} in the hour, in orders of magnitude where they span several."
 
 
 def _spread(rows: Sequence[Values]) -> list[Panel]:
     curves = [
         Curve("received", "in", [row["rx_bytes"] for row in rows]),
-        Curve("sent", "out", [row["tx_bytes"] for row in rows]),
+        Curve("sent", "out dash", [row["tx_bytes"] for row in rows]),
     ]
     return distribution(curves, "Bytes of servers", "bytes of the hour", "% of the servers", words=size)
 

@@ -12,12 +12,14 @@ from typing import Final
 LIGHT: Final = {
     "ground": "#ffffff", "ink": "#1b1b1b", "soft": "#595959", "line": "#c9c9c9", "box": "#f4f4f4", "link": "#00538a",
     "in": "#009E73", "out": "#E69F00", "access": "#0072B2", "uplink": "#CC79A7", "bad": "#D55E00", "none": "#8a8a8a",
-    "u0": "#f2f2f2", "u1": "#d7e6f4", "u2": "#a6cce5", "u3": "#63a7d3", "u4": "#2d7fb9", "u5": "#0d5296", "u6": "#06264d",
+    "u0": "#f2f2f2",
+    "u1": "#d7e6f4", "u2": "#a6cce5", "u3": "#63a7d3", "u4": "#2d7fb9", "u5": "#0d5296", "u6": "#06264d",
 }  # fmt: skip
 DARK: Final = LIGHT | {
     "ground": "#16181b", "ink": "#e6e6e6", "soft": "#adadad", "line": "#43484e", "box": "#202327", "link": "#7cc4f0",
     "in": "#1fb98c", "out": "#E69F00", "access": "#4aa3dd", "uplink": "#d98fba", "bad": "#f0803a",
-    "u0": "#24272b", "u1": "#15324f", "u2": "#1b4f7d", "u3": "#2877b0", "u4": "#5aa5d8", "u5": "#9fcdec", "u6": "#eaf5fd",
+    "u0": "#24272b",
+    "u1": "#15324f", "u2": "#1b4f7d", "u3": "#2877b0", "u4": "#5aa5d8", "u5": "#9fcdec", "u6": "#eaf5fd",
 }  # fmt: skip
 """On a dark ground more is lighter."""
 
@@ -34,7 +36,8 @@ MARKS: Final = (
     "svg .line{fill:none;stroke-width:2;stroke-linejoin:round}svg .dash{stroke-dasharray:5 3}"
     "svg .edge{fill:none;stroke:var(--soft);stroke-width:.75}svg .cross{stroke:var(--bad);stroke-width:2.5;fill:none}"
     "svg .limit{stroke:var(--bad);stroke-width:1.5;stroke-dasharray:4 3;fill:none}"
-    "svg .dead{fill:var(--ink)}svg .ondead{fill:var(--ground);font-weight:700}svg .p{stroke:var(--soft);stroke-width:.5}"
+    "svg .dead{fill:var(--ink)}svg .ondead{fill:var(--ground);font-weight:700}"
+    "svg .p{stroke:var(--soft);stroke-width:.5}"
     + "".join(
         f"svg .{name}{{fill:var(--{name})}}svg .line.{name},svg .line.s-{name}{{fill:none;stroke:var(--{name})}}"
         for name in ("in", "out", "access", "uplink", "bad", "none")

@@ -117,7 +117,8 @@ def _conservation_title(rows: Sequence[Values]) -> str:
 
 def _conservation_says(rows: Sequence[Values]) -> str:
     storage = [row for row in rows if row["kind"] == "storage leaf"]
-    said = f"Bytes in against bytes out of {count(len(rows), 'switch')} over the hour. Switches keep nothing, so that this tests the counters."
+    said = f"Bytes in against bytes out of {count(len(rows), 'switch')} over the hour. "
+    said += "Switches keep nothing, so that this tests the counters."
     if not storage or len(storage) == len(rows):
         return said
     top = foremost(storage)
