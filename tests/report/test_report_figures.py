@@ -209,16 +209,15 @@ def test_bars_are_as_long_as_their_values(shown: dict[str, dict[str, Any]]) -> N
         told = [float(row[column]) for row in values(shown[name])][: len(drawn)]
         unit = max(drawn) / max(told)
         assert drawn == pytest.approx([unit * one for one in told], abs=0.2), name
-    one = shown["servers"]
-    drawn = [(mark["class"], float(mark["width"])) for mark in one["marks"] if mark["tag"] == "rect" and mark["tip"]]
-    told = [
+    rects = [mark for mark in shown["servers"]["marks"] if mark["tag"] == "rect" and mark["tip"]]
+    rates = [
         (kind, float(row[column]))
-        for row in values(one)[:10]
+        for row in values(shown["servers"])[:10]
         for kind, column in (("in", "rx_gbps"), ("out", "tx_gbps"))
     ]
-    assert [kind for kind, _ in drawn] == [kind for kind, _ in told], "received and sent side by side, never on top"
-    unit = max(width for _, width in drawn) / max(value for _, value in told)
-    assert [width for _, width in drawn] == pytest.approx([unit * value for _, value in told], abs=0.2)
+    assert [mark["class"] for mark in rects] == [kind for kind, _ in rates], "side by side, never on top of each other"
+    unit = max(float(mark["width"]) for mark in rects) / max(rate for _, rate in rates)
+    assert [float(mark["width"]) for mark in rects] == pytest.approx([unit * rate for _, rate in rates], abs=0.2)
 
 
 def test_points_of_balance_stand_at_their_values(shown: dict[str, dict[str, Any]]) -> None:

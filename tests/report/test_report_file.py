@@ -263,10 +263,9 @@ def test_text_of_data_stays_text() -> None:
     texts = ("kind", "severity", "what", "sentence", "so_what", "others")
     hostile = {**dict.fromkeys(texts, HOSTILE), "number": 1, "unit": "B", "findings": 1}
     found = _answer(FINDINGS, tuple(hostile), [tuple(hostile.values())])
-    given = {"parameters": {"cluster": HOSTILE, "hour": HOSTILE}}
     planted = _planted(HOSTILE)
     [(section, [(figure, answer), nothing])] = planted
-    figure = dataclasses.replace(figure, **given)
+    figure = dataclasses.replace(figure, parameters={"cluster": HOSTILE, "hour": HOSTILE})
     text = page(
         (HOSTILE,) * 4, (FINDINGS, found), [(section, [(figure, answer), nothing])], kept=True, site=HOSTILE, left_out=2
     )

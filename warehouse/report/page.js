@@ -21,16 +21,13 @@ function apply() {
   const { hour, leaf, server } = given;
   for (const [one, hidden] of first) one.hidden = hour ? one.dataset.hour !== hour : hidden;
   const holds = one => (one.dataset.s ?? "").split(" ").includes(server);
-  let shown = 0, panels = 0;
   for (const svg of all(".panels svg")) {
-    const owned = all("[data-s]", svg);
-    const lacks = server && svg.dataset.l && owned.length && !owned.some(holds);
+    const owned = all(":scope > svg > [data-s]", svg.parentNode).length > 0;
+    const lacks = server && svg.dataset.l && owned && !all("[data-s]", svg).some(holds);
     const other = leaf && svg.dataset.l && svg.dataset.l !== leaf;
     svg.classList.toggle("off", Boolean(lacks || other));
-    panels += 1;
-    shown += !(lacks || other);
     for (const mark of all("[data-l], [data-s]", svg)) {
-      const away = (leaf && mark.dataset.l && mark.dataset.l !== leaf) || (server && owned.length && !holds(mark));
+      const away = (leaf && mark.dataset.l && mark.dataset.l !== leaf) || (server && owned && !holds(mark));
       mark.classList.toggle("off", Boolean(away));
     }
   }
