@@ -50,7 +50,7 @@ def test_the_figure_says_that_bytes_are_of_all_tasks_of_a_nic() -> None:
     assert alone.startswith("2 of 2 tasks ran on observed NICs")
     assert "all tasks together" not in alone
     assert says([row, {**row, "task": "b", "tasks_on_nic": 3}]) == (
-        f"{alone} NICs of b had up to 3 tasks at a time: their bytes are those of all tasks together."
+        f"{alone} * NICs of b had up to 3 tasks at a time: their bytes are those of all tasks together."
     )
 
 

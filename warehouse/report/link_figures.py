@@ -85,11 +85,11 @@ def _matrix(rows: Sequence[Values], way: str, cell: object) -> Panel:
     """Leaves down, spines across, for one direction."""
     leaves = sorted(distinct(rows, "leaf"), key=by_number)
     spines = sorted(distinct(rows, "spine"), key=by_number)
-    left, top = 8 + LETTER * max(map(len, leaves)), 44
+    left, top = 8 + LETTER * max(map(len, leaves)), 34
     width = (WIDTH - left) / len(spines)
     panel = Panel(top + CELL * len(leaves) + 4, f"{GOES[way]}, leaves down, spines across")
     panel.text(left, 12, GOES[way], "b")
-    panel.text(left, 26, "spine", "soft")
+    panel.text(left - 6, top - 5, "spine", "soft e")
     for at, spine in enumerate(spines):
         if width >= 3 * LETTER or at % 2 == 0:
             panel.text(left + (at + 0.5) * width, top - 5, short_name(spine), "soft m")

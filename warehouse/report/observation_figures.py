@@ -141,9 +141,10 @@ def _leaf_series(row: Values) -> Panel:
     left = 48
     x, y = linear(0, 60, left, WIDTH - 12), linear(0, at[-1], 116, 20)
     panel.text(0, 11, leaf, "b")
+    panel.text(LETTER * (len(leaf) + 1) + 4, 11, "Gb/s", "soft")
     panel.text(WIDTH, 11, f"highest minute {_highest(row)}", "soft e")
     y_axis(panel, at, y, left, x(60))
-    x_axis(panel, HOUR, x, 20, 116, "minute of the hour; Gb/s")
+    x_axis(panel, HOUR, x, 20, 116, "minute of the hour")
     for state, start, end in _stretches(str(row["minutes"])):
         if state != ".":
             panel.hatch(x(start), 20, x(end) - x(start), 96, f"{leaf}, minutes {start} to {end}: no poll")

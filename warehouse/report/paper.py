@@ -51,9 +51,10 @@ def composed(panels: Sequence[Panel], scale: float = 1.0) -> str:
         placed.append(f'<g transform="translate({column * (WIDTH + BETWEEN)} {y:.1f})">{panel.body}</g>')
     width = PAGE if several else COLUMN
     high = y + row
+    size = f'width="{width * scale:g}" height="{high * width / across * scale:.0f}"'
     label = next((panel.label for panel in panels[1:]), panels[0].label)
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width * scale:g}" height="{high * width / across * scale:.0f}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} '
         f'viewBox="-4 -4 {across + 8} {high + 8:.1f}"><title>{_escaped(label)}</title><style>{for_paper()}</style>'
         f'<rect x="-4" y="-4" width="{across + 8}" height="{high + 8:.1f}" fill="#ffffff"/>{"".join(placed)}</svg>\n'
     )

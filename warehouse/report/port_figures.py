@@ -7,7 +7,7 @@ from itertools import groupby, pairwise
 
 from warehouse.report.charts import Curve, distribution
 from warehouse.report.figure import Figure, Values
-from warehouse.report.svg import WIDTH, Key, Panel, cross, legend
+from warehouse.report.svg import LETTER, WIDTH, Key, Panel, cross, legend
 from warehouse.report.theme import STEPS, step
 from warehouse.report.words import count, distinct, foremost, percent
 
@@ -91,9 +91,9 @@ def _switch(name: str, rows: Sequence[Values]) -> Panel:
         _port(panel, row, places[(slot + 1) // 2], y, side - 1, (PORT if part else high) - 1)
     end = -100.0
     for start, role in starts:
-        if start >= end and role != "spare":
-            panel.text(start, 18 + 2 * high + 16, role, "soft")
-            end = start + 6.6 * len(role) + 6
+        if role != "spare":
+            panel.text(max(start, end), 18 + 2 * high + 16, role, "soft")
+            end = max(start, end) + LETTER * len(role) + 6
     return panel
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 WIDTH = 360
 """Of a panel, in units; a phone shows about one pixel for each."""
-LETTER = 6.4
+LETTER = 6.9
 """Width of a letter at the size of the labels, in units, on average."""
 Scale = Callable[[float], float]
 

@@ -71,13 +71,13 @@ def _shared(seen: Sequence[Values]) -> str:
         return ""
     most = max(row["tasks_on_nic"] for row in tasks)
     names = listed([str(row["task"]) for row in tasks])
-    return f" NICs of {names} had up to {most} tasks at a time: their bytes are those of all tasks together."
+    return f" * NICs of {names} had up to {most} tasks at a time: their bytes are those of all tasks together."
 
 
 def _traffic(rows: Sequence[Values]) -> list[Panel]:
     groups = [
         Bars(
-            str(row["task"]) + (" (shared)" if (row["tasks_on_nic"] or 0) > 1 else ""),
+            str(row["task"]) + (" *" if (row["tasks_on_nic"] or 0) > 1 else ""),
             [
                 Bar(row["tx_bytes"] / 1e12, "out", _tip(row), (row["expected_nominal_bytes"] or 0) / 1e12 or None),
                 *(
