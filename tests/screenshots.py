@@ -1,7 +1,7 @@
 """The pictures of the docs: `python -m tests.screenshots TARGET DIR [LOOK]` of a warehouse, by `make screenshots`.
 
-Into LOOK go pages of the site of every kind and the whole report, wide and as on a phone, light and dark, and the report
-on paper: for looking at, not for the docs.
+Into LOOK go pages of the site of every kind and the whole report, wide and as on a phone, light and dark, and the
+report on paper: for looking at, not for the docs.
 """
 
 from __future__ import annotations

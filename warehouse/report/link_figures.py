@@ -42,7 +42,7 @@ def _links_say(rows: Sequence[Values]) -> str:
         "each cell in percent off an even share of the leaf's uplinks. "
         f"Farthest off is {top['leaf']} with {top['spine']}, {top['direction']}: {percent(top['off_even_percent'])}."
     )
-    return said + (" Cells with a dead uplink are black and have a ✕." if _dead(rows) else "")
+    return said + (" Cells with a dead uplink have a ✕." if _dead(rows) else "")
 
 
 def _links_chart(rows: Sequence[Values]) -> list[Panel]:
