@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     One = tuple[Figure, Answer | None]
     Answered = Sequence[tuple[Section, Sequence[One]]]
 
-MOST_OPEN = 40
+MOST_OPEN = 16
 """Rows of a table that stands open where there is no chart."""
 PAGES = ("metrics", "staging", "topology")
 """Layers whose tables have a page in the site."""
