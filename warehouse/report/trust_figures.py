@@ -16,6 +16,7 @@ SHOWN_BY = {
     "server_cabled_elsewhere": "suspects",
     "uneven_leaf": "balance",
     "spine_out_of_line": "spines",
+    "rails_differ": "servers",
     "fullest_link": "ports",
     "observation": "coverage",
     "job_trades_most": "tenants",
