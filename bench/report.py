@@ -2,51 +2,102 @@
 
     python -m bench.report                     the real files (data/real or WAREHOUSE_REAL), else the sample
     python -m bench.report --data DIR --rounds 5
+    python -m bench.report --target DIR        a warehouse that is built already
+    python -m bench.report --other DIR/python  another version's report beside it, by its interpreter
+    python -m bench.report --only report       nothing but the report
 
-Beside them: a program that imports the libraries which draw, and ends. Ratios are to that.
+Beside them: a program that opens the warehouse with the libraries that the report needs, and ends. Ratios are to that.
+With Chromium, also: when the report is painted first, beside the same bytes without the script.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import tempfile
 from pathlib import Path
+from statistics import median
 
 from bench.measure import Cost, machine, run, table
 from bench.noop import default_data
 
-START = "import duckdb, altair, vl_convert"
+START = "import duckdb, jinja2"
+PAINTED = """new Promise(done => {
+    const painted = () => performance.getEntriesByName('first-contentful-paint')[0];
+    if (painted()) return done(painted().startTime);
+    new PerformanceObserver((_, observer) => { if (painted()) { observer.disconnect(); done(painted().startTime); } })
+        .observe({ type: 'paint', buffered: true });
+})"""
+PAINTS = 7
+"""Loads of each page, in turn."""
 
 
 def main() -> int:
     """Print the table."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--data", type=Path)
+    options.add_argument("--target", type=Path)
+    options.add_argument("--other", metavar="PYTHON", type=Path)
+    options.add_argument("--only", choices=("report",))
     options.add_argument("--rounds", type=int, default=3)
     given = options.parse_args()
     with tempfile.TemporaryDirectory(prefix="warehouse-bench-") as folder:
         scratch = Path(folder)
         ours = [sys.executable, "-m", "warehouse"]
-        target, page = ["-t", str(scratch / "target")], str(scratch / "report.html")
-        run([*ours, "build", "-d", str(given.data or default_data(scratch)), *target, "--quiet"])
-        cases = {
-            START: [sys.executable, "-c", START],
-            "warehouse report": [*ours, "report", page, *target],
-            "warehouse report --figures": [*ours, "report", page, *target, "--figures", str(scratch / "figures")],
-            "warehouse docs": [*ours, "docs", str(scratch / "site"), *target],
-        }
+        target, page = ["-t", str(given.target or scratch / "target")], str(scratch / "report.html")
+        if given.target is None:
+            run([*ours, "build", "-d", str(given.data or default_data(scratch)), *target, "--quiet"])
+        cases = {START: [sys.executable, "-c", START], "warehouse report": [*ours, "report", page, *target]}
+        if given.other:
+            theirs = [str(given.other), "-P", "-m", "warehouse", "report", str(scratch / "other.html"), *target]
+            cases["warehouse report, the other"] = theirs
+        if not given.only:
+            cases |= {
+                "warehouse report --figures": [*ours, "report", page, *target, "--figures", str(scratch / "figures")],
+                "warehouse docs": [*ours, "docs", str(scratch / "site"), *target],
+            }
         costs: dict[str, list[Cost]] = {name: [] for name in cases}
         for _ in range(given.rounds):
             for name, command in cases.items():
                 costs[name].append(run(command))
-        sizes = [Path(page).stat().st_size, *(sum(path.stat().st_size for path in (scratch / name).rglob("*.*"))
-                                              for name in ("figures", "site"))]  # fmt: skip
+        sizes = [
+            Path(page).stat().st_size,
+            *(sum(one.stat().st_size for one in (scratch / name).rglob("*.*")) for name in ("figures", "site")),
+        ]
+        paints = first_paints(Path(page), scratch)
     print(machine())
     said = "report {:.1f} MB, its figures {:.1f} MB, site {:.1f} MB".format(*(size / 1e6 for size in sizes))
     print(f"{said}; {given.rounds} rounds in turn\n")
     table(costs, START, width=36)
+    if paints:
+        print(f"\nfirst paint: report {paints[0]:.0f} ms, the same bytes without a script {paints[1]:.0f} ms")
+        print(f"             ratio {paints[0] / paints[1]:.2f}; medians of {PAINTS} loads in turn")
     return 0
+
+
+def first_paints(page: Path, scratch: Path) -> tuple[float, float] | None:
+    """Return when the page, and the same bytes without a script, are painted first, in ms; None without Chromium."""
+    from tests.browser import CHROMIUM, chromium
+
+    if CHROMIUM is None:
+        return None
+    plain = scratch / "plain.html"
+    text = page.read_text(encoding="utf-8")
+    plain.write_text(re.sub(r"<script.*?</script>", _comment, text, flags=re.DOTALL), encoding="utf-8")
+    found: dict[Path, list[float]] = {page: [], plain: []}
+    with chromium(scratch / "profile") as browser:
+        browser.size(1280, 900)
+        for _ in range(PAINTS):
+            for one, times in found.items():
+                browser.go(one)
+                times.append(float(browser.run(PAINTED)))
+    return median(found[page]), median(found[plain])
+
+
+def _comment(script: re.Match[str]) -> str:
+    """A comment of the same length."""
+    return f"<!--{' ' * (len(script[0]) - 7)}-->"
 
 
 if __name__ == "__main__":

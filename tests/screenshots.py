@@ -1,6 +1,7 @@
 """The pictures of the docs: `python -m tests.screenshots TARGET DIR [LOOK]` of a warehouse, by `make screenshots`.
 
-Into LOOK go pages of the site of every kind, wide and as on a phone, light and dark: for looking at, not for the docs.
+Into LOOK go pages of the site of every kind and the whole report, wide and as on a phone, light and dark, and the
+report on paper: for looking at, not for the docs.
 """
 
 from __future__ import annotations
@@ -15,12 +16,17 @@ from warehouse.report.report_file import write_report
 from warehouse.site.site_folder import write_docs
 
 REPORT = {
-    "report-fabric": ("figure[id^=fabric]", 500),
-    "report-ports": ("figure[id^=heatmap]", 460),
-    "report-tasks": ("figure[id^=task-traffic]:has(+ figure) ~ figure[id^=task-traffic]", 470),
-    "report-jobs": ("#job-durations", 480),
+    "report-findings": ("header", ".cards"),
+    "report-links": ("#links", "#links .panels"),
+    "report-ports": ("#ports", "#ports .panels"),
+    "report-observation": ("#section-complete", "#minutes .panels"),
+    "report-tasks": ("#section-tasks", "#task-iterations .panels"),
+    "report-jobs": ("#section-jobs", "#job-sizes .panels"),
 }
-"""Parts of the report: where each begins, and how high it is."""
+"""Parts of the report: where each begins, and where it ends."""
+
+MOST = 6000
+"""Pixels of a picture of a whole page; longer ones are cut into several."""
 
 KINDS = (
     "index.html", "fabric.html", "fabric/*/Leaf-2.html", "fabric/*/spine-1.html", "fabric/*/GPU-1.html", "formats.html",
@@ -47,21 +53,47 @@ def main(target: Path, folder: Path, look: Path | None = None) -> int:
             _of_site(browser, site, folder)
             if look is not None:
                 _of_kinds(browser, site, look)
+                _of_whole_report(browser, report, look)
     return 0
 
 
 def _of_report(browser: Browser, report: Path, folder: Path) -> None:
-    browser.size(900, 700)
+    browser.size(1200, 800)
     browser.colours("light")
     browser.go(report)
-    browser.wait("document.documentElement.dataset.charts === 'drawn'")
-    for name, (top, height) in REPORT.items():
-        browser.picture(folder / f"{name}.png", height, top)
-    browser.size(390, 700)
+    for name, (top, bottom) in REPORT.items():
+        browser.picture(folder / f"{name}.png", _height(browser, top, bottom), top)
+    browser.size(390, 844)
     browser.colours("dark")
     browser.go(report)
-    browser.wait("document.documentElement.dataset.charts === 'drawn'")
-    browser.picture(folder / "report-phone.png", 700, "#section-balance")
+    browser.picture(
+        folder / "report-phone.png", _height(browser, "#section-replace", "#links .panels"), "#section-replace"
+    )
+
+
+def _height(browser: Browser, top: str, bottom: str) -> int:
+    """Pixels from the top of one element to the end of another."""
+    box = "document.querySelector({!r}).getBoundingClientRect()"
+    return int(browser.run(f"{box.format(bottom)}.bottom - {box.format(top)}.top")) + 12
+
+
+def _of_whole_report(browser: Browser, report: Path, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for scheme, width in WAYS:
+        browser.size(width, 900)
+        browser.colours(scheme)
+        browser.go(report)
+        high = int(browser.run("document.documentElement.scrollHeight"))
+        for part, top in enumerate(range(0, high, MOST)):
+            browser.run(
+                f"document.body.insertAdjacentHTML('afterbegin', '<i id=cut style=\"position:absolute;top:{top}px\">')"
+            )
+            browser.picture(folder / f"report-{width}-{scheme}-{part}.png", min(MOST, high - top), "#cut")
+            browser.run("document.querySelector('#cut').remove()")
+    browser.size(1280, 900)
+    browser.colours("light")
+    browser.go(report)
+    browser.print(folder / "report-print.pdf")
 
 
 def _of_site(browser: Browser, site: Path, folder: Path) -> None:

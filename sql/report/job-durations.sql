@@ -1,13 +1,17 @@
 /* ---
-about: 'How long GPU jobs last, as published: the share of jobs that last at most so long.'
+about: How long GPU jobs run, by cluster; percentiles of run time.
 --- */
 SELECT
     trace,
     cluster,
-    up_to_seconds,
-    jobs,
-    round(100 * job_share, 2) AS jobs_percent,
-    round(100 * gpu_time_share, 2) AS gpu_time_percent
-FROM metrics.job_duration_cdf
-WHERE kind = 'gpu' AND job_type = 'all' AND basis = 'published'
-ORDER BY trace, cluster, up_to_seconds
+    count(*) AS jobs,
+    round(quantile_cont(run_seconds, 0.1)) AS p10_seconds,
+    round(quantile_cont(run_seconds, 0.25)) AS p25_seconds,
+    round(quantile_cont(run_seconds, 0.5)) AS median_seconds,
+    round(quantile_cont(run_seconds, 0.75)) AS p75_seconds,
+    round(quantile_cont(run_seconds, 0.9)) AS p90_seconds,
+    row_number() OVER (ORDER BY quantile_cont(run_seconds, 0.5) DESC, trace, cluster) AS place
+FROM metrics.jobs
+WHERE num_gpus > 0 AND run_seconds > 0
+GROUP BY trace, cluster
+ORDER BY trace, cluster

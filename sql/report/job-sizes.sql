@@ -1,14 +1,32 @@
 /* ---
-about: 'How many GPUs jobs ask for: the share of jobs and of GPU time up to each size.'
+about: 'How many GPUs jobs ask for: shares of GPU jobs and of their GPU time by size.'
 --- */
+WITH sized AS (
+    SELECT
+        trace,
+        cluster,
+        CASE WHEN num_gpus = 1 THEN '1' WHEN num_gpus < 8 THEN '2-7' WHEN num_gpus < 64 THEN '8-63' ELSE '64 and more' END AS gpus,
+        min(num_gpus) AS least,
+        count(*) AS jobs,
+        sum(gpu_seconds) AS gpu_seconds
+    FROM metrics.jobs
+    WHERE num_gpus > 0
+    GROUP BY ALL
+),
+shares AS (
+    SELECT
+        *,
+        jobs / sum(jobs) OVER (PARTITION BY trace, cluster) AS job_share,
+        gpu_seconds / nullif(sum(gpu_seconds) OVER (PARTITION BY trace, cluster), 0) AS gpu_time_share
+    FROM sized
+)
 SELECT
     trace,
     cluster,
-    num_gpus,
+    gpus,
     jobs,
-    round(100 * job_share_up_to, 2) AS jobs_percent,
-    round(100 * gpu_time_share_up_to, 2) AS gpu_time_percent,
-    row_number() OVER (ORDER BY job_share_up_to DESC NULLS LAST, trace, cluster, num_gpus) AS place
-FROM metrics.job_size_share
-WHERE num_gpus > 0
-ORDER BY trace, cluster, num_gpus
+    round(100 * job_share, 1) AS jobs_percent,
+    round(100 * gpu_time_share, 1) AS gpu_time_percent,
+    row_number() OVER (ORDER BY least >= 64 DESC, gpu_time_share DESC NULLS LAST, trace, cluster, least) AS place
+FROM shares
+ORDER BY trace, cluster, least

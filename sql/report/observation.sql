@@ -1,18 +1,64 @@
 /* ---
-about: How well each switch was observed, in the latest hour of its cluster.
+about: What each leaf moved on the side of its servers in each minute of an hour, and how well it was observed.
+params:
+  cluster: VARCHAR the cluster
+  hour: TIMESTAMP the hour
 --- */
+WITH minutes AS (                   -- a minute's rate is over the time that was observed
+    SELECT
+        m.switch,
+        minute(m.minute_utc) AS minute,
+        sum(m.in_bytes * 8e-9 / nullif(m.covered_ms / 1000, 0)) AS in_gbps,
+        sum(m.out_bytes * 8e-9 / nullif(m.covered_ms / 1000, 0)) AS out_gbps,
+        bool_or(m.quality = 'gap') AS in_gap
+    FROM metrics.port_minute AS m
+    JOIN metrics.port_hour AS h USING (cluster, switch, port, hour_utc)
+    WHERE m.cluster = $cluster AND m.hour_utc = $hour AND h.port_class IN ('access', 'storage_access')
+    GROUP BY ALL
+),
+cells AS (                          -- 60 a switch; a minute that nobody looked at is NULL
+    SELECT s.switch, r.minute, m.in_gbps, m.out_gbps, CASE WHEN m.in_gap IS NULL THEN 'none' WHEN m.in_gap THEN 'gap' ELSE 'seen' END AS state
+    FROM (SELECT DISTINCT switch FROM minutes) AS s
+    CROSS JOIN (SELECT unnest(range(60)) AS minute) AS r
+    LEFT JOIN minutes AS m USING (switch, minute)
+),
+series AS (
+    SELECT
+        switch,
+        round(max(in_gbps) FILTER (WHERE state = 'seen'), 1) AS highest_in_gbps,
+        round(max(out_gbps) FILTER (WHERE state = 'seen'), 1) AS highest_out_gbps,
+        list(round(in_gbps, 1) ORDER BY minute) AS in_gbps,
+        list(round(out_gbps, 1) ORDER BY minute) AS out_gbps,
+        count(*) FILTER (WHERE state = 'gap') AS gap_minutes,
+        string_agg(CASE state WHEN 'seen' THEN '.' WHEN 'gap' THEN 'g' ELSE '-' END, '' ORDER BY minute) AS minutes
+    FROM cells
+    GROUP BY switch
+),
+looked AS (
+    SELECT switch, polls, median_poll_ms, opening_gap_seconds, gap_bytes_share, missing_port_polls
+    FROM metrics.sampling_quality
+    WHERE cluster = $cluster AND hour_utc = $hour
+)
 SELECT
-    switch,
-    polls,
-    median_poll_ms,
-    opening_gap_seconds,
-    round(100 * gap_bytes_share, 2) AS gap_bytes_percent,
-    missing_port_polls,
-    wraps,
-    seconds_over_line_rate,
-    hour_utc,
-    cluster,
-    row_number() OVER (ORDER BY gap_bytes_share DESC NULLS LAST, cluster, switch) AS place
-FROM metrics.sampling_quality
-QUALIFY hour_utc = max(hour_utc) OVER (PARTITION BY cluster)
-ORDER BY cluster, regexp_extract(switch, '^(.*?)[0-9]*$', 1), length(switch), switch
+    w.switch,
+    l.switch IS NOT NULL AS loaded,
+    coalesce(c.leaves + c.storage_leaves, count(*) OVER ())::BIGINT AS leaves_of_cluster,
+    l.polls,
+    l.median_poll_ms,
+    round(l.opening_gap_seconds, 1) AS opening_gap_seconds,
+    round(100 * l.gap_bytes_share, 1) AS gap_bytes_percent,
+    l.missing_port_polls,
+    m.gap_minutes,
+    m.minutes,
+    m.highest_in_gbps,
+    m.highest_out_gbps,
+    m.in_gbps,
+    m.out_gbps,
+    row_number() OVER (ORDER BY l.gap_bytes_share DESC NULLS LAST, w.switch) AS place,
+    row_number() OVER (ORDER BY greatest(m.highest_in_gbps, m.highest_out_gbps) DESC NULLS LAST, w.switch) AS busiest_place
+FROM topology.switches AS w
+LEFT JOIN looked AS l USING (switch)
+LEFT JOIN series AS m USING (switch)
+LEFT JOIN reference.clusters AS c ON c.cluster = w.cluster
+WHERE w.cluster = $cluster AND (w.role IN ('leaf', 'storage_leaf') OR l.switch IS NOT NULL)
+ORDER BY starts_with(w.switch, 'ST-'), length(w.switch), w.switch

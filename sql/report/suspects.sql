@@ -1,6 +1,17 @@
 /* ---
 about: Links where workbook and traffic contradict each other, or that are dead one way.
+params:
+  cluster: VARCHAR the cluster
 --- */
-SELECT switch, port, kind, server, nic, evidence, candidate_port, hours, cluster
+SELECT
+    switch,
+    regexp_extract(port, '[0-9].*$') AS port,
+    replace(kind, '_', ' ') AS kind,
+    server,
+    nic,
+    evidence,
+    regexp_extract(candidate_port, '[0-9].*$') AS candidate_port,
+    hours
 FROM metrics.suspect_links
-ORDER BY cluster, kind, length(switch), switch, port
+WHERE cluster = $cluster
+ORDER BY NOT starts_with(kind, 'uplink_dead'), kind, length(switch), switch, port

@@ -1,23 +1,18 @@
 /* ---
-about: What each NIC of a task sent while it ran, and what it should have sent.
-params:
-  cluster: VARCHAR the cluster
-  task: VARCHAR the task
+about: 'What the NICs of each training task sent while it ran and counters are loaded, and what they should have sent in as many iterations.'
 --- */
 SELECT
-    server,
-    hca,
-    switch,
-    port,
-    rx_bytes,
-    tx_bytes,
-    expected_nominal_bytes,
-    expected_implemented_bytes,
-    observed_iterations,
-    iterations,
-    status,
-    tasks_on_nic,
-    round(gap_seconds) AS gap_seconds
+    task,
+    count(*) AS nics,
+    count(tx_bytes) AS nics_seen,
+    sum(tx_bytes)::BIGINT AS tx_bytes,
+    (sum(expected_nominal_bytes) FILTER (WHERE tx_bytes IS NOT NULL))::BIGINT AS expected_nominal_bytes,
+    (sum(expected_implemented_bytes) FILTER (WHERE tx_bytes IS NOT NULL))::BIGINT AS expected_implemented_bytes,
+    max(observed_iterations) AS observed_iterations,
+    max(tasks_on_nic) FILTER (WHERE tx_bytes IS NOT NULL) AS tasks_on_nic,
+    string_agg(DISTINCT server, ' ' ORDER BY server) AS servers,
+    cluster,
+    row_number() OVER (ORDER BY sum(tx_bytes) DESC NULLS LAST, cluster, task) AS place
 FROM metrics.task_traffic
-WHERE cluster = $cluster AND task = $task
-ORDER BY length(server), server, hca
+GROUP BY cluster, task
+ORDER BY place

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from warehouse.project.project import Project
 from warehouse.reader.named_queries import load_queries
-from warehouse.report import fabric
+from warehouse.report import port_figures
 from warehouse.report.words import foremost
 
 if TYPE_CHECKING:
@@ -57,33 +57,31 @@ def test_a_query_that_ranks_by_a_rounded_column_is_seen() -> None:
     assert rounded(wrong) & set(ranked_by(wrong)) == {("a", "load")}
 
 
-def test_of_links_that_look_equally_full_the_fullest_is_named() -> None:
-    """Leaf-9 comes first and differs in no digit that is shown; a spare port of Leaf-10 is suspect twice."""
+def test_of_ports_that_look_equally_full_the_fullest_is_named() -> None:
+    """Leaf-9 comes first and differs in no digit that is shown."""
     with duckdb.connect() as made:
         made.execute("""
             CREATE SCHEMA topology; CREATE SCHEMA metrics;
-            CREATE TABLE topology.switches AS SELECT 'c' AS cluster, * FROM (VALUES
-                ('Leaf-9', 'g'), ('Leaf-10', 'g')) AS t(switch, leaf_group);
             CREATE TABLE topology.ports AS SELECT 'c' AS cluster, * FROM (VALUES
-                ('Leaf-9', 'u1', 'uplink', 'spine-7', NULL), ('Leaf-10', 'u1', 'uplink', 'spine-1', NULL),
-                ('Leaf-10', 'u2', 'uplink', 'spine-1', NULL), ('Leaf-10', 's1', 'spare', NULL, 'GPU-1'),
-                ('Leaf-9', 's1', 'spare', NULL, NULL)) AS t(switch, port, port_class, peer_switch, server);
+                ('Leaf-9', 'E1/0/1', 'spine-7'), ('Leaf-10', 'E1/0/1', 'spine-1'), ('Leaf-10', 'E1/0/2', 'spine-1'))
+                AS t(switch, port, peer_switch);
+            CREATE TABLE topology.hour_owners AS SELECT 'c' AS cluster, 'Leaf-1' AS switch, 'E1/0/1' AS port,
+                TIMESTAMP '2024-05-23 16:00:00' AS hour_utc, 'GPU-1' AS server, 'n' AS nic LIMIT 0;
             CREATE TABLE metrics.port_hour AS
-                SELECT 'c' AS cluster, TIMESTAMP '2024-05-23 16:00:00' AS hour_utc, * FROM (VALUES
-                ('Leaf-9', 'u1', 0.039401::DOUBLE, 0.01), ('Leaf-10', 'u1', 0.01, 0.02),
-                ('Leaf-10', 'u2', 0.01, 0.039402), ('Leaf-10', 's1', 0.0, 0.0::DOUBLE))
-                AS t(switch, port, in_utilization, out_utilization);
+                SELECT 'c' AS cluster, TIMESTAMP '2024-05-23 16:00:00' AS hour_utc, 1 AS line_rate_bps,
+                    'uplink' AS port_class, * FROM (VALUES
+                ('Leaf-9', 'E1/0/1', 0.039401::DOUBLE, 0.01), ('Leaf-10', 'E1/0/1', 0.01, 0.02),
+                ('Leaf-10', 'E1/0/2', 0.01, 0.039402)) AS t(switch, port, in_utilization, out_utilization);
             CREATE TABLE metrics.suspect_links AS SELECT 'c' AS cluster, * FROM (VALUES
-                ('Leaf-10', 's1', 'one'), ('Leaf-10', 's1', 'other'), ('Leaf-9', 'u1', 'one')) AS t(switch, port, kind);
+                ('Leaf-10', 'E1/0/1', 'one'), ('Leaf-10', 'E1/0/1', 'other')) AS t(switch, port, kind);
         """)
-        asked = made.execute(QUERIES["report/fabric"], {"cluster": "c"})
+        at = {"cluster": "c", "hour": "2024-05-23 16:00:00"}
+        asked = made.execute(QUERIES["report/ports"], at)
         names = [str(column[0]) for column in asked.description or ()]
         rows = [dict(zip(names, row, strict=True)) for row in asked.fetchall()]
-    assert [row["fullest_percent"] for row in rows if row["tier"] == "uplink"] == [3.94, 3.94]
-    assert (foremost(rows)["leaf"], foremost(rows)["fullest_port"]) == ("Leaf-10", "u2")
-    [figure] = [one for one in fabric.section(["c"]).figures if one.query == "fabric"]
-    assert figure.says(rows) == (
-        "1 leaf group, 2 leaves and 2 spines. The fullest uplink is u2 of Leaf-10 to spine-1, 3.94 % over the hour. "
-        "3 suspect links, marked with a cross."
-    )
-    assert [row["links"] for row in rows] == [1, 2, 1]
+    assert [row["fuller_percent"] for row in rows] == [3.94, 2.0, 3.94]
+    assert (foremost(rows)["switch"], foremost(rows)["port"]) == ("Leaf-10", "1/0/2")
+    figure = port_figures.ports(at, "")
+    assert figure.title(rows) == "The fullest link is Leaf-10 1/0/2 (spine-1): 3.94 %, mean of the hour"
+    assert figure.says(rows).endswith("1 port with a ✕ is suspect.")
+    assert [row["suspect"] for row in rows] == [None, "one, other", None]

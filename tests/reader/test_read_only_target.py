@@ -110,7 +110,6 @@ def test_what_writes_says_one_sentence(closed: Tiny, run: Run) -> None:
 
 
 def test_a_report_of_a_closed_target_has_citations_that_are_found(built: Path, run: Run, tmp_path: Path) -> None:
-    pytest.importorskip("altair")
     target = tmp_path / "closed"
     shutil.copytree(built, target)
     assert run("relocate", "-t", target).returncode == 0

@@ -1,29 +1,33 @@
-"""The report in a browser: every chart draws marks, nothing is asked of a network, phones, the dark, paper."""
+"""The report in a browser: no network, filters in the address, files, phones, the dark, paper, and for everybody."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
 from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
 
 import pytest
+
+from tests.report.test_report_file import _Figures, values
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.browser import Browser
 
-DRAWN = "document.documentElement.dataset.charts === 'drawn'"
-MARKS = """[...document.querySelectorAll('.chart')].map(chart => {
-    const canvas = chart.querySelector('canvas');
-    const marks = chart.querySelectorAll('.role-mark path, .role-mark text, .role-mark line');
-    if (!canvas) return [chart.id, chart.dataset.state, marks.length];
-    const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
-    const colours = new Set();
-    for (let at = 0; at < data.length; at += 64) if (data[at + 3] === 255) colours.add(data.slice(at, at + 3).join());
-    return [chart.id, chart.dataset.state, colours.size];
-})"""
-"""Of each chart its state, and how many marks it has; of pixels, how many colours."""
+SHOWN = "[...document.querySelectorAll({})].filter(one => one.checkVisibility()).length"
+FAINT = "[...document.querySelectorAll('{} .off')].filter(one => getComputedStyle(one).opacity < 1).length"
+
+TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+OPTIONS = json.dumps({"runOnly": TAGS, "resultTypes": ["violations"]})
+FEWER = "document.querySelectorAll('tr:nth-child(n+6), svg rect:nth-of-type(n+30)').forEach(one => one.remove())"
+"""Of many rows and marks that are alike, a few are looked at."""
+SUMMARY = """found => ({passes: found.passes.length, violations: found.violations.map(one =>
+    ({id: one.id, where: one.nodes.slice(0, 3).map(node => node.html.slice(0, 200))}))})"""
+FOCUSED = "one => one === document.body ? '' : one.closest('figure, form, ul, section')?.tagName + ' ' + one.tagName"
 
 
 @pytest.fixture
@@ -31,80 +35,194 @@ def opened(report: Path, browser: Browser) -> Browser:
     browser.size(1000, 800)
     browser.colours("light")
     browser.go(report)
-    browser.wait(DRAWN)
     return browser
 
 
-def _specs(report: Path) -> list[dict[str, Any]]:
-    text = report.read_text(encoding="utf-8")
-    found: list[dict[str, Any]] = json.loads(re.split('<script id="specs"[^>]*>', text)[1].split("</script>")[0])
-    return found
+def _shown(browser: Browser, what: str) -> int:
+    return int(browser.run(SHOWN.format(json.dumps(what))))
 
 
-def test_every_chart_draws_marks_and_asks_no_network(report: Path, opened: Browser) -> None:
-    marks = opened.run(MARKS)
-    assert {name for name, *_ in marks} == {f"chart-{one['id']}" for one in _specs(report)}
-    for name, state, count in marks:
-        assert state == "drawn", name
-        assert count > 1 or (count == 1 and not name.startswith(("chart-heatmap", "chart-fabric"))), name
+def test_every_chart_is_there_and_asks_no_network(report: Path, opened: Browser) -> None:
+    found = _Figures(report.read_text(encoding="utf-8")).found
+    drawn = sum(mark["tag"] == "svg" for one in found.values() for mark in one["marks"])
+    assert opened.run("document.querySelectorAll('.panels svg').length") == drawn > 30
+    assert opened.run("[...document.querySelectorAll('.panels svg')].every(one => one.children.length > 1)")
     assert opened.said == []
     assert [one for one in opened.requests if not one.startswith("data:")] == [report.as_uri()]
 
 
-def test_bars_are_as_many_as_rows(report: Path, opened: Browser) -> None:
-    [spec] = [one["spec"] for one in _specs(report) if one["id"] == "leaving"]
-    [rows] = spec["datasets"].values()
-    assert opened.run("document.querySelectorAll('#chart-leaving .mark-rect path').length") == len(rows)
+def test_the_first_screen_has_the_findings_and_their_figures(opened: Browser) -> None:
+    opened.size(1280, 900)
+    tops = opened.run("[...document.querySelectorAll('.cards li')].map(one => one.getBoundingClientRect().top)")
+    assert 0 < len(tops) <= 8
+    assert max(tops) < 900
+    opened.run("document.querySelector('.cards .warning a').click()")
+    assert opened.run("location.hash") == "#links"
+    assert 0 <= opened.run("document.querySelector('#links h3').getBoundingClientRect().top") < 200
 
 
 def test_a_phone_needs_no_moving_sideways(report: Path, browser: Browser) -> None:
     browser.size(390, 844)
     browser.colours("light")
     browser.go(report)
-    browser.wait(DRAWN)
     assert browser.run("document.documentElement.scrollWidth") <= 390
-    charts = "[...document.querySelectorAll('.chart')]"
-    wider = browser.run(f"{charts}.filter(one => one.getBoundingClientRect().width > 390).map(one => one.id)")
-    assert all(name.startswith("chart-fabric") for name in wider), "in a frame of its own"
-    names = "[...document.querySelectorAll('.sideways .role-mark text')]"
-    sizes = browser.run(f"{names}.map(one => parseFloat(getComputedStyle(one).fontSize))")
-    assert sizes
-    assert min(sizes) >= 11
-    assert all(name == "drawn" for _, name, _ in browser.run(MARKS))
+    wide = "[...document.querySelectorAll('.panels svg')].filter(one => one.getBoundingClientRect().width > 390).length"
+    assert browser.run(wide) == 0
+    shown = "[...document.querySelectorAll('.panels svg')].filter(one => one.checkVisibility())"
+    scales = browser.run(f"{shown}.map(one => one.getBoundingClientRect().width / one.viewBox.baseVal.width)")
+    assert 11.5 * min(scales) >= 11
 
 
 def test_the_dark_has_light_text_in_charts_too(opened: Browser) -> None:
-    ink = "getComputedStyle(document.querySelector('#chart-leaving .role-axis-label text')).fill"
-    pixels = "document.querySelector('.chart canvas').toDataURL()"
-    light, drawn = opened.run(ink), opened.run(pixels)
+    ink = "getComputedStyle(document.querySelector('#balance .panels text')).fill"
+    assert opened.run(ink) == "rgb(27, 27, 27)"
     opened.colours("dark")
-    opened.wait(f"{ink} !== {json.dumps(light)}")
-    assert (light, opened.run(ink)) == ("rgb(27, 27, 27)", "rgb(230, 230, 230)")
+    opened.wait(f"{ink} === 'rgb(230, 230, 230)'")
     assert opened.run("getComputedStyle(document.body).backgroundColor") == "rgb(22, 24, 27)"
-    opened.wait(f"document.querySelector('.chart canvas') !== null && {pixels} !== {json.dumps(drawn)}")
+
+
+def test_filters_stay_in_the_address(report: Path, opened: Browser) -> None:
+    panels = _shown(opened, "#ports svg")
+    choose = "{0}.value = {1}; {0}.dispatchEvent(new Event('change', {{bubbles: true}}))"
+    opened.run(choose.format("document.querySelector('[name=leaf]')", "'Leaf-2'"))
+    assert opened.run("location.hash") == "#&leaf=Leaf-2"
+    for browser in (opened, _again(opened, report, "ports&leaf=Leaf-2")):
+        assert _shown(browser, "#ports svg") == 2 < panels, "the legend and the leaf"
+        assert browser.run(FAINT.format("#links")) > 0
+        rows = "[...document.querySelectorAll('#links tbody tr:not(.off)')].map(one => one.cells[0].textContent)"
+        assert set(browser.run(rows)) == {"Leaf-2"}
+    assert opened.run("document.querySelector('[name=leaf]').value") == "Leaf-2"
+    opened.run("document.querySelector('a[href=\"#tenants\"]').click()")
+    assert opened.run("location.hash") == "#tenants&leaf=Leaf-2"
+    opened.run("document.querySelector('[type=reset]').click()")
+    opened.wait("location.hash === '#tenants'")
+    assert _shown(opened, "#ports svg") == panels
+
+
+def _again(browser: Browser, report: Path, place: str) -> Browser:
+    browser.go(report, place)
+    return browser
+
+
+def test_a_server_is_found_on_its_leaves(report: Path, opened: Browser) -> None:
+    rows = values(_Figures(report.read_text(encoding="utf-8")).found["ports"])
+    server = next(row["server"] for row in rows if row["server"] and row["role"] == "access")
+    leaves = {row["switch"] for row in rows if row["server"] == server}
+    opened.go(report, f"ports&server={server}")
+    shown = "[...document.querySelectorAll('#ports svg[data-l]')].filter(one => one.checkVisibility())"
+    assert set(opened.run(f"{shown}.map(one => one.dataset.l)")) == leaves
+    bright = "[...document.querySelectorAll('#ports svg:not(.off) rect[data-l]:not(.off)')].map(one => one.dataset.s)"
+    assert set(opened.run(bright)) == {server}
+
+
+def test_an_earlier_hour_is_there_when_it_is_asked_for(report: Path, opened: Browser) -> None:
+    assert _shown(opened, "#links") == 1
+    assert _shown(opened, "#links-2024-05-23T16") == 0
+    opened.go(report, "links-2024-05-23T16&hour=2024-05-23T16")
+    assert _shown(opened, "#links") == 0
+    assert _shown(opened, "#links-2024-05-23T16") == 1
 
 
 def test_data_sql_and_citation_are_one_click_away(opened: Browser) -> None:
-    for what in ("data", "sql", "cite"):
-        place = f"document.querySelector('#leaving details.{what}')"
-        assert opened.run(f"{place}.querySelector('table, pre, code').checkVisibility()") is False
-        opened.run(f"{place}.querySelector('summary').click()")
-        assert opened.run(f"{place}.querySelector('table, pre, code').checkVisibility()") is True
+    place = "document.querySelector('#balance details.source')"
+    for what in ("table", "pre", ".cite", "button.csv", "button.vector"):
+        assert opened.run(f"{place}.querySelector('{what}').checkVisibility()") is False
+    opened.run(f"{place}.querySelector('summary').click()")
+    for what in ("table", "pre", ".cite", "button.csv", "button.vector"):
+        assert opened.run(f"{place}.querySelector('{what}').checkVisibility()") is True
+
+
+def test_files_hold_the_rows_and_the_drawing(report: Path, opened: Browser) -> None:
+    one = _Figures(report.read_text(encoding="utf-8")).found["ports"]
+    text = opened.run("report.csv(document.querySelector('#ports table'))")
+    assert list(csv.reader(io.StringIO(text))) == [one["columns"], *one["rows"]]
+    drawn = opened.run("report.vector(document.querySelector('#ports'))")
+    root = ElementTree.fromstring(drawn)
+    assert "var(" not in drawn
+    inner = root.findall("{http://www.w3.org/2000/svg}svg")
+    assert len(inner) == sum(mark["tag"] == "svg" for mark in one["marks"])
+    assert len({(panel.attrib["x"], panel.attrib["y"]) for panel in inner}) == len(inner)
+
+
+def test_a_pointer_is_told_what_it_is_on(opened: Browser) -> None:
+    opened.run("document.querySelector('#ports').scrollIntoView()")
+    mark = "document.querySelector('#ports rect[data-s]')"
+    opened.run(f"{mark}.dispatchEvent(new PointerEvent('pointerover', {{bubbles: true}}))")
+    assert opened.run(f"{mark}.dataset.s") in opened.run("document.querySelector('#tip').textContent")
+    assert opened.run("getComputedStyle(document.querySelector('#tip')).display") == "block"
+
+
+def test_a_box_that_scrolls_shows_it(opened: Browser) -> None:
+    opened.run("document.querySelector('#ports details').open = true")
+    box = "document.querySelector('#ports .table')"
+    assert opened.run(f"{box}.scrollHeight > {box}.clientHeight")
+    assert opened.run(f"getComputedStyle({box}).backgroundAttachment").count("scroll") == 4
+    assert opened.run("[...document.querySelectorAll('.whole')].every(one => one.scrollHeight <= one.clientHeight + 1)")
+
+
+def test_without_a_script_all_is_there(report: Path, browser: Browser) -> None:
+    browser.do("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        browser.go(report)
+        hidden = "[...document.querySelectorAll('figure')].filter(one => !one.checkVisibility()).length"
+        assert browser.run("typeof window.report") == "undefined"
+        assert browser.run(hidden) == 0, "earlier hours, too"
+        assert _shown(browser, ".panels svg") > 30
+        assert _shown(browser, "form.filters, button.csv") == 0
+    finally:
+        browser.do("Emulation.setScriptExecutionDisabled", value=False)
 
 
 def test_paper_has_charts_and_citations_and_no_controls(opened: Browser, tmp_path: Path) -> None:
     opened.print(tmp_path / "report.pdf")
     pdf = (tmp_path / "report.pdf").read_bytes()
     assert pdf.startswith(b"%PDF")
-    assert 5 < len(re.findall(rb"/Type\s*/Page\b", pdf)) < 60
+    assert 5 < len(re.findall(rb"/Type\s*/Page\b", pdf)) < 40
     opened.size(680, 1000)  # the width of A4 without its margins
     opened.do("Emulation.setEmulatedMedia", media="print")
     opened.run("dispatchEvent(new Event('beforeprint'))")
     try:
         assert opened.run("document.documentElement.scrollWidth") <= 680
-        assert opened.run("[...document.querySelectorAll('details.cite')].every(one => one.open)")
-        shown = "[...document.querySelectorAll('{}')].filter(one => one.checkVisibility()).length"
-        assert opened.run(shown.format("nav, details.sql, summary")) == 0
-        assert opened.run(shown.format(".chart svg, .chart canvas")) == opened.run(shown.format(".chart"))
+        assert _shown(opened, ".cite") == _shown(opened, "figure, #findings")
+        assert _shown(opened, "nav, form, summary, button, .source pre, .source .table") == 0
+        assert _shown(opened, ".panels svg") == _shown(opened, "figure:not([hidden]) .panels svg") > 20
     finally:
         opened.do("Emulation.setEmulatedMedia", media="")
+
+
+@pytest.mark.parametrize(("width", "colors"), [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")])
+def test_axe_finds_no_violation(report: Path, browser: Browser, axe: str, width: int, colors: str) -> None:
+    browser.size(width, 900)
+    browser.colours(colors)
+    browser.go(report)
+    browser.run("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+    browser.run(FEWER)
+    browser.run(axe)
+    found: dict[str, Any] = browser.run(f"axe.run({OPTIONS}).then({SUMMARY})")
+    assert found["passes"] > 20
+    assert found["violations"] == []
+
+
+def test_axe_would_see_a_fault(report: Path, browser: Browser, axe: str) -> None:
+    browser.go(report)
+    select = "document.querySelector('[name=leaf]')"
+    browser.run(f"{select}.closest('label').replaceWith({select})")
+    browser.run(FEWER)
+    browser.run(axe)
+    found = browser.run(f"axe.run({OPTIONS}).then({SUMMARY})")
+    assert "select-name" in {one["id"] for one in found["violations"]}
+
+
+def test_the_keyboard_reaches_filters_figures_and_tables(opened: Browser) -> None:
+    opened.run("document.querySelectorAll('details').forEach(one => { one.open = one.closest('#balance') !== null; })")
+    names = []
+    for _ in range(400):
+        opened.press("Tab")
+        name = opened.run(f"({FOCUSED})(document.activeElement)")
+        if not name:
+            break
+        names.append(name)
+    assert names[0] == "UL A", "the first finding"
+    wanted = {"FORM SELECT", "FORM INPUT", *(f"FIGURE {one}" for one in ("A", "SUMMARY", "DIV", "PRE", "BUTTON"))}
+    assert wanted <= set(names)
+    assert names.index("UL A") < names.index("FORM SELECT") < names.index("FIGURE A")

@@ -1,18 +1,21 @@
 """Every figure of the report is its query's answer: what the table, the chart and the sentence say is in the rows.
 
-That the rows are those that the query gives again is tested beside it, in test_html_report.
+That the rows are those that the query gives again is tested beside it, in test_report_file.
 """
 
 from __future__ import annotations
 
 import itertools
-import json
 import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.report.test_report_file import _Figures, _same
+from tests.report.test_report_file import _Figures, values
+from warehouse.report import observation_figures, task_figures
+from warehouse.report.charts import Curve, distribution
+from warehouse.report.theme import CATEGORIES, DARK, LIGHT, step
+from warehouse.report.words import size, span
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -83,46 +86,238 @@ def shown(report: Path) -> dict[str, dict[str, Any]]:
     return {name: one for name, one in found.items() if one["sql"]}
 
 
+def _kind(name: str) -> str:
+    return re.sub(r"-2024-.*", "", name)
+
+
+TOLD_BELOW = ("findings", "utilization", "minutes", "server-bytes", "job-durations")
+CONSTANT = {"ports": "0.005", "servers": "10", "server-bytes": "10"}
+"""Numbers of sentences that are no results: a limit, how many are drawn."""
+
+
+def _said(name: str, one: dict[str, Any]) -> str:
+    """Title and sentences, without cluster and hour."""
+    text = f"{one['title'].removesuffix('#')}. {re.sub(r'^.*? UTC[.] ', '', one['says'])}"
+    return text.replace(CONSTANT.get(_kind(name), "\0"), "")
+
+
 def test_every_number_in_a_sentence_is_in_the_rows(shown: dict[str, dict[str, Any]]) -> None:
     assert len(shown) > 20
     for name, one in shown.items():
-        assert not _strange(one["says"], one["rows"]), f"{name}: {one['says']}"
+        if _kind(name) not in (
+            "findings",
+            "checks",
+            "utilization",
+            "minutes",
+            "server-bytes",
+            "links",
+            "job-durations",
+        ):  # below
+            assert not _strange(_said(name, one), one["rows"]), f"{name}: {_said(name, one)}"
 
 
 def test_a_wrong_number_would_be_seen(shown: dict[str, dict[str, Any]]) -> None:
-    for name, number in (("observation", r"\d[\d,]+(?= polls)"), ("uplink-balance", r"[\d.]+(?= %)")):
+    for name, number in (("coverage", r"\d[\d,]+(?= polls)"), ("balance", r"[\d.]+(?= %)")):
         one = shown[name]
-        wrong = re.sub(number, "1234.5", one["says"])
-        assert wrong != one["says"]
-        assert _strange(wrong, one["rows"]) == ["1234.5"]
-    servers = shown["servers"]
-    assert _strange(servers["says"], [[*row[:2], *("7" for _ in row[2:])] for row in servers["rows"]])
+        wrong = re.sub(number, "1234.5", _said(name, one))
+        assert wrong != _said(name, one)
+        assert "1234.5" in _strange(wrong, one["rows"])
 
 
-def test_every_mark_of_a_chart_is_a_row_of_its_table(report: Path, shown: dict[str, dict[str, Any]]) -> None:
-    text = report.read_text(encoding="utf-8")
-    specs = json.loads(text.split('<script id="specs" type="application/json">')[1].split("</script>")[0])
-    columns = {
-        name: re.findall(r"<th [^>]*>(.*?)</th>", text.split(f'<figure id="{name}">')[1].split("</thead>")[0])
-        for name in shown
+def test_titles_that_count_in_parts_are_true(shown: dict[str, dict[str, Any]]) -> None:
+    one = shown["utilization"]
+    rows = values(one)
+    for role in ("uplink", "access"):
+        loads = sorted(float(row["fuller_percent"]) for row in rows if row["role"] == role)
+        idle = loads.count(0.0)
+        middle = f"{loads[len(loads) // 2]:g} %"
+        told = (
+            f"{idle} of {len(loads)} {role} ports are idle"
+            if 2 * idle > len(loads)
+            else f"{role} ports stay below {middle}"
+        )
+        assert told in one["title"]
+    one = shown["server-bytes"]
+    moved = sorted(int(row["bytes"]) for row in values(one))
+    assert one["title"].startswith(
+        f"Half of the servers moved less than {size(moved[len(moved) // 2])}, the busiest {size(moved[-1])}"
+    )
+    one = shown["job-durations"]
+    longest = max(values(one), key=lambda row: float(row["median_seconds"]))
+    assert f"{longest['cluster']} run longer than {span(float(longest['median_seconds']))}," in one["title"]
+    one = shown["minutes"]
+    busiest = max(
+        values(one), key=lambda row: max(float(row["highest_in_gbps"] or 0), float(row["highest_out_gbps"] or 0))
+    )
+    assert one["title"].startswith(f"{busiest['switch']} has the busiest minute: ")
+
+
+def test_every_row_of_the_matrix_is_a_cell(shown: dict[str, dict[str, Any]]) -> None:
+    one = shown["links"]
+    cells = [
+        mark
+        for mark in one["marks"]
+        if mark["tag"] == "text" and "m" in mark.get("class", "").split() and mark.get("data-l")
+    ]
+    rows = values(one)
+    assert len(cells) == len(rows) > 0
+    by_leaf: dict[str, list[str]] = {}
+    for row in sorted(rows, key=lambda row: row["direction"] != "out"):
+        off = float(row["off_even_percent"] or 0)
+        text = "✕" if row["dead_uplinks"] else f"{off:+.0f}" if round(off) else "0"
+        by_leaf.setdefault(row["leaf"], []).append(text)
+    for leaf, texts in by_leaf.items():
+        assert [cell["text"] for cell in cells if cell["data-l"] == leaf] == texts
+    for row in rows:  # even is the mean over the leaf's uplinks
+        of = [other for other in rows if (other["leaf"], other["direction"]) == (row["leaf"], row["direction"])]
+        even = (
+            sum(int(other["bytes"]) for other in of) / sum(int(other["uplinks"]) for other in of) * int(row["uplinks"])
+        )
+        assert float(row["off_even_percent"]) == pytest.approx(100 * (int(row["bytes"]) / even - 1), abs=0.051)
+
+
+def test_every_port_is_on_the_map_with_its_server(shown: dict[str, dict[str, Any]]) -> None:
+    one = shown["ports"]
+    rows = {f"{row['switch']} {row['port']}": row for row in values(one)}
+    marks = {
+        mark["tip"].rpartition(f" {_role(mark['tip'])},")[0]: mark
+        for mark in one["marks"]
+        if mark["tag"] == "rect" and mark["tip"]
     }
-    for one in specs:
-        name = one["id"]
-        if name.startswith("heatmap"):  # a list a row: compared in test_html_report
-            continue
-        drawn = [row for rows in _datasets(one["spec"]) for row in rows]
-        assert drawn, name
-        checked = 0
-        for mark in drawn:
-            common = [column for column in columns[name] if column in mark]
-            places = [columns[name].index(column) for column in common]
-            checked += bool(common)
-            assert not common or any(
-                all(_same(row[at], mark[column]) for at, column in zip(places, common, strict=True))
-                for row in shown[name]["rows"]
-            ), f"{name} draws {mark}"
-        assert checked, name
+    assert set(marks) == set(rows)
+    for name, mark in marks.items():
+        row = rows[name]
+        assert mark["class"] == f"p {step(float(row['fuller_percent']))}"
+        assert mark.get("data-s", "") == row["server"]
+        assert f"{row['server']} {row['nic']}".strip() in mark["tip"]
+        assert f"in {float(row['in_percent']):g} %" in mark["tip"]
+    crosses = [mark for mark in one["marks"] if mark.get("class") == "cross" and mark["tip"]]
+    assert len(crosses) == len([row for row in rows.values() if row["suspect"]]) > 0
+    places = [(mark["data-l"], mark["x"], mark["y"]) for mark in marks.values()]
+    assert len(set(places)) == len(places), "no port lies on another"
 
 
-def _datasets(spec: dict[str, Any]) -> list[list[dict[str, Any]]]:
-    return [rows for rows in spec.get("datasets", {}).values() if isinstance(rows, list)]
+def _role(tip: str) -> str:
+    return next(
+        role for role in ("storage access", "storage uplink", "access", "uplink", "spare") if f" {role}," in tip
+    )
+
+
+def test_bars_are_as_long_as_their_values(shown: dict[str, dict[str, Any]]) -> None:
+    for name, column in (("tenants", "bytes_percent"), ("conservation", "apart_ppm")):
+        drawn = [float(mark["width"]) for mark in shown[name]["marks"] if mark["tag"] == "rect" and mark["tip"]]
+        told = [float(row[column]) for row in values(shown[name])][: len(drawn)]
+        unit = max(drawn) / max(told)
+        assert drawn == pytest.approx([unit * one for one in told], abs=0.2), name
+    rects = [mark for mark in shown["servers"]["marks"] if mark["tag"] == "rect" and mark["tip"]]
+    rates = [
+        (kind, float(row[column]))
+        for row in values(shown["servers"])[:10]
+        for kind, column in (("in", "rx_gbps"), ("out", "tx_gbps"))
+    ]
+    assert [mark["class"] for mark in rects] == [kind for kind, _ in rates], "side by side, never on top of each other"
+    unit = max(float(mark["width"]) for mark in rects) / max(rate for _, rate in rates)
+    assert [float(mark["width"]) for mark in rects] == pytest.approx([unit * rate for _, rate in rates], abs=0.2)
+
+
+def test_points_of_balance_stand_at_their_values(shown: dict[str, dict[str, Any]]) -> None:
+    one = shown["balance"]
+    places = [float(mark["cx"]) for mark in one["marks"] if mark["tag"] == "circle"]
+    told = [float(row["cov_percent"]) for row in values(one)]
+    assert len(places) == len(told) > 4
+    low, high = told.index(min(told)), told.index(max(told))
+    unit = (places[high] - places[low]) / (told[high] - told[low])
+    assert places == pytest.approx([places[low] + unit * (one - told[low]) for one in told], abs=0.2)
+
+
+def test_minutes_without_a_poll_are_hatched_and_not_zero(shown: dict[str, dict[str, Any]]) -> None:
+    rows = values(shown["coverage"])
+    for row in rows:
+        if row["loaded"] == "true":
+            assert row["minutes"].startswith("ggggg"), "the gap of the sample is four minutes and some seconds"
+            assert float(row["opening_gap_seconds"]) > 240
+    hatched = [mark["tip"] for mark in shown["coverage"]["marks"] if "no poll" in mark.get("tip", "")]
+    assert len(hatched) >= len([row for row in rows if row["loaded"] == "true"])
+    lines = [
+        mark
+        for mark in shown["minutes"]["marks"]
+        if mark["tag"] == "path" and mark.get("class", "").startswith("line ") and mark["tip"]
+    ]
+    assert len(lines) == 2 * len([row for row in rows if row["loaded"] == "true"])
+    panels = [mark for mark in shown["minutes"]["marks"] if mark["tag"] == "svg" and mark.get("data-l")]
+    told = [mark["tip"] for mark in shown["minutes"]["marks"] if "no poll" in mark.get("tip", "")]
+    assert len([tip for tip in told if "minutes 0 to 5: " in tip]) == len(panels)
+
+
+def test_a_minute_that_nobody_saw_interrupts_the_line() -> None:
+    row = {
+        "switch": "Leaf-1", "loaded": "true", "leaves_of_cluster": 2, "minutes": "g" + "." * 58 + "-",
+        "gap_bytes_percent": 1.0, "median_poll_ms": 500,
+        "in_gbps": [5.0, *[7.0] * 30, None, *[7.0] * 27, None], "out_gbps": [None] * 60,
+        "highest_in_gbps": 7.0, "highest_out_gbps": None, "busiest_place": 1,
+    }  # fmt: skip
+    series = observation_figures.series({"hour": "2024-05-23 16:00:00", "cluster": "c"}, "").chart
+    assert series is not None
+    [_, panel] = series([row])
+    [line] = re.findall(r'class="line in"[^>]* d="(.*?)"', panel.body)
+    assert line.count("M") == 2
+    assert line.count("L") == 58 - 2 + 1 - 1
+    assert panel.body.count('class="hatch"') == 2
+    coverage = observation_figures.coverage({"hour": "2024-05-23 16:00:00", "cluster": "c"}, "").chart
+    assert coverage is not None
+    [_, panel] = coverage([row, {**row, "switch": "Leaf-2", "loaded": "false"}])
+    assert "Leaf-2: no port counters are loaded" in panel.body
+
+
+def test_a_distribution_steps_at_its_values() -> None:
+    [_, panel] = distribution([Curve("c", "in", [0.0, 1.0, 10.0, 100.0])], "d", "%", "ports", floor=0.1)
+    [line] = re.findall(r'class="line in" d="M([\d.]+) ([\d.]+)(.*?)"', panel.body)
+    steps = [(float(x), float(y)) for x, y in re.findall(r"H([\d.]+)V([\d.]+)", line[2])]
+    left, bottom = float(line[0]), float(line[1])
+    height = (bottom - steps[-1][1]) / 4
+    assert [y for _, y in steps] == pytest.approx([bottom - height * at for at in (1, 2, 3, 4)], abs=0.2)
+    xs = [x for x, _ in steps]
+    assert xs[0] == left, "zeros stand at the edge"
+    assert xs[2] - xs[1] == pytest.approx(xs[3] - xs[2], abs=0.2), "decades are equally far apart"
+
+
+def test_a_task_without_a_measurement_draws_no_axis() -> None:
+    [figure] = [one for one in task_figures.SECTION.figures if one.query == "task-traffic"]
+    row = {"task": "t", "tx_bytes": None, "expected_nominal_bytes": 24e12, "tasks_on_nic": None, "nics": 4}
+    assert figure.chart is not None
+    assert figure.chart([row]) == []
+    assert "not measured" in figure.title([row])
+
+
+def test_no_label_lies_on_another(report: Path) -> None:
+    for name, one in _Figures(report.read_text(encoding="utf-8")).found.items():
+        rows: dict[tuple[int, str], list[tuple[float, float, str]]] = {}
+        panel = 0
+        for mark in one["marks"]:
+            panel += mark["tag"] == "svg"
+            if mark["tag"] == "text":
+                width, x = 5.2 * len(mark["text"]), float(mark["x"])
+                kinds = mark.get("class", "").split()
+                start = x - width if "e" in kinds else x - width / 2 if "m" in kinds else x
+                rows.setdefault((panel, mark["y"]), []).append((start, start + width, mark["text"]))
+        for texts in rows.values():
+            texts.sort()
+            for (_, end, text), (start, _, other) in itertools.pairwise(texts):
+                assert end <= start + 1, f"{name}: {text} and {other}"
+
+
+def test_colors_differ_for_color_blind_people() -> None:
+    """Okabe and Ito's colors, and steps that differ in lightness."""
+    assert {LIGHT[name] for name in CATEGORIES} <= {"#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#8a8a8a"}
+    for colors, sign in ((LIGHT, -1), (DARK, 1)):
+        lightness = [_luminance(colors[f"u{at}"]) * sign for at in range(1, 7)]
+        assert lightness == sorted(lightness)
+        for name in ("soft", "link", "ink"):
+            pair = sorted([_luminance(colors[name]), _luminance(colors["ground"])])
+            assert (pair[1] + 0.05) / (pair[0] + 0.05) >= 4.5, name
+
+
+def _luminance(color: str) -> float:
+    parts = [int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue

@@ -86,6 +86,7 @@ def _add_report(commands: Commands) -> None:
     )
     one.add_argument("file", metavar="FILE", help="the HTML file, which is replaced")
     one.add_argument("--figures", metavar="DIR", help="each chart as SVG and PDF, too, in the sizes of papers")
+    one.add_argument("--site", metavar="PLACE", default="", help="folder or address of `docs`, to link tables to")
     add_target(one)
     add_project(one)
     add_engine(one)
@@ -193,6 +194,7 @@ def run_report(given: argparse.Namespace) -> int:
             Path(given.file),
             Project.open(settled.project).report_folders,
             figures=Path(given.figures) if given.figures else None,
+            site=given.site,
             memory=settled.memory,
         )
     lacks = f", {made.without} without data" if made.without else ""

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
     import duckdb
 
+    from warehouse.report.svg import Panel
+
 Values = Mapping[str, Any]
 """A row by column: numbers as int or float, lists as lists, all else as text; None is NULL."""
-Spec = Any
-"""An Altair chart: the library is loaded only where a report is made."""
 
 
 @dataclass(frozen=True)
@@ -30,28 +30,40 @@ class Figure:
 
     query: str
     """The name of its file in `sql/report/`."""
-    title: str
+    title: Callable[[Sequence[Values]], str]
+    """What was found, in a line."""
     says: Callable[[Sequence[Values]], str]
     """What the rows show, in a sentence or two; also the chart's text for those who do not see it."""
+    subject: str
+    """What it is about, in a few words: the title where there are no rows."""
     without: str
-    """The line that stands there when the query gives no row."""
-    chart: Callable[[Sequence[Values]], Spec] | None = None
+    """The line that stands there when the query gives no row, or the chart nothing to draw."""
+    chart: Callable[[Sequence[Values]], list[Panel]] | None = None
     """None: the table alone."""
     parameters: Mapping[str, str] = field(default_factory=dict)
-    canvas: bool = False
-    """Whether the page draws pixels, for charts of very many marks."""
-    wide: bool = False
-    """Whether it is unreadable at the width of a phone: there it is moved sideways in a frame of its own."""
+    tables: tuple[str, ...] = ()
+    """Where the numbers are from, for those who look further."""
+    further: str = ""
+    """A command that shows more, without `warehouse`."""
+    id: str = ""
+    """Where one query has several figures: the name of this one."""
+    place: str = ""
+    """What tells it from the same figure of another cluster or an earlier hour; empty in the first."""
 
     @property
     def name(self) -> str:
-        """Its id in the page and the name of its files: the query, and the values asked for."""
-        return "-".join([self.query, *(plain(value) for value in self.parameters.values())])
+        """Its id in the page and the name of its files."""
+        return "-".join(filter(None, [self.id or self.query, plain(self.place)]))
+
+    @property
+    def hour(self) -> str:
+        """The hour that it is about, where it is about one."""
+        return self.parameters.get("hour", "")
 
 
 @dataclass(frozen=True)
 class Section:
-    """Figures on one subject."""
+    """Figures that answer one question."""
 
     name: str
     title: str

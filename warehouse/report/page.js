@@ -1,38 +1,130 @@
 "use strict";
-// Draw each chart as it comes near the screen; all of them before a print.
-const pending = new Map(JSON.parse(document.getElementById("specs").textContent).map(one => ["chart-" + one.id, one]));
-const drawn = new Map();
+// Filters, which stay in the address; what is under the pointer; files. The charts are there without it.
+const all = (what, inside = document) => [...inside.querySelectorAll(what)];
+const filters = document.querySelector("form.filters");
+const first = new Map(all("figure[data-hour]").map(one => [one, one.hidden]));
+const names = ["hour", "leaf", "server"];
 
-function draw(element) {
-  const one = pending.get(element.id);
-  if (!one) return Promise.resolve();
-  pending.delete(element.id);
-  drawn.set(element.id, one);
-  // pixels do not know the colour of the page
-  const ink = one.renderer === "canvas" ? getComputedStyle(element).color : "currentColor";
-  const spec = JSON.parse(JSON.stringify(one.spec).replaceAll('"currentColor"', JSON.stringify(ink)));
-  const options = { actions: false, renderer: one.renderer, ast: false, tooltip: { theme: dark.matches ? "dark" : "light" } };
-  return vegaEmbed(element, spec, options).then(
-    result => { element.dataset.state = "drawn"; one.view = result.view; },
-    error => { element.dataset.state = "failed"; element.textContent = "This chart could not be drawn: " + error.message; });
+function state() {
+  const [place, ...rest] = decodeURIComponent(location.hash.slice(1)).split("&");
+  return { place, ...Object.fromEntries(rest.map(one => one.split(/=(.*)/s))) };
 }
 
-const dark = matchMedia("(prefers-color-scheme: dark)");
-const charts = [...document.querySelectorAll(".chart")];
-const drawAll = () => Promise.all(charts.map(draw)).then(() => { document.documentElement.dataset.charts = "drawn"; });
-const near = new IntersectionObserver(seen => {
-  for (const { isIntersecting, target } of seen) if (isIntersecting) { near.unobserve(target); draw(target); }
-}, { rootMargin: "1000px" });
-charts.forEach(chart => near.observe(chart));
-// the rest a moment later, so that search and print find all
-setTimeout(drawAll, 200);
-
-// pixels do not follow the colour of the page by themselves
-function again() {
-  for (const [id, one] of drawn) if (one.renderer === "canvas") { pending.set(id, one); draw(document.getElementById(id)); }
+function apply() {
+  if (!filters) return;
+  const given = state();
+  for (const name of names) {
+    const field = filters.elements[name];
+    field.value = given[name] ?? "";
+    if (name === "hour" && !field.value) field.selectedIndex = 0;
+  }
+  const { hour, leaf, server } = given;
+  for (const [one, hidden] of first) one.hidden = hour ? one.dataset.hour !== hour : hidden;
+  const holds = one => (one.dataset.s ?? "").split(" ").includes(server);
+  for (const svg of all(".panels svg")) {
+    const owned = all(":scope > svg > [data-s]", svg.parentNode).length > 0;
+    const lacks = server && svg.dataset.l && owned && !all("[data-s]", svg).some(holds);
+    const other = leaf && svg.dataset.l && svg.dataset.l !== leaf;
+    svg.classList.toggle("off", Boolean(lacks || other));
+    for (const mark of all("[data-l], [data-s]", svg)) {
+      const away = (leaf && mark.dataset.l && mark.dataset.l !== leaf) || (server && owned && !holds(mark));
+      mark.classList.toggle("off", Boolean(away));
+    }
+  }
+  for (const table of all("figure table")) rows(table, leaf, server);
+  filters.elements.said.textContent = leaf || server ? `${[leaf, server].filter(Boolean).join(", ")}: others are faint or left out` : "";
 }
-dark.addEventListener("change", again);
+
+function rows(table, leaf, server) {
+  const columns = all("th", table).map(one => one.textContent);
+  const at = (...those) => columns.findIndex(one => those.includes(one));
+  const [of, owner] = [at("leaf", "switch"), at("server", "which")];
+  if (of < 0 && owner < 0) return;
+  for (const row of table.tBodies[0].rows) {
+    const away = (leaf && of >= 0 && row.cells[of].textContent !== leaf)
+      || (server && owner >= 0 && !row.cells[owner].textContent.split(" ").includes(server));
+    row.classList.toggle("off", Boolean(away));
+  }
+}
+
+function keep() {
+  const parts = names.map(name => [name, filters.elements[name].value]).filter(([name, value]) => value && !(name === "hour" && filters.elements.hour.selectedIndex === 0));
+  history.replaceState(null, "", "#" + [state().place, ...parts.map(([name, value]) => `${name}=${encodeURIComponent(value)}`)].join("&"));
+  apply();
+}
+
+function come() {
+  apply();
+  const { place } = state();
+  if (place && location.hash.includes("&")) document.getElementById(place)?.scrollIntoView();
+}
+
+if (filters) {
+  filters.addEventListener("change", keep);
+  filters.addEventListener("submit", event => { event.preventDefault(); keep(); });
+  filters.addEventListener("reset", () => setTimeout(keep));
+  // links within the page keep the filters
+  document.addEventListener("click", event => {
+    const link = event.target.closest?.("a[href^='#']");
+    const kept = location.hash.split("&").slice(1);
+    if (!link || !kept.length) return;
+    event.preventDefault();
+    location.hash = [link.getAttribute("href").slice(1), ...kept].join("&");
+  });
+}
+addEventListener("hashchange", come);
+come();
+
+// a text beside the pointer, at once, instead of the browser's own
+const tip = document.getElementById("tip");
+addEventListener("pointerover", event => {
+  const mark = event.target.closest?.(".panels svg *");
+  const title = mark?.querySelector?.(":scope > title");
+  if (title) { mark.dataset.tip = title.textContent; title.remove(); }
+  tip.textContent = mark?.dataset.tip ?? "";
+  tip.style.display = tip.textContent ? "block" : "none";
+});
+addEventListener("pointermove", event => {
+  if (tip.style.display !== "block") return;
+  const { width, height } = tip.getBoundingClientRect();
+  tip.style.left = `${Math.max(4, Math.min(event.clientX + 12, innerWidth - width - 4))}px`;
+  tip.style.top = `${event.clientY + 16 + height > innerHeight ? event.clientY - height - 10 : event.clientY + 16}px`;
+});
+
+function save(text, type, name) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}
+
+// exported for tests as window.report
+const report = {
+  csv(table) {
+    const quoted = text => /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+    return all("tr:not(.off)", table).map(row => [...row.cells].map(cell => quoted(cell.textContent)).join(",") + "\n").join("");
+  },
+  vector(figure) {
+    const box = figure.querySelector(".panels").getBoundingClientRect();
+    const inner = all(".panels svg:not(.off)", figure).map(svg => {
+      const { left, top, width, height } = svg.getBoundingClientRect();
+      const copy = svg.cloneNode(true);
+      for (const [name, value] of Object.entries({ x: left - box.left, y: top - box.top, width, height })) copy.setAttribute(name, value.toFixed(1));
+      return new XMLSerializer().serializeToString(copy);
+    });
+    const [width, height] = [box.width, box.height].map(one => Math.ceil(one));
+    return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}"><style>${document.getElementById("paper").textContent}</style><rect width="${width}" height="${height}" fill="#fff"/>${inner.join("")}</svg>\n`;
+  },
+};
+window.report = report;
+for (const button of all("button.csv, button.vector")) {
+  const figure = button.closest("figure, section");
+  button.addEventListener("click", () => button.className === "csv"
+    ? save(report.csv(figure.querySelector("table")), "text/csv", `${figure.id}.csv`)
+    : save(report.vector(figure), "image/svg+xml", `${figure.id}.svg`));
+}
 
 // a citation is of use on paper
-addEventListener("beforeprint", () => document.querySelectorAll("details.cite").forEach(one => { one.open = true; }));
-addEventListener("afterprint", () => document.querySelectorAll("details.cite").forEach(one => { one.open = false; }));
+addEventListener("beforeprint", () => all("details.source:not([open])").forEach(one => { one.dataset.print = ""; one.open = true; }));
+addEventListener("afterprint", () => all("details[data-print]").forEach(one => { delete one.dataset.print; one.open = false; }));

@@ -1,81 +1,114 @@
 """The HTML: one file that asks the network for nothing.
 
-Text from data is escaped by Jinja, and in scripts by `_for_script`; charts are Vega-Lite as JSON, drawn by the
-bundle that stands in the file once. A content security policy forbids every request.
+Charts are SVG in the text, so that they are there at the first paint and without a script; the script filters, tells
+what is under the pointer, and hands out files. Text from data is escaped, and a content security policy forbids every
+request.
 """
 
 from __future__ import annotations
 
-import json
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from warehouse.report.theme import as_dict
+from warehouse.report.theme import DARK, LIGHT, MARKS, for_paper, variables
+from warehouse.report.trust_figures import cards
+from warehouse.report.words import by_number
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from warehouse.report.figure import Answer, Figure, Section
 
-    Answered = Sequence[tuple[Section, Sequence[tuple[Figure, Answer | None]]]]
+    One = tuple[Figure, Answer | None]
+    Answered = Sequence[tuple[Section, Sequence[One]]]
+
+MOST_OPEN = 16
+"""Rows of a table that stands open where there is no chart."""
+PAGES = ("metrics", "staging", "topology")
+"""Layers whose tables have a page in the site."""
 
 
-def page(build: tuple[Any, ...], answered: Answered, *, kept: bool) -> str:
+def page(build: tuple[Any, ...], found: One, answered: Answered, *, kept: bool, site: str, left_out: int) -> str:
     """The report's text.
 
     Parameters
     ----------
     build
         Id, time, version and engine of the build.
+    found
+        The findings, for the first screen.
     answered
         Each section with its figures and their answers; None where the tables are not there.
     kept
         Whether `warehouse cite` knows the citations.
+    site
+        Where the site with pages of tables is; empty where there is none.
+    left_out
+        Hours that have no figures.
     """
     import jinja2
     from markupsafe import Markup
 
-    shown = [(section, [_shown(figure, answer) for figure, answer in asked]) for section, asked in answered]
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
+    figures = [one for _, asked in answered for one in asked]
+    rows = found[1].values if found[1] else []
     return environment.from_string(_text("page.html.j2")).render(
         build=dict(zip(("id", "published", "version", "engine"), build, strict=True)),
-        sections=shown,
+        found={**_shown(*found), "open": False},
+        looked=found[1] is not None,
+        cards=cards(rows),
+        warnings=any(row["severity"] == "warning" for row in rows),
+        sections=[(section, [_shown(*one) for one in asked]) for section, asked in answered],
+        hours=sorted({figure.hour for figure, answer in figures if figure.hour and answer}, reverse=True),
+        leaves=sorted(_names(figures, "ports", "switch"), key=by_number),
+        servers=sorted(_names(figures, "servers", "server"), key=by_number),
         kept=kept,
-        style=Markup(_text("page.css")),  # noqa: S704 - files of this package
+        site=site.rstrip("/") + "/" if site else "",
+        pages=PAGES,
+        left_out=left_out,
+        style=Markup(_style()),  # noqa: S704 - texts of this package
+        paper=Markup(for_paper()),  # noqa: S704
         script=Markup(_text("page.js")),  # noqa: S704
-        bundle=Markup(_bundle()),  # noqa: S704
-        specs=Markup(_for_script([one["spec"] for _, figures in shown for one in figures if one["spec"]])),  # noqa: S704
     ) + "\n"  # fmt: skip
 
 
 def _shown(figure: Figure, answer: Answer | None) -> dict[str, Any]:
+    from markupsafe import Markup
+
     if answer is None or not answer.rows:
-        return {"figure": figure, "answer": None, "spec": None}
+        return {"figure": figure, "answer": None, "title": figure.subject, "wide": False}
     values = answer.values
-    says = figure.says(values)
-    spec = None
-    if figure.chart:
-        vega = as_dict(figure.chart(values), says)
-        spec = {"id": figure.name, "spec": vega, "renderer": "canvas" if figure.canvas else "svg"}
-    parameters = [f"${name} = {value}" for name, value in answer.citation.parameters.items()]
-    return {"figure": figure, "answer": answer, "says": says, "spec": spec, "parameters": parameters}
+    panels = figure.chart(values) if figure.chart else []
+    return {
+        "figure": figure,
+        "answer": answer,
+        "title": figure.title(values),
+        "says": figure.says(values),
+        "panels": [Markup(panel.svg()) for panel in panels],  # noqa: S704 - escaped where it is drawn
+        "wide": figure.chart is None or len(panels) > 2,
+        "open": figure.chart is None and len(answer.rows) <= MOST_OPEN,
+        "parameters": [f"${name} = {value}" for name, value in answer.citation.parameters.items()],
+    }
 
 
-def _bundle() -> str:
-    """Vega, Vega-Lite and vega-embed: all the JavaScript that draws."""
-    import vl_convert
+def _names(figures: Iterable[One], query: str, column: str) -> set[str]:
+    return {
+        str(row[column])
+        for figure, answer in figures
+        if answer and figure.query == query
+        for row in answer.values
+        if row[column]
+    }
 
-    return str(vl_convert.javascript_bundle()).replace("</script", "<\\/script")  # type: ignore[call-arg]
 
-
-def _for_script(value: object) -> str:
-    """JSON that cannot end the script that it stands in."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    for sign in "<>&\u2028\u2029":
-        text = text.replace(sign, f"\\u{ord(sign):04x}")
-    return text
+def _style() -> str:
+    light, dark = variables(LIGHT), variables(DARK)
+    return (
+        f":root{{color-scheme:light dark;{light}}}\n@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}\n"
+        f"{MARKS}\n{_text('page.css')}"
+    )
 
 
 def _text(name: str) -> str:

@@ -2,38 +2,65 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
-from warehouse.report.theme import as_dict, for_paper
+from warehouse.report.svg import WIDTH
+from warehouse.report.theme import for_paper
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from warehouse.report.figure import Answer
+    from warehouse.report.figure import Answer, Figure
+    from warehouse.report.svg import Panel
 
 COLUMN, PAGE = 320, 672
 """3.33 and 7 inches, at 96 pixels an inch: one column, and two with the gap between them."""
-WIDE = frozenset({"fabric", "heatmap", "iterations", "allocation"})
-"""Queries whose charts go over two columns."""
+BETWEEN = 16
+"""Between panels, in units."""
 
 
-def write_figures(folder: Path, answers: Iterable[Answer]) -> int:
+def write_figures(folder: Path, answers: Iterable[tuple[Figure, Answer]]) -> int:
     """Write each chart as `NAME.svg` and `NAME.pdf`; returns the number of files."""
     import vl_convert
 
     folder.mkdir(parents=True, exist_ok=True)
     files = 0
-    for answer in answers:
-        figure = answer.figure
-        if figure.chart is None:
+    for figure, answer in answers:
+        panels = figure.chart(answer.values) if figure.chart else []
+        if not panels:
             continue
-        spec = as_dict(figure.chart(answer.values), figure.says(answer.values))
-        width = PAGE if figure.query in WIDE else COLUMN
-        paper = json.dumps(for_paper(spec, width))
-        printed = json.dumps(for_paper(spec, width * 3 // 4))  # the converter makes a pixel a point, 72 an inch
-        (folder / f"{figure.name}.svg").write_text(vl_convert.vegalite_to_svg(paper), encoding="utf-8", newline="\n")
-        (folder / f"{figure.name}.pdf").write_bytes(vl_convert.vegalite_to_pdf(printed))
+        text = composed(panels)
+        (folder / f"{figure.name}.svg").write_text(text, encoding="utf-8", newline="\n")
+        # the converter makes a pixel a point, 72 an inch
+        (folder / f"{figure.name}.pdf").write_bytes(vl_convert.svg_to_pdf(composed(panels, 0.75)))
         files += 2
     return files
+
+
+def composed(panels: Sequence[Panel], scale: float = 1.0) -> str:
+    """One SVG of panels: the legend above, then a column, or two where there are several panels."""
+    several = len(panels) > 2
+    across = 2 * WIDTH + BETWEEN if several else WIDTH
+    placed, y, row = [], 0.0, 0.0
+    for at, panel in enumerate(panels):
+        column = (at - 1) % 2 if several and at else 0
+        if at and column == 0:
+            y, row = y + row + BETWEEN, 0.0
+        row = max(row, panel.height)
+        placed.append(f'<g transform="translate({column * (WIDTH + BETWEEN)} {y:.1f})">{panel.body}</g>')
+    width = PAGE if several else COLUMN
+    high = y + row
+    size = f'width="{width * scale:g}" height="{high * width / across * scale:.0f}"'
+    label = next((panel.label for panel in panels[1:]), panels[0].label)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} '
+        f'viewBox="-4 -4 {across + 8} {high + 8:.1f}"><title>{_escaped(label)}</title><style>{for_paper()}</style>'
+        f'<rect x="-4" y="-4" width="{across + 8}" height="{high + 8:.1f}" fill="#ffffff"/>{"".join(placed)}</svg>\n'
+    )
+
+
+def _escaped(text: str) -> str:
+    from html import escape
+
+    return escape(text)

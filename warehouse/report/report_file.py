@@ -13,20 +13,30 @@ from warehouse.reader.citations import keep
 from warehouse.reader.connection import connect
 from warehouse.reader.damaged_parts import refuse_damage
 from warehouse.reader.named_queries import load_queries
-from warehouse.report import balance, claims, data_quality, fabric, heatmap, job_figures, server_figures, task_figures
+from warehouse.report import (
+    job_figures,
+    link_figures,
+    observation_figures,
+    port_figures,
+    task_figures,
+    tenant_figures,
+    trust_figures,
+)
 from warehouse.report.figure import Answer, Figure, Section, ask
 from warehouse.report.page import page
 from warehouse.report.paper import write_figures
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     import duckdb
 
+    from warehouse.reader.named_queries import Query
 
-MOST_TASKS = 24
-"""Tasks with figures of their own; all are in the table."""
+
+MOST_PORTS = 5_000
+"""Ports of hours that get figures, the latest hours first; the latest always has some."""
 
 
 class Made(NamedTuple):
@@ -46,6 +56,7 @@ def write_report(
     query_folders: Iterable[Path],
     *,
     figures: Path | None = None,
+    site: str = "",
     memory: str | None = None,
     threads: int | None = None,
 ) -> Made:
@@ -61,6 +72,8 @@ def write_report(
         The folders of the report's queries; a later one's replace an earlier one's.
     figures
         A folder for each chart as SVG and PDF.
+    site
+        Where the site of `warehouse docs` is, for links to the pages of tables; empty without.
     memory, threads
         Limits of the engine.
 
@@ -69,13 +82,13 @@ def write_report(
     QueryError
         When there is no warehouse, a library is missing, or a place lies in the target.
     """
-    try:
-        import altair  # noqa: F401
-        import vl_convert  # noqa: F401
-    except ImportError as error:
-        raise QueryError(
-            f"the report needs {error.name}, which is not installed", hint="pip install 'gpu-warehouse[report]'"
-        ) from error
+    if figures:
+        try:
+            import vl_convert  # noqa: F401
+        except ImportError as error:
+            raise QueryError(
+                "PDF files need vl-convert-python, which is not installed", hint="pip install 'gpu-warehouse[report]'"
+            ) from error
     for place in (path, figures):
         if place and place.resolve().is_relative_to(target.resolve()):
             raise QueryError(
@@ -86,36 +99,94 @@ def write_report(
     try:
         refuse_damage(connection, target)
         build = connection.execute("SELECT build_id, published_utc, version, engine FROM meta.build").fetchall()[0]
+        asked: dict[tuple[str, tuple[str, ...]], Answer | None] = {}
+        found = trust_figures.FINDINGS, ask(connection, target, trust_figures.FINDINGS, queries)
         answered = [
-            (section, [(figure, ask(connection, target, figure, queries)) for figure in section.figures])
+            (section, [(figure, _once(asked, connection, target, figure, queries)) for figure in section.figures])
             for section in sections(connection)
         ]
+        left_out = hours(connection)[1]
     finally:
         connection.close()
-    answers = [answer for _, asked in answered for _, answer in asked if answer and answer.rows]
-    kept = _keep(target, answers)
-    text = page(build, answered, kept=kept)
+    all_asked = [found, *(one for _, of in answered for one in of)]
+    answers = [(figure, answer) for figure, answer in all_asked if answer and answer.rows]
+    kept = _keep(target, [answer for _, answer in answers])
+    text = page(build, found, answered, kept=kept, site=site, left_out=left_out)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8", newline="\n")
     files = write_figures(figures, answers) if figures else 0
-    asked_for = sum(len(asked) for _, asked in answered)
-    return Made(asked_for, asked_for - len(answers), len(text.encode()), files)
+    return Made(len(all_asked), len(all_asked) - len(answers), len(text.encode()), files)
+
+
+def _once(
+    asked: dict[tuple[str, tuple[str, ...]], Answer | None],
+    connection: duckdb.DuckDBPyConnection,
+    target: Path,
+    figure: Figure,
+    queries: Mapping[str, Query],
+) -> Answer | None:
+    """Ask a query once, also where two figures show its rows."""
+    key = figure.query, tuple(figure.parameters.values())
+    if key not in asked:
+        asked[key] = ask(connection, target, figure, queries)
+    return asked[key]
+
+
+def hours(connection: duckdb.DuckDBPyConnection) -> tuple[list[tuple[str, str]], int]:
+    """Return `(cluster, hour)` of the hours with figures, the latest first, and how many hours have none."""
+    found = _rows(
+        connection,
+        "SELECT cluster, strftime(hour_utc, '%Y-%m-%d %H:%M:%S'), count(*) FROM metrics.port_hour "
+        "GROUP BY cluster, hour_utc ORDER BY hour_utc DESC, cluster",
+    )
+    kept: list[tuple[str, str]] = []
+    ports = 0
+    for cluster, hour, many in found:
+        ports += int(many)
+        if not kept or ports <= MOST_PORTS:
+            kept.append((cluster, hour))
+    return kept, len(found) - len(kept)
 
 
 def sections(connection: duckdb.DuckDBPyConnection) -> list[Section]:
-    """The sections for what this warehouse holds: figures a cluster and a task."""
-    clusters = [row[0] for row in _rows(connection, "SELECT DISTINCT cluster FROM topology.switches ORDER BY cluster")]
-    found = _rows(connection, "SELECT DISTINCT cluster, task FROM metrics.task_summary ORDER BY cluster, task")
+    """The questions that the report answers; figures of the fabric for each cluster and hour."""
+    shown = hours(connection)[0]
+    first: dict[str, str] = {}
+    for cluster, hour in shown:
+        first.setdefault(cluster, hour)
+    asked = []
+    for cluster, hour in shown:
+        parts = [
+            cluster if cluster != shown[0][0] else "",
+            hour[:13].replace(" ", "T") if hour != first[cluster] else "",
+        ]
+        asked.append(({"cluster": cluster, "hour": hour}, " ".join(filter(None, parts))))
+    clusters = [({"cluster": one}, one if one != shown[0][0] else "") for one in first]
+
+    def of(*makers: Callable[[Mapping[str, str], str], Figure]) -> tuple[Figure, ...]:
+        return tuple(make(values, place) for make in makers for values, place in asked)
+
+    none = "No port counters are loaded."
+    suspects = tuple(link_figures.suspects(values, place) for values, place in clusters)
     return [
-        data_quality.SECTION,
-        fabric.section(clusters),
-        heatmap.section(clusters),
-        balance.BALANCE,
-        balance.LOCALITY,
-        server_figures.SECTION,
-        task_figures.section([(row[0], row[1]) for row in found[:MOST_TASKS]]),
-        job_figures.section(),
-        claims.SECTION,
+        Section("replace", "Which link do I replace?", (*of(link_figures.links, port_figures.ports), *suspects), none),
+        Section("fair", "Is ECMP fair?", of(link_figures.balance, port_figures.utilization, link_figures.spines), none),
+        Section(
+            "tenant",
+            "Who is the largest tenant?",
+            of(tenant_figures.tenants, tenant_figures.servers, tenant_figures.spread),
+            none,
+        ),
+        Section(
+            "complete",
+            "How complete is the observation?",
+            of(observation_figures.coverage, observation_figures.series),
+            none,
+        ),
+        Section("trust", "Can I trust this number?", (*of(trust_figures.conservation), *trust_figures.FIGURES)),
+        task_figures.SECTION,
+        job_figures.SECTION,
+        trust_figures.LOADED,
     ]
 
 

@@ -1,82 +1,68 @@
-"""How charts look: colours that colour-blind people can tell apart, text in the colour of the page."""
+"""Colors of the report: Okabe and Ito's palette, which color-blind people can tell apart, for light, dark and paper.
+
+A mark has a class, and a class a color. The page gives the classes their colors for light and dark; a file of its own
+carries those of paper.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+import re
+from typing import Final
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+LIGHT: Final = {
+    "ground": "#ffffff", "ink": "#1b1b1b", "soft": "#595959", "line": "#c9c9c9", "box": "#f4f4f4", "link": "#00538a",
+    "in": "#009E73", "out": "#E69F00", "access": "#0072B2", "uplink": "#CC79A7", "bad": "#D55E00", "none": "#8a8a8a",
+    "u0": "#f2f2f2",
+    "u1": "#d7e6f4", "u2": "#a6cce5", "u3": "#63a7d3", "u4": "#2d7fb9", "u5": "#0d5296", "u6": "#06264d",
+}  # fmt: skip
+DARK: Final = LIGHT | {
+    "ground": "#16181b", "ink": "#e6e6e6", "soft": "#adadad", "line": "#43484e", "box": "#202327", "link": "#7cc4f0",
+    "in": "#1fb98c", "out": "#E69F00", "access": "#4aa3dd", "uplink": "#d98fba", "bad": "#f0803a",
+    "u0": "#24272b",
+    "u1": "#15324f", "u2": "#1b4f7d", "u3": "#2877b0", "u4": "#5aa5d8", "u5": "#9fcdec", "u6": "#eaf5fd",
+}  # fmt: skip
+"""On a dark ground more is lighter."""
 
-    from warehouse.report.figure import Spec, Values
+CATEGORIES: Final = ("access", "out", "in", "uplink", "bad", "none")
+"""Colors of things without a color of their own, in this order."""
+STEPS: Final = (1.0, 5.0, 10.0, 20.0, 40.0)
+"""Utilization, in percent: where the next of the colors u2 .. u6 begins; u0 is idle."""
 
-BLUE, ORANGE, GREEN, PINK, SKY, RED = "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00"
-"""Of Okabe and Ito's palette (Color Universal Design, 2008); its black and yellow vanish on one of the grounds."""
-CATEGORIES = [BLUE, ORANGE, GREEN, PINK, SKY, RED]
-GREY = "#8a8a8a"
-SEQUENTIAL: Final = "cividis"
-FONT = "system-ui, 'DejaVu Sans', sans-serif"
-ROW = 20
-"""Height of a row of bars, in pixels."""
-HIGHEST = 800
-"""Of a chart on paper, in pixels: a page is no higher."""
-
-CONFIG: dict[str, Any] = {
-    "background": "transparent",
-    "font": FONT,
-    "view": {"stroke": None},
-    "range": {"category": CATEGORIES, "heatmap": {"scheme": SEQUENTIAL}, "ramp": {"scheme": SEQUENTIAL}},
-    "mark": {"color": BLUE},
-    "axis": {
-        "labelColor": "currentColor",
-        "titleColor": "currentColor",
-        "domainColor": GREY,
-        "tickColor": GREY,
-        "gridColor": GREY,
-        "gridOpacity": 0.25,
-        "titleFontWeight": "normal",
-        "labelLimit": 120,
-    },
-    "legend": {
-        "orient": "top",
-        "direction": "horizontal",
-        "labelColor": "currentColor",
-        "titleColor": "currentColor",
-        "titleFontWeight": "normal",
-        "columns": 3,
-        "gradientLength": 160,
-    },
-    "text": {"color": "currentColor"},
-}
+MARKS: Final = (
+    "svg{font:11.5px system-ui,'DejaVu Sans',sans-serif;fill:var(--ink);overflow:visible}"
+    "svg .soft{fill:var(--soft)}svg .b{font-weight:600}svg .e{text-anchor:end}svg .m{text-anchor:middle}"
+    "svg .grid{stroke:var(--line);stroke-width:1;fill:none}svg .axis{stroke:var(--soft);stroke-width:1;fill:none}"
+    "svg .hatch{stroke:var(--soft);stroke-width:1;fill:none;opacity:.6}"
+    "svg .line{fill:none;stroke-width:2;stroke-linejoin:round}svg .dash{stroke-dasharray:5 3}"
+    "svg .edge{fill:none;stroke:var(--soft);stroke-width:.75}svg .cross{stroke:var(--bad);stroke-width:2.5;fill:none}"
+    "svg .limit{stroke:var(--bad);stroke-width:1.5;stroke-dasharray:4 3;fill:none}"
+    "svg .dead{fill:var(--ink)}svg .ondead{fill:var(--ground);font-weight:700}"
+    "svg .p{stroke:var(--soft);stroke-width:.5}"
+    + "".join(
+        f"svg .{name}{{fill:var(--{name})}}svg .line.{name},svg .line.s-{name}{{fill:none;stroke:var(--{name})}}"
+        for name in ("in", "out", "access", "uplink", "bad", "none")
+    )
+    + "".join(f"svg .u{at}{{fill:var(--u{at})}}" for at in range(7))
+)
+"""Of the marks of all charts, as CSS."""
 
 
-def chart(rows: Sequence[Values] | None = None) -> Spec:
-    """An empty chart over these rows."""
-    import altair
-
-    return altair.Chart(altair.InlineData(values=[dict(row) for row in rows or ()]))
+def variables(colors: dict[str, str]) -> str:
+    """CSS that names the colors."""
+    return "".join(f"--{name}:{color};" for name, color in colors.items())
 
 
-def sized(spec: Spec, height: float | None = None) -> Spec:
-    """As wide as the page lets it, and so high."""
-    wide = spec.properties(width="container", autosize={"type": "fit-x", "contains": "padding"})
-    return wide.properties(height=height) if height else wide
+def for_paper() -> str:
+    """The CSS of marks with the light colors filled in: converters know no variables."""
+    return re.sub(r"var\(--(\w+)\)", lambda found: LIGHT[found[1]], MARKS)
 
 
-def as_dict(spec: Spec, text: str) -> dict[str, Any]:
-    """The Vega-Lite of a chart, with its theme and the text that stands for it."""
-    made: dict[str, Any] = spec.properties(description=text).to_dict()
-    made.pop("$schema", None)
-    made["config"] = CONFIG
-    return made
+def step(percent: float | None) -> str:
+    """The class of a utilization.
 
-
-def for_paper(spec: dict[str, Any], width: int) -> dict[str, Any]:
-    """The same chart, black on white and so wide, for a file of its own."""
-    import json
-
-    paper: dict[str, Any] = json.loads(json.dumps(spec).replace('"currentColor"', '"#000000"'))
-    paper["width"] = width
-    if isinstance(paper.get("height"), int | float):
-        paper["height"] = min(paper["height"], HIGHEST)
-    paper["config"] |= {"background": "white", "font": "DejaVu Sans"}
-    return paper
+    >>> step(0.0), step(0.3), step(34.5), step(None)
+    ('u0', 'u1', 'u5', 'u0')
+    """
+    if not percent:
+        return "u0"
+    return f"u{1 + sum(percent >= one for one in STEPS)}"

@@ -46,9 +46,48 @@ def number(value: float | None) -> str:
     return f"{int(value):,}" if value == int(value) else f"{value:,}"
 
 
-def most(rows: Iterable[Values], column: str) -> Values:
-    """The row with the highest value; the first of them, and any where none has a value."""
-    return max(rows, key=lambda row: float("-inf") if row[column] is None else row[column])
+def percent(value: float | None) -> str:
+    """A share with its unit.
+
+    >>> percent(18.6), percent(-2.0), percent(None)
+    ('18.6 %', '-2 %', 'not known')
+    """
+    return number(value) + ("" if value is None else " %")
+
+
+def rate(gbps: float) -> str:
+    """Gb/s, from a thousand on Tb/s.
+
+    >>> rate(69.0), rate(2345.6)
+    ('69 Gb/s', '2.35 Tb/s')
+    """
+    return f"{gbps / 1000:.3g} Tb/s" if gbps >= 1000 else f"{gbps:.3g} Gb/s"
+
+
+def span(seconds: float) -> str:
+    """A time in the unit that fits.
+
+    >>> span(0.4), span(45), span(600), span(7200), span(259200)
+    ('0.4 s', '45 s', '10 min', '2 h', '3 d')
+    """
+    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= (2 if unit == "d" else 1) * length:
+            return f"{seconds / length:.3g} {unit}"
+    return f"{seconds:.3g} s"
+
+
+def by_number(name: str) -> tuple[str, int, str]:
+    """Order names by their number: Leaf-2 before Leaf-10, and both before ST-leaf-1."""
+    return name.rstrip("0123456789"), len(name), name
+
+
+def short_name(switch: str) -> str:
+    """The name of a spine or leaf where room is scarce.
+
+    >>> short_name("spine-10"), short_name("ST-leaf-1")
+    ('10', 'ST-leaf-1')
+    """
+    return switch.removeprefix("spine-")
 
 
 def foremost(rows: Iterable[Values]) -> Values:

@@ -36,7 +36,7 @@ class FormatView:
     loaded: Sequence[Told]
     """By cluster and status."""
     files: int
-    temporary_path: Sequence[Told]
+    rejected: Sequence[Told]
     """Files and lines that were set aside, by reason."""
     pages: Sequence[Page]
     """Pages of docs/ on it."""
@@ -50,11 +50,11 @@ class FormatView:
 
 
 def format_views(
-    project: Project, origins: Origins, pages: Sequence[Page], loaded: Rows, temporary_path: Rows
+    project: Project, origins: Origins, pages: Sequence[Page], loaded: Rows, rejected: Rows
 ) -> dict[str, FormatView]:
     """Put together what is known of each format, in the order of the formats' list."""
     by_source = {page.source: page for page in pages}
-    files, lines = loaded.by("format"), temporary_path.by("format")
+    files, lines = loaded.by("format"), rejected.by("format")
     found = {}
     for one in known_formats():
         tables = [(f"raw.{relation.name}", relation.about) for relation in one.relations]
@@ -67,7 +67,7 @@ def format_views(
         rows = files.get((one.name,), [])
         found[one.name] = FormatView(
             one.name, tables, models, loaded.told(rows), sum(int(loaded.of(row, "files")) for row in rows),
-            temporary_path.told(lines.get((one.name,), [])), mine, Markup("").join(_traps(page) for page in mine),
+            rejected.told(lines.get((one.name,), [])), mine, Markup("").join(_traps(page) for page in mine),
         )  # fmt: skip
     return found
 

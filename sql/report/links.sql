@@ -1,0 +1,61 @@
+/* ---
+about: What each leaf sent to each spine and got from it in an hour, and how far that is from an even share of its uplinks.
+params:
+  cluster: VARCHAR the cluster
+  hour: TIMESTAMP the hour
+--- */
+WITH dead AS (                      -- uplinks that carry traffic one way only, in all loaded hours
+    SELECT switch, port, replace(kind, 'uplink_dead_', '') AS direction
+    FROM metrics.suspect_links
+    WHERE cluster = $cluster AND kind IN ('uplink_dead_in', 'uplink_dead_out')
+),
+uplinks AS (                        -- a row an uplink and direction, as the leaf sees it
+    SELECT
+        h.switch,
+        h.port,
+        u.spine,
+        d.direction,
+        CASE d.direction WHEN 'in' THEN h.in_bytes ELSE h.out_bytes END AS bytes
+    FROM metrics.port_hour AS h
+    JOIN topology.hour_uplinks AS u
+        ON u.cluster = h.cluster AND u.leaf = h.switch AND u.leaf_port = h.port AND u.hour_utc = h.hour_utc
+    CROSS JOIN (VALUES ('in'), ('out')) AS d (direction)
+    WHERE h.cluster = $cluster AND h.hour_utc = $hour AND u.spine IS NOT NULL
+),
+pairs AS (
+    SELECT
+        u.switch AS leaf,
+        u.direction,
+        u.spine,
+        count(*) AS uplinks,
+        sum(u.bytes)::BIGINT AS bytes,
+        string_agg(regexp_extract(u.port, '[0-9].*$'), ', ' ORDER BY length(u.port), u.port)
+            FILTER (WHERE x.port IS NOT NULL) AS dead_uplinks
+    FROM uplinks AS u
+    LEFT JOIN dead AS x USING (switch, port, direction)
+    GROUP BY ALL
+),
+shares AS (                         -- even: the same bytes over each uplink of the leaf in that direction
+    SELECT
+        *,
+        sum(bytes) OVER leaf_way / sum(uplinks) OVER leaf_way * uplinks AS even_bytes,
+        sum(bytes) OVER (PARTITION BY direction, spine) AS spine_bytes,
+        sum(bytes) OVER (PARTITION BY direction) / count(DISTINCT spine) OVER (PARTITION BY direction) AS mean_spine_bytes
+    FROM pairs
+    WINDOW leaf_way AS (PARTITION BY leaf, direction)
+)
+SELECT
+    leaf,
+    direction,
+    spine,
+    uplinks,
+    bytes,
+    round(100 * (bytes / nullif(even_bytes, 0) - 1), 1) AS off_even_percent,
+    dead_uplinks,
+    spine_bytes::BIGINT AS spine_bytes,
+    round(100 * (spine_bytes / nullif(mean_spine_bytes, 0) - 1), 1) AS spine_off_mean_percent,
+    row_number() OVER (ORDER BY abs(bytes / nullif(even_bytes, 0) - 1) DESC NULLS LAST, leaf, spine, direction) AS place,
+    row_number() OVER (ORDER BY abs(spine_bytes / nullif(mean_spine_bytes, 0) - 1) DESC NULLS LAST, spine, direction, leaf)
+        AS spine_place
+FROM shares
+ORDER BY starts_with(leaf, 'ST-'), length(leaf), leaf, direction, length(spine), spine

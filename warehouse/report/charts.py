@@ -1,0 +1,179 @@
+"""Charts that several figures share: bars, shares of a whole, distributions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from warehouse.report.svg import (
+    LETTER,
+    WIDTH,
+    Key,
+    Panel,
+    decades,
+    legend,
+    linear,
+    logarithmic,
+    short,
+    ticks,
+    x_axis,
+    y_axis,
+)
+from warehouse.report.words import number
+
+BAR = 13
+"""Height of a bar."""
+
+
+class Bar(NamedTuple):
+    """A bar, or one of several below each other that share a label."""
+
+    value: float
+    kind: str
+    tip: str
+    mark: float | None = None
+    """Where a second value stands, as a line across the bar."""
+
+
+class Bars(NamedTuple):
+    """A label and its bars."""
+
+    label: str
+    bars: Sequence[Bar]
+    leaf: str = ""
+    server: str = ""
+
+
+class Curve(NamedTuple):
+    """A distribution: its values in order."""
+
+    name: str
+    kind: str
+    values: Sequence[float]
+
+
+def bars(
+    groups: Sequence[Bars], unit: str, label: str, *, keys: Sequence[Key] = (), limit: float | None = None,
+    high: float = 0.0,
+) -> list[Panel]:  # fmt: skip
+    """Horizontal bars from zero with their values at the end, and a legend."""
+    left = min(150.0, 10 + LETTER * max(len(group.label) for group in groups))
+    values = [value for group in groups for bar in group.bars for value in (bar.value, bar.mark or 0)]
+    at = ticks(max([*values, limit or 0, high, 1e-9]))
+    widest = max(len(number(bar.value)) for group in groups for bar in group.bars)
+    scale = linear(0, at[-1], left, WIDTH - LETTER * widest - 8)
+    rows = [BAR * len(group.bars) + 6 for group in groups]
+    bottom = 6 + sum(rows)
+    panel = Panel(bottom + 36, label)
+    x_axis(panel, at, scale, 2, bottom, unit)
+    y = 6.0
+    for group, height in zip(groups, rows, strict=True):
+        middle = y + BAR * len(group.bars) / 2
+        panel.text(left - 6, middle + 4, _cut(group.label, left), "e", leaf=group.leaf, server=group.server)
+        for row, bar in enumerate(group.bars):
+            top = y + row * BAR
+            end = scale(bar.value)
+            panel.rect(left, top + 1, end - left, BAR - 2, bar.kind, bar.tip, leaf=group.leaf, server=group.server)
+            panel.text(
+                max(end, scale(bar.mark or 0)) + 4,
+                top + BAR - 3,
+                number(bar.value),
+                leaf=group.leaf,
+                server=group.server,
+            )
+            if bar.mark is not None:
+                panel.path(f"M{scale(bar.mark):.1f} {top - 1:.1f}v{BAR + 2}", "line s-bad")
+        y += height
+    panel.path(f"M{left:.1f} 2V{bottom:.1f}", "axis")
+    if limit is not None:
+        panel.path(f"M{scale(limit):.1f} 2V{bottom:.1f}", "limit")
+    return [legend(keys), panel] if keys else [panel]
+
+
+def dots(groups: Sequence[Bars], unit: str, label: str, keys: Sequence[Key], limit: float) -> list[Panel]:
+    """A row a label with a point for each value; those from `limit` on have their number beside them."""
+    left = min(150.0, 10 + LETTER * max(len(group.label) for group in groups))
+    at = ticks(max([bar.value for group in groups for bar in group.bars] + [limit]))
+    scale = linear(0, at[-1], left, WIDTH - 40)
+    bottom = 4 + 16 * len(groups)
+    panel = Panel(bottom + 36, label)
+    x_axis(panel, at, scale, 2, bottom, unit)
+    panel.path(f"M{scale(limit):.1f} 2V{bottom:.1f}", "limit")
+    for row, group in enumerate(groups):
+        y = 12 + 16 * row
+        panel.text(left - 6, y + 4, _cut(group.label, left), "e", leaf=group.leaf)
+        panel.path(f"M{left:.1f} {y}H{scale(at[-1]):.1f}", "grid")
+        for bar in group.bars:
+            panel.circle(scale(bar.value), y, 4.5, f"p {bar.kind}", bar.tip, leaf=group.leaf)
+            if bar.value >= limit:
+                panel.text(scale(bar.value) + 8, y + 4, number(bar.value), "b", leaf=group.leaf)
+    return [legend(keys), panel]
+
+
+def shares(groups: Sequence[Bars], label: str, keys: Sequence[Key], unit: str) -> list[Panel]:
+    """Bars of parts of a whole, each 100 % long, in the same order everywhere."""
+    left = min(200.0, 10 + LETTER * max(len(group.label) for group in groups))
+    scale = linear(0, 100, left, WIDTH - 14)
+    bottom = 4 + 20 * len(groups)
+    panel = Panel(bottom + 36, label)
+    x_axis(panel, [0, 25, 50, 75, 100], scale, 2, bottom, unit)
+    for row, group in enumerate(groups):
+        y, x = 4 + 20 * row, left
+        panel.text(left - 6, y + 12, _cut(group.label, left), "e")
+        for bar in group.bars:
+            end = x + scale(bar.value) - left
+            panel.rect(x, y, end - x, 16, f"p {bar.kind}", bar.tip)
+            x = end
+    return [legend(keys), panel]
+
+
+def ranges(groups: Sequence[tuple[str, Sequence[float], str]], label: str, unit: str,
+           words: Callable[[float], str], at: Sequence[float]) -> list[Panel]:  # fmt: skip
+    """Five values a row: a thin line over all, a thick one over the inner three, a point at the middle."""
+    left = min(150.0, 10 + LETTER * max(len(name) for name, _, _ in groups))
+    scale = logarithmic(at[0], at[-1], left, WIDTH - 18)
+    bottom = 4 + 20 * len(groups)
+    panel = Panel(bottom + 36, label)
+    x_axis(panel, at, scale, 2, bottom, unit, words)
+    for row, (name, five, tip) in enumerate(groups):
+        y = 14 + 20 * row
+        low, lower, middle, upper, high = (scale(value) for value in five)
+        panel.text(left - 6, y + 4, _cut(name, left), "e")
+        panel.path(f"M{low:.1f} {y}H{high:.1f}", "line s-access", tip)
+        panel.rect(lower, y - 5, max(upper - lower, 1), 10, "access", tip, opacity=0.45)
+        panel.circle(middle, y, 4, "access", tip)
+    panel_legend = legend([Key("line s-access", "10 to 90 % of jobs"), Key("access", "25 to 75 %, point: median")])
+    return [panel_legend, panel]
+
+
+def distribution(curves: Sequence[Curve], label: str, unit: str, what: str, *, floor: float = 0.0,
+                 words: Callable[[float], str] = short) -> list[Panel]:  # fmt: skip
+    """Cumulated shares; a logarithmic axis where values span more than a decade, with zeros at its left edge."""
+    left, top, bottom, right = 46, 22, 190, WIDTH - 16
+    found = [value for curve in curves for value in curve.values if value > floor]
+    low, high = (min(found), max(found)) if found else (1.0, 10.0)
+    log = high / low > 10
+    at = decades(low, high) if log else ticks(high, low=low if high - low < low else 0.0)
+    scale = logarithmic(at[0], at[-1], left, right) if log else linear(at[0], at[-1], left, right)
+    share = linear(0, 100, bottom, top)
+    panel = Panel(bottom + 36, label)
+    panel.text(2, 10, what, "soft")
+    x_axis(panel, at, scale, top, bottom, unit, words)
+    y_axis(panel, [0, 25, 50, 75, 100], share, left, right)
+    for curve in curves:
+        values, many = sorted(curve.values), len(curve.values)
+        steps, before = [f"M{left} {bottom}"], None
+        for rank, value in enumerate(values, 1):
+            if rank < many and values[rank] == value:
+                continue
+            here = (f"{scale(max(value, at[0])):.1f}", f"{share(100 * rank / many):.1f}")
+            if here != before:
+                steps.append(f"H{here[0]}V{here[1]}")
+                before = here
+        panel.path("".join([*steps, f"H{right}"]), f"line {curve.kind}", curve.name)
+    return [legend([Key(f"line {curve.kind}", curve.name) for curve in curves]), panel]
+
+
+def _cut(text: str, room: float) -> str:
+    most = int((room - 8) / LETTER) + 1
+    return text if len(text) <= most else f"{text[: most - 1]}…"

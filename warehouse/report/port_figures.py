@@ -1,0 +1,172 @@
+"""How full ports are: on the front panel of each switch, and as distributions by role."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby, pairwise
+
+from warehouse.report.charts import Curve, distribution
+from warehouse.report.figure import Figure, Values
+from warehouse.report.svg import LETTER, WIDTH, Key, Panel, cross, legend
+from warehouse.report.theme import STEPS, step
+from warehouse.report.words import count, distinct, foremost, percent
+
+ROLES = {
+    "access": "access",
+    "uplink": "uplink",
+    "storage access": "access dash",
+    "storage uplink": "uplink dash",
+}
+"""Classes of lines; storage has the colors of its GPU likes, dashed."""
+PORT, GAP = 10.5, 7.0
+"""Sides of a port, and the gap between roles."""
+LEAST = 0.001
+"""Percent of line rate below which a port counts as idle in the distribution."""
+
+
+def _title(rows: Sequence[Values]) -> str:
+    top = foremost(rows)
+    owner = f" ({top['server'] or top['peer_switch']})" if top["server"] or top["peer_switch"] else ""
+    return (
+        f"The fullest link is {top['switch']} {top['port']}{owner}: {percent(top['fuller_percent'])}, mean of the hour"
+    )
+
+
+def _says(rows: Sequence[Values]) -> str:
+    idle = [row for row in rows if not row["fuller_percent"]]
+    said = f"{count(len(rows), 'port')} of {count(len(distinct(rows, 'switch')), 'switch')} as on their front panels, "
+    said += f"colored by the fuller direction; {count(len(idle), 'port')} moved nothing or under 0.005 %. "
+    suspect = [row for row in rows if row["suspect"]]
+    return said + (
+        f"{count(len(suspect), 'port')} with a ✕ {'is' if len(suspect) == 1 else 'are'} suspect."
+        if suspect
+        else "None is suspect."
+    )
+
+
+def _number(port: str) -> tuple[int, int]:
+    """The slot of a port on the front panel, and its part where a cable is split.
+
+    >>> _number("1/0/24:2"), _number("1/0/35")
+    ((24, 2), (35, 0))
+    """
+    slot, _, part = port.rpartition("/")[2].partition(":")
+    return (int(slot) if slot.isdigit() else 0), (int(part) if part.isdigit() else 0)
+
+
+def _chart(rows: Sequence[Values]) -> list[Panel]:
+    words = [
+        "idle",
+        f"under {STEPS[0]:g} %",
+        *(f"{low:g}-{high:g} %" for low, high in pairwise(STEPS)),
+    ]
+    words.append(f"{STEPS[-1]:g} % and more")
+    keys = [Key(f"p u{at}", text) for at, text in enumerate(words)] + [Key("cross", "suspect")]
+    return [legend(keys), *(_switch(name, list(of)) for name, of in groupby(rows, key=lambda row: str(row["switch"])))]
+
+
+def _switch(name: str, rows: Sequence[Values]) -> Panel:
+    """Odd slots above, even ones below; a split port is two halves."""
+    split = any(_number(row["port"])[1] for row in rows)
+    high = PORT * (2 if split else 1)
+    panel = Panel(18 + 2 * high + 24, f"Ports of {name}", leaf=name)
+    fullest = max(rows, key=lambda row: row["fuller_percent"] or 0)
+    panel.text(0, 11, name, "b")
+    panel.text(WIDTH, 11, f"fullest {fullest['port']}: {percent(fullest['fuller_percent'])}", "soft e")
+    columns = sorted({(_number(row["port"])[0] + 1) // 2 for row in rows})
+    roles = {at: next(str(row["role"]) for row in rows if (_number(row["port"])[0] + 1) // 2 == at) for at in columns}
+    x, places, starts = 0.0, {}, []
+    side = min(PORT, (WIDTH - GAP * (len(set(roles.values())) + 1)) / len(columns))
+    before = None
+    for at in columns:
+        if roles[at] != before:
+            x += GAP if before else 0
+            starts.append((x, roles[at]))
+            before = roles[at]
+        places[at] = x
+        x += side
+    for row in rows:
+        slot, part = _number(row["port"])
+        y = 18 + (0 if slot % 2 else high + 3) + (PORT if part == 2 else 0)
+        _port(panel, row, places[(slot + 1) // 2], y, side - 1, (PORT if part else high) - 1)
+    end = -100.0
+    for start, role in starts:
+        if role != "spare":
+            panel.text(max(start, end), 18 + 2 * high + 16, role, "soft")
+            end = max(start, end) + LETTER * len(role) + 6
+    return panel
+
+
+def _port(panel: Panel, row: Values, x: float, y: float, width: float, height: float) -> None:
+    other = " ".join(filter(None, [row["server"], row["nic"]])) or row["peer_switch"] or "nothing known at its end"
+    tip = f"{row['switch']} {row['port']} {row['role']}, {other}: "
+    tip += f"in {percent(row['in_percent'])}, out {percent(row['out_percent'])}"
+    tip += f"; suspect: {row['suspect']}" if row["suspect"] else ""
+    at = {"leaf": row["switch"], "server": row["server"] or ""}
+    panel.rect(x, y, width, height, f"p {step(row['fuller_percent'])}", tip, **at)
+    if row["suspect"]:
+        panel.path(cross(x + width / 2, y + height / 2, 4.5), "cross", tip, **at)
+
+
+def _ecdf_title(rows: Sequence[Values]) -> str:
+    said = []
+    for role in ("uplink", "access"):
+        values = sorted(row["fuller_percent"] for row in rows if row["role"] == role)
+        idle = sum(not value for value in values)
+        if values and 2 * idle > len(values):
+            said.append(f"{idle:,} of {len(values):,} {role} ports are idle")
+        elif values:
+            said.append(f"half of the {role} ports stay below {percent(values[len(values) // 2])}")
+    joined = ", ".join(said)
+    return joined[:1].upper() + joined[1:] if said else "How full ports of storage are"
+
+
+def _ecdf_says(rows: Sequence[Values]) -> str:
+    parts = [
+        f"{sum(row['role'] == role for row in rows):,} {role}" for role in ROLES if any(r["role"] == role for r in rows)
+    ]
+    return f"Ports by the fuller direction, mean of the hour: {', '.join(parts)}. Idle ports stand at the left edge."
+
+
+def _ecdf(rows: Sequence[Values]) -> list[Panel]:
+    curves = []
+    for role, kind in ROLES.items():
+        values = [row["fuller_percent"] for row in rows if row["role"] == role]
+        if values:
+            curves.append(Curve(f"{role} ports", kind, values))
+    return (
+        distribution(curves, "Utilization of ports", "% of line rate", "% of the ports", floor=LEAST) if curves else []
+    )
+
+
+def ports(asked: Mapping[str, str], place: str) -> Figure:
+    """The map of all ports."""
+    return Figure(
+        "ports",
+        _title,
+        _says,
+        "Ports by utilization",
+        "No port counters are loaded.",
+        _chart,
+        asked,
+        ("metrics.port_hour", "topology.ports", "topology.hour_owners"),
+        f"sql -q busiest-ports --hour {asked['hour'][:13].replace(' ', 'T')}:00",
+        place=place,
+    )
+
+
+def utilization(asked: Mapping[str, str], place: str) -> Figure:
+    """The same ports as a distribution."""
+    return Figure(
+        "ports",
+        _ecdf_title,
+        _ecdf_says,
+        "How utilization is distributed",
+        "No port counters are loaded.",
+        _ecdf,
+        asked,
+        ("metrics.port_hour",),
+        f"sql -q busiest-ports --hour {asked['hour'][:13].replace(' ', 'T')}:00",
+        "utilization",
+        place,
+    )

@@ -1,0 +1,207 @@
+"""SVG by hand: panels of one width, marks with a text that says what they are, scales, axes.
+
+A chart is a list of panels, which flow beside each other where there is room and below each other on a phone. Nothing
+has to be drawn by the reader's machine: the page shows its charts without a script.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from html import escape
+from typing import NamedTuple
+
+WIDTH = 360
+"""Of a panel, in units; a phone shows about one pixel for each."""
+LETTER = 6.9
+"""Width of a letter at the size of the labels, in units, on average."""
+Scale = Callable[[float], float]
+
+
+class Panel:
+    """A rectangle of marks."""
+
+    def __init__(self, height: float, label: str, *, leaf: str = "", width: float = WIDTH) -> None:
+        self.width, self.height, self.label, self.leaf = width, height, label, leaf
+        self._marks: list[str] = []
+
+    def rect(
+        self, x: float, y: float, width: float, height: float, kind: str, tip: str = "", *, opacity: float = 1.0,
+        leaf: str = "", server: str = "",
+    ) -> None:  # fmt: skip
+        """Draw a rectangle; `tip` is what a pointer on it tells."""
+        faint = f' fill-opacity="{opacity:.2f}"' if opacity < 1 else ""
+        place = f'x="{_n(x)}" y="{_n(y)}" width="{_n(max(width, 0))}" height="{_n(max(height, 0))}"'
+        self._add("rect", f"{place}{faint}", kind, tip, leaf, server)
+
+    def circle(
+        self, x: float, y: float, radius: float, kind: str, tip: str = "", *, leaf: str = "", server: str = ""
+    ) -> None:
+        """Draw a point."""
+        self._add("circle", f'cx="{_n(x)}" cy="{_n(y)}" r="{_n(radius)}"', kind, tip, leaf, server)
+
+    def path(self, steps: str, kind: str, tip: str = "", *, leaf: str = "", server: str = "") -> None:
+        """Draw a line through `steps`, in the language of SVG paths."""
+        self._add("path", f'd="{steps}"', kind, tip, leaf, server)
+
+    def line(self, points: Sequence[tuple[float, float] | None], kind: str, tip: str = "", *, leaf: str = "") -> None:
+        """Draw a line through points; None interrupts it."""
+        steps, pen = [], "M"
+        for point in points:
+            if point is None:
+                pen = "M"
+                continue
+            steps.append(f"{pen}{_n(point[0])} {_n(point[1])}")
+            pen = "L"
+        self.path("".join(steps), f"line {kind}", tip, leaf=leaf)
+
+    def text(self, x: float, y: float, text: str, kind: str = "", *, leaf: str = "", server: str = "") -> None:
+        """Write a text that begins at x; with `e` in `kind` it ends there, with `m` it is centered."""
+        self._add("text", f'x="{_n(x)}" y="{_n(y)}"', kind, "", leaf, server, escape(text))
+
+    def hatch(self, x: float, y: float, width: float, height: float, tip: str = "") -> None:
+        """Fill a rectangle with slanting lines: nobody looked there."""
+        steps = []
+        at = 5.0
+        while at < width + height:
+            x1, y1 = (x + at, y) if at <= width else (x + width, y + at - width)
+            x2, y2 = (x, y + at) if at <= height else (x + at - height, y + height)
+            steps.append(f"M{_n(x1)} {_n(y1)}L{_n(x2)} {_n(y2)}")
+            at += 5
+        self.path("".join(steps), "hatch")
+        if tip:
+            self.rect(x, y, width, height, "", tip, opacity=0)
+
+    def _add(self, tag: str, attributes: str, kind: str, tip: str, leaf: str, server: str, inner: str = "") -> None:
+        marked = f' class="{kind}"' if kind else ""
+        marked += f' data-l="{escape(leaf)}"' if leaf else ""
+        marked += f' data-s="{escape(server)}"' if server else ""
+        inner += f"<title>{escape(tip)}</title>" if tip else ""
+        self._marks.append(
+            f"<{tag}{marked} {attributes}>{inner}</{tag}>" if inner else f"<{tag}{marked} {attributes}/>"
+        )
+
+    @property
+    def body(self) -> str:
+        """The marks."""
+        return "".join(self._marks)
+
+    def svg(self) -> str:
+        """The panel for a page."""
+        of = f' data-l="{escape(self.leaf)}"' if self.leaf else ""
+        box = f"0 0 {_n(self.width)} {_n(self.height)}"
+        return f'<svg viewBox="{box}" role="img" aria-label="{escape(self.label)}"{of}>{self.body}</svg>'
+
+
+class Key(NamedTuple):
+    """A line of a legend: how it looks, and what it means."""
+
+    kind: str
+    """Class of a box; `line ...` draws a line, `hatch` and `cross` the marks of that name."""
+    words: str
+
+
+def legend(keys: Sequence[Key]) -> Panel:
+    """A panel that explains colors in words, in as many lines as they need."""
+    rows, x, y = [], 0.0, 12.0
+    for key in keys:
+        needs = 20 + LETTER * len(key.words) + 12
+        if x and x + needs > WIDTH + 12:
+            x, y = 0.0, y + 18
+        rows.append((key, x, y))
+        x += needs
+    made = Panel(y + 8, "Legend: " + ", ".join(key.words for key in keys))
+    for key, x, y in rows:
+        if key.kind.startswith("line"):
+            made.path(f"M{_n(x)} {_n(y - 4)}h14", key.kind)
+        elif key.kind == "hatch":
+            made.hatch(x, y - 10, 14, 12)
+            made.path(f"M{_n(x)} {_n(y - 10)}h14v12h-14z", "edge")
+        elif key.kind == "cross":
+            made.path(cross(x + 7, y - 4, 4), "cross")
+        elif key.kind == "limit":
+            made.path(f"M{_n(x + 7)} {_n(y - 11)}v14", "limit")
+        else:
+            made.rect(x, y - 10, 14, 12, key.kind)
+        made.text(x + 19, y, key.words)
+    return made
+
+
+def cross(x: float, y: float, arm: float) -> str:
+    """The path of an ✕."""
+    return f"M{_n(x - arm)} {_n(y - arm)}l{_n(2 * arm)} {_n(2 * arm)}m0 {_n(-2 * arm)}l{_n(-2 * arm)} {_n(2 * arm)}"
+
+
+def linear(low: float, high: float, start: float, end: float) -> Scale:
+    """A scale from [low, high] to [start, end]."""
+    span = (high - low) or 1.0
+    return lambda value: start + (value - low) / span * (end - start)
+
+
+def logarithmic(low: float, high: float, start: float, end: float) -> Scale:
+    """A scale by orders of magnitude; what is below `low` stands at its edge."""
+    inner = linear(math.log10(low), math.log10(high), start, end)
+    return lambda value: inner(math.log10(max(value, low)))
+
+
+def ticks(high: float, most: int = 5, low: float = 0.0) -> list[float]:
+    """Round numbers from `low` on, the last at `high` or just above.
+
+    >>> ticks(34.5), ticks(7)
+    ([0.0, 10.0, 20.0, 30.0, 40.0], [0.0, 2.0, 4.0, 6.0, 8.0])
+    """
+    rough = (high - low) / max(most - 1, 1) or 1.0
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(one * power for one in (1, 2, 2.5, 5, 10) if one * power >= rough * (1 - 1e-9))
+    first = math.floor(low / step)
+    return [round(at * step, 10) for at in range(first, math.ceil(high / step - 1e-9) + 1)]
+
+
+def decades(low: float, high: float) -> list[float]:
+    """Powers of ten that enclose both; at most six of them are kept.
+
+    >>> decades(0.02, 34.5)
+    [0.01, 0.1, 1.0, 10.0, 100.0]
+    """
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    last = max(last, first + 1)
+    by = -(-(last - first) // 6)
+    return [round(10.0**at, 12) for at in range(first, last + by, by)]
+
+
+def x_axis(panel: Panel, at: Sequence[float], scale: Scale, top: float, bottom: float, title: str,
+           words: Callable[[float], str] | None = None) -> None:  # fmt: skip
+    """Draw vertical lines at `at`, their numbers below, and the title of the axis with its unit."""
+    for value in at:
+        x = scale(value)
+        panel.path(f"M{_n(x)} {_n(top)}V{_n(bottom)}", "grid")
+        panel.text(x, bottom + 15, (words or short)(value), "soft m")
+    panel.text((scale(at[0]) + scale(at[-1])) / 2, bottom + 30, title, "soft m")
+
+
+def y_axis(panel: Panel, at: Sequence[float], scale: Scale, left: float, right: float,
+           words: Callable[[float], str] | None = None) -> None:  # fmt: skip
+    """Draw horizontal lines at `at`, their numbers at the left."""
+    for value in at:
+        y = scale(value)
+        panel.path(f"M{_n(left)} {_n(y)}H{_n(right)}", "grid")
+        panel.text(left - 5, y + 4, (words or short)(value), "soft e")
+
+
+def short(value: float) -> str:
+    """A number of an axis.
+
+    >>> short(20.0), short(0.001), short(1500.0), short(2.5)
+    ('20', '0.001', '1,500', '2.5')
+    """
+    return f"{value:,.0f}" if value == int(value) else f"{value:,.12g}"
+
+
+def _n(value: float) -> str:
+    """A coordinate, short.
+
+    >>> _n(12.0), _n(3.14159)
+    ('12', '3.1')
+    """
+    text = f"{value:.1f}"
+    return text.removesuffix(".0")

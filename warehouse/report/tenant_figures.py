@@ -1,0 +1,157 @@
+"""Who uses the network most: groups of servers that pulse together, single servers, and how bytes are distributed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from warehouse.report.charts import Bar, Bars, Curve, bars, distribution
+from warehouse.report.figure import Figure, Values
+from warehouse.report.svg import Key, Panel
+from warehouse.report.words import count, number, percent, size
+
+MOST = 10
+"""Groups that are drawn; all are in the table."""
+BUSIEST = 10
+"""Servers that are drawn; all are in the table."""
+DIRECTIONS = (Key("in", "received"), Key("out", "sent"))
+
+
+def _groups(rows: Sequence[Values]) -> list[Values]:
+    return [row for row in rows if row["pulses_together"] == "true"]
+
+
+def _tenants_title(rows: Sequence[Values]) -> str:
+    groups = _groups(rows)
+    if not groups:
+        return "No servers pulse together: no tenant can be told"
+    top = groups[0]
+    servers = count(top["servers"], "server")
+    return f"Largest tenant: {servers} around {top['first_server']}, {percent(top['bytes_percent'])} of all bytes"
+
+
+def _tenants_say(rows: Sequence[Values]) -> str:
+    groups = _groups(rows)
+    if not groups:
+        return f"{count(rows[0]['servers'], 'server')} moved {size(rows[0]['bytes'])}."
+    top = groups[0]
+    every = f", every {number(top['period_seconds'])} s" if top["period_seconds"] is not None else ""
+    rest = [row for row in rows if row not in groups]
+    said = (
+        f"{count(len(groups), 'group')} of servers whose traffic rises and falls together, that is jobs as the network "
+        f"sees them. The largest received and sent {size(top['bytes'])}{every}."
+    )
+    return said + (
+        f" {count(rest[0]['servers'], 'server')} in no group moved {percent(rest[0]['bytes_percent'])}." if rest else ""
+    )
+
+
+def _tenants_chart(rows: Sequence[Values]) -> list[Panel]:
+    groups = _groups(rows)
+    shown = [
+        Bars(
+            str(row["tenant"]) if row in groups else "no group",
+            [Bar(row["bytes_percent"], "access" if row in groups else "none", _tenant_tip(row))],
+            server=str(row["which"]),
+        )
+        for row in [*groups[:MOST], *(row for row in rows if row not in groups)]
+    ]
+    return bars(shown, "% of the bytes of all servers", "Bytes by group of servers")
+
+
+def _tenant_tip(row: Values) -> str:
+    names = str(row["which"]).split()
+    more = f" and {len(names) - 8} more" if len(names) > 8 else ""
+    return f"{count(row['servers'], 'server')}, {size(row['bytes'])}: {' '.join(names[:8])}{more}"
+
+
+def _servers_title(rows: Sequence[Values]) -> str:
+    top = rows[0]
+    return f"{top['server']} is busiest: {number(top['rx_gbps'])} Gb/s received, {number(top['tx_gbps'])} Gb/s sent"
+
+
+def _servers_say(rows: Sequence[Values]) -> str:
+    those = (
+        f"The {BUSIEST} busiest of {count(len(rows), 'server')}" if len(rows) > BUSIEST else count(len(rows), "server")
+    )
+    return f"{those}; received and sent are side by side and not added. Only NICs on loaded switches count."
+
+
+def _servers_chart(rows: Sequence[Values]) -> list[Panel]:
+    shown = [
+        Bars(
+            str(row["server"]),
+            [
+                Bar(row["rx_gbps"], "in", f"{row['server']} received {number(row['rx_gbps'])} Gb/s"),
+                Bar(row["tx_gbps"], "out", f"{row['server']} sent {number(row['tx_gbps'])} Gb/s"),
+            ],
+            server=str(row["server"]),
+        )
+        for row in rows[:BUSIEST]
+    ]
+    return bars(shown, "Gb/s, mean of the hour", "The busiest servers", keys=DIRECTIONS)
+
+
+def _spread_title(rows: Sequence[Values]) -> str:
+    middle = sorted(row["bytes"] for row in rows)[len(rows) // 2]
+    return f"Half of the servers moved less than {size(middle)}, the busiest {size(rows[0]['bytes'])}"
+
+
+def _spread_says(rows: Sequence[Values]) -> str:
+    return f"Bytes of {count(len(rows), 'server')} in the hour, in orders of magnitude where they span several."
+
+
+def _spread(rows: Sequence[Values]) -> list[Panel]:
+    curves = [
+        Curve("received", "in", [row["rx_bytes"] for row in rows]),
+        Curve("sent", "out dash", [row["tx_bytes"] for row in rows]),
+    ]
+    return distribution(curves, "Bytes of servers", "bytes of the hour", "% of the servers", words=size)
+
+
+def tenants(asked: Mapping[str, str], place: str) -> Figure:
+    """Groups of servers by bytes."""
+    return Figure(
+        "tenants",
+        _tenants_title,
+        _tenants_say,
+        "Groups of servers",
+        "No server with traffic is loaded.",
+        _tenants_chart,
+        asked,
+        ("metrics.traffic_groups", "metrics.server_hour"),
+        f"sql -q pulsing-together --hour {asked['hour'][:13].replace(' ', 'T')}:00",
+        place=place,
+    )
+
+
+def servers(asked: Mapping[str, str], place: str) -> Figure:
+    """Single servers by rate."""
+    return Figure(
+        "servers",
+        _servers_title,
+        _servers_say,
+        "The busiest servers",
+        "No server with traffic is loaded.",
+        _servers_chart,
+        asked,
+        ("metrics.server_hour", "metrics.traffic_periods"),
+        f"sql -q busiest-servers --hour {asked['hour'][:13].replace(' ', 'T')}:00",
+        place=place,
+    )
+
+
+def spread(asked: Mapping[str, str], place: str) -> Figure:
+    """Bytes of servers as a distribution."""
+    return Figure(
+        "servers",
+        _spread_title,
+        _spread_says,
+        "How bytes of servers are distributed",
+        "No server with traffic is loaded.",
+        _spread,
+        asked,
+        ("metrics.server_hour",),
+        f"sql -q busiest-servers --hour {asked['hour'][:13].replace(' ', 'T')}:00",
+        "server-bytes",
+        place,
+    )

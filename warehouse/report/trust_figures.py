@@ -1,0 +1,239 @@
+"""What numbers rest on: published figures beside ours, checks, files; and what is worth looking at first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from warehouse.report.charts import Bar, Bars, bars, shares
+from warehouse.report.figure import Figure, Section, Values
+from warehouse.report.svg import Key, Panel
+from warehouse.report.words import count, distinct, foremost, number, size, total
+
+VERDICTS = {"reproduced": "access", "differs": "out", "contradicted": "bad"}
+SHOWN_BY = {
+    "link_dead_one_way": "links",
+    "server_cabled_elsewhere": "suspects",
+    "uneven_leaf": "balance",
+    "spine_out_of_line": "spines",
+    "rails_differ": "servers",
+    "fullest_link": "ports",
+    "observation": "coverage",
+    "job_trades_most": "tenants",
+    "claims_differ": "claims",
+}
+"""The figure of each kind of finding."""
+MOST_CARDS = 8
+
+
+class Card(NamedTuple):
+    """A finding on the first screen."""
+
+    severity: str
+    what: str
+    number: str
+    sentence: str
+    so_what: str
+    others: str
+    figure: str
+
+
+def cards(rows: Sequence[Values]) -> list[Card]:
+    """A card for each kind, at most eight, the first to look at first."""
+    return [
+        Card(
+            str(row["severity"]),
+            str(row["what"]),
+            with_unit(row["number"], str(row["unit"])),
+            str(row["sentence"]),
+            str(row["so_what"]),
+            str(row["others"] or ""),
+            SHOWN_BY.get(str(row["kind"]), "findings"),
+        )
+        for row in rows[:MOST_CARDS]
+    ]
+
+
+def with_unit(value: float, unit: str) -> str:
+    """A number and its unit, as people read them.
+
+    >>> with_unit(0.18607, "1"), with_unit(6785715334821, "B"), with_unit(1, "cables"), with_unit(389, "figures")
+    ('18.6 %', '6.79 TB', '1 cable', '389 figures')
+    """
+    if unit == "1":
+        return f"{100 * value:.1f} %"
+    if unit == "B":
+        return size(value)
+    return f"{value:,.12g} {unit.removesuffix('s') if value == 1 else unit}"
+
+
+def _found(rows: Sequence[Values]) -> str:
+    warnings = total([row for row in rows if row["severity"] == "warning"], "findings")
+    notes = total(rows, "findings") - warnings
+    return (
+        f"{count(warnings, 'warning') if warnings else 'No warning'} and {count(notes, 'note')}"
+        if notes
+        else count(warnings, "warning")
+    )
+
+
+def _claims_title(rows: Sequence[Values]) -> str:
+    told = [row for row in rows if row["verdict"] != "no_data"]
+    if not told:
+        return "No published figure can be compared: the loaded files answer none"
+    same = total([row for row in told if row["verdict"] == "reproduced"], "claims")
+    return f"{same:,} of {count(total(told, 'claims'), 'published figure')} come out here"
+
+
+def _claims_say(rows: Sequence[Values]) -> str:
+    told = [row for row in rows if row["verdict"] != "no_data"]
+    without = total(rows, "claims") - total(told, "claims")
+    of = {verdict: total([row for row in rows if row["verdict"] == verdict], "claims") for verdict in VERDICTS}
+    said = ", ".join(f"{many:,} {verdict}" for verdict, many in of.items() if many)
+    rest = f"{without:,} more need files that are not loaded." if without else ""
+    return " ".join(filter(None, [f"{said[:1].upper()}{said[1:]}." if said else "", rest]))
+
+
+def _claims(rows: Sequence[Values]) -> list[Panel]:
+    told = [row for row in rows if row["verdict"] != "no_data"]
+    groups = []
+    for source in distinct(told, "source"):
+        of = [row for row in told if row["source"] == source]
+        whole = total(of, "claims")
+        parts = [
+            Bar(100 * row["claims"] / whole, kind, f"{source}: {row['claims']:,} of {whole:,} {verdict}")
+            for verdict, kind in VERDICTS.items()
+            for row in of
+            if row["verdict"] == verdict
+        ]
+        groups.append(Bars(f"{source.removeprefix('figure/').removesuffix('.pdf')} ({whole})", parts))
+    keys = [Key(kind, verdict) for verdict, kind in VERDICTS.items()]
+    return shares(groups, "Published figures by source", keys, "% of its figures") if groups else []
+
+
+def _conservation_title(rows: Sequence[Values]) -> str:
+    top = foremost(rows)
+    return f"What enters a {top['kind']} leaves it: at most {number(top['apart_ppm'])} ppm apart ({top['switch']})"
+
+
+def _conservation_says(rows: Sequence[Values]) -> str:
+    storage = [row for row in rows if row["kind"] == "storage leaf"]
+    said = f"Bytes in against bytes out of {count(len(rows), 'switch')} over the hour. "
+    said += "Switches keep nothing, so that this tests the counters."
+    if not storage or len(storage) == len(rows):
+        return said
+    top = foremost(storage)
+    return f"{said} Storage leaves move less: up to {number(top['apart_ppm'])} ppm ({top['switch']})."
+
+
+def _conservation(rows: Sequence[Values]) -> list[Panel]:
+    shown = [
+        Bars(
+            str(row["switch"]),
+            [
+                Bar(
+                    row["apart_ppm"],
+                    "access",
+                    f"{row['switch']}: {size(row['in_bytes'])} in, {size(row['out_bytes'])} out",
+                )
+            ],
+            leaf=str(row["switch"]),
+        )
+        for row in rows
+    ]
+    return bars(shown, "bytes in and out apart, parts per million", "Bytes in against bytes out")
+
+
+def conservation(asked: Mapping[str, str], place: str) -> Figure:
+    """Return the figure that tests the counters of each switch."""
+    return Figure(
+        "conservation",
+        _conservation_title,
+        _conservation_says,
+        "Bytes in against bytes out",
+        "No leaf with traffic is loaded.",
+        _conservation,
+        asked,
+        ("metrics.leaf_hour",),
+        'sql "FROM metrics.leaf_hour"',
+        place=place,
+    )
+
+
+def _checks_title(rows: Sequence[Values]) -> str:
+    others = total(rows, "not_passed")
+    return f"{count(total(rows, 'passed'), 'check')} passed, {f'{others:,} did not' if others else 'none failed'}"
+
+
+def _checks_say(rows: Sequence[Values]) -> str:
+    found = " · ".join(str(row["which"]) for row in rows if row["which"])
+    return f"Each check is a condition on a table. {f'Not passed: {found}.' if found else 'All hold.'}"
+
+
+def _files_title(rows: Sequence[Values]) -> str:
+    read = [row for row in rows if row["status"] in ("read", "partial")]
+    said = f"{count(total(read, 'files'), 'file')} of {count(len(distinct(read, 'cluster')), 'cluster')} read"
+    return f"{said}, {size(total(read, 'bytes'))}"
+
+
+def _files_say(rows: Sequence[Values]) -> str:
+    others = total([row for row in rows if row["status"] not in ("read", "partial")], "files")
+    read = len(distinct([row for row in rows if row["status"] in ("read", "partial")], "format"))
+    said = f"In {count(read, 'format')}."
+    return f"{said} Skipped or ignored: {count(others, 'file')}, with the reason in the table." if others else said
+
+
+FINDINGS = Figure(
+    "findings",
+    _found,
+    lambda rows: "Kinds and thresholds are those of warehouse findings.",
+    "Findings",
+    "Nothing found: no threshold of reference.finding_kinds is crossed.",
+    tables=("metrics.findings", "reference.finding_kinds"),
+    further="findings",
+)
+FIGURES = (
+    Figure(
+        "claims",
+        _claims_title,
+        _claims_say,
+        "Published figures beside ours",
+        "No published figure is listed.",
+        _claims,
+        tables=("metrics.published_claims",),
+        further="sql -q claim-verdicts",
+    ),
+    Figure(
+        "checks",
+        _checks_title,
+        _checks_say,
+        "Checks",
+        "The build has no checks.",
+        tables=("meta.checks",),
+        further='sql "FROM meta.checks"',
+    ),
+    Figure(
+        "claim-list",
+        lambda rows: f"Each of {count(len(rows), 'published figure')}, and ours",
+        lambda rows: "Those that disagree come first.",
+        "Each published figure beside ours",
+        "The loaded files answer none of them.",
+        tables=("metrics.published_claims",),
+        further="sql -q claims",
+    ),
+)
+LOADED = Section(
+    "loaded",
+    "What was loaded?",
+    (
+        Figure(
+            "files",
+            _files_title,
+            _files_say,
+            "Files",
+            "No file was loaded.",
+            tables=("raw.files",),
+            further='sql "FROM raw.files"',
+        ),
+    ),
+)
