@@ -6,7 +6,12 @@ import os
 import time
 from pathlib import Path
 
-from warehouse.store.atomic import left_behind, temporary_path
+import pytest
+
+from warehouse.store.atomic import is_in_the_way, left_behind, quarantine, remove, temporary_path, write_text
+
+GONE = 2**22 + 1
+"""A number that no process has: Linux counts to 2**22."""
 
 
 def test_what_a_process_that_is_gone_left_is_found(tmp_path: Path) -> None:
@@ -23,3 +28,57 @@ def test_a_process_that_got_the_number_of_a_killed_one_keeps_nothing(tmp_path: P
     before = time.time() - 365 * 86_400
     os.utime(left, (before, before))  # long before this process began
     assert list(left_behind(tmp_path)) == [left]
+
+
+def test_temporary_files_inside_hidden_and_unpacked_folders_are_left_alone(tmp_path: Path) -> None:
+    for folder in (".hidden", "unpacked/archive", "parts"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / f".x.1.{GONE}").touch()
+    assert list(left_behind(tmp_path)) == [tmp_path / "parts" / f".x.1.{GONE}"]
+
+
+def test_a_write_that_fails_leaves_no_temporary_file_and_names_the_file(tmp_path: Path) -> None:
+    place = tmp_path / "x.json"
+    place.mkdir()
+    with pytest.raises(OSError, match=r"x\.json"):
+        write_text(place, "text")
+    assert [path.name for path in tmp_path.iterdir()] == ["x.json"]
+    with pytest.raises(UnicodeEncodeError):
+        write_text(tmp_path / "y.json", "\ud800")
+    assert [path.name for path in tmp_path.iterdir()] == ["x.json"]
+
+
+def test_remove_takes_files_links_and_folders_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "file").touch()
+    (tmp_path / "link").symlink_to("folder")
+    remove(tmp_path / "missing")
+    remove(tmp_path / "link")
+    assert (tmp_path / "folder" / "file").exists()
+    remove(tmp_path / "folder" / "file")
+    remove(tmp_path / "folder")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_quarantine_keeps_each_damaged_file_and_says_where(tmp_path: Path) -> None:
+    damaged = tmp_path / "parts" / "x"
+    damaged.parent.mkdir()
+    places = []
+    for text in ("first", "second", "third"):
+        damaged.write_text(text)
+        places.append(quarantine(tmp_path, damaged))
+        assert not damaged.exists()
+    folder = tmp_path / "damaged" / "parts"
+    assert places == [folder / "x", folder / "x.1", folder / "x.2"]
+    assert [place.read_text() for place in places] == ["first", "second", "third"]
+
+
+def test_what_is_no_file_is_in_the_way_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "dangling").symlink_to("nowhere")
+    assert not is_in_the_way(tmp_path / "missing")
+    assert not is_in_the_way(tmp_path / "file")
+    assert is_in_the_way(tmp_path / "file", folder=True)
+    assert is_in_the_way(tmp_path)
+    assert not is_in_the_way(tmp_path, folder=True)
+    assert is_in_the_way(tmp_path / "dangling")
