@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from warehouse.kernels import DeclinedError
+from warehouse.kernels import UnsupportedError
 from warehouse.kernels import csv_bytes as text_module
 from warehouse.kernels.csv_bytes import Text
 
@@ -70,13 +70,13 @@ def test_oddness_is_of_one_file(text: Text, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("field", ["", "-", "1" * 16, "-" + "1" * 16, "0" * 30])
 def test_no_number_and_too_long_a_one_are_declined(field: str, text: Text, tmp_path: Path) -> None:
-    with pytest.raises(DeclinedError, match=r"blank|16 digits"):
+    with pytest.raises(UnsupportedError, match=r"blank|16 digits"):
         text.whole(_load(text, tmp_path / "numbers", ["1", field, "2"]))
 
 
 @pytest.mark.parametrize("field", ["", "-", "1.2.3", "12345.78", "12345678", "123456.78", "1234567890"])
 def test_ratios_that_are_declined(field: str, text: Text, tmp_path: Path) -> None:
-    with pytest.raises(DeclinedError, match="ratio"):
+    with pytest.raises(UnsupportedError, match="ratio"):
         text.decimal(_load(text, tmp_path / "numbers", ["1", field, "2"]))
 
 
@@ -91,5 +91,5 @@ def test_files_follow_each_other_in_the_same_memory(text: Text, tmp_path: Path) 
 def test_a_large_file_is_declined(text: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text_module, "MOST", 3)
     (tmp_path / "large").write_text("1,2,")
-    with pytest.raises(DeclinedError, match="more than 3 bytes"):
+    with pytest.raises(UnsupportedError, match="more than 3 bytes"):
         text.load(tmp_path / "large")

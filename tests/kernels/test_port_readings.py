@@ -11,7 +11,7 @@ import pytest
 import warehouse
 from tests.conftest import call
 from tests.release import Spoil, done, lay_out, spoil
-from warehouse.kernels import DeclinedError
+from warehouse.kernels import UnsupportedError
 from warehouse.kernels.csv_bytes import Text
 from warehouse.kernels.port_readings import PortHour, readings
 
@@ -67,7 +67,7 @@ def test_a_counter_that_wrapped(tmp_path: Path) -> None:
     assert _read(tmp_path, wrapped, MANAGEMENT)[2] == (253_169, 0, 0, 3, -4_294_885_894, -8.68, 12.25)
     too_low = TEXT.replace("3,328,", "3,-4294967297,")
     assert _read(tmp_path, too_low)[2][4] == -4_294_967_297
-    with pytest.raises(DeclinedError, match="fewer bytes"):
+    with pytest.raises(UnsupportedError, match="fewer bytes"):
         _read(tmp_path, too_low, MANAGEMENT)
 
 
@@ -116,7 +116,7 @@ def test_a_counter_that_wrapped(tmp_path: Path) -> None:
 )
 def test_any_other_form_is_declined(old: str, new: str, why: str, tmp_path: Path) -> None:
     assert old in TEXT
-    with pytest.raises(DeclinedError, match=why):
+    with pytest.raises(UnsupportedError, match=why):
         _read(tmp_path, TEXT.replace(old, new))
 
 

@@ -131,15 +131,15 @@ def test_what_is_used_goes_to_what_the_build_is_at(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(Reading, "now", staticmethod(lambda: next(given)))
     monkeypatch.setattr(profiling, "_memory", lambda _: 0)
     profile = Profile(Silent())
-    profile.doing("models")
-    profile.making("a.made", "all")
-    profile.ran(Statement("SELECT 1", "", memory=7, spill=5))
-    profile.ran(Statement("SELECT 2", "", memory=3, spill=0))
-    profile.finished(Part("a.made", "all", "", "", 42, 1, Path()), 0.0, reused=False)
-    profile.making("a.there", "all")
-    profile.finished(Part("a.there", "all", "", "", 43, 1, Path()), 0.0, reused=True)
-    profile.doing("catalog")
-    profile.doing("models")
+    profile.stage_started("models")
+    profile.part_started("a.made", "all")
+    profile.statement_finished(Statement("SELECT 1", "", memory=7, spill=5))
+    profile.statement_finished(Statement("SELECT 2", "", memory=3, spill=0))
+    profile.part_finished(Part("a.made", "all", "", "", 42, 1, Path()), 0.0, reused=False)
+    profile.part_started("a.there", "all")
+    profile.part_finished(Part("a.there", "all", "", "", 43, 1, Path()), 0.0, reused=True)
+    profile.stage_started("catalog")
+    profile.stage_started("models")
 
     steps = [later.cpu - earlier.cpu for earlier, later in pairwise(readings)]
     (made,) = profile.parts.items()
@@ -147,7 +147,7 @@ def test_what_is_used_goes_to_what_the_build_is_at(monkeypatch: pytest.MonkeyPat
     assert (made[1].cpu, made[1].wall, made[1].rows) == (steps[2], 10.0, 42)
     assert (made[1].read, made[1].written, made[1].memory, made[1].spill) == (100, 1000, 7, 5)
     assert profile.stages["models"].cpu == steps[1]
-    assert profile.stages[profiling.THERE].cpu == steps[3] + steps[4] + steps[5]
+    assert profile.stages[profiling.RUNNER].cpu == steps[3] + steps[4] + steps[5]
     assert profile.stages["catalog"].cpu == steps[6]
     shown = [float(line[31:38]) for line in profile.table() if line and not line.startswith(" ")]
     assert shown[0] == shown[1] == made[1].cpu

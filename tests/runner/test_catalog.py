@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import call
 from tests.tiny import Tiny
 from warehouse.runner import catalog
-from warehouse.runner.catalog import NAME, WRITTEN, Entry, read_base
+from warehouse.runner.catalog import HASHES, NAME, Entry, read_base
 
 COLUMNS = {"port": "VARCHAR the port", "speed": "BIGINT [bit/s] line rate"}
 HOUR = {"hour_utc": "TIMESTAMP", "bytes": "BIGINT"}
@@ -149,7 +149,7 @@ def test_a_catalog_is_no_base_unless_it_is_as_it_was_written(built: Tiny, create
     CHANGES["rows of a table"][0](built)
     assert built.build().status == 0
     assert "staging.ports" in created
-    (folder(built) / WRITTEN).unlink()
+    (folder(built) / HASHES).unlink()
     assert read_base(folder(built)) is None
 
 

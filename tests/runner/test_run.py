@@ -148,7 +148,7 @@ def test_hours_are_made_one_after_another_and_before_the_first_what_it_needs(
         "metrics.twice", "SELECT hour_utc, 2 * share AS share FROM metrics.share", columns, "partition: hour_utc"
     )
     made: list[tuple[str, str]] = []
-    monkeypatch.setattr(Silent, "making", lambda _, model, partition: made.append((model, partition)))
+    monkeypatch.setattr(Silent, "part_started", lambda _, model, partition: made.append((model, partition)))
     assert hours.build("--threads", "1", "--quiet").status == 0
     first, second = HOURS
     assert [one for one in made if one[0] in ("metrics.hours", "metrics.share", "metrics.twice")] == [
@@ -488,13 +488,13 @@ def test_an_interrupted_build_ends_with_status_130_and_publishes_nothing(sample:
 class Told(Silent):
     """Notes which parts a build turns to, one after another."""
 
-    one_at_a_time = True
+    is_sequential = True
 
     def __init__(self) -> None:
         self.turns: list[str] = []
         self.notes: list[str] = []
 
-    def making(self, model: str, partition: str) -> None:
+    def part_started(self, model: str, partition: str) -> None:
         self.turns.append(f"{model} {partition}")
 
     def note(self, text: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from warehouse.store.atomic import is_in_the_way, left_behind, quarantine, remove, temporary_path, write_text
+from warehouse.store.atomic import is_misplaced, orphaned_files, quarantine, remove, temporary_path, write_text
 
 GONE = 2**22 + 1
 """A number that no process has: Linux counts to 2**22."""
@@ -19,7 +19,7 @@ def test_what_a_process_that_is_gone_left_is_found(tmp_path: Path) -> None:
     mine.write_bytes(b"")
     gone = tmp_path / f".part.parquet.1.{2**22 + 1}"
     gone.write_bytes(b"")
-    assert list(left_behind(tmp_path)) == [gone]
+    assert list(orphaned_files(tmp_path)) == [gone]
 
 
 def test_a_process_that_got_the_number_of_a_killed_one_keeps_nothing(tmp_path: Path) -> None:
@@ -27,14 +27,14 @@ def test_a_process_that_got_the_number_of_a_killed_one_keeps_nothing(tmp_path: P
     left.write_bytes(b"")
     before = time.time() - 365 * 86_400
     os.utime(left, (before, before))  # long before this process began
-    assert list(left_behind(tmp_path)) == [left]
+    assert list(orphaned_files(tmp_path)) == [left]
 
 
 def test_temporary_files_inside_hidden_and_unpacked_folders_are_left_alone(tmp_path: Path) -> None:
     for folder in (".hidden", "unpacked/archive", "parts"):
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / f".x.1.{GONE}").touch()
-    assert list(left_behind(tmp_path)) == [tmp_path / "parts" / f".x.1.{GONE}"]
+    assert list(orphaned_files(tmp_path)) == [tmp_path / "parts" / f".x.1.{GONE}"]
 
 
 def test_a_write_that_fails_leaves_no_temporary_file_and_names_the_file(tmp_path: Path) -> None:
@@ -76,9 +76,9 @@ def test_quarantine_keeps_each_damaged_file_and_says_where(tmp_path: Path) -> No
 def test_what_is_no_file_is_in_the_way_of_a_file(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "dangling").symlink_to("nowhere")
-    assert not is_in_the_way(tmp_path / "missing")
-    assert not is_in_the_way(tmp_path / "file")
-    assert is_in_the_way(tmp_path / "file", folder=True)
-    assert is_in_the_way(tmp_path)
-    assert not is_in_the_way(tmp_path, folder=True)
-    assert is_in_the_way(tmp_path / "dangling")
+    assert not is_misplaced(tmp_path / "missing")
+    assert not is_misplaced(tmp_path / "file")
+    assert is_misplaced(tmp_path / "file", folder=True)
+    assert is_misplaced(tmp_path)
+    assert not is_misplaced(tmp_path, folder=True)
+    assert is_misplaced(tmp_path / "dangling")

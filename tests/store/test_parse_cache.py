@@ -115,44 +115,44 @@ def test_a_file_that_is_as_young_as_the_build_is_inspected_again(tiny: Tiny, mon
 
 def test_another_engine_or_package_knows_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parse_cache = ParseCache(tmp_path / FILE, "duckdb 2")
-    assert parse_cache.ask(["a", 1], lambda: [1, None]) == [1, None]
+    assert parse_cache.get(["a", 1], lambda: [1, None]) == [1, None]
     parse_cache.save()
     again = ParseCache(tmp_path / FILE, "duckdb 2")
-    assert again.knows(["a", 1])
-    assert again.ask(["a", 1], lambda: pytest.fail("it is known")) == [1, None]
-    assert not ParseCache(tmp_path / FILE, "duckdb 3").knows(["a", 1])
-    assert not ParseCache(tmp_path / FILE, "duckdb 2", paranoid=True).knows(["a", 1])
-    monkeypatch.setattr(module, "_stands_on", module._stands_on.__wrapped__)
-    monkeypatch.setattr(module, "look_at_sources", lambda _: type("Look", (), {"files": {"a.py": [1, 2, 3, 4]}}))
-    assert not ParseCache(tmp_path / FILE, "duckdb 2").knows(["a", 1])
+    assert again.contains(["a", 1])
+    assert again.get(["a", 1], lambda: pytest.fail("it is known")) == [1, None]
+    assert not ParseCache(tmp_path / FILE, "duckdb 3").contains(["a", 1])
+    assert not ParseCache(tmp_path / FILE, "duckdb 2", paranoid=True).contains(["a", 1])
+    monkeypatch.setattr(module, "_environment_hash", module._environment_hash.__wrapped__)
+    monkeypatch.setattr(module, "scan_sources", lambda _: type("FileStates", (), {"files": {"a.py": [1, 2, 3, 4]}}))
+    assert not ParseCache(tmp_path / FILE, "duckdb 2").contains(["a", 1])
 
 
 def test_what_nobody_asks_any_more_is_forgotten(tmp_path: Path) -> None:
     for questions in (["a", "b"], ["b"]):
         parse_cache = ParseCache(tmp_path / FILE)
         for question in questions:
-            parse_cache.ask(question, lambda: True)
+            parse_cache.get(question, lambda: True)
         parse_cache.save()
-    assert ParseCache(tmp_path / FILE).knows("b")
-    assert not ParseCache(tmp_path / FILE).knows("a")
+    assert ParseCache(tmp_path / FILE).contains("b")
+    assert not ParseCache(tmp_path / FILE).contains("a")
 
 
 def test_a_memo_of_which_a_byte_is_another_knows_nothing(tmp_path: Path) -> None:
     parse_cache = ParseCache(tmp_path / FILE)
-    parse_cache.ask("a", lambda: "right")
+    parse_cache.get("a", lambda: "right")
     parse_cache.save()
     (tmp_path / FILE).write_bytes((tmp_path / FILE).read_bytes().replace(b"right", b"wrong"))
-    assert not ParseCache(tmp_path / FILE).knows("a")
+    assert not ParseCache(tmp_path / FILE).contains("a")
 
 
 def test_a_memo_that_cannot_be_written_costs_nothing_but_time(tmp_path: Path) -> None:
     (tmp_path / "folder").write_text("a file")
     parse_cache = ParseCache(tmp_path / "folder" / FILE)
-    assert parse_cache.ask("a", lambda: 1) == 1
+    assert parse_cache.get("a", lambda: 1) == 1
     parse_cache.save()
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"mark": 1}', b"\xff"])
 def test_a_damaged_memo_knows_nothing(tmp_path: Path, content: bytes) -> None:
     (tmp_path / FILE).write_bytes(content)
-    assert ParseCache(tmp_path / FILE).ask("a", lambda: 1) == 1
+    assert ParseCache(tmp_path / FILE).get("a", lambda: 1) == 1

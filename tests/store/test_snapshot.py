@@ -24,7 +24,7 @@ from warehouse.runner.reporter import Silent
 from warehouse.runner.result import Outcome
 from warehouse.runner.run import make_parts
 from warehouse.store import signatures, snapshot
-from warehouse.store.signatures import Look
+from warehouse.store.signatures import FileStates
 
 COLUMNS = {"port": "VARCHAR", "speed": "BIGINT"}
 HEAVY = {"duckdb", "sqlglot", "jinja2", "rich", "numpy", "openpyxl", "yaml", "xxhash", "zstandard"}
@@ -184,11 +184,11 @@ def test_a_selection_looks_at_everything_and_leaves_no_promise_where_it_left_mod
 # times that prove nothing -------------------------------------------------------------------------
 
 
-def look(path: Path) -> Look:
-    return Look([(str(path), True)])
+def look(path: Path) -> FileStates:
+    return FileStates([(str(path), True)])
 
 
-def changed(before: Look, path: Path, *, same: bool) -> tuple[list[str], bool]:
+def changed(before: FileStates, path: Path, *, same: bool) -> tuple[list[str], bool]:
     """What `changes` finds, and whether it asked for the content."""
     asked: list[str] = []
 

@@ -1,1 +1,1 @@
-"""What every package uses and what knows none of them: errors, settings, hashes, texts, and a quick start-up."""
+"""Base of all packages: errors, settings, hashes, text helpers, lazy imports."""

@@ -1,4 +1,4 @@
-"""What can go wrong, said once.
+"""Error classes and their exit codes.
 
 WarehouseError                  exit 2   usage, nothing readable, no target
 ├── SettingsError               exit 2   a flag, warehouse.toml or WAREHOUSE_* is wrong
@@ -8,7 +8,7 @@ WarehouseError                  exit 2   usage, nothing readable, no target
 │   └── CheckError              exit 1   a check of a model failed
 └── LockedError                 exit 3   another build holds the target
 
-Each holds one sentence (what), a place (`file:line:col`) where there is one, and a hint (what to do).
+Each error has one sentence (what happened), an optional place (`file:line:col`) and a hint (what to do).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 
 class Place(NamedTuple):
-    """A position in a file that a person wrote; line and column start at 1."""
+    """Position in a file; line and column start at 1."""
 
     path: Path | str
     line: int | None = None
@@ -35,7 +35,7 @@ class Place(NamedTuple):
 
 
 class WarehouseError(Exception):
-    """The base of all errors that end in a sentence for the user, never in a traceback."""
+    """Base class of all errors that users see as a message, without a traceback."""
 
     exit_status = 2
     source: tuple[str, int, int] | None = None
@@ -56,43 +56,43 @@ class WarehouseError(Exception):
         self.details = tuple(details)
 
     def __str__(self) -> str:
-        """The whole message: place and sentence, then details and hint, a line each."""
+        """Return the full message: place and sentence, then details and hint on lines of their own."""
         head = f"{self.place}: {self.message}" if self.place else self.message
         return "\n".join([head, *self.details, *([self.hint] if self.hint else [])])
 
 
 class SettingsError(WarehouseError):
-    """A flag, a key of warehouse.toml or an environment variable is wrong."""
+    """Invalid option, key of warehouse.toml or environment variable."""
 
 
 class DataError(WarehouseError):
-    """The raw files cannot be used as they are."""
+    """Unusable raw files."""
 
 
 class QueryError(WarehouseError):
-    """Ad-hoc SQL is refused or fails."""
+    """Refused or failed ad-hoc SQL."""
 
 
 class ModelError(WarehouseError):
-    """A model, a macro or front matter is wrong."""
+    """Invalid model, macro or front matter."""
 
     exit_status = 1
 
 
 class CheckError(ModelError):
-    """A check of a model failed; `details` holds the first failing rows, `found` all that is known of it."""
+    """Failed check of a model; `details` has the first failing rows, `found` all values of the record."""
 
     found: Mapping[str, object] | None = None
 
 
 class LockedError(WarehouseError):
-    """Another build holds the target."""
+    """Target locked by another build."""
 
     exit_status = 3
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that `name` most likely stands for, or None.
+    """Return the known name that is most similar to `name`, or None.
 
     >>> nearest("swtch", ["switch", "port"])
     'switch'
@@ -105,6 +105,6 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def nearest_hint(name: str, known: Iterable[str]) -> str | None:
-    """`nearest: NAME` for an error's hint, or None where nothing is near."""
+    """Return `nearest: NAME` for an error's hint, or None without a similar name."""
     found = nearest(name, known)
     return f"nearest: {found}" if found else None

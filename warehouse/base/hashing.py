@@ -1,4 +1,4 @@
-"""Hashes: of content, of what made a part, of a whole build. xxh3-128, hexadecimal, over canonical JSON."""
+"""Hashes of content, fingerprints and builds: xxh3-128, hexadecimal, of bytes or of canonical JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CHUNK = 1 << 20
 
 
 def of(value: object) -> str:
-    """The hash of a JSON-able value; the same value gives the same hash on any machine.
+    """Return the hash of a JSON-able value; equal on any machine.
 
     >>> of({"b": 1, "a": [2]}) == of({"a": [2], "b": 1})
     True
@@ -28,12 +28,12 @@ def of(value: object) -> str:
 
 
 def of_bytes(content: bytes) -> str:
-    """The hash of bytes."""
+    """Return the hash of bytes."""
     return xxhash.xxh3_128_hexdigest(content)
 
 
 def of_file(path: Path, watch: Watch | None = None) -> str:
-    """Return the hash of a file's bytes, which `watch` is shown as they are read; raise OSError for what is no file."""
+    """Return the hash of a file's bytes; pass them to `watch`. Raises OSError if it is not a regular file."""
     with open(path, "rb", buffering=0, opener=_without_waiting) as stream:
         if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
             raise OSError(errno.EINVAL, "not a file", str(path))
@@ -41,12 +41,12 @@ def of_file(path: Path, watch: Watch | None = None) -> str:
 
 
 def _without_waiting(path: str, flags: int) -> int:
-    """Open a file; a pipe that nobody writes to would block for ever."""
+    """Open a file without blocking: a pipe without a writer would block forever."""
     return os.open(path, flags | os.O_NONBLOCK)
 
 
 def of_stream(stream: IO[bytes], watch: Watch | None) -> str:
-    """Hash the bytes of a stream, which `watch` is shown as they are read."""
+    """Return the hash of a stream's bytes; pass them to `watch`."""
     hasher = xxhash.xxh3_128()
     while chunk := stream.read(CHUNK):
         hasher.update(chunk)

@@ -1,4 +1,4 @@
-"""Keep the data folders and the target in `warehouse.toml`: `warehouse build --save`."""
+"""Data folders and target saved in `warehouse.toml` by `warehouse build --save`."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from warehouse.base.settings import CONFIG
 
 
 def save(data: Sequence[str], target: str | None, folder: Path) -> Path:
-    """Write the values that are given into the `warehouse.toml` of a folder, and return its path.
+    """Write the given values to the `warehouse.toml` of a folder; return its path.
 
-    Other lines and comments of the file stay.
+    Other lines and comments of the file are kept.
 
     Raises
     ------
     SettingsError
-        When nothing is given, or the file cannot be written.
+        When no value is given, or the file cannot be written.
     """
-    said = {"data": list(data), "target": target}
-    lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in said.items() if value]
+    given = {"data": list(data), "target": target}
+    lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in given.items() if value]
     if not lines:
         raise SettingsError("--save keeps --data and --target, and neither is given")
     path = folder / CONFIG

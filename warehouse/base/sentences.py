@@ -1,6 +1,6 @@
-"""Sentences of checks: text with `{column}` or `{column:format}`, filled from a failing row.
+"""Sentence templates of checks: text with `{column}` or `{column:format}`, filled from a failing row.
 
-Formats are few: `,` and `,.2f` and `.2f` for numbers, `.1%` for fractions of 1, `B` for bytes.
+Formats: `,`, `,.2f` and `.2f` for numbers, `.1%` for fractions of 1, `B` for bytes.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
 def fields(text: str) -> list[str]:
-    """Return the columns that a sentence names.
+    """Return the columns that a template names.
 
     Raises
     ------
     ValueError
-        Where a brace is no field, or a format is unknown.
+        For a brace outside a field, or an unknown format.
 
     >>> fields("{switch} is uneven: {cov:.1%}")
     ['switch', 'cov']
@@ -31,7 +31,7 @@ def fields(text: str) -> list[str]:
 
 
 def filled(text: str, row: Mapping[str, object]) -> str:
-    """Return the sentence with the values of a row; a value that is not there is `?`.
+    """Return the sentence with the values of a row; a missing value is `?`.
 
     >>> filled("{switch} sent {bytes:B}, {cov:.1%} off", {"switch": "Leaf-1", "bytes": 6785715334821, "cov": 0.186})
     'Leaf-1 sent 6.8 TB, 18.6 % off'
@@ -46,8 +46,8 @@ def _value(value: object, form: str | None) -> str:
         return str(value)
     if form == "B":
         return _bytes(value)
-    said = format(value, form)
-    return f"{said[:-1]} %" if form.endswith("%") else said
+    text = format(value, form)
+    return f"{text[:-1]} %" if form.endswith("%") else text
 
 
 def _bytes(amount: float) -> str:

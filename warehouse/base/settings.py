@@ -1,4 +1,4 @@
-"""What a command was told: flags, then WAREHOUSE_* variables, then warehouse.toml, then defaults."""
+"""Settings of a command, in order of precedence: options, WAREHOUSE_* variables, warehouse.toml, defaults."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from warehouse.base.startup import regex
 CONFIG = "warehouse.toml"
 DEFAULT_TARGET = Path("build/warehouse")
 DEFAULT_MEMORY = "3GB"
-"""An hour of 24 switches is sorted within it; with less, it is sorted through files in the target."""
+"""Enough to sort an hour of 24 switches in memory. With less, the sort spills to files in the target."""
 DEFAULT_MAX_REJECTED = 0.01
 KEYS = ("data", "target", "project", "threads", "memory", "cluster", "max_rejected", "follow_links")
 SHIPPED = "shipped"
-"""A key of a project's own warehouse.toml: `shipped = false` leaves the shipped models out."""
+"""Key of a project's warehouse.toml: `shipped = false` excludes the shipped models."""
 _ENGINE = "engine"
-"""A key of earlier releases, for one release more."""
+"""Key of earlier releases, accepted for one more release."""
 _PATHS = ("data", "target", "project")
 _MEMORY = regex(r"^(\d+(?:\.\d+)?)\s*(KB|MB|GB|TB|KiB|MiB|GiB|TiB)$")
 _LONGEST_CONFIG = 1_000_000
 _NESTED = regex(r"(?<![\w-])(?:[\w-]++\s*+\.\s*+){64}")
-"""A key so deep keeps the parser busy for minutes."""
+"""Key with 64 nested levels, which would take the TOML parser minutes."""
 _UNITS = {
     "KB": 10**3,
     "MB": 10**6,
@@ -39,7 +39,7 @@ _UNITS = {
 
 
 class Settings(NamedTuple):
-    """The settled values."""
+    """Resolved settings."""
 
     data: tuple[Path, ...] = ()
     target: Path = DEFAULT_TARGET
@@ -48,18 +48,18 @@ class Settings(NamedTuple):
     memory: str = DEFAULT_MEMORY
     cluster: str | None = None
     max_rejected: float = DEFAULT_MAX_REJECTED
-    """The share of a job file's rows that may be unreadable."""
+    """Maximum share of unreadable rows in a job file."""
     follow_links: bool = False
-    """Follow links that lead out of the data folders."""
+    """True to follow links that lead out of the data folders."""
 
     @property
     def memory_bytes(self) -> int:
-        """`memory` as a number of bytes."""
+        """Memory limit in bytes."""
         return memory_bytes(self.memory)
 
 
 def memory_bytes(text: str, source: str = "--memory") -> int:
-    """Bytes of `4GB`, `512MiB`.
+    """Return the bytes of a size such as `4GB` or `512MiB`. Raises SettingsError.
 
     >>> memory_bytes("4GB")
     4000000000
@@ -71,25 +71,25 @@ def memory_bytes(text: str, source: str = "--memory") -> int:
 
 
 def settle(flags: Mapping[str, object], *, folder: Path | None = None) -> Settings:
-    """Settle flags, environment and warehouse.toml of the working folder.
+    """Resolve options, environment and warehouse.toml.
 
     Parameters
     ----------
     flags
-        Values given on the command line; None or absent where not given.
+        Values of command line options; None or absent if not given.
     folder
-        Where warehouse.toml is looked for; the working folder.
+        The folder of warehouse.toml; default: the working folder.
 
     Raises
     ------
     SettingsError
-        Naming the flag, variable or key.
+        With the name of the option, variable or key.
     """
     folder = folder or Path.cwd()
     config = _read_config(folder / CONFIG)
 
     def value(key: str) -> tuple[object, str]:
-        """A setting as it was given, and by what."""
+        """Return a setting as given, with its source."""
         if flags.get(key) not in (None, [], ()):
             return flags[key], f"--{key.replace('_', '-')}"
         variable = f"WAREHOUSE_{key.upper()}"
@@ -126,7 +126,7 @@ def settle(flags: Mapping[str, object], *, folder: Path | None = None) -> Settin
 
 
 def _check_engine(name: object, source: str) -> None:
-    """Accept DuckDB with a warning, which the next release no longer does, and refuse any other engine."""
+    """Warn about the obsolete key if it is DuckDB; refuse any other engine."""
     if name == "duckdb":
         warnings.warn(f"{source} has no effect: DuckDB is the only engine; remove it", FutureWarning, stacklevel=3)
     elif name is not None:
@@ -146,7 +146,7 @@ def _threads(value: object, source: str) -> int:
 
 
 def _share(value: object, source: str) -> float:
-    """A share such as 0.01 or 1%."""
+    """Return a share such as 0.01 or 1% as a number."""
     if value is None:
         return DEFAULT_MAX_REJECTED
     written = str(value).strip()
@@ -167,17 +167,17 @@ def _switch(value: object, source: str) -> bool:
 
 
 def _is_project(folder: Path) -> bool:
-    """Whether the working folder is a project of a user's: a warehouse.toml beside models/."""
+    """Return True if a folder is a user's project: it contains warehouse.toml and models/."""
     return (folder / CONFIG).is_file() and (folder / "models").is_dir()
 
 
-def stands_alone(project: Path) -> bool:
-    """Whether a project's warehouse.toml leaves the shipped models out.
+def is_standalone(project: Path) -> bool:
+    """Return True if a project's warehouse.toml excludes the shipped models.
 
     Raises
     ------
     SettingsError
-        When it says neither true nor false.
+        When the key is neither true nor false.
     """
     shipped = _read_config(project / CONFIG).get(SHIPPED, True)
     if not isinstance(shipped, bool):
@@ -216,7 +216,7 @@ def _read_config(path: Path) -> dict[str, object]:
 
 
 def _from(folder: Path, value: object) -> object:
-    """A path of warehouse.toml, which is relative to the file; what is no path stays, to be refused."""
+    """Return a path of warehouse.toml joined to its folder; other values unchanged, for a later check to refuse."""
     if isinstance(value, list):
         return [_from(folder, item) for item in value]
     return str(folder / value) if isinstance(value, str) and value else value

@@ -1,4 +1,4 @@
-"""SQL as text: values and names in it, and what of it counts."""
+"""SQL text: quoted literals and identifiers, and a canonical form."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TOKEN = regex(
 
 
 def canonical_text(sql: str) -> str:
-    """Return SQL without comments and formatting: equal for two texts that differ in nothing else.
+    """Return SQL without comments and formatting.
 
     >>> canonical_text("SELECT a,  -- why\\n  'x -- y' AS b")
     "SELECT a , 'x -- y' AS b"
@@ -49,6 +49,6 @@ def identifier(name: str) -> str:
 
 
 def qualified(relation: str) -> str:
-    """Return `schema.name` with both quoted."""
+    """Return `schema.name` with both parts quoted."""
     schema, _, name = relation.partition(".")
     return f"{identifier(schema)}.{identifier(name)}"

@@ -1,10 +1,9 @@
-"""Start-up costs, kept down in one place: what a command does not need, it does not load.
+"""Lazy imports and patterns, to keep the start-up of commands fast.
 
-`regex` compiles a pattern when it is first asked. `duckdb` is the engine without its Python layer, which alone starts
-at a quarter of what `import duckdb` costs: `connect`, `execute`, `fetchall`, `fetchnumpy`, cursors, types and errors,
-the same objects that the package hands on. Relations (`connection.sql`), Arrow, pandas and polars are missing until
-`complete` loads the package, for connections that are open already, too. `pandas_left_out` keeps Arrow from importing
-pandas.
+`regex` compiles a pattern at its first use. `duckdb` is DuckDB's extension module without the Python package around
+it: it loads in a quarter of the time. It has `connect`, `execute`, `fetchall`, `fetchnumpy`, cursors, types and errors,
+the same objects as in the package. Relations (`connection.sql`), Arrow, pandas and polars need `complete`, which loads
+the package, also for connections that are already open. `pandas_left_out` prevents that Arrow imports pandas.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 else:
 
     class regex:  # noqa: N801
-        """Stands for what `re.compile` would give.
+        """Pattern that is compiled at its first use.
 
         >>> regex("b+").sub("c", "abba")
         'aca'
@@ -32,16 +31,16 @@ else:
 
         def __getattr__(self, name: str) -> object:
             found = getattr(re.compile(self.pattern, self._flags), name)
-            setattr(self, name, found)  # from now on it is asked at once
+            setattr(self, name, found)  # later lookups skip __getattr__
             return found
 
     def __getattr__(name: str) -> object:
-        """Return the engine when it is first asked for."""
+        """Import DuckDB's extension module at its first use."""
         if name != "duckdb":
             raise AttributeError(name)
         try:
             import _duckdb as duckdb
-        except ImportError:  # where it has another name
+        except ImportError:  # the module has another name in some distributions
             import duckdb
         return duckdb
 
@@ -50,12 +49,12 @@ __all__ = ["complete", "duckdb", "pandas_left_out", "regex"]
 
 
 def complete() -> None:
-    """Load what a connection needs for `sql`, Arrow, pandas and polars."""
+    """Load the duckdb package, which `sql`, Arrow, pandas and polars need."""
     import duckdb  # noqa: F401
 
 
-class pandas_left_out:  # noqa: N801 - a context manager: contextlib is not loaded for it
-    """Have Arrow find no pandas, where it is not loaded already: Arrow imports it to see whether it is given any."""
+class pandas_left_out:  # noqa: N801 - a context manager without importing contextlib
+    """Context manager that hides pandas, unless it is loaded: Arrow imports pandas only to check its inputs' types."""
 
     def __enter__(self) -> None:
         sys.meta_path.insert(0, _NoPandas)
@@ -65,10 +64,10 @@ class pandas_left_out:  # noqa: N801 - a context manager: contextlib is not load
 
 
 class _NoPandas:
-    """Finds everything but pandas where it does."""
+    """Module finder that hides pandas."""
 
     @classmethod
     def find_spec(cls, name: str, *_: object) -> None:
-        """Refuse pandas; leave the rest to others."""
+        """Raise ModuleNotFoundError for pandas; return None for other modules."""
         if name == "pandas":
             raise ModuleNotFoundError(name, name=name)

@@ -1,4 +1,4 @@
-"""Numbers and names as texts for people."""
+"""Numbers and names as text for messages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 
 def plural(count: int, noun: str) -> str:
-    """`1 hour`, `2 hours`.
+    """Return a count with its noun, such as `1 hour` or `2 hours`.
 
     >>> plural(1, "hour"), plural(1200, "part")
     ('1 hour', '1,200 parts')
@@ -27,7 +27,7 @@ def few(names: Iterable[str], most: int = 4) -> str:
 
 
 def size(count: int) -> str:
-    """Bytes for people.
+    """Return a number of bytes with a unit.
 
     >>> size(999), size(41_000_000)
     ('999 B', '41 MB')
@@ -41,7 +41,7 @@ def size(count: int) -> str:
 
 
 def on_one_line(text: str) -> str:
-    """A line whose names cannot break it or move the cursor: control characters are written out.
+    """Return text with escaped control characters, so that names cannot break a line or move the cursor.
 
     >>> on_one_line("a\\nb \\x1b[31m")
     'a\\\\nb \\\\x1b[31m'
@@ -50,5 +50,5 @@ def on_one_line(text: str) -> str:
 
 
 def now_utc() -> str:
-    """Return the present time for people; no hash holds it."""
+    """Return the current time in UTC for display. Must not be part of any hash."""
     return f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S}"

@@ -1,3 +1,3 @@
-"""The version of this package, that of `pyproject.toml`."""
+"""Version of this package, the same as in `pyproject.toml`."""
 
 __version__ = "0.1.0"

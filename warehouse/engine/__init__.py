@@ -1,1 +1,1 @@
-"""DuckDB behind one interface, `base`: what turns a SELECT into a part."""
+"""Engine that turns SELECTs into parts: the interface in `base`, and DuckDB as its implementation."""

@@ -1,4 +1,4 @@
-"""Arrays of a kernel as a stream of Arrow batches: a part is written while its rows are being computed."""
+"""Stream of Arrow batches from a kernel's arrays, so that a part is written while its rows are computed."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from warehouse.kernels import Arrays
 
 ROWS = 122_880
-"""Rows of a batch: a row group of DuckDB's, so that the file does not depend on how the rows came in chunks."""
+"""Rows per batch, equal to DuckDB's row group size, so that the file does not depend on the size of chunks."""
 
 
 class Stream:
-    """The columns of chunks, laid end to end and cut into equal batches, of which one is held at a time."""
+    """Concatenation of chunks, cut into equal batches; one batch is in memory at a time."""
 
     def __init__(self, chunks: Iterable[Arrays], names: Iterable[str]) -> None:
         self._names = tuple(names)
@@ -23,17 +23,17 @@ class Stream:
         self._batches = self._cut(chunks)
         self._first = next(self._batches, None)
         self.failure: BaseException | None = None
-        """What went wrong in making a chunk: Arrow hands over no more than its text."""
+        """Exception while computing a chunk: Arrow passes on only its text."""
 
     def reader(self) -> pyarrow.RecordBatchReader | None:
-        """The batches, to be read once; None where there is no row."""
+        """Return a reader of the batches, for one pass; None without rows."""
         import pyarrow
 
         if self._first is None:
             return None
-        return pyarrow.RecordBatchReader.from_batches(self._first.schema, self._told())
+        return pyarrow.RecordBatchReader.from_batches(self._first.schema, self._all_batches())
 
-    def _told(self) -> Iterator[pyarrow.RecordBatch]:
+    def _all_batches(self) -> Iterator[pyarrow.RecordBatch]:
         first, self._first = self._first, None
         yield first
         try:
@@ -49,14 +49,14 @@ class Stream:
             pending.append(chunk)
             rows += len(chunk[self._names[0]])
             while rows >= ROWS:
-                whole = self._together(pending)
+                whole = self._concatenated(pending)
                 yield self._batch({name: values[:ROWS] for name, values in whole.items()})
                 pending = [{name: values[ROWS:] for name, values in whole.items()}]
                 rows -= ROWS
         if rows:
-            yield self._batch(self._together(pending))
+            yield self._batch(self._concatenated(pending))
 
-    def _together(self, chunks: list[Arrays]) -> Arrays:
+    def _concatenated(self, chunks: list[Arrays]) -> Arrays:
         import numpy
 
         return {name: numpy.concatenate([chunk[name] for chunk in chunks]) for name in self._names}
@@ -66,5 +66,5 @@ class Stream:
 
         columns = [pyarrow.array(arrays[name], type=self._types.get(name)) for name in self._names]
         batch = pyarrow.RecordBatch.from_arrays(columns, self._names)
-        self._types = dict(zip(self._names, batch.schema.types, strict=True))  # of the first, which the reader has
+        self._types = dict(zip(self._names, batch.schema.types, strict=True))  # all batches get the first one's types
         return batch

@@ -1,4 +1,4 @@
-"""What an engine must do. The runner speaks to this, and to nothing below it."""
+"""Interface of an engine. The runner uses only this interface."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class EngineError(Exception):
-    """The engine refused or failed: its sentence, and the byte in the author's SELECT where it points."""
+    """Error of the engine, with a message and the byte offset in the model's SELECT."""
 
     def __init__(
         self,
@@ -38,39 +38,39 @@ class EngineError(Exception):
         self.name = name
         self.candidates = tuple(candidates)
         self.kind = kind
-        """What `name` is meant to be: `column`, `function`, `type` or `relation`."""
+        """Kind of the missing `name`: `column`, `function`, `type` or `relation`."""
         self.table = table
-        """The table, CTE or alias that lacks the column `name`, where the engine says so."""
+        """Table, CTE or alias that lacks the column `name`, if the engine names it."""
 
 
 class Parsed(NamedTuple):
-    """What the engine's own parser says of a SELECT."""
+    """Result of parsing a SELECT with the engine's parser."""
 
     reads: tuple[str, ...]
     """`schema.name` of every relation, sorted."""
     canonical: str
-    """The same for two texts that differ only in comments and formatting."""
-    mark: str
-    """The hash of the canonical text, which is long."""
+    """Canonical text: equal for SELECTs that differ only in comments and formatting."""
+    canonical_hash: str
+    """Hash of the canonical text."""
     volatile: tuple[tuple[str, int | None], ...] = ()
-    """What gives other rows from the same inputs (`random()`), and the byte where it stands."""
+    """Non-deterministic expressions such as `random()`, each with its byte offset."""
     needs: frozenset[frozenset[str]] = frozenset()
-    """Groups of relations: while all of one group are empty, no row comes out."""
+    """Groups of relations: if all relations of one group are empty, the result is empty."""
 
-    def said(self) -> list[object]:
-        """The same as JSON-able values."""
-        return [self.reads, self.canonical, self.mark, self.volatile, sorted(map(sorted, self.needs))]
+    def to_json(self) -> list[object]:
+        """Return the fields as JSON-able values."""
+        return [self.reads, self.canonical, self.canonical_hash, self.volatile, sorted(map(sorted, self.needs))]
 
     @staticmethod
-    def of(said: Sequence[Any]) -> Parsed:
-        """What `said` says."""
-        reads, canonical, mark, volatile, needs = said
+    def from_json(values: Sequence[Any]) -> Parsed:
+        """Return the object from the values of `to_json`."""
+        reads, canonical, canonical_hash, volatile, needs = values
         places = tuple((what, at) for what, at in volatile)
-        return Parsed(tuple(reads), canonical, mark, places, frozenset(map(frozenset, needs)))
+        return Parsed(tuple(reads), canonical, canonical_hash, places, frozenset(map(frozenset, needs)))
 
 
 class Empty(NamedTuple):
-    """A relation with columns and no rows."""
+    """Relation with columns and no rows."""
 
     columns: tuple[Column, ...]
 
@@ -83,23 +83,23 @@ class Parts(NamedTuple):
 
 
 class CsvFiles(NamedTuple):
-    """CSV files with a header line and these columns, in this order; rows come in the order of the paths."""
+    """CSV files with a header line and these columns, in this order. Rows are read in the order of the paths."""
 
     columns: Mapping[str, str]
     paths: tuple[Path, ...]
     quote: str = ""
     filename: bool = True
-    """Whether the relation gains `filename`, the path that a row was read from."""
+    """True to add the column `filename`, the path of the file of each row."""
     headers: Mapping[Path, tuple[str, ...]] = MappingProxyType({})
-    """The columns of those files that have others, or in another order: they are found by name."""
+    """Columns of the files that have different columns or a different order; these are matched by name."""
     forms: Mapping[str, str] = MappingProxyType({})
-    """Column -> regular expression that a field must match as a whole, or reading it is an error; NULL passes."""
+    """Column -> regular expression that each whole field must match; otherwise reading fails. NULL is valid."""
     whole_lines: bool = False
-    """Whether a row is a line as it stands, the header among them, in the one column."""
+    """True to read each line, the header included, as one value of the only column."""
 
 
 class Select(NamedTuple):
-    """A SELECT and the contract that its rows are cast to."""
+    """SELECT with the contract that its rows are cast to."""
 
     sql: str
     columns: tuple[Column, ...]
@@ -109,43 +109,43 @@ Source = Empty | Parts | CsvFiles | Select
 
 
 class Scratch(Protocol):
-    """A namespace in which relations are bound to sources and a SELECT can run."""
+    """Namespace that binds relations to sources and runs SELECTs."""
 
     def describe(self, sql: str) -> list[tuple[str, str]]:
-        """(name, type) of each column that the SELECT gives. Raises EngineError."""
+        """Return (name, type) of each column of a SELECT. Raises EngineError."""
         ...
 
     def write(self, select: Select, path: Path, order: Sequence[str]) -> int:
-        """Write the rows, cast to their contract, in this order; their number.
+        """Write the rows, cast to their contract and sorted by `order`; return their number.
 
-        Without an order they are written as they come, which takes a scratch on one thread.
+        Without an order the rows are not sorted, which requires a scratch on one thread.
 
-        The bytes depend on the rows alone: not on threads, and not on how the rows came about.
+        The file is deterministic: its bytes depend only on the rows, not on threads or the query plan.
         """
         ...
 
     def hold(self, path: Path) -> None:
-        """The part that was written last has come to its place."""
+        """Register the final path of the part written last, so that it can be read from memory."""
         ...
 
     def arrays(self, sql: str) -> Arrays:
-        """The columns of a SELECT of a kernel's own, as numpy arrays."""
+        """Return the columns of a kernel's SELECT as NumPy arrays."""
         ...
 
     def batches(self, sql: str, rows: int) -> Iterator[pyarrow.RecordBatch]:
-        """The rows of a SELECT of a kernel's own, so many at a time, however many there are."""
+        """Yield the rows of a kernel's SELECT in batches of `rows`."""
         ...
 
     def write_arrays(self, chunks: Iterable[Arrays], columns: Sequence[Column], path: Path) -> int:
-        """Write what a kernel hands over, as it comes; the number of rows."""
+        """Write the chunks of a kernel as they arrive; return the number of rows."""
         ...
 
     def table(self, relation: str, order: Sequence[str]) -> pyarrow.Table:
-        """All rows of a relation in this order, or in that of all columns, for a Python model."""
+        """Return all rows of a relation for a Python model, sorted by `order`, or by all columns if it is empty."""
         ...
 
     def write_arrow(self, rows: pyarrow.Table, columns: Sequence[Column], path: Path, order: Sequence[str]) -> int:
-        """Write the rows of a Python model as `write` does those of a SELECT."""
+        """Write the rows of a Python model, in the same way as `write`."""
         ...
 
     def add(self, relation: str, source: Source) -> None:
@@ -153,57 +153,57 @@ class Scratch(Protocol):
         ...
 
     def rows(self, sql: str, limit: int | None = None) -> list[tuple[object, ...]]:
-        """The rows of a SELECT of the runner's own (checks)."""
+        """Return the rows of a SELECT of the runner, such as a check."""
         ...
 
 
 class Engine(Protocol):
-    """One engine, open for one build."""
+    """Engine that is open for one build."""
 
     name: str
     version: str
-    side_by_side: int
-    """How many parts are best made at a time."""
+    parallel_parts: int
+    """Number of parts to build in parallel."""
 
     def parse(self, sql: str) -> Parsed:
-        """Read a SELECT without running it. Raises EngineError."""
+        """Parse a SELECT. Raises EngineError."""
         ...
 
     def parse_all(self, selects: Sequence[str]) -> list[Parsed | EngineError]:
-        """Read SELECTs without running them; of one that is wrong, what is wrong with it."""
+        """Parse SELECTs; an invalid one gives its error."""
         ...
 
     @property
     def held(self) -> Mapping[Path, str]:
-        """Parts whose rows stand in memory as well, and the table of `connection` that holds them."""
+        """Parts that are cached in memory, with the table of `connection` that holds their rows."""
         ...
 
-    def let_go(self, path: Path) -> None:
-        """Nobody will read this part from memory any more. Sources of several parts are read from their files."""
+    def release(self, path: Path) -> None:
+        """Drop a part from memory, once no unfinished part reads it from there."""
         ...
 
     def scratch(
-        self, sources: Mapping[str, Source], *, one_thread: bool = False, few: bool = False
+        self, sources: Mapping[str, Source], *, one_thread: bool = False, in_memory: bool = False
     ) -> AbstractContextManager[Scratch]:
-        """A namespace with these relations (`schema.name` -> source).
+        """Open a namespace with these relations (`schema.name` -> source).
 
-        On one thread, rows keep their order. With few rows to read, what is written may be held in memory for
-        those who read it after that.
+        With `one_thread`, rows keep their order. With `in_memory`, written rows may also be kept in memory for
+        downstream parts.
         """
         ...
 
     def write_rows(self, columns: Mapping[str, str], json_lines: Path, path: Path) -> int:
-        """Turn a file of JSON objects, a row each, into a part; the number of rows."""
+        """Write a part from a file with one JSON object per row; return the number of rows."""
         ...
 
     def connection(self) -> duckdb.DuckDBPyConnection:
-        """A connection of DuckDB that can read the parts, to write a catalog with; whoever asks closes it."""
+        """Return a DuckDB connection to write a catalog with. The caller closes it."""
         ...
 
     def interrupt(self) -> None:
-        """End the statements that run in any thread; each fails with EngineError."""
+        """Interrupt the running statements of all threads; each fails with EngineError."""
         ...
 
     def close(self) -> None:
-        """Let go of memory and files."""
+        """Release memory and files."""
         ...

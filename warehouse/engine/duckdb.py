@@ -1,8 +1,8 @@
-"""DuckDB, embedded.
+"""DuckDB as an embedded engine.
 
-The author's own text runs, wrapped on its first line only, so that DuckDB's positions are the author's. Each
-scratch is an attached in-memory catalog of its own: independent parts run side by side on cursors of one
-instance, which holds one limit of threads and memory for all of them.
+The model's SELECT runs as written, with a prefix only on its first line, so that DuckDB's error positions apply to
+the file. Each scratch is an attached in-memory catalog. Independent parts run in parallel on cursors of one instance,
+which has one limit of threads and memory for all of them.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
     from warehouse.engine.observed import Statement
 
 _POSITION = regex(r',"query_location(?:_length)?":\d+')
-"""Where in the text a node stood: the one thing in a serialized tree that formatting changes."""
+"""Position of a node in the text, the only field of a serialized tree that depends on formatting."""
 _PART_MEMORY = 10**9
-"""Parts are made side by side only while each can have about this much memory."""
+"""Memory per part, in bytes, that limits the number of parts built in parallel."""
 _NUMBERS = itertools.count(1)
 _WRITES = regex(r'"type":"(?!SELECT|SET_OPERATION|RECURSIVE_CTE|CTE)(\w+)_NODE"')
-"""A query node that does more than read: DuckDB has COPY, INSERT, UPDATE and DELETE inside WITH."""
+"""Query nodes that write: DuckDB allows COPY, INSERT, UPDATE and DELETE inside WITH."""
 _BASE_TABLE = regex(r'"schema_name":"(\w+)","table_name":"(\w+)"')
 
 
 class DuckDBEngine:
-    """One in-process DuckDB instance."""
+    """In-process DuckDB instance."""
 
     name = "duckdb"
     version = duckdb.__version__
@@ -55,7 +55,7 @@ class DuckDBEngine:
             "autoload_known_extensions": False,
             "errors_as_json": True,
         }
-        self.side_by_side = max(1, min(threads, memory_bytes // _PART_MEMORY))
+        self.parallel_parts = max(1, min(threads, memory_bytes // _PART_MEMORY))
         self._instance = duckdb.connect(config=self._config)
         self._observe = observe
         self._on_one_thread: duckdb.DuckDBPyConnection | None = None
@@ -66,14 +66,14 @@ class DuckDBEngine:
         self._gone: set[Path] = set()
 
     def parse(self, sql: str) -> Parsed:
-        """Read a SELECT with DuckDB's parser: its relations and its tree without positions."""
+        """Parse a SELECT with DuckDB's parser."""
         (parsed,) = self.parse_all([sql])
         if isinstance(parsed, EngineError):
             raise parsed
         return parsed
 
     def parse_all(self, selects: Sequence[str]) -> list[Parsed | EngineError]:
-        """Read SELECTs with DuckDB's parser, all in one query, which costs more than what it parses."""
+        """Parse SELECTs with DuckDB's parser, all in one query: a query costs more time than the parsing."""
         query = "SELECT json_serialize_sql(written) FROM (SELECT unnest(?::VARCHAR[]) AS written)"
         try:
             rows = self._instance.execute(query, [list(selects)]).fetchall()
@@ -85,12 +85,12 @@ class DuckDBEngine:
 
     @contextmanager
     def scratch(
-        self, sources: Mapping[str, Source], *, one_thread: bool = False, few: bool = False
+        self, sources: Mapping[str, Source], *, one_thread: bool = False, in_memory: bool = False
     ) -> Iterator[DuckDBScratch]:
-        """A catalog in memory with a view a relation; one that is idle is lent, with what is bound in it."""
+        """Open an in-memory catalog with a view for each relation; reuse an idle one with its views if possible."""
         with self._open:  # DuckDB refuses two catalog changes at once
-            idle = self._idle.setdefault((one_thread, few), [])
-            scratch = idle.pop() if idle else self._new_scratch(one_thread, few)
+            idle = self._idle.setdefault((one_thread, in_memory), [])
+            scratch = idle.pop() if idle else self._new_scratch(one_thread, in_memory)
         self._lent.add(scratch)
         try:
             scratch.bind(_views_last(sources))
@@ -98,11 +98,11 @@ class DuckDBEngine:
         finally:
             self._lent.discard(scratch)
             if self._observe is not None:
-                scratch.tell_last()
+                scratch.report_last()
             if scratch.is_whole:
                 idle.append(scratch)
 
-    def _new_scratch(self, one_thread: bool, few: bool) -> DuckDBScratch:
+    def _new_scratch(self, one_thread: bool, in_memory: bool) -> DuckDBScratch:
         catalog = f"scratch_{next(_NUMBERS)}"
         instance = self._single() if one_thread else self._instance
         instance.cursor().execute(f"ATTACH ':memory:' AS {catalog}")
@@ -116,16 +116,16 @@ class DuckDBEngine:
 
             return cast("duckdb.DuckDBPyConnection", Observed(cursor, self._observe))
 
-        return DuckDBScratch(opened, self.held if few else None, self._gone)
+        return DuckDBScratch(opened, self.held if in_memory else None, self._gone)
 
     def _single(self) -> duckdb.DuckDBPyConnection:
-        """A second instance, since DuckDB sets threads for an instance and not for a statement."""
+        """Return the instance with one thread: DuckDB sets threads per instance, not per statement."""
         if self._on_one_thread is None:
             self._on_one_thread = duckdb.connect(config={**self._config, "threads": 1})
         return self._on_one_thread
 
     def write_rows(self, columns: Mapping[str, str], json_lines: Path, path: Path) -> int:
-        """Read JSON lines with declared columns and write them as a part, in their order."""
+        """Write JSON lines with declared columns as a part, in their order."""
         types = ", ".join(f"{literal(name)}: {literal(kind)}" for name, kind in columns.items())
         scan = (
             f"read_json({literal(escape_glob(str(json_lines)))}, format='newline_delimited', columns={{{types}}},"
@@ -137,18 +137,18 @@ class DuckDBEngine:
             raise engine_error(error, "", 0) from error
 
     def connection(self) -> duckdb.DuckDBPyConnection:
-        """One more connection to the instance."""
+        """Return a new connection to the instance."""
         return self._instance.cursor()
 
-    def let_go(self, path: Path) -> None:
-        """Drop the table that holds a part; views of it that idle scratches have are bound anew when asked for."""
+    def release(self, path: Path) -> None:
+        """Drop the table that holds a part. Idle scratches rebind their views of it before the next use."""
         table = self.held.pop(path, None)
         if table is not None:
             self._gone.add(path)
             self._instance.cursor().execute(f"DROP TABLE {table}")
 
     def interrupt(self) -> None:
-        """End what runs in scratches that are lent."""
+        """Interrupt the statements of all scratches in use."""
         for scratch in list(self._lent):
             scratch.interrupt()
 
@@ -160,26 +160,26 @@ class DuckDBEngine:
 
 
 def _parsed(serialized: str) -> Parsed | EngineError:
-    """A serialized statement: its relations, and its tree without positions."""
+    """Return the parse result of a serialized statement."""
     tree = msgspec.json.decode(serialized)
     if tree["error"]:
         position = tree.get("position")
         return EngineError(str(tree["error_message"]), offset=int(position) if position else None)
     if len(tree["statements"]) != 1:
         return EngineError("a model is one SELECT, not several statements")
-    said = _POSITION.sub("", serialized)
-    if writes := _WRITES.search(said):
+    canonical = _POSITION.sub("", serialized)
+    if writes := _WRITES.search(canonical):
         return EngineError(f"{writes[1]} inside WITH is refused: a model only reads")
-    reads = tuple(sorted(set(_relations(said))))
-    return Parsed(reads, said, hashing.of(said), volatile(said, tree), needs(tree))
+    reads = tuple(sorted(set(_relations(canonical))))
+    return Parsed(reads, canonical, hashing.of(canonical), volatile(canonical, tree), needs(tree))
 
 
 def _views_last(sources: Mapping[str, Source]) -> list[tuple[str, Source]]:
-    """Sources in the given order, those that read other sources after them."""
+    """Return the sources in the given order, with SELECTs, which read other sources, last."""
     return sorted(sources.items(), key=lambda item: isinstance(item[1], Select))
 
 
 def _relations(tree: str) -> Iterator[str]:
-    """Every relation of the serialized tree that stands in a schema; names without one are CTEs."""
+    """Yield every relation with a schema in the serialized tree; names without a schema are CTEs."""
     for match in _BASE_TABLE.finditer(tree):
         yield f"{match[1]}.{match[2]}"

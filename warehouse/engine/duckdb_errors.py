@@ -1,4 +1,4 @@
-"""What DuckDB says of an error, read from its text or its JSON: the only place that knows DuckDB's wording."""
+"""Parser of DuckDB's error messages, text or JSON. No other module depends on DuckDB's wording."""
 
 from __future__ import annotations
 
@@ -25,58 +25,58 @@ _POSITIONED = frozenset({"Parser", "Binder", "Catalog"})
 
 
 class Said(NamedTuple):
-    """What one error of DuckDB says."""
+    """Parsed error message of DuckDB."""
 
     message: str
-    """One sentence, without advice; of a line of a CSV file: `file:line: what`."""
+    """One sentence, without advice; for a CSV line `file:line: problem`."""
     advice: str | None = None
-    """The lines below the first, on one line."""
+    """Other lines of the message, joined."""
     kind: str = "column"
-    """What `name` is meant to be: `column`, `function`, `type` or `relation`."""
+    """Kind of the missing `name`: `column`, `function`, `type` or `relation`."""
     name: str | None = None
-    """The name that does not exist; nothing if the error is another one."""
+    """Name that does not exist, if that is the error."""
     table: str | None = None
-    """The table or alias that lacks the column `name`, where DuckDB says so."""
+    """Table or alias that lacks the column `name`, if DuckDB names it."""
     candidates: tuple[str, ...] = ()
-    """Names that DuckDB offers instead."""
+    """Names that DuckDB suggests."""
     position: int | None = None
-    """Byte of the statement where the error stands."""
+    """Byte offset of the error in the statement."""
     length: int = 0
-    """Bytes of the word there; 0 where unknown."""
+    """Length of the word at that offset in bytes; 0 if unknown."""
     of_text: bool = False
-    """True if `position` is one of the statement that was sent, never one of a view that it reads."""
+    """True if `position` refers to the statement itself, not to a view that it reads."""
     no_access: str | None = None
-    """The file outside the allowed folders."""
+    """File outside the allowed folders."""
     no_files: str | None = None
-    """The path or pattern that matches no file."""
+    """Path or pattern that matches no file."""
     unset: tuple[str, ...] = ()
     """Parameters without a value."""
 
 
 def read(error: Exception) -> Said:
-    """Read an error of DuckDB, which Arrow may have handed on."""
+    """Parse an error of DuckDB, possibly wrapped by Arrow."""
     text = str(error)
     start = text.find("{")
     try:
-        said = json.loads(text[start:]) if start >= 0 else {}
+        fields = json.loads(text[start:]) if start >= 0 else {}
     except json.JSONDecodeError:
-        said = {}
-    message = str(said.get("exception_message") or _without_statement(text))
+        fields = {}
+    message = str(fields.get("exception_message") or _without_statement(text))
     first, advice = _sentence(message)
-    kind, name, table = _missing(said, message)
+    kind, name, table = _missing(fields, message)
     denied, no_files = _NO_ACCESS.search(message), _NO_FILES.search(message)
-    position = str(said.get("position", ""))
-    length = str(said.get("location", "")).strip("[]").rpartition(",")[2]
+    position = str(fields.get("position", ""))
+    length = str(fields.get("location", "")).strip("[]").rpartition(",")[2]
     return Said(
         first,
         advice,
         kind,
         name,
         table,
-        _candidates(said, message),
+        _candidates(fields, message),
         int(position) if position.isdigit() else None,
         int(length) if length.isdigit() else 0,
-        said.get("exception_type") in _POSITIONED,
+        fields.get("exception_type") in _POSITIONED,
         denied["path"] if denied else None,
         no_files["path"] if no_files else None,
         _unset(message),
@@ -84,7 +84,7 @@ def read(error: Exception) -> Said:
 
 
 def sentence(error: Exception) -> str:
-    """Return what an error of DuckDB says, without its advice."""
+    """Return the message of an error of DuckDB, without advice."""
     return read(error).message
 
 
@@ -98,12 +98,12 @@ def is_full_disk(message: str) -> bool:
 
 
 def _without_statement(text: str) -> str:
-    """Cut off the kind of exception, and the statement that DuckDB repeats below its message."""
+    """Return the message without the exception's name and the statement that DuckDB repeats below it."""
     return _EXCEPTION.sub("", text).partition("\n\nLINE ")[0]
 
 
 def _sentence(text: str) -> tuple[str, str | None]:
-    """Return the first line and the other lines; of a line of a CSV file, where and what.
+    """Return the first line and the joined other lines; for a CSV error its place and problem.
 
     >>> _sentence("CSV Error on Line: 2\\nOriginal Line: x\\nExpected: 2 Found: 1\\n\\n  file = /a.csv\\n")
     ('/a.csv:2: Expected: 2 Found: 1', None)
@@ -114,20 +114,20 @@ def _sentence(text: str) -> tuple[str, str | None]:
     return first, " ".join(others) or None
 
 
-def _missing(said: Mapping[str, str], message: str) -> tuple[str, str | None, str | None]:
-    """Return what kind of name is missing, the name, and the table that lacks it."""
+def _missing(fields: Mapping[str, str], message: str) -> tuple[str, str | None, str | None]:
+    """Return the kind of the missing name, the name, and the table that lacks it."""
     if found := _NO_COLUMN.search(message):
         return "column", found["name"], found["table"]
-    kind = _KINDS.get(str(said.get("type", "")).rpartition(" ")[2], "column")
+    kind = _KINDS.get(str(fields.get("type", "")).rpartition(" ")[2], "column")
     if "because schema" in message:
         kind = "relation"
-    missing = said.get("error_subtype") == "COLUMN_NOT_FOUND" or kind != "column"
-    return kind, (said.get("name") or None) if missing else None, None
+    missing = fields.get("error_subtype") == "COLUMN_NOT_FOUND" or kind != "column"
+    return kind, (fields.get("name") or None) if missing else None, None
 
 
-def _candidates(said: Mapping[str, str], message: str) -> tuple[str, ...]:
-    names = [name.strip(' "').removeprefix("main.") for name in str(said.get("candidates", "")).split(",")]
-    if not said.get("candidates"):  # of a column of an alias the names stand in the text
+def _candidates(fields: Mapping[str, str], message: str) -> tuple[str, ...]:
+    names = [name.strip(' "').removeprefix("main.") for name in str(fields.get("candidates", "")).split(",")]
+    if not fields.get("candidates"):  # for a column of an alias, the names are only in the text
         names = re.findall(r'"(\w+)"', message.partition("Candidate bindings:")[2])
     return tuple(name for name in names if name)
 

@@ -1,4 +1,4 @@
-"""A scratch of DuckDB: relations by name, SELECTs that are described and run, and parts that are written."""
+"""Scratch catalog of DuckDB: binds relations, runs SELECTs, writes parts."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 _NUMBERS = itertools.count(1)
 _HELD_ROWS = 1_000_000
-"""Parts of more rows are read from their files."""
+"""Maximum number of rows of a part that is kept in memory."""
 
 
 class DuckDBScratch:
-    """A cursor inside one scratch catalog, and one more for what a kernel reads while its rows are written."""
+    """Scratch catalog with one cursor, and a second one for kernels, which read and write at the same time."""
 
     def __init__(
         self, opened: Callable[[], duckdb.DuckDBPyConnection], held: dict[Path, str] | None, gone: set[Path]
@@ -39,14 +39,14 @@ class DuckDBScratch:
         self._bound: dict[str, Source] = {}
         self._schemas: set[str] = set()
         self.is_whole = True
-        """Whether it is known what is bound in it."""
+        """False after a failed binding: the bound relations are unknown, so the scratch is not reused."""
 
     def add(self, relation: str, source: Source) -> None:
         """Bind one more relation."""
         self.bind([(relation, source)])
 
     def bind(self, sources: Iterable[tuple[str, Source]]) -> None:
-        """Bind relations: as empty tables, or as views; one that is bound to the same source stays."""
+        """Bind relations as views (or as empty tables), except those already bound to the same source."""
         changed = {
             relation: source
             for relation, source in sources
@@ -83,24 +83,24 @@ class DuckDBScratch:
         if "_beside" in vars(self):
             yield self._beside
 
-    def tell_last(self) -> None:
-        """Have observed cursors tell of their last statement."""
+    def report_last(self) -> None:
+        """Report the last statement of each observed cursor."""
         for cursor in self._cursors():
-            cursor.tell_last()  # type: ignore[attr-defined]  # Observed, which stands in for a cursor
+            cursor.report_last()  # type: ignore[attr-defined]  # Observed, which stands in for a cursor
 
     def interrupt(self) -> None:
-        """End what runs, from another thread."""
+        """Interrupt running statements, from another thread."""
         for cursor in self._cursors():
             cursor.interrupt()
 
     def describe(self, sql: str) -> list[tuple[str, str]]:
-        """Bind the SELECT and name its columns, without running it."""
+        """Return the columns of a SELECT without running it."""
         prefix = "SELECT * FROM ("
         try:
             self._cursor.execute(f"{prefix}{sql}\n) LIMIT 0")
         except duckdb.Error as error:
             found = engine_error(error, sql, len(prefix))
-            if found.kind == "function":  # DuckDB offers one name, seldom the nearest
+            if found.kind == "function":  # DuckDB suggests one name, often not the nearest
                 found.candidates = tuple(
                     str(row[0]) for row in self.rows("SELECT DISTINCT function_name FROM duckdb_functions() ORDER BY 1")
                 )
@@ -108,10 +108,10 @@ class DuckDBScratch:
         return [(str(column[0]), str(column[1])) for column in self._cursor.description or []]
 
     def write(self, select: Select, path: Path, order: Sequence[str]) -> int:
-        """COPY the SELECT to Parquet: zstd, rows in the given order.
+        """COPY the SELECT to Parquet (zstd), sorted by `order`.
 
-        The sort also cuts the rows into equal chunks, which the bytes depend on: that makes them the same at any
-        number of threads. Rows that are not sorted need one thread for that.
+        The sort also cuts the rows into equal chunks, on which the bytes depend. So the file is byte-identical for any
+        number of threads. Unsorted rows need one thread to be deterministic.
         """
         prefix = f"SELECT {casts(select.columns)} FROM ("
         by = f" ORDER BY {', '.join(identifier(name) for name in order)}" if order else ""
@@ -133,23 +133,23 @@ class DuckDBScratch:
         )
 
     def _write_nothing(self, columns: Sequence[Column], path: Path) -> int:
-        """Write a part without rows."""
+        """Write an empty part."""
         return _copy(self._cursor, source_sql(Empty(tuple(columns))), path, 0, "", _types(columns))
 
     def hold(self, path: Path) -> None:
-        """Say where the rows that were written last have their file."""
+        """Register the final path of the rows written last."""
         if self._held is not None and self._written:
             self._held[path], self._written = self._written, ""
 
     def arrays(self, sql: str) -> Arrays:
-        """Fetch the columns as numpy arrays."""
+        """Fetch the columns as NumPy arrays."""
         try:
             return self._beside.execute(sql).fetchnumpy()
         except duckdb.Error as error:
             raise engine_error(error, sql, 0) from error
 
     def batches(self, sql: str, rows: int) -> Iterator[pyarrow.RecordBatch]:
-        """Stream the rows as Arrow, which has errors of its own for what DuckDB finds on the way."""
+        """Stream the rows as Arrow batches. Errors of DuckDB may come as Arrow exceptions."""
         from pyarrow import ArrowException
 
         complete()
@@ -159,7 +159,7 @@ class DuckDBScratch:
             raise engine_error(error, "", 0) from error
 
     def write_arrays(self, chunks: Iterable[Arrays], columns: Sequence[Column], path: Path) -> int:
-        """COPY the chunks as they come: nested in it run the SELECTs that they are made of."""
+        """COPY the chunks of a kernel while the kernel's own SELECTs run on the second cursor."""
         from warehouse.engine.arrow_batches import Stream
 
         with pandas_left_out():
@@ -179,7 +179,7 @@ class DuckDBScratch:
                 self._cursor.unregister("kernel_rows")
 
     def table(self, relation: str, order: Sequence[str]) -> pyarrow.Table:
-        """All rows of a relation in this order, which one part of a model lies in already."""
+        """Fetch all rows of a relation; a single part of a model is already sorted."""
         bound = self._bound.get(relation)
         lies_so = isinstance(bound, Parts) and len(bound.paths) == 1 and order
         by = "" if lies_so else f" ORDER BY {', '.join(map(identifier, order)) or 'ALL'}"
@@ -190,7 +190,7 @@ class DuckDBScratch:
             raise engine_error(error, "", 0) from error
 
     def write_arrow(self, rows: pyarrow.Table, columns: Sequence[Column], path: Path, order: Sequence[str]) -> int:
-        """COPY the rows, cast and sorted as those of a SELECT are."""
+        """COPY the rows, cast and sorted like those of a SELECT."""
         by = ", ".join(identifier(name) for name in order)
         complete()
         self._cursor.register("python_rows", rows)
@@ -201,7 +201,7 @@ class DuckDBScratch:
             self._cursor.unregister("python_rows")
 
     def rows(self, sql: str, limit: int | None = None) -> list[tuple[object, ...]]:
-        """Run a SELECT and fetch."""
+        """Run a SELECT and fetch its rows."""
         try:
             self._cursor.execute(sql)
             return self._cursor.fetchall() if limit is None else self._cursor.fetchmany(limit)
@@ -210,7 +210,7 @@ class DuckDBScratch:
 
 
 def copy_rows(cursor: duckdb.DuckDBPyConnection, select: str, path: Path, types: Iterable[str]) -> int:
-    """Write the rows of a SELECT as a part; their number. Raises duckdb.Error."""
+    """Write the rows of a SELECT as a part; return their number. Raises duckdb.Error."""
     cursor.execute(f"COPY ({select}) TO {literal(str(path))} ({_parquet(types)})")
     row = cursor.fetchone()
     assert row is not None
@@ -220,7 +220,7 @@ def copy_rows(cursor: duckdb.DuckDBPyConnection, select: str, path: Path, types:
 def _copy(
     cursor: duckdb.DuckDBPyConnection, select: str, path: Path, prefix: int, sql: str, types: Iterable[str]
 ) -> int:
-    """The same, with errors at their place in the author's SELECT, which starts after a prefix."""
+    """Call `copy_rows`; map errors to their place in the model's SELECT, which starts after a prefix."""
     try:
         return copy_rows(cursor, select, path, types)
     except duckdb.Error as error:
@@ -228,9 +228,9 @@ def _copy(
 
 
 def _parquet(types: Iterable[str]) -> str:
-    """How parts are written; without dictionaries where no column is text: of numbers they save nothing.
+    """Return the Parquet options. Dictionaries are off without text columns: for numbers they save no space.
 
-    zstd at level 1 takes a third less time than at 3, DuckDB's own, for files of the same size.
+    zstd level 1 takes a third less time than DuckDB's default, level 3, for files of the same size.
     """
     has_text = any(kind.startswith("VARCHAR") for kind in types)
     dictionaries = "" if has_text else ", DICTIONARY_SIZE_LIMIT 1"
@@ -242,11 +242,11 @@ def _types(columns: Iterable[Column]) -> list[str]:
 
 
 def engine_error(error: Exception, sql: str, prefix: int) -> EngineError:
-    """Return DuckDB's error as the engine's, with its place in `sql`, before which `prefix` bytes were sent."""
-    said = duckdb_errors.read(error)
-    offset = None if said.position is None else said.position - prefix
+    """Return an EngineError for DuckDB's error, with its byte offset in `sql`, which was sent after `prefix` bytes."""
+    found = duckdb_errors.read(error)
+    offset = None if found.position is None else found.position - prefix
     if offset is not None and not 0 <= offset <= len(sql.encode()):
         offset = None
     return EngineError(
-        said.message, offset=offset, name=said.name, candidates=said.candidates, kind=said.kind, table=said.table
+        found.message, offset=offset, name=found.name, candidates=found.candidates, kind=found.kind, table=found.table
     )

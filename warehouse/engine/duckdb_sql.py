@@ -1,4 +1,4 @@
-"""DuckDB's SQL as text: values, names, and the SELECT that a source is."""
+"""SQL text for DuckDB: the SELECT of a source, casts, column lists."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from warehouse.project.contract import Column
 
 _PIECE_BYTES = 4_000_000
-"""What is read at a time of a file of whole lines; one line has to fit in."""
+"""Buffer size for files of whole lines; also the maximum length of a line."""
 
 
 def source_sql(source: Source, held: Mapping[Path, str] | None = None, *, globs: bool = False) -> str:
-    """The SELECT that gives a source's rows, cast to its columns; with `globs`, short but in no set order.
+    """Return the SELECT of a source's rows, cast to its columns.
 
-    A part that is `held` in a table is read from there.
+    With `globs`, the SQL is shorter and the order of rows undefined. A part in `held` is read from its table in memory.
     """
     if held and isinstance(source, Parts) and len(source.paths) == 1 and source.paths[0] in held:
         return f"FROM {held[source.paths[0]]}"
@@ -48,39 +48,39 @@ def source_sql(source: Source, held: Mapping[Path, str] | None = None, *, globs:
 
 
 def _by_header(source: CsvFiles) -> Iterator[tuple[tuple[str, ...] | None, list[Path]]]:
-    """Neighbouring files whose columns stand alike, in the order of the paths."""
+    """Yield groups of consecutive files with the same header, in the order of the paths."""
     for header, paths in itertools.groupby(source.paths, source.headers.get):
         yield header, list(paths)
 
 
 def _csv_select(source: CsvFiles, header: tuple[str, ...] | None, paths: Sequence[Path], globs: bool) -> str:
-    """The declared columns of these files; of a header of its own they are found by name."""
+    """Return the SELECT of the declared columns of files; columns of a different header are matched by name."""
     if header is None and not source.forms:
         return f"SELECT * FROM {_csv_scan(source.columns, paths, source, globs=globs)}"
-    stand = {
+    types = {
         name: "VARCHAR" if name in source.forms else source.columns.get(name, "VARCHAR")
         for name in header or source.columns
     }
     picked = [
-        _strict(name, kind, source.forms.get(name)) if name in stand else f"CAST(NULL AS {kind}) AS {identifier(name)}"
+        _strict(name, kind, source.forms.get(name)) if name in types else f"CAST(NULL AS {kind}) AS {identifier(name)}"
         for name, kind in source.columns.items()
     ]
     picked += ["filename"] if source.filename else []
-    return f"SELECT {', '.join(picked)} FROM {_csv_scan(stand, paths, source, globs=globs)}"
+    return f"SELECT {', '.join(picked)} FROM {_csv_scan(types, paths, source, globs=globs)}"
 
 
 def _strict(name: str, kind: str, form: str | None) -> str:
-    """The column itself; with a form, its text cast to the type, or an error: a cast alone reads 12.6 as 13."""
+    """Return a column; with a form, a cast that fails if the text does not match: a plain cast turns 12.6 into 13."""
     column = identifier(name)
     if form is None:
         return column
     fits = f"regexp_full_match({column}, {literal(form)})"
-    said = f"error(concat({literal(f'{name} has another form than it should: ')}, {column}))"
-    return f"CAST(CASE WHEN {fits} THEN {column} WHEN {column} IS NOT NULL THEN {said} END AS {kind}) AS {column}"
+    failure = f"error(concat({literal(f'{name} has another form than it should: ')}, {column}))"
+    return f"CAST(CASE WHEN {fits} THEN {column} WHEN {column} IS NOT NULL THEN {failure} END AS {kind}) AS {column}"
 
 
 def _csv_scan(columns: Mapping[str, str], paths: Sequence[Path], source: CsvFiles, *, globs: bool = False) -> str:
-    """A read_csv call with declared columns; nothing is sniffed, and a bad row is an error."""
+    """Return a read_csv call with declared columns, without sniffing. A bad row is an error."""
     listed = patterns(paths) if globs else [escape_glob(str(path)) for path in paths]
     struct = ", ".join(f"{literal(name)}: {literal(kind)}" for name, kind in columns.items())
     return (
@@ -91,12 +91,12 @@ def _csv_scan(columns: Mapping[str, str], paths: Sequence[Path], source: CsvFile
 
 
 def _lines_select(source: CsvFiles, *, together: bool) -> str:
-    """The lines of files as they stand, read in pieces; with `together` in no set order.
+    """Return the SELECT of all lines of files, read in pieces; with `together` in undefined order.
 
-    DuckDB takes a file that it has not looked into for 42 rows, so that a join would gather all lines as the smaller
-    side: it is made to look into one line of the largest, which tells it the size. Not of all: a look costs 30 MB.
-    A file that is read alone leaves memory piece by piece, but all files so named are read at the same time. That suits
-    a part, which has few. `together` the others are one list, of which one file at a time is held.
+    DuckDB estimates 42 rows for a file that it has not sampled. A join would then use the lines as the smaller side and
+    keep all of them in memory. So one line of the largest file is sampled. Not of all files: a sample takes 30 MB.
+    One call per file reads all files at the same time, in pieces, which suits the few files of a part. With `together`,
+    one call reads all other files, one file at a time.
     """
     ((column, kind),) = source.columns.items()
     largest = max(source.paths, key=lambda path: path.stat().st_size)
@@ -112,21 +112,21 @@ def _lines_select(source: CsvFiles, *, together: bool) -> str:
 
 
 def casts(columns: Sequence[Column]) -> str:
-    """The outermost projection: every column cast to its contract."""
+    """Return the outermost projection: every column cast to its contract."""
     return ", ".join(
         f"CAST({identifier(column.name)} AS {column.type}) AS {identifier(column.name)}" for column in columns
     )
 
 
 def declared(columns: Iterable[Column]) -> str:
-    """The columns of a CREATE TABLE."""
+    """Return the columns of a CREATE TABLE."""
     return ", ".join(f"{identifier(column.name)} {column.type}" for column in columns)
 
 
 def insert_json(
     connection: duckdb.DuckDBPyConnection, table: str, columns: Mapping[str, str], rows: Sequence[Mapping[str, object]]
 ) -> None:
-    """Insert rows as JSON, which DuckDB reads ten times as fast as the same rows in a VALUES clause."""
+    """Insert rows as JSON, which DuckDB reads ten times as fast as a VALUES clause."""
     shape = [{name: [kind[:-2]] if kind.endswith("[]") else kind for name, kind in columns.items()}]
     connection.execute(
         f"INSERT INTO {table} SELECT unnest(from_json(?::VARCHAR::JSON, {literal(json.dumps(shape))}), max_depth := 2)",

@@ -1,4 +1,4 @@
-"""Paths as DuckDB's globs: what stands in a view, and what a reader may open."""
+"""Paths as glob patterns of DuckDB, for views and for the list of allowed files."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from pathlib import Path
 
 
 def patterns(paths: Sequence[Path]) -> list[str]:
-    """The paths as few globs: one a folder and suffix where it names exactly these files, else the paths.
+    """Return globs that match exactly these files: one per folder and suffix if possible, else the escaped paths.
 
-    DuckDB takes a backslash in a glob for a slash: below such a folder, too, it is the paths.
+    Paths with a backslash are never shortened: DuckDB treats it as a slash in a glob.
     """
     wanted: dict[tuple[str, str], set[str]] = {}
     for path in paths:
-        folder, name = os.path.split(path)  # of many paths: `path.parent` is dear
+        folder, name = os.path.split(path)  # faster than `path.parent` for thousands of paths
         suffix = name[name.index(".") :] if "." in name else ""
         wanted.setdefault((folder, suffix), set()).add(name)
     found = []
     for (folder, suffix), names in wanted.items():
-        there = {name for name in os.listdir(folder) if name.endswith(suffix)} if suffix else set()
-        if there == names and "\\" not in folder:
+        existing = {name for name in os.listdir(folder) if name.endswith(suffix)} if suffix else set()
+        if existing == names and "\\" not in folder:
             found.append(f"{escape_glob(folder)}/*{suffix}")
         else:
             found += [escape_glob(f"{folder.removesuffix('/')}/{name}") for name in sorted(names)]
@@ -28,7 +28,7 @@ def patterns(paths: Sequence[Path]) -> list[str]:
 
 
 def escape_glob(path: str) -> str:
-    """A path in which DuckDB's glob reads every character as itself.
+    """Return a glob that matches only this path.
 
     >>> escape_glob("/a [1]/*.csv")
     '/a [[]1]/[*].csv'

@@ -1,8 +1,8 @@
-"""Models in Python: the exception, for what SQL does not say well.
+"""Models in Python, for the few computations that are hard to write in SQL.
 
 A file `models/<layer>/<name>.py` has the front matter of a SQL model as its docstring, between `---` and `---`,
-and a function `model`. The key `reads` lists the relations that the function is given, in this order, each as
-an Arrow table in the order of its grain; it returns an Arrow table with the columns of the contract.
+and a function `model`. The key `reads` lists its inputs. The function gets each as an Arrow table, sorted by grain. It
+returns an Arrow table with the columns of the contract.
 """
 
 from __future__ import annotations
@@ -32,35 +32,32 @@ if TYPE_CHECKING:
 
 FUNCTION = "model"
 PACKAGES = ("numpy", "pyarrow", "scipy")
-"""What a model may import; the versions of those that it does are part of its fingerprint."""
+"""Packages that a model may import. Versions of the imported ones are part of its fingerprint."""
 LIBRARY = (
     "__future__", "bisect", "collections", "dataclasses", "datetime", "decimal", "fractions", "functools", "heapq",
     "itertools", "math", "operator", "re", "statistics", "string", "typing",
 )  # fmt: skip
-"""Modules of the standard library that know neither files nor clocks: the same inputs give the same rows."""
+"""Modules of the standard library that a model may import: deterministic, without files or clocks."""
 _ONE_AT_A_TIME = threading.Lock()
-"""Python runs one thread at a time anyhow, and so the inputs of one model only are in memory."""
+"""Lock that limits memory to the inputs of one model. The GIL allows only one thread at a time anyway."""
 
 
 def parse(model: Model, parse_cache: ParseCache) -> Parsed:
-    """What a Python model reads, and what counts of its source: not comments, not formatting.
-
-    A model that the memo knows is not read again.
+    """Parse a Python model, or take the result from the cache. Comments and formatting do not change the hash.
 
     Raises
     ------
     ModelError
-        When there is no function `model`, it does not take what the model reads, or something is imported
-        whose version no fingerprint holds.
+        When the function `model` is missing or its arguments do not match `reads`, or when an import is not allowed.
     """
-    source, packages = parse_cache.ask(["python", model.sql, list(model.reads)], lambda: _parsed(model))
+    source, packages = parse_cache.get(["python", model.sql, list(model.reads)], lambda: _parsed(model))
     versions = [[name, _installed(name, model)] for name in packages]
     canonical = json.dumps([source, list(model.reads), versions])
     return Parsed(tuple(sorted(model.reads)), canonical, hashing.of(canonical))
 
 
 def _parsed(model: Model) -> tuple[str, list[str]]:
-    """The source of a model without comments and formatting, and the packages that it imports."""
+    """Return a model's source without comments and formatting, and the packages that it imports."""
     tree = parse_source(model.sql, model.shown_path)
     for read, place in model.reads.items():
         if read.startswith("raw."):
@@ -72,9 +69,9 @@ def _parsed(model: Model) -> tuple[str, list[str]]:
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == FUNCTION]
     if not functions:
         raise ModelError(f"the file has no function `{FUNCTION}`", place=model.place(1))
-    taken = functions[0].args
-    names = [one.arg for one in (*taken.posonlyargs, *taken.args)]
-    if len(names) != len(model.reads) or taken.vararg or taken.kwonlyargs or taken.kwarg:
+    arguments = functions[0].args
+    names = [one.arg for one in (*arguments.posonlyargs, *arguments.args)]
+    if len(names) != len(model.reads) or arguments.vararg or arguments.kwonlyargs or arguments.kwarg:
         raise ModelError(
             f"`{FUNCTION}({', '.join(names)})` takes {len(names)} tables, `reads` lists {len(model.reads)}",
             place=model.place(functions[0].lineno),
@@ -83,7 +80,7 @@ def _parsed(model: Model) -> tuple[str, list[str]]:
 
 
 def _installed(package: str, model: Model) -> str:
-    """The version of a package that a model imports. Raises ModelError."""
+    """Return the installed version of a package that a model imports. Raises ModelError."""
     found = version_of(package)
     if found is None:
         raise ModelError(
@@ -93,10 +90,10 @@ def _installed(package: str, model: Model) -> str:
 
 
 def version_of(package: str) -> str | None:
-    """The version that is installed, by the name of the folder that says so, else as Python finds it, which is dear."""
+    """Return the installed version of a package, from the name of its dist-info folder if possible, which is fast."""
     for folder in sys.path:
-        for said in Path(folder).glob(f"{package}-*.dist-info"):
-            return said.stem.removeprefix(f"{package}-")
+        for dist_info in Path(folder).glob(f"{package}-*.dist-info"):
+            return dist_info.stem.removeprefix(f"{package}-")
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -106,44 +103,44 @@ def version_of(package: str) -> str | None:
 
 
 def write(scratch: Scratch, model: Model, orders: Sequence[Sequence[str]], path: Path) -> int:
-    """Run a model on what it reads, and write its rows as a part.
+    """Run a Python model and write its rows as a part.
 
     Parameters
     ----------
     orders
-        The grain of each relation that the model reads; where it is empty, rows come in order of all columns.
+        The grain of each input, to sort it by. An input with an empty grain is sorted by all columns.
 
     Raises
     ------
     ModelError
-        At the line of the model where its code fails; or when its rows are not those of the contract.
+        When the code fails, with the line; or when the columns do not match the contract.
     EngineError
         When a value cannot be cast to its contract.
     """
     with _ONE_AT_A_TIME:
-        given = [scratch.table(read, order) for read, order in zip(model.reads, orders, strict=True)]
-        rows = _call(model, given)
-        del given
+        inputs = [scratch.table(read, order) for read, order in zip(model.reads, orders, strict=True)]
+        rows = _call(model, inputs)
+        del inputs
         _check_columns(model, rows)
         return scratch.write_arrow(rows, model.columns, path, model.grain)
 
 
 def function_of(model: Model) -> Callable[..., pyarrow.Table]:
-    """The function `model` of the file. Its code runs here: it is trusted as the SQL of a project is."""
+    """Return the function `model` of the file. This runs the file's code, which is trusted like the project's SQL."""
     module = ModuleType(f"models.{model.name}")
     module.__file__ = str(model.path)
-    sys.modules[module.__name__] = module  # where dataclasses look for it
+    sys.modules[module.__name__] = module  # needed by dataclasses
     exec(compile(model.sql, str(model.path), "exec", dont_inherit=True), module.__dict__)  # noqa: S102
     found: Callable[..., pyarrow.Table] = getattr(module, FUNCTION)
     return found
 
 
-def _call(model: Model, given: Sequence[pyarrow.Table]) -> pyarrow.Table:
+def _call(model: Model, inputs: Sequence[pyarrow.Table]) -> pyarrow.Table:
     import pyarrow
 
     try:
         with pandas_left_out():
-            rows = function_of(model)(*given)
+            rows = function_of(model)(*inputs)
     except (EngineError, MemoryError):
         raise
     except Exception as error:
@@ -154,7 +151,7 @@ def _call(model: Model, given: Sequence[pyarrow.Table]) -> pyarrow.Table:
 
 
 def _line(error: Exception, model: Model) -> int | None:
-    """The line of the model's file that was running last."""
+    """Return the last line of the model's file in the traceback."""
     import traceback
 
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(model.path)]

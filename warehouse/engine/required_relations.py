@@ -1,10 +1,11 @@
-"""What a SELECT needs rows of, so as to give any: read off DuckDB's serialized tree.
+"""Relations that must be non-empty for a SELECT to return a row, found in DuckDB's serialized tree.
 
-A model that would be empty for want of raw files is not made at all, which costs a build of one trace next to
-nothing for the models of the others. In doubt a SELECT needs nothing, and is made.
+A model that must be empty because raw files are missing is not built at all. So a build of one trace spends almost no
+time on the models of other traces. In doubt, a SELECT has no required relations and is built.
 
-The answer is a list of groups of relations: no rows come out while all relations of one group are empty. A join
-needs either side, a union any of its branches, and an aggregate over everything gives a row of nothing.
+The result is a set of groups: if all relations of one group are empty, the SELECT returns no row. An inner join
+requires both sides, a union any of its branches. An aggregate over all rows requires none, since it always returns a
+row.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ _AGGREGATES = """
     var_samp variance variant_group_array variant_group_object wavg weighted_avg
 """
 AGGREGATES = frozenset(_AGGREGATES.split())
-"""DuckDB's aggregates and its macros over them; a test compares."""
+"""Aggregates of DuckDB and its macros over them; a test compares."""
 
 
 def needs(tree: Any) -> Needs:
-    """What a serialized statement needs rows of."""
+    """Return the groups of required relations of a serialized statement."""
     return _of_query(tree["statements"][0]["node"], {})
 
 
@@ -50,8 +51,8 @@ def _of_query(node: Any, known: Mapping[str, Needs]) -> Needs:
 
 
 def _is_one_row(select: Any) -> bool:
-    """Whether it aggregates all rows into one, which is there even when no row is."""
-    if _asks_for_rows(select.get("having")):
+    """Return True if a SELECT aggregates all rows into one row, which exists even without input rows."""
+    if _requires_rows(select.get("having")):
         return False
     sets = select.get("group_sets") or []
     if sets:
@@ -61,8 +62,8 @@ def _is_one_row(select: Any) -> bool:
     return any(_aggregates(select.get(clause)) for clause in ("select_list", "having", "qualify"))
 
 
-def _asks_for_rows(having: Any) -> bool:
-    """Whether it is `count(*) > 0` or `count(*) = n`, n being 1 or more."""
+def _requires_rows(having: Any) -> bool:
+    """Return True if a HAVING clause is `count(*) > 0`, or `count(*) = n` with n at least 1."""
     match having:
         case {
             "type": "COMPARE_GREATERTHAN" | "COMPARE_EQUAL" as how,
@@ -74,7 +75,7 @@ def _asks_for_rows(having: Any) -> bool:
 
 
 def _aggregates(node: Any) -> bool:
-    """Whether an expression calls an aggregate, outside of its subqueries."""
+    """Return True if an expression calls an aggregate outside its subqueries."""
     below = [node]
     while below:
         one = below.pop()
@@ -110,7 +111,7 @@ def _of_table(node: Any, known: Mapping[str, Needs]) -> Needs:
 
 
 def _all_of(sides: list[Needs]) -> Needs:
-    """What is needed where every one of several sides must be empty: a group of each, together."""
+    """Return the groups for a result that is empty only if all sides are: the union of one group from each side."""
     found = sides[0]
     for side in sides[1:]:
         found = frozenset(one | other for one in found for other in side)

@@ -1,4 +1,4 @@
-"""The pieces of a SELECT by the names that people call them, so that two versions of it can be told apart."""
+"""Columns, CTEs and clauses of a SELECT by name, to describe the difference of two versions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CLAUSES = {
 
 
 def changed_pieces(before: str, after: str) -> list[str]:
-    """Columns, then CTEs and clauses, that differ between two canonical texts; columns have their bare name."""
+    """Return the columns, CTEs and clauses that differ between two canonical texts."""
     old, new = (dict(_pieces(json.loads(text)["statements"][0]["node"])) for text in (before, after))
     return [name for name in {**new, **old} if old.get(name) != new.get(name)]
 

@@ -1,7 +1,7 @@
-"""What in a SELECT can give other rows from the same inputs: the clock, chance, files of its own, a LIMIT at will.
+"""Volatile (non-deterministic) expressions of a SELECT: clock, random numbers, direct file access, unordered LIMIT.
 
-A model that has any of it is made anew by every build. Read off DuckDB's serialized tree; a few searches of its text
-tell the many SELECTs that have none.
+Every build rebuilds a model with a volatile expression. The expressions are found in DuckDB's serialized tree. A few
+searches of its text first exclude most SELECTs.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _FUNCTIONS = """
     transaction_timestamp txid_current uuid uuidv4 uuidv7 write_log
 """
 FUNCTIONS = frozenset(_FUNCTIONS.split())
-"""What DuckDB calls volatile or constant within a query, and some it forgot; a test compares."""
+"""Functions that DuckDB calls volatile or constant within a query, and some that it does not; a test compares."""
 KEYWORDS = frozenset({"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"})
-"""Functions without parentheses, which the tree holds as columns."""
+"""Functions without parentheses, which are columns in the tree."""
 TABLES = regex(r"^(read_\w+|\w+_scan|glob|sniff_csv|parquet_\w+|duckdb_\w+|pragma_\w+|query|query_table)$")
-"""Table functions that read what no fingerprint knows of."""
+"""Table functions that read data outside the fingerprint."""
 _CALLED = regex(r'"function_name":"(\w+)"')
 _NAMED = regex(r'"column_names":\["(\w+)"\]')
 _FILE = regex(r'"schema_name":"","table_name":"\w*[^\w"]')
@@ -31,12 +31,12 @@ _LIMITS = ("LIMIT_MODIFIER", "LIMIT_PERCENT_MODIFIER")
 
 
 def volatile(serialized: str, tree: Any) -> tuple[tuple[str, int | None], ...]:
-    """What makes a SELECT volatile, as people write it, and the byte where each stands."""
+    """Return the volatile expressions of a SELECT as written in SQL, each with its byte offset."""
     return tuple(dict.fromkeys(_found(tree, None))) if _is_suspect(serialized) else ()
 
 
 def _is_suspect(serialized: str) -> bool:
-    """Whether the text of a tree has any of it, which costs a tenth of looking at its nodes."""
+    """Return True if the text of a tree may have a volatile expression. Takes a tenth of the time of a tree walk."""
     called = {name.lower() for name in _CALLED.findall(serialized)}
     named = {name.lower() for name in _NAMED.findall(serialized)}
     return bool(
@@ -78,7 +78,7 @@ _WORD = regex(rf"\b(?:(?:{'|'.join(sorted(FUNCTIONS))})\(|(?:{'|'.join(sorted(KE
 
 
 def looks_volatile(condition: str) -> bool:
-    """Whether the text of a check names a function of the kind.
+    """Return True if the text of a check contains a volatile function.
 
     >>> looks_volatile("published < now()"), looks_volatile("bytes > 0")
     (True, False)

@@ -1,1 +1,1 @@
-"""The DAG of models: what reads what, which parts there are and in which order, what names a part."""
+"""DAG of models: dependencies, selectors, the parts of a build and their fingerprints, reasons to rebuild."""

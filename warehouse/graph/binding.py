@@ -1,4 +1,4 @@
-"""Bind models and checks against the contracts of what they read: nothing runs, and all mistakes in SQL show."""
+"""Bind models and checks against the contracts of their inputs: finds all mistakes in SQL without running it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from warehouse.store.parse_cache import ParseCache
 
 
 def bind(graph: Graph, engine: Engine, parse_cache: ParseCache | None = None) -> None:
-    """Bind every model against the contracts of what it reads: nothing runs, all mistakes in SQL show.
-
-    What the memo knows to be bound is not bound again.
+    """Bind every model and its checks against the contracts of their inputs, except those in the cache.
 
     Raises
     ------
@@ -27,29 +25,29 @@ def bind(graph: Graph, engine: Engine, parse_cache: ParseCache | None = None) ->
     contracts = {**graph.source_columns, **{name: node.model.columns for name, node in graph.nodes.items()}}
     parse_cache = parse_cache or ParseCache(None)
     inputs = {name: _inputs(graph, name, contracts) for name in graph.order}
-    doubtful = [name for name in graph.order if not parse_cache.knows(inputs[name])]
+    uncached = [name for name in graph.order if not parse_cache.contains(inputs[name])]
     needed = {
-        read for name in doubtful for read in (name, *graph.nodes[name].reads, *checked_relations(graph.nodes[name]))
+        read for name in uncached for read in (name, *graph.nodes[name].reads, *checked_relations(graph.nodes[name]))
     }
     sources: dict[str, Source] = {name: Empty(columns) for name, columns in contracts.items() if name in needed}
     with engine.scratch(sources) as scratch:
-        for name in doubtful:
+        for name in uncached:
             node = graph.nodes[name]
             if node.model.is_python:
-                continue  # its columns are compared when it has run
+                continue  # Python models have no schema before they run
             try:
-                given = scratch.describe(node.sql)
+                actual = scratch.describe(node.sql)
             except EngineError as error:
                 raise model_error(node.model, node.sql, error, [*graph.nodes, *graph.source_columns]) from error
-            same_columns(node.model.columns, given, node.model.place(1))
-        for name in doubtful:
+            same_columns(node.model.columns, actual, node.model.place(1))
+        for name in uncached:
             bind_checks(scratch, graph.nodes[name].model)
     for name in graph.order:
-        parse_cache.ask(inputs[name], lambda: True)
+        parse_cache.get(inputs[name], lambda: True)
 
 
 def _inputs(graph: Graph, name: str, contracts: Mapping[str, tuple[Column, ...]]) -> object:
-    """Return all that decides whether a model and its checks bind."""
+    """Return the cache key of a model: everything that decides if the model and its checks bind."""
     node = graph.nodes[name]
     checks = [[check.text, check.warn] for check in node.model.checks]
     reads = sorted({name, *node.reads, *checked_relations(node)})
@@ -58,19 +56,19 @@ def _inputs(graph: Graph, name: str, contracts: Mapping[str, tuple[Column, ...]]
 
 
 def bind_checks(scratch: Scratch, model: Model) -> None:
-    """Bind the checks of a model, whose relations have columns and no rows yet.
+    """Bind the checks of a model against relations without rows.
 
     Raises
     ------
     ModelError
-        At the check's line, when its SQL is wrong.
+        With the line of the check, when its SQL is invalid.
     """
     compiled = [(check, compile_check(check, model)) for check in model.checks]
     conditions = [(check, one.predicate) for check, one in compiled if one.predicate is not None]
     try:
         if conditions:
             scratch.describe(f"SELECT {', '.join(f'({text})' for _, text in conditions)} FROM {model.name}")
-    except EngineError:  # then each is asked alone
+    except EngineError:  # bind each check alone to find the invalid one
         conditions = []
     bound = [check for check, _ in conditions]
     for check, one in compiled:
@@ -83,7 +81,7 @@ def bind_checks(scratch: Scratch, model: Model) -> None:
 
 
 def check_is_not_valid(check: Check, model: Model, error: EngineError) -> ModelError:
-    """Return the error of a check that does not bind, with the name that was meant."""
+    """Return the error of a check that does not bind, with the nearest existing name as a hint."""
     hint = None
     if error.name and error.candidates:
         columns = [column.name for column in model.columns]

@@ -1,4 +1,4 @@
-"""The graph of relations, read off the models: who reads whom, in which order, and what a selector means."""
+"""DAG of models, built from the relations that their SELECTs read."""
 
 from __future__ import annotations
 
@@ -25,23 +25,24 @@ from warehouse.project.project import Project
 from warehouse.store.parse_cache import ParseCache
 
 _HAS_QUERY = regex(r"\b(?:select|from|with|write_log)\b", re.IGNORECASE)
-"""A check without any of these is a condition on a row."""
+"""Words of a check that is a query. A check without any of these is a condition on a row."""
 
 
 class Node(NamedTuple):
-    """A model, its SELECT with macros written out or its Python, and what that reads."""
+    """Node of the DAG: a model, its rendered SELECT or Python source, and the relations that it reads."""
 
     model: Model
     sql: str
     reads: tuple[str, ...]
     canonical: str
-    mark: str
-    """The hash of the canonical text."""
+    canonical_hash: str
+    """Hash of the canonical text."""
     volatile: tuple[tuple[str, int | None], ...] = ()
-    """What in it gives other rows from the same inputs, and the byte where it stands."""
+    """Non-deterministic expressions, each with its byte offset in the SQL."""
     needs: frozenset[frozenset[str]] = frozenset()
+    """Groups of relations: if all relations of one group are empty, the result is empty."""
     checks_need: Mapping[str, frozenset[frozenset[str]]] = MappingProxyType({})
-    """The same of the checks that are queries, by their text: where they need more, no row fails them."""
+    """Same as `needs` for each check that is a query, by its text. The check passes if its result is empty."""
 
     @property
     def name(self) -> str:
@@ -49,14 +50,14 @@ class Node(NamedTuple):
         return self.model.name
 
     @property
-    def never_still(self) -> bool:
-        """Whether every build has to look at it again, since its SELECT or a check is volatile."""
+    def is_volatile(self) -> bool:
+        """True if the SELECT or a check is volatile, so that every build must run it."""
         return bool(self.volatile) or any(looks_volatile(check.text) for check in self.model.checks)
 
 
 @dataclass(frozen=True)
 class Graph:
-    """All models, and the columns of the relations at the graph's rim (`raw`, `reference`)."""
+    """All models, and the columns of the source relations (`raw`, `reference`)."""
 
     nodes: Mapping[str, Node]
     source_columns: Mapping[str, tuple[Column, ...]]
@@ -68,12 +69,12 @@ class Graph:
         engine: Engine,
         parse_cache: ParseCache | None = None,
     ) -> Graph:
-        """Parse and order all models; those that the memo knows are not parsed again.
+        """Parse and order all models, except those in the cache.
 
         Raises
         ------
         ModelError
-            For a syntax error, an unknown relation (with the nearest name), or a cycle.
+            For a syntax error, an unknown relation (with the nearest name), or a circular dependency.
         """
         nodes = {}
         parse_cache = parse_cache or ParseCache(None)
@@ -98,7 +99,7 @@ class Graph:
                         place=_place_of(node, read),
                         hint=_nearest_relation(read, known),
                     )
-            queries = {check.text: _query(check, node.model, engine, parse_cache) for check in node.model.checks}
+            queries = {check.text: _parse_query(check, node.model, engine, parse_cache) for check in node.model.checks}
             needs = {text: parsed.needs for text, parsed in queries.items() if parsed}
             nodes[node.name] = node._replace(checks_need=needs)
             for check in node.model.checks:
@@ -110,12 +111,12 @@ class Graph:
                             hint=_nearest_relation(read, known),
                         )
         graph = Graph(nodes, source_columns)
-        _ = graph.order  # a cycle is reported here
+        _ = graph.order  # raises ModelError for a cycle
         return graph
 
     @cached_property
     def order(self) -> tuple[str, ...]:
-        """Model names, each after what it reads and what its checks read; by name where free."""
+        """Model names in dependency order: each after the models that it and its checks read. Ties by name."""
         wants = {
             name: {read for read in (*node.reads, *checked_relations(node)) if read in self.nodes and read != name}
             for name, node in self.nodes.items()
@@ -141,7 +142,7 @@ class Graph:
         return tuple(ordered)
 
     def ancestors(self, name: str) -> set[str]:
-        """All relations that a model stands on, raw ones included, itself not."""
+        """Return all relations upstream of a model, raw ones included."""
         found: set[str] = set()
         waiting = [name]
         while waiting:
@@ -153,13 +154,13 @@ class Graph:
         return found
 
     def descendants(self, name: str) -> set[str]:
-        """All models that stand on a relation, itself not."""
+        """Return all models downstream of a relation."""
         return {other for other in self.nodes if name in self.ancestors(other)}
 
     def definition(self, name: str) -> str:
-        """Return the hash of a model's SELECT, macros written out, and of those of the views that it reads.
+        """Return the hash of a model's rendered SELECT and of the views that it reads.
 
-        Comments and formatting do not count.
+        Comments and formatting do not change the hash.
         """
         node = self.nodes[name]
         below = [read for read in node.reads if read in self.nodes]
@@ -168,27 +169,27 @@ class Graph:
 
 
 def _parse_all(selects: Sequence[str], engine: Engine, parse_cache: ParseCache) -> list[Parsed | EngineError]:
-    """What the engine's parser says of SELECTs, those that were parsed before apart."""
-    new = [sql for sql in dict.fromkeys(selects) if not parse_cache.knows(["parse", sql])]
+    """Parse SELECTs with the engine, except those in the cache."""
+    new = [sql for sql in dict.fromkeys(selects) if not parse_cache.contains(["parse", sql])]
     found = dict(zip(new, engine.parse_all(new) if new else (), strict=True))
     for sql in selects:
         parsed = found.get(sql)
         if not isinstance(parsed, EngineError):
-            found[sql] = Parsed.of(parse_cache.ask(["parse", sql], parsed.said if parsed else dict))
+            found[sql] = Parsed.from_json(parse_cache.get(["parse", sql], parsed.to_json if parsed else dict))
     return [found[sql] for sql in selects]
 
 
-def _query(check: Check, model: Model, engine: Engine, parse_cache: ParseCache) -> Parsed | None:
-    """A check that is a query, which reads relations: no file of its own, and it writes nothing. Raises ModelError."""
+def _parse_query(check: Check, model: Model, engine: Engine, parse_cache: ParseCache) -> Parsed | None:
+    """Parse a check that is a query; None for a condition on a row. Raises ModelError if it reads files or writes."""
     if not _HAS_QUERY.search(check.text):
         return None
     (parsed,) = _parse_all([compile_check(check, model).failing], engine, parse_cache)
     if isinstance(parsed, EngineError):
         raise ModelError(f"the check `{check.text}` is not valid: {parsed.message}", place=check.place) from parsed
-    for what, _ in parsed.volatile:
-        if what.startswith("'") or READS_FILES.match(what.removesuffix("()")):
+    for expression, _ in parsed.volatile:
+        if expression.startswith("'") or READS_FILES.match(expression.removesuffix("()")):
             raise ModelError(
-                f"the check `{check.text}` is refused: it reads {what}, which is no relation", place=check.place
+                f"the check `{check.text}` is refused: it reads {expression}, which is no relation", place=check.place
             )
     return parsed
 
@@ -199,13 +200,13 @@ def checked_relations(node: Node) -> set[str]:
 
 
 def model_error(model: Model, sql: str, error: EngineError, relations: Sequence[str] = ()) -> ModelError:
-    """An engine's error as a sentence with the place in the author's file.
+    """Return an engine's error with its place in the model's file.
 
-    DuckDB counts bytes; columns are counted in characters. A line with a macro call has no column, since
-    what ran is longer than what was written.
+    DuckDB counts bytes; the place counts characters. A line with a macro call has no column number, since the rendered
+    text is longer.
     """
     message, hint = error.message, None
-    if error.name and error.table:  # a CTE or an alias: where the engine offers no names, the text does
+    if error.name and error.table:  # for a CTE or an alias, DuckDB may offer no names: take the words of the SQL
         message = f"no column {error.name} in {error.table}"
         words = error.candidates or set(re.findall(r"[a-z_][a-z0-9_]*", sql)) - {error.name}
         hint = nearest_hint(error.name, words)
@@ -227,7 +228,7 @@ def model_error(model: Model, sql: str, error: EngineError, relations: Sequence[
 
 
 def _place_of(node: Node, relation: str) -> Place:
-    """Where a model's text first names a relation."""
+    """Return the place where a model's text first names a relation."""
     if relation in node.model.reads:
         return node.model.reads[relation]
     found = re.search(rf"\b{re.escape(relation)}\b", node.sql)
@@ -245,7 +246,7 @@ def _nearest_relation(name: str, known: Iterable[str]) -> str:
 
 
 def contracts(graph: Graph) -> list[object]:
-    """Return what every model promises, and the SELECT of every view, which has no part: the build id holds both."""
+    """Return the contract of every model, and the SELECT of every view. Both are part of the build id."""
     nodes = (graph.nodes[name] for name in sorted(graph.nodes))
     return [
         [

@@ -1,4 +1,4 @@
-"""What a part stands on: what it is made of, which names it, and the sources that its SELECT and checks see."""
+"""Fingerprints of parts (hashes of their inputs), and the sources that a part's SELECT and checks read."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from warehouse.project.project import Project, Reference
 from warehouse.store.part_records import ALL, Part
 
 RECIPE = 4
-"""Raised when the same SELECT would be written as other bytes: it is part of every fingerprint."""
+"""Version of the Parquet layout, part of every fingerprint. Increase it if a SELECT is written as different bytes."""
 
 FEW_ROWS = 100_000
-"""A part of so few rows to read is made in memory first; its rows are then there for those who read it."""
+"""Maximum number of input rows of a part that is built in memory and kept there for downstream parts."""
 
 
 class Inputs:
-    """The inputs of all parts of a build.
+    """Inputs and fingerprints of all parts of a build.
 
     Parameters
     ----------
     parts
-        The parts that are known so far; a part can be named when all that it reads is among them.
+        The finished parts. A part's fingerprint is known once all parts that it reads are finished.
     """
 
     def __init__(
@@ -43,57 +43,59 @@ class Inputs:
         self._parts = parts
         self._kernels = kernels
         self._digests: dict[tuple[str, str], str] = {}
-        self.once = uuid.uuid4().hex
-        """What never was before: volatile SELECTs and checks are made of it."""
+        self.nonce = uuid.uuid4().hex
+        """Per-build nonce that forces volatile SELECTs and checks to run."""
 
     def made_of(self, key: Key) -> dict[str, object]:
-        """What a part is made of, whose hash is its name: SELECT without formatting, types, engine, inputs.
+        """Return the inputs of a part: canonical SELECT, types, engine, input digests. Their hash is its fingerprint.
 
-        An input that is not known yet is None.
+        The digest of an unfinished input is None.
         """
         node = self._nodes[key.model]
         reads = {
             read: self.digest(read, key.partition) if self.is_known(read, key.partition) else None
             for read in node.reads
         }
-        if beside := self._read_beside_files(node):
+        if beside := self._joined_with_files(node):
             reads[FILES] = self._raw_files.digest(FILES, _or_none(key.partition), beside)
-        said: dict[str, object] = {
+        inputs: dict[str, object] = {
             "recipe": RECIPE,
             "engine": [self._engine.name, self._engine.version],
-            "select": node.mark,
+            "select": node.canonical_hash,
             "columns": [[column.name, column.type] for column in node.model.columns],
             "grain": list(node.model.grain),
-            "kernel": self._kernel_mark(node),
+            "kernel": self._kernel_version(node),
             "presorted": node.model.presorted,
             "inputs": reads,
         }
-        return said | ({"once": self.once} if node.volatile else {})
+        return inputs | ({"once": self.nonce} if node.volatile else {})
 
-    def stands_for(self, made: Mapping[str, Any], wanted: Mapping[str, object]) -> bool:
-        """Return True if the engine of an earlier release made a part of the same inputs: its rows are equal."""
+    def is_equivalent(self, made: Mapping[str, Any], wanted: Mapping[str, object]) -> bool:
+        """Return True if the engine of an earlier release wrote a part from the same inputs: its rows are equal."""
         own = {"engine", "kernel", "sql"}
-        mine, other = ({name: one for name, one in said.items() if name not in own} for said in (wanted, made))
-        return mine == other and str(made["engine"][0]) != self._engine.name
+        wanted_inputs, made_inputs = (
+            {name: one for name, one in inputs.items() if name not in own} for inputs in (wanted, made)
+        )
+        return wanted_inputs == made_inputs and str(made["engine"][0]) != self._engine.name
 
     def kernel_of(self, node: Node) -> str | None:
-        """The kernel that makes a model's rows, while its SELECT is the one that the kernel stands for."""
+        """Return the kernel of a model; None if the SELECT is not the one that the kernel implements."""
         name = node.model.kernel
         if not name or not self._kernels:
             return None
         return name if self._plan.graph.definition(node.name) == SELECTS[name] else None
 
-    def _kernel_mark(self, node: Node) -> list[object] | None:
-        """A kernel gives the same rows as its SELECT, but not the same Parquet bytes."""
+    def _kernel_version(self, node: Node) -> list[object] | None:
+        """Return name and version of a model's kernel: it gives the rows of the SELECT, but other Parquet bytes."""
         name = self.kernel_of(node)
         return [name, VERSIONS[name]] if name else None
 
     def is_known(self, read: str, partition: str) -> bool:
-        """Whether all parts that show through a relation are there."""
+        """Return True if all parts of a relation, or of the relations below a view, are finished."""
         return self._plan.parts_of(read, partition) <= self._parts.keys()
 
     def digest(self, read: str, partition: str) -> str:
-        """What an input counts as: content of raw files and reference tables, bytes of models' parts."""
+        """Return the digest of an input: of the content of raw files and reference tables, of the bytes of parts."""
         where = partition if read.startswith("raw.") or self._plan.is_partitioned(read) else ALL
         known = self._digests.get((read, where))
         if known is None:
@@ -111,26 +113,27 @@ class Inputs:
         if node.model.materialize == "view":
             below = {other: self.digest(other, partition) for other in node.reads}
             columns = [(column.name, column.type) for column in node.model.columns]
-            return hashing.of([node.canonical, columns, below, self.once if node.volatile else None])
+            return hashing.of([node.canonical, columns, below, self.nonce if node.volatile else None])
         visible = self._plan.visible(read, partition)
         return hashing.of([[one, self._parts[Key(read, one)].digest] for one in visible])
 
     def sources(self, key: Key) -> dict[str, Source]:
-        """The relations that a part's SELECT and checks can see, in an order in which views can be made."""
+        """Return the sources of all relations that a part's SELECT and checks read, in dependency order."""
         node = self._nodes[key.model]
         wanted = {*node.reads, *(read for check in node.model.checks for read in relations_of(check))}
         sources: dict[str, Source] = {}
-        if beside := self._read_beside_files(node):
+        if beside := self._joined_with_files(node):
             sources[FILES] = self._raw_files.source(FILES, _or_none(key.partition), self._engine, beside)
         for read in sorted(wanted - {key.model}):
             self._add_source(sources, read, key.partition)
         return sources
 
-    def _read_beside_files(self, node: Node) -> frozenset[str]:
-        """The relations of raw files that a table joins with `raw.files`, which then lists their files alone.
+    def _joined_with_files(self, node: Node) -> frozenset[str]:
+        """Return the raw relations that a model joins with `raw.files`.
 
-        So a workbook's table depends on no counter file. Empty where `raw.files` lists all: for a model that reads
-        nothing else of `raw`, and where a view below reads it, too. A check sees what its model sees.
+        For such a model, `raw.files` lists only the files of these relations. So the table of a workbook does not
+        depend on counter files. The result is empty, and all files are listed, if the model reads no other raw
+        relation or also reads `raw.files` through a view. The model's checks read the same list.
         """
         if FILES not in node.reads or node.model.materialize == "view":
             return frozenset()
@@ -144,8 +147,8 @@ class Inputs:
         is_view = node is not None and node.model.materialize == "view"
         return read == FILES or (is_view and node is not None and any(map(self._shows_files, node.reads)))
 
-    def few(self, key: Key) -> bool:
-        """Whether a part reads few rows, and no raw file: that follows from its inputs, as its bytes have to."""
+    def is_small(self, key: Key) -> bool:
+        """Return True if a part reads at most `FEW_ROWS` rows and no raw file. Depends on the part's inputs alone."""
         waiting, rows = list(self._nodes[key.model].reads), 0
         while waiting:
             read = waiting.pop()
@@ -174,7 +177,7 @@ class Inputs:
             sources[read] = Parts(node.model.columns, paths)
 
     def raw_source(self, read: str, partition: str) -> Source:
-        """Where a relation of `raw` or a reference table is read; nothing for a model."""
+        """Return the source of a raw relation or a reference table; an empty one for a model."""
         if read in self._project.references:
             return reference_source(self._project.references[read])
         if read.startswith("raw."):
@@ -187,6 +190,6 @@ def _or_none(partition: str) -> str | None:
 
 
 def reference_source(reference: Reference) -> CsvFiles:
-    """A reviewed table of data/, as an engine reads it."""
+    """Return the source of a reviewed table of `data/`."""
     columns = {column.name: column.type for column in reference.columns}
     return CsvFiles(columns, (reference.path,), quote='"', filename=False)

@@ -1,4 +1,4 @@
-"""Load the graph of a project: parse, order and bind all models."""
+"""Load the DAG of a project: parse, order and bind all models."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from warehouse.store.parse_cache import ParseCache, cache_of_models
 
 
 def load_graph(project: Project, engine: Engine) -> Graph:
-    """Parse, order and bind all models: after this, no model has a mistake that shows without rows.
+    """Parse, order and bind all models, except those in the project's cache.
 
-    What the project's cache knows is not parsed or bound again.
+    This finds every mistake that can be found without rows. Raises ModelError.
     """
     parse_cache = project.parse_cache or cache_of(project, engine)
-    project = project.remembering(parse_cache)
+    project = project.with_cache(parse_cache)
     known = (source_columns(known_formats()) if project.reads_raw else {}) | {
         name: one.columns for name, one in project.references.items()
     }
@@ -28,5 +28,5 @@ def load_graph(project: Project, engine: Engine) -> Graph:
 
 
 def cache_of(project: Project, engine: Engine, *, paranoid: bool = False) -> ParseCache:
-    """Return the cache of parse and bind results of a project; with `paranoid` nothing in it is believed."""
+    """Return the cache of parse and bind results of a project; with `paranoid`, an empty one."""
     return cache_of_models(project.folders, f"{engine.name} {engine.version}", paranoid=paranoid)

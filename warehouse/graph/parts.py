@@ -1,8 +1,8 @@
-"""Which parts a build has, and what each one stands on.
+"""Parts of a build and their upstream parts.
 
-A model with `partition`, a column of `raw.files`, has a part a value; the others have one part, `all`. A view
-has no part: whoever reads it reads what it reads. Nor has a model that must be empty, since no raw file is there
-of what it needs.
+A model with `partition`, a column of `raw.files`, has one part for each value. Other models have one part, `all`.
+A view has no part: models downstream of it read the view's inputs. A model has no part either if it must be empty
+because raw files that it needs are missing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from warehouse.store.part_records import ALL
 
 
 class Key(NamedTuple):
-    """A part that a build needs: a model and a partition of it (`all` where it has none)."""
+    """Key of a part: a model and one of its partitions (`all` if it is not partitioned)."""
 
     model: str
     partition: str
@@ -30,14 +30,14 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """All parts of a build, and in which order they can be made."""
+    """All parts of a build, in dependency order."""
 
     graph: Graph
     raw_files: RawFiles
 
     @cached_property
     def keys(self) -> tuple[Key, ...]:
-        """Every part, in an order in which they can be made one after another."""
+        """Keys of all parts, in dependency order."""
         return tuple(
             Key(name, partition)
             for name in self.graph.order
@@ -46,7 +46,7 @@ class Plan:
         )
 
     def partitions(self, name: str) -> list[str]:
-        """The partitions of a model or view, sorted; `[all]` for one that is not partitioned, `[]` for an empty one."""
+        """Return the sorted partitions of a model or view; `[all]` if not partitioned, `[]` if it must be empty."""
         if name in self._empty:
             return []
         if not self.is_partitioned(name):
@@ -54,14 +54,14 @@ class Plan:
         return sorted(self._values[name])
 
     def is_partitioned(self, name: str) -> bool:
-        """Whether a model comes in partitions (a view does when its contract says so)."""
+        """Return True if the contract of a model or view declares a partition column."""
         return self._column(name) is not None
 
     @cached_property
     def _empty(self) -> frozenset[str]:
-        """The relations that no raw file is there for, and the models that can have no rows without them.
+        """Raw relations without a raw file, and the models that must be empty without them.
 
-        A check that looks elsewhere, or at the number of rows, is for the build to run: such a model is made.
+        A model is built all the same if a check could fail on it, such as a check of the number of rows.
         """
         empty = {
             name for name in self.graph.source_columns if name.startswith("raw.") and not self.raw_files.feeds(name)
@@ -69,7 +69,7 @@ class Plan:
         for name in self.graph.order:
             node = self.graph.nodes[name]
             if any(group <= empty for group in node.needs) and all(
-                check.warn or _holds_of_nothing(check, node, empty | {name}) for check in node.model.checks
+                check.warn or _passes_when_empty(check, node, empty | {name}) for check in node.model.checks
             ):
                 empty.add(name)
         return frozenset(empty)
@@ -85,7 +85,7 @@ class Plan:
                     values[read] = self.raw_files.partitions(read, column)
                 elif self._column(read) == column:
                     values[read] = found[read]
-            listed = values.pop(FILES, set())  # lists the files of all relations: it splits what nothing else does
+            listed = values.pop(FILES, set())  # it lists all files, so it counts only if no other input is partitioned
             found[name] = set().union(*values.values()) if values else listed
         return found
 
@@ -94,7 +94,7 @@ class Plan:
         return node.model.partition if node else None
 
     def needs(self, key: Key) -> set[Key]:
-        """The parts that must be there before this one is made, or before its checks can run."""
+        """Return the parts that must be finished before this part can be written and checked."""
         node = self.graph.nodes[key.model]
         reads = {*node.reads, *self._checked(node)} - {key.model}
         return {need for read in reads for need in self.parts_of(read, key.partition)}
@@ -103,7 +103,7 @@ class Plan:
         return {read for check in node.model.checks for read in relations_of(check)}
 
     def parts_of(self, read: str, partition: str) -> set[Key]:
-        """The parts that show through a relation to a part of this partition, a view's own inputs included."""
+        """Return the parts of a relation that a part of this partition reads; those below it if it is a view."""
         node = self.graph.nodes.get(read)
         if node is None:
             return set()
@@ -112,15 +112,18 @@ class Plan:
         return {Key(read, one) for one in self.visible(read, partition)}
 
     def visible(self, read: str, partition: str) -> list[str]:
-        """The partitions of `read` that a part of this partition sees: its own, or all of another column."""
-        there = self.partitions(read)
+        """Return the partitions of `read` that a part of this partition reads.
+
+        If `read` is partitioned by the same column, this is the same partition, otherwise all partitions.
+        """
+        partitions = self.partitions(read)
         if partition == ALL or self._column(read) != column_of(partition):
-            return there
-        return [partition] if partition in there else []
+            return partitions
+        return [partition] if partition in partitions else []
 
 
-def _holds_of_nothing(check: Check, node: Node, empty: set[str]) -> bool:
-    """Whether no row can fail a check while its model and these relations are empty."""
+def _passes_when_empty(check: Check, node: Node, empty: set[str]) -> bool:
+    """Return True if no row can fail a check while its model and these relations are empty."""
     if check.text.lower().startswith("references("):
         return True  # only a row of the model can fail it
     if check.text in node.checks_need:

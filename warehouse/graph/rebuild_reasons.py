@@ -1,4 +1,4 @@
-"""Why a part has to be made: what it would be made of now, against what the last one was made of."""
+"""Reasons to rebuild a part: the differences between its current inputs and those of the last part."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from warehouse.ingest.schemas import FILES
 MAKE, MAYBE, CHECK, KEEP, DROP = "make", "maybe", "check", "keep", "drop"
 NEW, READS = "new", "reads "
 _WORDS = {"added": "new", "removed": "gone", "changed": "changed"}
-"""What people say of files."""
+"""Words for changes of files in reasons."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """What a build would do with a part, and why."""
+    """Step of a dry run: the action for one part, with reasons."""
 
     key: Key
     action: str
-    """`make`; `maybe`, where that depends on rows that are not made yet; `check`; `keep`; `drop`."""
+    """`make`, `maybe` (depends on upstream parts that are not written yet), `check`, `keep` or `drop`."""
     reasons: tuple[str, ...] = ()
 
 
 class Reasons:
-    """Compares parts with those of the last build.
+    """Comparison of parts with those of the last build.
 
     Parameters
     ----------
     before, now
-        The raw files of the last build, and those that are there.
+        The raw files of the last build, and the current ones.
     """
 
     def __init__(self, graph: Graph, engine: Engine, before: Listing, now: Listing) -> None:
@@ -49,7 +49,7 @@ class Reasons:
         self._pieces: dict[str, list[str]] = {}
 
     def why(self, key: Key, old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> list[str]:
-        """What differs between what the last part was made of (None: there was none) and what a new one would be."""
+        """Return the differences between the inputs of the last part (None: no such part) and the new inputs."""
         node = self._graph.nodes[key.model]
         found = [f"volatile: {volatile_places(node)}"] if node.volatile else []
         if old is None:
@@ -57,7 +57,7 @@ class Reasons:
         if old["engine"] != new["engine"]:
             found.append(f"engine changed: {' '.join(old['engine'])} to {' '.join(new['engine'])}")
         if old["recipe"] != new["recipe"]:
-            found.append("parts are written in another way")
+            found.append("the file format of parts changed")
         if old["select"] != new["select"]:
             pieces = self._changed(old.get("sql", ""), node)
             found.append(f"SQL changed: {', '.join(pieces)}" if pieces else "SQL changed")
@@ -65,7 +65,7 @@ class Reasons:
         before, after = old["inputs"], new["inputs"]
         others = [read for read, digest in after.items() if digest is None or before.get(read, digest) != digest]
         if any(read.startswith("raw.") and read != FILES for read in others):
-            others = [read for read in others if read != FILES]  # they are among all files
+            others = [read for read in others if read != FILES]  # its changes repeat those of the other raw relations
         for read in others:
             found.append(self._reads(node, read) if after[read] is None else self._other(read, key.partition))
         if len(found) == 1 and old["select"] != new["select"]:
@@ -73,7 +73,7 @@ class Reasons:
         return found
 
     def _new(self, key: Key) -> list[str]:
-        """A part without a predecessor: what new files it is of, as far as it reads files."""
+        """Return the reasons for a part that the last build does not have: new files if it reads raw files."""
         reads = self._graph.nodes[key.model].reads
         raw = [read for read in reads if read.startswith("raw.")]
         files = {read: text for read in raw if (text := self._files(read, key.partition))}
@@ -88,16 +88,20 @@ class Reasons:
             return []
 
     def _reads(self, node: Node, read: str) -> str:
-        """An input that will be made: where just some of its columns change, those that are read."""
+        """Return the reason for an input that will be rebuilt; if only some columns change, name the columns read."""
         pieces = self._pieces.get(read, [])
         columns = {column.name for column in self._graph.nodes[read].model.columns}
         if not pieces or not columns.issuperset(pieces) or '"type":"STAR"' in node.canonical:
             return f"{READS}{read}"
-        mine = [name for name in pieces if re.search(rf"\b{re.escape(name)}\b", node.sql)]
-        return f"{READS}{', '.join(mine)} of {read}" if mine else f"{READS}{read}, but nothing of it that changes"
+        read_columns = [name for name in pieces if re.search(rf"\b{re.escape(name)}\b", node.sql)]
+        return (
+            f"{READS}{', '.join(read_columns)} of {read}"
+            if read_columns
+            else f"{READS}{read}, but nothing of it that changes"
+        )
 
     def _other(self, read: str, partition: str) -> str:
-        """An input that is other than it was."""
+        """Return the reason for an input that changed."""
         if read in self._graph.nodes and self._graph.nodes[read].model.materialize == "table":
             return f"{read} has other rows"
         if read.startswith("raw."):
@@ -105,7 +109,7 @@ class Reasons:
         return f"{read} changed"
 
     def _files(self, read: str, partition: str) -> str:
-        """`3 files new, 1 changed`."""
+        """Return the changes of the files of a relation, such as `3 files new, 1 changed`."""
         found = (one for one in changes(self._before, self._now, read) if one.is_in(partition))
         counts = Counter(one.change for one in found)
         words = [f"{counts[change]:,} {word}" for change, word in _WORDS.items() if counts[change]]
@@ -117,30 +121,30 @@ class Reasons:
 
 
 def _contract(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """What differs in the front matter, as far as the rows depend on it."""
+    """Return the differences in the front matter that affect the rows."""
     before, after = (dict(made["columns"]) for made in (old, new))
-    said = []
+    found = []
     for word, names in (
         ("type changed", [name for name in after if name in before and before[name] != after[name]]),
         ("column added", [name for name in after if name not in before]),
         ("column removed", [name for name in before if name not in after]),
     ):
-        said += [f"{word}: {', '.join(names)}"] if names else []
+        found += [f"{word}: {', '.join(names)}"] if names else []
     if before == after and list(before) != list(after):
-        said.append("columns in another order")
+        found.append("columns in another order")
     if old["grain"] != new["grain"]:
-        said.append("grain changed")
-    said += [f"{word} changed" for word in ("kernel", "presorted") if old.get(word) != new.get(word)]
-    return said
+        found.append("grain changed")
+    found += [f"{word} changed" for word in ("kernel", "presorted") if old.get(word) != new.get(word)]
+    return found
 
 
 def volatile_places(node: Node) -> str:
-    """`random() at models/metrics/x.sql:12:8`, ..."""
-    said = [f"a check at {check.place}" for check in node.model.checks if looks_volatile(check.text)]
+    """Return the volatile expressions of a model, such as `random() at models/metrics/x.sql:12:8`."""
+    found = [f"a check at {check.place}" for check in node.model.checks if looks_volatile(check.text)]
     for name, offset in node.volatile:
         before = node.sql.encode()[: offset or 0].decode("utf-8", "ignore")
         place = (
             node.model.place(before.count("\n") + 1, len(before) - before.rfind("\n")) if offset else node.model.place()
         )
-        said.append(f"{name} at {place}")
-    return ", ".join(said)
+        found.append(f"{name} at {place}")
+    return ", ".join(found)

@@ -1,4 +1,4 @@
-"""Selectors (`-s`): a name, a layer or a glob, with `+` for what is upstream or downstream."""
+"""Selectors (`-s`): a name, a layer or a glob, with `+` for upstream or downstream models."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from warehouse.project.model import LAYERS
 
 
 def select_models(graph: Graph, selectors: Sequence[str]) -> set[str]:
-    """Return the models that selectors name.
+    """Return the models that match the selectors; all models without a selector.
 
-    A selector is a name (`metrics.port_hour`), a layer (`metrics`), or a glob (`*.port_*`); a `+` before
-    it adds all that it stands on, a `+` after it all that stands on it. No selector means all.
+    A selector is a name (`metrics.port_hour`), a layer (`metrics`), or a glob (`*.port_*`). A leading `+` adds all
+    upstream models, a trailing `+` all downstream models.
 
     Raises
     ------
     SettingsError
-        When one names nothing.
+        When a selector matches no model.
     """
     if not selectors:
         return set(graph.nodes)

@@ -1,4 +1,4 @@
-"""Parts that a build with `--select` leaves stale, and the checks that cannot be asked of them."""
+"""Parts that a build with `--select` leaves stale, and the checks that cannot run on them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from warehouse.store.part_records import CheckResult
 
 
 class Stale:
-    """The stale parts of a build: those of models that were not selected, and those made of stale parts.
+    """Stale parts of a build: outdated parts of models outside the selection, and all parts downstream of them.
 
     Parameters
     ----------
@@ -23,24 +23,24 @@ class Stale:
 
     @property
     def models(self) -> set[str]:
-        """The models of stale parts."""
+        """Models of stale parts."""
         return {key.model for key in self.parts}
 
     def note(self, key: Key, *, stale: bool) -> None:
-        """Note that a part is known: it is stale if `stale` says so, or if a part that it reads is."""
+        """Record a part as stale if `stale` is true or if it reads a stale part."""
         reads = self._plan.graph.nodes[key.model].reads if self.parts and not stale else ()
-        if stale or any(self._among(read, key.partition) for read in reads):
+        if stale or any(self._stale_models(read, key.partition) for read in reads):
             self.parts.add(key)
 
     def not_checked(self, key: Key, check: Check) -> CheckResult | None:
-        """The result of a check that would compare parts of which one is stale; None if it can run."""
+        """Return the result `not checked` for a check that reads a stale part; None if the check can run."""
         if not self.parts:
             return None
         others = relations_of(check)
         is_view = self._plan.graph.nodes[key.model].model.materialize == "view"
         names = (key.model, *others) if others or is_view else ()
-        found = {model for name in names for model in self._among(name, key.partition)}
+        found = {model for name in names for model in self._stale_models(name, key.partition)}
         return CheckResult(check.text, check.warn, 0, not_checked=f"{min(found)} is stale") if found else None
 
-    def _among(self, read: str, partition: str) -> set[str]:
+    def _stale_models(self, read: str, partition: str) -> set[str]:
         return {key.model for key in self._plan.parts_of(read, partition) & self.parts}

@@ -1,1 +1,1 @@
-"""Builds over time: list, compare, verify, go back, move, clean, and look at the state of a target."""
+"""Kept builds of a target: list, compare, verify, roll back, relocate, clean, diagnose."""

@@ -1,7 +1,7 @@
-"""The builds that a target keeps: list them, find one by its id, publish one again.
+"""Kept builds of a target: list, find by id, roll back.
 
-A build is a folder of `builds/` with a manifest and a catalog; its parts are shared with the others. To go back is
-one rename, after a look whether all that the build needs is still there.
+A build is a folder of `builds/` with a manifest and a catalog. Builds share parts. A rollback checks that all parts
+of the build exist, then publishes it with one atomic rename.
 """
 
 from __future__ import annotations
@@ -24,39 +24,39 @@ _SHOWN = 3
 
 @dataclass(frozen=True)
 class Kept:
-    """A build that a target keeps."""
+    """Kept build of a target."""
 
     manifest: Manifest
     bytes: int
-    """Its parts and its catalog; parts are shared with other builds."""
+    """Size of its parts and catalog in bytes; other builds may share the parts."""
     own_bytes: int
-    """What would be free without it."""
+    """Bytes that its removal would free."""
     current: bool
-    """Whether it is the one that readers open."""
+    """True for the published build."""
 
     @property
     def build(self) -> str:
-        """Its id."""
+        """Build id."""
         return self.manifest.build
 
     @property
     def published_utc(self) -> str:
-        """When it was published first."""
+        """Time of its first publication, UTC."""
         return self.manifest.published_utc
 
     def summary(self) -> dict[str, object]:
-        """JSON-able values."""
-        said = {"build": self.build, "published_utc": self.published_utc, "current": self.current}
-        return said | {"parts": len(self.manifest.parts), "bytes": self.bytes, "own_bytes": self.own_bytes}
+        """Return the build as JSON-able values."""
+        values = {"build": self.build, "published_utc": self.published_utc, "current": self.current}
+        return values | {"parts": len(self.manifest.parts), "bytes": self.bytes, "own_bytes": self.own_bytes}
 
 
 def is_target(folder: Path) -> bool:
-    """Whether a folder looks like what `warehouse build -t` wrote."""
+    """Return True if a folder contains builds."""
     return (folder / "builds").is_dir()
 
 
 def builds(target: Path) -> list[Kept]:
-    """The builds that a target keeps, the newest first.
+    """Return the kept builds of a target, the newest first.
 
     Raises
     ------
@@ -80,29 +80,29 @@ def builds(target: Path) -> list[Kept]:
 
 
 def kept_builds(target: Path) -> list[Manifest]:
-    """Return the manifests of the builds that a target keeps, the newest first. Raises WarehouseError."""
+    """Return the manifests of the kept builds, the newest first. Raises WarehouseError if there is no target."""
     if not is_target(target):
         raise WarehouseError(f"{target} holds no builds", hint=f"warehouse build -d DIR -t {target}")
     return kept_manifests(target)
 
 
 def catalog_of(target: Path, build: str) -> Path:
-    """The DuckDB file of a kept build."""
+    """Return the path of a kept build's DuckDB file."""
     return target / "builds" / build / "catalogue.duckdb"
 
 
 def part_sizes(manifest: Manifest) -> dict[str, int]:
-    """The size of each part, by its path below the target."""
+    """Return the size of each part by its path relative to the target."""
     return {str(part["path"]): int(str(part["bytes"])) for part in manifest.parts}
 
 
 def find_build(target: Path, name: str) -> Manifest:
-    """The kept build of which `name` is the id, or the beginning of it.
+    """Return the kept build whose id is or begins with `name`.
 
     Raises
     ------
     WarehouseError
-        When none is, or several are.
+        When no build or several builds match.
     """
     kept = kept_builds(target)
     found = [manifest for manifest in kept if name and manifest.build.startswith(name)]
@@ -116,27 +116,27 @@ def find_build(target: Path, name: str) -> Manifest:
 
 
 def rollback(target: Path, build: str | None = None, *, wait: bool = False) -> tuple[str | None, Manifest]:
-    """Publish a kept build again; readers see the one or the other, never anything between.
+    """Publish a kept build again, atomically.
 
-    The next `warehouse build` publishes what data and models then say, as ever.
+    The next `warehouse build` publishes a build of the current data and models, as usual.
 
     Parameters
     ----------
     target
         The folder of the warehouse.
     build
-        The build, by its id or the beginning of it; the one before the published one where left out.
+        The id of the build or its beginning; default: the build before the published one.
     wait
-        Whether to wait for a build of this target to end.
+        True to wait while a build of this target runs.
 
     Returns
     -------
-    The build that was published before, and the manifest of the one that is now.
+    The id of the build published before, and the manifest of the build published now.
 
     Raises
     ------
     WarehouseError
-        When there is no such build, or its catalog or parts are not whole; then nothing has changed.
+        When there is no such build, or its catalog or parts are damaged or missing. Nothing has changed then.
     """
     kept_builds(target)
     with hold(target, wait=wait):
@@ -149,7 +149,7 @@ def rollback(target: Path, build: str | None = None, *, wait: bool = False) -> t
 
 
 def _before(target: Path, last: Manifest | None) -> Manifest:
-    """The kept build that was published before the current one."""
+    """Return the newest kept build older than the published one. Raises WarehouseError if there is none."""
     kept = kept_manifests(target)
     ids = [manifest.build for manifest in kept]
     older = kept[ids.index(last.build) + 1 :] if last and last.build in ids else kept
@@ -162,18 +162,18 @@ def _before(target: Path, last: Manifest | None) -> Manifest:
 
 
 def refuse_gaps(target: Path, manifest: Manifest) -> None:
-    """Refuse a build of which something is missing, cut short, or written for another place. Raises WarehouseError."""
+    """Raise WarehouseError if a build's parts are missing or truncated, or its catalog cannot be read here."""
     refuse_missing_parts(target, manifest)
     try_catalog(target, manifest.build)
 
 
 def refuse_missing_parts(target: Path, manifest: Manifest) -> None:
-    """Refuse a build of which a part is missing or cut short.
+    """Check that all parts of a build exist and have their size.
 
     Raises
     ------
     WarehouseError
-        Naming the first parts.
+        With the first missing or truncated parts.
     """
     missing = [path for path, size in part_sizes(manifest).items() if _size(target / path) != size]
     if missing:
@@ -182,17 +182,17 @@ def refuse_missing_parts(target: Path, manifest: Manifest) -> None:
             f"{plural(len(missing), 'part')} of build {manifest.build[:8]} {'is' if len(missing) == 1 else 'are'}"
             " gone or cut short",
             details=[f"  {path}" for path in missing[:_SHOWN]] + ([f" {more}"] if more else []),
-            hint="Nothing was changed. warehouse build makes what is missing from the raw files.",
+            hint="Nothing was changed. warehouse build rebuilds missing parts from the raw files.",
         )
 
 
 def try_catalog(target: Path, build: str | None) -> None:
-    """Open the catalog of a build, the published one for None, and bind each of its tables.
+    """Check that all tables of a build's catalog can be bound; None means the published catalog.
 
     Raises
     ------
     QueryError
-        When it is damaged, or its tables are not where it looks for them, as after the target was moved.
+        When the catalog is damaged, or parts are not at their paths, for example after the target was moved.
     """
     from warehouse.base.startup import duckdb
 
@@ -204,11 +204,11 @@ def try_catalog(target: Path, build: str | None) -> None:
             for (name,) in names:
                 connection.execute(f"FROM {qualified(name)} LIMIT 0")
         except duckdb.Error as error:
-            said = sentence(error)
+            message = sentence(error)
             name = f"the catalog of build {build[:8]}" if build else "the published catalog"
-            elsewhere = isinstance(error, duckdb.PermissionException) or "No files found" in said
+            elsewhere = isinstance(error, duckdb.PermissionException) or "No files found" in message
             wrong = f"does not fit {target}" if elsewhere else "is damaged"
-            raise QueryError(f"{name} {wrong}: {said}", hint="warehouse build writes a new one") from error
+            raise QueryError(f"{name} {wrong}: {message}", hint="warehouse build writes a new one") from error
 
 
 def _size(path: Path) -> int:

@@ -1,8 +1,8 @@
-"""Free what a target no longer needs: builds beyond those to keep, parts that none of these use, leftovers, caches.
+"""Removal of files that no kept build needs: old builds, unused parts, leftovers, caches.
 
-Only what is listed here is ever removed, and of that only what no kept catalog and no kept manifest names. Parts,
-mended copies and unpacked archives are named by a hash: one that stands anywhere in the views of a kept catalog, or
-among the files that it lists, is in use.
+Only these kinds of files are ever removed, and only if no kept catalog and no kept manifest refers to them. Names of
+parts, repaired copies and unpacked archives contain a hash. A hash that occurs in a view or in `raw.files` of a kept
+catalog is in use.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from warehouse.base.sql_text import literal
 from warehouse.base.startup import regex
 from warehouse.history.builds import builds, catalog_of, part_sizes
 from warehouse.store import signatures, snapshot
-from warehouse.store.atomic import left_behind, remove
+from warehouse.store.atomic import orphaned_files, remove
 from warehouse.store.lock import hold
 from warehouse.store.manifest import Manifest, build_folders, current_build, kept_manifests, last_manifest
 
@@ -29,7 +29,7 @@ _PART = regex(r"^([0-9a-f]{32})\.(?:parquet|json)$")
 
 @dataclass(frozen=True)
 class Item:
-    """A file or folder that can go."""
+    """File or folder to remove."""
 
     kind: str
     """`build`, `part`, `cache` or `leftover`."""
@@ -39,38 +39,38 @@ class Item:
 
 @dataclass(frozen=True)
 class Cleaning:
-    """What can go from a target, or went."""
+    """Result of a cleanup or of its dry run."""
 
     target: Path
     items: tuple[Item, ...]
     kept: tuple[str, ...]
-    """The builds that stay, the newest first."""
+    """Ids of the builds to keep, the newest first."""
     removed: bool
 
     @property
     def bytes(self) -> int:
-        """All of it."""
+        """Total size of all items."""
         return sum(item.bytes for item in self.items)
 
 
 def clean(target: Path, keep: int = KEEP, *, dry_run: bool = True, wait: bool = False) -> Cleaning:
-    """Find, and unless `dry_run` remove, what no kept build needs.
+    """Find the files that no kept build needs, and remove them unless `dry_run`.
 
     Parameters
     ----------
     target
         The folder of the warehouse.
     keep
-        How many of the newest builds stay; the published one does in any case.
+        The number of newest builds to keep. The published build is always kept.
     dry_run
-        Whether to remove nothing.
+        True to remove nothing.
     wait
-        Whether to wait for a build of this target to end. None can run meanwhile.
+        True to wait while a build of this target runs. The target is locked meanwhile.
 
     Raises
     ------
     WarehouseError
-        When it cannot be told what the published build needs; then nothing is removed.
+        When the parts of the published build are unknown. Nothing is removed then.
     """
     target = target.absolute()
     builds(target)
@@ -85,7 +85,7 @@ def clean(target: Path, keep: int = KEEP, *, dry_run: bool = True, wait: bool = 
 
 
 def _kept(target: Path, keep: int) -> list[Manifest]:
-    """The newest builds and those that readers may be reading."""
+    """Return the newest builds and the published ones."""
     manifests = kept_manifests(target)
     published = _published(target)
     unknown = published - {manifest.build for manifest in manifests}
@@ -98,10 +98,10 @@ def _kept(target: Path, keep: int) -> list[Manifest]:
 
 
 def _published(target: Path) -> set[str]:
-    """The build that is published: by the target's own record, and by what the file says that readers open."""
+    """Return the published build by `builds/current` and by `warehouse.duckdb`; two ids if these differ."""
     last_manifest(target)
-    said = _ask(target / "warehouse.duckdb", "SELECT build_id FROM {}.meta.build")
-    return {build for build in (current_build(target), *(said or ())) if build}
+    build_ids = _query_catalog(target / "warehouse.duckdb", "SELECT build_id FROM {}.meta.build")
+    return {build for build in (current_build(target), *(build_ids or ())) if build}
 
 
 def _items(target: Path, kept: Sequence[Manifest]) -> Iterator[Item]:
@@ -111,11 +111,11 @@ def _items(target: Path, kept: Sequence[Manifest]) -> Iterator[Item]:
         if folder.name not in builds:
             yield _item(BUILD, folder)
     used = {path for manifest in kept for path in part_sizes(manifest)}
-    awaited = _awaited(target)
+    needed = _snapshot_files(target)
     for path in _below(target / "parts", "*/*/*"):
         name = _PART.match(path.name)
         part = path.with_suffix(".parquet")
-        if name is None or part.relative_to(target).as_posix() in used or str(part) in awaited:
+        if name is None or part.relative_to(target).as_posix() in used or str(part) in needed:
             continue
         relation = path.parent.parent.name
         if name[1] not in (hashes or ()) and (hashes is not None or not relation.startswith("raw.")):
@@ -127,31 +127,31 @@ def _items(target: Path, kept: Sequence[Manifest]) -> Iterator[Item]:
             if found and found[0] not in hashes:
                 yield _item(CACHE, path)
     yield from (_item(LEFTOVER, path) for path in _below(target / "damaged", "*"))
-    yield from (_item(LEFTOVER, path) for path in left_behind(target))
+    yield from (_item(LEFTOVER, path) for path in orphaned_files(target))
 
 
 def _below(folder: Path, pattern: str) -> list[Path]:
-    """Paths below a folder; those that are on their way are not there yet."""
+    """Return the sorted paths that match below a folder, without temporary files."""
     return [path for path in sorted(folder.glob(pattern)) if not path.name.startswith(".")]
 
 
 def _hashes(target: Path, kept: Sequence[Manifest]) -> set[str] | None:
-    """All hashes that the catalogs of kept builds name; None where one of them does not say."""
+    """Return all hashes in the catalogs of kept builds; None if one of them is unreadable."""
     found: set[str] = set()
     for manifest in kept:
-        said = _ask(
+        texts = _query_catalog(
             catalog_of(target, manifest.build),
             "SELECT sql FROM duckdb_views() WHERE database_name = '{0}' "
             "UNION ALL SELECT path FROM {0}.raw.files UNION ALL SELECT read_path FROM {0}.raw.files",
         )
-        if said is None:
+        if texts is None:
             return None
-        found.update(one for text in said for one in _HASH.findall(text))
+        found.update(one for text in texts for one in _HASH.findall(text))
     return found
 
 
-def _ask(file: Path, sql: str) -> list[str] | None:
-    """The first column of what a catalog answers; None where it cannot be asked."""
+def _query_catalog(file: Path, sql: str) -> list[str] | None:
+    """Return the first column of a query on a catalog; None if the catalog is unreadable."""
     from warehouse.base.startup import duckdb
 
     if not file.is_file():
@@ -164,8 +164,8 @@ def _ask(file: Path, sql: str) -> list[str] | None:
             return None
 
 
-def _awaited(target: Path) -> set[str]:
-    """What has to be there for a build to see that it has nothing to do."""
+def _snapshot_files(target: Path) -> set[str]:
+    """Return the files that the snapshot needs to detect an up-to-date target."""
     try:
         return set(json.loads(signatures.read_text(target / snapshot.FILE))["left"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -179,7 +179,7 @@ def _item(kind: str, path: Path) -> Item:
 
 
 def _drop_empty(parts: Path) -> None:
-    """Remove folders of partitions and models that hold nothing any more."""
+    """Remove empty folders of partitions and models."""
     for folder in [*parts.glob("*/*"), *parts.glob("*")]:
         if folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()

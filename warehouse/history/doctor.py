@@ -1,4 +1,4 @@
-"""What `warehouse doctor` looks at: the inventory, with damaged files looked through, and nothing written."""
+"""Diagnosis of data folders (`warehouse doctor`): inventory with scanned damaged files, without changes."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from warehouse.store.parts import Store
 
 
 def examine(settings: Settings) -> Inventory:
-    """Scan the data folders as a build would, in a target that is thrown away.
+    """Scan the data folders in the same way as a build, with a temporary target.
 
     Raises
     ------
     SettingsError
-        When no data folder is given and the target holds no build that names one.
+        When no data folder is given and the target has no build with data folders, or when a folder does not exist.
     """
-    data = settings.data or _built_from(settings.target)
+    data = settings.data or _last_data_folders(settings.target)
     if not data:
         raise SettingsError("no data folder given", hint="warehouse doctor -d DIR")
     for root in data:
@@ -47,9 +47,9 @@ def examine(settings: Settings) -> Inventory:
 
 
 def never_skipped(settings: Settings) -> list[tuple[str, str]]:
-    """(name, what and where) of each model that every build makes or checks again, since it is volatile.
+    """Return (name, volatile expressions with places) of each model that every build rebuilds or checks again.
 
-    Models that cannot be read have none: what is wrong with them is for the build to say.
+    Returns an empty list if a model is invalid: the build reports that error.
     """
     try:
         project = Project.open(settings.project)
@@ -58,9 +58,9 @@ def never_skipped(settings: Settings) -> list[tuple[str, str]]:
             nodes = Graph.build(project, known, engine).nodes
     except WarehouseError:
         return []
-    return [(name, volatile_places(node)) for name, node in nodes.items() if node.never_still]
+    return [(name, volatile_places(node)) for name, node in nodes.items() if node.is_volatile]
 
 
-def _built_from(target: Path) -> tuple[Path, ...]:
+def _last_data_folders(target: Path) -> tuple[Path, ...]:
     last = last_manifest(target) if target.is_dir() else None
     return tuple(Path(folder) for folder in last.data) if last else ()

@@ -1,7 +1,7 @@
-"""`warehouse relocate`: have a target that was moved or copied read its own parts again, without the raw data.
+"""Repair of the paths in a moved or copied target (`warehouse relocate`), without the raw data.
 
-The catalog of each kept build names the target's folder: in views over parts, in views over repaired and unpacked
-files, in `raw.files` and in `meta.build`. A copy of the catalog with the new folder in these places replaces it.
+The catalog of each kept build contains the target's path: in views over parts, in views over repaired and unpacked
+files, in `raw.files` and in `meta.build`. It is replaced by a copy with the new path.
 """
 
 from __future__ import annotations
@@ -31,30 +31,30 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Relocated:
-    """A relocation."""
+    """Result of a relocation."""
 
     build: str
-    """The published build."""
+    """Id of the published build."""
     moved: dict[str, str]
-    """The builds that named another folder, each with that folder."""
+    """Relocated builds, each with its old folder."""
     left: dict[str, str]
-    """Kept builds and views that stay as they were, each with the reason."""
+    """Unchanged builds and views, each with the reason."""
 
 
 def relocate(target: Path, *, wait: bool = False) -> Relocated:
-    """Publish the target's build again as one of the folder that it is in now.
+    """Replace the old path of the target in the catalogs of its kept builds; publish the current build again.
 
     Parameters
     ----------
     target
-        The folder of the warehouse, as moved or copied.
+        The moved or copied folder of the warehouse.
     wait
         True to wait for a build of this target to end.
 
     Raises
     ------
     WarehouseError
-        When there is no build, a part of it is missing, or the target cannot be written; then nothing has changed.
+        When there is no build, a part is missing, or the target cannot be written. Nothing has changed then.
     """
     target = target.absolute()
     kept = kept_builds(target)
@@ -82,7 +82,7 @@ def relocate(target: Path, *, wait: bool = False) -> Relocated:
 
 
 def _rewrite(target: Path, manifest: Manifest, left: dict[str, str]) -> str | None:
-    """Write the catalog of a build for this folder; return the folder that it named, None if it is this one."""
+    """Write the catalog of a build for this folder; return the old folder, or None if the folder is unchanged."""
     path = catalog_of(target, manifest.build)
     written = temporary_path(path)
     try:
@@ -94,7 +94,7 @@ def _rewrite(target: Path, manifest: Manifest, left: dict[str, str]) -> str | No
             return None
         written.chmod(0o444)
         sync(written)
-        path.with_name("catalogue.json").unlink(missing_ok=True)  # the next build writes its catalog from nothing
+        path.with_name("catalogue.json").unlink(missing_ok=True)  # the next build writes its catalog from scratch
         written.replace(path)
         sync(path.parent)
         return place
@@ -126,7 +126,7 @@ def _replace(connection: duckdb.DuckDBPyConnection, file: Path, target: Path, le
         try:
             for statement in statements:
                 connection.execute(statement)
-        except duckdb.IOException as error:  # a raw view, of which a file is gone
+        except duckdb.IOException as error:  # a file of a raw view is missing
             if not name.startswith("raw."):
                 raise
             left[name] = sentence(error)
@@ -142,7 +142,7 @@ def _replace(connection: duckdb.DuckDBPyConnection, file: Path, target: Path, le
 
 
 def _views(connection: duckdb.DuckDBPyConnection, old: str, new: str) -> Iterator[tuple[str, list[str]]]:
-    """The views that read below the old folder, with the statements that have them read below the new one."""
+    """Yield the views with paths in the old folder, with the statements that replace them."""
     forms = {_inside(form(old)): _inside(form(new)) for form in (str, escape_glob)}
     rows = connection.execute(
         "SELECT schema_name, view_name, sql, comment FROM duckdb_views() "
@@ -154,24 +154,24 @@ def _views(connection: duckdb.DuckDBPyConnection, old: str, new: str) -> Iterato
         for form, instead in forms.items():
             sql = sql.replace(form, instead)
         name = f"{identifier(schema)}.{identifier(view)}"
-        said = [sql.replace("CREATE VIEW", "CREATE OR REPLACE VIEW", 1)]
-        said += [f"COMMENT ON VIEW {name} IS {literal(comment)}"] if comment else []
+        statements = [sql.replace("CREATE VIEW", "CREATE OR REPLACE VIEW", 1)]
+        statements += [f"COMMENT ON VIEW {name} IS {literal(comment)}"] if comment else []
         columns = connection.execute(
             "SELECT column_name, comment FROM duckdb_columns() WHERE database_name = 'published' "
             "AND schema_name = ? AND table_name = ? AND comment IS NOT NULL",
             [schema, view],
         ).fetchall()
-        said += [f"COMMENT ON COLUMN {name}.{identifier(column)} IS {literal(text)}" for column, text in columns]
-        yield f"{schema}.{view}", said
+        statements += [f"COMMENT ON COLUMN {name}.{identifier(column)} IS {literal(text)}" for column, text in columns]
+        yield f"{schema}.{view}", statements
 
 
 def _inside(folder: str) -> str:
-    """The beginning of a path below a folder, as it stands in a text of SQL."""
+    """Return the first part of a SQL literal for a path in a folder."""
     return literal(f"{folder}/")[:-1]
 
 
 def _path_columns(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    """The columns of `raw.files` that hold paths; none where a project reads no raw files."""
+    """Return the columns of `raw.files` with paths; none for a project without raw files."""
     rows = connection.execute(
         "SELECT column_name FROM duckdb_columns() WHERE database_name = 'published' AND schema_name = 'raw' "
         "AND table_name = 'files' AND column_name IN ('path', 'read_path')"

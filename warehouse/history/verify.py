@@ -1,7 +1,7 @@
-"""Whether a published warehouse is whole, and whether its raw files still give the same.
+"""Verification that a published warehouse is intact and that a rebuild is byte-identical.
 
-First every part and the catalog are compared with what the manifest says of them. Then all is built again aside,
-from the same data folders, and compared digest by digest: equal digests are equal bytes.
+First, every part and the catalog are compared with the manifest. Then everything is rebuilt in a temporary target from
+the same data folders, and the content hashes of all parts are compared.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ AGAIN = "warehouse build --paranoid makes it anew from the raw files; warehouse 
 
 @dataclass(frozen=True)
 class Damage:
-    """Something of the published build that is not as it was written."""
+    """Damaged file of the published build."""
 
     path: str
-    """Below the target."""
+    """Path relative to the target."""
     problem: str
     advice: str = AGAIN
 
 
 @dataclass(frozen=True, order=True)
 class Other:
-    """A part that came out otherwise."""
+    """Part that differs in the rebuild."""
 
     model: str
     partition: str
@@ -55,21 +55,21 @@ class Other:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a verification found."""
+    """Result of a verification."""
 
     manifest: Manifest
     bytes: int
     damages: tuple[Damage, ...] = ()
     rebuilt: str | None = None
-    """The id of the build that was made aside; None where none was."""
+    """Id of the rebuild; None without a rebuild."""
     seconds: float = 0.0
     others: tuple[Other, ...] = ()
     comparison: Comparison | None = None
-    """Rows and origins, where anything differs."""
+    """Differences in rows, with origins, if anything differs."""
 
     @property
     def is_good(self) -> bool:
-        """Whether nothing is damaged and, if it was built again, nothing came out otherwise."""
+        """True if every part is intact and the rebuild, if any, is byte-identical."""
         same_build = self.rebuilt in (None, self.manifest.build) or bool(self.manifest.stale)
         return not self.damages and not self.others and same_build
 
@@ -84,31 +84,31 @@ def verify(
     say: Callable[[str], None] = lambda _: None,
     reporter: Silent = Silent(),  # noqa: B008 - it keeps nothing
 ) -> Verdict:
-    """Check the published build, and make it again aside.
+    """Check the published build, and rebuild it in a temporary target.
 
-    The target is held meanwhile: readers go on, builds wait.
+    The target is locked meanwhile: readers can go on, builds must wait.
 
     Parameters
     ----------
     settings
         Target, project, cluster, and limits of the engine.
     data
-        Where the raw files are now; where the build read them, if left out.
+        The current folders of the raw files; default: those of the build.
     quick
-        Whether to be content with what is there, and build nothing.
+        True to check only the files, without a rebuild.
     kernels
-        As for the build: whether models may be made by their kernels.
+        True to compute models by their kernels in the rebuild.
     wait
-        Whether to wait for a build of this target to end.
+        True to wait while a build of this target runs.
     say
-        Told where the raw files are read from.
+        Receives a message with the folders of the raw files.
     reporter
-        Told what is being done.
+        Receiver of the rebuild's progress.
 
     Raises
     ------
     WarehouseError
-        When nothing is published, or the raw files are gone or cannot be built.
+        When no build is published, or the raw files are missing or the rebuild fails.
     """
     target = settings.target.absolute()
     manifest = last_manifest(target) if target.is_dir() else None
@@ -117,7 +117,7 @@ def verify(
     with hold(target, wait=wait, reads=quick):
         manifest = last_manifest(target) or manifest
         size = sum(int(str(part["bytes"])) for part in manifest.parts)
-        reporter.doing("the parts that are there")
+        reporter.stage_started("the parts that are there")
         damages = tuple(_damages(target, manifest))
         if damages or quick:
             return Verdict(manifest, size, damages)
@@ -126,28 +126,28 @@ def verify(
         if gone:
             raise SettingsError(f"the data folder {gone[0]} is not there", hint="say with --data where it is now")
         say(f"from {', '.join(map(str, folders))}")
-        again = temporary_path(target / "cache" / "verify")
+        temporary = temporary_path(target / "cache" / "verify")
         try:
-            remove(again)
+            remove(temporary)
             started = time.perf_counter()
             follow = settings.follow_links or bool(manifest.linked)
-            asked = settings._replace(data=folders, target=again, follow_links=follow)
+            asked = settings._replace(data=folders, target=temporary, follow_links=follow)
             build(asked, reporter, BuildOptions(kernels=kernels))
             verdict = Verdict(manifest, size, seconds=time.perf_counter() - started)
-            return _compare(target, manifest, again, verdict)
+            return _compare(target, manifest, temporary, verdict)
         finally:
-            remove(again)
+            remove(temporary)
 
 
-def _compare(target: Path, manifest: Manifest, made: Path, verdict: Verdict) -> Verdict:
-    again = last_manifest(made)
-    assert again is not None
-    before, after = part_files(target, manifest), part_files(made, again)
+def _compare(target: Path, manifest: Manifest, temporary: Path, verdict: Verdict) -> Verdict:
+    rebuilt = last_manifest(temporary)
+    assert rebuilt is not None
+    before, after = part_files(target, manifest), part_files(temporary, rebuilt)
     others = sorted(_others(before, after, set(manifest.stale)))
-    verdict = replace(verdict, rebuilt=again.build, others=tuple(others))
+    verdict = replace(verdict, rebuilt=rebuilt.build, others=tuple(others))
     if verdict.is_good:
         return verdict
-    new = replace(side_of(made, again), label=f"built again: {again.build[:8]}")
+    new = replace(side_of(temporary, rebuilt), label=f"rebuilt: {rebuilt.build[:8]}")
     return replace(verdict, comparison=diff(side_of(target, manifest), new, where_from=True))
 
 
@@ -155,7 +155,7 @@ _Parts = dict[str, dict[str, PartFile]]
 
 
 def _others(before: _Parts, after: _Parts, stale: set[str]) -> Iterator[Other]:
-    """Parts that differ; those of models that the build left as they were, unselected, prove nothing."""
+    """Yield the parts that differ, except those of models that the build left stale."""
     for model in {*before, *after} - stale:
         old, new = before.get(model, {}), after.get(model, {})
         for partition in {*old, *new}:
@@ -169,9 +169,9 @@ def _others(before: _Parts, after: _Parts, stale: set[str]) -> Iterator[Other]:
 
 def _damages(target: Path, manifest: Manifest) -> Iterator[Damage]:
     whole = True
-    for said in manifest.parts:
-        path = str(said["path"])
-        problem = _problem(target / path, int(str(said["bytes"])), str(said["digest"]))
+    for part in manifest.parts:
+        path = str(part["path"])
+        problem = _problem(target / path, int(str(part["bytes"])), str(part["digest"]))
         if problem:
             whole = False
             yield Damage(path, problem)
@@ -179,7 +179,7 @@ def _damages(target: Path, manifest: Manifest) -> Iterator[Damage]:
 
 
 def _problem(path: Path, size: int, digest: str) -> str | None:
-    """What is wrong with a part, if anything is."""
+    """Return the problem of a part, or None."""
     try:
         found = path.stat().st_size
         if found != size:
@@ -198,7 +198,7 @@ def _problem(path: Path, size: int, digest: str) -> str | None:
 
 
 def _catalog_damages(target: Path, manifest: Manifest, *, whole: bool) -> Iterator[Damage]:
-    """What is wrong with the file that readers open."""
+    """Yield the problems of the published catalog."""
     kept = catalog_of(target, manifest.build)
     advice = f"warehouse rollback {manifest.build[:8]} publishes it again, or warehouse build"
     if not (target / FILE).is_file():
@@ -218,7 +218,7 @@ def _catalog_damages(target: Path, manifest: Manifest, *, whole: bool) -> Iterat
 
 
 def _copies(target: Path, manifest: Manifest) -> Iterator[Damage]:
-    """Tables whose rows in the catalog are not those of their parts: reading all of them proves every block."""
+    """Yield the copied tables whose rows differ from their parts. This reads every block of the catalog."""
     from warehouse.base.startup import duckdb
 
     parts = part_files(target, manifest)
@@ -226,7 +226,7 @@ def _copies(target: Path, manifest: Manifest) -> Iterator[Damage]:
         for (name,) in connection.execute("SELECT model FROM meta.models WHERE kind = 'table'").fetchall():
             paths = [str(part.path) for part in parts.get(name, {}).values()]
             if not paths:
-                continue  # of the runner's own listings, or without a part
+                continue  # a list of the runner, or a table without parts
             one = f"SELECT * FROM {qualified(name)}"
             other = f"SELECT * FROM read_parquet({literal(paths)}, hive_partitioning=false)"
             both = f"({one} EXCEPT ALL {other}) UNION ALL ({other} EXCEPT ALL {one})"

@@ -1,1 +1,1 @@
-"""From data folders to the relations of `raw`: list the files, unpack, repair, read."""
+"""Raw files as relations of `raw`: list data folders, unpack archives, repair CSV files, read tables."""

@@ -1,7 +1,7 @@
-"""Releases given as the archive they were downloaded as.
+"""Safe unpacking of releases given as zip or tar archives.
 
-An archive says itself where its members go, so none of it is believed: only plain files and folders are
-unpacked, only below the target, each name once, and no more members and bytes than allowed.
+An archive is untrusted input. Only regular files and folders are unpacked, only below the target, each name once,
+and within limits for the number of members and bytes.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ CHUNK = 2**20
 
 _SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".tar.zst")
 _TAR_OVERHEAD = 16 * 2**10
-"""What a member may cost in a tar besides its content: headers, long names, padding."""
+"""Bytes of a tar member besides its content: headers, long names, padding."""
 _TAR_END = bytes(1024)
-"""A tar ends with two empty blocks; one without them was cut short."""
+"""End of a complete tar: two empty blocks. A tar without them is truncated."""
 
 
 class _Member(NamedTuple):
@@ -43,38 +43,37 @@ class _Member(NamedTuple):
     is_folder: bool
     size: int
     refusal: str | None
-    """Why it is neither a plain file nor a folder."""
+    """Reason if the member is neither a regular file nor a folder."""
     open: Callable[[], IO[bytes]]
 
 
 def is_archive(path: Path) -> bool:
-    """Tell whether a path that was given as data is an archive, by its name."""
+    """Return True if a path given as data is an archive, by its name."""
     return _suffix(path) is not None and path.is_file()
 
 
 def unpack(archive: Path, into: Path, *, max_bytes: int = MAX_BYTES, max_members: int = MAX_MEMBERS) -> Path:
-    """Unpack an archive below `into`, once for the same content.
+    """Unpack an archive below `into`, unless the same content is unpacked there already.
 
     Parameters
     ----------
     archive
         A zip or a tar, plain or compressed, as its suffix says.
     into
-        The folder for unpacked archives, made if need be; nothing outside of it is written.
+        The folder for unpacked archives, created if missing. Nothing outside it is written.
     max_bytes, max_members
-        What the members may add up to.
+        Limits for all members together.
 
     Returns
     -------
     Path
-        `into/<hash of the content>/<name without suffix>`. It appears only when it is complete: members are
-        written aside and the folder is renamed, so that a killed run leaves nothing that looks finished.
+        `into/<hash of the content>/<name without suffix>`. The folder is complete: members are written to a temporary
+        folder, which is then renamed.
 
     Raises
     ------
     DataError
-        When the archive is damaged or too large, or has a member that must not be unpacked. It names both,
-        and nothing is kept.
+        When the archive is damaged or too large, or has a forbidden member. Nothing is kept then.
     """
     suffix = _suffix(archive)
     if suffix is None:
@@ -92,20 +91,20 @@ def unpack(archive: Path, into: Path, *, max_bytes: int = MAX_BYTES, max_members
 
 
 class Members(NamedTuple):
-    """What came out of an archive that lies among other files."""
+    """Unpacked members of an archive inside a data folder."""
 
     folder: Path
     refused: list[tuple[str, str]]
-    """(name, why) of each member that must not be unpacked."""
+    """(name, reason) of each member that was not unpacked."""
 
 
 def unpack_members(archive: Path, into: Path, *, max_bytes: int, max_members: int) -> Members:
-    """Unpack the members that may be unpacked, once for the same content, and say which may not.
+    """Unpack the allowed members, unless the same content is unpacked already; list the refused ones.
 
     Raises
     ------
     DataError
-        When the archive is damaged or too large; nothing of it is kept then.
+        When the archive is damaged or too large. Nothing is kept then.
     """
     suffix = _suffix(archive) or ".tar"
     try:
@@ -149,20 +148,20 @@ def _unpack(
         try:
             unpacked.rename(done)
         except OSError:
-            if not done.is_dir():  # else another run was faster
+            if not done.is_dir():  # else another process unpacked it first
                 raise
     finally:
         remove(unpacked)
 
 
 class _MemberError(DataError):
-    """One member must not be unpacked; the others may be."""
+    """Error of a forbidden member; other members can still be unpacked."""
 
     why = ""
 
 
 class _Guard:
-    """What was admitted so far, and what else may be."""
+    """Guard that checks members and counts them against the limits."""
 
     def __init__(self, archive: Path, max_bytes: int, max_members: int) -> None:
         self.max_bytes, self.max_members = max_bytes, max_members
@@ -172,12 +171,12 @@ class _Guard:
         self._folders = {PurePosixPath()}
 
     def refusal(self, why: str, name: str | None = None) -> DataError:
-        """Make the error that ends the unpacking."""
+        """Return the error that stops the unpacking."""
         member = f" member {name[:200]!r}:" if name is not None else ""
         return DataError(f"{self._archive}:{member} {why}", hint="nothing of it was unpacked")
 
     def member(self, why: str, name: str) -> _MemberError:
-        """Make the error that one member is worth."""
+        """Return the error of a forbidden member."""
         error = self.refusal(why, name)
         found = _MemberError(error.message, hint=error.hint)
         found.why = why
@@ -185,7 +184,7 @@ class _Guard:
 
     @contextmanager
     def reading(self, name: str | None = None) -> Iterator[None]:
-        """Turn whatever a damaged archive raises into the error that names it."""
+        """Convert any exception from a damaged archive to a DataError with its name."""
         try:
             yield
         except DataError:
@@ -194,7 +193,7 @@ class _Guard:
             raise self.refusal(f"truncated or damaged: {error or type(error).__name__}", name) from error
 
     def admit(self, member: _Member) -> PurePosixPath:
-        """Give the member's place below the target, or refuse it."""
+        """Return the relative path of a member. Raises DataError if it is forbidden or over the limits."""
         name = member.name
         parts = [part for part in name.split("/") if part not in ("", ".")]
         path = PurePosixPath(*parts)
@@ -224,14 +223,14 @@ class _Guard:
 
 
 class _Counted:
-    """A decompressed stream that ends in an error once it is longer than any allowed archive."""
+    """Decompressed stream that raises ValueError beyond the size limit."""
 
     def __init__(self, stream: IO[bytes], limit: int) -> None:
         self._stream, self._left = stream, limit
         self.tail = b""
 
     def read(self, size: int) -> bytes:
-        """Read on; the last bytes are remembered."""
+        """Return the next bytes; keep the last ones in `tail`."""
         chunk = self._stream.read(min(size, self._left + 1))
         self._left -= len(chunk)
         if self._left < 0:
@@ -251,7 +250,7 @@ def _tar_members(stream: IO[bytes], suffix: str, guard: _Guard) -> Iterator[_Mem
                     refusal = "a link"
                 content = cast("Callable[[], IO[bytes]]", partial(tar.extractfile, info))
                 yield _Member(info.name, info.isdir(), info.size, refusal, content)
-        while plain.read(CHUNK):  # only the end of a compressed stream proves it whole
+        while plain.read(CHUNK):  # a compressed stream verifies its checksum only at the end
             pass
         if plain.tail != _TAR_END:
             raise guard.refusal("truncated: it lacks the end of a tar")
@@ -290,7 +289,7 @@ def _decompressed(stream: IO[bytes], suffix: str) -> IO[bytes]:
 
 
 def _suffix(path: Path) -> str | None:
-    """Find the archive's suffix, as long as it was written."""
+    """Return the longest archive suffix of a name, or None."""
     name = path.name.lower()
     return next((suffix for suffix in sorted(_SUFFIXES, key=len, reverse=True) if name.endswith(suffix)), None)
 

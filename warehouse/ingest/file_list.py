@@ -1,4 +1,4 @@
-"""The raw files of a build, left with it so that later ones can tell which came, went or hold something else."""
+"""List of a build's raw files, stored with the build to detect added, removed and changed files later."""
 
 from __future__ import annotations
 
@@ -19,36 +19,36 @@ FILE = "files.json"
 
 
 class Listed(NamedTuple):
-    """A raw file, as a build saw it."""
+    """Raw file in the list of a build."""
 
     content: str
-    """The hash of its content; of one that is not read, why."""
+    """Content hash; the status for a file that is not read."""
     feeds: tuple[str, ...]
-    """The relations of `raw` that it has rows in."""
+    """Relations of `raw` that the file has rows for."""
     partitions: tuple[str, ...]
-    """By every column that a model can be split by."""
+    """Partitions of the file, for each column that can partition a model."""
 
 
 Listing = Mapping[str, Listed]
-"""By release path."""
+"""Listed files by release path."""
 
 
 class FileChange(NamedTuple):
-    """A raw file that is new, gone or holds something else."""
+    """Raw file that was added, removed or changed."""
 
     change: str
     """`added`, `removed` or `changed`."""
     release_path: str
     partitions: frozenset[str]
-    """Those that it is or was in."""
+    """Partitions of the file before and after the change."""
 
     def is_in(self, partition: str) -> bool:
-        """Whether rows of a partition can be others for it."""
+        """Return True if the change can affect rows of a partition."""
         return partition == ALL or partition in self.partitions
 
 
 def listing(raw_files: RawFiles) -> dict[str, Listed]:
-    """The raw files of a build; of two with one release path, the one that is read."""
+    """Return the list of a build's raw files. If two files have the same release path, the one that is read counts."""
     found: dict[str, Listed] = {}
     for file in sorted(raw_files.inventory.files, key=lambda one: one.is_read):
         relations = raw_files.formats[file.format or ""].relations if file.is_read else ()
@@ -62,7 +62,7 @@ def listing(raw_files: RawFiles) -> dict[str, Listed]:
 
 
 def changes(before: Listing, after: Listing, relation: str) -> Iterator[FileChange]:
-    """The files of a relation that differ."""
+    """Yield the added, removed and changed files of a relation."""
     for path in sorted({*before, *after}):
         old, new = (one if one and relation in one.feeds else None for one in (before.get(path), after.get(path)))
         if old == new:
@@ -72,17 +72,17 @@ def changes(before: Listing, after: Listing, relation: str) -> Iterator[FileChan
 
 
 def write_listing(folder: Path, files: Listing) -> None:
-    """Keep the raw files of a build in its folder."""
+    """Write the list of raw files to a build's folder."""
     write_text(folder / FILE, json.dumps(files, separators=(",", ":")))
 
 
 def read_listing(target: Path, build: str) -> dict[str, Listed] | None:
-    """The raw files of an earlier build; None where that is not known."""
+    """Return the list of raw files of an earlier build; None if it is missing or damaged."""
     try:
-        said = json.loads(read_text(target / "builds" / build / FILE))
+        listed = json.loads(read_text(target / "builds" / build / FILE))
         return {
             path: Listed(str(content), tuple(feeds), tuple(partitions))
-            for path, (content, feeds, partitions) in said.items()
+            for path, (content, feeds, partitions) in listed.items()
         }
     except (OSError, ValueError, TypeError, AttributeError):
         return None

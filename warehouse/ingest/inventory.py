@@ -1,6 +1,6 @@
-"""From data folders to what models can read: inventory, content hashes, relations of `raw`.
+"""Inventory of raw files with content hashes, and the sources of the relations of `raw`.
 
-The runner's side of raw files. Which formats there are, and what their files mean, is in `warehouse.formats`.
+The formats of raw files are defined in `warehouse.formats`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from warehouse.ingest.schemas import (
     file_row,
     source_columns,
 )
-from warehouse.store.hash_cache import Digests
+from warehouse.store.hash_cache import HashCache
 from warehouse.store.parse_cache import ParseCache
 from warehouse.store.part_records import ALL, Part
 from warehouse.store.parts import Store
@@ -50,7 +50,7 @@ from warehouse.store.signatures import is_racy, stamp
 
 
 class RawFiles:
-    """The raw files of one build."""
+    """Raw files of one build."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class RawFiles:
         follow_links: bool = False,
     ) -> None:
         self.formats = {one.name: one for one in formats}
-        self._of_csv = {one.name for one in formats if isinstance(one, CsvFormat)}  # asked of every file
+        self._of_csv = {one.name for one in formats if isinstance(one, CsvFormat)}
         self._archives = {one.name: one for one in formats if isinstance(one, ArchiveFormat)}
         self._paranoid = paranoid
         self._started_ns = time.time_ns()
@@ -95,14 +95,14 @@ class RawFiles:
         hashed = Inventory(listed.roots, tuple(self._with_digests(files)))
         settled = settle_duplicates(hashed)
         self.inventory = settled
-        self.repair([file for file in settled.files if self._is_csv(file) and self._is_doubtful(file)])
-        self._repair_remembered()
+        self.repair([file for file in settled.files if self._is_csv(file) and self._may_have_bad_lines(file)])
+        self._repair_recorded()
 
     def _is_csv(self, file: RawFile) -> bool:
         return file.format in self._of_csv
 
     def _with_members(self, file: RawFile) -> list[RawFile]:
-        """The file itself and, where it is an archive, what its members were taken for."""
+        """Return the file and, for an archive, its members."""
         one = self._archives.get(file.format or "")
         if one is None or not file.is_read:
             return [file]
@@ -123,28 +123,28 @@ class RawFiles:
         return found
 
     def _inspect(self, one: Format, file: RawFile) -> RawFile:
-        """What a format says of a file: as before, where the file and the names beside it are as they were."""
+        """Inspect a file with a format; cached while the file and its directory listing are unchanged."""
         seen, folder = stamp(file.path.stat()), file.path.parent
         if is_racy(seen, self._started_ns):
             return one.inspect(file)
         beside = self._beside.get(folder) or hashing.of(sorted(os.listdir(folder)))
         self._beside[folder] = beside
-        question = [one.name, one.version, str(file.path), file.release_path, file.cluster, seen, beside]
+        key = [one.name, one.version, str(file.path), file.release_path, file.cluster, seen, beside]
 
         def find_out() -> dict[str, object]:
-            before, said = file._asdict(), one.inspect(file)._asdict()
-            return {name: value for name, value in said.items() if value != before[name]}
+            before, inspected = file._asdict(), one.inspect(file)._asdict()
+            return {name: value for name, value in inspected.items() if value != before[name]}
 
-        said = dict(self._parse_cache.ask(question, find_out))
-        hour = said.get("hour_utc")
-        return file.but(**(said | {"hour_utc": datetime.fromisoformat(hour)} if isinstance(hour, str) else said))
+        found = dict(self._parse_cache.get(key, find_out))
+        hour = found.get("hour_utc")
+        return file.but(**(found | {"hour_utc": datetime.fromisoformat(hour)} if isinstance(hour, str) else found))
 
-    def _is_doubtful(self, file: RawFile) -> bool:
+    def _may_have_bad_lines(self, file: RawFile) -> bool:
         return file.status == PARTIAL or (file.is_read and file.path in self._odd)
 
     def _with_digests(self, files: Iterable[RawFile]) -> Iterator[RawFile]:
-        """Content hashes of the files that are read."""
-        digests = Digests(self._cache / "digests.json", paranoid=self._paranoid)
+        """Add content hashes to the files that are read."""
+        digests = HashCache(self._cache / "digests.json", paranoid=self._paranoid)
         watched = {one.name: one for one in self.formats.values() if isinstance(one, WatchedFormat)}
         for file in files:
             if not file.is_read:
@@ -164,13 +164,13 @@ class RawFiles:
         digests.save()
 
     def unrepaired(self, relation: str, partition: str | None) -> list[RawFile]:
-        """The files of a relation that are read as they are."""
+        """Return the files of a relation that were not repaired."""
         return [file for file in self.files_of(relation, partition) if file.clean_path is None]
 
-    def _repair_remembered(self) -> None:
-        """Mend at once the files that an earlier build looked through when a model had failed over them.
+    def _repair_recorded(self) -> None:
+        """Repair the files that an earlier build had to repair after a model failed.
 
-        Just those together: what is mended follows from what is there, not from what was there before.
+        Only if all files of that group are the same. Then the result depends on the current files, not on earlier ones.
         """
         if not self._line_repair.has_repaired():
             return
@@ -178,13 +178,13 @@ class RawFiles:
             relation = f"raw.{one.relations[0].name}"
             for partition in (None, *sorted(self.partitions(relation))):
                 files = self.unrepaired(relation, partition)
-                if self._line_repair.is_remembered(files):
+                if self._line_repair.is_recorded(files):
                     self.repair(files)
 
-    def repair(self, files: Sequence[RawFile], *, remember: bool = False) -> bool:
-        """Look through CSV files line by line; those with bad lines are read from a mended copy.
+    def repair(self, files: Sequence[RawFile], *, record: bool = False) -> bool:
+        """Scan CSV files line by line; read those with bad lines from a repaired copy.
 
-        Returns whether any file turned out to need it; `remember` has the next build know at once.
+        Return True if any file was repaired. With `remember`, the next build repairs these files before it runs models.
         """
         repaired: dict[Path, RawFile] = {}
         rejected: list[Rejected] = []
@@ -194,8 +194,8 @@ class RawFiles:
                 repaired[file.path] = found
                 rejected += lines
         if repaired:
-            if remember:
-                self._line_repair.remember(files)
+            if record:
+                self._line_repair.record(files)
             kept = [
                 one for one in self.inventory.rejected if one.file not in {f.release_path for f in repaired.values()}
             ]
@@ -208,15 +208,15 @@ class RawFiles:
         return bool(repaired)
 
     def formats_of(self, relation: str) -> list[Format]:
-        """The formats that feed a relation of `raw`."""
+        """Return the formats whose files have rows for a relation of `raw`."""
         return [one for one in self.formats.values() if any(f"raw.{fed.name}" == relation for fed in one.relations)]
 
     def files_of(
         self, relation: str, partition: str | None, beside: frozenset[str] = frozenset()
     ) -> tuple[RawFile, ...]:
-        """The files that feed a relation, all or those of one partition.
+        """Return the files of a relation, all or of one partition.
 
-        For `raw.files`, `beside` names relations whose formats alone count.
+        For `raw.files`, `beside` limits the files to those of the named relations.
         """
         if beside:
             formats = {one.name for other in beside for one in self.formats_of(other)}
@@ -230,7 +230,7 @@ class RawFiles:
         return self.inventory.of(one.name for one in self.formats_of(relation))
 
     def _by(self, relation: str, column: str | None) -> Mapping[str | None, Sequence[RawFile]]:
-        """The files that feed a relation by `partition_of`; each model that reads it asks for that."""
+        """Return the files of a relation by partition; cached, since each model that reads the relation needs it."""
         groups = self._groups.get((relation, column))
         if groups is None:
             groups = {}
@@ -240,25 +240,25 @@ class RawFiles:
         return groups
 
     def feeds(self, relation: str) -> bool:
-        """Whether any file, or the runner itself, gives rows of a relation."""
+        """Return True if a relation has files or is written by the runner."""
         return relation in (FILES, REJECTED) or bool(self.files_of(relation, None))
 
     def digest(self, relation: str, partition: str | None, beside: frozenset[str] = frozenset()) -> str:
-        """What a relation of `raw` counts as in a fingerprint: content and release paths, never where it lies."""
+        """Return the digest of a relation of `raw`: of content hashes and release paths, not of absolute paths."""
         if relation == REJECTED:
             return hashing.of([one._asdict() for one in self.rejected()])
-        said = [
+        contents = [
             file_identity(f)
             if relation == FILES
             else (f.release_path, f.format, self.formats[f.format or ""].version, f.reason, f.digest)
             for f in self.files_of(relation, partition, beside)
         ]
-        return hashing.of([relation, said])
+        return hashing.of([relation, contents])
 
     def source(
         self, relation: str, partition: str | None, engine: Engine, beside: frozenset[str] = frozenset()
     ) -> Source:
-        """Where an engine reads a relation of `raw`."""
+        """Return the source of a relation of `raw`."""
         if relation == FILES:
             rows = (file_row(file) for file in self.files_of(relation, partition, beside))
             return self._tables.listing(relation, partition or ALL, FILES_COLUMNS, rows, engine)
@@ -270,7 +270,7 @@ class RawFiles:
         formats = self.formats_of(relation)
         if isinstance(formats[0], CsvFormat):
             known = formats[0].relations[0]
-            ordered = sorted(files, key=_in_order)
+            ordered = sorted(files, key=_sort_key)
             headers = {file.read_path: file.header for file in ordered if file.header is not None}
             paths = tuple(file.read_path for file in ordered)
             return CsvFiles(known.columns, paths, known.quote, True, headers, known.forms, known.whole_lines)
@@ -278,38 +278,38 @@ class RawFiles:
         return Parts(source_columns(formats[:1])[relation], tuple(part.path for part in parts))
 
     def read_tables(self, relations: Iterable[str], engine: Engine) -> None:
-        """Have Python read what it has to, before any model asks: then all rejected lines are known."""
+        """Read the files that need Python before any model runs, so that all rejected lines are known."""
         for relation in sorted(relations):
             formats = self.formats_of(relation)
             if formats and isinstance(formats[0], TableFormat):
                 self._table_parts(relation, None, engine)
 
     def _table_parts(self, relation: str, partition: str | None, engine: Engine) -> list[Part]:
-        """The parts of a relation that Python reads, one a partition of its own."""
+        """Return the parts of a relation that Python reads, one for each partition."""
         files_of: dict[str, list[RawFile]] = {}
         for file in self.files_of(relation, partition):
             files_of.setdefault(partition_of(file) or ALL, []).append(file)
         return self._tables.parts(relation, files_of, engine)
 
     def rejected(self) -> list[Rejected]:
-        """All lines that could not be read, in order of file, line, reason and text."""
+        """Return all rejected lines, sorted by file, line, reason and text."""
         return sorted({*self.inventory.rejected, *self._tables.rejected()})
 
     def partitions(self, relation: str, column: str | None = None) -> set[str]:
-        """The partitions that files of a relation belong to, by a column of `raw.files`, else by their own."""
+        """Return the partitions of a relation's files, by a column of `raw.files` or by hour or file group."""
         groups = self._by(relation, column)
         return {value for value, files in groups.items() if value and any(file.is_read for file in files)}
 
 
 def _folder(root: Path, into: Path) -> Path:
-    """A data folder; of an archive, the one that it is unpacked to."""
+    """Return a data folder; for an archive, the folder that it is unpacked to."""
     from warehouse.ingest.archive_reader import is_archive, unpack
 
     return unpack(root, into) if is_archive(root) else root
 
 
-def _in_order(file: RawFile) -> tuple[str, ...]:
-    """Files in the order of what they hold, so that rows read one file after another need no sorting."""
+def _sort_key(file: RawFile) -> tuple[str, ...]:
+    """Return the sort key of a file: the order of its rows, so that rows of consecutive files need no sorting."""
     return (
         file.cluster or "",
         str(file.hour_utc or file.file_group or ""),
@@ -320,7 +320,7 @@ def _in_order(file: RawFile) -> tuple[str, ...]:
 
 
 def nothing_to_read(inventory: Inventory) -> DataError:
-    """The error of data folders without a single readable file."""
+    """Return the error for data folders without a readable file."""
     where = ", ".join(str(root) for root in inventory.roots)
     seen = plural(len(inventory.files), "file")
     return DataError(

@@ -1,4 +1,4 @@
-"""Names of partitions: an hour, or one value of another column of `raw.files`."""
+"""Names of partitions: an hour, or a value of another column of `raw.files`."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ HOUR = "hour_utc"
 
 
 def partition_of(file: RawFile, column: str | None = None) -> str | None:
-    """The name of the partition that a file belongs to among those by a column of `raw.files`.
+    """Return the partition of a file by a column of `raw.files`.
 
-    Hours are named as they are, `2024-05-23T16`, all others with their column, `file_group=seren.GPU_UTIL`.
-    Without a column it is the file's hour, or the group that it is read with.
+    An hour is named `2024-05-23T16`. A value of another column includes the column: `file_group=seren.GPU_UTIL`.
+    Without a column, the partition is the file's hour or else its file group.
     """
     if column is None:
         return partition_of(file, HOUR) or partition_of(file, "file_group")
@@ -24,11 +24,11 @@ def partition_of(file: RawFile, column: str | None = None) -> str | None:
 
 @cache
 def _named(column: str, value: object) -> str:
-    """The name of a partition: the many files have few values."""
+    """Return the name of a partition; cached, since many files share few values."""
     return f"{value:%Y-%m-%dT%H}" if column == HOUR else f"{column}={quote(str(value), safe=' ')}"
 
 
 def column_of(partition: str) -> str:
-    """The column of `raw.files` that a partition is one value of."""
+    """Return the column of `raw.files` of a partition's name."""
     column, equals, _ = partition.partition("=")
     return column if equals else HOUR

@@ -1,4 +1,4 @@
-"""Parts of `raw` whose rows Python makes: of files that no engine reads, and of the runner's own lists."""
+"""Parts of `raw` with rows from Python: files that DuckDB cannot read, and the runner's own lists."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from warehouse.store.parts import Store
 
 
 class Tables:
-    """Makes such parts where they are not in the store, and knows what their files had of bad lines.
+    """Parts of `raw` with rows from Python, and the rejected lines of their files.
 
     Parameters
     ----------
     store
-        Where the parts are kept.
+        The store of the parts.
     folder
-        For rows on their way to the engine.
+        The folder for temporary JSON files.
     formats
-        By name.
+        Formats by name.
     """
 
     def __init__(self, store: Store, folder: Path, formats: Mapping[str, Format]) -> None:
@@ -36,18 +36,18 @@ class Tables:
         self._rejected: dict[tuple[str, str], list[Rejected]] = {}
 
     def parts(self, relation: str, files_of: Mapping[str, list[RawFile]], engine: Engine) -> list[Part]:
-        """The parts of a relation, given the files of each partition."""
+        """Return the parts of a relation, given the files of each partition."""
         return [self._part(relation, where, files, engine) for where, files in sorted(files_of.items())]
 
     def rejected(self) -> list[Rejected]:
-        """The bad lines of all files that were read."""
+        """Return the rejected lines of all files that were read."""
         return [one for lines in self._rejected.values() for one in lines]
 
     def _part(self, relation: str, where: str, files: list[RawFile], engine: Engine) -> Part:
         columns = source_columns([self._formats[files[0].format or ""]])[relation]
-        said = [(f.release_path, f.format, self._formats[f.format or ""].version, f.digest) for f in files]
-        mark = hashing.of([relation, said, [(c.name, c.type) for c in columns]])
-        part = self._store.find(relation, where, mark)
+        contents = [(f.release_path, f.format, self._formats[f.format or ""].version, f.digest) for f in files]
+        fingerprint = hashing.of([relation, contents, [(c.name, c.type) for c in columns]])
+        part = self._store.find(relation, where, fingerprint)
         if part is None:
             rejects: list[Rejected] = []
             rows = self._rows(relation, files, rejects)
@@ -58,7 +58,7 @@ class Tables:
                 notes["rejected"] = [one._asdict() for one in rejects]
                 return count
 
-            part = self._store.write(relation, where, mark, make, notes)
+            part = self._store.write(relation, where, fingerprint, make, notes)
         noted = part.notes.get("rejected", [])
         assert isinstance(noted, list)
         self._rejected[relation, where] = [Rejected(**one) for one in noted]
@@ -82,12 +82,14 @@ class Tables:
         rows: Iterable[Mapping[str, object]],
         engine: Engine,
     ) -> Parts:
-        """The runner's own listing as a part."""
+        """Return the part of a list of the runner, such as `raw.files`."""
         items = [dict(row) for row in rows]
-        mark = hashing.of([items, [(column.name, column.type) for column in columns]])
-        part = self._store.find(relation, partition, mark)
+        fingerprint = hashing.of([items, [(column.name, column.type) for column in columns]])
+        part = self._store.find(relation, partition, fingerprint)
         if part is None:
-            part = self._store.write(relation, partition, mark, lambda path: self._write(items, columns, path, engine))
+            part = self._store.write(
+                relation, partition, fingerprint, lambda path: self._write(items, columns, path, engine)
+            )
         return Parts(tuple(columns), (part.path,))
 
     def _write(

@@ -1,6 +1,6 @@
-"""Mended copies: CSV files with bad lines are read from a copy without those, which the target keeps.
+"""Repair of CSV files: a file with bad lines is read from a copy without these lines, kept in the target.
 
-Why copies: docs/adr/0003-mended-copies.md.
+Reasons for copies: docs/adr/0003-mended-copies.md.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from warehouse.store.signatures import read_text
 
 
 class LineRepair:
-    """Looks through CSV files line by line, and remembers what it saw.
+    """Repair of CSV files line by line, with cached results.
 
     Parameters
     ----------
     folder
-        Where copies and what was seen are kept; it may be missing.
+        The folder of repaired copies and cached results; it may be missing.
     formats
-        By name; each of a file that is mended is a CsvFormat.
+        Formats by name. The format of a repaired file is a CsvFormat.
     paranoid
-        Believe nothing of what was seen before.
+        True to ignore cached results.
     max_rejected
-        The share of bad rows that a relation with a limit may have.
+        The maximum share of bad rows in a file of a relation with a limit.
     """
 
     def __init__(self, folder: Path, formats: Mapping[str, Format], *, paranoid: bool, max_rejected: float) -> None:
@@ -39,36 +39,36 @@ class LineRepair:
         self._max_rejected = max_rejected
 
     def has_repaired(self) -> bool:
-        """Whether anything was ever mended here."""
+        """Return True if the target has repaired copies."""
         return self._folder.is_dir()
 
-    def is_remembered(self, files: Sequence[RawFile]) -> bool:
-        """Whether an earlier build looked through just these together, and found bad lines."""
-        return self._mark_of(files).is_file()
+    def is_recorded(self, files: Sequence[RawFile]) -> bool:
+        """Return True if an earlier build repaired exactly this group of files."""
+        return self._record_path(files).is_file()
 
-    def remember(self, files: Sequence[RawFile]) -> None:
-        """Have the next build know that these were looked through and had bad lines."""
-        self._mark_of(files).touch()
+    def record(self, files: Sequence[RawFile]) -> None:
+        """Record that this group of files was repaired."""
+        self._record_path(files).touch()
 
-    def _mark_of(self, files: Sequence[RawFile]) -> Path:
-        """What says that these files were looked through and had bad lines."""
-        said = [(file.release_path, file.digest, self._formats[file.format or ""].version) for file in files]
-        return self._folder / f"{hashing.of(said)}.mended"
+    def _record_path(self, files: Sequence[RawFile]) -> Path:
+        """Return the path of the empty file that records the repair of this group."""
+        contents = [(file.release_path, file.digest, self._formats[file.format or ""].version) for file in files]
+        return self._folder / f"{hashing.of(contents)}.mended"
 
     def repair(self, file: RawFile) -> tuple[RawFile, list[Rejected]]:
-        """The file to read instead, and the lines that are not in it; the file itself where nothing is wrong."""
-        clean, lines, changed = self._look_through(file)
+        """Return the file to read and the rejected lines; the same file without bad lines."""
+        clean, lines, changed = self._scan_lines(file)
         if not changed:
             return file, []
         if not lines:
             return file.but(reason="its lines do not all end alike: read from a mended copy", clean_path=clean), []
-        self._not_too_many(file, clean, lines)
+        self._check_limit(file, clean, lines)
         first = lines[0]
         more = f" and {plural(len(lines) - 1, 'more line')}" if len(lines) > 1 else ""
         return file.but(status=PARTIAL, reason=f"line {first.line}: {first.reason}{more}", clean_path=clean), lines
 
-    def _not_too_many(self, file: RawFile, clean: Path, lines: list[Rejected]) -> None:
-        """Refuse a file of a relation that limits its bad lines when it has more. Raises DataError."""
+    def _check_limit(self, file: RawFile, clean: Path, lines: list[Rejected]) -> None:
+        """Raise DataError if a file of a relation with a limit has too many bad lines."""
         one = self._formats[file.format or ""]
         with clean.open("rb") as stream:
             rows = len(lines) + sum(1 for _ in stream) - 1
@@ -80,20 +80,20 @@ class LineRepair:
                 hint="mend the file, or set the rows aside with a larger --max-rejected",
             )
 
-    def _look_through(self, file: RawFile) -> tuple[Path, list[Rejected], bool]:
-        """(mended copy, bad lines, whether the copy differs); remembered, since it takes seconds for a large hour."""
+    def _scan_lines(self, file: RawFile) -> tuple[Path, list[Rejected], bool]:
+        """Return (copy, bad lines, True if the copy differs); cached, since a large hour takes seconds."""
         one = self._formats[file.format or ""]
         assert isinstance(one, CsvFormat)
         folder = self._folder / f"{file.digest}-{one.version}"
         name = file.path.name.removesuffix(file.path.suffix) if file.path.suffix != ".csv" else file.path.name
         clean, noted = folder / name, folder / "lines.json"
         try:
-            said = json.loads(read_text(noted))
-            lines = [Rejected(file.release_path, *line) for line in said["lines"]]
-            if not self._paranoid and (clean.is_file() or not said["changed"]):
-                return clean, lines, said["changed"]
+            cached = json.loads(read_text(noted))
+            lines = [Rejected(file.release_path, *line) for line in cached["lines"]]
+            if not self._paranoid and (clean.is_file() or not cached["changed"]):
+                return clean, lines, cached["changed"]
         except (OSError, ValueError, KeyError, TypeError):
-            pass  # not looked through yet
+            pass  # not cached
         folder.mkdir(parents=True, exist_ok=True)
         repaired = temporary_path(clean)
         try:
@@ -103,6 +103,6 @@ class LineRepair:
                 repaired.replace(clean)
         finally:
             repaired.unlink(missing_ok=True)
-        said = {"changed": changed, "lines": [(line.line, line.reason, line.text) for line in lines]}
-        write_text(noted, json.dumps(said))
+        cached = {"changed": changed, "lines": [(line.line, line.reason, line.text) for line in lines]}
+        write_text(noted, json.dumps(cached))
         return clean, lines, changed

@@ -1,7 +1,7 @@
-"""One walk over the data folders makes the inventory, `raw.files`.
+"""Scan of the data folders: the inventory of raw files, `raw.files`.
 
-Every file is listed with what it was taken for: a format's name and `read`, or the reason why not.
-Nothing is guessed: a file that no format knows is `unknown`.
+Every file is listed with its format and the status `read`, or with another status and the reason. A file that no
+format recognizes is `unknown`.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from warehouse.base.startup import regex
 from warehouse.formats.base import IGNORED, SKIPPED, UNKNOWN, Format, Inventory, RawFile
 from warehouse.store.signatures import kernel_folders, leads_out, real_roots
 
-_STRAYS = regex(r"^(\.DS_Store|\._.*|Thumbs\.db|desktop\.ini|~\$.*|\.complete|__MACOSX)$", re.IGNORECASE)
-_PAPERS = regex(r"^(readme.*|licen[cs]e.*|.*\.md|.*\.txt|.*\.pdf|truth\.json)$", re.IGNORECASE)
-_KEPT = regex(r"/\.git/|/\.cache/huggingface/download/|/\.gitattributes$|/\.gitignore$")
+_DESKTOP_FILES = regex(r"^(\.DS_Store|\._.*|Thumbs\.db|desktop\.ini|~\$.*|\.complete|__MACOSX)$", re.IGNORECASE)
+_DOCUMENTS = regex(r"^(readme.*|licen[cs]e.*|.*\.md|.*\.txt|.*\.pdf|truth\.json)$", re.IGNORECASE)
+_TOOL_FILES = regex(r"/\.git/|/\.cache/huggingface/download/|/\.gitattributes$|/\.gitignore$")
 _CLUSTER_CHILDREN = ("trafficinfo", "taskinfo")
 LINK_OUT = "link out of the data folder"
 Seen = os.stat_result | OSError | str
-"""The stat of a file, the error of asking for it, or why it is ignored."""
+"""Stat of a file, the error of stat(2), or the reason to ignore the file."""
 Inspect = Callable[[Format, RawFile], RawFile]
 _HOUR = regex(r"^\d{10}$")
 
@@ -38,29 +38,29 @@ def scan(
     inspect: Inspect | None = None,
     follow_links: bool = False,
 ) -> Inventory:
-    """List and recognise every file below `roots`.
+    """List every file below `roots` and recognize its format.
 
     Parameters
     ----------
     roots
-        Folders (or single files) as given with `--data`; each must exist.
+        Folders or single files given with `--data`. Each must exist.
     formats
-        In order of precedence; the first that claims a file's name and accepts its header has it.
+        Formats in order of precedence: the first one that matches a file's name and header is used.
     cluster
-        The name for files that lie below no folder that looks like a cluster's.
+        The cluster of files that are not below a cluster's folder.
     leave_out
-        Folders that are no data, such as a target that lies among them.
+        Folders to skip, such as a target inside a data folder.
     progress
-        Called with the number of files seen, now and then.
+        Called with the number of files, every 500 files.
     inspect
-        Who asks a format what a file is, where that is not just asked.
+        Replacement for `Format.inspect`, for example with a cache.
     follow_links
-        Follow links that lead out of the roots, too.
+        True to follow links that lead out of the roots.
 
     Raises
     ------
     DataError
-        When a folder does not exist or cannot be listed.
+        When a folder does not exist, or is below /proc or /sys.
     """
     found: dict[Path, RawFile] = {}
     named = _ClusterNames(cluster)
@@ -74,7 +74,7 @@ def scan(
         for path, entry in walk(start, leave_out, inside):
             if path in found:
                 continue
-            found[path] = _recognise(path, entry, start, formats, named, inspect or _just_ask)
+            found[path] = _recognise(path, entry, start, formats, named, inspect or _inspect_directly)
             if progress and len(found) % 500 == 0:
                 progress(len(found))
     files = sorted(found.values(), key=lambda file: (file.release_path, str(file.path)))
@@ -84,10 +84,10 @@ def scan(
 def walk(
     start: Path, leave_out: Sequence[Path] = (), inside: Sequence[str] | None = None
 ) -> Iterator[tuple[Path, Seen]]:
-    """Give every file below `start`, sorted by folder and name, with its stat or why there is none.
+    """Yield every file below `start`, sorted by folder and name, with its stat or the reason why it has none.
 
-    Links are followed to the real paths `inside`, to all where that is None, and never to /proc and /sys. A folder
-    reached twice (by device and inode) is listed once, so that a loop ends.
+    Links are followed into the resolved paths `inside` (None: anywhere), but never to /proc and /sys. A folder that is
+    reached twice (by device and inode) is listed once, so that loops end.
     """
     visited = {(about.st_dev, about.st_ino) for about in map(Path.stat, filter(Path.exists, leave_out))}
     visited |= kernel_folders()
@@ -127,7 +127,7 @@ def walk(
 
 
 class _ClusterNames:
-    """The cluster of a file: the nearest folder above it that holds trafficinfo/, taskinfo/ or a workbook."""
+    """Clusters of files: the nearest parent folder that contains trafficinfo/, taskinfo/ or a workbook."""
 
     def __init__(self, fallback: str | None) -> None:
         self._fallback = fallback
@@ -135,7 +135,7 @@ class _ClusterNames:
         self._begins: dict[tuple[str, Path], tuple[str, str]] = {}
 
     def of(self, path: Path) -> Path | None:
-        """The cluster's folder, or None."""
+        """Return the folder of a file's cluster, or None."""
         for folder in path.parents:
             if folder not in self._holds:
                 self._holds[folder] = _holds_cluster(folder)
@@ -144,8 +144,8 @@ class _ClusterNames:
         return None
 
     def place(self, path: Path, root: Path) -> tuple[str, str]:
-        """(cluster, release path) of a file: those of its folder are asked for once."""
-        folder = (os.path.dirname(path), root)  # noqa: PTH120 - of many files, each once
+        """Return (cluster, release path) of a file; computed once for each folder."""
+        folder = (os.path.dirname(path), root)  # noqa: PTH120 - called for thousands of files
         if folder not in self._begins:
             cluster, release_path = self._place(path, root)
             self._begins[folder] = cluster, release_path.removesuffix(path.name)
@@ -162,7 +162,7 @@ class _ClusterNames:
 
 
 def _holds_cluster(folder: Path) -> bool:
-    if _HOUR.match(folder.name):  # an hour's own workbook lies in the folder that it is named after, too
+    if _HOUR.match(folder.name):  # the folder of an hour also contains a workbook of its own name
         return False
     try:
         names = os.listdir(folder)
@@ -171,8 +171,8 @@ def _holds_cluster(folder: Path) -> bool:
     return any(name in _CLUSTER_CHILDREN or (name.endswith(".xlsx") and name[:-5] == folder.name) for name in names)
 
 
-def signs_above(root: Path) -> list[Path]:
-    """What lies above a data folder and would change, by coming or going, which cluster its files belong to."""
+def cluster_markers_above(root: Path) -> list[Path]:
+    """Return the paths above a data folder that determine, by existing or not, the cluster of its files."""
     names = (*_CLUSTER_CHILDREN, "{}.xlsx")
     return [folder / name.format(folder.name) for folder in root.absolute().parents for name in names]
 
@@ -205,9 +205,9 @@ def _recognise(
             reason=f"cannot be read: {about.strerror}",
         )
     file = RawFile(path, release_path, about.st_size, about.st_mtime_ns, cluster=cluster)
-    if _STRAYS.match(path.name):
+    if _DESKTOP_FILES.match(path.name):
         return file.but(status=IGNORED, reason="left behind by a desktop, not a part of the release")
-    if _is_kept_aside(path):
+    if _is_tool_internal(path):
         return file.but(status=IGNORED, reason="what git or the Hugging Face hub keeps for itself")
     refused: RawFile | None = None
     for one in formats:
@@ -222,24 +222,24 @@ def _recognise(
         refused = refused or seen
     if refused is not None:
         return refused
-    if _PAPERS.match(path.name):
+    if _DOCUMENTS.match(path.name):
         return file.but(status=IGNORED, reason="a text for people")
     return file.but(status=UNKNOWN, reason="no known format has such a name")
 
 
-def _just_ask(one: Format, file: RawFile) -> RawFile:
+def _inspect_directly(one: Format, file: RawFile) -> RawFile:
     return one.inspect(file)
 
 
-def _is_kept_aside(path: Path) -> bool:
-    """Whether a file is in the store of a tool that also lays the release out: there it is read by its name."""
+def _is_tool_internal(path: Path) -> bool:
+    """Return True if a file is in the internal store of git or the Hugging Face hub. The checkout has the same file."""
     store = path.parent
     in_hub = store.name in ("blobs", "refs") and (store.parent / "snapshots").is_dir()
-    return in_hub or _KEPT.search(path.as_posix()) is not None
+    return in_hub or _TOOL_FILES.search(path.as_posix()) is not None
 
 
 def _is_text(name: str) -> bool:
-    """Whether a name of the file system is text; one that is not holds bytes that nothing can display."""
+    """Return True if a file name is valid UTF-8."""
     return name == _printable(name)
 
 
@@ -248,15 +248,15 @@ def _printable(name: str) -> str:
 
 
 def settle_duplicates(inventory: Inventory) -> Inventory:
-    """Read a file that is there twice once; refuse two that claim the same place with other content.
+    """Ignore duplicates of a file with equal content; refuse two files with different content for the same data.
 
-    Files must carry their digest. Two files claim the same place when they hold the same cluster, hour,
-    switch and port, or, for formats without hours, have the same release path.
+    Files must have their content hash. Two files are for the same data if their cluster, hour, switch and port are
+    equal. For formats without hours, the release path must be equal.
 
     Raises
     ------
     DataError
-        Naming both files.
+        With the names of both files.
     """
     first: dict[tuple[object, ...], RawFile] = {}
     settled = []

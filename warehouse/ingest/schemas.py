@@ -1,4 +1,4 @@
-"""The relations at the graph's rim: those of raw files, their columns and what they hold."""
+"""Schemas of the `raw.*` relations."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def file_row(file: RawFile) -> dict[str, object]:
 
 
 def file_identity(file: RawFile) -> tuple[object, ...]:
-    """Return what a row of `raw.files` counts as in a fingerprint: content and names, never where the file lies."""
+    """Return the values of a row of `raw.files` that are part of fingerprints: content and names, no absolute path."""
     names = (
         *("release_path", "format", "cluster", "hour_utc", "switch", "device", "port", "file_group"),
         *("status", "reason", "digest"),
@@ -65,7 +65,7 @@ def file_identity(file: RawFile) -> tuple[object, ...]:
 
 
 def source_columns(formats: Sequence[Format]) -> dict[str, tuple[Column, ...]]:
-    """The contracts of schema `raw`."""
+    """Return the columns of each relation of `raw`."""
     found = {FILES: FILES_COLUMNS, REJECTED: REJECTED_COLUMNS}
     for one in formats:
         for relation in one.relations:
@@ -78,7 +78,7 @@ def source_columns(formats: Sequence[Format]) -> dict[str, tuple[Column, ...]]:
 
 
 def abouts(formats: Sequence[Format]) -> dict[str, str]:
-    """A sentence a relation of `raw`."""
+    """Return a description of each relation of `raw`."""
     found = {
         FILES: "Every file of the data folders and what it was taken for.",
         REJECTED: "Lines that could not be read.",

@@ -1,9 +1,8 @@
-"""Kernels: the rows of a model in numpy, for the few models where that costs a fraction of the SELECT.
+"""Kernels: NumPy implementations of the few models that take much longer in SQL.
 
-The SELECT stays the definition. A model names its kernel in the front matter; a test proves that both give
-the same rows, to the bit, and `warehouse build --plain-sql` builds without any. A kernel reads through the
-engine, chunk by chunk, and hands over arrays in the order of the model's grain, which the check of the grain
-proves.
+The SELECT is the definition. A model names its kernel in the front matter, and a test proves that both return
+bit-identical rows. `warehouse build --plain-sql` uses no kernels. A kernel reads through the engine, chunk by chunk,
+and yields arrays sorted by the model's grain. The grain check verifies that order.
 """
 
 from __future__ import annotations
@@ -20,48 +19,49 @@ Arrays = dict[str, "numpy.ndarray"]
 
 
 class Reader(Protocol):
-    """What a kernel reads through: SELECTs of its own over what the model's SELECT and checks see."""
+    """Input of a kernel: runs SELECTs on the relations that the model's SELECT and checks read."""
 
     def arrays(self, sql: str) -> Arrays:
-        """The columns as arrays."""
+        """Return the columns as arrays."""
         ...
 
     def batches(self, sql: str, rows: int) -> Iterator[pyarrow.RecordBatch]:
-        """The rows, so many at a time; all of them before the first chunk is handed over.
+        """Yield the rows in batches of `rows`. A kernel must read all batches before it yields its first chunk.
 
-        Chunks are written as they come, and DuckDB may wait for ever for a result that streams while it writes.
+        Each chunk is written at once, and DuckDB can block forever if a result streams while it writes.
         """
         ...
 
 
 class Kernel(Protocol):
-    """What a module of this package offers."""
+    """Interface of a kernel module."""
 
     def rows(self, reader: Reader) -> Iterator[Arrays]:
-        """The model's columns, chunk by chunk, ascending by its grain.
+        """Yield the model's columns in chunks, sorted by grain.
 
-        Raises DeclinedError, at any chunk, where it does not know these data: then the SELECT makes the rows.
+        Raises UnsupportedError, at any chunk, for unsupported data: the build then falls back to the SELECT.
         """
         ...
 
 
-class DeclinedError(Exception):
-    """A kernel leaves these data to the SELECT."""
+class UnsupportedError(Exception):
+    """Error of a kernel for unsupported data; the build falls back to the SELECT."""
 
 
 VERSIONS = {"port_readings": 1, "port_seconds": 3, "utilization_minutes": 1}
-"""Raised when a kernel's rows change: part of the fingerprint, and told without numpy, which few builds need."""
+"""Version of each kernel, part of the fingerprint. Increase it when the kernel's rows change. Kept here, so that
+fingerprints do not need NumPy."""
 
 SELECTS = {
     "port_readings": "960da4b538810b7670ab3c7eaac60118",
     "port_seconds": "c2ed3749f37a7814c9bd4d48f8168199",
     "utilization_minutes": "631313389cf6c898596a674201ccc23b",
 }
-"""The hash of the SELECT that each stands for, with those of the views that it reads: of any other it knows nothing."""
+"""Hash of the SELECT (and its views) that each kernel implements. A model with another SELECT runs without kernel."""
 
 
 def kernel(name: str) -> Kernel:
-    """The kernel of that name; KeyError where there is none."""
+    """Return the kernel with this name. Raises KeyError."""
     if name not in VERSIONS:
         raise KeyError(name)
     return import_module(f"warehouse.kernels.{name}")

@@ -1,8 +1,8 @@
-"""Numbers at many places of a text at once.
+"""Vectorized parser for numbers at many places of a text.
 
-A *word* is eight bytes of the text as one integer, the first byte lowest. What is done to a word is done to its eight
-bytes, and to the words of all lines in one call of numpy. Eight digits become a number in three multiplications:
-neighbours are joined to pairs, pairs to fours, fours to eight (D. Lemire, "Quickly parsing eight digits", 2018).
+A *word* is eight bytes of the text as one little-endian integer. One NumPy call processes the words of all lines,
+with all eight bytes of each word at once. Three multiplications turn eight digits into a number: digits to pairs,
+pairs to fours, fours to eight (D. Lemire, "Quickly parsing eight digits", 2018).
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from warehouse.kernels import DeclinedError
+from warehouse.kernels import UnsupportedError
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
 MOST = 2**26
-"""Bytes of a file that is held as a whole, and several times over while its numbers are read."""
+"""Maximum size of a file in bytes. Parsing needs several times that much memory."""
 _SPARE = 128
-"""Bytes after the text, which a place near its end may reach into."""
+"""Padding after the text in bytes, for words that start near its end."""
 
 
 def word(text: bytes) -> np.uint64:
-    """Eight bytes as a word."""
+    """Return eight bytes as a word."""
     return np.uint64(int.from_bytes(text, "little"))
 
 
@@ -34,7 +34,7 @@ def _eight(byte: int) -> np.uint64:
 
 
 ZEROS = _eight(ord("0"))
-"""Taken off a word of digits by XOR, this leaves their values, and more than nine of any other character."""
+"""Word of eight `0` characters. XOR with it turns digits into their values, other characters into more than 9."""
 _COMMAS, _ONES, _HIGH_BITS = _eight(ord(",")), _eight(0x01), _eight(0x80)
 _OVER_NINE = _eight(0x80 - 10)
 _PAIRS, _FOURS, _WHOLE = np.uint64(0x00FF00FF00FF00FF), np.uint64(0x0000FFFF0000FFFF), np.uint64(0xFFFFFFFF)
@@ -43,7 +43,7 @@ _TENS = 10 ** np.arange(9, dtype=np.int64)
 
 
 class Text:
-    """One file's bytes after another's, in the same memory: fresh pages would cost as much as the numbers in them."""
+    """Buffer for the bytes of one file, reused for the next: new memory pages would cost as much as the parsing."""
 
     def __init__(self) -> None:
         self._held = np.zeros(_SPARE, np.uint8)
@@ -52,48 +52,48 @@ class Text:
         self.octets = self._held[:0]
 
     def load(self, path: Path) -> None:
-        """Read a file; raises DeclinedError where it is too large, and OSError where it cannot be read."""
+        """Read a file. Raises UnsupportedError for a file that is too large, and OSError."""
         with path.open("rb", buffering=0) as stream:
             size = stream.seek(0, SEEK_END)
             if size > MOST:
-                raise DeclinedError(f"more than {MOST} bytes")
+                raise UnsupportedError(f"more than {MOST} bytes")
             if size > len(self._is_newline):
                 self._held = np.zeros(2 * size + _SPARE, np.uint8)
                 self._is_newline = np.zeros(2 * size, bool)
             self.octets = self._held[:size]
             stream.seek(0)
             if stream.readinto(self.octets.data) != size:
-                raise DeclinedError("a file that changes")
+                raise UnsupportedError("a file that changes")
         self._odd = np.uint64(0)
 
     @property
     def is_odd(self) -> bool:
-        """Whether a number of this file had a character that is no digit."""
+        """True if a number of this file contains a character that is not a digit."""
         return bool(self._odd & _HIGH_BITS)
 
     def newlines(self) -> Ints:
-        """The places of all newlines."""
+        """Return the places of all newlines."""
         return np.flatnonzero(np.equal(self.octets, ord("\n"), out=self._is_newline[: len(self.octets)]))
 
     def words(self, places: Ints) -> Words:
-        """The word at each place."""
+        """Return the word at each place."""
         return self.rows(places, 1)[:, 0]
 
     def rows(self, places: Ints, words: int) -> Words:
-        """So many words from each place on, side by side."""
+        """Return a row of consecutive words for each place."""
         width = 8 * words
         at_any_place = np.ndarray((len(self._held) - width + 1,), f"V{width}", self._held, strides=(1,))
         return at_any_place[places].view(np.uint64).reshape(-1, words)
 
     def number(self, digits: Words) -> Ints:
-        """The numbers of eight digits each, ZEROS taken off."""
+        """Return the number of each word of eight digits, after XOR with ZEROS."""
         self._odd |= np.bitwise_or.reduce((digits + _OVER_NINE) | digits)
         pairs = (digits * np.uint64(10) + (digits >> np.uint64(8))) & _PAIRS
         fours = (pairs * np.uint64(100) + (pairs >> np.uint64(16))) & _FOURS
         return ((fours * np.uint64(10_000) + (fours >> np.uint64(32))) & _WHOLE).view(np.int64)
 
     def whole(self, places: Ints) -> tuple[Ints, Ints]:
-        """The whole number, of at most 15 digits, from each place up to a comma; and the places after the commas."""
+        """Return the integer (up to 15 digits) from each place to the next comma, and the places after the commas."""
         places, words, minus = self._signed(places)
         length = _before_comma(words)
         numbers, after = self.number(_at_end(words, length)), places + length + 1
@@ -102,24 +102,24 @@ class Text:
             rest = self.words(places[long] + 8)
             more = _before_comma(rest)
             if more.max() == 8:
-                raise DeclinedError("a number of 16 digits or more")
+                raise UnsupportedError("a number of 16 digits or more")
             numbers[long] = numbers[long] * _TENS[more] + self.number(_at_end(rest, more))
             after[long] += more
         if not length.all():
-            raise DeclinedError("a blank field")
+            raise UnsupportedError("a blank field")
         numbers[minus] *= -1
         return numbers, after
 
     def decimal(self, places: Ints, ends: Ints | None = None) -> tuple[NDArray[np.float64], Ints]:
-        """The number, of at most 7 characters and 2 decimals, up to a comma or an end; and the places after that.
+        """Return the decimal number from each place to a comma or end, and the places after it.
 
-        A whole number of so few digits and a power of ten are exact. So their quotient is rounded once, as is the
-        double that a text is read as.
+        Numbers have up to 7 characters and 2 decimals. The digits as an integer and the power of ten are exact doubles.
+        Their quotient is rounded once, so it equals the double that a text parser returns.
         """
         places, words, minus = self._signed(places)
         length = _before_comma(words) if ends is None else ends - places
         if length.min(initial=1) < 1 or length.max(initial=1) > 7:
-            raise DeclinedError("a ratio of no character, or of more than 7")
+            raise UnsupportedError("a ratio of no character, or of more than 7")
         text = _at_end(words, length)
         scale = np.ones(len(text))
         for decimals in (1, 2):
@@ -128,13 +128,13 @@ class Text:
                 text[pointed] = _without_point(text[pointed], decimals)
                 scale[pointed] *= 10**decimals
         if scale.max(initial=1) > 100:
-            raise DeclinedError("a ratio with two points")
+            raise UnsupportedError("a ratio with two points")
         numbers = self.number(text) / scale
         numbers[minus] *= -1
         return numbers, places + length + 1
 
     def _signed(self, places: Ints) -> tuple[Ints, Words, Ints]:
-        """The places after a minus, where there is one; the words there; and the rows that have one."""
+        """Return the places after an optional minus sign, the words there, and the rows with a minus sign."""
         words = self.words(places)
         minus = np.flatnonzero(words & _BYTE == _MINUS)
         if len(minus):
@@ -145,7 +145,7 @@ class Text:
 
 
 def _before_comma(words: Words) -> NDArray[np.uint8]:
-    """How many bytes of each word come before its first comma; 8 where there is none."""
+    """Return the number of bytes before the first comma of each word; 8 without a comma."""
     others = words ^ _COMMAS
     commas = (others - _ONES) & ~others & _HIGH_BITS  # the lowest of these bits is the first comma's
     below = (commas - np.uint64(1)) & ~commas
@@ -153,11 +153,11 @@ def _before_comma(words: Words) -> NDArray[np.uint8]:
 
 
 def _at_end(words: Words, length: NDArray[np.uint8] | Ints) -> Words:
-    """The first bytes of each word, ZEROS taken off, at its end and with noughts before them."""
+    """Return the first bytes of each word after XOR with ZEROS, right-aligned with leading zeros."""
     return (words ^ ZEROS) << ((8 - length.astype(np.uint64)) << np.uint64(3))
 
 
 def _without_point(text: Words, decimals: int) -> Words:
-    """Digits at the end of each word, those before the point moved up to those after it."""
+    """Remove the decimal point of right-aligned digits: move the digits before it up to the digits after it."""
     after = np.uint64(2**64 - 2 ** (64 - 8 * decimals))
     return (text & after) | ((text << np.uint64(8)) & ~after)

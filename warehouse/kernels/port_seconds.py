@@ -1,8 +1,8 @@
-"""Bytes of every port in every second: models/staging/port_seconds.sql in numpy.
+"""Kernel of models/staging/port_seconds.sql: bytes of every port in every second.
 
-Windows of a port do not overlap and come in order of time. What a port has moved up to a full second is then the sum
-of the windows that ended by then, and a share of the one that is open: the difference of two full seconds is what
-moved between them, without a row a window and second.
+The windows of a port are sorted by time and do not overlap. The bytes up to a full second are the sum of all windows
+that ended by then, plus a share of the open window. The bytes of a second are the difference of two such sums. So no
+row for each pair of window and second is needed.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from warehouse.formats.zhejiang.port_counters import WRAP
 from warehouse.kernels import Arrays, Reader
 
 REACH_MS = 1000
-"""How far before the last poll that showed nothing a window reaches back: one refresh period."""
+"""Milliseconds that a window starts before the last poll without traffic: one refresh period."""
 BYTES_PER_MS = 125_000
-"""What a management port can move at its line rate of 1 Gbit/s."""
+"""Bytes per millisecond of a management port at its line rate of 1 Gbit/s."""
 COLUMNS = ("file_key", "second", "in_bytes", "out_bytes", "covered_ms", "longest_ms")
 FULL_SECONDS = 3601
-"""Of an hour with its end: where one second becomes the next."""
+"""Boundaries of the seconds of an hour, both ends included."""
 FILES_AT_ONCE = 8
-"""Arrays of so few ports stay in the processor's cache."""
+"""Ports per chunk, so that arrays fit in the CPU cache."""
 
 Ints = NDArray[np.int64]
 
 
 def rows(reader: Reader) -> Iterator[Arrays]:
-    """Second rows of all ports, a switch at a time."""
+    """Yield the seconds of all ports, reading one switch at a time."""
     files = reader.arrays("SELECT file_key, hour_utc, switch, is_management FROM staging.port_files ORDER BY file_key")
     keys, switches = files["file_key"], files["switch"]
     if not len(keys):
@@ -52,7 +52,7 @@ def rows(reader: Reader) -> Iterator[Arrays]:
 
 
 def _in_order(readings: Arrays) -> Arrays:
-    """Rows by port and time; a part lies in that order, so that there is nothing to do while it does."""
+    """Return the rows sorted by port and time. Rows of one part are already sorted."""
     file, times = readings["file_key"], readings["offset_ms"]
     if np.all((file[1:] > file[:-1]) | ((file[1:] == file[:-1]) & (times[1:] > times[:-1]))):
         return readings
@@ -74,7 +74,7 @@ def _chunk(readings: Arrays, chunk: slice, keys: Ints, files: Arrays) -> Arrays:
 
 
 def corrected(raw: Ints, file: Ints, times: Ints, is_management: NDArray[np.bool_]) -> Ints:
-    """Undo the wraps of management ports that are possible at line rate since the row before; a reset counts as 0."""
+    """Correct the wraps of management ports that are possible at line rate; a counter reset counts as 0."""
     if raw.min(initial=0) >= 0:
         return raw
     interval = np.diff(times, prepend=times[:1])
@@ -94,18 +94,18 @@ def seconds(file: Ints, times: Ints, in_bytes: Ints, out_bytes: Ints) -> dict[st
     times
         Milliseconds since the start of the hour, ascending within a port.
     in_bytes, out_bytes
-        Since the port's previous row, never negative.
+        Bytes since the port's previous row, never negative.
 
     Returns
     -------
     dict
-        `COLUMNS`, `file_key` being the port: a row a port and second that a window touches.
+        `COLUMNS`, with the port as `file_key`: one row for each port and second that overlaps a window.
     """
     if not len(file):
         return dict.fromkeys(COLUMNS, np.zeros(0, np.int64))
     is_first = np.concatenate([[True], file[1:] != file[:-1]])
     ports = file[is_first]
-    edges = len(ports) * FULL_SECONDS  # the full seconds of all ports, end to end
+    edges = len(ports) * FULL_SECONDS  # boundaries of all ports, concatenated
 
     is_refresh = (in_bytes | out_bytes) != 0
     anchors = np.flatnonzero(is_refresh | is_first)
@@ -117,7 +117,7 @@ def seconds(file: Ints, times: Ints, in_bytes: Ints, out_bytes: Ints) -> dict[st
     length = end - start
     first_edge = (np.cumsum(is_first) - 1)[ends] * FULL_SECONDS
 
-    # at each full second: how many windows have ended, and which one is open
+    # at each full second: the number of ended windows, and the open one
     ended_at = first_edge + (end + 999) // 1000
     ended = np.cumsum(np.bincount(ended_at, minlength=edges))
     opens = np.append(first_edge * 1000 + start, edges * 1000)
@@ -127,7 +127,7 @@ def seconds(file: Ints, times: Ints, in_bytes: Ints, out_bytes: Ints) -> dict[st
     open_length = length[window]
 
     def spread(bytes_of_row: Ints) -> Ints:
-        """Of each second, the bytes of ended windows and floor(bytes x open / length) of the open one."""
+        """Return the bytes of each second: of ended windows, and floor(bytes * open / length) of the open one."""
         moved = bytes_of_row[ends]
         up_to = np.append(0, np.cumsum(moved))[ended]
         up_to[is_open] += share(moved[window], open_ms, open_length)
@@ -136,7 +136,7 @@ def seconds(file: Ints, times: Ints, in_bytes: Ints, out_bytes: Ints) -> dict[st
     covered = np.append(0, np.cumsum(length))[ended]
     covered[is_open] += open_ms
     covered = np.diff(covered)
-    covered[FULL_SECONDS - 1 :: FULL_SECONDS] = 0  # not a second: from one port to the next
+    covered[FULL_SECONDS - 1 :: FULL_SECONDS] = 0  # the step from one port to the next is not a second
     touched = np.flatnonzero(covered)
     longest = np.zeros(edges, np.int64)
     if len(ends):
@@ -154,7 +154,7 @@ def seconds(file: Ints, times: Ints, in_bytes: Ints, out_bytes: Ints) -> dict[st
 
 
 def share(moved: Ints, part: Ints, whole: Ints) -> Ints:
-    """floor(moved x part / whole), without overflow."""
+    """Return floor(moved * part / whole) without overflow."""
     if int(moved.max(initial=0)) * int(part.max(initial=0)) < 2**63:
         return moved * part // whole
     quotient, rest = np.divmod(moved, whole)

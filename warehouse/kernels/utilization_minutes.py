@@ -1,7 +1,7 @@
-"""A cluster's samples by the minute: models/metrics/utilization_minute.sql in numpy.
+"""Kernel of models/metrics/utilization_minute.sql: utilization samples of a cluster by minute.
 
-Lines come as they stand in the files, and a minute is done when all of its lines were seen: what is kept at a time is
-a few minutes, not all samples, whatever the size of the files.
+Lines are read in file order, and a minute is aggregated once all its lines have been read. So memory holds the
+samples of a few minutes, for files of any size.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Minute = tuple[Group, int]
 
 
 def rows(reader: Reader) -> Iterator[Arrays]:
-    """All minutes, ascending by cluster, metric and minute."""
+    """Yield all minutes, sorted by cluster, metric and minute."""
     missing = _lines_of_minutes(reader)
     pending: defaultdict[Minute, list[NDArray[np.float64]]] = defaultdict(list)
     found: defaultdict[Group, dict[int, tuple[float, ...]]] = defaultdict(dict)
@@ -40,15 +40,15 @@ def rows(reader: Reader) -> Iterator[Arrays]:
             if not missing[minute]:
                 del missing[minute]
                 group, number = minute
-                told = summary(np.concatenate(pending.pop(minute)))
-                if told:
-                    found[group][number] = told
+                aggregates = summary(np.concatenate(pending.pop(minute)))
+                if aggregates:
+                    found[group][number] = aggregates
     for group in sorted(found, key=lambda one: one[1:]):
         yield _columns(group, found[group])
 
 
 def _lines_of_minutes(reader: Reader) -> dict[Minute, int]:
-    """How many lines each minute has, in all files of the group."""
+    """Return the number of lines of each minute in all files of the group."""
     counted = reader.arrays(
         f"SELECT {_LINES}, count(*) AS lines FROM staging.utilization_rows WHERE NOT is_covered GROUP BY ALL"
     )
@@ -58,7 +58,7 @@ def _lines_of_minutes(reader: Reader) -> dict[Minute, int]:
 
 
 def _cells(batch: pyarrow.RecordBatch) -> Iterator[tuple[Minute, NDArray[np.float64]]]:
-    """The minute of each line, and its cells."""
+    """Yield the minute and the cells of each line."""
     keys = zip(*(batch.column(name).to_pylist() for name in ("file_group", "cluster", "metric")), strict=True)
     lists = batch.column("cells")
     values = lists.values.to_numpy(zero_copy_only=False)
@@ -69,9 +69,9 @@ def _cells(batch: pyarrow.RecordBatch) -> Iterator[tuple[Minute, NDArray[np.floa
 
 
 def summary(cells: NDArray[np.float64]) -> tuple[float, ...] | None:
-    """What a row says of a minute, after its key; None where no cell holds a number.
+    """Return the aggregates of a minute; None if no cell is a number.
 
-    Quartiles lie on a straight line between two samples. In millionths, which are whole, that is exact.
+    Quartiles are interpolated linearly between two samples. In integer millionths, this is exact.
     """
     values = cells[~np.isnan(cells)]
     if not len(values):
@@ -92,10 +92,10 @@ def summary(cells: NDArray[np.float64]) -> tuple[float, ...] | None:
 
 def _columns(group: Group, minutes: dict[int, tuple[float, ...]]) -> Arrays:
     order = sorted(minutes)
-    told = list(zip(*(minutes[minute] for minute in order), strict=True))
+    columns = list(zip(*(minutes[minute] for minute in order), strict=True))
     names = ("samples", "zero_samples", "mean", *_QUARTILES, "min_value", "max_value")
-    counts = {name: np.array(values, dtype=np.int64) for name, values in zip(names[:2], told[:2], strict=True)}
-    measures = {name: np.array(values, dtype=np.float64) for name, values in zip(names[2:], told[2:], strict=True)}
+    counts = {name: np.array(values, dtype=np.int64) for name, values in zip(names[:2], columns[:2], strict=True)}
+    measures = {name: np.array(values, dtype=np.float64) for name, values in zip(names[2:], columns[2:], strict=True)}
     keys = dict(zip(("file_group", "cluster", "metric"), group, strict=True))
     return {
         **{name: np.full(len(order), value, dtype=object) for name, value in keys.items()},

@@ -1,1 +1,1 @@
-"""Lineage of tables and columns, by the SQL of the models."""
+"""Lineage of tables and columns, from the SQL of the models."""

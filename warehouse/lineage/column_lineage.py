@@ -1,7 +1,7 @@
-"""Where a column is from, step by step down to raw files, and what decides its rows.
+"""Column lineage: the steps from raw files to a column, and the clauses that determine its rows.
 
-Read off the models' SQL by `warehouse.lineage.select_walk`, which is imported only for models that changed since they
-were last looked at: the rest is in the target's cache.
+`warehouse.lineage.select_walk` finds the steps in the models' SQL. It is imported only for changed models; the
+steps of other models are in the target's cache.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from warehouse.project.project import Project
 
 CACHE = "lineage.json"
 COUNTED = "counted"
-"""The kind of a step from rows to the rows that they are made of."""
+"""Kind of a step from rows to the rows below them."""
 VERSION = 1
-"""Raised when the same SELECT would give other steps."""
+"""Version of the cache. Increase it if a SELECT would give different steps."""
 
 
 class Node(NamedTuple):
-    """A column of a relation, or of a block inside a model."""
+    """Column of a relation, or of a block inside a model."""
 
     relation: str
     block: str
@@ -44,43 +44,43 @@ class Node(NamedTuple):
 
     @property
     def full(self) -> str:
-        """A name that says all: `metrics.uplink_balance/sums.total`."""
+        """Full name, such as `metrics.uplink_balance/sums.total`."""
         return f"{self.relation}{'/' if self.block else ''}{self.block}.{self.column}"
 
 
 class Origin(NamedTuple):
-    """One step, or a clause that decides rows, with its file and the columns that it stands on."""
+    """Step of a column, or a clause that determines rows, with its place and input columns."""
 
     kind: str
     place: str
-    """`models/metrics/uplink_balance.sql:42`"""
+    """File and line, such as `models/metrics/uplink_balance.sql:42`."""
     inputs: tuple[Node, ...]
 
 
 @dataclass(frozen=True)
 class Trace:
-    """A column's whole path."""
+    """Lineage of one column."""
 
     column: Node
     origins: Mapping[Node, tuple[Origin, ...]]
-    """Of every column on the path that is made in a model, in the order of the path."""
+    """Steps of every column on the path that a model computes, in the order of the path."""
     ends: tuple[Node, ...]
-    """Columns of raw files and reference tables that it ends in."""
+    """Columns of raw files and reference tables at the end of the path."""
     literals: tuple[str, ...]
-    """Places of the literals that it ends in."""
+    """Places of the literals at the end of the path."""
     deciders: tuple[Origin, ...]
-    """Clauses that decide rows, with columns of other relations."""
+    """Clauses that determine rows, with columns of other relations."""
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of all models, and how each comes about."""
+    """Columns of all models with their steps."""
 
     blocks: Mapping[str, Mapping[str, Block]]
-    """Of each model, its blocks by name; its own SELECT is ""."""
+    """Blocks of each model by name; the outermost SELECT is ""."""
     files: Mapping[str, str]
     source_columns: Mapping[str, Sequence[str]]
-    """Columns of relations of raw files and of reference tables."""
+    """Columns of raw relations and reference tables."""
     _origins: dict[Node, tuple[Origin, ...]] = field(default_factory=dict, compare=False, repr=False)
     _paths: dict[Node, dict[Node, None]] = field(default_factory=dict, compare=False, repr=False)
     _blocks_below: dict[tuple[str, str], dict[tuple[str, str], None]] = field(
@@ -90,7 +90,7 @@ class Columns:
     _outside: dict[Node, tuple[Node, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     def origins(self, node: Node) -> tuple[Origin, ...]:
-        """How a column of a model comes about; nothing for one that is read as it is."""
+        """Return the steps of a model's column; none for a column of a raw relation or reference table."""
         known = self._origins.get(node)
         if known is None:
             known = self._origins[node] = self._new_origins(node)
@@ -110,11 +110,11 @@ class Columns:
         )
 
     def node(self, relation: str, ref: Ref) -> Node:
-        """What a reference inside a model means."""
+        """Return the node of a reference inside a model."""
         return Node(ref.source, "", ref.column) if "." in ref.source else Node(relation, ref.source, ref.column)
 
     def trace(self, relation: str, column: str) -> Trace:
-        """Follow a column down to raw files, reference tables and literals."""
+        """Return the lineage of a column down to raw files, reference tables and literals."""
         start = Node(relation, "", column)
         path = self._path(start)
         ends = tuple(node for node in path if node.relation in self.source_columns)
@@ -123,14 +123,14 @@ class Columns:
         return Trace(start, found, ends, tuple(dict.fromkeys(places)), tuple(self._deciders(found)))
 
     def _path(self, start: Node) -> Mapping[Node, None]:
-        """All columns that one stands on, itself first, in the order in which they are met; those of a model once."""
+        """Return a column and all columns upstream of it, in order of discovery."""
         path = self._paths.get(start)
         if path is None:
             path = self._paths[start] = {}
             waiting = [start]
             while waiting:
                 node = waiting.pop()
-                if node.block or node == start:  # models do not read each other in a circle, blocks of one may
+                if node.block or node == start:  # blocks of a model can be recursive; models cannot
                     if node not in path:
                         path[node] = None
                         waiting += (one for origin in self.origins(node) for one in reversed(origin.inputs))
@@ -139,9 +139,9 @@ class Columns:
         return path
 
     def _deciders(self, path: Iterable[Node]) -> Iterable[Origin]:
-        """The clauses of all blocks on a path, and of what these read inside their model.
+        """Yield the clauses of all blocks on a path, and of the blocks that these read inside their model.
 
-        Rows that are only counted lead no further: they have a lineage of their own.
+        Counted rows are not followed: their relation has its own lineage.
         """
         seen: dict[tuple[str, str], None] = {}
         for node in path:
@@ -153,7 +153,7 @@ class Columns:
             yield from self._clauses[at]
 
     def _below(self, relation: str, name: str) -> Mapping[tuple[str, str], None]:
-        """A block and those of its model that it reads, directly or not."""
+        """Return a block and the blocks of its model that it reads, directly or indirectly."""
         found = self._blocks_below.get((relation, name))
         if found is None:
             found = self._blocks_below[relation, name] = {}
@@ -174,16 +174,16 @@ class Columns:
                 yield Origin(one.kind, f"{self.files[relation]}:{one.line}", columns)
 
     def clauses(self, relation: str) -> tuple[Origin, ...]:
-        """What decides the rows of a model, in all of its blocks."""
+        """Return the clauses that determine the rows of a model, of all its blocks."""
         return tuple(one for name in self.blocks[relation] for one in self._clauses_of(relation, name))
 
     def made_of(self, relation: str, column: str) -> tuple[Node, ...]:
-        """The columns of other relations that a model makes a column of, its own steps left out."""
+        """Return the columns of other relations that a model's column is computed from."""
         inputs = (one for origin in self.origins(Node(relation, "", column)) for one in origin.inputs)
         return self._outside_of(inputs)
 
     def _outside_of(self, nodes: Iterable[Node]) -> tuple[Node, ...]:
-        """The columns of other relations that columns inside a model stand on."""
+        """Return the columns of other relations that columns inside a model are computed from."""
         found: dict[Node, None] = {}
         for node in nodes:
             if node not in self._outside:
@@ -196,7 +196,7 @@ class Columns:
 
 
 def load(project: Project, target: Path) -> Columns:
-    """The columns of all models of a project, parsed once: unchanged models come from the target's cache."""
+    """Return the columns of all models of a project. Unchanged models come from the target's cache."""
     sources = source_columns(known_formats()) | {name: one.columns for name, one in project.references.items()}
     cache = target / "cache" / CACHE if target.is_dir() else None
     return columns_of(project, {name: [one.name for one in columns] for name, columns in sources.items()}, cache)
@@ -204,7 +204,7 @@ def load(project: Project, target: Path) -> Columns:
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """Trees are many objects, none of them garbage yet: to look through them takes a fifth of the time."""
+    """Disable garbage collection in the block: it takes a fifth of the time and finds no garbage in syntax trees."""
     was = gc.isenabled()
     gc.disable()
     try:
@@ -216,7 +216,7 @@ def _without_collector() -> Iterator[None]:
 
 @_without_collector()
 def columns_of(project: Project, source_columns: Mapping[str, Sequence[str]], cache: Path | None = None) -> Columns:
-    """The columns of all models of a project; what `cache` holds of them is not parsed again."""
+    """Return the columns of all models of a project, except those in `cache` without parsing."""
     relations = dict(source_columns) | {
         name: [one.name for one in model.columns] for name, model in project.models.items()
     }
@@ -225,10 +225,10 @@ def columns_of(project: Project, source_columns: Mapping[str, Sequence[str]], ca
     blocks: dict[str, Mapping[str, Block]] = {}
     for name, model in project.models.items():
         sql = project.render(model) if not model.is_python else f"{relations[name]} {model.reads}"
-        said = known.get(name)
-        if said is not None and said["mark"] == _mark(sql, said["reads"], relations):
-            blocks[name] = {one: Block.from_json(block) for one, block in said["blocks"].items()}
-            kept[name] = said
+        cached = known.get(name)
+        if cached is not None and cached["mark"] == _mark(sql, cached["reads"], relations):
+            blocks[name] = {one: Block.from_json(block) for one, block in cached["blocks"].items()}
+            kept[name] = cached
             continue
         blocks[name] = _walked(model, sql, relations)
         if cache is not None:
@@ -243,13 +243,13 @@ def columns_of(project: Project, source_columns: Mapping[str, Sequence[str]], ca
 def _walked(model: Model, sql: str, relations: Mapping[str, Sequence[str]]) -> Mapping[str, Block]:
     if model.is_python:
         return _declared(model, relations)
-    from warehouse.lineage.select_walk import blocks_of  # it loads sqlglot
+    from warehouse.lineage.select_walk import blocks_of  # imports sqlglot, which is slow
 
     return blocks_of(sql, relations, model.shown_path)
 
 
 def _declared(model: Model, relations: Mapping[str, Sequence[str]]) -> Mapping[str, Block]:
-    """A function is not looked into: each of its columns may be made of all columns that it is given."""
+    """Return the block of a Python model, whose code is not analyzed: each column may depend on all input columns."""
     line = min(place.line or 1 for place in model.reads.values())
     given = tuple(Ref(read, column) for read in model.reads for column in relations.get(read, ()))
     step = Step(COMPUTED, line, given)
@@ -262,10 +262,10 @@ def _mark(sql: str, reads: Sequence[str], relations: Mapping[str, Sequence[str]]
 
 def _read(cache: Path | None) -> dict[str, dict[str, Any]]:
     try:
-        said = json.loads(cache.read_bytes()) if cache else {}
+        cached = json.loads(cache.read_bytes()) if cache else {}
     except (OSError, ValueError):
         return {}
-    return said if isinstance(said, dict) else {}
+    return cached if isinstance(cached, dict) else {}
 
 
 def _write(cache: Path, kept: Mapping[str, object]) -> None:
@@ -274,12 +274,12 @@ def _write(cache: Path, kept: Mapping[str, object]) -> None:
         cache.parent.mkdir(exist_ok=True)
         temporary_path.write_text(json.dumps(kept, ensure_ascii=False), encoding="utf-8")
         temporary_path.replace(cache)
-    except OSError:  # a target that is not ours to write: then it is parsed again next time
+    except OSError:  # a read-only target: models are parsed again next time
         temporary_path.unlink(missing_ok=True)
 
 
 def column_named(columns: Columns, project: Project, name: str) -> tuple[str, str]:
-    """(relation, column) of `metrics.port_hour.in_bytes` or `port_hour.in_bytes`.
+    """Return (relation, column) of a name such as `metrics.port_hour.in_bytes` or `port_hour.in_bytes`.
 
     Raises
     ------
@@ -288,10 +288,10 @@ def column_named(columns: Columns, project: Project, name: str) -> tuple[str, st
     """
     table, _, column = name.rpartition(".")
     relation = table if table in columns.source_columns else find_model(project, table).name
-    there = columns.source_columns.get(relation) or list(columns.blocks[relation][""].columns)
-    for one in there:
+    names = columns.source_columns.get(relation) or list(columns.blocks[relation][""].columns)
+    for one in names:
         if one.lower() == column.lower():
             return relation, one
     raise SettingsError(
-        f"{relation} has no column {column}", hint=nearest_hint(column, there) or f"it has {few(there, 8)}"
+        f"{relation} has no column {column}", hint=nearest_hint(column, names) or f"it has {few(names, 8)}"
     )

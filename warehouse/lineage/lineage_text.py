@@ -1,4 +1,4 @@
-"""A column's path as text for people and as JSON for programs."""
+"""Column lineage as text and as JSON."""
 
 from __future__ import annotations
 
@@ -15,16 +15,18 @@ _LEAST = 24
 
 
 def as_text(trace: Trace, ends: Mapping[str, str], width: int | None = None) -> str:
-    """Return a tree for people, what decides the rows, and last the answer in short; nothing is drawn twice.
+    """Return a tree of steps, the clauses that determine the rows, and a summary.
+
+    A repeated subtree is shortened to `…`.
 
     Parameters
     ----------
     trace
         The path.
     ends
-        Of each relation at the rim, where it is read from.
+        The files of each source relation, from `read_from`.
     width
-        Of a terminal; no line is broken where left out.
+        The width of the terminal; None to break no line.
     """
     lines: list[str] = []
     seen: set[Node] = set()
@@ -39,8 +41,8 @@ def as_text(trace: Trace, ends: Mapping[str, str], width: int | None = None) -> 
             lines.append(f"{before}{node} …")
             return
         seen.add(node)
-        said = ", ".join(f"{origin.kind} {origin.place}" for origin in origins) or ends.get(node.relation, "")
-        lines.extend(_broken(f"{before}{node}  {said}", width, indent + ("│   " if inputs else "    ")))
+        steps = ", ".join(f"{origin.kind} {origin.place}" for origin in origins) or ends.get(node.relation, "")
+        lines.extend(_broken(f"{before}{node}  {steps}", width, indent + ("│   " if inputs else "    ")))
         for position, one in enumerate(inputs):
             last = position == len(inputs) - 1
             draw(one, f"{indent}{'└' if last else '├'} ", f"{indent}{'  ' if last else '│ '}")
@@ -78,7 +80,7 @@ def _broken(line: str, width: int | None, indent: str) -> list[str]:
 
 
 def as_json(trace: Trace) -> dict[str, object]:
-    """The same for programs."""
+    """Return the lineage as JSON-able values."""
     return {
         "column": trace.column.full,
         "steps": [
@@ -96,8 +98,8 @@ def as_json(trace: Trace) -> dict[str, object]:
 
 
 def read_from(project: Project) -> dict[str, str]:
-    """Where each relation at the rim is read from: the kinds of files, or the file of data/."""
-    said = {"raw.files": "the list of files", "raw.rejected_rows": "the lines that could not be read"}
+    """Return the files of each source relation: the kind of raw files, or the file of `data/`."""
+    sources = {"raw.files": "the list of files", "raw.rejected_rows": "the lines that could not be read"}
     for one in known_formats():
-        said |= {f"raw.{relation.name}": f"files of {one.name}" for relation in one.relations}
-    return said | {name: f"data/{one.path.name}" for name, one in project.references.items()}
+        sources |= {f"raw.{relation.name}": f"files of {one.name}" for relation in one.relations}
+    return sources | {name: f"data/{one.path.name}" for name, one in project.references.items()}

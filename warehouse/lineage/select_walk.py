@@ -1,8 +1,7 @@
-"""Where the columns of one SELECT come from: a walk over its parsed tree, block by block.
+"""Column lineage of one SELECT: a walk over its syntax tree, block by block.
 
-A block is a SELECT of its own: the model's (its name is ""), a CTE, a subquery. The walk knows what the model
-reads by the contracts alone; nothing runs. sqlglot parses; names are resolved here, which costs a fifth of what
-its own qualifying does.
+A block is the outermost SELECT (named ""), a CTE or a subquery. The columns of the relations come from contracts; no
+query runs. sqlglot parses. Names are resolved here, in a fifth of the time of sqlglot's `qualify`.
 """
 
 from __future__ import annotations
@@ -18,25 +17,25 @@ from warehouse.lineage.steps import AGGREGATED, COMPUTED, COPIED, LITERAL, ROWS,
 from warehouse.lineage.syntax_nodes import aggregates, is_bound_by_lambda, line, of_this_query, unique, values
 
 _SCALAR, _FROM = "subquery:", "from:"
-"""How a query without a name is called, by its line: inside an expression, and in FROM."""
+"""Prefixes of names for unnamed queries, followed by the line: inside an expression, and in FROM."""
 
 
 def blocks_of(sql: str, relations: Mapping[str, Sequence[str]], shown_path: str) -> dict[str, Block]:
-    """The blocks of a SELECT by name, the outermost as "".
+    """Return the blocks of a SELECT by name, the outermost as "".
 
     Parameters
     ----------
     sql
-        The SELECT with macros written out; its lines are those of the file.
+        The SELECT with rendered macros and the line numbers of the file.
     relations
-        The columns of all relations that may be read.
+        The columns of all relations that the SELECT may read.
     shown_path
         The file, for messages.
 
     Raises
     ------
     ModelError
-        When it does not parse, a column is of none of the relations, or columns come without their names.
+        When the SELECT does not parse, a column is unknown, or columns are selected by pattern or position.
     """
     try:
         tree = parse_one(sql, read="duckdb")
@@ -52,11 +51,11 @@ def blocks_of(sql: str, relations: Mapping[str, Sequence[str]], shown_path: str)
 
 @dataclass(frozen=True)
 class _Source:
-    """An item of FROM: the block or relation behind it, and its columns as they are called here."""
+    """Item of FROM: its block or relation, and its columns by their names in this query."""
 
     name: str
     columns: Mapping[str, str]
-    """What a column is called here, in lower case -> its name in the source."""
+    """Name of a column in this query, in lower case -> its name in the source."""
 
     def ref(self, column: str) -> Ref:
         return Ref(self.name, self.columns[column.lower()])
@@ -64,13 +63,13 @@ class _Source:
 
 @dataclass
 class _Scope:
-    """The names that an expression can use."""
+    """Names that an expression can use."""
 
     sources: dict[str, _Source]
     outer: _Scope | None
     ctes: Mapping[str, str]
     aliases: dict[str, exp.Expr] = field(default_factory=dict)
-    """Names that the SELECT list gives, for use beside it and in GROUP BY."""
+    """Aliases of the SELECT list."""
 
 
 class _Walk:
@@ -83,7 +82,7 @@ class _Walk:
     # queries --------------------------------------------------------------------------------
 
     def query(self, node: exp.Expr, name: str, ctes: Mapping[str, str], outer: _Scope | None) -> Block:
-        """Walk a query and keep it as a block."""
+        """Walk a query and store its block."""
         block = self._query(node, name, ctes, outer)
         self.blocks[name] = block
         return block
@@ -101,12 +100,12 @@ class _Walk:
         raise self._error(node, f"lineage does not know {node.key.upper()} as a query")
 
     def refuse_unnamed(self, tree: exp.Expr) -> None:
-        """Raise ModelError where columns are chosen or named otherwise than by their names."""
+        """Raise ModelError for COLUMNS, PIVOT, and stars with a pattern or RENAME."""
         for node in tree.find_all(exp.Columns, exp.Pivot, exp.Star):
             is_filtered = isinstance(node, exp.Star) and isinstance(node.parent, (exp.Like, exp.ILike, exp.Glob))
             if not isinstance(node, exp.Star) or is_filtered or node.args.get("rename"):
-                what = "a star with a pattern or RENAME" if isinstance(node, exp.Star) else node.key.upper()
-                raise self._error(node, f"lineage does not know {what}: name the columns")
+                name = "a star with a pattern or RENAME" if isinstance(node, exp.Star) else node.key.upper()
+                raise self._error(node, f"lineage does not know {name}: name the columns")
 
     def _ctes(self, node: exp.Expr, ctes: Mapping[str, str], outer: _Scope | None) -> Mapping[str, str]:
         with_ = node.args.get("with_")
@@ -117,7 +116,7 @@ class _Walk:
             name = self._new_name(cte.alias)
             body = cte.this
             if with_.args.get("recursive") and isinstance(body, exp.SetOperation):
-                self.query(body.this, name, known, outer)  # what it reads of itself
+                self.query(body.this, name, known, outer)  # the first branch, which the recursive one reads
                 known[cte.alias.lower()] = name
             block = self.query(body, name, known, outer)
             names = [column.name for column in cte.args["alias"].columns]
@@ -204,11 +203,11 @@ class _Walk:
             deciders.append(self._decider("join", [on], scope))
 
     def _add_source(self, node: exp.Expr, scope: _Scope, deciders: list[Step]) -> _Source:
-        """Add an item of FROM, joins that hang on it included; the item itself."""
+        """Add an item of FROM and its joins to the scope; return the item."""
         alias = node.args.get("alias")
         source = self._source(node, scope)
         names = [column.name.lower() for column in alias.columns] if isinstance(alias, exp.TableAlias) else []
-        if names:  # FROM x AS y (a, b): the first columns are called so
+        if names:  # FROM x AS y (a, b) renames the first columns
             actual = list(source.columns.values())
             names += [one.lower() for one in actual[len(names) :]]
             source = _Source(source.name, dict(zip(names, actual, strict=False)))
@@ -224,7 +223,7 @@ class _Walk:
             name = self._new_name(node.alias or f"{_FROM}{line(node)}")
             block = self.query(node, name, scope.ctes, scope)
             return _Source(name, {one.lower(): one for one in block.columns})
-        # a function that gives rows: what it is called with is what its columns are of
+        # a table function: its columns depend on its arguments
         refs = self._refs(node, scope)
         alias = node.args.get("alias")
         names = [column.name for column in alias.columns] if isinstance(alias, exp.TableAlias) else []
@@ -246,7 +245,7 @@ class _Walk:
     # expressions ----------------------------------------------------------------------------
 
     def _projected(self, node: exp.Expr, position: int, scope: _Scope) -> dict[str, tuple[Step, ...]]:
-        """The columns of one item of the SELECT list: one, or those of a star."""
+        """Return the columns of one item of the SELECT list; several for a star."""
         if node.is_star:
             star = node if isinstance(node, exp.Star) else node.this
             of = [self._qualifier(node.table, node, scope)] if isinstance(node, exp.Column) else scope.sources.values()
@@ -276,7 +275,7 @@ class _Walk:
         return Step(kind, line(at or node), refs)
 
     def _refs(self, node: exp.Expr, scope: _Scope) -> tuple[Ref, ...]:
-        """What an expression reads, in the order in which it is named."""
+        """Return the columns that an expression reads, in order of their names in the text."""
         return self._refs_in(of_this_query(node), scope)
 
     def _refs_in(self, nodes: Iterable[exp.Expr], scope: _Scope) -> tuple[Ref, ...]:
@@ -306,7 +305,7 @@ class _Walk:
         return self._name(name, node, scope)
 
     def _name(self, name: str, node: exp.Column, scope: _Scope) -> Sequence[Ref]:
-        """A name without a relation: a column, else a name of the SELECT list, else one of the query around it."""
+        """Resolve an unqualified name: a column, else an alias of the SELECT list, else a name of the outer query."""
         for source in scope.sources.values():
             if name in source.columns:
                 return [source.ref(name)]

@@ -1,7 +1,4 @@
-"""What is known of a column's origin: steps inside a model, and what decides its rows.
-
-Plain values that can be kept as JSON; nothing here parses.
-"""
+"""Values of column lineage: steps inside a model, and clauses that determine rows; JSON-able."""
 
 from __future__ import annotations
 
@@ -11,42 +8,42 @@ from typing import Any, NamedTuple
 
 COPIED, COMPUTED, AGGREGATED, LITERAL = "copied", "computed", "aggregated", "literal"
 KINDS = (LITERAL, COPIED, COMPUTED, AGGREGATED)
-"""How a column comes about, the plainest first."""
+"""Kinds of steps, the simplest first."""
 ROWS = "*"
-"""Stands for the rows themselves where no column of them is read, as by count(*)."""
+"""Pseudo-column for the rows of a relation, as read by count(*)."""
 
 
 class Ref(NamedTuple):
-    """A column of a relation (`metrics.port_hour`) or of another block of the same model (`sums`)."""
+    """Column of a relation (`metrics.port_hour`) or of another block of the same model (`sums`)."""
 
     source: str
     column: str
 
 
 class Step(NamedTuple):
-    """One way in which a column comes about (a UNION has several), or a clause that decides which rows there are."""
+    """Step that computes a column (a UNION has one for each branch), or a clause that determines rows."""
 
     kind: str
-    """One of `KINDS`; of a clause filter, join, group, distinct, limit, union, except or intersect."""
+    """One of `KINDS`, or for a clause: filter, join, group, distinct, limit, union, except or intersect."""
     line: int
     inputs: tuple[Ref, ...]
 
 
 @dataclass(frozen=True)
 class Block:
-    """A SELECT of a model: its own, a CTE or a subquery."""
+    """SELECT inside a model: the outermost one, a CTE or a subquery."""
 
     columns: Mapping[str, tuple[Step, ...]]
     deciders: tuple[Step, ...]
     reads: tuple[str, ...]
-    """Relations and blocks of its FROM."""
+    """Relations and blocks in FROM."""
 
     def kind_of(self, column: str) -> str:
-        """The least plain kind of a column's steps."""
+        """Return the most complex kind of a column's steps."""
         return max((step.kind for step in self.columns[column]), key=KINDS.index)
 
     def as_json(self) -> dict[str, Any]:
-        """JSON-able values."""
+        """Return the block as JSON-able values."""
         return {
             "columns": {name: list(map(list, steps)) for name, steps in self.columns.items()},
             "deciders": list(map(list, self.deciders)),
@@ -54,14 +51,14 @@ class Block:
         }
 
     @staticmethod
-    def from_json(said: Mapping[str, Any]) -> Block:
-        """Read what `as_json` gave."""
+    def from_json(values: Mapping[str, Any]) -> Block:
+        """Return the block from the values of `as_json`."""
         return Block(
-            {name: _steps(steps) for name, steps in said["columns"].items()},
-            _steps(said["deciders"]),
-            tuple(said["reads"]),
+            {name: _steps(steps) for name, steps in values["columns"].items()},
+            _steps(values["deciders"]),
+            tuple(values["reads"]),
         )
 
 
-def _steps(said: Any) -> tuple[Step, ...]:
-    return tuple(Step(kind, line, tuple(Ref(*one) for one in refs)) for kind, line, refs in said)
+def _steps(values: Any) -> tuple[Step, ...]:
+    return tuple(Step(kind, line, tuple(Ref(*one) for one in refs)) for kind, line, refs in values)

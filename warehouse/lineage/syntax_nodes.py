@@ -1,4 +1,4 @@
-"""What the walk over columns asks of single nodes of sqlglot's tree."""
+"""Helpers for single nodes of sqlglot's syntax tree."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from warehouse.lineage.steps import LITERAL, Block, Step
 
 T = TypeVar("T")
 _WHOLE = (exp.Column, exp.Select, exp.SetOperation, exp.Literal)
-"""What is not looked into: names, queries of their own, constants."""
+"""Nodes whose children are skipped: names, subqueries, constants."""
 _NOT_SUMMED = (exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue)
-"""What sqlglot counts among aggregates although it takes the value of one row."""
+"""Aggregate classes of sqlglot that return the value of one row."""
 
 
 def values(node: exp.Values) -> Block:
-    """A list of rows: its columns are literals."""
+    """Return the block of a VALUES list, whose columns are literals."""
     alias = node.args.get("alias")
     names = [column.name for column in alias.columns] if isinstance(alias, exp.TableAlias) else []
     width = len(node.expressions[0].expressions) if node.expressions else 0
@@ -28,7 +28,7 @@ def values(node: exp.Values) -> Block:
 
 
 def of_this_query(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The nodes of an expression, a query in it as a whole and not what is inside."""
+    """Yield the nodes of an expression; a subquery is yielded, but not its children."""
     waiting: list[exp.Expr] = [node]
     while waiting:
         one = waiting.pop()
@@ -38,14 +38,14 @@ def of_this_query(node: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def aggregates(node: exp.Expr) -> bool:
-    """Whether a node is an aggregate function: it makes one value of many rows."""
+    """Return True if a node is an aggregate function."""
     if isinstance(node, exp.Anonymous):
-        return node.name.lower() in AGGREGATES  # those that sqlglot has no node for
+        return node.name.lower() in AGGREGATES  # aggregates without a class in sqlglot
     return isinstance(node, exp.AggFunc) and not isinstance(node, _NOT_SUMMED)
 
 
 def is_bound_by_lambda(node: exp.Column) -> bool:
-    """Whether a name is a lambda's parameter and no column."""
+    """Return True if a name is a lambda's parameter."""
     first = (node.table or node.name).lower()
     around = node.find_ancestor(exp.Lambda)
     while around is not None:
@@ -56,7 +56,7 @@ def is_bound_by_lambda(node: exp.Column) -> bool:
 
 
 def line(node: exp.Expr | None) -> int:
-    """The first line that a node's text is known to stand on; of an alias, that of its name."""
+    """Return the first known line of a node's text; for an alias, the line of its name; 0 if unknown."""
     if node is None:
         return 0
     if isinstance(node, exp.Alias) and "line" in node.args["alias"].meta:
@@ -65,5 +65,5 @@ def line(node: exp.Expr | None) -> int:
 
 
 def unique(several: Iterable[T]) -> tuple[T, ...]:
-    """Each value once, in the order in which it came."""
+    """Return the distinct values in their order."""
     return tuple(dict.fromkeys(several))

@@ -1,4 +1,4 @@
-"""Where a table is from: the relations it stands on, down to raw files, and those that stand on it."""
+"""Table lineage: the upstream relations of a table down to raw files, and its direct downstream tables."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Lineage:
-    """A relation, what it reads (and those in turn), and what reads it."""
+    """Upstream and direct downstream relations of a relation."""
 
     name: str
     reads: Mapping[str, Sequence[str]]
-    """Direct inputs of the relation and of everything below it."""
+    """Direct inputs of the relation and of each relation upstream of it."""
     read_by: Sequence[str]
     files: Mapping[str, str]
-    """The model file of each relation that has one."""
+    """File of each model."""
 
 
 def find_model(project: Project, name: str) -> Model:
-    """The model of that name, its layer left out where that is clear.
+    """Return the model with this name; the layer can be omitted if the name is unique.
 
     Raises
     ------
@@ -48,7 +48,7 @@ def find_model(project: Project, name: str) -> Model:
 
 
 def names_a_column(name: str) -> bool:
-    """Whether a name is a column's: it has a table before its last dot.
+    """Return True if a name is that of a column: a table, a dot, a column.
 
     >>> names_a_column("metrics.port_hour"), names_a_column("port_hour.in_bytes")
     (False, True)
@@ -58,7 +58,7 @@ def names_a_column(name: str) -> bool:
 
 
 def table_lineage(settings: Settings, name: str) -> Lineage:
-    """The lineage of a table, read off the models' SQL; nothing needs to be built."""
+    """Return the lineage of a table from the models' SQL, without a build."""
     project = Project.open(settings.project)
     with closing(DuckDBEngine(threads=1, memory_bytes=2**28, spill=Path("spill"))) as engine:
         graph = load_graph(project, engine)
@@ -83,10 +83,7 @@ def _below(graph: Graph, name: str) -> dict[str, Sequence[str]]:
 
 
 def as_text(lineage: Lineage) -> str:
-    """A tree for people; what was drawn above is not drawn again.
-
-    The file of each model stands beside it.
-    """
+    """Return a tree of upstream relations with the files of models. A repeated subtree is shortened to `…`."""
     lines = [_label(lineage, lineage.name)]
     seen = {lineage.name}
 
@@ -94,9 +91,9 @@ def as_text(lineage: Lineage) -> str:
         reads = lineage.reads.get(name, ())
         for position, read in enumerate(reads):
             last = position == len(reads) - 1
-            again = " …" if read in seen and lineage.reads.get(read) else ""
-            lines.append(f"{indent}{'└' if last else '├'} {_label(lineage, read)}{again}")
-            if not again:
+            shortened = " …" if read in seen and lineage.reads.get(read) else ""
+            lines.append(f"{indent}{'└' if last else '├'} {_label(lineage, read)}{shortened}")
+            if not shortened:
                 seen.add(read)
                 draw(read, indent + ("  " if last else "│ "))
 
@@ -112,7 +109,7 @@ def _label(lineage: Lineage, name: str) -> str:
 
 
 def as_json(lineage: Lineage) -> dict[str, object]:
-    """The same for programs."""
+    """Return the lineage as JSON-able values."""
     return {
         "name": lineage.name,
         "reads": {name: list(reads) for name, reads in lineage.reads.items()},

@@ -1,1 +1,1 @@
-"""A project's files: models and their contracts, macros, the check language, reference tables."""
+"""Files of a project: models with contracts, macros, the check language, reference tables."""

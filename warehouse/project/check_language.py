@@ -1,8 +1,8 @@
-"""Checks: what must hold for the rows of a model, in a line each.
+"""Check language: one line per condition on the rows of a model.
 
     unique(a, b)                              no two rows share these columns
     not null(a, b)                            no NULL in these columns
-    references(a, b) -> model(c, d)           every (a, b) that is not NULL stands in the other relation
+    references(a, b) -> model(c, d)           every (a, b) without NULL exists in the other relation
     total(x) = total(model.y)                 the two sums are equal (NULL counts as 0)
     total(x) = total(model.y) by a, b         likewise for each (a, b) of either table
     total(x) = total(model.y where condition) likewise, over the rows of the other table that meet a condition
@@ -47,22 +47,22 @@ _RELATION = regex(r"\b((?:raw|reference|staging|topology|metrics)\.[a-z_][a-z0-9
 
 
 class Compiled(NamedTuple):
-    """A check as SQL over a relation."""
+    """Check compiled to SQL."""
 
     failing: str
-    """A SELECT of the failing rows."""
+    """SELECT of the failing rows."""
     predicate: str | None = None
-    """For checks of single rows: the condition, so that many can share one scan."""
+    """Condition of a check on single rows, so that several checks can share one scan."""
     total: tuple[str, str, str] | None = None
-    """For totals: what is summed here, the other relation, its sum; totals of one relation share a scan."""
+    """For totals: expression to sum, other relation, sum over it. Totals of one relation share a scan."""
 
 
 def relations_of(check: Check) -> list[str]:
-    """The other relations that a check reads."""
+    """Return the other relations that a check reads."""
     return list(_relations(check.text))
 
 
-@cache  # every part asks
+@cache  # called for every part
 def _relations(text: str) -> tuple[str, ...]:
     for pattern in (_REFERENCES, _TOTAL, _LATEST):
         match = pattern.match(text)
@@ -73,12 +73,12 @@ def _relations(text: str) -> tuple[str, ...]:
 
 
 def compile_check(check: Check, model: Model) -> Compiled:
-    """The SQL of one check.
+    """Return the SQL of one check.
 
     Raises
     ------
     ModelError
-        At the check's line, when it names a column that the model does not have.
+        With the line of the check, when it names a column that the model does not have.
     """
     this = model.name
     names = {column.name for column in model.columns}
@@ -118,21 +118,21 @@ def compile_check(check: Check, model: Model) -> Compiled:
 
 
 class Ascent(NamedTuple):
-    """The check of the grain on a part, whose rows are written in its order.
+    """Grain check of a part, whose rows are sorted by grain.
 
-    Neighbours that do not ascend are doubled or out of order: one pass without a hash table, which the
-    conditions on single rows can share.
+    Each row must be greater than the one before, else rows are duplicate or out of order. This takes one pass without
+    a hash table, shared with the conditions on single rows.
     """
 
     rows: str
-    """The relation with the grain of each row's predecessor beside it, as a FROM item."""
+    """FROM item: the relation with the grain of the previous row added to each row."""
     fails: str
-    """The condition that a row does not ascend, or has a NULL in its grain."""
+    """Condition that is true if a row is not greater than the previous one or its grain contains NULL."""
 
 
 def ascent(model: Model) -> Ascent:
-    """The check of a model's grain."""
-    names = [f'"{name}"' for name in model.grain]  # a column may be called as a keyword of SQL is
+    """Return the grain check of a model."""
+    names = [f'"{name}"' for name in model.grain]  # a column name may be a keyword of SQL
     lags = ", ".join(f"lag({name}) OVER () AS previous_{position}" for position, name in enumerate(names))
     nulls = " OR ".join(f"{name} IS NULL" for name in names)
     return Ascent(f"(SELECT *, {lags} FROM {model.name})", f"({_not_ascending(names)} OR {nulls}) IS TRUE")
@@ -146,7 +146,7 @@ def _not_ascending(names: Sequence[str]) -> str:
 
 
 def _total_by(match: re.Match[str], other: str, keys: Sequence[str], this: str) -> str:
-    """The keys for which the two sums differ; a key that one table lacks counts as 0 there."""
+    """Return the SELECT of the keys with different sums; a missing key counts as 0."""
     listed = ", ".join(keys)
     same = " AND ".join(f"a.{key} IS NOT DISTINCT FROM b.{key}" for key in keys)
     either = ", ".join(f"coalesce(a.{key}, b.{key}) AS {key}" for key in keys)
@@ -159,7 +159,7 @@ def _total_by(match: re.Match[str], other: str, keys: Sequence[str], this: str) 
 
 
 def _latest(match: re.Match[str], this: str) -> str:
-    """Both times, where they are further apart than they may be, or only the other one is there."""
+    """Return the SELECT of both times, with a row if they are too far apart or if only the other table has a time."""
     here = f"SELECT max({match['mine']}) AS latest FROM {this}"
     there = (
         f"SELECT max({match['other']}) AS other FROM {match['relation']}"

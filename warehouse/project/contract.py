@@ -1,4 +1,4 @@
-"""The contract of a model: its columns and checks, and the comparison with what the model gives."""
+"""Contract of a model: columns and checks, and the comparison with the columns of its SELECT or function."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FRACTIONS = ("DOUBLE", "FLOAT", "DECIMAL")
 
 
 class Column(NamedTuple):
-    """A column of the contract: what it holds, in which unit."""
+    """Column of the contract: name, type, unit, meaning."""
 
     name: str
     type: str
@@ -35,57 +35,57 @@ class Column(NamedTuple):
 
     @property
     def comment(self) -> str:
-        """The column's comment in the catalog: `[B] bytes that entered ...`."""
+        """Comment of the column in the catalog, such as `[B] bytes that entered ...`."""
         return f"[{self.unit}] {self.about}" if self.unit else self.about
 
 
 class Check(NamedTuple):
-    """A line of `checks`, as written, and where it stands."""
+    """Line of `checks` as written, with its place."""
 
     text: str
     place: Place
     warn: bool = False
     says: str = ""
-    """The sentence for people where a row fails, with `{column}` for its values; see `warehouse.base.sentences`."""
+    """Sentence to print for a failing row, with `{column}` for values; see `warehouse.base.sentences`."""
 
 
 def same_columns(
     columns: Sequence[Column], given: Sequence[tuple[str, str]], place: Place, *, is_python: bool = False
 ) -> None:
-    """Compare (name, type) of each column that a model gives with its contract.
+    """Compare the columns of a model's SELECT or function with its contract.
 
     Parameters
     ----------
     columns
         The contract.
     given
-        Name and type of each column that the SELECT or the function gives.
+        Name and type of each column of the SELECT or function.
     place
-        Where an error points.
+        The place for an error.
     is_python
-        Whether a function gives them.
+        True for a Python function.
 
     Raises
     ------
     ModelError
-        When a column is missing, not promised, out of order, or would lose its fraction.
+        When a column is missing, not in the contract or out of order, or when a cast to integer would lose a fraction.
     """
-    says = f"the {'function' if is_python else 'SELECT'}"
-    promised = [column.name for column in columns]
+    subject = f"the {'function' if is_python else 'SELECT'}"
+    declared = [column.name for column in columns]
     names = [name for name, _ in given]
-    if names != promised:
-        missing = [name for name in promised if name not in names]
-        extra = [name for name in names if name not in promised]
-        said = [f"{says} does not give {', '.join(missing)}"] if missing else []
-        said += [f"{', '.join(extra)} is not in the contract"] if extra else []
-        if not said:
-            said = [f"{says} gives its columns in another order than the contract: {', '.join(names)}"]
+    if names != declared:
+        missing = [name for name in declared if name not in names]
+        extra = [name for name in names if name not in declared]
+        problems = [f"{subject} does not give {', '.join(missing)}"] if missing else []
+        problems += [f"{', '.join(extra)} is not in the contract"] if extra else []
+        if not problems:
+            problems = [f"{subject} gives its columns in another order than the contract: {', '.join(names)}"]
         hint = nearest_hint(extra[0], missing) if extra and missing else None
-        raise ModelError("; ".join(said), place=place, hint=hint)
+        raise ModelError("; ".join(problems), place=place, hint=hint)
     for column, (name, kind) in zip(columns, given, strict=True):
         if column.type in _INTEGERS and kind.startswith(_FRACTIONS):
             raise ModelError(
-                f"the contract has {name} as {column.type}, {says} gives {kind}, whose fraction would be lost",
+                f"the contract has {name} as {column.type}, {subject} gives {kind}, whose fraction would be lost",
                 place=place,
                 hint="round it, and cast it to int64"
                 if is_python

@@ -1,4 +1,4 @@
-"""Front matter: YAML at the top of a file, each value with its place."""
+"""Front matter: YAML at the top of a file, with the place of each value."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OPEN, _CLOSE = "/* ---", "--- */"
 
 
 def split_header(content: str, shown: str) -> tuple[str, str]:
-    """(YAML text, SELECT with as many leading newlines as were cut off).
+    """Return the YAML text, and the SELECT with leading newlines that keep its line numbers.
 
     >>> split_header("/* ---\\nabout: x\\n--- */\\nSELECT 1\\n", "m.sql")
     ('\\nabout: x\\n', '\\n\\n\\nSELECT 1\\n')
@@ -36,7 +36,7 @@ def split_header(content: str, shown: str) -> tuple[str, str]:
 
 
 def read_header(header: str, shown: str, keys: Sequence[str]) -> dict[str, Value]:
-    """The top-level keys of a front matter; unknown and doubled keys are errors with their place."""
+    """Return the top-level keys of a front matter. Raises ModelError for unknown and duplicate keys."""
     from warehouse.project.yaml_text import read_yaml
 
     found = read_yaml(header, shown, "the front matter")

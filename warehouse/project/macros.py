@@ -1,4 +1,4 @@
-"""Macros: Jinja of `sql/macros/`, sandboxed, for what SQL repeats. They see no data and no system."""
+"""Macros: sandboxed Jinja templates of `sql/macros/` for repeated SQL, without access to data or the system."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from warehouse.store.signatures import read_text
 
 
 def render(model: Model, folders: Sequence[Path]) -> str:
-    """Write out the macros of a model's SELECT.
+    """Render the macros of a model's SELECT.
 
-    Every macro of every file in `folders` can be called by its name. A call renders within its line, so
-    that line numbers stay the author's.
+    Every macro of every file in `folders` can be called by its name. A call must render to one line, so that line
+    numbers do not change. Raises ModelError.
     """
     files = [path for folder in folders for path in sorted(folder.glob("*.sql"))]
     environment, known = _macros(tuple((path, path.stat().st_mtime_ns) for path in files))
@@ -29,7 +29,7 @@ def render(model: Model, folders: Sequence[Path]) -> str:
         rendered = environment.from_string(model.sql).render(dict(known))
     except TemplateSyntaxError as error:
         raise ModelError(f"the macro call does not parse: {error.message}", place=model.place(error.lineno)) from error
-    except Exception as error:  # such as a TypeError, for an argument too many
+    except Exception as error:  # such as a TypeError for an extra argument
         raise ModelError(
             f"a macro fails: {error}",
             place=model.place(_first_call(model.sql)),
@@ -44,16 +44,16 @@ def render(model: Model, folders: Sequence[Path]) -> str:
 
 
 LONGEST_TEXT = 100_000
-"""A text that a macro repeats is no longer than this."""
+"""Maximum length of a text repeated by a macro."""
 
 
 class _Sandbox(ImmutableSandboxedEnvironment):
-    """Jinja's sandbox, in which nothing grows beyond what a line of SQL can be."""
+    """Jinja sandbox with limits for large numbers and long texts."""
 
     intercepted_binops = frozenset({"*", "**"})
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
-        """Compute with whole numbers of up to 64 bits, powers up to the 64th, and repeat a text a few times."""
+        """Allow integers of up to 64 bits, exponents up to 64, and repeated texts up to `LONGEST_TEXT`."""
         most = 64 if operator == "**" else 2**63
         numbers = isinstance(left, int) and isinstance(right, int) and abs(left) <= 2**63 and abs(right) <= most
         repeated = operator == "*" and isinstance(left, str) and isinstance(right, int)
@@ -64,7 +64,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
 
 @cache
 def _macros(files: tuple[tuple[Path, int], ...]) -> tuple[ImmutableSandboxedEnvironment, Mapping[str, object]]:
-    """The macros of these files by name, as they were at these times."""
+    """Return the macros of these files by name; cached by path and mtime."""
     environment = _Sandbox(undefined=StrictUndefined, keep_trailing_newline=True)
     environment.globals.clear()
     known: dict[str, object] = {}
@@ -75,7 +75,7 @@ def _macros(files: tuple[tuple[Path, int], ...]) -> tuple[ImmutableSandboxedEnvi
         except TemplateSyntaxError as error:
             place = Place(shown, error.lineno)
             raise ModelError(f"the macro file does not parse: {error.message}", place=place) from error
-        except Exception as error:  # a template raises whatever its expressions raise
+        except Exception as error:  # a template can raise any exception of its expressions
             raise ModelError(f"the macro file fails: {error}", place=Place(shown)) from error
         known |= {name: one for name, one in vars(module).items() if not name.startswith("_")}
     return environment, known

@@ -1,7 +1,7 @@
-"""A model file: front matter and one SELECT; or, as an exception, a function in Python.
+"""Model file: front matter and one SELECT or, rarely, a Python function.
 
-The front matter is YAML between `/* ---` and `--- */` at the top of the file, read as plain text. It is cut
-off and replaced by as many newlines, so that every line of the SELECT keeps the number it has in the file.
+The front matter is YAML between `/* ---` and `--- */` at the top of the file; all values are text. It is replaced by
+the same number of newlines, so that the SELECT keeps its line numbers.
 """
 
 from __future__ import annotations
@@ -31,40 +31,40 @@ SQL_KEYS = ("about", "partition", "grain", "columns", "checks", "sources", "mate
 KEYS = (*SQL_KEYS, *semantics.KEYS)
 PYTHON_KEYS = ("about", "partition", "reads", "grain", "columns", "checks", "sources", *semantics.KEYS)
 PARTITIONS = ("format", "cluster", "hour_utc", "switch", "device", "port", "file_group")
-"""Columns of `raw.files` that a model can be split by."""
+"""Columns of `raw.files` that can partition a model."""
 _COLUMN = regex(r"^(?P<type>[A-Z]+(?:\(\d+, ?\d+\))?(?:\[\])?)(?:\s+\[(?P<unit>[^\]]+)\])?(?:\s+(?P<about>.+))?$")
 _DECIMAL = regex(r"^DECIMAL\(\d+, ?\d+\)$")
 _OWN_ROWS = regex(r"^(?:unique|not null|references|total|latest|rows|none)\b", re.IGNORECASE)
-"""Checks whose failing rows are not rows of the model."""
+"""Checks whose failing rows have other columns than the model."""
 _NAME = regex(r"^[a-z][a-z0-9_]*$")
 
 
 class Model(NamedTuple):
-    """One model, as its file says."""
+    """Model with the keys of its front matter."""
 
     name: str
-    """`metrics.port_hour`"""
+    """Full name, such as `metrics.port_hour`."""
     path: Path
     about: str
     columns: tuple[Column, ...]
     grain: tuple[str, ...]
     sql: str
-    """The SELECT, before macros, or the source of a Python model; with the lines that it has in the file."""
+    """SELECT before macros, or source of a Python model, with the line numbers of the file."""
     partition: str | None = None
     materialize: str = "table"
     """`table` (parts) or `view`."""
     kernel: str | None = None
-    """A kernel of `warehouse.kernels` that gives the same rows as the SELECT."""
+    """Kernel of `warehouse.kernels` that returns the same rows as the SELECT."""
     reads: Mapping[str, Place] = MappingProxyType({})
-    """What a Python model is given, and where it says so; a SELECT says it itself."""
+    """Inputs of a Python model with their places; empty for a SELECT."""
     presorted: bool = False
-    """Whether rows come in the order of the grain, so that they are sorted only if they did not after all."""
+    """True if the SELECT returns its rows sorted by grain, so that the runner sorts only if the grain check fails."""
     checks: tuple[Check, ...] = ()
     sources: str = ""
     semantics: Semantics = NOTHING_SAID
-    """How to sum its columns, and by what to group."""
+    """Measures and dimensions: how to aggregate the columns."""
     shown_path: str = ""
-    """The path as people write it: relative to the project."""
+    """Path relative to the project, for messages."""
 
     @property
     def layer(self) -> str:
@@ -73,41 +73,41 @@ class Model(NamedTuple):
 
     @property
     def is_python(self) -> bool:
-        """Whether its rows come from a function, not from a SELECT."""
+        """True for a Python model."""
         return self.path.suffix == ".py"
 
     def place(self, line: int | None = None, column: int | None = None) -> Place:
-        """A place in this file."""
+        """Return a place in this file."""
         return Place(self.shown_path or self.path, line, column)
 
     def column(self, name: str) -> Column:
-        """The column of that name; KeyError where there is none."""
+        """Return the column with this name. Raises StopIteration if the model has none."""
         return next(column for column in self.columns if column.name == name)
 
-    def said(self) -> dict[str, object]:
-        """The same as JSON-able values, but for its path."""
+    def to_json(self) -> dict[str, object]:
+        """Return the fields as JSON-able values, without the path."""
         return self._asdict() | {"path": None, "reads": dict(self.reads)}
 
     @staticmethod
-    def of(said: Mapping[str, Any], path: Path) -> Model:
-        """What `said` says, of the file at `path`."""
-        time, dimensions, measures = said["semantics"]
+    def from_json(values: Mapping[str, Any], path: Path) -> Model:
+        """Return the model from the values of `to_json`."""
+        time, dimensions, measures = values["semantics"]
         ways = tuple(Measure(column, how, tuple(but), *shown) for column, how, but, *shown in measures)
         return Model(
             **{
-                **said,
+                **values,
                 "path": path,
-                "columns": tuple(Column(*one) for one in said["columns"]),
-                "grain": tuple(said["grain"]),
-                "reads": {name: Place(*place) for name, place in said["reads"].items()},
-                "checks": tuple(Check(text, Place(*place), *rest) for text, place, *rest in said["checks"]),
+                "columns": tuple(Column(*one) for one in values["columns"]),
+                "grain": tuple(values["grain"]),
+                "reads": {name: Place(*place) for name, place in values["reads"].items()},
+                "checks": tuple(Check(text, Place(*place), *rest) for text, place, *rest in values["checks"]),
                 "semantics": Semantics(time, tuple(dimensions), ways),
             }
         )
 
 
 def read_model(path: Path, project: Path, parse_cache: ParseCache | None = None) -> Model:
-    """Read one model file; what the memo knows is not taken apart again.
+    """Read one model file, or take its parsed front matter from the cache.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def read_model(path: Path, project: Path, parse_cache: ParseCache | None = None)
     Raises
     ------
     ModelError
-        With file, line and column, when the front matter or the name is wrong.
+        With file, line and column, when the front matter or the name is invalid.
     """
     shown = path.relative_to(project).as_posix() if path.is_relative_to(project) else str(path)
     layer, name = path.parent.name, path.stem
@@ -135,22 +135,22 @@ def read_model(path: Path, project: Path, parse_cache: ParseCache | None = None)
         raise ModelError(f"the file cannot be read: {error.strerror}", place=Place(shown)) from error
     parse_cache = parse_cache or ParseCache(None)
     header, sql = _split(content, path, shown, parse_cache)
-    said = parse_cache.ask(["model", shown, header], lambda: _parse(header, path, f"{layer}.{name}", shown).said())
-    return Model.of(said, path)._replace(sql=sql)
+    values = parse_cache.get(["model", shown, header], lambda: _parse(header, path, f"{layer}.{name}", shown).to_json())
+    return Model.from_json(values, path)._replace(sql=sql)
 
 
 def _split(content: str, path: Path, shown: str, parse_cache: ParseCache) -> Sequence[str]:
-    """The front matter of a model, and what follows it."""
+    """Return the front matter of a model and the text after it."""
     if path.suffix == ".py":
         from warehouse.project import python_source
 
-        halves: Sequence[str] = parse_cache.ask(["split", shown, content], lambda: python_source.split(content, shown))
+        halves: Sequence[str] = parse_cache.get(["split", shown, content], lambda: python_source.split(content, shown))
         return halves
     return split_header(content, shown)
 
 
 def _parse(header: str, path: Path, name: str, shown: str) -> Model:
-    """What a front matter says of a model."""
+    """Return the model of a front matter."""
     values = read_header(header, shown, PYTHON_KEYS if path.suffix == ".py" else KEYS)
     model = Model(
         name=name,
@@ -228,7 +228,7 @@ def _columns(value: Value | None, shown: str) -> tuple[Column, ...]:
 
 def _check(value: Value, shown: str) -> Check:
     if not isinstance(value.content, str):
-        # `- warn: condition` and `- none: SELECT ...` are mappings of one key to YAML; `says:` may stand below
+        # in YAML, `- warn: condition` and `- none: SELECT ...` are mappings of one key, with an optional `says:`
         content = value.content
         if isinstance(content, Mapping) and "says" in content and len(content) == 2:
             alone = value._replace(content={key: below for key, below in content.items() if key != "says"})
@@ -257,7 +257,7 @@ def _says(value: Value, shown: str) -> str:
 
 
 def _validate_sentences(model: Model) -> None:
-    """Compare what sentences name with the columns; checks of another form give rows of their own."""
+    """Raise ModelError if a sentence names an unknown column; skip checks whose failing rows have other columns."""
     names = {column.name for column in model.columns}
     for check in model.checks:
         if check.says and not _OWN_ROWS.match(check.text):

@@ -1,4 +1,4 @@
-"""The folders that hold models, SQL and reference tables: the shipped ones and, on top, a user's own."""
+"""Project folders with models, SQL and reference tables: the shipped project and the user's extensions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from warehouse.base import hashing
 from warehouse.base.errors import ModelError, Place, SettingsError
-from warehouse.base.settings import stands_alone
+from warehouse.base.settings import is_standalone
 from warehouse.base.startup import regex
 from warehouse.project.contract import TYPES, Column
 from warehouse.project.front_matter import read_header
@@ -27,14 +27,14 @@ _MACRO_USE = regex(r"\{[{%]")
 
 
 def shipped_root() -> Path:
-    """The folder with the shipped models/, sql/ and data/: inside the package, or the checkout around it."""
+    """Return the folder with the shipped models/, sql/ and data/: in the package or in the checkout around it."""
     package = Path(__file__).resolve().parents[1]
     inside = package / "shipped"
     return inside if inside.is_dir() else package.parent
 
 
 class Reference(NamedTuple):
-    """A reviewed table of `data/`: `reference.clusters`."""
+    """Reference table of `data/`, such as `reference.clusters`."""
 
     name: str
     path: Path
@@ -44,43 +44,43 @@ class Reference(NamedTuple):
 
 @dataclass(frozen=True)
 class Project:
-    """All folders that make the warehouse, the user's last: a model there replaces a shipped one of its name."""
+    """Project folders, the user's last: its models replace shipped models of the same name."""
 
     folders: tuple[Path, ...]
     parse_cache: ParseCache | None = None
-    """What is known of it already."""
+    """Cache of parse results, if any."""
 
     @staticmethod
     def open(extra: Path | None = None) -> Project:
-        """The shipped project, extended by the folder `extra`, or `extra` alone where its warehouse.toml says so."""
+        """Return the shipped project extended by the folder `extra`; `extra` alone if its warehouse.toml says so."""
         shipped = shipped_root()
         if extra is None or extra.resolve() == shipped:
             return Project((shipped,))
         if not extra.is_dir():
             raise SettingsError(f"no such project folder: {extra}", hint="warehouse init DIR starts one")
-        return Project((extra.resolve(),) if stands_alone(extra) else (shipped, extra.resolve()))
+        return Project((extra.resolve(),) if is_standalone(extra) else (shipped, extra.resolve()))
 
-    def remembering(self, parse_cache: ParseCache) -> Project:
-        """The same project, of which the memo may know something."""
+    def with_cache(self, parse_cache: ParseCache) -> Project:
+        """Return the same project with a parse cache."""
         return replace(self, parse_cache=parse_cache)
 
     @cached_property
     def models(self) -> dict[str, Model]:
-        """All models by name, in order of name."""
+        """All models by name, sorted."""
         found: dict[str, Model] = {}
         for folder in self.folders:
-            mine: dict[str, Model] = {}
+            own: dict[str, Model] = {}
             for path in sorted(path for kind in MODEL_FILES for path in (folder / "models").rglob(kind)):
                 model = read_model(path, folder, self.parse_cache)
-                if model.name in mine:
-                    raise ModelError(f"{mine[model.name].shown_path} is {model.name}, too", place=model.place())
-                mine[model.name] = model
-            found |= mine
+                if model.name in own:
+                    raise ModelError(f"{own[model.name].shown_path} is {model.name}, too", place=model.place())
+                own[model.name] = model
+            found |= own
         return dict(sorted(found.items()))
 
     @cached_property
     def references(self) -> dict[str, Reference]:
-        """The reviewed tables of data/ by name (`reference.clusters`)."""
+        """Reference tables of `data/` by name (`reference.clusters`)."""
         found: dict[str, Reference] = {}
         for folder in self.folders:
             listing = folder / "data" / "tables.yaml"
@@ -90,17 +90,17 @@ class Project:
         return found
 
     def tables(self) -> list[Path]:
-        """The files in which the reviewed tables are, and those beside them that are none."""
+        """Return all CSV files of `data/`: the reference tables and any other CSV file."""
         return [path for folder in self.folders for path in sorted((folder / "data").glob("*.csv"))]
 
     @property
     def query_folders(self) -> list[Path]:
-        """The folders of named queries."""
+        """Folders of named queries."""
         return [folder / "sql" / "queries" for folder in self.folders]
 
     @property
     def report_folders(self) -> list[Path]:
-        """The folders of the report's queries: the shipped ones always, as the sections name them."""
+        """Folders of the report's queries, always with the shipped ones, which the report's sections need."""
         return [folder / "sql" / "report" for folder in dict.fromkeys((shipped_root(), *self.folders))]
 
     @property
@@ -110,11 +110,11 @@ class Project:
 
     @property
     def doc_folders(self) -> list[Path]:
-        """The folders of pages."""
+        """Folders of documentation pages."""
         return [folder / "docs" for folder in self.folders]
 
     def source_files(self) -> list[Path]:
-        """Every file that decides what a build does, the package's own modules apart."""
+        """Return every project file that affects a build."""
         files: list[Path] = []
         for folder in self.folders:
             for below, pattern in (
@@ -128,14 +128,12 @@ class Project:
         return files
 
     def render(self, model: Model, parse_cache: ParseCache | None = None) -> str:
-        """The model's SELECT with its macros written out, line for line; a Python model has none.
-
-        What the memo knows is not written out again.
+        """Return a model's SELECT with rendered macros, or take it from the cache. A Python model has no macros.
 
         Raises
         ------
         ModelError
-            When a macro fails, is unknown, or would change the number of lines.
+            When a macro is unknown, fails, or would change the number of lines.
         """
         if model.is_python or not _MACRO_USE.search(model.sql):
             return model.sql
@@ -145,17 +143,17 @@ class Project:
 
             return render(model, [folder / "sql" / "macros" for folder in self.folders])
 
-        return str(parse_cache.ask(["render", model.sql, self._macros], write_out)) if parse_cache else write_out()
+        return str(parse_cache.get(["render", model.sql, self._macros], write_out)) if parse_cache else write_out()
 
     @cached_property
     def _macros(self) -> list[str]:
-        """The content of all macro files."""
+        """Content hashes of all macro files."""
         files = (path for folder in self.folders for path in sorted((folder / "sql" / "macros").glob("*.sql")))
         return [hashing.of_file(path) for path in files]
 
     @cached_property
     def reads_raw(self) -> bool:
-        """Whether a model or a check may read raw files: its text names the schema."""
+        """True if a model or a check may read raw files, by its text."""
         return any(
             "raw." in text
             for model in self.models.values()
@@ -167,16 +165,16 @@ def _read_references(listing: Path, folder: Path, parse_cache: ParseCache) -> li
     shown = listing.relative_to(folder).as_posix()
     text = _read_text(listing, shown)
     references = []
-    for name, about, said in parse_cache.ask(["references", shown, text], lambda: _listed(text, shown)):
+    for name, about, listed in parse_cache.get(["references", shown, text], lambda: _listed(text, shown)):
         path = listing.parent / f"{name}.csv"
-        columns = tuple(Column(*column) for column in said)
+        columns = tuple(Column(*column) for column in listed)
         _same_header(path, [column.name for column in columns], folder)
         references.append(Reference(f"reference.{name}", path, about, columns))
     return references
 
 
 def _listed(text: str, shown: str) -> list[tuple[str, str, tuple[Column, ...]]]:
-    """Name, meaning and columns of each table that a listing has."""
+    """Return name, description and columns of each table in data/tables.yaml."""
     names = re.findall(r"^([a-z][a-z0-9_]*):", text, re.MULTILINE)
     listed = []
     for name, value in read_header(text, shown, names).items():

@@ -1,4 +1,4 @@
-"""The source of a Python model: its front matter, and its code."""
+"""Source of a Python model: front matter and code."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ _MARK = "---"
 
 
 def split(content: str, shown: str) -> tuple[str, str]:
-    """(YAML text, source in which newlines stand for the docstring), both with the line numbers of the file.
+    """Return the YAML text, and the source with newlines in place of the docstring. Both keep the line numbers.
 
     Raises
     ------
     ModelError
-        When the file does not parse, or its docstring is no front matter.
+        When the file does not parse, or its docstring is not a front matter.
     """
     tree = parse_source(content, shown)
     first = tree.body[0] if tree.body else None
@@ -32,7 +32,7 @@ def split(content: str, shown: str) -> tuple[str, str]:
 
 
 def parse_source(content: str, shown: str) -> ast.Module:
-    """Parse the source of a Python model. Raises ModelError at the line that is wrong."""
+    """Parse the source of a Python model. Raises ModelError with the invalid line."""
     try:
         return ast.parse(content)
     except (SyntaxError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""The files that `warehouse init` writes: a project that extends the shipped models by one of its own."""
+"""Files of a new project (`warehouse init`), which extends the shipped models by one example model."""
 
 from __future__ import annotations
 
@@ -83,19 +83,19 @@ SAMPLE = "sample"
 
 
 def start_project(folder: Path, data: Sequence[str] = ()) -> list[Path]:
-    """Write a warehouse.toml, one model with its test and a .gitignore; nothing that is there is touched.
+    """Write a warehouse.toml, one model with its test and a .gitignore. Existing files are never changed.
 
     Parameters
     ----------
     folder
         The project.
     data
-        Its data folders; the sample in it where left out, which somebody else writes.
+        Its data folders; default: the project's `sample/`, which the caller writes.
 
     Raises
     ------
     SettingsError
-        When the folder holds a project already, or cannot be written.
+        When the folder already contains a project, or cannot be written.
     """
     files = {
         folder / "warehouse.toml": _CONFIG.replace("{data}", json.dumps(list(data) or [SAMPLE], ensure_ascii=False)),
@@ -103,9 +103,9 @@ def start_project(folder: Path, data: Sequence[str] = ()) -> list[Path]:
         folder / "models" / "metrics" / "top_servers.test.yaml": _TEST,
         folder / ".gitignore": _IGNORE,
     }
-    there = next((path for path in files if path.exists()), None)
-    if there is not None:
-        raise SettingsError(f"{there} is there already", hint="give a new folder")
+    existing = next((path for path in files if path.exists()), None)
+    if existing is not None:
+        raise SettingsError(f"{existing} is there already", hint="give a new folder")
     try:
         for path, text in files.items():
             path.parent.mkdir(parents=True, exist_ok=True)

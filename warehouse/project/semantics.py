@@ -1,18 +1,18 @@
-"""What a reader may do with the columns of a table: how to sum them, by what to group, in which unit to show them.
+"""Semantics of a table's columns: measures with their aggregation and display unit, dimensions, column of time.
 
-    time: hour_utc                                  the column of time, where there is one
-    dimensions: [cluster, switch]                   what to group by; the grain where left out
+    time: hour_utc                                  the column of time, if any
+    dimensions: [cluster, switch]                   what to group by; default: the grain
     measures:
       in_bytes, out_bytes: sum, shown in GB         add up over any rows
       nics: sum except over hour_utc                adds up over all but these dimensions
-      in_max_bps: max, shown in Gbit/s              of several rows the largest; also `min`
-      in_p50_bps: none                              means nothing beyond its own row
-      in_utilization: mean, shown in %              the mean of several rows, each counting the same
-      leaving_share: uplink_out_bytes / access_in_bytes, shown in %    the sums divided, never the mean of shares
+      in_max_bps: max, shown in Gbit/s              the largest of several rows; also `min`
+      in_p50_bps: none                              cannot be aggregated
+      in_utilization: mean, shown in %              the unweighted mean of several rows
+      leaving_share: uplink_out_bytes / access_in_bytes, shown in %    a ratio of sums, not a mean of ratios
 
-      others: none                                  every number that is not named
+      others: none                                  all other numeric columns
 
-Every number of a table that says any of this is a measure, or of its grain or dimensions.
+If a table has any of these keys, every numeric column must be a measure, a dimension or part of the grain.
 """
 
 from __future__ import annotations
@@ -45,26 +45,26 @@ _FACTORS = {
     ("ns", "us"): 1e3,
     ("ns", "ms"): 1e6,
 }
-"""(unit of the column, unit it may be shown in): how much of the first is one of the second."""
+"""(unit of the column, display unit): number of the first in one of the second."""
 _NUMBERS = ("BIGINT", "INTEGER", "SMALLINT", "DOUBLE", "DECIMAL")
 
 
 class Measure(NamedTuple):
-    """A number, and what may be done with several of it."""
+    """Numeric column and its aggregation."""
 
     column: str
     how: str
     """One of `WAYS`, or `ratio`."""
     not_over: tuple[str, ...] = ()
-    """Dimensions over which it does not add up."""
+    """Dimensions over which the column must not be summed."""
     above: str | None = None
-    """Of a ratio, the column whose sum is divided ..."""
+    """Numerator of a ratio of sums."""
     below: str | None = None
-    """... by the sum of this one."""
+    """Denominator of a ratio of sums."""
     unit: str | None = None
-    """The unit to show it in, else the column's own."""
+    """Display unit; default: the unit of the column."""
     factor: float = 1.0
-    """How much of the column's own unit one of `unit` is."""
+    """Number of the column's own unit in one display unit."""
 
     def __str__(self) -> str:
         how = f"sum({self.above}) / sum({self.below})" if self.above else self.how
@@ -72,7 +72,7 @@ class Measure(NamedTuple):
 
 
 class Semantics(NamedTuple):
-    """All of this for one table."""
+    """Semantics of one table."""
 
     time: str | None = None
     dimensions: tuple[str, ...] = ()
@@ -86,23 +86,23 @@ KEYS = ("time", "dimensions", "measures")
 def read_semantics(
     values: Mapping[str, Value], columns: Sequence[Column], grain: Sequence[str], shown: str
 ) -> Semantics:
-    """The keys `time`, `dimensions` and `measures` of a front matter.
+    """Return the keys `time`, `dimensions` and `measures` of a front matter.
 
     Raises
     ------
     ModelError
-        At the line that names no column, sums what is no number, or asks for a unit that it cannot have.
+        With the line that names an unknown column, aggregates a non-numeric column, or has a wrong display unit.
     """
     if not any(key in values for key in KEYS):
         return Semantics()
     known = {column.name: column for column in columns}
     time = _time(values.get("time"), known, shown)
     dimensions = _dimensions(values.get("dimensions"), known, grain, shown)
-    said = values["measures"].content if "measures" in values else {}
-    if not isinstance(said, Mapping):
+    measures = values["measures"].content if "measures" in values else {}
+    if not isinstance(measures, Mapping):
         raise ModelError("`measures` is a list of `column: how`", place=values["measures"].place(shown))
     found: dict[str, Measure] = {}
-    for names, value in said.items():
+    for names, value in measures.items():
         rest = _numbers(columns, {*grain, *dimensions, *found}) if names == OTHERS else names.split(",")
         for name in (one.strip() for one in rest):
             if name in found:
@@ -119,7 +119,7 @@ def _numbers(columns: Sequence[Column], named: set[str]) -> list[str]:
 
 
 def is_number(column: Column) -> bool:
-    """Whether a column holds numbers, one a row."""
+    """Return True if a column is numeric (not a list of numbers)."""
     return column.type.startswith(_NUMBERS) and not column.type.endswith("[]")
 
 
@@ -149,11 +149,11 @@ def _measure(
 ) -> Measure:
     place = value.place(shown)
     column = _column(name, known, place)
-    said = str(value.content) if isinstance(value.content, str) else ""
-    match = _MEASURE.match(" ".join(said.split()))
+    text = str(value.content) if isinstance(value.content, str) else ""
+    match = _MEASURE.match(" ".join(text.split()))
     if match is None:
         raise ModelError(
-            f"measure {name} is {said!r}, which says no way to sum",
+            f"measure {name} is {text!r}, which says no way to sum",
             place=place,
             hint=f"{', '.join(WAYS)}, or a / b; then `except over column` and `, shown in UNIT`",
         )

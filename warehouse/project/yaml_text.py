@@ -1,4 +1,4 @@
-"""YAML read as plain text, with the place of each value; its parser is dear to load, and few builds read any."""
+"""YAML reader for values as plain text with their places. Imported on demand: the parser is slow to import."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ LONGEST_YAML = 100_000
 
 
 class Value(NamedTuple):
-    """A YAML node as plain text, with the place where it stands."""
+    """YAML node as plain text, with its place."""
 
     content: str | Sequence[Value] | Mapping[str, Value]
     line: int
     column: int
 
     def place(self, shown: str) -> Place:
-        """Its place in the file."""
+        """Return the place in the file."""
         return Place(shown, self.line, self.column)
 
 
 def read_yaml(text: str, shown: str, what: str) -> dict[str, Value]:
-    """The top-level keys of a YAML text, everything in it read as plain text.
+    """Return the top-level keys of a YAML text; all values are plain text.
 
     Raises
     ------
     ModelError
-        With its place, where it is not valid or a key stands twice; `what` names the text.
+        With the place of invalid YAML or of a duplicate key. `what` names the text in the message.
     """
     loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
     try:
@@ -48,14 +48,14 @@ def read_yaml(text: str, shown: str, what: str) -> dict[str, Value]:
         if _size(node, {}) > LONGEST_YAML:
             raise ModelError(f"{what} unfolds to more than {LONGEST_YAML:,} values", place=Place(shown, 1))
         value = _value(node, shown, what)
-    except RecursionError as error:  # an alias to what it stands in
+    except RecursionError as error:  # an alias refers to a node that contains it
         raise ModelError(f"{what} contains itself", place=Place(shown, 1)) from error
     assert isinstance(value.content, Mapping)
     return dict(value.content)
 
 
 def _size(node: yaml.Node, known: dict[int, int]) -> int:
-    """How many values a YAML text means, aliases unfolded: ten lines can mean a billion."""
+    """Return the number of values with all aliases expanded: ten lines can expand to a billion."""
     if id(node) not in known:
         below: list[yaml.Node] = []
         if isinstance(node, yaml.SequenceNode):

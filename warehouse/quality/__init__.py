@@ -1,1 +1,1 @@
-"""The quality of models: unit tests, the reproducibility lint, what each model costs."""
+"""Quality of models: unit tests, the reproducibility lint, profiling."""

@@ -1,6 +1,6 @@
-"""The lint for reproducible SQL: what gives other rows from run to run, with line, reason and what to write instead.
+"""Lint for reproducible SQL: finds expressions whose result can differ between runs or versions.
 
-`RULES` is all that it knows; `docs/reproducible-sql.md` says the same to authors.
+`RULES` has all rules, each with the reason and a replacement. `docs/reproducible-sql.md` explains them to authors.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _COMMENT = regex(r"--\s*lint:(?:\s*allow (?P<rules>[a-z-]+(?:, [a-z-]+)*) becaus
 
 @dataclass(frozen=True, order=True)
 class Finding:
-    """One refusal: where, by which rule, and why, with what to write instead."""
+    """Violation of a rule: place, rule, and reason with a replacement."""
 
     line: int
     column: int
@@ -44,7 +44,7 @@ class Finding:
 
 
 def lint_project(project: Project) -> list[Finding]:
-    """Return all findings in all SQL models, with the types that the contracts of their inputs give."""
+    """Return the findings of all SQL models, with column types from the contracts of their inputs."""
     contracts = contracts_of(project)
     models = [model for model in project.models.values() if not model.is_python]
     return [one for m in models for one in lint(project.render(m), shown_path=m.shown_path, contracts=contracts)]
@@ -61,9 +61,9 @@ def contracts_of(project: Project) -> dict[str, Sequence[Column]]:
 
 
 def lint(sql: str, *, shown_path: str, contracts: Mapping[str, Sequence[Column]] | None = None) -> list[Finding]:
-    """Return what is refused in a SELECT, in order of place. Raises ModelError where it does not parse.
+    """Return the findings of a SELECT, sorted by place. Raises ModelError if it does not parse.
 
-    Without the contracts of the relations that it reads, rules that need types are left out.
+    Without contracts, rules that need column types are skipped.
     """
     tree = _parse(sql, shown_path)
     refused = {*_refused(tree, sql, [rule for rule in RULES if not rule.typed])}
@@ -92,7 +92,7 @@ def _parse(sql: str, shown_path: str) -> exp.Expr:
 
 
 def _typed(tree: exp.Expr, contracts: Mapping[str, Sequence[Column]]) -> exp.Expr:
-    """Return a copy of the tree, with every column traced to its input and the types that can be told."""
+    """Return a copy of the tree with resolved columns and, where possible, types."""
     schema: dict[str, Any] = {}
     for relation, columns in contracts.items():
         folder, _, name = relation.partition(".")
@@ -101,12 +101,12 @@ def _typed(tree: exp.Expr, contracts: Mapping[str, Sequence[Column]]) -> exp.Exp
     try:
         bound = qualify(tree.copy(), validate_qualify_columns=False, quote_identifiers=False, **options)
         return annotate_types(bound, **options)
-    except SqlglotError:  # the engine says better what does not bind
+    except SqlglotError:  # binding errors are reported by the engine
         return exp.Null()
 
 
 def _refused(tree: exp.Expr, sql: str, rules: Sequence[Rule]) -> Iterator[tuple[int, Rule]]:
-    """Yield each refused place, as an offset in the SQL, with its rule."""
+    """Yield each violation as an offset in the SQL and its rule."""
     for node in tree.walk():
         written = re.match(r"\w+", sql[node.meta["start"] :]) if "start" in node.meta else None
         name = (written[0] if written else node.sql_name()).lower() if isinstance(node, exp.Func) else ""
@@ -116,7 +116,7 @@ def _refused(tree: exp.Expr, sql: str, rules: Sequence[Rule]) -> Iterator[tuple[
 
 
 def _start(node: exp.Expr) -> int:
-    """Return where a node's text begins: the first thing with a position in it, or in what holds it."""
+    """Return the first offset of a node's text; without one, that of the nearest parent node."""
     holder: exp.Expr | None = node
     while holder is not None:
         starts = [int(below.meta["start"]) for below in holder.walk() if "start" in below.meta]
@@ -128,7 +128,7 @@ def _start(node: exp.Expr) -> int:
 
 @dataclass(frozen=True)
 class Rule:
-    """A row of the table: functions (a pattern of names) or nodes that are refused, and why."""
+    """Lint rule: forbidden functions (a pattern of names) or node types, with the reason."""
 
     name: str
     why: str
@@ -136,7 +136,7 @@ class Rule:
     nodes: type[exp.Expr] | tuple[type[exp.Expr], ...] = ()
     when: Callable[[Any], object] = lambda _: True
     typed: bool = False
-    """Whether it needs the types of the inputs."""
+    """True if the rule needs column types."""
 
 
 _T = exp.DType
@@ -148,7 +148,7 @@ _AROUND = (exp.IgnoreNulls, exp.RespectNulls, exp.Filter)
 
 
 def _unordered(node: exp.Expr) -> bool:
-    """Return True if what picks or lines up rows has no ORDER BY: its own, its window's, or its query's."""
+    """Return True if an order-dependent node has no ORDER BY of its own, of its window or of its query."""
     if isinstance(node, exp.Join):
         return node.method.upper() == "POSITIONAL"
     if isinstance(node, exp.Window):

@@ -1,4 +1,4 @@
-"""Unit tests of models: rows given to what a model reads, and the rows that it must make of them.
+"""Unit tests of models: input rows and the expected output rows.
 
 `models/metrics/leaf_hour.test.yaml`, beside the model:
 
@@ -18,10 +18,11 @@
         switch, access_in_bytes, uplink_out_bytes
         Leaf-1, 10,              20
 
-Rows are CSV, blanks around a cell left out; an empty cell is NULL, `''` the empty text, `0..59` a row each,
-`2^0..5` one for each of 1, 2, 4 .. 32 (several such cells of a row run side by side). A column that a table does not
-name is as `everywhere` says, else NULL if it is given and not compared if it is expected. A relation that is not given
-is empty, a view is made of what it reads. A model with a kernel is tried by its SELECT and by its kernel.
+Rows are CSV; blanks around a cell are ignored. An empty cell is NULL, and `''` is the empty text. `0..59` stands for
+60 rows, `2^0..5` for one row each with 1, 2, 4 .. 32. Several ranges in one row advance together. A column that a
+table does not name has its value from `everywhere`. Without one, it is NULL in inputs and not compared in outputs. A
+relation that is not given is empty; a view is computed from its inputs. A model with a kernel is tested twice, with
+its SELECT and with its kernel.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from warehouse.engine import python_model
 from warehouse.engine.base import Empty, Engine, EngineError, Parts, Scratch, Select, Source
 from warehouse.engine.duckdb_sql import source_sql
 from warehouse.graph.dag import Graph, Node
-from warehouse.kernels import DeclinedError, kernel
+from warehouse.kernels import UnsupportedError, kernel
 from warehouse.project.check_language import relations_of
 from warehouse.project.contract import Column
 from warehouse.project.yaml_text import Value, read_yaml
@@ -58,7 +59,7 @@ Row = tuple[object, ...]
 
 @dataclass(frozen=True)
 class Rows:
-    """A table of a test: the columns that it names, its cells as text, and where it stands."""
+    """Table of a test: column names, cells as text, place."""
 
     columns: tuple[str, ...]
     cells: tuple[tuple[str | None, ...], ...]
@@ -67,7 +68,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class ModelTest:
-    """One test of a model."""
+    """Unit test of a model."""
 
     model: str
     name: str
@@ -77,25 +78,25 @@ class ModelTest:
 
 
 def tests_of(node: Node, graph: Graph) -> list[ModelTest]:
-    """The tests beside a model, checked against the contracts; none where there is no file.
+    """Return the tests in the file next to a model, checked against the contracts; none without a file.
 
     Raises
     ------
     ModelError
-        With file and line, where a test is not what this module describes.
+        With file and line, for an invalid test.
     """
     path = node.model.path.with_name(node.model.path.stem + SUFFIX)
     if not path.is_file():
         return []
     shown = node.model.shown_path.removesuffix(node.model.path.suffix) + SUFFIX
     try:
-        said = read_yaml(read_text(path), shown, "the file of tests")
+        tests = read_yaml(read_text(path), shown, "the file of tests")
     except UnicodeDecodeError as error:
         raise ModelError("the file is not UTF-8 text", place=Place(shown)) from error
-    everywhere = _texts(said.pop(EVERYWHERE, None), shown)
-    if not said:
+    everywhere = _texts(tests.pop(EVERYWHERE, None), shown)
+    if not tests:
         raise ModelError("the file holds no test", place=Place(shown, 1))
-    return [_test(node, graph, name, value, shown, everywhere) for name, value in said.items()]
+    return [_test(node, graph, name, value, shown, everywhere) for name, value in tests.items()]
 
 
 def _test(node: Node, graph: Graph, name: str, value: Value, shown: str, everywhere: Mapping[str, str]) -> ModelTest:
@@ -126,7 +127,7 @@ def _texts(value: Value | None, shown: str) -> dict[str, str]:
 
 
 def _rows(value: Value, shown: str, contract: Sequence[Column], relation: str, everywhere: Mapping[str, str]) -> Rows:
-    """A block of CSV, whose lines have the line numbers of the file, and what is so everywhere."""
+    """Return the rows of a CSV block, with the values of `everywhere` added."""
     known = [column.name for column in contract]
     if not isinstance(value.content, str):
         raise ModelError("rows are a block of text: `|`, then a line of column names", place=value.place(shown))
@@ -156,7 +157,7 @@ def _cells(line: str) -> list[str]:
 
 
 def _spread(cells: list[str], place: Place) -> Iterator[list[str]]:
-    """A row with `0..59` in a cell as sixty rows; several such cells of a row run side by side."""
+    """Yield the rows of a row with ranges such as `0..59`; several ranges in one row advance together."""
     bounds = {at: found for at, cell in enumerate(cells) if (found := _RANGE.match(cell))}
     runs = [_numbers(found) for found in bounds.values()]
     if len({len(run) for run in runs}) > 1:
@@ -184,12 +185,12 @@ def _contract(graph: Graph, relation: str) -> Sequence[Column]:
 
 
 def run_test(engine: Engine, graph: Graph, test: ModelTest) -> list[str]:
-    """Run one test; what differs, a line a cell or row. Nothing means that it passed.
+    """Run one test; return one line for each different cell or row. An empty list means that the test passed.
 
     Raises
     ------
     ModelError
-        At the test, where the model fails on its rows or a cell is not of its column's type.
+        With the place of the test, when the model fails or a cell does not have its column's type.
     """
     node = graph.nodes[test.model]
     sources: dict[str, Source] = {}
@@ -200,8 +201,10 @@ def run_test(engine: Engine, graph: Graph, test: ModelTest) -> list[str]:
             expected = scratch.rows(_select(test.expect, chosen))
             found = [
                 f"{how}{line}"
-                for how in _ways(node)
-                for line in differences(_made(scratch, node, graph, how, chosen), expected, chosen, node.model.grain)
+                for how in _methods(node)
+                for line in differences(
+                    _output_rows(scratch, node, graph, how, chosen), expected, chosen, node.model.grain
+                )
             ]
     except EngineError as error:
         raise ModelError(f"the test `{test.name}` fails to run: {error.message}", place=test.place) from error
@@ -209,7 +212,7 @@ def run_test(engine: Engine, graph: Graph, test: ModelTest) -> list[str]:
 
 
 def _visible(graph: Graph, node: Node) -> list[str]:
-    """What a model reads, and what the views among that read."""
+    """Return the relations that a model reads, including those below views."""
     found: dict[str, None] = {}
     for read in _reads(node):
         found[read] = None
@@ -219,7 +222,7 @@ def _visible(graph: Graph, node: Node) -> list[str]:
 
 
 def _reads(node: Node) -> tuple[str, ...]:
-    """What a model's SELECT reads; its kernel sees what its checks read, too."""
+    """Return the relations that a model reads; with a kernel, those that its checks read too."""
     of_checks = [read for check in node.model.checks for read in relations_of(check)] if node.model.kernel else []
     return tuple(dict.fromkeys([*node.reads, *(read for read in of_checks if read != node.name)]))
 
@@ -229,7 +232,7 @@ def _is_view(graph: Graph, relation: str) -> bool:
 
 
 def _add_sources(sources: dict[str, Source], node: Node, graph: Graph, given: Mapping[str, Rows]) -> None:
-    """Bind what a model reads, each after what it reads itself."""
+    """Add the sources of a model's inputs, in dependency order."""
     for read in _reads(node):
         contract = tuple(_contract(graph, read))
         if read in given:
@@ -241,12 +244,12 @@ def _add_sources(sources: dict[str, Source], node: Node, graph: Graph, given: Ma
             sources[read] = Empty(contract)
 
 
-def _ways(node: Node) -> tuple[str, ...]:
+def _methods(node: Node) -> tuple[str, ...]:
     return ("", f"by the kernel {node.model.kernel}: ") if node.model.kernel else ("",)
 
 
-def _made(scratch: Scratch, node: Node, graph: Graph, how: str, chosen: Sequence[Column]) -> list[Row]:
-    """The rows that the model makes of what is given, the chosen columns."""
+def _output_rows(scratch: Scratch, node: Node, graph: Graph, how: str, chosen: Sequence[Column]) -> list[Row]:
+    """Return the chosen columns of the model's output rows."""
     model = node.model
     names = ", ".join(f'made."{column.name}"' for column in chosen)
     if not how and not model.is_python:
@@ -259,14 +262,14 @@ def _made(scratch: Scratch, node: Node, graph: Graph, how: str, chosen: Sequence
         elif model.kernel:
             try:
                 scratch.write_arrays(kernel(model.kernel).rows(scratch), model.columns, path)
-            except DeclinedError:
-                return _made(scratch, node, graph, "", chosen)
+            except UnsupportedError:
+                return _output_rows(scratch, node, graph, "", chosen)
         scratch.add("written.made", Parts(model.columns, (path,)))
         return scratch.rows(f"SELECT {names} FROM written.made")
 
 
 def _source(rows: Rows, contract: tuple[Column, ...]) -> Source:
-    """The rows as a relation of its contract; what they do not name is NULL."""
+    """Return the rows as a source with all columns of the contract; missing columns are NULL."""
     if not rows.cells:
         return Empty(contract)
     named = [next(column for column in contract if column.name == name) for name in rows.columns]
@@ -296,34 +299,34 @@ def _literal(cell: str | None) -> str:
 def differences(
     made: Sequence[Row], expected: Sequence[Row], columns: Sequence[Column], grain: Sequence[str]
 ) -> Iterator[str]:
-    """Say cell by cell how rows differ: those of one grain are compared, the others are missing or too many."""
+    """Yield the differences of rows, cell by cell for rows with the same grain, else as missing or unexpected rows."""
     key = [position for position, column in enumerate(columns) if column.name in grain]
     if not set(grain) <= {column.name for column in columns}:
-        key = []  # without the whole grain, rows are compared in their order
+        key = []  # without all columns of the grain, compare sorted rows by position
     left = _keyed(made, key)
     right = _keyed(expected, key)
-    for mark in sorted({*left, *right}):
-        name = ", ".join(f"{columns[at].name} {_shown((left.get(mark) or right[mark])[at])}" for at in key)
-        name = name or f"row {mark[-1]}"
-        if mark not in left:
+    for row_key in sorted({*left, *right}):
+        name = ", ".join(f"{columns[at].name} {_shown((left.get(row_key) or right[row_key])[at])}" for at in key)
+        name = name or f"row {row_key[-1]}"
+        if row_key not in left:
             yield f"{name}: is missing"
-        elif mark not in right:
-            yield f"{name}: is not expected, {', '.join(map(_shown, left[mark]))}"
+        elif row_key not in right:
+            yield f"{name}: is not expected, {', '.join(map(_shown, left[row_key]))}"
         else:
-            for column, is_, should in zip(columns, left[mark], right[mark], strict=True):
+            for column, is_, should in zip(columns, left[row_key], right[row_key], strict=True):
                 if not _same(is_, should):
                     yield f"{name}: {column.name} is {_shown(is_)}, expected {_shown(should)}"
 
 
 def _keyed(rows: Sequence[Row], key: Sequence[int]) -> dict[tuple[str, ...], Row]:
-    """Rows by their key and by how often it came before."""
+    """Return the rows by key and a sequence number among rows with the same key."""
     found: dict[tuple[str, ...], Row] = {}
     for row in sorted(rows, key=lambda one: [_shown(cell) for cell in one]):
-        mark = tuple(_shown(row[at]) for at in key)
+        row_key = tuple(_shown(row[at]) for at in key)
         number = 1
-        while (*mark, str(number).zfill(6)) in found:
+        while (*row_key, str(number).zfill(6)) in found:
             number += 1
-        found[*mark, str(number).zfill(6)] = row
+        found[*row_key, str(number).zfill(6)] = row
     return found
 
 

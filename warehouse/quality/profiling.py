@@ -1,9 +1,9 @@
-"""What each part of a build costs: `warehouse build --profile`.
+"""Profile of a build: the cost of each part (`warehouse build --profile`).
 
-A reporter around the usual one. Each time the build turns to something else, what the process has used since the
-last turn goes to what it was at; hence parts are made one after another, and every figure is of one of them alone.
-CPU time and bytes are the operating system's, for the whole process: the engine's threads, numpy and the hashing of
-what was written are all in. Memory and spilling are the engine's own word, told by `engines/observed.py`.
+The profile is a reporter that wraps another one. Whenever the build begins a part or stage, the resources used since
+then are added to the previous part or stage. So parts are built one after another. CPU time and bytes come from the
+operating system, for the whole process: engine threads, NumPy and hashing included. Memory and spilled bytes come from
+the engine, through `engine/observed.py`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from warehouse.runner.result import Result
 
 START = "start"
-THERE = "runner, and parts there already"
+RUNNER = "runner, and parts there already"
 _MB = 10**6
 _NAME = 31
 _HEAD = (
@@ -37,7 +37,7 @@ _HEAD = (
 
 
 class Reading(NamedTuple):
-    """The process so far."""
+    """Resources used by the process so far."""
 
     cpu: float
     wall: float
@@ -46,38 +46,40 @@ class Reading(NamedTuple):
 
     @staticmethod
     def now() -> Reading:
-        """CPU seconds of all threads, a clock, bytes of all reads and writes."""
+        """Return the CPU seconds of all threads, the clock, and the bytes read and written."""
         try:
-            said = dict(line.split(": ") for line in Path("/proc/self/io").read_text(encoding="ascii").splitlines())
-        except OSError:  # no Linux
-            said = {}
-        return Reading(time.process_time(), time.perf_counter(), int(said.get("rchar", 0)), int(said.get("wchar", 0)))
+            counters = dict(line.split(": ") for line in Path("/proc/self/io").read_text(encoding="ascii").splitlines())
+        except OSError:  # not Linux
+            counters = {}
+        return Reading(
+            time.process_time(), time.perf_counter(), int(counters.get("rchar", 0)), int(counters.get("wchar", 0))
+        )
 
 
 @dataclass
-class Spent:
-    """What something has used."""
+class Cost:
+    """Resources used by a part, model or stage."""
 
     cpu: float = 0.0
-    """Seconds of user and system time."""
+    """Seconds of user and system time, of all threads."""
     wall: float = 0.0
     rows: int = 0
     read: int = 0
-    """Bytes, of files and pipes; a page that the system had in memory counts, one that the engine had does not."""
+    """Bytes read from files and pipes, including the page cache of the system but not the engine's cache."""
     written: int = 0
     memory: int = 0
-    """Bytes at most: the engine's buffers, or what the process grew by where that is more."""
+    """Peak bytes of the engine's buffers, or of the growth of the process if that is more."""
     spill: int = 0
-    """Bytes at most in the engine's temporary files."""
+    """Peak bytes of the engine's temporary files."""
 
-    def add(self, other: Spent) -> None:
-        """Sums, and the largest of memory and spill."""
+    def add(self, other: Cost) -> None:
+        """Add another cost: the sum of all values, the maximum of memory and spill."""
         for name in ("cpu", "wall", "rows", "read", "written"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.memory, self.spill = max(self.memory, other.memory), max(self.spill, other.spill)
 
     def line(self, name: str) -> str:
-        """Its line of the table."""
+        """Return a line of the table."""
         shown = name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
         sizes = f"{_mb(self.read):>6}{_mb(self.written):>6}{_mb(self.memory):>6}{_mb(self.spill):>6}"
         rows = f"{self.rows:,}" if self.rows else "-"
@@ -85,24 +87,24 @@ class Spent:
 
 
 class Profile(Silent):
-    """Reads the process at every turn of a build, and passes on what it is told.
+    """Reporter that measures each part and stage, and forwards all calls to another reporter.
 
     Parameters
     ----------
-    told
-        Who tells the build to people.
+    reporter
+        The reporter to forward to.
     plans
-        A folder for the engine's plans, a file a model; it is made where it is not there.
+        A folder for query plans, one file for each model; created if missing.
     """
 
-    one_at_a_time = True
+    is_sequential = True
 
-    def __init__(self, told: Silent, plans: Path | None = None) -> None:
-        self._told = told
+    def __init__(self, reporter: Silent, plans: Path | None = None) -> None:
+        self._reporter = reporter
         self._plans = plans
         self._begun: set[str] = set()
-        self.stages: dict[str, Spent] = {START: Spent()}
-        self.parts: dict[Key, Spent] = {}
+        self.stages: dict[str, Cost] = {START: Cost()}
+        self.parts: dict[Key, Cost] = {}
         self._key: Key | None = None
         self._spent = self.stages[START]
         first = Reading.now()
@@ -110,83 +112,83 @@ class Profile(Silent):
         self._resident = _memory("VmRSS")
         self.peak = 0
 
-    # what a build tells -----------------------------------------------------------------------
+    # calls of the build -----------------------------------------------------------------------
 
     def found(self, inventory: Inventory) -> None:
-        """Pass it on."""
-        self._told.found(inventory)
+        """Forward the call."""
+        self._reporter.found(inventory)
 
     def started(self, parts: int) -> None:
-        """Pass it on."""
-        self._told.started(parts)
+        """Forward the call."""
+        self._reporter.started(parts)
 
     def note(self, text: str) -> None:
-        """Pass it on."""
-        self._told.note(text)
+        """Forward the call."""
+        self._reporter.note(text)
 
     def failed(self, target: Path) -> None:
-        """Pass it on."""
-        self._told.failed(target)
+        """Forward the call."""
+        self._reporter.failed(target)
 
     def ended(self, result: Result) -> None:
-        """Pass it on; nothing more is measured."""
-        self._turn(Spent())
-        self._told.ended(result)
+        """Stop measuring and forward the call."""
+        self._turn(Cost())
+        self._reporter.ended(result)
 
-    def doing(self, stage: str) -> None:
-        """What follows is of this stage."""
+    def stage_started(self, stage: str) -> None:
+        """Measure a stage from here on."""
         self._key = None
-        self._turn(self.stages.setdefault(stage, Spent()))
+        self._turn(self.stages.setdefault(stage, Cost()))
 
-    def making(self, model: str, partition: str) -> None:
-        """What follows is of this part."""
-        unfinished = self._key is not None  # a part that was there, of a model that is not wanted now
+    def part_started(self, model: str, partition: str) -> None:
+        """Measure a part from here on."""
+        unfinished = self._key is not None  # the last part was kept without `finished`: its model is not selected
         spent, self._key = self._spent, Key(model, partition)
-        self._turn(Spent())
+        self._turn(Cost())
         if unfinished:
-            self.stages.setdefault(THERE, Spent()).add(spent)
+            self.stages.setdefault(RUNNER, Cost()).add(spent)
 
-    def finished(self, part: Part, seconds: float, reused: bool) -> None:
-        """What was used is the part's, if it was made."""
+    def part_finished(self, part: Part, seconds: float, reused: bool) -> None:
+        """Record the cost of a part if it was written, else add it to the runner's."""
         spent, key = self._spent, Key(part.relation, part.partition)
-        self.doing(THERE)  # which is also where the runner looks for what is next
+        self.stage_started(RUNNER)  # the runner's own work up to the next part counts here too
         if reused:
             self._spent.add(spent)
         else:
             spent.rows = part.rows
             self.parts[key] = spent
-        self._told.finished(part, seconds, reused)
+        self._reporter.part_finished(part, seconds, reused)
 
-    def ran(self, statement: Statement) -> None:
-        """The engine ran a statement."""
+    def statement_finished(self, statement: Statement) -> None:
+        """Record memory and plan of a statement."""
         self._spent.memory = max(self._spent.memory, statement.memory)
         self._spent.spill = max(self._spent.spill, statement.spill)
         if self._plans is not None and self._key is not None:
             _keep_plan(self._plans, self._key, statement, first=self._key.model not in self._begun)
             self._begun.add(self._key.model)
 
-    def _turn(self, to: Spent) -> None:
+    def _turn(self, to: Cost) -> None:
         now, last = Reading.now(), self._last
-        used = Spent(now.cpu - last.cpu, now.wall - last.wall, 0, now.read - last.read, now.written - last.written)
+        used = Cost(now.cpu - last.cpu, now.wall - last.wall, 0, now.read - last.read, now.written - last.written)
         peak = _memory("VmHWM")
         self._spent.add(used)
         self._spent.memory = max(self._spent.memory, peak - self._resident)
         self.peak = max(self.peak, peak)
-        _forget_peak()
+        _reset_peak()
         self._resident = _memory("VmRSS")
         self._spent, self._last = to, now
 
-    # what it tells ----------------------------------------------------------------------------
+    # results ----------------------------------------------------------------------------------
 
-    def models(self) -> dict[str, Spent]:
-        """The parts of each model together, the costliest first."""
-        found: dict[str, Spent] = {}
+    def models(self) -> dict[str, Cost]:
+        """Return the cost of each model, the highest first."""
+        found: dict[str, Cost] = {}
         for key, spent in self.parts.items():
-            found.setdefault(key.model, Spent()).add(spent)
+            found.setdefault(key.model, Cost()).add(spent)
         return dict(sorted(found.items(), key=_cost))
 
     def table(self, *, by_part: bool = False) -> Iterator[str]:
-        """Lines of at most 80 columns: models or parts by CPU time, their sum, what lies outside, all of it."""
+        """Yield lines of at most 80 columns: models or parts by CPU time, their sum, stages, the whole process."""
         yield _HEAD
         models = self.models()
         if by_part:
@@ -195,7 +197,7 @@ class Profile(Silent):
         else:
             for name, spent in models.items():
                 yield spent.line(name)
-        inside, outside = Spent(), Spent()
+        inside, outside = Cost(), Cost()
         for spent in models.values():
             inside.add(spent)
         for spent in self.stages.values():
@@ -209,7 +211,7 @@ class Profile(Silent):
         yield inside.line("whole process")
 
     def summary(self) -> dict[str, object]:
-        """The same as JSON-able values; seconds and bytes."""
+        """Return the profile as JSON-able values, in seconds and bytes."""
         return {
             "parts": [
                 {"model": key.model, "partition": key.partition, **asdict(spent)}
@@ -220,12 +222,12 @@ class Profile(Silent):
         }
 
 
-def _cost(item: tuple[object, Spent]) -> tuple[float, str]:
+def _cost(item: tuple[object, Cost]) -> tuple[float, str]:
     return -item[1].cpu, str(item[0])
 
 
 def _mb(count: int) -> str:
-    """Megabytes in four characters; little is written out, and nothing is a dash.
+    """Return megabytes in at most four characters up to 9,999 MB; `-` for zero.
 
     >>> _mb(0), _mb(40_000), _mb(1_260_000), _mb(1_487_000_000)
     ('-', '0.0', '1.3', '1487')
@@ -236,19 +238,19 @@ def _mb(count: int) -> str:
 
 
 def _keep_plan(folder: Path, key: Key, statement: Statement, *, first: bool) -> None:
-    """Append what ran, and how, to the model's file."""
+    """Append a statement and its plan to the model's file."""
     folder.mkdir(parents=True, exist_ok=True)
     where = "" if key.partition == ALL else f" {key.partition}"
     with (folder / f"{key.model}.txt").open("w" if first else "a", encoding="utf-8") as stream:
-        sql = re.sub(r"\n\s*\n", "\n", statement.sql.strip())  # where the front matter stood, lines are empty
+        sql = re.sub(r"\n\s*\n", "\n", statement.sql.strip())  # empty lines in place of the front matter
         stream.write(f"-- {key.model}{where}\n{sql}\n\n{statement.plan.strip()}\n\n\n")
 
 
-# the process, as Linux tells it; elsewhere these figures are missing -----------------------------------
+# figures of the process from /proc; zero on other systems ----------------------------------------------
 
 
 def _memory(name: str) -> int:
-    """`VmRSS` or `VmHWM` in bytes."""
+    """Return `VmRSS` or `VmHWM` in bytes."""
     try:
         with Path("/proc/self/status").open(encoding="ascii", errors="replace") as stream:
             return next(int(line.split()[1]) * 1024 for line in stream if line.startswith(f"{name}:"))
@@ -256,14 +258,14 @@ def _memory(name: str) -> int:
         return 0
 
 
-def _forget_peak() -> None:
-    """Have `VmHWM` start anew; where that is not allowed it stays the highest so far."""
+def _reset_peak() -> None:
+    """Reset `VmHWM`; without permission it stays the peak since the start of the process."""
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
 
 
 def _age() -> float:
-    """Seconds since the process started."""
+    """Return the seconds since the process started."""
     try:
         began = int(Path("/proc/self/stat").read_text(encoding="ascii").rpartition(")")[2].split()[19])
         up = float(Path("/proc/uptime").read_text(encoding="ascii").split()[0])

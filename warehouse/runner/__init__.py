@@ -1,1 +1,1 @@
-"""The build: list the raw files, make the parts that are missing, check them, publish them."""
+"""The build: list the raw files, write the missing parts, check them, publish them."""

@@ -1,4 +1,4 @@
-"""`warehouse build`, from settings to a published warehouse."""
+"""Entry point of `warehouse build`: from settings to a published warehouse."""
 
 from __future__ import annotations
 
@@ -17,41 +17,41 @@ from warehouse.runner.catalog import Entry
 from warehouse.runner.catalog_entries import catalog_entries, part_paths
 from warehouse.runner.changes import ChangeGuard
 from warehouse.runner.checks import note_failed
-from warehouse.runner.disk_full import saying_what_is_full
+from warehouse.runner.disk_full import explaining_full_disk
 from warehouse.runner.options import BuildOptions
 from warehouse.runner.preparation import Prepared, check_folders, prepared
-from warehouse.runner.publish import FILE, clear_the_way, keep_last, publish
+from warehouse.runner.publish import FILE, keep_last, publish, quarantine_misplaced
 from warehouse.runner.reporter import Silent
 from warehouse.runner.result import Outcome, Result
 from warehouse.runner.run import make_parts
 from warehouse.store import signatures, snapshot
-from warehouse.store.atomic import left_behind, remove
+from warehouse.store.atomic import orphaned_files, remove
 from warehouse.store.lock import hold
 from warehouse.store.manifest import Manifest, build_id, entry, kept_manifests
 from warehouse.store.parts import Store
 
 
 def build(settings: Settings, reporter: Silent, options: BuildOptions = BuildOptions()) -> Result:  # noqa: B008 - frozen
-    """Build and publish.
+    """Build the warehouse and publish it.
 
     Parameters
     ----------
     settings
-        Where the raw files, the target and the project are, and what the engine may use.
+        Paths of the raw files, the target and the project; limits of the engine.
     reporter
-        Whom to tell.
+        Receiver of progress and notes.
     options
-        What to build, and how.
+        Selected models and other options.
 
     Raises
     ------
     WarehouseError
-        Of a kind of `warehouse.base.errors`; whatever it is, the published warehouse is as it was.
+        When the build fails, as a subclass from `warehouse.base.errors`. The published warehouse is unchanged.
     """
     check_folders(settings)
     with hold(settings.target, wait=options.wait):
         try:
-            with saying_what_is_full(settings):
+            with explaining_full_disk(settings):
                 result = _build(settings, reporter, options)
         except CheckError as error:
             note_failed(settings.target, error)
@@ -62,7 +62,7 @@ def build(settings: Settings, reporter: Silent, options: BuildOptions = BuildOpt
 
 
 def _build(settings: Settings, reporter: Silent, options: BuildOptions) -> Result:
-    """List the raw files, make the parts, check them, publish them."""
+    """List the raw files, write the parts, check them, publish them."""
     project = Project.open(settings.project)
     changes = ChangeGuard(settings, project)
     store = _open_store(settings, reporter, options)
@@ -72,36 +72,36 @@ def _build(settings: Settings, reporter: Silent, options: BuildOptions) -> Resul
         with changes.watching(ready.raw_files) as refuse_changes:
             outcome = make_parts(ready, reporter)
             refuse_changes()
-            reporter.doing("catalog")
+            reporter.stage_started("catalog")
             entries = catalog_entries(ready, outcome)
             manifest = _manifest(settings, ready, outcome)
             _publish(ready, manifest, entries)
-    reporter.doing("end")
+    reporter.stage_started("end")
     keep_last(store.target, options.keep)
     result = _result(settings, ready, outcome, manifest)
-    if outcome.stale or any(node.never_still for node in ready.graph.nodes.values()):
+    if outcome.stale or any(node.is_volatile for node in ready.graph.nodes.values()):
         snapshot.drop(store.target)
     else:
-        changes.note(result, entries, keep=options.keep, kernels=options.kernels)
+        changes.save_snapshot(result, entries, keep=options.keep, kernels=options.kernels)
     return result
 
 
 def _open_store(settings: Settings, reporter: Silent, options: BuildOptions) -> Store:
-    """Open the target, without what killed builds left and what is in the way."""
-    for path in left_behind(settings.target):
+    """Open the target's store; remove leftovers of killed builds and quarantine misplaced files."""
+    for path in orphaned_files(settings.target):
         remove(path)
     store = Store(settings.target, paranoid=options.paranoid, on_damage=reporter.note)
-    for name in clear_the_way(store.target):
-        reporter.note(f"{name} is damaged (no file or folder of the target): moved to damaged/, made again")
+    for name in quarantine_misplaced(store.target):
+        reporter.note(f"{name} is damaged (no file or folder of the target): moved to damaged/, rebuilt")
     return store
 
 
 def _manifest(settings: Settings, ready: Prepared, outcome: Outcome) -> Manifest:
-    """Return what the build is made of, and its id."""
+    """Return the manifest of this build."""
     parts = list(outcome.parts.values())
     return Manifest(
-        build=build_id(parts, contracts(ready.graph), ready.engine_mark),
-        engine=ready.engine_mark,
+        build=build_id(parts, contracts(ready.graph), ready.engine_label),
+        engine=ready.engine_label,
         parts=tuple(entry(part, ready.store.target) for part in parts),
         stale=tuple(sorted(outcome.stale)),
         data=tuple(str(root.absolute()) for root in settings.data),
@@ -112,7 +112,7 @@ def _manifest(settings: Settings, ready: Prepared, outcome: Outcome) -> Manifest
 
 
 def _linked(settings: Settings, ready: Prepared) -> tuple[str, ...]:
-    """Return the folders outside of the data folders that links lead to: readers may read there, too."""
+    """Return folders outside the data folders that links lead to; readers need access to them."""
     if not settings.follow_links:
         return ()
     roots = signatures.real_roots(settings.data)
@@ -121,7 +121,7 @@ def _linked(settings: Settings, ready: Prepared) -> tuple[str, ...]:
 
 
 def _publish(ready: Prepared, manifest: Manifest, entries: list[Entry]) -> None:
-    """Write the catalog, and make the build the one that readers open."""
+    """Write the catalog and publish the build."""
     publish(
         ready.store.target,
         entries,

@@ -1,8 +1,8 @@
-"""The catalog of a build: one DuckDB file with a relation each, and `meta` with what every table and column means.
+"""Catalog of a build: one DuckDB file with all relations, and `meta` tables that describe tables and columns.
 
-It holds small tables as tables, the others as views over an explicit list of their parts, and views as
-views. Where little differs from the build before, it begins as a copy of that one's, which is as it was written to
-the byte, and what differs is exchanged; else it is written from nothing.
+Small tables are copied into the catalog. Larger tables are views over an explicit list of their parts. If few
+relations differ from the last build, its catalog is copied and these relations are replaced. Otherwise, or if the
+last catalog is not byte-identical to what its build wrote, the catalog is written from scratch.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from warehouse.store.part_records import CheckResult
 STORAGE_VERSION = "v1.4.0"
 """The file format that DuckDB 1.4 and later read."""
 NAME = "catalogue.duckdb"
-WRITTEN = "catalogue.json"
-"""What a catalog was written as, beside it."""
+HASHES = "catalogue.json"
+"""Hashes of the catalog file and its relations, in the same folder."""
 _FORMAT = 2
 _GROWTH = 1.5
-"""A file that exchanges made so much larger is written from nothing again."""
+"""Growth factor of the file above which the catalog is written from scratch."""
 META = {
     "meta.build": {
         "build_id": "VARCHAR", "published_utc": "TIMESTAMP", "version": "VARCHAR", "engine": "VARCHAR",
@@ -74,7 +74,7 @@ META_ABOUT = {
 
 
 class Entry(NamedTuple):
-    """One relation of the catalog."""
+    """Relation of the catalog."""
 
     name: str
     about: str
@@ -91,48 +91,48 @@ class Entry(NamedTuple):
     reads: tuple[str, ...] = ()
     stale: bool = False
     needs: tuple[tuple[str, ...], ...] = ()
-    """Groups of relations: no row comes out while all of one group are empty."""
+    """Groups of relations: if all relations of one group are empty, this relation is empty."""
     checks: tuple[tuple[str, CheckResult], ...] = ()
     semantics: Semantics = NOTHING_SAID
 
 
 class Base(NamedTuple):
-    """The catalog of an earlier build, as a file to begin with."""
+    """Catalog of the last build, to copy and update."""
 
     path: Path
     kinds: Mapping[str, str]
-    """Of its relations."""
-    marks: Mapping[str, str]
-    """What each was written as."""
+    """Kind of each relation."""
+    hashes: Mapping[str, str]
+    """Hash of each relation."""
     fresh_bytes: int
-    """Its size when it was last written from nothing."""
+    """Size in bytes when the catalog was last written from scratch."""
 
 
 def write_catalog(
     path: Path, entries: Sequence[Entry], build: Mapping[str, object], engine: Engine, base: Base | None = None
 ) -> None:
-    """Write the DuckDB file of a build: entries in an order in which views can be made.
+    """Write the DuckDB file of a build. Entries come in dependency order.
 
     Raises
     ------
     ModelError
-        When the rows of a relation cannot be written.
+        When a relation cannot be written.
     WarehouseError
-        When nothing can, since the disk is full, for example.
+        When the file cannot be written, for example on a full disk.
     """
-    marks = {entry.name: _mark(entry) for entry in entries}
-    if base is not None and _is_far(base, marks):
+    hashes = {entry.name: _entry_hash(entry) for entry in entries}
+    if base is not None and _is_rewrite_due(base, hashes):
         base = None
     meta = _meta(entries, build)
     kinds = {entry.name: entry.kind for entry in entries} | dict.fromkeys(meta, "table")
-    marks |= {name: hashing.of([META[name], META_ABOUT[name], rows]) for name, rows in meta.items()}
-    others = {name for name, mark in marks.items() if base is None or base.marks.get(name) != mark}
+    hashes |= {name: hashing.of([META[name], META_ABOUT[name], rows]) for name, rows in meta.items()}
+    others = {name for name, digest in hashes.items() if base is None or base.hashes.get(name) != digest}
     with closing(engine.connection()) as connection:
         try:
             _begin(connection, path, base)
             if base is not None:
-                _drop(connection, base, marks)
-            for schema in sorted({name.partition(".")[0] for name in marks}):
+                _drop(connection, base, hashes)
+            for schema in sorted({name.partition(".")[0] for name in hashes}):
                 connection.execute(f"CREATE SCHEMA IF NOT EXISTS {identifier(schema)}")
             for entry in entries:
                 if entry.name in others:
@@ -144,55 +144,57 @@ def write_catalog(
         except duckdb.Error as error:
             raise WarehouseError(f"the catalog cannot be written: {sentence(error)}") from error
     size = path.stat().st_size
-    said = {
+    record = {
         "format": _FORMAT,
         "digest": hashing.of_file(path),
         "fresh_bytes": base.fresh_bytes if base else size,
-        "relations": {name: [kinds[name], mark] for name, mark in marks.items()},
+        "relations": {name: [kinds[name], digest] for name, digest in hashes.items()},
     }
-    path.with_name(WRITTEN).write_text(json.dumps(said), encoding="utf-8")
+    path.with_name(HASHES).write_text(json.dumps(record), encoding="utf-8")
 
 
 def read_base(folder: Path) -> Base | None:
-    """The catalog in the folder of a build; None where it is not, to the byte, what was written."""
+    """Return the catalog in a build's folder; None if it is missing or not byte-identical to what was written."""
     path = folder / NAME
     try:
-        said = json.loads((folder / WRITTEN).read_text(encoding="utf-8"))
-        if said["format"] != _FORMAT or hashing.of_file(path) != said["digest"]:
+        record = json.loads((folder / HASHES).read_text(encoding="utf-8"))
+        if record["format"] != _FORMAT or hashing.of_file(path) != record["digest"]:
             return None
-        kinds = {name: str(kind) for name, (kind, _) in said["relations"].items()}
-        return Base(path, kinds, {name: mark for name, (_, mark) in said["relations"].items()}, said["fresh_bytes"])
+        kinds = {name: str(kind) for name, (kind, _) in record["relations"].items()}
+        return Base(
+            path, kinds, {name: digest for name, (_, digest) in record["relations"].items()}, record["fresh_bytes"]
+        )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
-def _is_far(base: Base, marks: Mapping[str, str]) -> bool:
-    """Whether to begin with nothing costs less, or is due."""
-    others = sum(base.marks.get(name) != mark for name, mark in marks.items())
-    return others > len(marks) / 2 or base.path.stat().st_size > _GROWTH * base.fresh_bytes
+def _is_rewrite_due(base: Base, hashes: Mapping[str, str]) -> bool:
+    """Return True if most relations have changed or the file has grown too much for another update."""
+    changed = sum(base.hashes.get(name) != digest for name, digest in hashes.items())
+    return changed > len(hashes) / 2 or base.path.stat().st_size > _GROWTH * base.fresh_bytes
 
 
 def _begin(connection: duckdb.DuckDBPyConnection, path: Path, base: Base | None) -> None:
-    """Open the file, and a transaction in it."""
+    """Open the catalog file and begin a transaction."""
     if base is not None:
         shutil.copyfile(base.path, path)
-    connection.execute("SET GLOBAL checkpoint_threshold = '1B'")  # what is committed is in the file, not in a log
+    connection.execute("SET GLOBAL checkpoint_threshold = '1B'")  # commits go to the file, not to a `.wal`
     connection.execute(f"ATTACH {literal(str(path))} AS published (STORAGE_VERSION {literal(STORAGE_VERSION)})")
     connection.execute("USE published; BEGIN")
 
 
-def _drop(connection: duckdb.DuckDBPyConnection, base: Base, marks: Mapping[str, str]) -> None:
-    """Drop what is another now, or gone, and the schemas that nothing is left in."""
-    names = [name for name, mark in base.marks.items() if marks.get(name) != mark]
+def _drop(connection: duckdb.DuckDBPyConnection, base: Base, hashes: Mapping[str, str]) -> None:
+    """Drop relations that changed or no longer exist, and empty schemas."""
+    names = [name for name, digest in base.hashes.items() if hashes.get(name) != digest]
     for name in names:
-        connection.execute(f"DROP {_what(base.kinds[name])} {qualified(name)}")
-    before, after = ({name.partition(".")[0] for name in one} for one in (base.marks, marks))
+        connection.execute(f"DROP {_sql_kind(base.kinds[name])} {qualified(name)}")
+    before, after = ({name.partition(".")[0] for name in one} for one in (base.hashes, hashes))
     for schema in sorted(before - after):
         connection.execute(f"DROP SCHEMA {identifier(schema)}")
 
 
-def _what(kind: str) -> str:
-    """What a relation is for DuckDB."""
+def _sql_kind(kind: str) -> str:
+    """Return the kind of a relation in DuckDB's SQL."""
     return "TABLE" if kind in ("table", "reference") else "VIEW"
 
 
@@ -205,20 +207,20 @@ def _create(connection: duckdb.DuckDBPyConnection, entry: Entry, held: Mapping[P
 
 
 def _statements(entry: Entry, held: Mapping[Path, str]) -> Iterator[str]:
-    """What makes a relation, with its rows and what is said of it."""
-    name, what = qualified(entry.name), _what(entry.kind)
-    if what == "VIEW":
+    """Yield the statements that create a relation with its rows and comments."""
+    name, kind = qualified(entry.name), _sql_kind(entry.kind)
+    if kind == "VIEW":
         yield f"CREATE VIEW {name} AS {source_sql(entry.source, globs=True)}"
     else:
         yield f"CREATE TABLE {name} AS {source_sql(entry.source, held)}"
-    yield f"COMMENT ON {what} {name} IS {literal(entry.about)}"
+    yield f"COMMENT ON {kind} {name} IS {literal(entry.about)}"
     for column in entry.columns:
         if column.comment:
             yield f"COMMENT ON COLUMN {name}.{identifier(column.name)} IS {literal(column.comment)}"
 
 
-def _mark(entry: Entry) -> str:
-    """What a relation is written as: parts are named by what they hold, reviewed tables are not."""
+def _entry_hash(entry: Entry) -> str:
+    """Return the hash of a relation. Paths of parts contain a content hash; reference tables are hashed here."""
     content = []
     if entry.kind == "reference" and isinstance(entry.source, CsvFiles):
         content = [hashing.of_file(path) for path in entry.source.paths]
@@ -226,7 +228,7 @@ def _mark(entry: Entry) -> str:
 
 
 def _meta(entries: Sequence[Entry], build: Mapping[str, object]) -> dict[str, list[dict[str, object]]]:
-    """The rows of each table of `meta`."""
+    """Return the rows of each table of `meta`."""
     rows: dict[str, list[Sequence[object]]] = {
         "meta.build": [[build[name] for name in META["meta.build"]]],
         "meta.models": [
@@ -268,7 +270,7 @@ def _meta(entries: Sequence[Entry], build: Mapping[str, object]) -> dict[str, li
             for position, row in enumerate(r.rows, start=1)
         ],
     }  # fmt: skip
-    return {name: [dict(zip(META[name], row, strict=True)) for row in those] for name, those in rows.items()}
+    return {name: [dict(zip(META[name], row, strict=True)) for row in table_rows] for name, table_rows in rows.items()}
 
 
 def _write_meta(connection: duckdb.DuckDBPyConnection, name: str, rows: Sequence[Mapping[str, object]]) -> None:

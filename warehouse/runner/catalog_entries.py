@@ -1,4 +1,4 @@
-"""What the catalog of a build lists: raw and reference relations, then models in order."""
+"""Entries of a build's catalog: raw and reference relations, then models in dependency order."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from warehouse.runner.result import Outcome
 from warehouse.store.parts import Store
 
 COPIED_BYTES = 20 * 10**6
-"""Parts of this size together are copied into the catalog, the smallest tables first; larger tables are read from
-their parts. So most tables can be read wherever the catalog is, and a build does not copy what is costly to copy."""
+"""Total size of the tables that are copied into the catalog, the smallest first. Larger tables are views of their
+parts. A catalog without its parts still has most tables, and a build does not copy large ones."""
 
 
 def catalog_entries(prepared: Prepared, outcome: Outcome) -> list[Entry]:
-    """Return the entries of the catalog, each after what it reads."""
+    """Return the entries of the catalog in dependency order."""
     return [*_raw_entries(prepared), *_reference_entries(prepared), *_model_entries(prepared, outcome)]
 
 
 def part_paths(entries: Sequence[Entry], store: Store) -> set[Path]:
-    """Return the parts that readers of the catalog open, or that its tables are copies of."""
+    """Return the parts that the catalog's views read or that its tables are copied from."""
     found = (path for entry in entries if isinstance(entry.source, Parts) for path in entry.source.paths)
     return {path for path in found if path.is_relative_to(store.folder)}
 
@@ -87,7 +87,7 @@ def _model_entries(prepared: Prepared, outcome: Outcome) -> Iterator[Entry]:
 
 
 def _copied(graph: Graph, outcome: Outcome) -> set[str]:
-    """The tables that are copied into the catalog: the smallest, as many as `COPIED_BYTES` allows."""
+    """Return the tables to copy into the catalog: the smallest ones, up to `COPIED_BYTES` together."""
     sizes = {
         name: sum(part.bytes for part in outcome.of(name))
         for name in graph.order

@@ -1,4 +1,4 @@
-"""What a build has seen of the world, to notice that it changed under the build, or has not changed after it."""
+"""Detect files that change during a build, and save a snapshot for the next build's up-to-date check."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from warehouse.base import hashing
 from warehouse.base.errors import DataError, WarehouseError
 from warehouse.base.text import plural
 from warehouse.engine.base import CsvFiles, Parts
-from warehouse.ingest.scan import signs_above
+from warehouse.ingest.scan import cluster_markers_above
 from warehouse.store import part_signatures, signatures, snapshot
 from warehouse.store.content_hash import of_content
 
@@ -23,30 +23,35 @@ if TYPE_CHECKING:
     from warehouse.runner.result import Result
 
 _SHOWN = 3
-_SHORT = 2**24
+_SMALL_BYTES = 2**24
 
 
 class ChangeGuard:
-    """Looks at data folders and sources before a build reads any of them."""
+    """Guard against files that change during a build: raw files, project files, modules of this package.
+
+    Must be created before the build reads any file.
+    """
 
     def __init__(self, settings: Settings, project: Project) -> None:
         self._settings = settings
         self._project = project
         self._target = settings.target.absolute()
-        self._data = signatures.look_at_data(settings.data, self._target, follow_links=settings.follow_links)
-        self._sources = signatures.look_at_sources(project.folders)
+        self._data = signatures.scan_data(settings.data, self._target, follow_links=settings.follow_links)
+        self._sources = signatures.scan_sources(project.folders)
         self._tables = {str(path): hashing.of_file(path) for path in project.tables()}
         self._digests: dict[str, str] = {}
 
     @contextlib.contextmanager
     def watching(self, raw_files: RawFiles) -> Iterator[Callable[[], None]]:
-        """The block reads what `intake` lists, and calls what it is given when it has read: none of that may change.
+        """Raise an error if one of the files changes while the block runs.
+
+        The block gets a function that checks for changes, and must call it after it has read all files.
 
         Raises
         ------
         DataError
-            When a file did before that call, since the block may have seen some of the old and some of the new; and
-            when the block failed and a file did, since it may have failed for no other reason.
+            When a file has changed at that call, since the block may have read a mix of old and new rows. Also when the
+            block fails and a file has changed, since the change may be the cause.
         """
         self._digests = {
             str(file.path): file.digest for file in raw_files.inventory.files if file.is_read and file.digest
@@ -59,24 +64,24 @@ class ChangeGuard:
 
     @contextlib.contextmanager
     def explaining(self) -> Iterator[None]:
-        """The block lists and hashes raw files: if it fails and one of them changed meanwhile, that is why.
+        """Replace the error of a failing block with a clearer one if a raw file changed meanwhile.
 
         Raises
         ------
         DataError
-            Naming the files that changed.
+            With the names of the changed files.
         """
         try:
             yield
         except WarehouseError as error:
-            _, gone, moved = self._data.changes(self._data.again(), lambda _: False, times_count=True)
-            changed = [*gone, *(path for path in moved if self._is_another(path))]
+            _, gone, moved = self._data.changes(self._data.rescan(), lambda _: False, times_count=True)
+            changed = [*gone, *(path for path in moved if self._has_new_signature(path))]
             if changed:
                 raise _changed_meanwhile(changed) from error
             raise
 
-    def _is_another(self, path: str) -> bool:
-        """Return True if the stamp of a raw file is another one than before the build."""
+    def _has_new_signature(self, path: str) -> bool:
+        """Return True if the signature of a raw file differs from the one before the build."""
         with contextlib.suppress(OSError):
             return signatures.stamp(Path(path).stat()) != self._data.files[path]
         return True
@@ -86,16 +91,18 @@ class ChangeGuard:
         if changed:
             raise _changed_meanwhile(changed) from error
 
-    def note(self, result: Result, entries: Iterable[Entry], *, keep: int, kernels: bool) -> None:
-        """Leave a snapshot, so that the next build sees at a glance whether there is anything to do."""
-        mine = tuple(f"{folder}/" for folder in self._project.folders)
+    def save_snapshot(self, result: Result, entries: Iterable[Entry], *, keep: int, kernels: bool) -> None:
+        """Write the snapshot that the next build needs to detect an up-to-date target."""
+        own_folders = tuple(f"{folder}/" for folder in self._project.folders)
         digests = dict(self._digests)
-        for look in (self._data, self._sources):
-            after = look.again().files
-            for path, seen in look.files.items():
-                wanted = path.startswith(mine) if look is self._sources else _is_short_and_racy(seen, look.looked_ns)
+        for scan in (self._data, self._sources):
+            after = scan.rescan().files
+            for path, seen in scan.files.items():
+                wanted = (
+                    path.startswith(own_folders) if scan is self._sources else _is_small_and_racy(seen, scan.looked_ns)
+                )
                 if wanted and seen and path not in digests and after.get(path) == seen:
-                    with contextlib.suppress(OSError):  # closed to us: the next build looks again
+                    with contextlib.suppress(OSError):  # unreadable: the next build tries again
                         digests[path] = of_content(Path(path))
         summary = result.summary() | {"changed": False, "made": []}
         snapshot.take(
@@ -103,13 +110,13 @@ class ChangeGuard:
             self._data,
             self._sources,
             digests,
-            [sign for root in self._settings.data for sign in signs_above(root)],
-            self._left(result, entries),
+            [marker for root in self._settings.data for marker in cluster_markers_above(root)],
+            self._output_files(result, entries),
             {"files": len(result.inventory.files), "summary": summary},
         )
 
-    def _left(self, result: Result, entries: Iterable[Entry]) -> set[Path]:
-        """All files of the target that readers or the next build need."""
+    def _output_files(self, result: Result, entries: Iterable[Entry]) -> set[Path]:
+        """Return all files of the target that readers or the next build need."""
         build, inside = self._target / "builds" / result.build, f"{self._target}/"
         paths = {self._target / "warehouse.duckdb", build.parent / "current", build / "manifest.json"}
         paths |= {build / "catalogue.duckdb", build / part_signatures.FILE}
@@ -129,12 +136,12 @@ def _changed_meanwhile(changed: Sequence[str]) -> DataError:
     )
 
 
-def _is_short_and_racy(seen: Sequence[int], looked_ns: int) -> bool:
-    """Whether a raw file that is not read was written so shortly before the look that only its content tells."""
-    return bool(seen) and signatures.is_racy(seen, looked_ns) and seen[0] <= _SHORT
+def _is_small_and_racy(seen: Sequence[int], looked_ns: int) -> bool:
+    """Return True for a small file that was modified so recently that its times may not show another change."""
+    return bool(seen) and signatures.is_racy(seen, looked_ns) and seen[0] <= _SMALL_BYTES
 
 
-def _changed(look: signatures.Look, digests: Mapping[str, str]) -> list[str]:
-    """Of the files with a digest, those that are gone or hold something else."""
-    _, gone, moved = look.changes(look.again(), lambda path: signatures.same_content(path, digests.get(path)))
+def _changed(scan: signatures.FileStates, digests: Mapping[str, str]) -> list[str]:
+    """Return the files with a known hash that are missing or have other content."""
+    _, gone, moved = scan.changes(scan.rescan(), lambda path: signatures.same_content(path, digests.get(path)))
     return [path for path in (*gone, *moved) if path in digests]

@@ -1,6 +1,6 @@
-"""Run the checks of a model's rows, and gather what fails.
+"""Run the checks of a model and collect the failing rows.
 
-The grain is checked first, unasked. Conditions on single rows share one scan, and so do sums of one relation.
+The grain is always checked, and first. Conditions on single rows share one scan, and so do sums of one relation.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ FAILED = "failed.json"
 GRAIN = "grain"
 SHOWN_ROWS = 5
 KEPT_ROWS = 50
-"""So many failing rows of a check and partition are kept in the catalog."""
+"""Failing rows of a check and partition that the catalog keeps."""
 
 
 def all_checks(model: Model) -> list[Check]:
-    """The check of the grain, then those that the model lists."""
+    """Return the grain check, then the checks that the model lists."""
     return [Check(f"{GRAIN}({', '.join(model.grain)})", model.place(1)), *model.checks]
 
 
 def run_checks(scratch: Scratch, model: Model, checks: Sequence[Check]) -> list[int]:
-    """The number of failing rows of each check; conditions on single rows share one scan.
+    """Return the number of failing rows of each check.
 
     Raises
     ------
     ModelError
-        At the check's line, when its SQL is wrong.
+        With the line of the check, when its SQL is invalid.
     """
     counts: dict[int, int] = {}
     conditions: list[tuple[int, str]] = []
@@ -64,13 +64,13 @@ def run_checks(scratch: Scratch, model: Model, checks: Sequence[Check]) -> list[
         )
         counts |= {position: failures for (position, _), failures in zip(conditions, found, strict=True)}
     for relation, sums in totals.items():
-        here = ", ".join(f"coalesce(sum({mine}), 0) AS a{position}" for position, mine, _ in sums)
-        there = ", ".join(f"coalesce({other}, 0) AS b{position}" for position, _, other in sums)
+        own_sums = ", ".join(f"coalesce(sum({mine}), 0) AS a{position}" for position, mine, _ in sums)
+        other_sums = ", ".join(f"coalesce({other}, 0) AS b{position}" for position, _, other in sums)
         same = ", ".join(f"CAST(a{position} <> b{position} AS INTEGER)" for position, _, _ in sums)
         found = _count(
             scratch,
             model,
-            f"SELECT {same} FROM (SELECT {here} FROM {model.name}), (SELECT {there} FROM {relation})",
+            f"SELECT {same} FROM (SELECT {own_sums} FROM {model.name}), (SELECT {other_sums} FROM {relation})",
             *(checks[position] for position, _, _ in sums),
         )
         counts |= {position: differs for (position, _, _), differs in zip(sums, found, strict=True)}
@@ -78,7 +78,7 @@ def run_checks(scratch: Scratch, model: Model, checks: Sequence[Check]) -> list[
 
 
 def _count(scratch: Scratch, model: Model, sql: str, *checks: Check) -> list[int]:
-    """One row of counts; where the SQL is wrong, an error at the check that is: of several, each is tried alone."""
+    """Return one row of counts. Raises ModelError at the invalid check; of several checks, each is tried alone."""
     try:
         return [int(str(value)) for value in scratch.rows(sql)[0]]
     except EngineError as error:
@@ -92,7 +92,7 @@ def _count(scratch: Scratch, model: Model, sql: str, *checks: Check) -> list[int
 def results_of(
     scratch: Scratch, model: Model, checks: Sequence[Check], counts: Sequence[int], keys: Sequence[str] = ()
 ) -> list[CheckResult]:
-    """The results of checks, those that fail with their first rows as JSON, in order of all columns."""
+    """Return check results; failed ones include their first rows as JSON, sorted by all columns."""
     results = []
     for position, (check, failures) in enumerate(zip(checks, counts, strict=True)):
         rows: tuple[str, ...] = ()
@@ -108,13 +108,13 @@ def results_of(
 
 
 def check_error(model: Model, partition: str | None, result: CheckResult) -> CheckError:
-    """The error of a check that does not hold: what, where, how many rows, and the first of them."""
-    _, what, place = _failing(model, result.check)
+    """Return the error of a failed check: check, place, number of rows, and the first rows."""
+    _, check, place = _failing(model, result.check)
     where = "" if partition is None else f" in {partition}"
     values = ["  ".join(str(value) for value in json.loads(row).values())[:200] for row in result.rows]
     shown = (result.sentences or values)[:SHOWN_ROWS]
     error = CheckError(
-        f"{model.name}{where}: {what}: {plural(result.failures, 'row')} {'fails' if result.failures == 1 else 'fail'}",
+        f"{model.name}{where}: {check}: {plural(result.failures, 'row')} {'fails' if result.failures == 1 else 'fail'}",
         place=place,
         details=[f"  {line}" for line in shown],
     )
@@ -126,7 +126,7 @@ def check_error(model: Model, partition: str | None, result: CheckResult) -> Che
 
 
 def note_failed(target: Path, error: CheckError | None) -> None:
-    """Remember the check that ended a build, which published nothing; with None, forget it."""
+    """Record the check that stopped a build in `builds/failed.json`; with None, remove the record."""
     path = target / "builds" / FAILED
     if error is None or error.found is None:
         path.unlink(missing_ok=True)
@@ -136,7 +136,7 @@ def note_failed(target: Path, error: CheckError | None) -> None:
 
 
 def _failing(model: Model, text: str) -> tuple[str, str, Place]:
-    """(SELECT of the failing rows, what to say, where the check stands)."""
+    """Return the SELECT of the failing rows, the text to show, and the place of the check."""
     if not text.startswith(f"{GRAIN}("):
         check = next(check for check in model.checks if check.text == text)
         return compile_check(check, model).failing, text, check.place

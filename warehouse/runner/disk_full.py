@@ -1,4 +1,4 @@
-"""Say in plain words that a disk is full, or that a file may not grow."""
+"""Clear errors for a full disk or an exceeded file size limit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from warehouse.base.errors import WarehouseError
 from warehouse.base.text import size
 from warehouse.engine.duckdb_errors import is_full_disk
-from warehouse.store.signatures import look_at_data
+from warehouse.store.signatures import scan_data
 
 if TYPE_CHECKING:
     from warehouse.base.settings import Settings
@@ -22,13 +22,13 @@ _PATH = re.compile(r"[\"'](/[^\"']+)[\"']")
 
 
 @contextmanager
-def saying_what_is_full(settings: Settings) -> Iterator[None]:
-    """Tell errors of a disk that is full, or of a limit of file sizes, in the words of who builds.
+def explaining_full_disk(settings: Settings) -> Iterator[None]:
+    """Replace errors of a full disk or of a file size limit with a clear message.
 
     Raises
     ------
     WarehouseError
-        With the folder, what is free, and how much a build of these data folders may need.
+        With the folder, its free space, and the space that a build of these data folders may need.
     """
     try:
         yield
@@ -51,13 +51,13 @@ def saying_what_is_full(settings: Settings) -> Iterator[None]:
 
 
 def raw_bytes(settings: Settings) -> int:
-    """Return the bytes of all raw files, which parts and spilled rows together stay below."""
-    look = look_at_data(settings.data, settings.target.absolute(), follow_links=settings.follow_links)
-    return max(sum(seen[0] for seen in look.files.values() if seen), 50_000_000)
+    """Return the size of all raw files in bytes, an upper bound for parts and spilled rows together."""
+    scan = scan_data(settings.data, settings.target.absolute(), follow_links=settings.follow_links)
+    return max(sum(seen[0] for seen in scan.files.values() if seen), 50_000_000)
 
 
 def _text(error: BaseException) -> str:
-    """Return what an error and those behind it say."""
+    """Return the messages of an error and its causes."""
     return "\n".join(map(str, _chain(error)))
 
 
@@ -66,7 +66,7 @@ def _has(error: BaseException, *numbers: int) -> bool:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and its causes, each once: an error that is raised again may be its own cause's cause."""
+    """Yield an error and its causes, each once: a re-raised error can be in a cycle of causes."""
     seen: set[int] = set()
     one: BaseException | None = error
     while one is not None and id(one) not in seen:

@@ -1,7 +1,7 @@
-"""`warehouse plan`: what a build would do, and why, without doing it.
+"""Dry run of a build (`warehouse plan`): the parts that a build would write, with reasons.
 
-Plan and build name and find parts by the same code. A part is named by what it is made of: where that includes
-rows which are not made yet, whether it is made depends on them, and the plan says `maybe`.
+Plan and build share the code that computes fingerprints and finds parts. If an upstream part is not written yet, the
+fingerprint of a downstream part is unknown. Its action is `maybe` if an existing part could still match.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ from warehouse.store.parts import Store
 
 @dataclass(frozen=True)
 class DryRun:
-    """What a build would do."""
+    """Steps of a build that has not run, with reasons."""
 
     steps: tuple[Step, ...]
-    """A step a part, in the order of the build; then the parts that it would leave out."""
+    """One step for each part, in build order; then the published parts that the build would drop."""
     publishes: str
-    """Why it would publish at all; empty where it would find nothing to do."""
+    """Reason to publish; empty if everything is up to date."""
     last: str | None
-    """The published build."""
+    """Id of the published build."""
     graph: Graph | None = None
     new: frozenset[str] = frozenset()
-    """Partitions that the published build has no part of."""
+    """Partitions without a part in the published build."""
     gone: frozenset[str] = frozenset()
-    """Partitions that only the published build has parts of."""
+    """Partitions with parts in the published build only."""
 
     def of(self, *actions: str) -> list[Step]:
-        """The steps with these actions."""
+        """Return the steps with these actions."""
         return [step for step in self.steps if step.action in actions]
 
     def summary(self) -> dict[str, object]:
@@ -75,19 +75,19 @@ class DryRun:
 
 
 def dry_run(settings: Settings, options: BuildOptions = BuildOptions()) -> DryRun:  # noqa: B008 - frozen
-    """Find out what a build of these settings would do; nothing is made, and nothing but caches is written.
+    """Return the steps of a build with these settings. Only caches are written.
 
     Raises
     ------
     WarehouseError
-        For all that would stop the build before it makes anything.
+        For any error that would stop the build before it writes parts.
     """
     check_folders(settings)
-    why = "all is hashed again"
+    why = "all files are hashed again"
     if not (options.select or options.paranoid):
-        said, why = snapshot.unchanged(snapshot.asked(settings, keep=options.keep, kernels=options.kernels))
-        if said is not None:
-            return DryRun((), "", said["summary"]["build"])
+        record, why = snapshot.unchanged(snapshot.asked(settings, keep=options.keep, kernels=options.kernels))
+        if record is not None:
+            return DryRun((), "", record["summary"]["build"])
     project = Project.open(settings.project)
     with (
         _store(settings, paranoid=options.paranoid) as store,
@@ -96,9 +96,11 @@ def dry_run(settings: Settings, options: BuildOptions = BuildOptions()) -> DryRu
         progress = Progress(ready)
         steps = tuple(_steps(progress, store))
         if ready.last and _same_parts(ready.last, progress.parts):
-            now = build_id(list(progress.parts.values()), contracts(ready.graph), ready.engine_mark)
-            other = ready.last.engine != ready.engine_mark
-            changed = f"{ready.last.engine} published it" if other else "what tables or columns mean has changed"
+            now = build_id(list(progress.parts.values()), contracts(ready.graph), ready.engine_label)
+            other = ready.last.engine != ready.engine_label
+            changed = (
+                f"the last build ran on {ready.last.engine}" if other else "what tables or columns mean has changed"
+            )
             why = why if now == ready.last.build else changed
         before = {str(one["partition"] or ALL) for one in _parts(ready.last)}
         after = {key.partition for key in progress.plan.keys}
@@ -108,7 +110,7 @@ def dry_run(settings: Settings, options: BuildOptions = BuildOptions()) -> DryRu
 
 @contextmanager
 def _store(settings: Settings, *, paranoid: bool) -> Iterator[Store]:
-    """The target's store; where there is no target yet, or it cannot be written, one that is thrown away."""
+    """Open the target's store; a temporary one if the target is missing or read-only."""
     target = settings.target
     if target.is_dir() and _is_writable(target):
         yield Store(target, paranoid=paranoid)
@@ -120,12 +122,12 @@ def _store(settings: Settings, *, paranoid: bool) -> Iterator[Store]:
 
 
 def _is_writable(target: Path) -> bool:
-    """Return True if a plan can write what it finds out about raw files into the target's caches."""
+    """Return True if a dry run can write to the target's caches."""
     return all(os.access(folder, os.W_OK) for folder in (target, target / "cache", target / "parts") if folder.is_dir())
 
 
 def _link_files(target: Path, folder: Path) -> None:
-    """Make a folder with all files of a target as links: new files can be written beside them."""
+    """Fill a folder with links to all files of a target, so that new files can be added."""
     for below, _, names in os.walk(target):
         place = folder / Path(below).relative_to(target)
         place.mkdir(exist_ok=True)
@@ -149,8 +151,10 @@ def _steps(progress: Progress, store: Store) -> Iterator[Step]:
         yield Step(key, DROP, (gone,))
 
 
-def _step(progress: Progress, checks: PartChecks, reasons: Reasons, key: Key, mark: str | None, old: Any) -> Step:
-    """The step of one part; one that is there is known from here on."""
+def _step(
+    progress: Progress, checks: PartChecks, reasons: Reasons, key: Key, last_fingerprint: str | None, old: Any
+) -> Step:
+    """Return the step of one part; add an existing part to the finished ones."""
     node, store = progress.graph.nodes[key.model], progress.prepared.store
     new = progress.inputs.made_of(key)
     unknown = [read for read, digest in dict(new["inputs"]).items() if digest is None]  # type: ignore[call-overload]
@@ -161,18 +165,18 @@ def _step(progress: Progress, checks: PartChecks, reasons: Reasons, key: Key, ma
         if stale:
             return Step(key, KEEP, ("not selected",))
         if checks.can_run(key) and checks.is_unchecked(key, part):
-            return Step(key, CHECK, (f"volatile: {volatile_places(node)}" if node.never_still else "not checked yet",))
+            return Step(key, CHECK, (f"volatile: {volatile_places(node)}" if node.is_volatile else "not checked yet",))
         return Step(key, KEEP)
-    why = reasons.why(key, old, new) if old or mark is None else []
-    if unknown and not node.volatile and any(_could_be(made, new) for made in store.made_of(key.model, key.partition)):
+    why = reasons.why(key, old, new) if old or last_fingerprint is None else []
+    if unknown and not node.volatile and any(_may_match(made, new) for made in store.made_of(key.model, key.partition)):
         return Step(key, MAYBE, tuple(why))
     if not why:
-        why = ["its part is missing or damaged"] if name == mark else ["its part is of another build"]
+        why = ["its part is missing or damaged"] if name == last_fingerprint else ["its part belongs to another build"]
     return Step(key, MAKE, tuple(why))
 
 
-def _could_be(made: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Whether a part would be the one that is wanted if what is unknown came out right."""
+def _may_match(made: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Return True if a part matches in all known inputs."""
     inputs = {read: digest for read, digest in new["inputs"].items() if digest is not None}
     own = {name: value for name, value in new.items() if name != "inputs"}
     return (
@@ -183,7 +187,7 @@ def _could_be(made: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
 
 
 def _same_parts(last: Manifest, parts: Mapping[Key, Part]) -> bool:
-    """Whether nothing but the parts of the last build is wanted."""
+    """Return True if these are exactly the parts of the last build."""
     return {part.fingerprint for part in parts.values()} == {one["fingerprint"] for one in last.parts}
 
 

@@ -1,4 +1,4 @@
-"""What a build is asked for, beside its settings."""
+"""Options of one build, beside its settings."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import NamedTuple
 
 
 class BuildOptions(NamedTuple):
-    """The options of one build."""
+    """Options of one build."""
 
     select: tuple[str, ...] = ()
-    """Selectors; models that they do not name keep their last parts."""
+    """Selectors; models that no selector matches keep their published parts."""
     keep: int = 3
-    """How many builds stay."""
+    """Number of builds to keep."""
     wait: bool = False
-    """Whether to wait for another build of this target."""
+    """True to wait while another build of this target runs."""
     kernels: bool = True
-    """Whether models may be made by their kernels."""
+    """True to compute models by their NumPy kernels where possible."""
     paranoid: bool = False
-    """Whether every raw file and every part is hashed again, whatever its size and times say."""
+    """True to hash every raw file and every part again, even if its signature is unchanged."""

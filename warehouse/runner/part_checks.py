@@ -1,4 +1,4 @@
-"""The checks of parts: which to run, and the results that are kept with a part."""
+"""Checks of parts: choose which to run, and store the results with the part."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from warehouse.store.part_records import ALL, CheckResult, Part, results_to_note
 
 
 class PartChecks:
-    """The checks of the parts of one build.
+    """Checks of the parts of one build.
 
     Parameters
     ----------
     progress
-        The parts so far, which checks compare.
+        The finished parts, which checks compare.
     """
 
     def __init__(self, progress: Progress) -> None:
@@ -30,24 +30,24 @@ class PartChecks:
         self._graph = progress.graph
 
     def to_run(self, key: Key, part: Part) -> list[Check]:
-        """Return the checks of a part, without those that compare it with a stale part and have no result yet."""
+        """Return the checks of a part, except new checks that would compare it with a stale part."""
         noted, stale = self._noted(key, part), self._progress.stale
         return [check for check in self._all(key) if check in noted or not stale.not_checked(key, check)]
 
     def is_unchecked(self, key: Key, part: Part) -> bool:
-        """Return True if a part was not checked yet, or failed."""
+        """Return True if a part has checks that failed or have no result."""
         noted = self._noted(key, part)
         has_failed = any(one.failures and not one.warn for one in noted.values())
         return has_failed or any(check not in noted for check in self.to_run(key, part))
 
     def can_run(self, key: Key) -> bool:
-        """Return True if all parts that the checks of a part read are known."""
+        """Return True if all parts that the checks of a part read are finished."""
         node = self._graph.nodes[key.model]
         others = (read for check in node.model.checks for read in relations_of(check) if read != key.model)
         return all(self._progress.inputs.is_known(read, key.partition) for read in others)
 
     def keep(self, scratch: Scratch, key: Key, part: Part, checks: Sequence[Check], counts: Sequence[int]) -> None:
-        """Keep the results of a part's checks with it. Raises CheckError for one that fails."""
+        """Store check results with the part. Raises CheckError for a failed check."""
         node = self._graph.nodes[key.model]
         keys = [self._key(check, part.digest, key.partition) for check in checks]
         results = results_of(scratch, node.model, checks, counts, keys)
@@ -61,7 +61,7 @@ class PartChecks:
         return [one._replace(says=check.says) for check, one in found if one]
 
     def check_views(self) -> None:
-        """Check the views: they have no part to keep results with, so their checks run in every build."""
+        """Check the views in every build: without a part, a view has no place to store results."""
         progress = self._progress
         for name in self._graph.order:
             node = self._graph.nodes[name]
@@ -83,7 +83,7 @@ class PartChecks:
         return all_checks(self._graph.nodes[key.model].model)
 
     def _noted(self, key: Key, part: Part) -> dict[Check, CheckResult]:
-        """Return the results that are kept with a part, of the checks that its model has now."""
+        """Return the results stored with a part, for the current checks of its model."""
         noted = part.notes.get("checks", [])
         assert isinstance(noted, list)
         known = {str(one["key"]): CheckResult(**one) for one in noted}
@@ -91,10 +91,10 @@ class PartChecks:
         return {check: known[one] for check, one in keys.items() if one in known}
 
     def _key(self, check: Check, digest: str, partition: str) -> str:
-        """Return the hash of a check and of all rows that it looks at."""
+        """Return the hash of a check and of all rows that it reads."""
         inputs = self._progress.inputs
         others = [inputs.digest(read, partition) for read in relations_of(check)]
-        others += [inputs.once] if looks_volatile(check.text) else []
+        others += [inputs.nonce] if looks_volatile(check.text) else []
         return hashing.of([check.text, check.warn, digest, others])
 
 

@@ -1,4 +1,4 @@
-"""Make one part: find it or write it, check it, and say whose fault a failure is."""
+"""Find or write one part, check it, and find the cause of a failure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from warehouse.engine import python_model
 from warehouse.engine.base import CsvFiles, EngineError, Parts, Scratch, Select
 from warehouse.graph.dag import Node, model_error
 from warehouse.graph.parts import Key
-from warehouse.kernels import DeclinedError, kernel
+from warehouse.kernels import UnsupportedError, kernel
 from warehouse.runner.checks import run_checks
 from warehouse.runner.part_checks import PartChecks
 from warehouse.runner.progress import Progress
@@ -21,7 +21,7 @@ from warehouse.store.part_records import Part
 
 
 class RawDamageError(Exception):
-    """A part failed that reads raw CSV files directly: they may be damaged."""
+    """Failure of a part that reads raw CSV files directly: the files may be damaged."""
 
     def __init__(self, key: Key, relations: list[str], cause: ModelError) -> None:
         super().__init__(str(cause))
@@ -31,7 +31,7 @@ class RawDamageError(Exception):
 
 
 class PartMaker:
-    """Makes the parts of one build; several threads may each make one at a time."""
+    """Writer of the parts of one build, for use by several threads."""
 
     def __init__(self, progress: Progress, checks: PartChecks, reporter: Silent) -> None:
         self._progress = progress
@@ -40,20 +40,20 @@ class PartMaker:
         self._graph = progress.graph
         self._engine = progress.prepared.engine
         self._store = progress.prepared.store
-        self._declined: set[str] = set()
+        self._unsupported: set[str] = set()
 
     def make(self, key: Key) -> Part:
-        """Return the part, checked: the one that is there, or a new one.
+        """Return a checked part: an up-to-date one from the store, or a new one.
 
         Raises
         ------
         RawDamageError
-            When a model fails that reads raw CSV files.
+            When a model that reads raw CSV files fails.
         ModelError, CheckError
             When another model or a check fails.
         """
         started = time.perf_counter()
-        self._reporter.making(key.model, key.partition)
+        self._reporter.part_started(key.model, key.partition)
         node = self._graph.nodes[key.model]
         made_of = self._progress.inputs.made_of(key)
         fingerprint = hashing.of(made_of)
@@ -68,27 +68,27 @@ class PartMaker:
                 part = self._write_and_check(key, node, fingerprint, made_of, part)
             outcome.checks[key] = self._checks.results(key, part)
         except EngineError as error:
-            raise self._blame(key, node, model_error(node.model, node.sql, error)) from error
+            raise self._find_cause(key, node, model_error(node.model, node.sql, error)) from error
         except CheckError as error:
-            raise self._blame(key, node, error) from error
+            raise self._find_cause(key, node, error) from error
         outcome.seconds[key] = time.perf_counter() - started
         if found is None:
             outcome.made.add(key)
-        self._reporter.finished(part, outcome.seconds[key], found is not None)
+        self._reporter.part_finished(part, outcome.seconds[key], found is not None)
         return part
 
     def _write_and_check(
         self, key: Key, node: Node, fingerprint: str, made_of: Mapping[str, object], part: Part | None
     ) -> Part:
-        """Write a part, unless it is there, and check it.
+        """Write a part unless one is given, and check it.
 
-        Rows of a `presorted` model are written as they come. If the check of the grain finds them out of order,
-        they are written again, sorted.
+        Rows of a `presorted` model are written without sorting. If the grain check finds them out of order, the part is
+        written a second time, sorted.
         """
         presorted = node.model.presorted
-        few = not presorted and self._progress.inputs.few(key)
+        in_memory = not presorted and self._progress.inputs.is_small(key)
         sources = self._progress.inputs.sources(key)
-        with self._engine.scratch(sources, one_thread=presorted, few=few) as scratch:
+        with self._engine.scratch(sources, one_thread=presorted, in_memory=in_memory) as scratch:
 
             def write(*, sort: bool) -> Part:
                 notes: dict[str, object] = {"made_of": {**made_of, "sql": node.sql.strip()}}
@@ -101,14 +101,14 @@ class PartMaker:
             scratch.add(node.name, Parts(node.model.columns, (part.path,)))
             checks = self._checks.to_run(key, part)
             counts = run_checks(scratch, node.model, checks)
-            if presorted and counts[0]:  # the check of the grain
+            if presorted and counts[0]:  # the grain check is the first one
                 part = write(sort=True)
                 counts = run_checks(scratch, node.model, checks)
             self._checks.keep(scratch, key, part, checks, counts)
         return part
 
     def _write_rows(self, scratch: Scratch, node: Node, path: Path, *, sort: bool) -> int:
-        """Write the rows of a model in the order of its grain, from its function or kernel where it has one."""
+        """Write the rows of a model, sorted by grain; from its Python function or kernel if it has one."""
         model = node.model
         if model.is_python:
             nodes = self._graph.nodes
@@ -117,14 +117,14 @@ class PartMaker:
         if name := self._progress.inputs.kernel_of(node):
             try:
                 return scratch.write_arrays(kernel(name).rows(scratch), model.columns, path)
-            except DeclinedError as error:
-                if str(error) not in self._declined:  # one file may stop several kernels
-                    self._declined.add(str(error))
+            except UnsupportedError as error:
+                if str(error) not in self._unsupported:  # one unsupported file can affect several kernels
+                    self._unsupported.add(str(error))
                     self._reporter.note(f"{model.name} is made by its SELECT, which takes longer, because of {error}")
         return scratch.write(Select(node.sql, model.columns), path, model.grain if sort else ())
 
-    def _blame(self, key: Key, node: Node, error: ModelError) -> Exception:
-        """Return the error of a model; of one that reads raw CSV files, itself or by views, they may be the cause."""
+    def _find_cause(self, key: Key, node: Node, error: ModelError) -> Exception:
+        """Return RawDamageError if the model reads raw CSV files, directly or through views; else the error itself."""
         raw = sorted(set(self._raw_reads(node)))
         inputs = self._progress.inputs
         direct = [read for read in raw if isinstance(inputs.raw_source(read, key.partition), CsvFiles)]

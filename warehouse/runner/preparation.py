@@ -1,4 +1,4 @@
-"""Prepare a build: open the engine, read the models, list the raw files. Nothing is made yet."""
+"""Prepare a build: open the engine, load the models, list the raw files. No part is written yet."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warehouse.base.errors import SettingsError, WarehouseError
-from warehouse.base.settings import Settings, stands_alone
+from warehouse.base.settings import Settings, is_standalone
 from warehouse.engine.base import Engine
 from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.formats import known_formats
@@ -29,7 +29,7 @@ from warehouse.store.parts import Store
 
 @dataclass(frozen=True)
 class Prepared:
-    """All that the parts of a build follow from."""
+    """Inputs of a build: project, DAG, raw files, store, engine, options."""
 
     project: Project
     graph: Graph
@@ -41,31 +41,31 @@ class Prepared:
     options: BuildOptions
 
     @property
-    def engine_mark(self) -> str:
-        """Name and version of the engine, as builds are named by it."""
+    def engine_label(self) -> str:
+        """Name and version of the engine, which are part of the build id."""
         return f"{self.engine.name} {self.engine.version}"
 
     def wanted(self) -> set[str]:
-        """Return the models that this build makes: the selected ones and all upstream of them, or all."""
+        """Return the models to build: the selected ones and their upstream models, or all models."""
         if not self.options.select:
             return set(self.graph.nodes)
         selected = select_models(self.graph, self.options.select)
         return selected.union(*(self.graph.ancestors(name) for name in selected))
 
     def last_parts(self) -> dict[tuple[str, str], Part]:
-        """Return the parts of the published build, which models that are not wanted keep."""
+        """Return the published parts, which models outside the selection keep. Empty without `--select`."""
         found = {}
-        for said in self.last.parts if self.last and self.options.select else ():
-            model, partition = str(said["model"]), str(said["partition"] or "all")
-            part = self.store.find(model, partition, str(said["fingerprint"]))
+        for entry in self.last.parts if self.last and self.options.select else ():
+            model, partition = str(entry["model"]), str(entry["partition"] or "all")
+            part = self.store.find(model, partition, str(entry["fingerprint"]))
             if part is not None:
                 found[model, partition] = part
         return found
 
 
 def check_folders(settings: Settings) -> None:
-    """Refuse data folders that cannot be meant. Raises SettingsError."""
-    if not settings.data and not (settings.project and stands_alone(settings.project)):
+    """Check that data folders are given, exist and lie outside the target. Raises SettingsError."""
+    if not settings.data and not (settings.project and is_standalone(settings.project)):
         raise _no_data()
     target = settings.target.absolute()
     for root in settings.data:
@@ -79,25 +79,25 @@ def check_folders(settings: Settings) -> None:
 def prepared(
     settings: Settings, options: BuildOptions, project: Project, store: Store, reporter: Silent
 ) -> Iterator[Prepared]:
-    """Open an engine, load the graph, list the raw files.
+    """Open an engine, load the DAG, list the raw files.
 
     Raises
     ------
     WarehouseError
-        When a model is wrong, a selector names nothing, or no raw file can be read.
+        When a model is invalid, a selector matches no model, or no raw file is readable.
     """
-    reporter.doing("models")
+    reporter.stage_started("models")
     engine = DuckDBEngine(
         threads=settings.threads,
         memory_bytes=settings.memory_bytes,
         spill=temporary_path(store.target / "cache" / "spill"),
-        observe=reporter.ran,
+        observe=reporter.statement_finished,
     )
     with closing(engine):
-        project = project.remembering(cache_of(project, engine, paranoid=options.paranoid))
+        project = project.with_cache(cache_of(project, engine, paranoid=options.paranoid))
         graph = load_graph(project, engine)
-        select_models(graph, options.select)  # a selector that names nothing ends the build before files are read
-        reporter.doing("raw files")
+        select_models(graph, options.select)  # fail on a wrong selector before reading any file
+        reporter.stage_started("raw files")
         raw_files = _raw_files(settings, options, store, engine)
         if settings.data:
             if not any(file.is_read for file in raw_files.inventory.files):
@@ -111,14 +111,14 @@ def prepared(
 def _raw_files(settings: Settings, options: BuildOptions, store: Store, engine: Engine) -> RawFiles:
     """List and hash the raw files."""
     cache = ParseCache(store.target / "cache" / CACHE, f"{engine.name} {engine.version}", paranoid=options.paranoid)
-    around = [folder for folder in store.target.parents if (folder / "builds" / "current").is_file()]  # see verify
-    around.append(settings.target)  # a plan for a target that cannot be written has another store
+    skipped = [folder for folder in store.target.parents if (folder / "builds" / "current").is_file()]  # see verify
+    skipped.append(settings.target)  # a dry run for a read-only target has a store elsewhere
     raw_files = RawFiles(
         settings.data,
         known_formats() if settings.data else (),
         store,
         cluster=settings.cluster,
-        leave_out=around,
+        leave_out=skipped,
         paranoid=options.paranoid,
         max_rejected=settings.max_rejected,
         parse_cache=cache,
@@ -131,7 +131,7 @@ def _raw_files(settings: Settings, options: BuildOptions, store: Store, engine: 
 def _published(target: Path) -> Manifest | None:
     try:
         return last_manifest(target)
-    except WarehouseError:  # damaged: this build writes a new one
+    except WarehouseError:  # a damaged manifest: this build writes a new one
         return None
 
 

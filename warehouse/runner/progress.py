@@ -1,4 +1,4 @@
-"""What is known while parts are made: the plan, the parts so far, what is stale."""
+"""State of a running build: the plan, the finished parts, the stale parts."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from warehouse.store.part_records import ALL, Part
 
 
 class Progress:
-    """The parts of a build so far.
+    """State of a running build.
 
     Parameters
     ----------
     prepared
-        What the parts follow from.
+        The inputs of the build.
     """
 
     def __init__(self, prepared: Prepared) -> None:
@@ -31,30 +31,32 @@ class Progress:
         self._plan_parts()
 
     def _plan_parts(self) -> None:
-        one = self.prepared
-        self.plan = Plan(one.graph, one.raw_files)
+        prepared, kernels = self.prepared, self.prepared.options.kernels
+        self.plan = Plan(prepared.graph, prepared.raw_files)
         self.stale = Stale(self.plan)
-        self.inputs = Inputs(one.project, self.plan, one.engine, self.outcome.parts, kernels=one.options.kernels)
+        self.inputs = Inputs(prepared.project, self.plan, prepared.engine, self.parts, kernels=kernels)
 
     @property
     def parts(self) -> dict[Key, Part]:
-        """The parts that are known so far."""
+        """Finished parts."""
         return self.outcome.parts
 
     def read_tables(self) -> None:
-        """Have Python read the raw files that it has to, which any fingerprint may depend on."""
+        """Read the raw files that need Python. Must run first: fingerprints depend on them."""
         read = {name for node in self.graph.nodes.values() for name in node.reads}
         self.prepared.raw_files.read_tables((name for name in read if name.startswith("raw.")), self.prepared.engine)
 
     def find(self, key: Key, fingerprint: str | None, made_of: Mapping[str, object]) -> tuple[Part | None, bool]:
-        """Return the part that is there already, and whether it is the last one of a model that is not wanted now.
+        """Return (existing part or None, True if the part is stale because its model is not selected).
 
-        A part that the engine of an earlier release made of the same inputs is taken: its rows are equal.
+        A part that the engine of an earlier release wrote from the same inputs is reused: its rows are equal.
         """
         store = self.prepared.store
         part = store.find(key.model, key.partition, fingerprint) if fingerprint else None
         if part is None and fingerprint:
-            part = store.find_made(key.model, key.partition, lambda made: self.inputs.stands_for(made, made_of))
+            part = store.find_equivalent(
+                key.model, key.partition, lambda made: self.inputs.is_equivalent(made, made_of)
+            )
         if part is None and key.model not in self._wanted:
             part = self._last.get((key.model, key.partition))
             if part is not None:
@@ -64,15 +66,15 @@ class Progress:
         return part, False
 
     def after_repair(self, partition: str) -> None:
-        """Forget the parts that follow from raw files of a partition which were just repaired; keep all others."""
+        """Drop the finished parts that depend on repaired raw files of a partition; keep all others."""
         kept, checks, stale = dict(self.parts), self.outcome.checks, self.stale.parts
         self.parts.clear()
         self._plan_parts()
         for key in self.plan.keys:  # upstream first
             if key not in kept or not self.plan.needs(key) <= self.parts.keys():
                 continue
-            is_near = ALL in (key.partition, partition) or key.partition == partition
-            if not is_near or hashing.of(self.inputs.made_of(key)) == kept[key].fingerprint:
+            may_depend = ALL in (key.partition, partition) or key.partition == partition
+            if not may_depend or hashing.of(self.inputs.made_of(key)) == kept[key].fingerprint:
                 self.parts[key] = kept[key]
         self.outcome.checks = {key: found for key, found in checks.items() if key in self.parts}
         self.outcome.made &= self.parts.keys()

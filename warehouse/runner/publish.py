@@ -1,7 +1,7 @@
-"""The one rename that makes a build the one that readers open.
+"""Publish a build with one atomic rename.
 
-Its folder is written aside: manifest, catalog, list of raw files. All is on disk before the rename; a reader that
-has the old file open goes on reading it.
+Manifest, catalog and list of raw files are written to a temporary folder and synced before the rename. A reader that
+has the old catalog open can go on reading it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from warehouse.engine.base import Engine
 from warehouse.ingest.file_list import Listing, write_listing
 from warehouse.runner.catalog import NAME, Entry, read_base, write_catalog
-from warehouse.store.atomic import is_in_the_way, quarantine, remove, sync, temporary_path, write_text
+from warehouse.store.atomic import is_misplaced, quarantine, remove, sync, temporary_path, write_text
 from warehouse.store.manifest import Manifest, build_folders, current_build, kept_manifests
 from warehouse.store.part_signatures import Layout, write_stamps
 
@@ -32,16 +32,20 @@ def publish(
     *,
     fresh: bool = False,
 ) -> None:
-    """Write manifest, catalog and listing of a build, then make it the one that readers open.
+    """Write manifest, catalog and file list of a build, then publish it.
 
-    `parts` are all those that readers open.
-    With `fresh`, nothing of an earlier catalog is used. The old file's `.wal`, if a reader left one, is removed.
+    Parameters
+    ----------
+    parts
+        All parts that readers open.
+    fresh
+        True to write the catalog from scratch instead of updating a copy of the last one.
     """
     folder = target / "builds" / manifest.build
-    written = temporary_path(folder)
-    remove(written)
-    written.mkdir(parents=True)
-    catalog = written / NAME
+    temporary = temporary_path(folder)
+    remove(temporary)
+    temporary.mkdir(parents=True)
+    catalog = temporary / NAME
     write_catalog(
         catalog,
         entries,
@@ -56,16 +60,16 @@ def publish(
         engine,
         None if fresh else read_base(folder.with_name(current_build(target) or manifest.build)),
     )
-    manifest.write(written / "manifest.json")
-    write_listing(written, files)
-    write_stamps(written, target.absolute(), parts, _layout(entries))
+    manifest.write(temporary / "manifest.json")
+    write_listing(temporary, files)
+    write_stamps(temporary, target.absolute(), parts, _layout(entries))
     catalog.chmod(0o444)
-    for path in written.iterdir():
+    for path in temporary.iterdir():
         sync(path)
     for path in _folders(target, manifest):
         sync(path)
     remove(folder)
-    written.replace(folder)
+    temporary.replace(folder)
     sync(folder.parent)
     make_current(target, manifest.build)
 
@@ -76,38 +80,38 @@ def _layout(entries: Sequence[Entry]) -> Layout:
 
 
 def _folders(target: Path, manifest: Manifest) -> set[Path]:
-    """The folders that the names of a build's parts stand in."""
+    """Return the folders that contain a build's parts, up to the target."""
     below = {(target / str(part["path"])).parent for part in manifest.parts}
     return {folder for path in below for folder in (path, path.parent, path.parent.parent)}
 
 
-def clear_the_way(target: Path) -> Iterator[str]:
-    """Move what is no file or folder where one belongs in a target to `damaged/`; yield each path below the target."""
+def quarantine_misplaced(target: Path) -> Iterator[str]:
+    """Move pipes, sockets and broken links in the target to `damaged/`; yield their paths relative to the target."""
     folders = [target / name for name in ("builds", "cache", "parts", "cache/clean", "cache/unpacked")]
     files = [target / FILE, target / "builds" / "current", *(target / "cache").glob("*.json")]
     files += [*(target / "cache").glob("*.msgpack"), *(target / "builds").glob("*.json")]
     files += (target / "builds").glob("*/*.*")
     folders += (target / "builds").glob("[0-9a-f]" * 16)
     for path, is_folder in [*((path, True) for path in folders), *((path, False) for path in files)]:
-        if is_in_the_way(path, folder=is_folder):
+        if is_misplaced(path, folder=is_folder):
             quarantine(target, path)
             yield path.relative_to(target).as_posix()
 
 
 def make_current(target: Path, build: str) -> None:
-    """Make a build whose folder is complete the one that readers open: one rename."""
+    """Publish a build whose folder is complete, with one atomic rename; remove a `.wal` that a reader left."""
     link = temporary_path(target / FILE)
     link.unlink(missing_ok=True)
     _link_or_copy(target / "builds" / build / NAME, link)
     (target / f"{FILE}.wal").unlink(missing_ok=True)
     link.replace(target / FILE)
-    link.unlink(missing_ok=True)  # two names of one file: then the rename did nothing
+    link.unlink(missing_ok=True)  # rename(2) does nothing if both names are links to one file
     sync(target)
     write_text(target / "builds" / "current", build + "\n")
 
 
 def keep_last(target: Path, keep: int) -> None:
-    """Remove all but the newest `keep` builds, and never the published one."""
+    """Remove all builds except the newest `keep` and the published one."""
     kept = {current_build(target), *(manifest.build for manifest in kept_manifests(target)[:keep])}
     for folder in build_folders(target):
         if folder.name not in kept:
@@ -117,5 +121,5 @@ def keep_last(target: Path, keep: int) -> None:
 def _link_or_copy(source: Path, target: Path) -> None:
     try:
         os.link(source, target)
-    except OSError:  # a file system without hard links
+    except OSError:  # the file system has no hard links
         shutil.copy2(source, target)

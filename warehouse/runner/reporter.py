@@ -1,4 +1,4 @@
-"""Reporters: what a build tells, on a terminal, as plain lines, or not at all."""
+"""Progress reporters: terminal with a progress bar, plain lines, or silent."""
 
 from __future__ import annotations
 
@@ -35,37 +35,37 @@ _SLOW_SECONDS = 0.3
 
 
 class Silent:
-    """Says nothing; the base of those that do."""
+    """Reporter without output; base class of the other reporters."""
 
-    one_at_a_time = False
-    """Whether parts are made one after another, so that what each costs can be told."""
-    ran: Callable[[Statement], None] | None = None
-    """Who is told what the engine needed for each statement, if anyone is."""
+    is_sequential = False
+    """True to build parts one after another, for example to measure each."""
+    statement_finished: Callable[[Statement], None] | None = None
+    """Receiver of the cost of each SQL statement, if any."""
 
     def found(self, inventory: Inventory) -> None:
-        """What the data folders hold."""
+        """Report the files of the data folders."""
 
     def started(self, parts: int) -> None:
-        """The number of parts that this build has."""
+        """Report the number of parts of this build."""
 
-    def doing(self, stage: str) -> None:
-        """What the build turns to, outside of parts."""
+    def stage_started(self, stage: str) -> None:
+        """Report a stage that begins, outside of parts."""
 
-    def making(self, model: str, partition: str) -> None:
-        """The part that the build turns to."""
+    def part_started(self, model: str, partition: str) -> None:
+        """Report a part that begins."""
 
-    def finished(self, part: Part, seconds: float, reused: bool) -> None:
-        """A part is there."""
+    def part_finished(self, part: Part, seconds: float, reused: bool) -> None:
+        """Report a finished part."""
 
     def note(self, text: str) -> None:
-        """A line worth knowing."""
+        """Report a note."""
 
     def failed(self, target: Path) -> None:
-        """The build ended with an error, which is told elsewhere."""
+        """Report that the build failed. The caller prints the error."""
 
     @contextmanager
     def telling(self, target: Path) -> Iterator[None]:
-        """A build runs: if it fails or is interrupted, that is told."""
+        """Report a failure or an interrupt of the block, which runs a build."""
         try:
             yield
         except BaseException:
@@ -73,43 +73,43 @@ class Silent:
             raise
 
     def ended(self, result: Result) -> None:
-        """The build is published."""
+        """Report a published build."""
 
 
 class Drawn(Silent):
-    """Tells a build by a bar alone.
+    """Reporter that shows only a progress bar.
 
     Parameters
     ----------
     bar
-        Closed by who opened it, at the latest.
+        The progress bar. The caller must close it if the build fails.
     """
 
     def __init__(self, bar: Bar) -> None:
         self.bar = bar
 
     def started(self, parts: int) -> None:
-        """Have the bar count parts."""
+        """Start counting parts."""
         self.bar.count(parts)
 
-    def doing(self, stage: str) -> None:
-        """Say what goes on: raw files, the catalog .."""
+    def stage_started(self, stage: str) -> None:
+        """Show a stage, such as raw files or the catalog."""
         if stage == "end":
             self.bar.close()
         else:
             self.bar.turn_to(stage)
 
-    def making(self, model: str, partition: str) -> None:
-        """Say which part is made."""
+    def part_started(self, model: str, partition: str) -> None:
+        """Show the part that begins."""
         self.bar.turn_to(model if partition == "all" else f"{model} {partition}")
 
-    def finished(self, part: Part, seconds: float, reused: bool) -> None:
-        """Move the bar."""
+    def part_finished(self, part: Part, seconds: float, reused: bool) -> None:
+        """Advance the progress bar."""
         self.bar.advance()
 
 
 class Terminal(Drawn):
-    """Tells a build on a stream: with a progress bar on a terminal, in plain lines elsewhere."""
+    """Reporter that writes to a stream: a progress bar on a terminal, plain lines elsewhere."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -119,7 +119,7 @@ class Terminal(Drawn):
         self._noted: set[str] = set()
 
     def _say(self, label: str, text: str, *, wrap: bool = True) -> None:
-        """Print a line under its label; a long one goes on below its own beginning, but for one that holds a path."""
+        """Print a text with a label; wrap it with a hanging indent unless it contains a path."""
         lines = [f"{label:<6} {text}".rstrip()]
         if wrap:
             lines = textwrap.wrap(
@@ -133,54 +133,56 @@ class Terminal(Drawn):
         self.bar.print("\n".join(lines))
 
     def found(self, inventory: Inventory) -> None:
-        """One line of what is read, one of what is not."""
+        """Print the files that are read on one line, and the others on a second line."""
         read: dict[str, int] = Counter(file.format or "" for file in inventory.files if file.is_read)
         hours: dict[str, set[object]] = defaultdict(set)
         for file in inventory.files:
             if file.is_read and file.hour_utc:
                 hours[file.format or ""].add(file.hour_utc)
-        said = []
+        counts = []
         for name, count in sorted(read.items()):
             when = f" ({plural(len(hours[name]), 'hour')})" if name in hours else ""
             kind = name.partition(".")[2].replace("_", " ")
-            said.append(f"{count:,} {kind}{when}")
-        self._say("Found", ", ".join(said))
+            counts.append(f"{count:,} {kind}{when}")
+        self._say("Found", ", ".join(counts))
         others = Counter(file.status for file in inventory.files)
         words = {PARTIAL: "read in part", SKIPPED: "skipped", UNKNOWN: "not recognised", IGNORED: "ignored"}
-        left = [f"{others[status]:,} {word}" for status, word in words.items() if others[status]]
-        if left:
-            self._say("", f"{' · '.join(left)} · details: warehouse doctor")
+        unread = [f"{others[status]:,} {word}" for status, word in words.items() if others[status]]
+        if unread:
+            self._say("", f"{' · '.join(unread)} · details: warehouse doctor")
 
     def started(self, parts: int) -> None:
-        """Have the bar count parts, and time them."""
+        """Start counting and timing parts."""
         self._started = time.perf_counter()
         super().started(parts)
 
     def note(self, text: str) -> None:
-        """A line worth knowing, which is said once."""
+        """Print a note, once."""
         if text not in self._noted:
             self._noted.add(text)
             self._say("", text)
 
     def failed(self, target: Path) -> None:
-        """Close the bar and say that nothing was published."""
+        """Close the progress bar and print that nothing was published."""
         self.bar.close()
         try:
             last = last_manifest(target) if target.is_dir() else None
-        except WarehouseError:  # damaged: then that is not what is wrong
+        except WarehouseError:  # a damaged manifest is not the error to report here
             last = None
         if last is not None:
             self._say("", f"Nothing was published; {target} still holds {last.build[:8]}.", wrap=False)
 
     def ended(self, result: Result) -> None:
-        """What was built, what checks found, where it is."""
+        """Print models, slowest parts, check results and the target."""
         self.bar.close()
         outcome = result.outcome
         models = len({key.model for key in outcome.parts})
         reused = len(outcome.parts) - len(outcome.made)
         took = time.perf_counter() - self._started
-        again = f", {reused:,} there already" if reused else ""
-        self._say("Build", f"{plural(models, 'model')}, {plural(len(outcome.parts), 'part')}{again}  {took:.1f} s")
+        reused_text = f", {reused:,} there already" if reused else ""
+        self._say(
+            "Build", f"{plural(models, 'model')}, {plural(len(outcome.parts), 'part')}{reused_text}  {took:.1f} s"
+        )
         slow = sorted(outcome.made, key=lambda key: -outcome.seconds.get(key, 0.0))
         slow = [key for key in slow if outcome.seconds.get(key, 0.0) >= _SLOW_SECONDS][:_SHOWN]
         for key in slow:
@@ -204,18 +206,18 @@ class Terminal(Drawn):
         found = result.checks()
         warned = [(key, one) for key, one in found if one.failures and one.warn]
         tail = f", {plural(len(warned), 'warning')}" if warned else ""
-        left = [(key, one) for key, one in found if one.not_checked]
-        tail += f", {len(left):,} not checked" if left else ""
-        self._say("Check", f"{len(found) - len(warned) - len(left):,} passed{tail}")
+        not_checked = [(key, one) for key, one in found if one.not_checked]
+        tail += f", {len(not_checked):,} not checked" if not_checked else ""
+        self._say("Check", f"{len(found) - len(warned) - len(not_checked):,} passed{tail}")
         for key, one in warned[:_SHOWN]:
             where = "" if key.partition == "all" else f" {key.partition}"
             if one.says:
                 more = f" .. {one.failures - _SHOWN_SENTENCES:,} more" if one.failures > _SHOWN_SENTENCES else ""
-                said = "; ".join(on_one_line(sentence) for sentence in one.sentences[:_SHOWN_SENTENCES])
-                self._say("warn", f"{key.model}{where}: {said}{more}")
+                sentences = "; ".join(on_one_line(sentence) for sentence in one.sentences[:_SHOWN_SENTENCES])
+                self._say("warn", f"{key.model}{where}: {sentences}{more}")
                 continue
             shown = ", ".join(" ".join(str(value) for value in json.loads(row).values()) for row in one.rows[:_SHOWN])
             rows = f" ({shown})" if one.check.startswith("none:") and shown else ""
             self._say("warn", f"{key.model}{where}: {one.check}: {plural(one.failures, 'row')}{rows}")
-        for model, check, status in sorted({(key.model, one.check, one.status) for key, one in left})[:_SHOWN]:
+        for model, check, status in sorted({(key.model, one.check, one.status) for key, one in not_checked})[:_SHOWN]:
             self._say("", f"{model}: {check}: {status}")

@@ -1,4 +1,4 @@
-"""What a build made and what its checks found."""
+"""Result of a build: its parts and check results."""
 
 from __future__ import annotations
 
@@ -13,39 +13,39 @@ from warehouse.store.part_records import CheckResult, Part
 
 @dataclass
 class Outcome:
-    """The parts of a build and what their checks found."""
+    """Parts of a build with their check results."""
 
     parts: dict[Key, Part] = field(default_factory=dict)
     checks: dict[Key, list[CheckResult]] = field(default_factory=dict)
     seconds: dict[Key, float] = field(default_factory=dict)
     made: set[Key] = field(default_factory=set)
     stale: set[str] = field(default_factory=set)
-    """Models with parts that are not those of the raw files as they are now, since they were not selected."""
+    """Models outside the selection whose published parts are out of date, and models downstream of them."""
 
     def of(self, model: str) -> list[Part]:
-        """The parts of one model, by partition."""
+        """Return the parts of one model, by partition."""
         return [self.parts[key] for key in sorted(key for key in self.parts if key.model == model)]
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a build did."""
+    """Result of a published build."""
 
     build: str
     target: Path
     inventory: Inventory
     outcome: Outcome
     bytes: int
-    """Size of the published parts and the catalog."""
+    """Size of the published parts and the catalog, in bytes."""
     changed: bool
-    """Whether this build differs from the one that was published before."""
+    """True if this build differs from the one published before."""
 
     def checks(self) -> list[tuple[Key, CheckResult]]:
-        """All check results."""
+        """Return all check results."""
         return [(key, one) for key, results in sorted(self.outcome.checks.items()) for one in results]
 
     def summary(self) -> dict[str, object]:
-        """The result as JSON-able values."""
+        """Return the result as JSON-able values."""
         status = Counter(file.status for file in self.inventory.files)
         return {
             "build": self.build,

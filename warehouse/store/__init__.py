@@ -1,1 +1,1 @@
-"""The files of a target: parts, manifest, lock, file signatures, caches; written whole or not at all."""
+"""Files of a target: parts, manifest, lock, file signatures, caches; all written atomically."""

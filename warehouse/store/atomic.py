@@ -1,7 +1,6 @@
-"""Files on their way: written under a hidden name with the number of the process, then renamed into their place.
+"""Atomic file writes: write to a temporary name, fsync, rename.
 
-So nothing is ever there by half, and what a killed process left on its way can be told from what a living one
-writes: the next build removes it.
+The temporary name contains the process id. The next build removes temporary files of processes that no longer run.
 """
 
 from __future__ import annotations
@@ -15,32 +14,32 @@ from pathlib import Path
 from warehouse.base.startup import regex
 
 _CLOCK_SECONDS = 2.0
-"""The boot time that Linux tells is in whole seconds."""
+"""Tolerance for start times of processes: Linux gives the boot time in whole seconds."""
 _NAME = regex(r"^\..+\.(\d+)$")
 
 
 def temporary_path(path: Path) -> Path:
-    """Where to write what will be renamed to `path`."""
+    """Return the temporary path for a file that will be renamed to `path`."""
     return path.with_name(f".{path.name}.{threading.get_native_id()}.{os.getpid()}")
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file, whole or not at all."""
-    on_its_way = temporary_path(path)
+    """Write a file atomically."""
+    temporary = temporary_path(path)
     try:
-        on_its_way.write_text(text, encoding="utf-8")
-        on_its_way.replace(path)
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
     except OSError as error:
-        error.filename = error.filename or str(path)  # a write that fails does not name its file
-        on_its_way.unlink(missing_ok=True)
+        error.filename = error.filename or str(path)  # errors of write() have no file name
+        temporary.unlink(missing_ok=True)
         raise
     except BaseException:
-        on_its_way.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 
 def sync(path: Path) -> None:
-    """Have a file, or the names in a folder, on disk: a power cut later on does not take them back."""
+    """Flush a file, or the entries of a folder, to disk (fsync)."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -48,16 +47,16 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
-def left_behind(folder: Path) -> Iterator[Path]:
-    """Files and folders on their way whose process is gone."""
+def orphaned_files(folder: Path) -> Iterator[Path]:
+    """Yield temporary files and folders whose process no longer runs."""
     for where, below, names in os.walk(folder):
-        yield from (Path(where, name) for name in (*below, *names) if _is_left(Path(where, name)))
-        is_archives = where.endswith("/unpacked")  # which are renamed whole: nothing in them is on its way
+        yield from (Path(where, name) for name in (*below, *names) if _is_orphaned(Path(where, name)))
+        is_archives = where.endswith("/unpacked")  # archives are renamed whole, without temporary files inside
         below[:] = [name for name in below if not (name.startswith(".") or is_archives)]
 
 
 def remove(path: Path) -> None:
-    """Remove a file or a folder, if it is there; a folder by one rename, so that none is ever there by half."""
+    """Remove a file or folder if it exists. A folder is renamed first, so that it disappears atomically."""
     if path.is_symlink() or not path.is_dir():
         path.unlink(missing_ok=True)
         return
@@ -66,7 +65,7 @@ def remove(path: Path) -> None:
 
 
 def quarantine(target: Path, path: Path) -> Path:
-    """Move something damaged out of the way, to `damaged/` of its target, and return its new place."""
+    """Move a damaged file or folder to `damaged/` of its target; return the new path."""
     place = target / "damaged" / path.relative_to(target)
     place.parent.mkdir(parents=True, exist_ok=True)
     number = 0
@@ -78,26 +77,26 @@ def quarantine(target: Path, path: Path) -> Path:
     return free
 
 
-def is_in_the_way(path: Path, *, folder: bool = False) -> bool:
-    """Return True if a pipe, socket, dangling link or the like is where a file (or a folder) belongs."""
+def is_misplaced(path: Path, *, folder: bool = False) -> bool:
+    """Return True if the path exists and is not a regular file (or folder), such as a pipe or broken link."""
     return os.path.lexists(path) and not (path.is_dir() if folder else path.is_file())
 
 
-def _is_left(path: Path) -> bool:
-    """Return True if the process that wrote a hidden file is gone; another one may have its number by now."""
+def _is_orphaned(path: Path) -> bool:
+    """Return True if the process that wrote a temporary file has ended, even if its process id is in use again."""
     found = _NAME.match(path.name)
     if found is None:
         return False
     process = int(found[1])
-    if not _lives(process):
+    if not _is_running(process):
         return True
     try:
-        return path.lstat().st_mtime < _started(process) - _CLOCK_SECONDS
-    except OSError:  # one of them is gone meanwhile, or this is no Linux
+        return path.lstat().st_mtime < _start_time(process) - _CLOCK_SECONDS
+    except OSError:  # the file or process disappeared meanwhile, or this is not Linux
         return False
 
 
-def _lives(process: int) -> bool:
+def _is_running(process: int) -> bool:
     try:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):
@@ -107,8 +106,8 @@ def _lives(process: int) -> bool:
     return True
 
 
-def _started(process: int) -> float:
-    """Return when a process started, in seconds since 1970. Raises OSError. Source: proc(5), fields `btime`, 22."""
+def _start_time(process: int) -> float:
+    """Return the start time of a process in seconds since 1970. Raises OSError. Source: proc(5), `btime`, field 22."""
     boot = next(line for line in Path("/proc/stat").read_text(encoding="ascii").splitlines() if line[:5] == "btime")
     fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     return int(boot.split()[1]) + int(fields[19]) / os.sysconf("SC_CLK_TCK")

@@ -1,4 +1,4 @@
-"""The hash of a raw file's content: of its rows, however they are packed."""
+"""Content hash of a raw file, independent of its compression."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from warehouse.formats.compressed import STREAM_ERRORS, open_bytes
 
 
 def of_content(path: Path, watch: hashing.Watch | None = None) -> str:
-    """The hash of a raw file's content, decompressed where it is compressed: the rows count, not their packing."""
+    """Return the hash of a raw file's decompressed content; of the stored bytes if they are damaged."""
     if path.suffix.lower() not in COMPRESSIONS:
         return hashing.of_file(path, watch)
     try:
         with open_bytes(path) as stream:
             return hashing.of_stream(stream, watch)
     except STREAM_ERRORS:
-        return hashing.of_file(path)  # damaged: the stored bytes name it
+        return hashing.of_file(path)

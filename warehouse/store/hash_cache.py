@@ -1,4 +1,4 @@
-"""The content of raw files, hashed once: remembered by size, times and inode of each."""
+"""Cache of the content hashes of raw files, keyed by path and validated by file signature."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from warehouse.store.content_hash import of_content
 from warehouse.store.signatures import is_racy, read_text, stamp
 
 
-class Digests:
-    """Hashes of files, as `cache/digests.json` remembers them.
+class HashCache:
+    """Cache of content hashes in `cache/digests.json`.
 
-    What was hashed within two seconds of its last change is not believed again: the file may have changed
-    once more, and its times need not show it.
+    A file that changed less than two seconds before the last build began, or later, is hashed again. It may have
+    changed once more without a visible change of its times.
 
     Parameters
     ----------
     path
-        The file that remembers; it may be missing or damaged.
+        The cache file; it may be missing or damaged.
     paranoid
-        Believe nothing, and hash every file again.
+        True to ignore the cached hashes.
     """
 
     def __init__(self, path: Path, *, paranoid: bool = False) -> None:
@@ -36,29 +36,29 @@ class Digests:
         if paranoid:
             return
         try:
-            said = json.loads(read_text(path))
-            self._known, self._known_ns = dict(said["files"]), int(said["looked_ns"])
+            cached = json.loads(read_text(path))
+            self._known, self._known_ns = dict(cached["files"]), int(cached["looked_ns"])
         except (OSError, ValueError, KeyError, TypeError):
-            pass  # none yet, or damaged: all are hashed again
+            pass  # missing or damaged: hash all files again
 
     def of(self, path: Path, watch: Callable[[bytes], None] | None = None) -> str:
-        """The hash of a file's content, which `watch` is shown if it has to be read.
+        """Return the hash of a file's content. Passes the content to `watch` if the file is read.
 
         Raises OSError when it cannot be read.
         """
-        seen = stamp(os.stat(path))  # noqa: PTH116 - of its many files, each once: a path object has no part in it
-        remembered = self._known.get(str(path), [])
-        if remembered[:-1] == seen and not is_racy(seen, self._known_ns):
-            digest = str(remembered[-1])
+        seen = stamp(os.stat(path))  # noqa: PTH116 - called for thousands of files
+        cached = self._known.get(str(path), [])
+        if cached[:-1] == seen and not is_racy(seen, self._known_ns):
+            digest = str(cached[-1])
         else:
             digest = of_content(path, watch)
         self._now[str(path)] = [*seen, digest]
         return digest
 
     def forget(self, path: Path) -> None:
-        """Have the next build read this file again."""
+        """Remove a file from the cache, so that the next build hashes it again."""
         del self._now[str(path)]
 
     def save(self) -> None:
-        """Remember what was asked for, and forget the rest."""
+        """Write the hashes used by this build; drop all others."""
         write_text(self._path, json.dumps({"looked_ns": self._started_ns, "files": self._now}))

@@ -1,4 +1,4 @@
-"""One build at a time holds a target. The kernel drops the lock of a dead process, so none goes stale."""
+"""Lock of a target: one build at a time. The kernel releases the lock of a dead process, so none goes stale."""
 
 from __future__ import annotations
 
@@ -11,36 +11,34 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from warehouse.base.errors import LockedError, SettingsError, WarehouseError
-from warehouse.store.atomic import is_in_the_way, quarantine
+from warehouse.store.atomic import is_misplaced, quarantine
 from warehouse.store.signatures import read_text
 
-_MISREAD = "\\?*"
-"""What the engine takes for something else in the path of a file that it writes."""
+_UNSAFE_CHARACTERS = "\\?*"
+"""Characters that DuckDB does not take literally in the path of a file that it writes."""
 
 
 @contextmanager
 def hold(target: Path, *, wait: bool = False, reads: bool = False) -> Iterator[None]:
     """Hold `target/lock` while the block runs.
 
-    With `reads`, a target that cannot be written is held as far as that is possible: no build of this user can run.
+    With `reads`, a read-only target is accepted. It is locked if its lock file is readable, and not locked otherwise.
 
     Raises
     ------
     LockedError
-        When another process holds it and `wait` is false; names its pid.
+        When another process holds the lock and `wait` is false. The message has its pid.
     WarehouseError
-        When no warehouse can be written there.
+        When the target cannot be written.
     """
     path = str(target.absolute())
-    misread = next((mark for mark in _MISREAD if mark in path), None)
-    if misread:
-        raise SettingsError(
-            f"a target's path cannot hold `{misread}`: {path}", hint="give another folder with --target"
-        )
+    unsafe = next((character for character in _UNSAFE_CHARACTERS if character in path), None)
+    if unsafe:
+        raise SettingsError(f"a target's path cannot hold `{unsafe}`: {path}", hint="give another folder with --target")
     try:
         if not reads:
             target.mkdir(parents=True, exist_ok=True)
-            if is_in_the_way(target / "lock"):
+            if is_misplaced(target / "lock"):
                 quarantine(target.absolute(), target.absolute() / "lock")
         handle, is_ours = os.open(target / "lock", os.O_RDWR | os.O_CREAT, 0o644), True
     except OSError as error:
@@ -48,7 +46,7 @@ def hold(target: Path, *, wait: bool = False, reads: bool = False) -> Iterator[N
             raise WarehouseError(f"the target {target} cannot be written: {error.strerror}") from error
         try:
             handle, is_ours = os.open(target / "lock", os.O_RDONLY), False
-        except OSError:  # none there, or closed to us
+        except OSError:  # missing or unreadable
             yield
             return
     try:

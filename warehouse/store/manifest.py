@@ -1,4 +1,4 @@
-"""What a build is made of: its parts and contracts, and the id that follows from them."""
+"""Manifest of a build: its parts, and the build id computed from parts and contracts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Manifest(NamedTuple):
-    """A build, as `builds/<id>/manifest.json` holds it."""
+    """Content of `builds/<id>/manifest.json`."""
 
     build: str
     engine: str
@@ -25,27 +25,27 @@ class Manifest(NamedTuple):
     data: tuple[str, ...]
     published_utc: str
     linked: tuple[str, ...] = ()
-    """Folders outside of `data` that links there lead to, of a build that follows links."""
+    """Folders outside `data` that links in it lead to; only of a build with `--follow-links`."""
     number: int = 0
-    """Greater than that of any build that was kept when it was made: which is the newest does not follow a clock."""
+    """Sequence number, one more than that of the newest kept build. The order of builds does not depend on a clock."""
 
     def write(self, path: Path) -> None:
         """Write the JSON file."""
-        said = json.dumps(self._asdict(), indent=1, sort_keys=True, ensure_ascii=False)
-        path.write_text(said + "\n", encoding="utf-8")
+        text = json.dumps(self._asdict(), indent=1, sort_keys=True, ensure_ascii=False)
+        path.write_text(text + "\n", encoding="utf-8")
 
 
 def build_id(parts: Sequence[Part], contracts: object, engine: str) -> str:
-    """The hash of all parts' digests and of the contracts, first 16 characters.
+    """Return the first 16 characters of the hash of all parts' digests and the contracts.
 
-    Equal on any machine with the same engine version, in any folder, with any number of threads.
+    The id is reproducible: it depends on the engine version, but not on machine, folder or number of threads.
     """
     rows = sorted((part.relation, part.partition, part.digest) for part in parts)
     return hashing.of([rows, contracts, engine])[:16]
 
 
 def entry(part: Part, target: Path) -> dict[str, object]:
-    """A part as the manifest lists it; its path is relative to the target."""
+    """Return the manifest entry of a part, with its path relative to the target."""
     return {
         "model": part.relation,
         "partition": None if part.partition == "all" else part.partition,
@@ -63,19 +63,19 @@ def read_manifest(path: Path) -> Manifest:
     Raises
     ------
     WarehouseError
-        When it is missing or damaged.
+        When the file is missing or damaged.
     """
     try:
-        said = json.loads(read_text(path))
+        content = json.loads(read_text(path))
         return Manifest(
-            build=said["build"],
-            engine=said["engine"],
-            parts=tuple(said["parts"]),
-            stale=tuple(said["stale"]),
-            data=tuple(said["data"]),
-            published_utc=said["published_utc"],
-            linked=tuple(said.get("linked", ())),
-            number=said.get("number", 0),
+            build=content["build"],
+            engine=content["engine"],
+            parts=tuple(content["parts"]),
+            stale=tuple(content["stale"]),
+            data=tuple(content["data"]),
+            published_utc=content["published_utc"],
+            linked=tuple(content.get("linked", ())),
+            number=content.get("number", 0),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is damaged"
@@ -85,14 +85,14 @@ def read_manifest(path: Path) -> Manifest:
 
 
 def last_manifest(target: Path) -> Manifest | None:
-    """The manifest of the published build, or None where there is none."""
+    """Return the manifest of the published build; None before the first build. Raises WarehouseError."""
     name = current_build(target)
     path = target / "builds" / (name or "") / "manifest.json"
     return read_manifest(path) if name and path.is_file() else None
 
 
 def current_build(target: Path) -> str | None:
-    """The id of the published build, by the target's own record; None where that is gone or damaged."""
+    """Return the id of the published build from `builds/current`; None if that file is missing or damaged."""
     try:
         return read_text(target / "builds" / "current").strip()
     except (OSError, ValueError):
@@ -100,18 +100,18 @@ def current_build(target: Path) -> str | None:
 
 
 def kept_manifests(target: Path) -> list[Manifest]:
-    """The manifests of all kept builds that can be read, the newest first."""
+    """Return the readable manifests of all kept builds, the newest first."""
     found = []
     for folder in build_folders(target):
         try:
             found.append(read_manifest(folder / "manifest.json"))
         except WarehouseError:
-            continue  # damaged: no build to go back to
+            continue  # no rollback to a build with a damaged manifest
     return sorted(found, key=lambda one: one.number, reverse=True)
 
 
 def build_folders(target: Path) -> list[Path]:
-    """The folders of finished builds."""
+    """Return the folders of finished builds."""
     try:
         return sorted(path for path in (target / "builds").iterdir() if path.is_dir() and path.name[0] != ".")
     except OSError:

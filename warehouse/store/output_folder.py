@@ -1,4 +1,4 @@
-"""Write a folder of files aside and put it in the place of the one that was written before."""
+"""Atomic replacement of an output folder: write a temporary folder, then rename it."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 EXPORT, SITE = "warehouse export", "warehouse docs"
-"""What the manifest of a folder says that it is."""
+"""Kinds of output folders, as their manifests name them."""
 MANIFEST, CHECKSUMS = "manifest.json", "SHA256SUMS"
 
 
 @contextmanager
 def replaced(directory: Path, target: Path, kind: str) -> Iterator[Path]:
-    """Give an empty folder to write to, which then takes the place of `directory` as a whole.
+    """Yield an empty temporary folder; at the end of the block it replaces `directory`.
 
-    What is written has to hold a `manifest.json` that says `kind` and lists all other files but the checksums
-    under `files`, each with its `path`: only a folder with such a manifest is ever replaced.
+    The block must write a `manifest.json`. It contains the `kind` and, under `files`, the `path` of each other file
+    except the checksums. Only a folder with such a manifest is ever replaced.
 
     Raises
     ------
     QueryError
-        When the directory lies in the target, holds files that this kind of folder would not, or cannot be written.
+        When the directory lies in the target, contains other files, or cannot be written.
     """
     directory = directory.resolve()
     _check(directory, target, kind)
@@ -51,7 +51,7 @@ def replaced(directory: Path, target: Path, kind: str) -> Iterator[Path]:
 
 
 def check_place(place: Path, target: Path) -> None:
-    """Refuse to write into a target. Raises QueryError."""
+    """Raise QueryError if a path lies in the target."""
     if place.resolve().is_relative_to(target.resolve()):
         raise QueryError(
             f"{place} lies in the target, which only `warehouse build` writes", hint="choose another place"
@@ -59,18 +59,18 @@ def check_place(place: Path, target: Path) -> None:
 
 
 def sha256(path: Path) -> str:
-    """The hash of a file's bytes, hexadecimal."""
+    """Return the SHA-256 checksum of a file, hexadecimal."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def write_json(path: Path, said: object) -> None:
-    """JSON for people, too: the same bytes for the same values."""
-    path.write_text(json.dumps(said, indent=1, ensure_ascii=False) + "\n", encoding="utf-8", newline="\n")
+def write_json(path: Path, content: object) -> None:
+    """Write indented JSON, deterministically."""
+    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8", newline="\n")
 
 
 def write_checksums(folder: Path) -> None:
-    """`SHA256SUMS` of all files of a folder, as `sha256sum -c` reads it."""
+    """Write `SHA256SUMS` with the checksums of all files of a folder, as `sha256sum -c` reads it."""
     names = sorted(path.name for path in folder.iterdir())
     sums = "".join(f"{sha256(folder / name)}  {name}\n" for name in names)
     (folder / CHECKSUMS).write_text(sums, encoding="utf-8", newline="\n")
@@ -92,11 +92,11 @@ def _check(directory: Path, target: Path, kind: str) -> None:
 
 
 def _written(directory: Path, kind: str) -> set[str]:
-    """Name the files that were written here before."""
+    """Return the files that an earlier command of this kind wrote here."""
     try:
-        said = json.loads((directory / MANIFEST).read_text(encoding="utf-8"))
-        if said["kind"] == kind:
-            return {MANIFEST, CHECKSUMS, *(file["path"] for file in said["files"])}
+        manifest = json.loads((directory / MANIFEST).read_text(encoding="utf-8"))
+        if manifest["kind"] == kind:
+            return {MANIFEST, CHECKSUMS, *(file["path"] for file in manifest["files"])}
     except (OSError, ValueError, KeyError, TypeError):
         pass
     return set()

@@ -1,8 +1,7 @@
-"""What was found out once and need not be found out again: answers by the hash of all that they follow from.
+"""Cache of parse and bind results, keyed by a hash of their inputs.
 
-How a SELECT parses and that it fits its contract is remembered for a project, as Python keeps compiled modules; what
-a raw file is, for a target. None of it changes while text, file, engine and this package are what they were. A memo
-of another engine or package knows nothing.
+Each project has a cache of parsed and bound models. Each target has a cache of the formats of its raw files. A change
+of the engine, of Python or of this package invalidates a cache.
 """
 
 from __future__ import annotations
@@ -18,77 +17,77 @@ import msgspec
 
 from warehouse.base import hashing
 from warehouse.store.atomic import temporary_path
-from warehouse.store.signatures import look_at_sources
+from warehouse.store.signatures import scan_sources
 
 FILE = "memo.msgpack"
 _DIGEST_LENGTH = len(hashing.of(""))
 
 
 @cache
-def _stands_on(engine: str) -> str:
-    """All that every answer follows from: engine, Python, and this package, whose modules are loaded only once."""
-    return hashing.of([engine, sys.version, look_at_sources(()).files])
+def _environment_hash(engine: str) -> str:
+    """Return the hash of engine, Python and this package, which every cached result depends on."""
+    return hashing.of([engine, sys.version, scan_sources(()).files])
 
 
 def cache_of_models(folders: Sequence[Path], engine: str, *, paranoid: bool = False) -> ParseCache:
-    """The memo of a project, in the user's cache folder."""
+    """Return the cache of a project, in the user's cache folder."""
     project = hashing.of([str(folder.absolute()) for folder in folders])
     try:
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    except RuntimeError:  # a user without a home
+    except RuntimeError:  # a user without a home folder
         return ParseCache(None)
     return ParseCache(base / "warehouse" / f"models-{project}.msgpack", engine, paranoid=paranoid)
 
 
 class ParseCache:
-    """Answers, as a file of the cache keeps them.
+    """Cache of JSON-able values in one file.
 
     Parameters
     ----------
     path
-        The file; it may be missing or damaged. None for a memo that lasts as long as the object.
+        The file; it may be missing or damaged. None for a cache in memory.
     engine
         Name and version of the engine.
     paranoid
-        Believe nothing.
+        True to ignore the cached values.
     """
 
     def __init__(self, path: Path | None, engine: str = "", *, paranoid: bool = False) -> None:
         self._path = path
         self._known: dict[str, Any] = {}
         self._used: dict[str, Any] = {}
-        self._mark = ""
+        self._environment = ""
         if path is None:
             return
-        self._mark = _stands_on(engine)
+        self._environment = _environment_hash(engine)
         try:
             digest, written = (content := path.read_bytes())[:_DIGEST_LENGTH], content[_DIGEST_LENGTH:]
-            said = msgspec.msgpack.decode(written)
-            if said["mark"] == self._mark and not paranoid and digest.decode() == hashing.of_bytes(written):
-                self._known = dict(said["answers"])
+            cached = msgspec.msgpack.decode(written)
+            if cached["mark"] == self._environment and not paranoid and digest.decode() == hashing.of_bytes(written):
+                self._known = dict(cached["answers"])
         except (OSError, ValueError, KeyError, TypeError):
-            pass  # none yet, or damaged
+            pass  # missing or damaged
 
-    def ask(self, question: object, find_out: Callable[[], Any]) -> Any:
-        """The answer to a question, a JSON-able value, which `find_out` gives where it is not known.
+    def get(self, inputs: object, compute: Callable[[], Any]) -> Any:
+        """Return the cached value for some inputs; compute and cache it if it is missing. Exceptions are not cached.
 
-        The question holds all that the answer follows from; what is raised is no answer.
+        `inputs` must contain everything that the value depends on.
         """
-        key = hashing.of(question)
+        key = hashing.of(inputs)
         if key not in self._used:
-            self._used[key] = self._known[key] if key in self._known else find_out()
+            self._used[key] = self._known[key] if key in self._known else compute()
         return self._used[key]
 
-    def knows(self, question: object) -> bool:
-        """Whether a question need not be asked."""
-        key = hashing.of(question)
+    def contains(self, inputs: object) -> bool:
+        """Return True if the value for these inputs is cached."""
+        key = hashing.of(inputs)
         return key in self._used or key in self._known
 
     def save(self) -> None:
-        """Remember what was asked this time, and forget the rest."""
+        """Write the values used since the cache was opened; drop all others."""
         if self._path is None or self._used == self._known:
             return
-        content = msgspec.msgpack.encode({"mark": self._mark, "answers": self._used})
+        content = msgspec.msgpack.encode({"mark": self._environment, "answers": self._used})
         written = temporary_path(self._path)
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -98,4 +97,4 @@ class ParseCache:
             finally:
                 written.unlink(missing_ok=True)
         except OSError:
-            pass  # it only saves time
+            pass  # without the cache, builds are only slower

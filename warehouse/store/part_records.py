@@ -1,4 +1,4 @@
-"""A part of a relation, and what its checks found."""
+"""Records of a part and of its check results."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from typing import NamedTuple
 from warehouse.base.sentences import filled
 
 ALL = "all"
-"""The partition of a relation that is not partitioned."""
+"""Partition of a relation that is not partitioned."""
 
 
 class CheckResult(NamedTuple):
-    """What a check found."""
+    """Result of a check on one part."""
 
     check: str
     warn: bool
     failures: int
     key: str = ""
-    """The hash of the check and of the rows it looked at."""
+    """Hash of the check and of the rows that it read."""
     rows: Sequence[str] = ()
-    """The first rows that fail, as JSON objects."""
+    """First failing rows, as JSON objects."""
     not_checked: str = ""
-    """Why the check did not run, such as `metrics.port_minute is stale`."""
+    """Reason why the check did not run, such as `metrics.port_minute is stale`."""
     says: str = ""
-    """The sentence of the check, to be filled; not kept with a part, since it may change while the part stays."""
+    """Sentence template of the check. Not stored with the part, since it can change while the part stays valid."""
 
     @property
     def sentences(self) -> list[str]:
-        """The sentence for each of the first rows that fail; none where the check has none."""
+        """Sentence for each of the first failing rows; empty if the check has no template."""
         return [filled(self.says, json.loads(row)) for row in self.rows] if self.says else []
 
     @property
     def status(self) -> str:
-        """`passed`, `warned`, `failed`, or `not checked: ` and why."""
+        """`passed`, `warned`, `failed`, or `not checked: ` with the reason."""
         if self.not_checked:
             return f"not checked: {self.not_checked}"
         return "passed" if not self.failures else "warned" if self.warn else "failed"
@@ -44,7 +44,7 @@ class CheckResult(NamedTuple):
 
 @dataclass(frozen=True)
 class Part:
-    """One part of a relation."""
+    """Part of a relation: one Parquet file."""
 
     relation: str
     partition: str
@@ -55,9 +55,9 @@ class Part:
     bytes: int
     path: Path
     notes: dict[str, object] = field(default_factory=dict, compare=False)
-    """What its maker wants to remember with it (rejected lines, check results)."""
+    """JSON-able values stored with the part: inputs, check results, rejected lines."""
 
 
 def results_to_notes(results: list[CheckResult]) -> list[dict[str, object]]:
-    """Check results as JSON-able values, without sentences."""
+    """Return check results as JSON-able values, without sentences."""
     return [{name: value for name, value in result._asdict().items() if name != "says"} for result in results]

@@ -1,10 +1,10 @@
-"""Stamps of the parts that a build published: they show damage without reading a part.
+"""File signatures of published parts, to detect damage without reading the parts.
 
-A build leaves `stamps.json` in its folder: size, times and inode of each part, by path below the target. A part with
-another stamp is digested once: an equal digest keeps the new stamp, another one is damage. Builds of earlier releases
-have no such file: their parts are compared by size and time of the content.
+A build writes `stamps.json` to its folder: size, times and inode of each part, by path relative to the target. A part
+with a different signature is hashed once. If its hash is equal, the new signature is stored; if not, the part is
+damaged. Builds of earlier releases have no such file: their parts are compared by size and mtime.
 
-Most queries find all stamps as they were: what only damage needs is imported where it is needed.
+Modules needed only for damaged parts are imported inside functions, since every query imports this module.
 """
 
 from __future__ import annotations
@@ -24,80 +24,80 @@ Stamp = list[int]
 
 
 class Layout(NamedTuple):
-    """Where the rows of a build's tables are, if not in parts of their own."""
+    """Tables of a build whose rows are not read from their own parts: views and copies."""
 
     views: Mapping[str, Sequence[str]]
-    """What each view reads."""
+    """Relations that each view reads."""
     copied: Sequence[str]
-    """The tables that the catalog has a copy of."""
+    """Tables that are copied into the catalog."""
 
 
-_NO_FILE = "it is no file"
+_NO_FILE = "it is not a file"
 
 
 def write_stamps(folder: Path, target: Path, paths: Iterable[Path], layout: Layout) -> None:
-    """Write the stamps of parts into the folder of their build, and which views and copies stand on them."""
+    """Write the signatures of parts, and the layout of tables, to the folder of their build."""
     from warehouse.store.atomic import write_text
 
-    said = {path.relative_to(target).as_posix(): stamp(path.stat()) for path in paths}
-    write_text(folder / FILE, _as_text(layout, said))
+    stamps = {path.relative_to(target).as_posix(): stamp(path.stat()) for path in paths}
+    write_text(folder / FILE, _as_text(layout, stamps))
 
 
 def damages(
     target: Path, tables: Iterable[str] | None, layout: Callable[[], Layout], *, digests: bool = False
 ) -> Iterator[tuple[str, str]]:
-    """Find the parts of tables that are not as the build wrote them: path below the target, what is wrong.
+    """Yield the damaged parts of tables: path relative to the target, and the problem.
 
-    A part that is gone is left to whoever reads it: the target may have been moved.
+    Missing parts are not reported here: the target may have been moved, and a query that reads the part fails.
 
     Parameters
     ----------
     target
-        The target, whose published build is looked at.
+        The target; its published build is examined.
     tables
-        Full names; other names do no harm. None for all tables.
+        Full names; unknown names are ignored. None for all tables.
     layout
-        Asked for the layout of a build of an earlier release, which did not note it.
+        Returns the layout of a build of an earlier release, which did not store it.
     digests
-        Digest every part, whatever its stamp says.
+        True to hash every part, even if its signature is unchanged.
     """
     try:
         build = read_text(target / "builds" / "current").strip()
-    except (OSError, ValueError):  # a catalog that was copied without its builds
+    except (OSError, ValueError):  # a catalog copied without its builds
         return
     known_layout, kept = _stamps(target, build, layout)
     wanted = {path.split("/")[1] for path in kept} if tables is None else tables
     folders = tuple(f"parts/{name}/" for name in _relations(known_layout, wanted, copies=digests))
-    own: dict[str, Stamp] | None = None
-    fresh: dict[str, Stamp] = {}
-    for path, known in kept.items():
+    user_stamps: dict[str, Stamp] | None = None
+    new_stamps: dict[str, Stamp] = {}
+    for path, stored in kept.items():
         if not path.lower().startswith(folders):
             continue
         try:
             seen = stamp(about := (target / path).stat())
         except OSError:
             if (target / path).is_symlink():
-                yield path, "it is a link to nothing"
+                yield path, "it is a broken link"
             continue
         if not stat.S_ISREG(about.st_mode):
             yield path, _NO_FILE
             continue
-        if seen[: len(known)] == known and not digests:
+        if seen[: len(stored)] == stored and not digests:
             continue
-        own = _own_stamps(target, build) if own is None else own
-        if own.get(path) == seen and not digests:
+        user_stamps = _user_stamps(target, build) if user_stamps is None else user_stamps
+        if user_stamps.get(path) == seen and not digests:
             continue
-        problem = problem_of(target / path, known[0], _digest(target, build, path))
+        problem = problem_of(target / path, stored[0], _digest(target, build, path))
         if problem:
             yield path, problem
-        elif seen[: len(known)] != known:
-            fresh[path] = seen
-    if fresh:
-        _keep(target, build, _as_text(known_layout, {**kept, **fresh}), {**(own or {}), **fresh})
+        elif seen[: len(stored)] != stored:
+            new_stamps[path] = seen
+    if new_stamps:
+        _keep(target, build, _as_text(known_layout, {**kept, **new_stamps}), {**(user_stamps or {}), **new_stamps})
 
 
 def problem_of(path: Path, size: int, digest: str | None) -> str | None:
-    """Say what is wrong with a part, by its kind, size and digest; None if nothing is."""
+    """Return the problem of a part by its file type, size and content hash; None for an intact part."""
     from warehouse.base import hashing
 
     try:
@@ -114,7 +114,7 @@ def problem_of(path: Path, size: int, digest: str | None) -> str | None:
 
 
 def _relations(layout: Layout, tables: Iterable[str], *, copies: bool) -> set[str]:
-    """Return the tables, in small letters, with those behind views, and without copies, whose parts are not read."""
+    """Return the tables and those below views, in lower case. Copied tables only if `copies` is true."""
     reads = {name.lower(): below for name, below in layout.views.items()}
     copied = set() if copies else {name.lower() for name in layout.copied}
     found: set[str] = set()
@@ -136,26 +136,26 @@ def _stamps(target: Path, build: str, layout: Callable[[], Layout]) -> tuple[Lay
         views, copied, stamps = json.loads(read_text(target / "builds" / build / FILE))
         return Layout(dict(views), list(copied)), dict(stamps)
     found: dict[str, Stamp] = {}
-    for said in _parts(target, build):
-        path = str(said["path"])
+    for part in _parts(target, build):
+        path = str(part["path"])
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             notes = _notes(target, path)
-            found[path] = list(notes.get("stamp") or [said["bytes"], notes["mtime_ns"]])
+            found[path] = list(notes.get("stamp") or [part["bytes"], notes["mtime_ns"]])
     return layout(), found
 
 
 def _digest(target: Path, build: str, path: str) -> str | None:
-    """The digest of a part as its build wrote it; parts of `raw` have it in their notes alone."""
-    for said in _parts(target, build):
-        if said["path"] == path:
-            return str(said["digest"])
+    """Return the content hash of a part as written by its build; for parts of `raw`, from their notes."""
+    for part in _parts(target, build):
+        if part["path"] == path:
+            return str(part["digest"])
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         return str(_notes(target, path)["digest"])
     return None
 
 
 def _parts(target: Path, build: str) -> Iterable[Mapping[str, object]]:
-    """Return the parts that the manifest lists; none of a catalog that was copied without its manifest."""
+    """Return the parts in the manifest; none for a catalog copied without its manifest."""
     from warehouse.base.errors import WarehouseError
     from warehouse.store.manifest import read_manifest
 
@@ -169,30 +169,30 @@ def _notes(target: Path, path: str) -> dict[str, Any]:
     return dict(json.loads(read_text((target / path).with_suffix(".json"))))
 
 
-def _own_file(target: Path) -> Path:
-    """A file of the user's state folder, for a target that cannot be written."""
+def _user_file(target: Path) -> Path:
+    """Return the path in the user's state folder for signatures of a read-only target."""
     from warehouse.base import hashing
 
     base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(base) / "warehouse" / "stamps" / f"{hashing.of(str(target.absolute()))}.json"
 
 
-def _own_stamps(target: Path, build: str) -> dict[str, Stamp]:
+def _user_stamps(target: Path, build: str) -> dict[str, Stamp]:
     try:
-        said = json.loads(read_text(_own_file(target)))
-        return dict(said["stamps"]) if said["build"] == build else {}
+        content = json.loads(read_text(_user_file(target)))
+        return dict(content["stamps"]) if content["build"] == build else {}
     except (OSError, ValueError, KeyError, TypeError, RuntimeError):
         return {}
 
 
 def _keep(target: Path, build: str, text: str, own: Mapping[str, Stamp]) -> None:
-    """Keep new stamps with the build, or in the user's state folder; where both fail, parts are digested again."""
+    """Store new signatures with the build, or else in the user's state folder. If both fail, parts are hashed again."""
     from warehouse.store.atomic import write_text
 
     try:
         write_text(target / "builds" / build / FILE, text)
     except OSError:
         with contextlib.suppress(OSError, RuntimeError):
-            path = _own_file(target)
+            path = _user_file(target)
             path.parent.mkdir(parents=True, exist_ok=True)
             write_text(path, json.dumps({"build": build, "stamps": own}))

@@ -1,8 +1,8 @@
-"""The parts of a target: immutable Parquet files, each named by the fingerprint of what made it.
+"""Store of parts: immutable Parquet files, each named by the fingerprint of its inputs.
 
-`parts/<model>/<partition or all>/<fingerprint>.parquet`, with `<fingerprint>.json` beside it: stamp, digest of the
-bytes, rows, and the results of checks. Both are written aside and renamed, the notes last: a part that has notes is
-whole, and on disk. A damaged part is moved to `damaged/`.
+`parts/<model>/<partition or all>/<fingerprint>.parquet`, with notes in `<fingerprint>.json`: file signature, content
+hash, number of rows, and check results. Both files are written atomically, the notes last: a part with notes is
+complete and on disk. A damaged part is moved to `damaged/`.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from pathlib import Path
 from typing import Any
 
 from warehouse.base import hashing
-from warehouse.store.atomic import is_in_the_way, quarantine, sync, temporary_path, write_text
+from warehouse.store.atomic import is_misplaced, quarantine, sync, temporary_path, write_text
 from warehouse.store.part_records import Part
 from warehouse.store.part_signatures import problem_of
 from warehouse.store.signatures import read_text, stamp
 
 
 class Store:
-    """The `parts/` folder of a target.
+    """Store of parts in the `parts/` folder of a target.
 
     Parameters
     ----------
     target
         The target's folder.
     paranoid
-        Whether a part is hashed before it is believed to be whole, even if its stamp is as it was.
+        True to hash each part that is looked up, even if its signature is unchanged.
     on_damage
-        Told of each damaged part, which is then moved to `damaged/`; left where it is if there is nobody to tell.
+        Called for each damaged part, which is then moved to `damaged/`. Without it, damaged parts stay in place.
     """
 
     def __init__(self, target: Path, *, paranoid: bool = False, on_damage: Callable[[str], None] | None = None) -> None:
@@ -39,17 +39,26 @@ class Store:
         self._paranoid = paranoid
         self._on_damage = on_damage
 
-    def path(self, relation: str, partition: str, mark: str) -> Path:
-        """Where a part stands."""
-        return self.folder / relation / partition / f"{mark}.parquet"
+    def path(self, relation: str, partition: str, fingerprint: str) -> Path:
+        """Return the path of a part."""
+        return self.folder / relation / partition / f"{fingerprint}.parquet"
 
-    def find(self, relation: str, partition: str, mark: str) -> Part | None:
-        """The part of this fingerprint, if it is there and whole."""
-        path = self.path(relation, partition, mark)
+    def find(self, relation: str, partition: str, fingerprint: str) -> Part | None:
+        """Return the part with this fingerprint; None if it is missing or damaged."""
+        path = self.path(relation, partition, fingerprint)
         try:
-            said = json.loads(read_text(path.with_suffix(".json")))
-            part = Part(relation, partition, mark, said["digest"], said["rows"], said["bytes"], path, said["notes"])
-            known = said.get("stamp") or [said["bytes"], said["mtime_ns"]]
+            content = json.loads(read_text(path.with_suffix(".json")))
+            part = Part(
+                relation,
+                partition,
+                fingerprint,
+                content["digest"],
+                content["rows"],
+                content["bytes"],
+                path,
+                content["notes"],
+            )
+            known = content.get("stamp") or [content["bytes"], content["mtime_ns"]]
             if not os.path.lexists(path):
                 return None
             is_same = path.is_file() and stamp(path.stat())[: len(known)] == known
@@ -64,23 +73,23 @@ class Store:
         return part
 
     def _damaged(self, path: Path, problem: str) -> None:
-        """Move what is damaged out of the way and tell of it, if there is somebody to tell."""
+        """Quarantine a damaged part and report it, if `on_damage` is given."""
         if self._on_damage:
             quarantine(self.target, path)
-            self._on_damage(f"{path.relative_to(self.target)} is damaged ({problem}): moved to damaged/, made again")
+            self._on_damage(f"{path.relative_to(self.target)} is damaged ({problem}): moved to damaged/, rebuilt")
 
     def _clear(self, path: Path) -> None:
-        """Move away what is no file where a file is to be written, and what is no folder above it."""
+        """Quarantine anything that is not a file at the paths of a part, or not a folder above them."""
         above = [folder for folder in reversed(path.parents) if folder.is_relative_to(self.folder)]
         for folder in above:
-            if is_in_the_way(folder, folder=True):
+            if is_misplaced(folder, folder=True):
                 quarantine(self.target, folder)
         for file in (path, path.with_suffix(".json")):
-            if is_in_the_way(file):
+            if is_misplaced(file):
                 quarantine(self.target, file)
 
-    def find_made(self, relation: str, partition: str, fits: Callable[[Mapping[str, Any]], bool]) -> Part | None:
-        """A whole part that was made of what fits."""
+    def find_equivalent(self, relation: str, partition: str, fits: Callable[[Mapping[str, Any]], bool]) -> Part | None:
+        """Return an intact part whose inputs `fits` accepts."""
         for path in sorted((self.folder / relation / partition).glob("*.parquet")):
             if fits(dict(self.notes(relation, partition, path.stem).get("made_of", {}))):
                 part = self.find(relation, partition, path.stem)
@@ -88,16 +97,16 @@ class Store:
                     return part
         return None
 
-    def notes(self, relation: str, partition: str, mark: str) -> dict[str, Any]:
-        """What was noted with a part, which itself may be gone."""
+    def notes(self, relation: str, partition: str, fingerprint: str) -> dict[str, Any]:
+        """Return the notes of a part. The Parquet file may be missing."""
         try:
-            said = json.loads(read_text(self.path(relation, partition, mark).with_suffix(".json")))
-            return dict(said["notes"])
+            content = json.loads(read_text(self.path(relation, partition, fingerprint).with_suffix(".json")))
+            return dict(content["notes"])
         except (OSError, ValueError, KeyError, TypeError):
             return {}
 
     def made_of(self, relation: str, partition: str) -> Iterator[dict[str, Any]]:
-        """What each part of a relation and partition that is there was made of."""
+        """Yield the inputs of each existing part of a relation and partition."""
         for path in (self.folder / relation / partition).glob("*.parquet"):
             yield dict(self.notes(relation, partition, path.stem).get("made_of", {}))
 
@@ -105,21 +114,21 @@ class Store:
         self,
         relation: str,
         partition: str,
-        mark: str,
+        fingerprint: str,
         make: Callable[[Path], int],
         notes: dict[str, object] | None = None,
     ) -> Part:
-        """Have `make` write the Parquet file aside, then put it in its place."""
-        path = self.path(relation, partition, mark)
+        """Write a part atomically: `make` writes a temporary Parquet file and returns the number of rows."""
+        path = self.path(relation, partition, fingerprint)
         self._clear(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         written = temporary_path(path)
         try:
             rows = make(written)
             sync(written)
-            said = notes if notes is not None else {}
+            kept_notes = notes if notes is not None else {}
             size, digest = written.stat().st_size, hashing.of_file(written)
-            part = Part(relation, partition, mark, digest, rows, size, path, said)
+            part = Part(relation, partition, fingerprint, digest, rows, size, path, kept_notes)
             written.replace(path)
             self._write_notes(part)
         except BaseException:
@@ -128,17 +137,17 @@ class Store:
         return part
 
     def annotate(self, part: Part, **notes: object) -> None:
-        """Remember more with a part."""
+        """Add notes to a part."""
         part.notes.update(notes)
         self._write_notes(part)
 
     def _write_notes(self, part: Part) -> None:
-        """Write what is known of a part."""
-        said = {
+        """Write the JSON file of a part."""
+        content = {
             "digest": part.digest,
             "rows": part.rows,
             "bytes": part.bytes,
             "stamp": stamp(part.path.stat()),
             "notes": part.notes,
         }
-        write_text(part.path.with_suffix(".json"), json.dumps(said, sort_keys=True, ensure_ascii=False))
+        write_text(part.path.with_suffix(".json"), json.dumps(content, sort_keys=True, ensure_ascii=False))

@@ -1,6 +1,6 @@
-"""File signatures: size, mtime, ctime and inode, which tell a file from its successor without opening it.
+"""File signatures: size, mtime, ctime and inode, to detect a changed file without opening it.
 
-This module is part of what a build with nothing to do costs: plain values and `os`, and nothing else.
+A build that is up to date imports this module, and little else. To keep that fast, it imports only light modules.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
-    Said = dict[str, Any]
+    Json = dict[str, Any]
     Stamp = list[int]
 
 RACY_NS = 2 * 10**9
-"""A time this close to the look says nothing: the coarsest file system counts in steps of two seconds."""
+"""Age below which a file's times prove nothing: the coarsest file systems count in steps of two seconds."""
 
 
 def stamp(about: os.stat_result) -> Stamp:
-    """What tells a file from its successor: size, time of the content, time of the entry, inode."""
+    """Return the signature of a file: size, mtime, ctime, inode."""
     return [about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino]
 
 
 def read_text(path: str | os.PathLike[str], encoding: str = "utf-8") -> str:
-    """Return the text of a file; raise OSError for a pipe, socket or device, which could block for ever."""
+    """Return the text of a file. Raises OSError for a pipe, socket or device, which could block forever."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     with os.fdopen(handle, encoding=encoding) as stream:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
@@ -41,7 +41,7 @@ _KERNEL = ("/proc", "/sys")
 
 
 def is_within(path: str, folders: Iterable[str]) -> bool:
-    """Return True if a real path is one of these folders, or below one."""
+    """Return True if a resolved path is one of these folders or below one."""
     return any(path == folder or path.startswith(os.path.join(folder, "")) for folder in folders)
 
 
@@ -53,33 +53,33 @@ def leads_out(link: str, inside: Sequence[str] | None) -> bool:
     link
         A symbolic link in a data folder.
     inside
-        The real paths of the folders that links may lead to; None for all but those of the kernel.
+        The resolved paths of the folders that links may lead to; None for all except /proc and /sys.
     """
     real = os.path.realpath(link)
     return is_within(real, _KERNEL) or (inside is not None and not is_within(real, inside))
 
 
 def kernel_folders() -> set[tuple[int, int]]:
-    """Return the identities of /proc and /sys, whose files are never opened."""
+    """Return device and inode of /proc and /sys, whose files are never opened."""
     return {_identity(folder) for folder in _KERNEL if os.path.isdir(folder)}
 
 
 def is_racy(seen: Sequence[int], looked_ns: int) -> bool:
-    """Whether a file could have changed again after the look without its stamp showing it."""
+    """Return True if the file could have changed after the scan without a change of its signature."""
     return max(seen[1], seen[2]) > looked_ns - RACY_NS
 
 
-class Look:
-    """All files of some places, as a moment found them.
+class FileStates:
+    """Signatures of all files in some places, from one scan.
 
     Parameters
     ----------
     places
-        (path, deep): a folder with all that is below it, or only its own files; or a single file.
+        (path, deep): a folder, with its subfolders if `deep`; or a single file.
     leave_out
-        A folder that is none of them, such as a target among data folders.
+        A folder to skip, such as a target inside a data folder.
     inside
-        The real paths of the folders that links may lead to; None for all.
+        The resolved paths of the folders that links may lead to; None for all.
     """
 
     def __init__(
@@ -94,23 +94,23 @@ class Look:
         self.looked_ns = time.time_ns()
         self.files = _files(self.places, leave_out, inside)
 
-    def again(self) -> Look:
-        """The same places, now."""
-        return Look(self.places, self.leave_out, self.inside)
+    def rescan(self) -> FileStates:
+        """Return a new scan of the same places."""
+        return FileStates(self.places, self.leave_out, self.inside)
 
     def changes(
-        self, later: Look, same: Callable[[str], bool], *, times_count: bool = False
+        self, later: FileStates, same: Callable[[str], bool], *, times_count: bool = False
     ) -> tuple[list[str], list[str], list[str]]:
-        """Files that are new, gone, and changed.
+        """Return the new, missing and changed files.
 
         Parameters
         ----------
         later
-            The same places later on.
+            A later scan of the same places.
         same
-            Whether the content of a path is what it was, asked where the stamps prove nothing.
+            Returns True if the content of a path is unchanged. Called if the signatures prove nothing.
         times_count
-            Whether another time of the content is a change in itself, as it is where the warehouse lists it.
+            True to treat a new mtime as a change, as for raw files, whose mtime is a column of `raw.files`.
         """
         new = [path for path in later.files if path not in self.files]
         gone = [path for path in self.files if path not in later.files]
@@ -119,14 +119,14 @@ class Look:
             now = later.files.get(path)
             if now is None or (now == seen and not (seen and is_racy(seen, self.looked_ns))):
                 continue
-            telling = 2 if times_count else 1
-            if now[:telling] != seen[:telling] or not same(path):
+            compared = 2 if times_count else 1
+            if now[:compared] != seen[:compared] or not same(path):
                 changed.append(path)
         return new, gone, changed
 
 
 def _files(places: Iterable[tuple[str, bool]], leave_out: str | None, inside: Sequence[str] | None) -> dict[str, Stamp]:
-    """List files with their stamps. A folder is listed once, so that a loop ends; what cannot be seen has no stamp."""
+    """Return files with their signatures, empty for unreadable ones. Lists each folder once, so that loops end."""
     found: dict[str, Stamp] = {}
     listed = kernel_folders()
     if leave_out and os.path.isdir(leave_out):
@@ -153,9 +153,9 @@ def _files(places: Iterable[tuple[str, bool]], leave_out: str | None, inside: Se
                         elif stat.S_ISREG(about.st_mode):
                             found[entry.path] = stamp(about)
                         elif not stat.S_ISDIR(about.st_mode):
-                            found[entry.path] = []  # a pipe or a device: nobody reads it
+                            found[entry.path] = []  # a pipe or a device is never read
                         elif deep and entry.name != "__pycache__":
-                            found[entry.path] = []  # the name of an empty folder can mean something, its times cannot
+                            found[entry.path] = []  # record the name of a folder, not its times
                             below.append(entry.path)
                 waiting += sorted(below, reverse=True)
             except NotADirectoryError:
@@ -171,27 +171,27 @@ def _identity(folder: str) -> tuple[int, int]:
 
 
 def real_roots(data: Iterable[Path]) -> list[str]:
-    """Return the real paths of data folders: links may lead there."""
+    """Return the resolved paths of data folders, where links may lead."""
     return [os.path.realpath(root) for root in data]
 
 
-def look_at_data(data: Sequence[Path], target: Path, *, follow_links: bool = False) -> Look:
-    """The raw files."""
+def scan_data(data: Sequence[Path], target: Path, *, follow_links: bool = False) -> FileStates:
+    """Return the signatures of the raw files."""
     inside = None if follow_links else real_roots(data)
-    return Look([(str(root.absolute()), True) for root in data], str(target), inside)
+    return FileStates([(str(root.absolute()), True) for root in data], str(target), inside)
 
 
-def look_at_sources(folders: Iterable[Path]) -> Look:
-    """The modules of this package, and the files of the project's folders."""
+def scan_sources(folders: Iterable[Path]) -> FileStates:
+    """Return the signatures of this package's modules and of the project's files."""
     places = [(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), True)]
     for folder in folders:
         places += [(f"{folder}/models", True), (f"{folder}/sql", True), (f"{folder}/data", False)]
         places.append((f"{folder}/warehouse.toml", False))
-    return Look(places)
+    return FileStates(places)
 
 
 def same_content(path: str, digest: str | None) -> bool:
-    """Whether a file still holds what was hashed; not where nothing was."""
+    """Return True if a file has this content hash; False without a hash."""
     if digest is None:
         return False
     from pathlib import Path

@@ -1,13 +1,13 @@
-"""Whether anything has changed since the last build, seen from outside: no engine, no model, no raw file is opened.
+"""Snapshot of the inputs and outputs of a build, to detect that the target is up to date.
 
-A build leaves `cache/snapshot.json`: what it was asked for, the environment it ran in, and size and times of
-all that it looked at (raw folders, project, this package) and of all that it left behind. While all of that is
-as it was, there is nothing to do. In doubt there is: whatever is new, gone, moved or unreadable means a build.
+A build writes `cache/snapshot.json`: its options, the environment, and the file signatures of all inputs (raw files,
+project, this package) and all outputs. If nothing differs, there is nothing to build; in doubt, a build runs. The
+comparison opens no engine, no model and, as a rule, no raw file.
 
-A file whose times have moved may still hold what it held; then its content is compared. So is that of a file
-that changed so shortly before it was looked at that one more change need not show in its times.
+If the times of a file changed, its content is compared. The same holds for a file that changed so shortly before the
+scan that its times would not show another change.
 
-This module is what a build with nothing to do costs, hence plain values, `os`, `json`, and nothing else.
+A build that is up to date imports this module, and little else. To keep that fast, it imports only light modules.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from warehouse.base.settings import Settings
     from warehouse.store.signatures import Stamp
 
-    Said = dict[str, Any]
+    Json = dict[str, Any]
 
 FORMAT = 2
 NAME = "snapshot.json"
 FILE = f"cache/{NAME}"
 
 
-def asked(settings: Settings, *, keep: int, kernels: bool) -> Said:
-    """What a build is asked for, as far as what it leaves depends on it."""
+def asked(settings: Settings, *, keep: int, kernels: bool) -> Json:
+    """Return the settings and options that affect the outputs of a build."""
     return {
         "data": [str(root.absolute()) for root in settings.data],
         "target": str(settings.target.absolute()),
@@ -49,8 +49,8 @@ def asked(settings: Settings, *, keep: int, kernels: bool) -> Said:
     }
 
 
-def environment() -> Said:
-    """The Python that runs, where it looks for modules, and what is installed there, in which version."""
+def environment() -> Json:
+    """Return the Python version, its module paths, and the installed packages with their mtimes."""
     installed: dict[str, int] = {}
     for folder in sys.path[1:]:
         with contextlib.suppress(OSError), os.scandir(folder) as entries:
@@ -59,30 +59,30 @@ def environment() -> Said:
 
 
 def take(
-    asked: Said,
-    data: signatures.Look,
-    sources: signatures.Look,
+    asked: Json,
+    data: signatures.FileStates,
+    sources: signatures.FileStates,
     digests: Mapping[str, str],
-    signs: Iterable[Path],
-    left: Iterable[Path],
-    said: Said,
+    markers: Iterable[Path],
+    outputs: Iterable[Path],
+    summary: Json,
 ) -> None:
     """Write the snapshot of a build.
 
     Parameters
     ----------
     asked
-        See `asked`.
+        Settings and options, from the function `asked`.
     data, sources
-        Looks that were taken before the build read anything.
+        Scans from before the build read any file.
     digests
-        The content of files, by path; one without is a change as soon as its stamp says nothing.
-    signs
-        Paths whose coming or going changes what files are taken for.
-    left
-        The files that the build left for readers and for the next build.
-    said
-        What to say of it while nothing changes.
+        Content hashes by path. A file without a hash counts as changed if its signature proves nothing.
+    markers
+        Paths that decide, by existing or not, which cluster raw files belong to.
+    outputs
+        The files of the target that readers and the next build need.
+    summary
+        The summary to return while everything is up to date.
     """
     write(
         asked["target"],
@@ -93,31 +93,31 @@ def take(
             "environment": environment(),
             "looks": [
                 {
-                    "places": look.places,
-                    "leave_out": look.leave_out,
-                    "inside": look.inside,
-                    "times_count": look is data,
-                    "looked_ns": look.looked_ns,
-                    "files": look.files,
-                    "digests": {path: digests[path] for path in look.files if path in digests},
+                    "places": scan.places,
+                    "leave_out": scan.leave_out,
+                    "inside": scan.inside,
+                    "times_count": scan is data,
+                    "looked_ns": scan.looked_ns,
+                    "files": scan.files,
+                    "digests": {path: digests[path] for path in scan.files if path in digests},
                 }
-                for look in (data, sources)
+                for scan in (data, sources)
             ],
-            "signs": {str(path): os.path.exists(str(path)) for path in signs},
-            "left": {str(path): _seen(str(path)) for path in left},
-            "said": said,
+            "signs": {str(path): os.path.exists(str(path)) for path in markers},
+            "left": {str(path): _seen(str(path)) for path in outputs},
+            "said": summary,
         },
     )
 
 
 def drop(target: Path | str) -> None:
-    """Forget: the next build looks at everything."""
+    """Remove the snapshot, so that the next build runs in full."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(f"{target}/{FILE}")
 
 
-def unchanged(asked: Said) -> tuple[Said | None, str]:
-    """What the last build says of itself while nothing has changed; else None, and what has."""
+def unchanged(asked: Json) -> tuple[Json | None, str]:
+    """Return the summary of the last build if everything is up to date; else None and the first difference."""
     try:
         taken = json.loads(signatures.read_text(f"{asked['target']}/{FILE}"))
         why = _difference(taken, asked)
@@ -126,74 +126,74 @@ def unchanged(asked: Said) -> tuple[Said | None, str]:
         return None, "the last build left no snapshot"
 
 
-def _difference(taken: Said, asked: Said) -> str:
-    """The first difference that is found, cheapest first."""
+def _difference(taken: Json, asked: Json) -> str:
+    """Return the first difference, checking the cheapest first; an empty text if there is none."""
     if taken["format"] != FORMAT:
         return "the last build left no snapshot"
     if taken["asked"] != asked:
         others = [name for name in asked if taken["asked"].get(name) != asked[name]]
-        return f"the last build was asked for another {' and '.join(others)}"
+        return f"the last build had other settings: {', '.join(others)}"
     if taken["environment"] != environment():
-        return "Python or what is installed beside it has changed"
+        return "Python or an installed package has changed"
     other = ""
     for path, seen in taken["left"].items():
-        if not os.path.exists(path):  # another name of the same file has changed with it
+        if not os.path.exists(path):  # reported first: removing a hard link changes the signature of the other link
             return f"{path} is gone"
         if not other and _seen(path) != seen:
             other = f"{path} has changed"
     if other:
         return other
     if os.path.exists(f"{asked['target']}/warehouse.duckdb.wal"):
-        return "a reader left a log behind"
-    for path, there in taken["signs"].items():
-        if os.path.exists(path) != there:
-            return f"{path} has {'gone' if there else 'come'}"
+        return "a reader left a .wal file"
+    for path, existed in taken["signs"].items():
+        if os.path.exists(path) != existed:
+            return f"{path} is {'gone' if existed else 'new'}"
     moved = False
-    for said in taken["looks"]:
-        before = _restored(said)
-        digests, now = said["digests"], before.again()
-        asked_for: list[str] = []
+    for stored in taken["looks"]:
+        before = _restored(stored)
+        digests, now = stored["digests"], before.rescan()
+        compared: list[str] = []
 
-        def same(path: str, digests: Said = digests, asked_for: list[str] = asked_for) -> bool:
-            asked_for.append(path)
+        def same(path: str, digests: Json = digests, compared: list[str] = compared) -> bool:
+            compared.append(path)
             return signatures.same_content(path, digests.get(path))
 
-        new, gone, changed = before.changes(now, same, times_count=said["times_count"])
+        new, gone, changed = before.changes(now, same, times_count=stored["times_count"])
         if new or gone or changed:
-            return _counted(new, gone, changed)
-        said["files"], said["looked_ns"] = now.files, now.looked_ns
-        moved = moved or bool(asked_for)
-    if moved:  # equal all the same: the next time stamps alone will tell
+            return _change_counts(new, gone, changed)
+        stored["files"], stored["looked_ns"] = now.files, now.looked_ns
+        moved = moved or bool(compared)
+    if moved:  # the content is equal: store the new signatures, so that the next comparison reads no content
         write(taken["asked"]["target"], NAME, taken)
     return ""
 
 
-def _counted(*files: Sequence[str]) -> str:
-    """`files are other: 2 new, 1 changed, first <path>`."""
-    words = [f"{len(those):,} {word}" for those, word in zip(files, ("new", "gone", "changed"), strict=True) if those]
-    return f"files are other: {', '.join(words)}, first {min(path for those in files for path in those)}"
+def _change_counts(*files: Sequence[str]) -> str:
+    """Return the numbers of changed files and the first path."""
+    words = [f"{len(paths):,} {word}" for paths, word in zip(files, ("new", "gone", "changed"), strict=True) if paths]
+    return f"files differ: {', '.join(words)}, first {min(path for paths in files for path in paths)}"
 
 
-def _restored(said: Said) -> signatures.Look:
-    """A look that was taken earlier."""
-    look = signatures.Look((), said["leave_out"], said["inside"])
-    look.places, look.files, look.looked_ns = said["places"], said["files"], said["looked_ns"]
-    return look
+def _restored(stored: Json) -> signatures.FileStates:
+    """Return the scan that is stored in a snapshot."""
+    scan = signatures.FileStates((), stored["leave_out"], stored["inside"])
+    scan.places, scan.files, scan.looked_ns = stored["places"], stored["files"], stored["looked_ns"]
+    return scan
 
 
 def _seen(path: str) -> Stamp:
-    """Return the stamp of a file that the build left."""
+    """Return the signature of an output file."""
     return signatures.stamp(os.stat(path))
 
 
 def write(target: str, name: str, value: object) -> None:
-    """Write a JSON file of a target's cache, whole or not at all; where that fails, none is there."""
+    """Write a JSON file of a target's cache atomically; remove it if that fails."""
     temporary_path = f"{target}/cache/.{name}.{os.getpid()}"
     try:
         with open(temporary_path, "w", encoding="utf-8") as stream:
             stream.write(json.dumps(value, separators=(",", ":")))
         os.replace(temporary_path, f"{target}/cache/{name}")
-    except OSError:  # such a file only saves time
+    except OSError:  # without the file, builds are only slower
         for path in (temporary_path, f"{target}/cache/{name}"):
             with contextlib.suppress(OSError):
                 os.unlink(path)

@@ -1,1 +1,1 @@
-"""Compare two builds or exports: sides, tables that can differ, their rows, where a change came from."""
+"""Comparison of two builds or exports: sides, tables that can differ, rows, origins of changes."""

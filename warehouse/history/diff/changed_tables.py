@@ -1,4 +1,4 @@
-"""Which tables of two sides can differ, and where: from digests of parts and texts of SELECTs, no row is read."""
+"""Tables and partitions that can differ between two sides, from content hashes and SELECTs, without reading parts."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
     import duckdb
 
 LISTINGS = ("raw.files", "raw.rejected_rows")
-"""What the runner itself lists: where files lie and when they were changed is in it, too."""
+"""Lists written by the runner. They contain absolute paths and mtimes."""
 
 
 class Moves:
-    """What may have moved between two sides.
+    """Tables and partitions that can differ between two sides.
 
     Parameters
     ----------
     connection
-        Where the small tables without parts can be read.
+        A connection that can read the reference tables.
     old, new
         The sides.
     before, after
-        Their tables, by name.
+        The tables of each side by name.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Moves:
         self._known: dict[str, frozenset[str] | None] = {}
 
     def of(self, name: str) -> frozenset[str] | None:
-        """The partitions of a relation that can differ, none where it is equal; None where any row may."""
+        """Return the partitions of a relation that can differ: empty if it is equal, None if any row can differ."""
         if name not in self._known:
             self._known[name] = self._look(name)
         return self._known[name]
@@ -62,14 +62,14 @@ class Moves:
         return frozenset() if old.content == new.content else None
 
     def files(self, relation: str) -> list[FileChange] | None:
-        """The raw files of a relation that differ; None where that is not known, or not what its rows follow from."""
+        """Return the changed raw files of a relation; None if unknown, or for `raw.files` and `raw.rejected_rows`."""
         if relation in LISTINGS or self.listings is None:
             return None
         return list(changes(*self.listings, relation))
 
     @cached_property
     def listings(self) -> tuple[Listing, Listing] | None:
-        """The raw files of both builds."""
+        """Lists of raw files of both builds; None if one is missing."""
         old, new = (
             read_listing(side.target, side.build) if side.target and side.build else None
             for side in (self.old, self.new)
@@ -81,7 +81,7 @@ class Moves:
         return frozenset(name for name, _ in set(digests[0].items()) ^ set(digests[1].items()))
 
     def _through(self, view: Table) -> frozenset[str] | None:
-        """What of a view can differ since what it reads does."""
+        """Return the partitions of a view that can differ because of its inputs."""
         found: set[str] = set()
         for read in view.reads:
             moved = self._seen(read, view.partition)
@@ -91,7 +91,7 @@ class Moves:
         return frozenset(found)
 
     def _seen(self, read: str, column: str | None) -> frozenset[str] | None:
-        """The partitions by `column` in which what a view reads can differ; None where any row may."""
+        """Return the partitions by `column` in which a view's input can differ; None if any row can differ."""
         if not read.startswith("raw."):
             moved, table = self.of(read), self.after.get(read)
             return moved if not moved or (table and table.partition == column) else None
@@ -110,6 +110,6 @@ class Moves:
 
 
 def same_view(old: Table, new: Table) -> bool:
-    """Whether two views are one SELECT with the same columns."""
+    """Return True if two views have the same SELECT and columns."""
     columns = [[(one.name, one.type) for one in table.columns] for table in (old, new)]
     return old.sql == new.sql and columns[0] == columns[1]

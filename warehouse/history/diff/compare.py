@@ -1,6 +1,7 @@
-"""What differs between two builds, or exports: tables, columns, rows by grain, totals, and where it came from.
+"""Comparison of two builds or exports: tables, columns, rows by grain, totals, and origins of changes.
 
-Tables whose parts have equal digests are equal and never read; of the others only the parts that differ are.
+Tables whose parts have equal content hashes are equal and never read. Of other tables, only the different parts are
+read.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ EQUAL, ADDED, REMOVED, CHANGED = "equal", "added", "removed", "changed"
 
 @dataclass(frozen=True)
 class TableDiff:
-    """One table, compared."""
+    """Comparison of one table."""
 
     name: str
     change: str
@@ -36,43 +37,43 @@ class TableDiff:
     columns_added: tuple[Column, ...] = ()
     columns_removed: tuple[Column, ...] = ()
     columns_retyped: tuple[tuple[Column, Column], ...] = ()
-    """Of another type or unit: before and after."""
+    """Columns with a different type or unit, before and after."""
     reordered: bool = False
-    """Whether the columns that both have come in another order."""
+    """True if the common columns are in a different order."""
     grain: tuple[tuple[str, ...], tuple[str, ...]] | None = None
-    """Before and after, where it is another."""
+    """Grain before and after, if it differs."""
     rows: RowDiff | None = None
-    """None where rows need not be read to know them equal."""
+    """None if the rows are known to be equal without reading them."""
     rewritten: bool = False
-    """Whether its parts are other bytes although no row differs."""
+    """True if parts have different bytes but equal rows."""
     origins: tuple[Origin, ...] = ()
-    """Where the change came from, when that was asked for."""
+    """Origins of the change, if requested."""
 
     @property
     def has_same_columns(self) -> bool:
-        """Whether the same is promised of the table."""
+        """True if columns, their order and the grain are equal."""
         others = (self.columns_added, self.columns_removed, self.columns_retyped, self.reordered, self.grain)
         return not any(others)
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two sides, compared."""
+    """Comparison of two sides."""
 
     old: Side
     new: Side
     tables: tuple[TableDiff, ...]
     left_out: tuple[str, ...] = ()
-    """Tables that an export does not hold: nothing is known of them."""
+    """Tables that are not in the export, and so not compared."""
 
     @property
     def differing(self) -> tuple[TableDiff, ...]:
-        """The tables that are not equal."""
+        """Tables that are not equal."""
         return tuple(table for table in self.tables if table.change != EQUAL)
 
     @property
     def is_equal(self) -> bool:
-        """Whether all tables have the same columns and rows; descriptions and bytes may differ."""
+        """True if all tables have the same columns and rows; descriptions and bytes may differ."""
         return not self.differing
 
 
@@ -92,13 +93,13 @@ def diff(
     Parameters
     ----------
     old, new
-        From `warehouse.history.diff.sides.find`.
+        The sides, from `warehouse.history.diff.sides.find`.
     examples
-        Rows to show of each kind of change and table.
+        Rows to show for each kind of change and table.
     where_from
-        Whether to say which input or model each change came from; both sides are builds then.
+        True to find the input or model that caused each change. Both sides must be builds.
     select
-        Names of tables, or globs of them.
+        Names of tables, or globs.
     memory, threads
         Limits of the engine.
     bar
@@ -134,7 +135,7 @@ def diff(
 
 @contextmanager
 def _engine(memory: str | None, threads: int | None) -> Iterator[duckdb.DuckDBPyConnection]:
-    """An engine of its own, which spills into a folder that goes with it."""
+    """Open a DuckDB instance that spills to a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="warehouse-diff-") as spill:
         config: dict[str, str | bool | int | float | list[str]] = {
             "temp_directory": spill,
@@ -168,7 +169,7 @@ def _table(
 
 
 def _one_sided(connection: duckdb.DuckDBPyConnection, name: str, old: Table | None, new: Table | None) -> TableDiff:
-    """A table that the other side does not have."""
+    """Return the comparison of a table that only one side has."""
     if new is not None:
         rows = count_rows(connection, new)
         return TableDiff(name, ADDED, columns_added=new.columns, rows=RowDiff(0, rows, added=rows))
@@ -178,7 +179,7 @@ def _one_sided(connection: duckdb.DuckDBPyConnection, name: str, old: Table | No
 
 
 def _columns(old: Table, new: Table) -> TableDiff:
-    """What is promised before and after."""
+    """Return the differences in columns and grain."""
     before, after = ({column.name: column for column in table.columns} for table in (old, new))
     common = [name for name in after if name in before]
     return TableDiff(

@@ -1,4 +1,4 @@
-"""A comparison for people, in lines of 80 characters (paths may be longer), and as JSON-able values."""
+"""Comparison as text, in lines of 80 characters (paths may be longer), and as JSON-able values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WIDTH = 80
 _SIGNS = {ADDED: "+", REMOVED: "-", CHANGED: "~"}
 _SHOWN_CELLS = 4
 _SHOWN_FILES = 5
-_SAID = {
+_ORIGIN_TEXTS = {
     origins.SQL: "the SQL of {name}",
     origins.CONTRACT: "the columns or grain of {name}",
     origins.ENGINE: "another engine made {name}",
@@ -34,7 +34,7 @@ _SAID = {
 
 
 def as_text(comparison: Comparison) -> str:
-    """What differs, a paragraph a table; what is equal, in one line."""
+    """Return a paragraph for each different table, and one line for all equal tables."""
     lines = [_side("Old", comparison.old), _side("New", comparison.new)]
     shown = [table for table in comparison.tables if table.change != EQUAL or table.origins]
     equal = [table for table in comparison.tables if table.change == EQUAL]
@@ -60,7 +60,7 @@ def _side(word: str, side: Side) -> str:
 
 
 def paragraphs(tables: Sequence[TableDiff]) -> list[str]:
-    """Tables that differ, a paragraph each; what changes came from is told once, at the end, under a number."""
+    """Return a paragraph for each different table, then the numbered origins of changes."""
     numbers: dict[Origin, int] = {}
     lines = []
     for table in tables:
@@ -69,8 +69,8 @@ def paragraphs(tables: Sequence[TableDiff]) -> list[str]:
         for origin in table.origins:
             number = numbers.setdefault(replace(origin, through=()), len(numbers) + 1)
             ways.setdefault(", ".join(origin.through), []).append(f"[{number}]")
-        for way, those in ways.items():
-            lines += wrapped(f"  from {' '.join(those)}{' through ' * bool(way)}{way}", "      ")
+        for way, origin_numbers in ways.items():
+            lines += wrapped(f"  from {' '.join(origin_numbers)}{' through ' * bool(way)}{way}", "      ")
     if numbers:
         lines.append("")
     for origin, number in numbers.items():
@@ -103,10 +103,10 @@ def _summary(table: TableDiff) -> list[str]:
         return [f"the same {plural(rows.new, 'row')} in other bytes"]
     if table.change != CHANGED:
         return [table.change, plural(rows.new or rows.old, "row")]
-    said = [plural(rows.old, "row") if rows.old == rows.new else f"{rows.old:,} → {plural(rows.new, 'row')}"]
+    texts = [plural(rows.old, "row") if rows.old == rows.new else f"{rows.old:,} → {plural(rows.new, 'row')}"]
     counts = ((rows.added, ADDED), (rows.removed, REMOVED), (rows.changed, CHANGED))
-    said += [f"{count:,} {word}" for count, word in counts if count]
-    return said if not rows.is_equal else [*said, "all the same in the columns that both have"]
+    texts += [f"{count:,} {word}" for count, word in counts if count]
+    return texts if not rows.is_equal else [*texts, "all the same in the columns that both have"]
 
 
 def _declared(column: Column, *, name: bool = True) -> str:
@@ -115,15 +115,15 @@ def _declared(column: Column, *, name: bool = True) -> str:
 
 
 def _columns(rows: RowDiff) -> Iterator[str]:
-    """The columns that changed, and the sums that are others."""
+    """Yield the changed columns and the different totals."""
     totals = {total.column: total for total in rows.totals if total.old != total.new}
     for name in dict.fromkeys([*rows.cells, *totals]):
-        said = f"  {name}:"
+        text = f"  {name}:"
         if name in rows.cells:
-            said += f" in {plural(rows.cells[name], 'row')}"
+            text += f" in {plural(rows.cells[name], 'row')}"
         if name in totals:
-            said += f"{',' * (name in rows.cells)} total {_sum(totals[name].old)} → {_sum(totals[name].new)}"
-        yield from wrapped(said, "      ")
+            text += f"{',' * (name in rows.cells)} total {_sum(totals[name].old)} → {_sum(totals[name].new)}"
+        yield from wrapped(text, "      ")
 
 
 def _example(example: Example) -> Iterator[str]:
@@ -147,7 +147,7 @@ def _origin(origin: Origin, number: int) -> Iterator[str]:
     if origin.kind == origins.RAW:
         yield f"[{number}] {plural(len(origin.files), 'raw file')} that {origin.name} reads"
     else:
-        yield from wrapped(f"[{number}] {_SAID[origin.kind].format(name=origin.name)}")
+        yield from wrapped(f"[{number}] {_ORIGIN_TEXTS[origin.kind].format(name=origin.name)}")
     for change, path in origin.files[:_SHOWN_FILES]:
         yield f"    {_SIGNS[change]} {path}"
     if len(origin.files) > _SHOWN_FILES:
@@ -167,14 +167,14 @@ def _sum(value: object) -> str:
 
 
 def wrapped(text: str, indent: str = "    ") -> list[str]:
-    """A line as lines that fit, names unbroken."""
+    """Return a text as wrapped lines, without breaking names."""
     return textwrap.wrap(
         on_one_line(text), WIDTH, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
     )
 
 
 def as_json(comparison: Comparison) -> dict[str, object]:
-    """The whole comparison as JSON-able values; equal tables by name alone."""
+    """Return the comparison as JSON-able values; equal tables only by name."""
     return {
         "equal": comparison.is_equal,
         "old": _side_json(comparison.old),
@@ -191,13 +191,13 @@ def _side_json(side: Side) -> dict[str, object]:
 
 
 def _table_json(table: TableDiff) -> dict[str, object]:
-    said = _plain(asdict(table))
-    assert isinstance(said, dict)
-    return said
+    values = _plain(asdict(table))
+    assert isinstance(values, dict)
+    return values
 
 
 def _plain(value: object) -> object:
-    """Values that JSON knows; all others as text."""
+    """Return a JSON-able value; values of other types as text."""
     if isinstance(value, Mapping):
         return {str(key): _plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple):

@@ -1,7 +1,7 @@
-"""Where a change came from: down from a table, through what changed below it, to raw files, reviewed tables and SQL.
+"""Origins of a change: raw files, reference tables or SQL upstream of a table.
 
-What a table reads is in the catalog, what a part was made of is noted beside it, and which raw files a build read
-is listed with it.
+The catalog has the inputs of each table, and the notes of a part have the values of its fingerprint. Each build has a
+list of its raw files.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ UNSTABLE, UNRECORDED = "unstable", "unrecorded"
 
 @dataclass(frozen=True)
 class Origin:
-    """One thing that a change came from."""
+    """Origin of a change."""
 
     kind: str
     """One of the constants of this module."""
     name: str
-    """The relation that it happened to."""
+    """Relation that changed."""
     through: tuple[str, ...] = ()
-    """The models between, the lowest first."""
+    """Models between the origin and the table, the nearest to the origin first."""
     files: tuple[tuple[str, str], ...] = ()
-    """`added`, `removed` or `changed`, and the release path of a raw file."""
+    """(`added`, `removed` or `changed`, release path) of each raw file."""
 
 
 class Trace:
-    """The way from tables to what changed; both sides are builds, attached as `old` and `new`."""
+    """Search for the origins of changes. Both sides are builds, attached as `old` and `new`."""
 
     def __init__(self, moves: Moves) -> None:
         self._moves = moves
         self._known: dict[str, tuple[list[Origin], list[str]]] = {}
 
     def origins(self, table: str) -> tuple[Origin, ...]:
-        """All that the change of a table came from, the nearest first."""
+        """Return the origins of a table's change, the nearest first."""
         found: dict[tuple[str, str], Origin] = {}
         ways: dict[str, tuple[str, ...]] = {table: ()}
         waiting = [table]
@@ -58,7 +58,7 @@ class Trace:
         return tuple(found.values()) or (Origin(UNRECORDED, table),)
 
     def _direct(self, name: str) -> tuple[list[Origin], list[str]]:
-        """What happened to a relation itself, and the relations below it that changed, too."""
+        """Return the origins in a relation itself, and its changed inputs."""
         if name not in self._known:
             self._known[name] = self._look(name)
         return self._known[name]
@@ -78,20 +78,20 @@ class Trace:
         return own, [read for read in reads if not read.startswith("raw.") and self._reaches(read, new)]
 
     def _reaches(self, read: str, table: Table) -> bool:
-        """Whether a change of what a table reads is one of the partitions that changed above it."""
+        """Return True if an input changed in a partition that also changed in the table."""
         below, above = self._moves.of(read), self._moves.of(table.name)
         lower = self._moves.after.get(read)
         if below is None or above is None or not (lower and lower.partition == table.partition):
             return below is None or bool(below)
         return bool(below & above)
 
-    # what a model itself was made of ------------------------------------------------------------
+    # inputs of parts ------------------------------------------------------------------------------
 
     def _of_parts(self, old: Table, new: Table) -> Iterator[str]:
         for partition in self._moves.of(new.name) or ():
             one, other = old.parts.get(partition), new.parts.get(partition)
             if one is None or other is None:
-                continue  # a partition that came or went: its inputs did
+                continue  # an added or removed partition: its inputs are the origin
             if one.fingerprint == other.fingerprint:
                 yield UNSTABLE
                 continue
@@ -108,7 +108,7 @@ class Trace:
     # raw files ------------------------------------------------------------------------------------
 
     def _raw(self, reads: list[str], name: str) -> list[Origin]:
-        """The raw files behind a change of a model that reads these relations of `raw`."""
+        """Return the changed raw files of a model that reads these relations of `raw`."""
         if not reads:
             return []
         if self._moves.listings is None:
@@ -130,9 +130,9 @@ def _contract(table: Table) -> object:
 
 
 def _made_of(part: PartFile) -> Mapping[str, object]:
-    """What was noted with a part when it was made; nothing where it was not, or is gone."""
+    """Return the inputs in a part's notes; empty if they are missing."""
     try:
-        said = json.loads(part.path.with_suffix(".json").read_text(encoding="utf-8"))
-        return dict(said["notes"].get("made_of", {}))
+        content = json.loads(part.path.with_suffix(".json").read_text(encoding="utf-8"))
+        return dict(content["notes"].get("made_of", {}))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}

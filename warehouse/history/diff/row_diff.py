@@ -1,7 +1,7 @@
-"""Rows of two versions of a table, side by side: which were added, removed or changed, and in which columns.
+"""Comparison of the rows of two versions of a table: added, removed and changed rows, and changed columns.
 
-Rows belong together by the grain. Where there is none, or it does not hold, a row is what stands in it: then rows
-are added and removed, none changes. What differs goes into a temporary table; all that is said is read from that.
+Rows are matched by grain. Without a grain, or if it is not unique, whole rows are compared: rows are then added or
+removed, never changed. All results are read from a temporary table of the different rows.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 _WHOLE = frozenset({"BIGINT", "INTEGER", "SMALLINT", "HUGEINT"})
 _BROKEN = frozenset({"DOUBLE", "FLOAT"})
 _DIGITS = 12
-"""Sums of DOUBLE are rounded to so many: the digits after them depend on the order of adding."""
+"""Digits of a sum of DOUBLE values. Later digits depend on the order of addition."""
 
 
 @dataclass(frozen=True)
 class Total:
-    """The sum of a column, before and after."""
+    """Sum of a column, before and after."""
 
     column: str
     old: object
@@ -34,7 +34,7 @@ class Total:
 
 @dataclass(frozen=True)
 class Example:
-    """A row that differs: its grain, and the cells that differ, before and after."""
+    """Different row: its grain, and the different cells before and after."""
 
     change: str
     """`added`, `removed` or `changed`."""
@@ -44,29 +44,29 @@ class Example:
 
 @dataclass(frozen=True)
 class RowDiff:
-    """How the rows of a table differ."""
+    """Differences of the rows of a table."""
 
     old: int
-    """Rows before."""
+    """Number of rows before."""
     new: int
     added: int = 0
     removed: int = 0
     changed: int = 0
     key: tuple[str, ...] = ()
-    """What rows were told apart by; nothing where they have no name of their own."""
+    """Columns that rows are matched by; empty if whole rows are compared."""
     cells: Mapping[str, int] = field(default_factory=dict)
-    """Rows that changed in a column, by column."""
+    """Number of changed rows for each column."""
     totals: tuple[Total, ...] = ()
     examples: tuple[Example, ...] = ()
 
     @property
     def is_equal(self) -> bool:
-        """Whether no row differs."""
+        """True if no row differs."""
         return not (self.added or self.removed or self.changed)
 
 
 def count_rows(connection: duckdb.DuckDBPyConnection, table: Table) -> int:
-    """The number of rows, from the manifest where that says it."""
+    """Return the number of rows, from the manifest if possible."""
     if table.has_parts:
         return sum(part.rows for part in table.parts.values())
     return int(connection.execute(f"SELECT count(*) FROM ({table.select()})").fetchall()[0][0])
@@ -75,12 +75,12 @@ def count_rows(connection: duckdb.DuckDBPyConnection, table: Table) -> int:
 def compare_rows(
     connection: duckdb.DuckDBPyConnection, old: Table, new: Table, moved: frozenset[str] | None, examples: int
 ) -> RowDiff:
-    """Compare the columns that both have.
+    """Compare the common columns of all rows.
 
     Parameters
     ----------
     connection
-        Where both sides can be read.
+        A connection that can read both sides.
     old, new
         The table, before and after.
     moved
@@ -91,7 +91,7 @@ def compare_rows(
     pairs = list(_pairs(old, new, moved))
     pairing = _Pairing(old, new)
     checked = old.has_parts and new.has_parts and old.grain == new.grain == pairing.key
-    if not checked and not all(_holds(connection, pairing.key, rows) for pair in pairs for rows in pair):
+    if not checked and not all(_is_unique(connection, pairing.key, rows) for pair in pairs for rows in pair):
         pairing = _Pairing(old, new, use_grain=False)
     connection.execute("DROP TABLE IF EXISTS differing")
     for number, (one, other) in enumerate(pairs):
@@ -118,7 +118,7 @@ def compare_rows(
 
 
 def _pairs(old: Table, new: Table, moved: frozenset[str] | None) -> Iterator[tuple[str, str]]:
-    """What to read of both sides: part by part, since the grain is a name within a part."""
+    """Yield the SELECTs of both sides: one pair for each partition, since the grain is unique within a part."""
     if old.has_parts and new.has_parts and moved is not None:
         for partition in sorted(moved):
             yield old.select([partition]), new.select([partition])
@@ -126,20 +126,20 @@ def _pairs(old: Table, new: Table, moved: frozenset[str] | None) -> Iterator[tup
         yield old.select(moved), new.select(moved)
 
 
-def _holds(connection: duckdb.DuckDBPyConnection, key: Sequence[str], rows: str) -> bool:
-    """Whether the key names each row once."""
+def _is_unique(connection: duckdb.DuckDBPyConnection, key: Sequence[str], rows: str) -> bool:
+    """Return True if the key is unique."""
     if not key:
         return True
     row = ", ".join(map(identifier, key))
-    twice = f"SELECT count(*) > count(DISTINCT row({row})) FROM ({rows})"
-    return not connection.execute(twice).fetchall()[0][0]
+    has_duplicates = f"SELECT count(*) > count(DISTINCT row({row})) FROM ({rows})"
+    return not connection.execute(has_duplicates).fetchall()[0][0]
 
 
 class _Pairing:
-    """The SQL that lays two versions of a table side by side.
+    """SQL that joins two versions of a table.
 
-    Columns that both have are numbered; `o3` and `n3` are the fourth, before and after, `o` and `n` whether the row
-    is there at all.
+    Common columns are numbered: `o3` and `n3` are the fourth column before and after. `o` and `n` are true if the row
+    exists before or after.
     """
 
     def __init__(self, old: Table, new: Table, *, use_grain: bool = True) -> None:
@@ -151,15 +151,15 @@ class _Pairing:
         self.cells = [at for at, name in enumerate(self.names) if name not in self.key] if self.key else []
 
     def differs(self, at: int) -> str:
-        """The condition that a column is another."""
+        """Return the condition that a column differs."""
         return f"o{at} IS DISTINCT FROM n{at}"
 
     def differing(self, one: str, other: str) -> str:
-        """A SELECT of all rows that differ."""
+        """Return the SELECT of all different rows."""
         both = range(len(self.names))
         if not self.key:
-            old, new = (", ".join(f"{mark}{at}" for at in both) for mark in "on")
-            no_old, no_new = (", ".join(f"NULL AS {mark}{at}" for at in both) for mark in "on")
+            old, new = (", ".join(f"{prefix}{at}" for at in both) for prefix in "on")
+            no_old, no_new = (", ".join(f"NULL AS {prefix}{at}" for at in both) for prefix in "on")
             rows = [self._side("o", one), self._side("n", other)]
             removed = f"SELECT {old}, o, {no_new}, NULL AS n FROM ({rows[0]} EXCEPT ALL {rows[1]})"
             added = f"SELECT {no_old}, NULL AS o, {new}, n FROM ({rows[1]} EXCEPT ALL {rows[0]})"
@@ -170,18 +170,18 @@ class _Pairing:
         changed = " OR ".join(["o IS NULL", "n IS NULL", *(self.differs(at) for at in self.cells)])
         return f"FROM ({self._side('o', one)}) FULL JOIN ({self._side('n', other)}) ON {same} WHERE {changed}"
 
-    def _side(self, mark: str, rows: str) -> str:
-        columns = ", ".join(f"{self._value(name)} AS {mark}{at}" for at, name in enumerate(self.names))
-        return f"SELECT {columns}, true AS {mark} FROM ({rows})"
+    def _side(self, prefix: str, rows: str) -> str:
+        columns = ", ".join(f"{self._value(name)} AS {prefix}{at}" for at, name in enumerate(self.names))
+        return f"SELECT {columns}, true AS {prefix} FROM ({rows})"
 
     def _value(self, name: str) -> str:
-        """A column, as text where its type became another that it cannot be compared with."""
+        """Return a column; cast to text if the types of both versions are not comparable."""
         old, new = self.types[name]
         plain = old == new or (is_number(old) and is_number(new))
         return identifier(name) if plain else f"CAST({identifier(name)} AS VARCHAR)"
 
     def examples(self, connection: duckdb.DuckDBPyConnection, limit: int) -> Iterator[Example]:
-        """The first rows of each kind of change, in order of the key."""
+        """Yield the first rows of each kind of change, sorted by key."""
         both = range(len(self.names))
         columns = ", ".join([f"o{at}" for at in both] + [f"n{at}" for at in both])
         first = [self.names.index(name) for name in self.key] or both
@@ -198,18 +198,18 @@ class _Pairing:
 
 
 def _same(old: object, new: object) -> bool:
-    return old == new or (old != old and new != new)  # NaN, which differs from itself
+    return old == new or (old != old and new != new)  # NaN != NaN
 
 
 def is_number(kind: str) -> bool:
-    """Whether a type is one that can be summed."""
+    """Return True if values of a type can be summed."""
     return kind in _WHOLE or kind in _BROKEN or kind.startswith("DECIMAL")
 
 
 def _totals(
     connection: duckdb.DuckDBPyConnection, old: Table, new: Table, pairing: _Pairing
 ) -> tuple[tuple[int, int], tuple[Total, ...]]:
-    """The rows before and after, and the sums of the numbers of the whole table, exact where the numbers are."""
+    """Return the numbers of rows before and after, and the sum of each numeric column over the whole table."""
     summed = [name for name, kinds in pairing.types.items() if all(map(is_number, kinds)) and name not in pairing.key]
     (before, *one), (after, *other) = (_sums(connection, table, summed) for table in (old, new))
     totals = tuple(Total(*total) for total in zip(summed, one, other, strict=True))

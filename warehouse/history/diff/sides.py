@@ -1,6 +1,6 @@
-"""What can be compared: a build that a target keeps, or an export, as tables that an engine can read.
+"""Sides of a comparison: a kept build or an export, as tables that DuckDB can read.
 
-A table of a build is known by the digests of its parts, so that equal ones are never opened.
+A build's manifest has the content hashes of parts, so that equal tables are never opened.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     import duckdb
 
 _HOUR = regex(r"^(\d{4}-\d\d-\d\d)T(\d\d)$")
-"""How a partition is named after the hour in its column."""
+"""Name of a partition by hour."""
 
 
 @dataclass(frozen=True)
 class PartFile:
-    """A part as a manifest lists it."""
+    """Part in a manifest."""
 
     path: Path
     fingerprint: str
@@ -42,7 +42,7 @@ class PartFile:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of one side."""
+    """Table of one side."""
 
     name: str
     kind: str
@@ -52,21 +52,21 @@ class Table:
     partition: str | None = None
     reads: tuple[str, ...] = ()
     sql: str = ""
-    """Of a view."""
+    """SELECT of a view."""
     parts: Mapping[str, PartFile] = field(default_factory=dict)
-    """By partition, where it has parts."""
+    """Parts by partition, if the table has its own."""
     source: str = ""
-    """What to read where it has none, as SQL."""
+    """FROM item to read a table without parts."""
     content: str = ""
-    """The hash of an exported file."""
+    """Content hash of an exported file."""
 
     @property
     def has_parts(self) -> bool:
-        """Whether its rows are in parts of its own."""
+        """True if the rows are in the table's own parts."""
         return self.kind in ("table", "partitioned")
 
     def select(self, partitions: Collection[str] | None = None) -> str:
-        """A SELECT of its rows: all, or those of some partitions."""
+        """Return the SELECT of all rows, or of the rows of some partitions."""
         if self.has_parts:
             chosen = self.parts if partitions is None else [name for name in partitions if name in self.parts]
             return source_sql(Parts(self.columns, tuple(self.parts[name].path for name in sorted(chosen))))
@@ -79,44 +79,44 @@ class Table:
 
     @property
     def is_split(self) -> bool:
-        """Whether its rows can be chosen by partition."""
+        """True if rows can be selected by partition."""
         return any(column.name == self.partition and column.type == "TIMESTAMP" for column in self.columns)
 
 
 @dataclass(frozen=True)
 class Side:
-    """One of two things to compare."""
+    """Side of a comparison: a build or an export."""
 
     label: str
-    """As people would name it: `build/warehouse@7f3a91c2`."""
+    """Name for messages, such as `build/warehouse@7f3a91c2`."""
     build: str | None
     published_utc: str = ""
     target: Path | None = None
     manifest: Manifest | None = None
-    """Of a build."""
+    """Manifest of a build; None for an export."""
     folder: Path = Path()
     exported: tuple[Mapping[str, Any], ...] = ()
-    """The files of an export, as its manifest lists them."""
+    """Files in the manifest of an export."""
 
     @property
     def is_export(self) -> bool:
-        """Whether it is an export, which need not hold all tables."""
+        """True for an export, which may lack some tables."""
         return self.manifest is None
 
 
 def find(text: str, target: Path) -> Side:
-    """What people mean by `text`.
+    """Return the side that a user names.
 
     Parameters
     ----------
     text
-        A target's folder (its published build), `TARGET@BUILD`, an export's folder, or a build that `target`
-        keeps; builds by any beginning of their id that names one.
+        A target's folder (its published build), `TARGET@BUILD`, an export's folder, or a kept build of `target`.
+        Build ids can be shortened if they are unique.
 
     Raises
     ------
     WarehouseError
-        When there is nothing of the kind.
+        When no build or export matches.
     """
     path = Path(text)
     if text and path.is_dir():
@@ -133,18 +133,18 @@ _KINDS = "give a target, TARGET@BUILD, an export's folder, or a build id; wareho
 
 
 def side_of(target: Path, manifest: Manifest) -> Side:
-    """A build that a target keeps."""
+    """Return the side of a kept build."""
     label = f"{target}@{manifest.build[:8]}"
     return Side(label, manifest.build, manifest.published_utc, target=target.absolute(), manifest=manifest)
 
 
 def _of_folder(path: Path) -> Side:
     try:
-        said = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
-        if said["kind"] == EXPORT:
-            return Side(str(path), said["build"], folder=path.absolute(), exported=tuple(said["files"]))
+        content = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+        if content["kind"] == EXPORT:
+            return Side(str(path), content["build"], folder=path.absolute(), exported=tuple(content["files"]))
     except (OSError, ValueError, KeyError, TypeError):
-        pass  # no export
+        pass  # not an export
     manifest = last_manifest(path) if is_target(path) else None
     if manifest is None:
         raise WarehouseError(f"{path} holds neither a published warehouse nor an export", hint=_KINDS)
@@ -152,14 +152,14 @@ def _of_folder(path: Path) -> Side:
 
 
 def read_tables(connection: duckdb.DuckDBPyConnection, side: Side, alias: str) -> dict[str, Table]:
-    """The tables of a side, by name; the catalog of a build is attached under `alias`.
+    """Return the tables of a side by name. The catalog of a build is attached under `alias`.
 
-    Relations of `raw` are none of them: they are the files as they lie.
+    Relations of `raw` are not included, since they are the raw files themselves.
 
     Raises
     ------
     WarehouseError
-        When the catalog is damaged, or the export holds no Parquet.
+        When the catalog is damaged, or the export has no Parquet files.
     """
     return _exported(side) if side.manifest is None else _built(connection, side, side.manifest, alias)
 
@@ -189,7 +189,7 @@ def _built(connection: duckdb.DuckDBPyConnection, side: Side, manifest: Manifest
             f"SELECT model, kind, grain, partition_column, reads FROM {alias}.meta.models "
             "WHERE kind <> 'raw' AND model NOT LIKE 'raw.%' ORDER BY model"
         ).fetchall()
-        said = connection.execute(
+        column_rows = connection.execute(
             f"SELECT model, column_name, type, unit, about FROM {alias}.meta.columns ORDER BY model, position"
         ).fetchall()
         views = connection.execute(
@@ -200,7 +200,7 @@ def _built(connection: duckdb.DuckDBPyConnection, side: Side, manifest: Manifest
             f"the catalog {path} cannot be read: {sentence(error)}", hint="warehouse verify says more"
         ) from error
     columns: dict[str, list[Column]] = {}
-    for model, *column in said:
+    for model, *column in column_rows:
         columns.setdefault(model, []).append(Column(*column))
     texts = dict(views)
     parts = part_files(side.target, manifest)
@@ -221,11 +221,11 @@ def _built(connection: duckdb.DuckDBPyConnection, side: Side, manifest: Manifest
 
 
 def part_files(target: Path, manifest: Manifest) -> dict[str, dict[str, PartFile]]:
-    """The parts of a build, by model and partition."""
+    """Return the parts of a build by model and partition."""
     found: dict[str, dict[str, PartFile]] = {}
-    for said in manifest.parts:
+    for entry in manifest.parts:
         part = PartFile(
-            target / str(said["path"]), str(said["fingerprint"]), str(said["digest"]), int(str(said["rows"]))
+            target / str(entry["path"]), str(entry["fingerprint"]), str(entry["digest"]), int(str(entry["rows"]))
         )
-        found.setdefault(str(said["model"]), {})[str(said["partition"] or ALL)] = part
+        found.setdefault(str(entry["model"]), {})[str(entry["partition"] or ALL)] = part
     return found
