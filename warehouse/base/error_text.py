@@ -1,4 +1,4 @@
-"""An error as people read it, and the line that it is about with carets below the place."""
+"""Error messages for people, with the source line and carets below the place of the error."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from warehouse.base.errors import WarehouseError
 from warehouse.base.text import on_one_line
 
 _BEFORE = 0.6
-"""Of the room, so much is for what is before the place, where the line does not fit."""
+"""Share of the room for the text before the place, if the line is cut."""
 _WIDTH, _NARROW = 80, 20
-"""Cells of a line that is for no terminal, and the least that a line of a terminal has."""
+"""Width in cells without a terminal, and the minimum width on a terminal."""
 
 
 def told(error: WarehouseError, width: int | None = None) -> str:
-    """The error as people read it: a sentence, the author's line with a caret, details, what to do; indented.
+    """Return an error as indented text: message, source line with carets, details, hint.
 
     Parameters
     ----------
     error
-        What went wrong.
+        The error.
     width
-        Of a terminal, where sentences are broken into lines; left out elsewhere.
+        The width of the terminal, for line breaks; None without a terminal.
     """
 
     def broken(line: str) -> str:
@@ -47,9 +47,9 @@ def told(error: WarehouseError, width: int | None = None) -> str:
 
 
 def excerpt(text: str, offset: int, length: int, room: int) -> tuple[str, str]:
-    r"""Return the line of a byte offset, cut to so many cells, and carets below so many bytes of it.
+    r"""Return the line at a byte offset, cut to `room` cells, and carets below `length` bytes.
 
-    Wide letters count two; control characters are written out.
+    Wide characters take two cells; control characters are escaped.
 
     >>> excerpt("SELECT '漢' AS a,\n  '漢字', swtch\nFROM x", 31, 5, 72)
     ("  '漢字', swtch", '          ^^^^^')

@@ -39,7 +39,7 @@ class WarehouseError(Exception):
 
     exit_status = 2
     source: tuple[str, int, int] | None = None
-    """The text that its author wrote; offset and length in bytes of what is wrong in it."""
+    """Text with the error, and offset and length of the error in bytes."""
 
     def __init__(
         self,

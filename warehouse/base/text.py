@@ -16,7 +16,7 @@ def plural(count: int, noun: str) -> str:
 
 
 def few(names: Iterable[str], most: int = 4) -> str:
-    """The first names of a list, and how many more there are.
+    """Return the first names of a list, and the number of other names.
 
     >>> few(["a", "b"]), few("abcdef")
     ('a, b', 'a, b, c, d and 2 more')

@@ -11,7 +11,7 @@ from warehouse.lineage.steps import ROWS
 from warehouse.project.project import Project
 
 _LEAST = 24
-"""Letters that a line has beside its indent, however narrow the terminal is."""
+"""Minimum number of characters of a line after its indent, on a narrow terminal."""
 
 
 def as_text(trace: Trace, ends: Mapping[str, str], width: int | None = None) -> str:
@@ -22,7 +22,7 @@ def as_text(trace: Trace, ends: Mapping[str, str], width: int | None = None) -> 
     Parameters
     ----------
     trace
-        The path.
+        The lineage of the column.
     ends
         The files of each source relation, from `read_from`.
     width
@@ -66,7 +66,7 @@ def as_text(trace: Trace, ends: Mapping[str, str], width: int | None = None) -> 
 
 
 def _broken(line: str, width: int | None, indent: str) -> list[str]:
-    """Return the line as several that fit; later ones begin with the indent."""
+    """Return a line as wrapped lines with a hanging indent."""
     if width is None or len(line) <= width:
         return [line]
     lead = len(line) - len(line.lstrip(" │├└"))

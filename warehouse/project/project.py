@@ -105,7 +105,7 @@ class Project:
 
     @property
     def site_folders(self) -> list[Path]:
-        """The folders of the site's queries: the shipped ones always, as its pages name them."""
+        """Folders of the site's queries, always with the shipped ones, which the site's pages need."""
         return [folder / "sql" / "site" for folder in dict.fromkeys((shipped_root(), *self.folders))]
 
     @property

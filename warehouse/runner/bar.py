@@ -1,4 +1,4 @@
-"""A line on a terminal that says what long work does, how far it is, and how long it takes; nothing elsewhere."""
+"""Progress bar for long work: current step, progress and remaining time, on terminals only."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 _BAR = 12
 _BESIDE, _NAME_AT_LEAST = 56, 12
-"""Cells of the line beside the name of what is done, and of a name that tells something."""
+"""Cells for all columns but the name of the step, and the minimum width of that name."""
 
 
 def told(names: Sequence[str], bar: Bar | None) -> Iterator[str]:
-    """Yield each name once the bar says it, if there is one."""
+    """Yield each name; show it on the bar, if given, and advance the bar after it."""
     if bar:
         bar.count(len(names))
     for name in names:
@@ -28,16 +28,16 @@ def told(names: Sequence[str], bar: Bar | None) -> Iterator[str]:
 
 
 class Bar:
-    """The last line of a terminal while work goes on; it is gone in the end.
+    """Progress bar on the last line of a terminal, cleared at the end of the work.
 
     Parameters
     ----------
     stream
-        Where it is drawn, if that is a terminal.
+        The stream to draw on, if it is a terminal.
     label
-        What the work is called, as `Build`.
+        The name of the work, such as `Build`.
     what
-        What is done first.
+        The first step.
     """
 
     def __init__(self, stream: TextIO, label: str, what: str = "") -> None:
@@ -57,7 +57,7 @@ class Bar:
         self.close()
 
     def turn_to(self, what: str) -> None:
-        """Say what is done now; the line is drawn if it is not there."""
+        """Show the current step; draw the bar if necessary."""
         if not self._stream.isatty():
             return
         if self._progress is None:
@@ -67,18 +67,18 @@ class Bar:
             self._progress.update(self._task, what=what[:room] if room >= _NAME_AT_LEAST else "")
 
     def count(self, total: int) -> None:
-        """Say of how many steps the work is; before, the bar moves to and fro."""
+        """Set the number of steps. Until then, the bar shows no percentage."""
         self.turn_to("")
         if self._progress is not None and self._task is not None:
             self._progress.reset(self._task, total=total)
 
     def advance(self) -> None:
-        """Say that a step is done."""
+        """Advance by one step."""
         if self._progress is not None and self._task is not None:
             self._progress.advance(self._task)
 
     def print(self, text: str) -> None:
-        """Print a line above; all of it goes out in one write, so that an interrupt leaves none without its end."""
+        """Print text above the bar, in one write, so that an interrupt leaves no partial line."""
         if self._progress is not None:
             self._progress.console.print(text, markup=False, highlight=False, soft_wrap=True)
         else:
@@ -86,7 +86,7 @@ class Bar:
             self._stream.flush()
 
     def close(self) -> None:
-        """Wipe the line."""
+        """Clear the bar."""
         if self._progress is not None:
             self._progress.stop()
             self._progress = None
@@ -98,14 +98,14 @@ class Bar:
         from rich.text import Text
 
         class Steps(ProgressColumn):
-            """`12/51  24%`, nothing as long as nobody knows how many there are."""
+            """Column `12/51  24%`; empty while the number of steps is unknown."""
 
             def render(self, task: Task) -> Text:
                 known = task.total is not None
                 return Text(f"{task.completed:,.0f}/{task.total:,.0f} {task.percentage:3.0f}%" if known else "")
 
         class Left(ProgressColumn):
-            """`, 0:00:12 left`, once that can be told."""
+            """Column `0:00:12 left`; empty while the remaining time is unknown."""
 
             max_refresh = 0.5
 

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from warehouse.runner.result import Result
 
 _WIDTH, _NARROW = 80, 50
-"""Letters of a line, and the least that a line of a narrow terminal has."""
+"""Characters of a line, and the minimum on a narrow terminal."""
 _BESIDE_NAME = 42
-"""Letters of a line on a part beside its name."""
+"""Characters of a line about a part, without its name."""
 _SHOWN = 5
 _SHOWN_SENTENCES = 3
 _SLOW_SECONDS = 0.3

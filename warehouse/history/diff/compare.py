@@ -103,7 +103,7 @@ def diff(
     memory, threads
         Limits of the engine.
     bar
-        Told which table is compared.
+        The progress bar, which shows the current table.
 
     Raises
     ------
