@@ -45,7 +45,11 @@ else:
         return duckdb
 
 
-__all__ = ["complete", "duckdb", "pandas_left_out", "regex"]
+__all__ = ["ASYNC_THREADS", "complete", "duckdb", "pandas_left_out", "regex"]
+
+ASYNC_THREADS = 0
+"""DuckDB's `async_threads` for connections that write files. With its default, DuckDB 2.0.0 waits forever if a COPY
+to Parquet fails while a thread still writes (tests/engine/test_failing_writes.py); with 0 it writes at once."""
 
 
 def complete() -> None:

@@ -18,7 +18,7 @@ import msgspec
 
 from warehouse.base import hashing
 from warehouse.base.sql_text import literal
-from warehouse.base.startup import duckdb, regex
+from warehouse.base.startup import ASYNC_THREADS, duckdb, regex
 from warehouse.engine.base import EngineError, Parsed, Select, Source
 from warehouse.engine.duckdb_scratch import DuckDBScratch, copy_rows, engine_error
 from warehouse.engine.globs import escape_glob
@@ -54,6 +54,7 @@ class DuckDBEngine:
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
             "errors_as_json": True,
+            "async_threads": ASYNC_THREADS,
         }
         self.parallel_parts = max(1, min(threads, memory_bytes // _PART_MEMORY))
         self._instance = duckdb.connect(config=self._config)

@@ -66,7 +66,7 @@ def connect(
     QueryError
         When there is no warehouse, or the file is damaged or of another version of DuckDB.
     """
-    from warehouse.base.startup import duckdb
+    from warehouse.base.startup import ASYNC_THREADS, duckdb
 
     path = _catalog(target, build)
     config: dict[str, str | bool | int | float | list[str]] = {
@@ -74,6 +74,7 @@ def connect(
         "autoload_known_extensions": False,
         "allow_community_extensions": False,
         "allow_persistent_secrets": False,
+        "async_threads": ASYNC_THREADS,
         "python_enable_replacements": False,  # no table named as a variable of ours
         "temp_directory": str(Path(tempfile.gettempdir()) / f"warehouse-{os.urandom(8).hex()}"),
     }
