@@ -17,7 +17,6 @@ measures:
   others: none
 checks:
   - smallest > 0
-  - references(cluster) -> reference.dim_cluster(cluster)
 sources: docs/metrics/jobs.md
 --- */
 WITH listed AS (

@@ -27,7 +27,6 @@ checks:
       WHERE f.cluster = s.cluster AND (f.where_ = s.server OR f.where_ = concat(s.switch, ' ', regexp_extract(s.port, '[0-9].*$'))))
   - none: SELECT s.cluster, s.server, s.kind FROM metrics.suspect_servers AS s
       WHERE NOT EXISTS (SELECT 1 FROM this AS f WHERE f.cluster = s.cluster AND f.kind = s.kind AND f.where_ = s.server)
-  - references(hour_utc) -> reference.dim_hour(hour_utc)
 sources: docs/metrics/findings.md
 --- */
 WITH dead AS (                 -- uplinks that carry traffic one way only, with what each way moved

@@ -22,8 +22,6 @@ measures:
 checks:
   - locality in ('same_leaf', 'same_group', 'across_groups')
   - total(packets) = total(staging.hour_flow.packets)
-  - references(cluster) -> reference.dim_cluster(cluster)
-  - references(hour_utc) -> reference.dim_hour(hour_utc)
 sources: docs/metrics/flows.md
 --- */
 WITH samples AS (

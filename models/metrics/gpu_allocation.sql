@@ -18,7 +18,6 @@ checks:
   - gpu_seconds >= 0
   - warn: allocation_share <= 1 or allocation_share is null
     says: "{cluster}, {time_utc}: {mean_gpus:,.1f} GPUs are in use, the cluster has {cluster_gpus:,}"
-  - references(cluster) -> reference.dim_cluster(cluster)
 sources: docs/metrics/jobs.md
 --- */
 WITH closed AS (

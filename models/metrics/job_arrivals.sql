@@ -17,7 +17,6 @@ measures:
 checks:
   - hour_of_day between 0 and 23
   - kind in ('gpu', 'cpu')
-  - references(cluster) -> reference.dim_cluster(cluster)
 sources: docs/metrics/jobs.md
 --- */
 WITH submitted AS (

@@ -20,7 +20,6 @@ checks:
   - kind in ('gpu', 'cpu')
   - basis in ('published', 'run')
   - job_share between 0 and 1
-  - references(cluster) -> reference.dim_cluster(cluster)
 sources: docs/metrics/jobs.md
 --- */
 SELECT

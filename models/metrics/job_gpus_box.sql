@@ -20,7 +20,6 @@ measures:
   others: none
 checks:
   - whisker_low <= q1 and q1 <= median and median <= q3 and q3 <= largest
-  - references(cluster) -> reference.dim_cluster(cluster)
 sources: docs/metrics/jobs.md
 --- */
 WITH typed AS (

@@ -23,7 +23,6 @@ checks:
     says: "{cluster}: of {queue_is_not_wait:,} of {jobs:,} jobs the published queue is not start - submit"
   - warn: gpu_time_is_not_product = 0
     says: "{cluster}: of {gpu_time_is_not_product:,} of {jobs:,} jobs the published GPU time is not duration x GPUs"
-  - references(cluster) -> reference.dim_cluster(cluster)
 sources: docs/metrics/jobs.md
 --- */
 WITH compared AS (

@@ -22,7 +22,6 @@ measures:
 checks:
   - num_gpus > 0
   - job_share_up_to between job_share and 1
-  - references(cluster) -> reference.dim_cluster(cluster)
 sources: docs/metrics/jobs.md
 --- */
 WITH sizes AS (

@@ -28,7 +28,6 @@ measures:
   others: none
 checks:
   - kind in ('gpu', 'cpu')
-  - references(cluster) -> reference.dim_cluster(cluster)
 sources: docs/metrics/jobs.md
 --- */
 SELECT

@@ -19,7 +19,6 @@ measures:
 checks:
   - kind in ('gpu', 'cpu')
   - job_share between 0 and 1
-  - references(cluster) -> reference.dim_cluster(cluster)
 sources: docs/metrics/jobs.md
 --- */
 WITH grouped AS (

@@ -30,8 +30,6 @@ measures:
   queue_seconds, published_queue_seconds: mean, shown in min
   run_seconds, published_duration_seconds: mean, shown in h
   num_gpus, num_nodes, num_cpus: mean
-checks:
-  - references(cluster) -> reference.dim_cluster(cluster)
 sources: docs/metrics/jobs.md
 --- */
 SELECT

@@ -26,8 +26,6 @@ checks:
   - total(out_bytes) = total(metrics.port_hour.out_bytes)
   - warn: starts_with(switch, 'ST-') or in_out_difference between -0.0001 and 0.0001 or in_out_difference is null
     says: "{switch} took in {in_bytes:B} and gave out {out_bytes:B}: {in_out_difference:.3%} apart"
-  - references(cluster, switch) -> reference.dim_switch(cluster, switch)
-  - references(hour_utc) -> reference.dim_hour(hour_utc)
 sources: docs/metrics/balance.md
 --- */
 WITH sides AS (

@@ -13,9 +13,6 @@ time: hour_utc
 measures:
   queue_pairs: sum except over hour_utc
   peers: none                 # two NICs may have one
-checks:
-  - references(cluster, server) -> reference.dim_server(cluster, server)
-  - references(hour_utc) -> reference.dim_hour(hour_utc)
 sources: docs/metrics/flows.md
 --- */
 WITH ends AS (                 -- a flow seen from either end

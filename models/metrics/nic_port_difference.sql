@@ -18,9 +18,6 @@ measures:
   difference_ratio: none, shown in %
 checks:
   - first_utc <= last_utc
-  - references(cluster, server) -> reference.dim_server(cluster, server)
-  - references(cluster, server, hca) -> reference.dim_nic(cluster, server, hca)
-  - references(hour_utc) -> reference.dim_hour(hour_utc)
 sources: docs/metrics/flows.md
 --- */
 WITH readings AS (

@@ -51,8 +51,6 @@ checks:
   - busy_seconds between 0 and 3600
   - warn: greatest(in_utilization, out_utilization) between 0 and 1.001
     says: "{switch} {port} is above its line rate in the mean of an hour: {in_utilization:.1%} in, {out_utilization:.1%} out"
-  - references(cluster, switch, port) -> reference.dim_port(cluster, switch, port)
-  - references(hour_utc) -> reference.dim_hour(hour_utc)
 sources: docs/metrics/rates.md
 --- */
 WITH switch_polls AS (

@@ -17,8 +17,6 @@ checks:
   - total(ecn_marked) = total(staging.hour_link.ecn_marked)
   - total(in_loss_packets) = total(staging.hour_port.in_loss_packets)
   - total(out_loss_packets) = total(staging.hour_port.out_loss_packets)
-  - references(cluster, switch, port) -> reference.dim_port(cluster, switch, port)
-  - references(hour_utc) -> reference.dim_hour(hour_utc)
 sources: docs/metrics/flows.md
 --- */
 WITH marked AS (

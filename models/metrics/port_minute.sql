@@ -20,8 +20,6 @@ measures:
 checks:
   - total(in_bytes) = total(metrics.port_second.in_bytes)
   - total(out_bytes) = total(metrics.port_second.out_bytes)
-  - references(cluster, switch, port) -> reference.dim_port(cluster, switch, port)
-  - references(hour_utc) -> reference.dim_hour(hour_utc)
 sources: docs/metrics/rates.md
 --- */
 WITH minutes AS (

@@ -35,7 +35,6 @@ measures:
   others: none
 checks:
   - zero_share between 0 and 1
-  - references(cluster) -> reference.dim_cluster(cluster)
 sources: docs/metrics/utilization.md
 --- */
 WITH ranked AS (

@@ -29,8 +29,6 @@ checks:
   - none: SELECT cluster, switch FROM metrics.port_hour ANTI JOIN this USING (cluster, switch, hour_utc)
   - warn: missing_port_polls >= 0 and seconds_over_line_rate <= 10
     says: "{switch}: {seconds_over_line_rate:,} seconds of its ports are above line rate, {missing_port_polls:,} polls are missing"
-  - references(cluster, switch) -> reference.dim_switch(cluster, switch)
-  - references(hour_utc) -> reference.dim_hour(hour_utc)
 sources: docs/metrics/rates.md
 --- */
 WITH intervals AS (

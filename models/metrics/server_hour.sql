@@ -25,8 +25,6 @@ checks:
   - total(rx_bytes) = total(metrics.nic_second.rx_bytes)
   - total(tx_bytes) = total(metrics.nic_second.tx_bytes)
   - rails_used between 0 and nics
-  - references(cluster, server) -> reference.dim_server(cluster, server)
-  - references(hour_utc) -> reference.dim_hour(hour_utc)
 sources: docs/metrics/rates.md
 --- */
 SELECT

@@ -14,8 +14,6 @@ measures:
   rx_bytes, tx_bytes: sum, shown in GB
 checks:
   - rx_bytes >= 0 and tx_bytes >= 0
-  - references(cluster, server) -> reference.dim_server(cluster, server)
-  - references(hour_utc) -> reference.dim_hour(hour_utc)
 sources: docs/metrics/rates.md
 --- */
 SELECT

@@ -31,7 +31,6 @@ measures:
 checks:
   - samples > 0
   - zero_share between 0 and 1
-  - references(cluster) -> reference.dim_cluster(cluster)
 sources: docs/metrics/utilization.md
 --- */
 WITH typed AS (                -- each type of server, and all of a kind

@@ -33,8 +33,6 @@ checks:
   - warn: in_out_difference between -0.001 and 0.001 or in_out_difference is null
     says: "{spine} sent {to_leaf_bytes:B} and got {from_leaf_bytes:B}: {in_out_difference:.2%} apart"
   - checkable or in_out_difference is null and over_mean is null
-  - references(cluster, spine) -> reference.dim_switch(cluster, switch)
-  - references(hour_utc) -> reference.dim_hour(hour_utc)
 sources: docs/metrics/balance.md
 --- */
 WITH links AS (

@@ -16,9 +16,6 @@ measures:
   hours: max
 checks:
   - kind in ('access_on_idle_400g', 'uplink_dead_in', 'uplink_dead_out', 'server_in_other_group')
-  - references(cluster, switch, port) -> reference.dim_port(cluster, switch, port)
-  - references(cluster, server) -> reference.dim_server(cluster, server)
-  - references(cluster, server, nic) -> reference.dim_nic(cluster, server, nic)
 sources: docs/metrics/suspects.md
 --- */
 WITH loads AS (                -- what a port moved over all loaded hours, and in its most and least busy one

@@ -16,8 +16,6 @@ measures:
 checks:
   - kind in ('rails_differ')
   - references(cluster, hour_utc, server) -> metrics.traffic_groups(cluster, hour_utc, server)
-  - references(cluster, server) -> reference.dim_server(cluster, server)
-  - references(hour_utc) -> reference.dim_hour(hour_utc)
 sources: docs/metrics/suspects.md
 --- */
 WITH used AS (                 -- rails with counters, and if it moved 1e9 bytes over them; of owners that are one server

@@ -18,7 +18,6 @@ measures:
 checks:
   - warn: extra_seconds > 0 or extra_seconds is null
     says: "{task}: the checkpoint after iteration {iteration:,} shows no cost: the next line came {extra_seconds:.2f} s later than usual"
-  - references(cluster) -> reference.dim_cluster(cluster)
 sources: docs/metrics/tasks.md
 --- */
 WITH said AS (

@@ -26,7 +26,6 @@ checks:
   - (expected_nominal_bytes is null) = (reason is not null)
   - (expected_implemented_bytes is null) = (reason is not null)
   - none: SELECT cluster, task FROM staging.task_settings ANTI JOIN this USING (cluster, task)
-  - references(cluster) -> reference.dim_cluster(cluster)
 sources: docs/metrics/tasks.md
 --- */
 -- A ring of n ranks sends (n - 1) / n of what it reduces, gathers or scatters, an all-reduce twice that, over each

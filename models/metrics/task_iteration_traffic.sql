@@ -31,7 +31,6 @@ checks:
   - (rx_bytes is null) = (status in ('no_overlap', 'no_counters'))
   - tasks_on_nic >= 1 and (status <> 'shared' or tasks_on_nic > 1)
   - observed_share between 0 and 1
-  - references(cluster) -> reference.dim_cluster(cluster)
 sources: docs/metrics/tasks.md
 --- */
 -- Seconds are cut at the edges of an iteration in proportion. Edges lie in quiet time, after an iteration's exchange.

@@ -34,7 +34,6 @@ checks:
     says: "{task}, iteration {iteration:,}: its {pods} pods wrote their lines {pod_skew_seconds:.1f} s apart, a minute or more"
   - warn: "none: SELECT task, first_missing, iteration - 1 AS last_missing FROM this WHERE first_missing IS NOT NULL"
     says: "{task}: no line tells iterations {first_missing:,} to {last_missing:,}"
-  - references(cluster) -> reference.dim_cluster(cluster)
 sources: docs/metrics/tasks.md
 --- */
 WITH lines AS (                -- what the task prints of each iteration, best first: its own line, a bar, DeepSpeed's step

@@ -26,8 +26,6 @@ checks:
   - status in ('ok', 'shared', 'unresolved')
   - (status = 'unresolved') = (period_seconds is null)
   - iterations >= 1 and iteration_p50_seconds > 0
-  - references(cluster, server) -> reference.dim_server(cluster, server)
-  - references(hour_utc) -> reference.dim_hour(hour_utc)
 sources: docs/metrics/periods.md
 --- */
 WITH iterations AS (

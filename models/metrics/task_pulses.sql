@@ -17,8 +17,6 @@ measures:
   after_seconds: mean
 checks:
   - after_seconds >= 0
-  - references(cluster, server) -> reference.dim_server(cluster, server)
-  - references(hour_utc) -> reference.dim_hour(hour_utc)
 sources: docs/metrics/periods.md
 --- */
 WITH iterations AS (           -- one line each, with both ends

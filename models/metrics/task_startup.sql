@@ -17,7 +17,6 @@ checks:
   # times of logs have no zone: an hour apart is a clock in another zone
   - warn: first_line_utc between pod_start_utc and pod_start_utc + INTERVAL '1 hour' or first_line_utc is null or pod_start_utc is null
     says: "{task}, {pod}: the pod started at {pod_start_utc}, its log begins at {first_line_utc}: its clock may be in another zone"
-  - references(cluster) -> reference.dim_cluster(cluster)
 sources: docs/metrics/tasks.md
 --- */
 WITH timed AS (

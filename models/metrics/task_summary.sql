@@ -43,7 +43,6 @@ checks:
   - warn: not null(iteration_p50_seconds)
     says: "{task}: no log tells how long an iteration took ({pods} pods, {iterations:,} iterations with a line, {errors:,} errors)"
   - none: SELECT cluster, task FROM staging.task_settings ANTI JOIN this USING (cluster, task)
-  - references(cluster) -> reference.dim_cluster(cluster)
 sources: docs/metrics/tasks.md
 --- */
 WITH speed AS (

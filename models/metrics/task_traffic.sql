@@ -32,8 +32,6 @@ checks:
   - (gap_seconds is not null) = (status = 'no_overlap') or gap_seconds is null
   - total(rx_bytes) = total(metrics.task_iteration_traffic.rx_bytes) by cluster, task
   - total(tx_bytes) = total(metrics.task_iteration_traffic.tx_bytes) by cluster, task
-  - references(cluster, switch, port) -> reference.dim_port(cluster, switch, port)
-  - references(cluster, server) -> reference.dim_server(cluster, server)
 sources: docs/metrics/tasks.md
 --- */
 WITH polled AS (

@@ -22,8 +22,6 @@ checks:
   - references(cluster, server, hour_utc) -> metrics.traffic_periods(cluster, server, hour_utc)
   - servers >= 2 and group_id >= 1
   - correlation <= 1
-  - references(cluster, server) -> reference.dim_server(cluster, server)
-  - references(hour_utc) -> reference.dim_hour(hour_utc)
 sources: docs/metrics/periods.md
 ---"""
 

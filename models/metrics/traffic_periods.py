@@ -33,8 +33,6 @@ checks:
   - duty_cycle between 0 and 1 or duty_cycle is null
   - len(starts_ms) = pulses or pulses is null
   - none: SELECT cluster, server FROM metrics.server_hour ANTI JOIN this USING (cluster, server, hour_utc)
-  - references(cluster, server) -> reference.dim_server(cluster, server)
-  - references(hour_utc) -> reference.dim_hour(hour_utc)
 sources: docs/metrics/periods.md
 ---"""
 

@@ -15,8 +15,6 @@ measures:
   interval_seconds: mean
 checks:
   - interval_seconds > 0 or interval_seconds is null
-  - references(cluster, server) -> reference.dim_server(cluster, server)
-  - references(hour_utc) -> reference.dim_hour(hour_utc)
 sources: docs/metrics/periods.md
 --- */
 WITH starts AS (

@@ -33,8 +33,6 @@ checks:
       GROUP BY u.cluster, u.switch, u.hour_utc, u.there HAVING count(*) <> 2 OR sum(b.uplinks) IS DISTINCT FROM 2 * u.there
   - warn: cov < 0.1 or cov is null or starts_with(switch, 'ST-')
     says: "{switch}, {direction}: the bytes of its {uplinks} uplinks deviate by {cov:.1%} of their mean, the fullest has {max_over_mean:.2f} times it"
-  - references(cluster, switch) -> reference.dim_switch(cluster, switch)
-  - references(hour_utc) -> reference.dim_hour(hour_utc)
 sources: docs/metrics/balance.md
 --- */
 WITH uplink_bytes AS (         -- one row an uplink and direction

@@ -31,7 +31,6 @@ measures:
 checks:
   - min_value <= p50 and p50 <= max_value
   - zero_share between 0 and 1
-  - references(cluster) -> reference.dim_cluster(cluster)
 sources: docs/metrics/utilization.md
 --- */
 WITH counted AS (

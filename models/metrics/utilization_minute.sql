@@ -27,7 +27,6 @@ checks:
   - none: SELECT m.n FROM (SELECT sum(samples) AS n FROM this) AS m, (SELECT sum(samples) AS n FROM staging.utilization_values WHERE value IS NOT NULL) AS v WHERE m.n <> v.n
   - none: SELECT minute_utc FROM this EXCEPT SELECT date_trunc('minute', time_utc) FROM staging.utilization_rows WHERE NOT is_covered
   - min_value <= p25 and p25 <= p50 and p50 <= p75 and p75 <= max_value
-  - references(cluster) -> reference.dim_cluster(cluster)
 sources: docs/metrics/utilization.md
 --- */
 WITH samples AS (              -- in millionths, since sums of integers do not depend on their order

@@ -30,7 +30,6 @@ checks:
     says: "{file}: none of its {cells:,} cells holds a number"
   - warn: columns_in_doubt = 0
     says: "{file}: columns in doubt: {columns_in_doubt:,} of {columns:,}"
-  - references(cluster) -> reference.dim_cluster(cluster)
 sources: docs/metrics/utilization.md
 --- */
 WITH steps AS (

@@ -18,7 +18,6 @@ measures:
   at_most_share, over_share: none, shown in %
 checks:
   - at_most_share between 0 and 1
-  - references(cluster) -> reference.dim_cluster(cluster)
 sources: docs/metrics/utilization.md
 --- */
 WITH published AS (            -- many points are equal: the share up to a value is that of the last one

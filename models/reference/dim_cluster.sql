@@ -10,6 +10,35 @@ columns:
   spines: INTEGER [1] spine switches of the whole cluster
   gpus: BIGINT [1] GPUs, from reference.job_clusters
   gpu_model: VARCHAR what the GPUs are
+checks:
+  - referenced(cluster) by metrics.elasticflow_tightness(cluster)
+  - referenced(cluster) by metrics.flow_locality_hour(cluster)
+  - referenced(cluster) by metrics.gpu_allocation(cluster)
+  - referenced(cluster) by metrics.job_arrivals(cluster)
+  - referenced(cluster) by metrics.job_duration_cdf(cluster)
+  - referenced(cluster) by metrics.job_gpus_box(cluster)
+  - referenced(cluster) by metrics.job_published_check(cluster)
+  - referenced(cluster) by metrics.job_queue_cdf(cluster)
+  - referenced(cluster) by metrics.job_size_share(cluster)
+  - referenced(cluster) by metrics.job_state_share(cluster)
+  - referenced(cluster) by metrics.job_totals(cluster)
+  - referenced(cluster) by metrics.job_type_share(cluster)
+  - referenced(cluster) by metrics.jobs(cluster)
+  - referenced(cluster) by metrics.published_distribution(cluster)
+  - referenced(cluster) by metrics.server_power_distribution(cluster)
+  - referenced(cluster) by metrics.task_checkpoints(cluster)
+  - referenced(cluster) by metrics.task_expected_bytes(cluster)
+  - referenced(cluster) by metrics.task_iteration_traffic(cluster)
+  - referenced(cluster) by metrics.task_iterations(cluster)
+  - referenced(cluster) by metrics.task_startup(cluster)
+  - referenced(cluster) by metrics.task_summary(cluster)
+  - referenced(cluster) by metrics.utilization_distribution(cluster)
+  - referenced(cluster) by metrics.utilization_minute(cluster)
+  - referenced(cluster) by metrics.utilization_quality(cluster)
+  - referenced(cluster) by metrics.utilization_shares(cluster)
+  - referenced(cluster) by topology.ring_edges(cluster)
+  - referenced(cluster) by topology.task_communicators(cluster)
+  - referenced(cluster) by topology.task_edges(cluster)
 sources: docs/star.md
 --- */
 WITH named AS (

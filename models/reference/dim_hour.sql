@@ -1,8 +1,6 @@
 /* ---
 about: 'Dimension of loaded hours, in UTC.'
-partition: hour_utc
 grain: [hour_utc]
-materialize: view
 columns:
   hour_utc: TIMESTAMP start of the hour; the key
   label: VARCHAR the hour for people, as 2024-05-23 16:00 UTC
@@ -11,6 +9,27 @@ columns:
   hour_of_day: INTEGER [1] 0 to 23
   weekday: VARCHAR Monday to Sunday
   has_counters: BOOLEAN whether port counter files of the hour are loaded
+checks:
+  - referenced(hour_utc) by metrics.busy_server_second(hour_utc)
+  - referenced(hour_utc) by metrics.findings(hour_utc)
+  - referenced(hour_utc) by metrics.flow_locality_hour(hour_utc)
+  - referenced(hour_utc) by metrics.leaf_hour(hour_utc)
+  - referenced(hour_utc) by metrics.nic_flow_hour(hour_utc)
+  - referenced(hour_utc) by metrics.nic_port_difference(hour_utc)
+  - referenced(hour_utc) by metrics.port_hour(hour_utc)
+  - referenced(hour_utc) by metrics.port_loss_hour(hour_utc)
+  - referenced(hour_utc) by metrics.port_minute(hour_utc)
+  - referenced(hour_utc) by metrics.sampling_quality(hour_utc)
+  - referenced(hour_utc) by metrics.server_hour(hour_utc)
+  - referenced(hour_utc) by metrics.server_minute(hour_utc)
+  - referenced(hour_utc) by metrics.spine_hour(hour_utc)
+  - referenced(hour_utc) by metrics.suspect_servers(hour_utc)
+  - referenced(hour_utc) by metrics.task_periods(hour_utc)
+  - referenced(hour_utc) by metrics.task_pulses(hour_utc)
+  - referenced(hour_utc) by metrics.traffic_groups(hour_utc)
+  - referenced(hour_utc) by metrics.traffic_periods(hour_utc)
+  - referenced(hour_utc) by metrics.traffic_pulses(hour_utc)
+  - referenced(hour_utc) by metrics.uplink_balance(hour_utc)
 sources: docs/star.md
 --- */
 WITH named AS (

@@ -18,6 +18,14 @@ columns:
 checks:
   - unique(port_key)
   - references(cluster, switch) -> reference.dim_switch(cluster, switch)
+  - referenced(cluster, switch, port) by metrics.port_hour(cluster, switch, port)
+  - referenced(cluster, switch, port) by metrics.port_loss_hour(cluster, switch, port)
+  - referenced(cluster, switch, port) by metrics.port_minute(cluster, switch, port)
+  - referenced(cluster, switch, port) by metrics.suspect_links(cluster, switch, port)
+  - referenced(cluster, switch, port) by metrics.task_traffic(cluster, switch, port)
+  - referenced(cluster, switch, port) by topology.rank_paths(cluster, dst_switch, dst_port)
+  - referenced(cluster, switch, port) by topology.rank_paths(cluster, src_switch, src_port)
+  - referenced(cluster, switch, port) by topology.task_ports(cluster, switch, port)
 sources: docs/star.md
 --- */
 WITH named AS (                -- also ports that only a rule, a link table or a table of an hour names

@@ -13,6 +13,22 @@ columns:
 checks:
   - unique(server_key)
   - references(cluster) -> reference.dim_cluster(cluster)
+  - referenced(cluster, server) by metrics.busy_server_second(cluster, server)
+  - referenced(cluster, server) by metrics.nic_flow_hour(cluster, server)
+  - referenced(cluster, server) by metrics.nic_port_difference(cluster, server)
+  - referenced(cluster, server) by metrics.server_hour(cluster, server)
+  - referenced(cluster, server) by metrics.server_minute(cluster, server)
+  - referenced(cluster, server) by metrics.suspect_links(cluster, server)
+  - referenced(cluster, server) by metrics.suspect_servers(cluster, server)
+  - referenced(cluster, server) by metrics.task_periods(cluster, server)
+  - referenced(cluster, server) by metrics.task_pulses(cluster, server)
+  - referenced(cluster, server) by metrics.task_traffic(cluster, server)
+  - referenced(cluster, server) by metrics.traffic_groups(cluster, server)
+  - referenced(cluster, server) by metrics.traffic_periods(cluster, server)
+  - referenced(cluster, server) by metrics.traffic_pulses(cluster, server)
+  - referenced(cluster, server) by topology.rank_paths(cluster, dst_server)
+  - referenced(cluster, server) by topology.rank_paths(cluster, src_server)
+  - referenced(cluster, server) by topology.task_ports(cluster, server)
 sources: docs/star.md
 --- */
 WITH listed AS (
@@ -33,7 +49,7 @@ SELECT
     cluster || '/' || server AS server_key,
     server AS label,
     {{ natural('server') }} AS sort_key,
-    min_by(evidence, choice) AS evidence,
+    min(struct_pack(choice := choice, evidence := evidence)).evidence AS evidence,
     min(nic_family) AS nic_family,
     min(leaf_group) AS leaf_group
 FROM listed

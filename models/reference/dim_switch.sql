@@ -13,6 +13,10 @@ columns:
 checks:
   - unique(switch_key)
   - references(cluster) -> reference.dim_cluster(cluster)
+  - referenced(cluster, switch) by metrics.leaf_hour(cluster, switch)
+  - referenced(cluster, switch) by metrics.sampling_quality(cluster, switch)
+  - referenced(cluster, switch) by metrics.spine_hour(cluster, spine)
+  - referenced(cluster, switch) by metrics.uplink_balance(cluster, switch)
 sources: docs/star.md
 --- */
 WITH named AS (                -- tables of an hour name switches that neither workbook nor counter files have

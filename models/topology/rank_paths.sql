@@ -29,10 +29,6 @@ checks:
   - src_evidence in ('log', 'inferred:nic_sheet_order', 'inferred:ring_pattern') or src_evidence is null
   - dst_evidence in ('log', 'inferred:nic_sheet_order', 'inferred:ring_pattern') or dst_evidence is null
   - src_server <> dst_server or src_server is null or dst_server is null
-  - references(cluster, src_switch, src_port) -> reference.dim_port(cluster, switch, port)
-  - references(cluster, src_server) -> reference.dim_server(cluster, server)
-  - references(cluster, dst_switch, dst_port) -> reference.dim_port(cluster, switch, port)
-  - references(cluster, dst_server) -> reference.dim_server(cluster, server)
 sources: docs/metrics/tasks.md
 --- */
 WITH ranks_said AS (           -- lines that hold a rank of a communicator: its own, a tree's place, an edge's end by its direction

@@ -20,7 +20,6 @@ columns:
 checks:
   - none: SELECT e.cluster, e.task, e.pod, e.segment FROM staging.log_events AS e ANTI JOIN this USING (cluster, task, pod, segment)
       WHERE e.kind = 'nccl_init' AND e.pid IS NOT NULL
-  - references(cluster) -> reference.dim_cluster(cluster)
 sources: docs/metrics/tasks.md
 --- */
 -- Ranks belong to a communicator, and a pointer to a process of a host. Without an identifier only those of all ranks can

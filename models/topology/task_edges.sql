@@ -26,8 +26,6 @@ columns:
   host: VARCHAR the writer's host
   pid: BIGINT [1] the writer's process
   listed: VARCHAR ranks of a ring in order, or parent and children of a tree's place, between blanks
-checks:
-  - references(cluster) -> reference.dim_cluster(cluster)
 sources: docs/metrics/tasks.md
 --- */
 -- A line belongs to the communicator that its thread is making when it prints it, if all lines that the thread prints

@@ -23,9 +23,6 @@ checks:
     says: "{task}: no NIC of pod {pod} is known, so no table of task traffic has it"
   - warn: "none: SELECT cluster, task, server, hca FROM this WHERE server IS NOT NULL GROUP BY ALL HAVING count(*) > 1"
     says: "{task}: two pods or more use {hca} of {server}; its bytes count for each of them"
-  - references(cluster, switch, port) -> reference.dim_port(cluster, switch, port)
-  - references(cluster, server) -> reference.dim_server(cluster, server)
-  - references(cluster, server, nic) -> reference.dim_nic(cluster, server, nic)
 sources: docs/metrics/tasks.md
 --- */
 WITH listed AS (               -- one device an index and one index a device, in all lists of the pod; not fused ones

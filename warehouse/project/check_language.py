@@ -3,6 +3,7 @@
     unique(a, b)                              no two rows share these columns
     not null(a, b)                            no NULL in these columns
     references(a, b) -> model(c, d)           every (a, b) without NULL exists in the other relation
+    referenced(a, b) by model(c, d)           every (c, d) without NULL of the other relation exists here
     total(x) = total(model.y)                 the two sums are equal (NULL counts as 0)
     total(x) = total(model.y) by a, b         likewise for each (a, b) of either table
     total(x) = total(model.y where condition) likewise, over the rows of the other table that meet a condition
@@ -30,6 +31,9 @@ _UNIQUE = regex(r"^unique\((?P<columns>[^)]+)\)$", re.IGNORECASE)
 _NOT_NULL = regex(r"^not null\((?P<columns>[^)]+)\)$", re.IGNORECASE)
 _REFERENCES = regex(
     r"^references\((?P<columns>[^)]+)\)\s*->\s*(?P<relation>\w+\.\w+)\((?P<others>[^)]+)\)$", re.IGNORECASE
+)
+_REFERENCED = regex(
+    r"^referenced\((?P<columns>[^)]+)\)\s+by\s+(?P<relation>\w+\.\w+)\((?P<others>[^)]+)\)$", re.IGNORECASE
 )
 _TOTAL = regex(
     r"^total\((?P<mine>.+?)\)\s*=\s*"
@@ -64,7 +68,7 @@ def relations_of(check: Check) -> list[str]:
 
 @cache  # called for every part
 def _relations(text: str) -> tuple[str, ...]:
-    for pattern in (_REFERENCES, _TOTAL, _LATEST):
+    for pattern in (_REFERENCES, _REFERENCED, _TOTAL, _LATEST):
         match = pattern.match(text)
         if match:
             return (match["relation"],) if match["relation"] else ()
@@ -90,13 +94,10 @@ def compile_check(check: Check, model: Model) -> Compiled:
         condition = " AND ".join(f"{name} IS NOT NULL" for name in _known(match["columns"], names, check))
         return _of_rows(condition, model)
     if match := _REFERENCES.match(text):
-        mine = _known(match["columns"], names, check)
-        others = [name.strip() for name in match["others"].split(",")]
-        if len(mine) != len(others):
-            raise ModelError(f"the check refers {len(mine)} columns to {len(others)}", place=check.place)
-        present = " AND ".join(f"a.{name} IS NOT NULL" for name in mine)
-        same = " AND ".join(f"a.{name} = b.{other}" for name, other in zip(mine, others, strict=True))
-        return Compiled(f"SELECT a.* FROM {this} AS a ANTI JOIN {match['relation']} AS b ON {same} WHERE {present}")
+        return Compiled(_lost(this, match["relation"], *_pairs(match, names, check)))
+    if match := _REFERENCED.match(text):
+        here, there = _pairs(match, names, check)
+        return Compiled(_lost(match["relation"], this, there, here))
     if match := _TOTAL.match(text):
         other = f"sum({match['other']})" + (f" FILTER (WHERE {match['only']})" if match["only"] else "")
         if match["columns"]:
@@ -143,6 +144,22 @@ def _not_ascending(names: Sequence[str]) -> str:
     for position, name in reversed(list(enumerate(names[:-1]))):
         condition = f"{name} < previous_{position} OR ({name} = previous_{position} AND ({condition}))"
     return f"({condition})"
+
+
+def _pairs(match: re.Match[str], names: set[str], check: Check) -> tuple[list[str], list[str]]:
+    """Return the columns of the model and those of the other relation that they are compared with."""
+    here = _known(match["columns"], names, check)
+    there = [name.strip() for name in match["others"].split(",")]
+    if len(here) != len(there):
+        raise ModelError(f"the check refers {len(here)} columns to {len(there)}", place=check.place)
+    return here, there
+
+
+def _lost(table: str, other: str, columns: Sequence[str], others: Sequence[str]) -> str:
+    """Return the SELECT of the rows of a table whose columns, none of them NULL, are not in the other table."""
+    present = " AND ".join(f"a.{name} IS NOT NULL" for name in columns)
+    same = " AND ".join(f"a.{name} = b.{there}" for name, there in zip(columns, others, strict=True))
+    return f"SELECT a.* FROM {table} AS a ANTI JOIN {other} AS b ON {same} WHERE {present}"
 
 
 def _total_by(match: re.Match[str], other: str, keys: Sequence[str], this: str) -> str:

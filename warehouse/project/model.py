@@ -34,7 +34,7 @@ PARTITIONS = ("format", "cluster", "hour_utc", "switch", "device", "port", "file
 """Columns of `raw.files` that can partition a model."""
 _COLUMN = regex(r"^(?P<type>[A-Z]+(?:\(\d+, ?\d+\))?(?:\[\])?)(?:\s+\[(?P<unit>[^\]]+)\])?(?:\s+(?P<about>.+))?$")
 _DECIMAL = regex(r"^DECIMAL\(\d+, ?\d+\)$")
-_OWN_ROWS = regex(r"^(?:unique|not null|references|total|latest|rows|none)\b", re.IGNORECASE)
+_OWN_ROWS = regex(r"^(?:unique|not null|references|referenced|total|latest|rows|none)\b", re.IGNORECASE)
 """Checks whose failing rows have other columns than the model."""
 _NAME = regex(r"^[a-z][a-z0-9_]*$")
 

@@ -102,18 +102,18 @@ def _resource(file: Mapping[str, Any], relations: Mapping[str, Relation], tables
         found["type"] = "file"  # for readers that would look into it
     else:
         found |= {"profile": "tabular-data-resource", "encoding": "utf-8"}
-        found["schema"] = _schema(relations[file["table"]], tables)
+        found["schema"] = _schema(relations[file["table"]], {name: relations[name] for name in tables})
     return found
 
 
-def _schema(relation: Relation, tables: set[str]) -> dict[str, Any]:
+def _schema(relation: Relation, tables: Mapping[str, Relation]) -> dict[str, Any]:
     found: dict[str, Any] = {
         "fields": [_field(column, required=column.name in relation.grain) for column in relation.columns],
         "missingValues": [""],
     }
     if relation.grain:
         found["primaryKey"] = list(relation.grain)
-    keys = foreign_keys(relation, tables)
+    keys = foreign_keys(relation, tables, tables.values())
     keys = [key for key in keys if {*key.columns} <= required(relation)]  # there a key holds for rows with NULL, too
     if keys:
         found["foreignKeys"] = [_foreign_key(key, relation) for key in keys]

@@ -1,4 +1,7 @@
-"""Foreign keys of tables, read off their `references` checks: the joins that a build has proven."""
+"""Foreign keys of tables, read from checks: `references`, and `referenced` of the table that is joined.
+
+A build has proven these joins.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from warehouse.base.startup import regex
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    from warehouse.reader.relation import Check, Relation
+    from warehouse.reader.relation import Relation
 
 _REFERENCES = regex(r"^references\((?P<mine>[^)]*)\)\s*->\s*(?P<other>[\w.]+)\((?P<theirs>[^)]*)\)$", re.IGNORECASE)
+_REFERENCED = regex(r"^referenced\((?P<theirs>[^)]*)\)\s+by\s+(?P<table>[\w.]+)\((?P<mine>[^)]*)\)$", re.IGNORECASE)
 _NOT_NULL = regex(r"^not null\((?P<names>[^)]*)\)$", re.IGNORECASE)
 
 
@@ -28,21 +32,35 @@ class ForeignKey(NamedTuple):
         return f"({', '.join(self.columns)}) -> {self.other}({', '.join(self.others)})"
 
 
-def foreign_keys(relation: Relation, tables: Collection[str]) -> list[ForeignKey]:
-    """Return the keys of a table into `tables` that hold for every row of this build."""
-    found = (_key(check) for check in relation.checks if check.status == "passed")
-    return [key for key in found if key and key.other in tables]
+def foreign_keys(relation: Relation, tables: Collection[str], dimensions: Iterable[Relation]) -> list[ForeignKey]:
+    """Return the keys of a table into `tables` that hold for every row of this build.
+
+    A table of an hour names no table that spans hours, so the `dimensions` say which tables refer to them.
+    """
+    found = [*_own_keys(relation), *(key for other in dimensions for key in _keys_into(other, relation.table.name))]
+    return [key for key in found if key.other in tables]
 
 
-def _key(check: Check) -> ForeignKey | None:
-    match = _REFERENCES.match(check.check)
-    return ForeignKey(_names(match["mine"]), match["other"], _names(match["theirs"])) if match else None
+def _own_keys(relation: Relation) -> Iterator[ForeignKey]:
+    for match in _passed(relation, _REFERENCES):
+        yield ForeignKey(_names(match["mine"]), match["other"], _names(match["theirs"]))
+
+
+def _keys_into(dimension: Relation, table: str) -> Iterator[ForeignKey]:
+    for match in _passed(dimension, _REFERENCED):
+        if match["table"] == table:
+            yield ForeignKey(_names(match["mine"]), dimension.table.name, _names(match["theirs"]))
+
+
+def _passed(relation: Relation, form: re.Pattern[str]) -> Iterator[re.Match[str]]:
+    """Return the checks of this form that passed, in the order of their texts."""
+    found = {check.check: form.match(check.check) for check in relation.checks if check.status == "passed"}
+    return (match for match in found.values() if match)
 
 
 def required(relation: Relation) -> set[str]:
     """Return the columns that have no NULL: those of the grain, and of `not null` checks that passed."""
-    matches = (_NOT_NULL.match(check.check) for check in relation.checks if check.status == "passed")
-    return {*relation.grain, *(name for match in matches if match for name in _names(match["names"]))}
+    return {*relation.grain, *(name for match in _passed(relation, _NOT_NULL) for name in _names(match["names"]))}
 
 
 def others_first(relations: Mapping[str, Relation]) -> list[tuple[Relation, list[ForeignKey]]]:
@@ -50,7 +68,7 @@ def others_first(relations: Mapping[str, Relation]) -> list[tuple[Relation, list
     ordered: dict[str, tuple[Relation, list[ForeignKey]]] = {}
 
     def add(name: str) -> None:
-        keys = foreign_keys(relations[name], relations)
+        keys = foreign_keys(relations[name], relations, relations.values())
         for other in {key.other for key in keys} - ordered.keys() - {name}:
             add(other)
         ordered.setdefault(name, (relations[name], keys))

@@ -85,7 +85,7 @@ def _entities(relation: Relation, relations: Mapping[str, Relation]) -> Iterator
         column = "cluster" if own == "cluster_key" else own
         yield {"name": own, "type": "primary", "expr": column}
     seen = {own}
-    for key in foreign_keys(relation, relations):
+    for key in foreign_keys(relation, relations, relations.values()):
         entity = _ENTITIES.get(key.other)
         if entity not in (None, *seen) and key.others == relations[key.other].grain:
             seen.add(entity)

@@ -42,7 +42,7 @@ def told(relations: Mapping[str, Relation]) -> list[Relation]:
     found = {one.table.name for one in facts}
     waiting = list(facts)
     while waiting:
-        others = {key.other for key in foreign_keys(waiting.pop(), relations)} - found
+        others = {key.other for key in foreign_keys(waiting.pop(), relations, relations.values())} - found
         found |= others
         waiting += [relations[name] for name in others]
     return [relations[name] for name in sorted(found)]
@@ -52,7 +52,7 @@ def _table(relation: Relation, relations: Mapping[str, Relation]) -> dict[str, A
     said = relation.semantics
     columns = {column.name: column for column in relation.columns}
     measured = {one.column for one in said.measures}
-    keys = foreign_keys(relation, relations)
+    keys = foreign_keys(relation, relations, relations.values())
     return {
         "name": relation.table.name,
         "about": relation.table.about,

@@ -146,7 +146,11 @@ def _meaning(connection: duckdb.DuckDBPyConnection, name: str) -> tuple[str, tup
         column.name: f"{column.about} [{column.unit}]" if column.unit else column.about for column in relation.columns
     }
     in_layers = [table.name for table in list_tables(connection) if table.name.partition(".")[0] in LAYERS]
-    keys = named_keys(foreign_keys(relation, in_layers))
+    referenced = connection.execute(
+        "SELECT DISTINCT model FROM meta.checks WHERE starts_with(check_text, 'referenced(')"
+    )
+    dimensions = [describe(connection, str(one)) for (one,) in sorted(referenced.fetchall())]
+    keys = named_keys(foreign_keys(relation, in_layers, dimensions))
     return " ".join(filter(None, (relation.table.about, keys))), relation.grain, comments
 
 
