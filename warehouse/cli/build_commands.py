@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from warehouse.runner.reporter import Silent
 
 _LEAST_MEMORY = 1_000_000_000
-"""Address space: libraries and threads reserve more than they use."""
+"""Minimum address space: libraries and threads reserve more than they use."""
 
 
 def add(commands: Commands) -> None:
@@ -57,7 +57,7 @@ def add(commands: Commands) -> None:
 
 
 def _add_common(one: argparse.ArgumentParser) -> None:
-    """The options that decide what a build does."""
+    """Add the options that define a build."""
     add_data(one)
     add_target(one)
     add_project(one)
@@ -72,7 +72,7 @@ def _add_common(one: argparse.ArgumentParser) -> None:
 
 
 def run_build(given: argparse.Namespace) -> int:
-    """Build, and say what was done; or that there is nothing to do."""
+    """Build and print a summary, or that there is nothing to do."""
     started = time.perf_counter()
     settled = settings(given)
     keep, kernels = max(1, given.keep), not given.plain_sql
@@ -93,7 +93,7 @@ def run_build(given: argparse.Namespace) -> int:
             return 0
 
     _check_memory()
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's own threads would wait for work beside the engine's
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's threads would compete with the engine's
     from warehouse.runner.build import build
     from warehouse.runner.reporter import Silent, Terminal
 
@@ -123,7 +123,7 @@ def run_build(given: argparse.Namespace) -> int:
 
 
 def _save(given: argparse.Namespace) -> None:
-    """Keep what was given in warehouse.toml once it has built, if that is asked, and say where that is."""
+    """Write the given settings to warehouse.toml after a successful build with --save, and print its path."""
     if not given.save:
         return
     from pathlib import Path
@@ -146,7 +146,7 @@ def _options(given: argparse.Namespace) -> BuildOptions:
 
 
 def _tell_remarks(settled: Settings, reporter: Silent) -> None:
-    """Say what the project's own query `after-build` says of the build."""
+    """Print the remarks of the project's query `after-build`."""
     from warehouse.project.project import Project
     from warehouse.reader.after_build import remarks
 
@@ -155,7 +155,13 @@ def _tell_remarks(settled: Settings, reporter: Silent) -> None:
 
 
 def _check_memory() -> None:
-    """Refuse to build where NumPy and the engine cannot start, but end the process. Raises SettingsError."""
+    """Refuse to build with too little memory for NumPy and the engine, which would end the process.
+
+    Raises
+    ------
+    SettingsError
+        If memory is too small.
+    """
     import resource
 
     from warehouse.base.errors import SettingsError
@@ -176,7 +182,7 @@ def _tell_lineage(settled: Settings, destination: str) -> None:
 
 
 def run_plan(given: argparse.Namespace) -> int:
-    """Say what a build would do."""
+    """Print what a build would do."""
     from warehouse.cli.plan_text import as_text
     from warehouse.runner.dry_run import dry_run
 

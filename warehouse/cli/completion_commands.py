@@ -1,4 +1,4 @@
-"""`warehouse completion`: what Tab offers in bash, zsh and fish."""
+"""Command `warehouse completion`: Tab completion for bash, zsh and fish."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def add(commands: Commands) -> None:
 
 
 def run_completion(given: argparse.Namespace) -> int:
-    """Print the script of a shell."""
+    """Print the completion script of a shell."""
     from warehouse.cli import parser
 
     known = dict(_options(parser()))
@@ -55,7 +55,7 @@ def run_completion(given: argparse.Namespace) -> int:
 
 
 def _options(top: argparse.ArgumentParser) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """Find the long options of each command, with what they mean."""
+    """Yield each command with its long options and their help."""
     [below] = [one for one in top._actions if isinstance(one, argparse._SubParsersAction)]  # noqa: SLF001 - no other way
     for name, one in below.choices.items():
         yield (

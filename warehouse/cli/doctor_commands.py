@@ -1,4 +1,4 @@
-"""`warehouse doctor`: what was found in the data folders, what was not and why; the state of the target."""
+"""Command `warehouse doctor`: files found and skipped in the data folders, with reasons; state of the target."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from warehouse.formats.base import IGNORED, PARTIAL, SKIPPED, UNKNOWN, RawFile
 
 _SHOWN = 20
 _NAMED = 4
-"""Clusters of a format that are named, not counted."""
+"""Up to this many clusters of a format are named; more are only counted."""
 
 
 def add(commands: Commands) -> None:
@@ -33,7 +33,7 @@ def add(commands: Commands) -> None:
 
 
 def run_doctor(given: argparse.Namespace) -> int:
-    """Scan and tell."""
+    """Scan the data folders and print what was found."""
     from warehouse.history.doctor import examine, never_skipped
     from warehouse.reader.text_table import for_terminal
 
@@ -53,7 +53,7 @@ def run_doctor(given: argparse.Namespace) -> int:
 
 
 def _hours(files: Iterable[RawFile]) -> list[str]:
-    """A paragraph an hour, its UTC and local hour side by side."""
+    """Return a paragraph per hour, with UTC and local hour side by side."""
     hours: dict[tuple[str, object], list[RawFile]] = {}
     for file in files:
         if file.hour_utc is not None:
@@ -74,7 +74,7 @@ def _hours(files: Iterable[RawFile]) -> list[str]:
 
 
 def _whole(files: Iterable[RawFile]) -> list[str]:
-    """A line a format, with the clusters that it was found of."""
+    """Return a line per format, with the clusters that have files of it."""
     clusters: dict[str, Counter[str]] = {}
     for file in files:
         if file.is_read and file.hour_utc is None:
@@ -141,7 +141,7 @@ def _target(target: Path) -> list[str]:
 
 
 def _opened(target: Path) -> list[str]:
-    """Return a line if the target is not where it was published or cannot be opened, and the warnings of its checks."""
+    """Return a line if the target was moved or cannot be opened, and the warnings of its checks."""
     from contextlib import closing
 
     from warehouse.base.errors import QueryError

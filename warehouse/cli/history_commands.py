@@ -1,4 +1,4 @@
-"""`warehouse diff`, `verify`, `builds`, `rollback`, `relocate`, `clean`: compare, prove, go back, move, free space."""
+"""Commands `warehouse diff`, `verify`, `builds`, `rollback`, `relocate`, `clean`."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _add_wait(one: argparse.ArgumentParser) -> None:
 
 
 def run_diff(given: argparse.Namespace) -> int:
-    """Compare; 1 where anything differs."""
+    """Compare two builds; return 1 if anything differs."""
     from warehouse.history.diff.compare import diff
     from warehouse.history.diff.diff_text import as_json, as_text
     from warehouse.history.diff.sides import find
@@ -110,7 +110,7 @@ def run_diff(given: argparse.Namespace) -> int:
 
 
 def run_verify(given: argparse.Namespace) -> int:
-    """Check, build again, compare; 1 where anything is damaged or differs."""
+    """Check the parts, rebuild and compare; return 1 if anything is damaged or differs."""
     from warehouse.history.verify import verify
     from warehouse.runner.bar import Bar
     from warehouse.runner.reporter import Drawn
@@ -226,7 +226,7 @@ def run_rollback(given: argparse.Namespace) -> int:
 
 
 def run_relocate(given: argparse.Namespace) -> int:
-    """Write the catalogs for the folder that they are in now."""
+    """Rewrite the catalogs for the folder that they are in now."""
     from warehouse.base.text import plural
     from warehouse.history.relocate import relocate
 
@@ -243,7 +243,7 @@ def run_relocate(given: argparse.Namespace) -> int:
 
 
 def run_clean(given: argparse.Namespace) -> int:
-    """Say what can go; with --yes, remove it."""
+    """Print what can be removed; with --yes, remove it."""
     from warehouse.history.clean import clean
 
     found = clean(settings(given).target, given.keep, dry_run=not given.yes, wait=given.wait)

@@ -1,4 +1,4 @@
-"""A dry run for people: what is made and why, grouped by hours, then how much stays."""
+"""Dry run as text: partitions to build and why, grouped by hours, and the number of unchanged partitions."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _new(partition: str, steps: Sequence[Step]) -> Iterator[str]:
 
 
 def _changes(plan: DryRun) -> Iterator[str]:
-    """A line a model and reason, below the partitions that it is about."""
+    """Yield a line per model and reason, with the partitions below."""
     partitions: dict[_Row, list[str]] = {}
     for step in plan.of(MAKE, MAYBE, CHECK, DROP):
         if step.key.partition not in plan.new | plan.gone:
@@ -74,7 +74,7 @@ def _wrapped(line: str) -> list[str]:
 
 
 def _joined(reasons: Sequence[str]) -> str:
-    """Own reasons first; then what is read, of which one is enough where nothing more is to say of it."""
+    """Return reasons as text: the model's own first, then at most one about its inputs."""
     plain = [reason for reason in reasons if reason.startswith(READS) and len(reason.split()) == 2]
     own = [reason for reason in reasons if reason not in plain]
     if plain:

@@ -1,4 +1,4 @@
-"""`warehouse export`, `publish`, `report`, `docs`: for readers elsewhere."""
+"""Commands `warehouse export`, `publish`, `report`, `docs`: output for readers elsewhere."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _add_docs(commands: Commands) -> None:
 
 
 def run_export(given: argparse.Namespace) -> int:
-    """Export, and say what was written."""
+    """Export and print what was written."""
     from warehouse.base.text import plural
     from warehouse.publish.datapackage import DATAPACKAGE
     from warehouse.publish.export import FORMATS, export, semantics_text
@@ -146,7 +146,7 @@ def run_export(given: argparse.Namespace) -> int:
 
 
 def run_publish(given: argparse.Namespace) -> int:
-    """Publish, and say what was sent."""
+    """Publish and print what was sent."""
     from warehouse.base.text import plural
     from warehouse.publish.postgres.publisher import publish
     from warehouse.runner.bar import Bar
@@ -181,7 +181,7 @@ def run_publish(given: argparse.Namespace) -> int:
 
 
 def run_report(given: argparse.Namespace) -> int:
-    """Write the report, and say how large it is and what it lacks."""
+    """Write the report; print its size and what it lacks."""
     from warehouse.base.text import plural
     from warehouse.project.project import Project
     from warehouse.report.report_file import write_report
@@ -206,7 +206,7 @@ def run_report(given: argparse.Namespace) -> int:
 
 
 def run_docs(given: argparse.Namespace) -> int:
-    """Write the site, and say where to begin."""
+    """Write the site and print where to begin."""
     from warehouse.base.text import plural
     from warehouse.project.project import Project
     from warehouse.runner.bar import Bar

@@ -1,4 +1,4 @@
-"""`warehouse sql`, `findings` and `cite`: ask the warehouse, and ask again."""
+"""Commands `warehouse sql`, `findings` and `cite`."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def run_sql(given: argparse.Namespace) -> int:
         raise SettingsError("give one of QUERY, --file or --query", hint="warehouse sql alone opens a shell")
     parameters = _parameters(given.param)
     text = sys.stdin.read() if given.sql == "-" else given.sql
-    # SQL with a text of its own asks for no project, whose modules would cost it a start's twentieth
+    # a query given as SQL needs no project: importing its modules would cost 5% of a start
     queries = _queries(settled) if given.query or given.project else {}
     query = None
     if given.query:
@@ -141,7 +141,7 @@ def run_sql(given: argparse.Namespace) -> int:
 
 
 def _queries(settled: Settings) -> Mapping[str, Query]:
-    """The named queries of the project."""
+    """Return the named queries of the project."""
     from warehouse.project.project import Project
     from warehouse.reader.named_queries import load_queries
 
@@ -149,7 +149,7 @@ def _queries(settled: Settings) -> Mapping[str, Query]:
 
 
 def _shell(settled: Settings, queries: Mapping[str, Query], given: argparse.Namespace) -> int:
-    """The shell; what it says of lineage comes from the project."""
+    """Run the shell; its lineage comes from the project."""
     from warehouse.cli.find_commands import column_path
     from warehouse.reader.shell.prompt import run_shell
 
@@ -188,7 +188,7 @@ def run_findings(given: argparse.Namespace) -> int:
 
 
 def run_cite(given: argparse.Namespace) -> int:
-    """List citations, or compute one again."""
+    """List citations, or verify one."""
     from warehouse.reader import citations
 
     settled = settings(given)
@@ -211,9 +211,9 @@ def _seconds(text: str) -> float:
 
 
 def with_parameters(arguments: Sequence[str]) -> list[str]:
-    """Arguments in which `--leaf Leaf-10` of a named query has become `--param leaf=Leaf-10`.
+    """Rewrite `--leaf Leaf-10` of a named query to `--param leaf=Leaf-10`.
 
-    argparse cannot know the parameters of a query, whose names are in a file.
+    argparse cannot know the parameters of a query, which are defined in a file.
 
     >>> with_parameters(["sql", "-q", "nic", "--server", "GPU-3", "--json"])
     ['sql', '-q', 'nic', '--param', 'server=GPU-3', '--json']
@@ -237,7 +237,7 @@ def with_parameters(arguments: Sequence[str]) -> list[str]:
 
 
 def _parameters(pairs: Sequence[str]) -> dict[str, str]:
-    """`leaf=Leaf-10`, ... as a dictionary."""
+    """Return `leaf=Leaf-10`, ... as a dictionary."""
     found = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
@@ -248,7 +248,13 @@ def _parameters(pairs: Sequence[str]) -> dict[str, str]:
 
 
 def _known_options(query: Query, parameters: Mapping[str, str]) -> None:
-    """Refuse what is neither a parameter of the query nor an option, with the nearest. Raises SettingsError."""
+    """Refuse a name that is neither an option nor a parameter of the query, and suggest the nearest one.
+
+    Raises
+    ------
+    SettingsError
+        If there is such a name.
+    """
     known = [name.replace("_", "-") for name in query.parameters]
     for name in parameters:
         if name.replace("_", "-") not in known:
@@ -258,7 +264,7 @@ def _known_options(query: Query, parameters: Mapping[str, str]) -> None:
 
 
 def _list_queries(queries: Mapping[str, Query], word: str | None) -> int:
-    """The queries by question; with a word those that it is about, with their parameters."""
+    """Print the queries by question or, with a word, the matching queries with their parameters."""
     from warehouse.reader.finding import matching_queries, print_queries
 
     if word is None:

@@ -1,4 +1,4 @@
-"""`warehouse sample`, `demo`, `init`: ways to begin."""
+"""Commands `warehouse sample`, `demo`, `init`: ways to begin."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def run_sample(given: argparse.Namespace) -> int:
 
 
 def run_demo(given: argparse.Namespace) -> int:
-    """Sample, build, and a few questions answered."""
+    """Write the sample, build it, and answer a few questions."""
     from warehouse.project.project import Project
     from warehouse.reader.after_build import remarks
     from warehouse.reader.named_queries import load_queries
@@ -103,7 +103,7 @@ def run_demo(given: argparse.Namespace) -> int:
 
 
 def run_init(given: argparse.Namespace) -> int:
-    """Start a project folder: models that are built at once, of a release or a small sample."""
+    """Create a project folder with models and build it, from a release or a small sample."""
     from warehouse.project.scaffold import SAMPLE, start_project
 
     folder = Path(given.directory)

@@ -1,4 +1,4 @@
-"""`warehouse test`: the unit tests of models."""
+"""Command `warehouse test`: unit tests of models."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def add(commands: Commands) -> None:
 
 
 def run_tests(given: argparse.Namespace) -> int:
-    """Run tests, say which fail and how; 1 where one does."""
+    """Run tests and print the failures; return 1 if a test fails."""
     from warehouse.base.text import on_one_line, plural
     from warehouse.engine.duckdb import DuckDBEngine
     from warehouse.graph.loading import load_graph

@@ -1,4 +1,4 @@
-"""What the engine said of a query, in one sentence, with the place and the name that was meant."""
+"""Engine errors as one sentence, with their place in the query and the nearest name."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def line_column(text: str, offset: int) -> tuple[int, int]:
 def located(
     message: str, sql: str, offset: int, *, length: int = 1, path: Path | None = None, hint: str | None = None
 ) -> QueryError:
-    """Make an error that stands at a byte offset of `sql`: `file:line:col`, or told in the sentence."""
+    """Return an error located at a byte offset of `sql`: as `file:line:col`, or in the sentence if there is no file."""
     line, column = line_column(sql, offset)
     error = (
         QueryError(message, hint=hint, place=Place(path, line, column))
@@ -52,27 +52,27 @@ def from_engine(
     offset: int = 0,
     path: Path | None = None,
 ) -> QueryError:
-    """Tell the engine's error as a `QueryError`.
+    """Convert an engine error to a `QueryError`.
 
     Parameters
     ----------
     error
-        As raised; as JSON where the connection was opened with `json_errors`.
+        Engine error; its text is JSON if the connection was opened with `json_errors`.
     sql
-        The text that the user wrote.
+        SQL as the user wrote it.
     connection
-        Where names are looked up.
+        Connection to look up names.
     offset
-        What to add to the engine's position to have one in `sql`, where something else ran around it.
+        Bytes to add to the engine's position, to get a position in `sql`. Needed if `sql` ran wrapped.
     path
-        The file that `sql` was read from, if any.
+        File of `sql`, if any.
     """
     said = read(error)
     text = sql.encode()
     at = -1 if said.position is None else said.position + offset
     known = said.of_text and 0 <= at <= len(text)
     word = text[at : at + said.length].decode(errors="replace") if known else ""
-    if said.kind == "relation" and (named := _TABLE_NAME.match(word)):  # without an alias
+    if said.kind == "relation" and (named := _TABLE_NAME.match(word)):  # the name without the table alias
         word = named[0]
     message, hint = _sentence(said, word, sql, connection)
     if not known:
@@ -81,7 +81,7 @@ def from_engine(
 
 
 def _sentence(said: Said, word: str, sql: str, connection: duckdb.DuckDBPyConnection) -> tuple[str, str | None]:
-    """Return the sentence and the hint; `word` is what stands where the error is."""
+    """Return the sentence and the hint; `word` is the text at the position of the error."""
     if said.kind == "relation":
         name = word or said.name or ""
         tables = _rows(connection, "SELECT schema || '.' || name FROM (SHOW ALL TABLES)")
@@ -116,7 +116,7 @@ def _no_column(
 
 
 def nearest_table(name: str, tables: Iterable[str]) -> str | None:
-    """Guess which table was meant, as a hint: by its own name, first in the schema that was named.
+    """Return a hint with the nearest table: by its own name, first in the schema that was given.
 
     >>> nearest_table("port_hours", ["metrics.port_hour", "raw.port_counters"])
     'nearest: metrics.port_hour'
@@ -135,7 +135,7 @@ def nearest_table(name: str, tables: Iterable[str]) -> str | None:
 
 
 def _columns(sql: str, connection: duckdb.DuckDBPyConnection) -> dict[str, list[str]]:
-    """Look up the tables that a query names, and their columns."""
+    """Return the columns of each table that a query names."""
     found: dict[str, list[str]] = {}
     rows = _rows(
         connection,
