@@ -1,4 +1,4 @@
-"""Periods of simulated servers against the truth, and what they cost on the real hour: `python -m bench.periods`."""
+"""Accuracy of periods on simulated servers, and their cost on the real hour: `python -m bench.periods`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from warehouse.project.project import shipped_root
 DRAWN = 1500
 JITTERS = (0.0, 0.01, 0.03)
 LONGEST = 275.0
-"""A twelfth of the hour less its opening gap, and a little less."""
+"""Slightly less than 1/12 of the hour without its opening gap."""
 
 
 def _look_at(name: str) -> object:
@@ -27,7 +27,7 @@ def _look_at(name: str) -> object:
 
 
 def accuracy(jitter: float, shortest: float, longest: float, rng: np.random.Generator) -> list[float]:
-    """Errors (parts of the true mean) of the periods that are resolved; `DRAWN` servers, the shorter the more."""
+    """Return relative errors of the resolved periods of `DRAWN` servers; short periods are more frequent."""
     look_at = _look_at("traffic_periods").look_at  # type: ignore[attr-defined]
     errors = []
     for _ in range(DRAWN):
