@@ -146,10 +146,10 @@ def differences(ours: Table, recomputed: Table) -> list[str]:
     """Return a line for each row that differs, in order."""
     found = []
     for key in sorted({*ours, *recomputed}, key=str):
-        here, there = ours.get(key), recomputed.get(key)
-        if here is None or there is None or not all(_is_same(*pair) for pair in zip(here, there, strict=True)):
+        row, other = ours.get(key), recomputed.get(key)
+        if row is None or other is None or not all(_is_same(*pair) for pair in zip(row, other, strict=True)):
             place = " ".join(map(str, key))
-            found.append(f"{place}: published {_shown(here)}, recomputed {_shown(there)}")
+            found.append(f"{place}: published {_shown(row)}, recomputed {_shown(other)}")
     return found
 
 

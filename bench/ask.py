@@ -61,8 +61,8 @@ def chdb(rows: str, sql: str, out: str) -> None:
     """Query the staged Parquet file with embedded ClickHouse."""
     import chdb as library
 
-    asked = f"WITH rows_ AS (SELECT * FROM file('{rows}', Parquet)) {sql} SETTINGS max_threads = 1"
-    Path(out).write_bytes(library.query(asked, "CSV").bytes())
+    query = f"WITH rows_ AS (SELECT * FROM file('{rows}', Parquet)) {sql} SETTINGS max_threads = 1"
+    Path(out).write_bytes(library.query(query, "CSV").bytes())
 
 
 if __name__ == "__main__":

@@ -8,8 +8,8 @@ checks:
 
 - The exit status is 0, 1 or 2, without a traceback and without a hang. A build that stops names the file.
 - A failed build leaves the last build unchanged.
-- After a successful build, each line of a damaged counter file is a row, is in
-  `staging.rejected_rows`, or is in a file listed in `raw.files` with a reason.
+- A successful build loses no line of a damaged counter file. The line is a row or in `staging.rejected_rows`, or
+  `raw.files` lists the file with a reason.
 - The rows of other files are unchanged.
 
 A finding prints the seed, the trial and the damaged file, which is kept in `--keep DIR`.

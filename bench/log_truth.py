@@ -101,7 +101,7 @@ def _places(world: World, rank: int) -> list[tuple[int, int, list[int]]]:
     return places
 
 
-def _neighbours(world: World, process: Process, kind: str) -> list[tuple[int, int, int]]:
+def _neighbors(world: World, process: Process, kind: str) -> list[tuple[int, int, int]]:
     """Return the edges of a process: (channel, source, destination)."""
     found = []
     for channel in range(world.channels):
@@ -126,7 +126,7 @@ def _nic(world: World, process: Process, channel: int) -> int:
 
 def _connections(world: World, process: Process, kind: str, truth: Truth) -> list[str]:
     lines = []
-    for channel, src, dst in _neighbours(world, process, kind):
+    for channel, src, dst in _neighbors(world, process, kind):
         near, far = world.processes[src], world.processes[dst]
         if near.server == far.server:
             if process.rank == src and kind == "ring":
@@ -197,7 +197,7 @@ def _count_edges(world: World, truth: Truth) -> None:
     """Count the edges between servers: rings, trees, sends and receives."""
     for process in world.processes:
         for kind in ("ring", "tree"):
-            for channel, src, dst in _neighbours(world, process, kind):
+            for channel, src, dst in _neighbors(world, process, kind):
                 if world.processes[src].server != world.processes[dst].server:
                     truth.edges[kind, channel, src, dst] = 1
     servers = len({one.server for one in world.processes})

@@ -134,12 +134,12 @@ def _server(folder: Path, server: int, size: int) -> int:
 def _step(step: int, total: int, mark: str) -> str:
     """Return a progress bar with its dictionary, and the iteration line of the same step."""
     elapsed, left = _clock(46 * step), _clock(46 * (total - step))
-    said = f"loss: {2 - step / total:.4f}, learning_rate: {step * 1.7e-9!r}, epoch: 0.52"
+    text = f"loss: {2 - step / total:.4f}, learning_rate: {step * 1.7e-9!r}, epoch: 0.52"
     bar = f"{100 * step // total:3d}%|{'█' * (10 * step // total):<10}| {step}/{total} "
     bar += f"[{elapsed}<{left}, 45.79s/it]"
-    quoted = ", ".join(f"'{pair.replace(': ', chr(39) + ': ')}" for pair in said.split(", "))
+    quoted = ", ".join(f"'{pair.replace(': ', chr(39) + ': ')}" for pair in text.split(", "))
     stamp = f"2024-05-{1 + step // 1800 % 28:02d} {step // 75 % 24:02d}:{step // 2 % 60:02d}:{step % 60:02d}"
-    line = f"{said}, iter: {step}/{total},  {elapsed} < {left},  45.79s/it"
+    line = f"{text}, iter: {step}/{total},  {elapsed} < {left},  45.79s/it"
     return f"{mark}{bar}{{{quoted}}}\n[{stamp},{step % 1000:03d}] [INFO] [hf_trainer.py:53:on_log] {line}\n"
 
 

@@ -32,11 +32,11 @@ def run(command: Sequence[str], *, cwd: str | None = None, env: Mapping[str, str
         command, cwd=cwd, env={**os.environ, **(env or {})}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     )
     assert process.stderr is not None
-    said = process.stderr.read()
+    stderr = process.stderr.read()
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
-        raise SystemExit(f"{' '.join(command)} ended with {process.returncode}:\n{said.decode(errors='replace')}")
+        raise SystemExit(f"{' '.join(command)} ended with {process.returncode}:\n{stderr.decode(errors='replace')}")
     unit = 1024 if sys.platform != "darwin" else 1024**2
     return Cost(usage.ru_utime + usage.ru_stime, usage.ru_maxrss / unit, time.perf_counter() - started)
 

@@ -112,11 +112,11 @@ def _others(node: exp.Column, columns: Mapping[str, Sequence[str]]) -> list[str]
     name = f"{table.db}.{table.name}" if isinstance(table, exp.Table) and table.db else table.alias_or_name
     if isinstance(table, exp.Table) and not table.db:
         name = table.name
-    there = list(columns.get(name, ()))
-    if node.name not in there:
+    names = list(columns.get(name, ()))
+    if node.name not in names:
         return []
-    at = there.index(node.name)
-    return (there[at + 1 :] + there[:at])[:SWAPS]
+    at = names.index(node.name)
+    return (names[at + 1 :] + names[:at])[:SWAPS]
 
 
 def _copied(value: object) -> object:

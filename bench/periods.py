@@ -54,8 +54,8 @@ def main() -> None:
         errors = accuracy(jitter, 4, LONGEST, rng)
         beyond = sum(error > 0.003 for error in errors)
         middle, most = np.quantile(errors, [0.5, 0.99])
-        said = f"{len(errors):>11,} {beyond:>14} {middle:>13.4%} {most:>10.3%} {max(errors):>8.3%}"
-        print(f"4 to {LONGEST:.0f}  {jitter:>20.0%} {said}")
+        text = f"{len(errors):>11,} {beyond:>14} {middle:>13.4%} {most:>10.3%} {max(errors):>8.3%}"
+        print(f"4 to {LONGEST:.0f}  {jitter:>20.0%} {text}")
     errors = accuracy(0.0, 0.3, 3.7, rng)
     print(f"0.3 to 3.7 {0:>19.0%} {len(errors):>11,}")
 

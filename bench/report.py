@@ -67,8 +67,8 @@ def main() -> int:
         ]
         paints = first_paints(Path(page), scratch)
     print(machine())
-    said = "report {:.1f} MB, its figures {:.1f} MB, site {:.1f} MB".format(*(size / 1e6 for size in sizes))
-    print(f"{said}; {given.rounds} rounds in turn\n")
+    text = "report {:.1f} MB, its figures {:.1f} MB, site {:.1f} MB".format(*(size / 1e6 for size in sizes))
+    print(f"{text}; {given.rounds} rounds in turn\n")
     table(costs, START, width=36)
     if paints:
         print(f"\nfirst paint: report {paints[0]:.0f} ms, the same bytes without a script {paints[1]:.0f} ms")

@@ -80,25 +80,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status; print errors as one sentence on stderr, never a traceback."""
     gc.set_threshold(GARBAGE)
     try:
-        with _no_interrupt_lost():
-            said = list(sys.argv[1:] if arguments is None else arguments)
+        with _interrupts_raised():
+            words = list(sys.argv[1:] if arguments is None else arguments)
             unchanged = None
-            if said[:1] == ["build"]:
+            if words[:1] == ["build"]:
                 from warehouse.cli.up_to_date import repeated
 
-                if unchanged := repeated(said):
+                if unchanged := repeated(words):
                     return 0
-            if said[:1] == ["sql"]:
+            if words[:1] == ["sql"]:
                 from warehouse.cli.query_commands import with_parameters
 
-                said = with_parameters(said)
-            if not said:
+                words = with_parameters(words)
+            if not words:
                 from warehouse.cli.state import say_state
 
                 return say_state()
-            _known_command(said)
-            given = parser(said[0] if said else "").parse_args(said)
-            given.words, given.has_changed = said, unchanged is False
+            _known_command(words)
+            given = parser(words[0] if words else "").parse_args(words)
+            given.words, given.has_changed = words, unchanged is False
             status = int(given.run(given))
         sys.stdout.flush()  # detect a closed pipe here, not when Python exits
         return status
@@ -138,7 +138,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return error.exit_status
 
 
-def _known_command(said: Sequence[str]) -> None:
+def _known_command(words: Sequence[str]) -> None:
     """Refuse an unknown command and suggest the nearest one.
 
     Raises
@@ -147,15 +147,15 @@ def _known_command(said: Sequence[str]) -> None:
         If there is no such command.
     """
     known = [name for names in GROUPS.values() for name in names]
-    if said and not said[0].startswith("-") and said[0] not in known:
+    if words and not words[0].startswith("-") and words[0] not in known:
         from warehouse.base.errors import SettingsError, nearest_hint
 
-        hint = nearest_hint(said[0], known) or "warehouse --help lists the commands"
-        raise SettingsError(f"no command {said[0]}", hint=hint)
+        hint = nearest_hint(words[0], known) or "warehouse --help lists the commands"
+        raise SettingsError(f"no command {words[0]}", hint=hint)
 
 
 @contextmanager
-def _no_interrupt_lost() -> Iterator[None]:
+def _interrupts_raised() -> Iterator[None]:
     """Raise KeyboardInterrupt for interrupts that arrive in another form.
 
     DuckDB raises an error of its own for Ctrl-C, and Python drops the exception while an object is being deleted.

@@ -36,7 +36,7 @@ def add(commands: Commands) -> None:
     one = command(
         commands,
         "completion",
-        "print what a shell needs to complete commands, options and named queries",
+        "print the Tab completion script of a shell",
         "warehouse completion fish > ~/.config/fish/completions/warehouse.fish\n"
         "  source <(warehouse completion bash)          # in ~/.bashrc; zsh: in ~/.zshrc",
     )
@@ -85,7 +85,7 @@ def _fish(known: Mapping[str, Mapping[str, str]], queries: list[str]) -> Iterato
     yield f"complete -c warehouse -f -n __fish_use_subcommand -a '{' '.join(known)}'"
     for name, options in known.items():
         for option, about in options.items():
-            said = about.replace("\\", "\\\\").replace("'", "\\'")
+            text = about.replace("\\", "\\\\").replace("'", "\\'")
             condition = f"'__fish_seen_subcommand_from {name}'"
-            yield f"complete -c warehouse -n {condition} -l {option.removeprefix('--')} -d '{said}'"
+            yield f"complete -c warehouse -n {condition} -l {option.removeprefix('--')} -d '{text}'"
     yield f"complete -c warehouse -f -n '__fish_seen_subcommand_from sql' -s q -l query -x -a '{' '.join(queries)}'"

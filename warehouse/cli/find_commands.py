@@ -34,7 +34,7 @@ def add(commands: Commands) -> None:
     one = command(
         commands,
         "show",
-        "say what a table means: columns, units, grain, checks, first rows",
+        "describe a table: columns, units, grain, checks, first rows",
         "warehouse show metrics.port_hour",
     )
     one.add_argument("name", metavar="NAME")
@@ -46,7 +46,7 @@ def add(commands: Commands) -> None:
     one = command(
         commands,
         "lineage",
-        "show what a table or a column stands on, down to raw files",
+        "show the sources of a table or a column, down to raw files",
         "warehouse lineage metrics.port_hour\n  warehouse lineage metrics.port_hour.in_utilization",
     )
     one.add_argument("name", metavar="NAME", help="a table, or a column of it")
@@ -58,7 +58,7 @@ def add(commands: Commands) -> None:
     one = command(
         commands,
         "render",
-        "print a model's SELECT as it runs, macros written out; of a Python model its code",
+        "print a model's SELECT with macros expanded, or the code of a Python model",
         "warehouse render metrics.port_hour",
     )
     one.add_argument("name", metavar="NAME")

@@ -27,8 +27,8 @@ def add(commands: Commands) -> None:
         "warehouse diff 7f3a91c2 --where-from\n  warehouse diff old/target new/target --json",
         )  # fmt: skip
     one.add_argument("old", metavar="OLD", help="a build id or its beginning, a target, TARGET@BUILD, or an export")
-    one.add_argument("new", metavar="NEW", nargs="?", help="the same; the published build where left out")
-    one.add_argument("--where-from", action="store_true", help="say which file, table or model each change came from")
+    one.add_argument("new", metavar="NEW", nargs="?", help="the same (default the published build)")
+    one.add_argument("--where-from", action="store_true", help="print which file, table or model each change came from")
     one.add_argument("-s", "--select", metavar="TABLE", action="append", help="only this table, or a glob of names")
     one.add_argument("--rows", metavar="N", type=int, default=3, help="rows to show of each kind of change (default 3)")
     one.add_argument("--json", action="store_true")
@@ -37,10 +37,10 @@ def add(commands: Commands) -> None:
     one.set_defaults(run=run_diff)
 
     one = command(
-        commands, "verify", "check that the warehouse is whole, build it again aside, and compare", "warehouse verify"
+        commands, "verify", "check for damage, rebuild in a temporary folder, and compare", "warehouse verify"
     )
-    one.add_argument("--quick", action="store_true", help="only check what is there, build nothing")
-    one.add_argument("--plain-sql", action="store_true", help="as the build did: no model by its kernel")
+    one.add_argument("--quick", action="store_true", help="only check for damage, do not rebuild")
+    one.add_argument("--plain-sql", action="store_true", help="rebuild without kernels, as build --plain-sql does")
     add_data(one)
     add_target(one)
     add_project(one)
@@ -56,7 +56,7 @@ def add(commands: Commands) -> None:
 
     one = command(commands, "rollback", "publish an earlier build again", "warehouse rollback 7f3a91c2")
     one.add_argument(
-        "build", metavar="BUILD", nargs="?", help="its id or the beginning of it; the one before where left out"
+        "build", metavar="BUILD", nargs="?", help="its id or the beginning of it (default the build before)"
     )
     add_target(one)
     _add_wait(one)
@@ -65,14 +65,16 @@ def add(commands: Commands) -> None:
     one = command(
         commands,
         "relocate",
-        "have a target that was moved or copied read its own parts; needs no raw data",
+        "make a moved or copied target read its own parts; needs no raw data",
         "warehouse relocate -t /srv/traces",
     )
     add_target(one)
     _add_wait(one)
     one.set_defaults(run=run_relocate)
 
-    one = command(commands, "clean", "say what the target no longer needs, and remove it", "warehouse clean --yes")
+    one = command(
+        commands, "clean", "list what the target no longer needs; with --yes, remove it", "warehouse clean --yes"
+    )
     one.add_argument("--keep", metavar="N", type=int, default=3, help="builds to keep (default 3)")
     one.add_argument("--yes", action="store_true", help="remove it")
     add_target(one)

@@ -80,8 +80,8 @@ class Parser(argparse.ArgumentParser):
                 form.end_section()
             elif shown and title == MORE:
                 names = ", ".join(map(_named, shown))
-                said = textwrap.fill(f"{MORE} (--help\xa0all explains them): {names}", 80, break_on_hyphens=False)
-                form.add_text(said.replace("\xa0", " ") + "\n")
+                text = textwrap.fill(f"{MORE} (--help\xa0all explains them): {names}", 80, break_on_hyphens=False)
+                form.add_text(text.replace("\xa0", " ") + "\n")
         form.add_text(self.short if not everything else None)
         return form.format_help()
 
@@ -176,9 +176,9 @@ def settings(given: argparse.Namespace) -> Settings:
 
 def settings_of(flags: Mapping[str, object]) -> Settings:
     """Return the settings derived from flags; print warnings on stderr, one sentence each."""
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         settled = settle(flags)
-    for one in told:
+    for one in caught:
         sys.stderr.write(f"warning: {one.message}\n")
     return settled

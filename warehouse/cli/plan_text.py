@@ -45,8 +45,8 @@ def _new(partition: str, steps: Sequence[Step]) -> Iterator[str]:
     if not steps:
         yield f"add    {partition}: its parts are there already"
         return
-    told = {reason for step in steps for reason in step.reasons}
-    files = sorted(reason for reason in told if reason != NEW and not reason.startswith(READS))
+    reasons = {reason for step in steps for reason in step.reasons}
+    files = sorted(reason for reason in reasons if reason != NEW and not reason.startswith(READS))
     yield from _wrapped(f"{MAKE:<6} {partition}: {plural(len(steps), 'part')}, {'; '.join(files) or NEW}")
 
 
@@ -58,8 +58,8 @@ def _changes(plan: DryRun) -> Iterator[str]:
             row = (step.action, step.key.model, _joined(step.reasons))
             partitions.setdefault(row, []).append(step.key.partition)
     groups: dict[tuple[str, ...], list[_Row]] = {}
-    for row, those in partitions.items():
-        groups.setdefault(tuple(those), []).append(row)
+    for row, names in partitions.items():
+        groups.setdefault(tuple(names), []).append(row)
     for group, rows in sorted(groups.items(), key=lambda item: item[0] != (ALL,)):
         if group != (ALL,):
             yield group[0] if len(group) == 1 else f"{len(group):,} hours, {group[0]} to {group[-1]}"

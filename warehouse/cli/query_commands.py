@@ -46,7 +46,7 @@ FORMATS = ("table", "lines", "csv", "json", "jsonl", "markdown", "parquet")
 def add(commands: Commands) -> None:
     """Add the commands of this module."""
     one = command(
-        commands, "sql", "ask the warehouse: SQL, a file, or a named query; read-only",
+        commands, "sql", "query the warehouse: SQL, a file, or a named query; read-only",
         "warehouse sql -q nic --server GPU-35\n  warehouse sql 'FROM metrics.leaf_hour' --format csv > leaves.csv",
     )  # fmt: skip
     one.add_argument("sql", metavar="QUERY", nargs="?", help="SQL; `-` reads it from stdin; without one a shell opens")
@@ -61,9 +61,11 @@ def add(commands: Commands) -> None:
     one.add_argument("-o", "--output", metavar="FILE", help="write to a file; its suffix names the format")
     one.add_argument("--limit", metavar="N", type=int, help="rows at most; default 40 on a terminal, else all")
     one.add_argument("--raw", action="store_true", help="exact values and all columns in a table, no units")
-    one.add_argument("--cite", action="store_true", help="keep a citation of the answer, and say it on stderr")
+    one.add_argument("--cite", action="store_true", help="store a citation of the answer, and print it on stderr")
     add_target(one)
-    one.add_argument("--timeout", metavar="SECONDS", type=_seconds, help="end the query after so long (default never)")
+    one.add_argument(
+        "--timeout", metavar="SECONDS", type=_seconds, help="stop the query after this time (default never)"
+    )
     add_data(one, rare=True)
     add_project(one)
     add_engine(one)
@@ -74,7 +76,7 @@ def add(commands: Commands) -> None:
     one = command(
         commands,
         "cite",
-        "compute a cited answer again: the same, or what changed; without an id list the citations",
+        "recompute a cited answer: equal, or what changed; without an id, list the citations",
         "warehouse cite 7f3a91c2d0e1",
     )
     one.add_argument("id", metavar="ID", nargs="?", help="of a citation, or its file")
@@ -87,7 +89,7 @@ def _add_findings(commands: Commands) -> None:
     one = command(
         commands,
         "findings",
-        "say what is worth looking at first, with numbers and the next command",
+        "print what to look at first, with numbers and the next command",
         "warehouse findings",
     )
     add_target(one)
@@ -100,12 +102,12 @@ def run_sql(given: argparse.Namespace) -> int:
     from warehouse.reader.user_query import run_query
 
     settled = settings(given)
-    asked = [value for value in (given.sql, given.file, given.query) if value]
+    sources = [value for value in (given.sql, given.file, given.query) if value]
     if given.list:
         return _list_queries(_queries(settled), given.query or given.sql)
-    if not asked:
+    if not sources:
         return _shell(settled, _queries(settled), given)
-    if len(asked) > 1:
+    if len(sources) > 1:
         raise SettingsError("give one of QUERY, --file or --query", hint="warehouse sql alone opens a shell")
     parameters = _parameters(given.param)
     text = sys.stdin.read() if given.sql == "-" else given.sql
@@ -135,8 +137,8 @@ def run_sql(given: argparse.Namespace) -> int:
     if given.cite and not status:
         from warehouse.reader.citations import cite_query
 
-        said = Path(given.file).read_text(encoding="utf-8") if given.file else text or ""
-        sys.stderr.write(f"{cite_query(settled.target, said, query, parameters).text()}\n")
+        sql = Path(given.file).read_text(encoding="utf-8") if given.file else text or ""
+        sys.stderr.write(f"{cite_query(settled.target, sql, query, parameters).text()}\n")
     return status
 
 

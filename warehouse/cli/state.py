@@ -37,8 +37,8 @@ def say_state() -> int:
     ]
     from warehouse.reader.text_table import for_terminal
 
-    said = [*state.splitlines(), "", *lines, "", "All commands: warehouse --help"]
-    sys.stdout.writelines(for_terminal(said, sys.stdout))
+    text = [*state.splitlines(), "", *lines, "", "All commands: warehouse --help"]
+    sys.stdout.writelines(for_terminal(text, sys.stdout))
     return 0
 
 

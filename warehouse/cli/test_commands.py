@@ -22,7 +22,7 @@ def add(commands: Commands) -> None:
         "select", metavar="SEL", nargs="*", help="only these models: a name, a layer, a glob, +name, name+"
     )
     add_project(one)
-    one.add_argument("--quiet", action="store_true", help="say nothing but what fails")
+    one.add_argument("--quiet", action="store_true", help="print only failures")
     one.set_defaults(run=run_tests)
 
 
@@ -51,6 +51,6 @@ def run_tests(given: argparse.Namespace) -> int:
                     for line in found:
                         sys.stderr.write(on_one_line(f"       {line}") + "\n")
     if failed or not given.quiet:
-        said = f"{plural(passed, 'test')} passed" + (f", {failed:,} failed" if failed else "")
-        print(f"Test   {said}, of {plural(models, 'model')}")  # noqa: T201
+        text = f"{plural(passed, 'test')} passed" + (f", {failed:,} failed" if failed else "")
+        print(f"Test   {text}, of {plural(models, 'model')}")  # noqa: T201
     return 1 if failed else 0

@@ -33,10 +33,10 @@ def repeated(arguments: Sequence[str]) -> bool | None:
         last = json.loads(signatures.read_text(f"{_target(arguments)}/cache/{NAME}"))
         if last["words"] != words(arguments):
             return None
-        said, _ = snapshot.unchanged(last["asked"])
-        if said is None:
+        unchanged, _ = snapshot.unchanged(last["asked"])
+        if unchanged is None:
             return False
-        tell(said, started, **last["manner"])
+        tell(unchanged, started, **last["manner"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return True

@@ -63,19 +63,19 @@ def print_answer(result: Result, rows: Sequence[Row], stream: TextIO, *, width: 
         for name, called in SHARED.items()
         if name in names and (value := _same([row[names.index(name)] for row in rows])) is not None
     ]
-    beside = [at for at, name in enumerate(names) if not (name in SHARED and _is_same(rows, at))]
-    if not beside:
-        beside, above = list(range(len(names))), []
+    in_table = [at for at, name in enumerate(names) if not (name in SHARED and _is_same(rows, at))]
+    if not in_table:
+        in_table, above = list(range(len(names))), []
     hidden: list[str] = []
     if query and query.answer:
-        hidden = [names[at] for at in beside if names[at] not in query.answer]
-        beside = sorted(
-            (at for at in beside if names[at] in query.answer), key=lambda at: query.answer.index(names[at])
+        hidden = [names[at] for at in in_table if names[at] not in query.answer]
+        in_table = sorted(
+            (at for at in in_table if names[at] in query.answer), key=lambda at: query.answer.index(names[at])
         )
     if query and query.ranked:
         by, _, direction = query.ranked.rpartition(" ")
         at = names.index(by) if by in names else -1
-        if at not in beside:
+        if at not in in_table:
             above.append(f"by {by}, {_DIRECTIONS[direction]}")
         else:
             one = shown[at]
@@ -83,8 +83,8 @@ def print_answer(result: Result, rows: Sequence[Row], stream: TextIO, *, width: 
     if above and rows:
         stream.writelines(wrapped(" · ".join(above), make_console(stream, width).width))
     print_rows(
-        [shown[at].column for at in beside],
-        [tuple(shown[at].values[number] for at in beside) for number in range(len(rows))],
+        [shown[at].column for at in in_table],
+        [tuple(shown[at].values[number] for at in in_table) for number in range(len(rows))],
         stream,
         width=width,
         all_by=result.shows_all,
@@ -92,7 +92,7 @@ def print_answer(result: Result, rows: Sequence[Row], stream: TextIO, *, width: 
         whole=bool(query and query.answer),
     )
     unknown = query.unknown if query else {}
-    for at in beside:
+    for at in in_table:
         name = names[at]
         if name in unknown and any(row[at] is None for row in rows) and (reason := _reason(result, unknown[name])):
             stream.writelines(wrapped(f"{name} NULL: {reason}", make_console(stream, width).width))

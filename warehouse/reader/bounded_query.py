@@ -55,19 +55,19 @@ def run_in_child(arguments: Mapping[str, Any], stream: TextIO) -> int:
         os.close(writing)
         try:
             seconds = None if timeout is None else timeout + GRACE_SECONDS
-            said, complained = process.communicate(pickle.dumps(dict(arguments)), seconds)
+            child_out, child_err = process.communicate(pickle.dumps(dict(arguments)), seconds)
         except subprocess.TimeoutExpired as error:
-            _end(process, output)
+            _kill(process, output)
             raise too_long(timeout) from error
         except KeyboardInterrupt:
             process.send_signal(signal.SIGINT)
             try:
                 process.wait(GRACE_SECONDS)
             except subprocess.TimeoutExpired:
-                _end(process, output)
+                _kill(process, output)
             return INTERRUPTED
-        stream.write((said or b"").decode())
-        sys.stderr.write((complained or b"").decode())
+        stream.write((child_out or b"").decode())
+        sys.stderr.write((child_err or b"").decode())
         with os.fdopen(os.dup(reading), "rb") as pipe:
             content = pipe.read()
     finally:
@@ -76,7 +76,7 @@ def run_in_child(arguments: Mapping[str, Any], stream: TextIO) -> int:
     if content:
         raise _as_error(pickle.loads(content))  # noqa: S301 - of our own child
     if process.returncode < 0:
-        _end(process, output)
+        _kill(process, output)
         raise too_much(memory)
     return process.returncode
 
@@ -113,7 +113,7 @@ def _descriptor(stream: TextIO) -> int | IO[bytes]:
         return subprocess.PIPE
 
 
-def _end(process: subprocess.Popen[bytes], output: Path | None) -> None:
+def _kill(process: subprocess.Popen[bytes], output: Path | None) -> None:
     """Kill the child and remove its partly written output file."""
     process.kill()
     process.communicate()
@@ -121,8 +121,8 @@ def _end(process: subprocess.Popen[bytes], output: Path | None) -> None:
         output.absolute().with_name(f".{output.name}.{process.pid}").unlink(missing_ok=True)
 
 
-def _as_error(said: tuple[Any, ...]) -> QueryError:
-    message, place, hint, details, source = said
+def _as_error(fields: tuple[Any, ...]) -> QueryError:
+    message, place, hint, details, source = fields
     error = QueryError(message, place=place, hint=hint, details=details)
     error.source = source
     return error

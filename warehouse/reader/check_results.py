@@ -27,7 +27,7 @@ def with_results(relation: Relation, connection: duckdb.DuckDBPyConnection, targ
     from warehouse.store.manifest import kept_manifests, last_manifest
 
     failing = failing_rows(connection, relation.table.name)
-    said = failing_sentences(connection, relation.table.name)
+    sentences = failing_sentences(connection, relation.table.name)
     before: list[dict[str, str]] = []
     current = last_manifest(target)
     for manifest in kept_manifests(target) if current else ():
@@ -38,7 +38,7 @@ def with_results(relation: Relation, connection: duckdb.DuckDBPyConnection, targ
             check,
             before=tuple(found.get(check.check, "not there") for found in before),
             rows=failing.get(check.check, ()),
-            sentences=said.get(check.check, ()),
+            sentences=sentences.get(check.check, ()),
         )
         for check in relation.checks
     )
@@ -119,11 +119,11 @@ def _stopped(target: Path, name: str) -> str | None:
     from warehouse.store.signatures import read_text
 
     try:
-        said = json.loads(read_text(target / "builds" / FAILED))
-        if said["model"] != name:
+        last = json.loads(read_text(target / "builds" / FAILED))
+        if last["model"] != name:
             return None
-        where = f" in {said['partition']}" if said["partition"] else ""
-        return f"{said['place']}: {said['check']}{where}: {int(said['failures']):,} rows, {said['at_utc']} UTC"
+        where = f" in {last['partition']}" if last["partition"] else ""
+        return f"{last['place']}: {last['check']}{where}: {int(last['failures']):,} rows, {last['at_utc']} UTC"
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -155,5 +155,5 @@ def print_results(relation: Relation, stream: TextIO, width: int | None) -> None
             if check.sentences:
                 stream.writelines(f"  {line}" for line in wrapped(escape(check.sentences[position]), wide - 2))
                 continue
-            said = ", ".join(f"{name} {value}" for name, value in json.loads(row).items() if value is not None)
-            stream.writelines(f"  {line}" for line in wrapped(escape(said), wide - 2))
+            text = ", ".join(f"{name} {value}" for name, value in json.loads(row).items() if value is not None)
+            stream.writelines(f"  {line}" for line in wrapped(escape(text), wide - 2))

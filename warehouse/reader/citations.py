@@ -62,14 +62,14 @@ class Citation:
 
     def text(self) -> str:
         """Return the citation as text to paste."""
-        asked = f"named query {self.query}" if self.query else " ".join(self.sql.split())
+        source = f"named query {self.query}" if self.query else " ".join(self.sql.split())
         given = (
             f" with {', '.join(f'{name} = {value}' for name, value in self.parameters.items())}"
             if self.parameters
             else ""
         )
         rows = f"{self.rows:,} row{'' if self.rows == 1 else 's'}"
-        return f"warehouse build {self.build}: {asked}{given}; {rows}, sha256 {self.digest[:16]}; citation {self.id}"
+        return f"warehouse build {self.build}: {source}{given}; {rows}, sha256 {self.digest[:16]}; citation {self.id}"
 
 
 def cite(
@@ -190,19 +190,19 @@ def again(target: Path, citation: Citation, queries: Mapping[str, Query]) -> lis
 
 
 def _differences(then: Citation, now: Citation) -> Sequence[str]:
-    said = []
+    differences = []
     if then.build != now.build:
-        said.append(f"the build is {now.build}, it was {then.build}")
-    said += [f"{name} holds other rows" for name in then.tables if now.tables.get(name) != then.tables[name]]
+        differences.append(f"the build is {now.build}, it was {then.build}")
+    differences += [f"{name} holds other rows" for name in then.tables if now.tables.get(name) != then.tables[name]]
     if then.columns != now.columns:
-        said.append(f"the columns are {', '.join(now.columns)}, they were {', '.join(then.columns)}")
+        differences.append(f"the columns are {', '.join(now.columns)}, they were {', '.join(then.columns)}")
     if then.rows != now.rows:
-        said.append(f"{now.rows:,} rows, it were {then.rows:,}")
+        differences.append(f"{now.rows:,} rows, it were {then.rows:,}")
     for before, after in zip(then.head, now.head, strict=False):
         if before != after:
-            said.append(f"first other row: {_shown(after)}, it was {_shown(before)}")
+            differences.append(f"first other row: {_shown(after)}, it was {_shown(before)}")
             break
-    return said
+    return differences
 
 
 def _answer(

@@ -107,9 +107,9 @@ class _Reader:
         """Return the columns of a query node; `steps` are the CTEs in scope."""
         known = dict(steps)
         for entry in (node.get("cte_map") or {}).get("map") or []:
-            said = entry["value"]
-            inner = said.get("query_node") or (said.get("query") or {}).get("node") or {}
-            known[entry["key"].lower()] = _renamed(self.query(inner, known), said.get("aliases") or [])
+            cte = entry["value"]
+            inner = cte.get("query_node") or (cte.get("query") or {}).get("node") or {}
+            known[entry["key"].lower()] = _renamed(self.query(inner, known), cte.get("aliases") or [])
         match node.get("type"):
             case "SELECT_NODE":
                 return self.select(node, known)

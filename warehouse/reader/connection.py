@@ -94,7 +94,7 @@ def connect(
             if tell_moved:
                 tell_moved(f"{target} was published as {place}: `{_relocate(target)}` records its new place")
         readable = [target, *outputs, *_with_symlinks([*map(Path, recorded), *data_folders])]
-        _shut_in(connection, readable, json_errors=json_errors)
+        _restrict(connection, readable, json_errors=json_errors)
     except BaseException:
         connection.close()
         raise
@@ -121,7 +121,7 @@ def _attach(connection: duckdb.DuckDBPyConnection, path: Path, target: Path) -> 
     try:
         _attach_whole(connection, path)
     except duckdb.Error as error:
-        kept = _kept(path, target)
+        kept = _build_copy(path, target)
         if kept is None:
             raise _unreadable(error, path, target) from error
         connection.execute(f"ATTACH {literal(str(kept))} AS {CATALOG} (READ_ONLY)")
@@ -160,7 +160,7 @@ def _file_at(path: Path) -> tuple[int, int, int] | None:
     return found.st_dev, found.st_ino, found.st_mtime_ns
 
 
-def _kept(path: Path, target: Path) -> Path | None:
+def _build_copy(path: Path, target: Path) -> Path | None:
     """Return the build's own copy of the published file if another process left a write-ahead log beside the file."""
     from warehouse.store.manifest import current_build
 
@@ -170,8 +170,8 @@ def _kept(path: Path, target: Path) -> Path | None:
 
 def _unreadable(error: Exception, path: Path, target: Path) -> QueryError:
     hint = f"warehouse build -d DIR -t {target} writes a new one"
-    said = str(error)
-    if "version number" in said or "Storage Version" in said:
+    message = str(error)
+    if "version number" in message or "Storage Version" in message:
         from warehouse.base.startup import duckdb
 
         return QueryError(
@@ -179,9 +179,9 @@ def _unreadable(error: Exception, path: Path, target: Path) -> QueryError:
             details=[sentence(error)],
             hint=hint,
         )
-    if "not a valid DuckDB database" in said:
+    if "not a valid DuckDB database" in message:
         return QueryError(f"{path} is not a warehouse: it is no DuckDB file", hint=hint)
-    if "orrupt" in said or "checksum" in said or "enough bytes" in said:
+    if "orrupt" in message or "checksum" in message or "enough bytes" in message:
         return QueryError(f"{path} is damaged", details=[sentence(error)], hint=hint)
     return QueryError(f"{path} cannot be read: {sentence(error)}", hint=hint)
 
@@ -234,7 +234,7 @@ def _relocate(target: Path) -> str:
     return f"warehouse relocate -t {shlex.quote(str(target))}"
 
 
-def _shut_in(connection: duckdb.DuckDBPyConnection, readable: Sequence[Path], *, json_errors: bool) -> None:
+def _restrict(connection: duckdb.DuckDBPyConnection, readable: Sequence[Path], *, json_errors: bool) -> None:
     names = [str(path.absolute()) for path in readable if path.is_dir()]
     # a view's glob is compared in its stored form, with `[` written as `[[]`
     folders = ", ".join(literal(name) for name in {*names, *map(escape_glob, names)})

@@ -161,11 +161,11 @@ def print_by_question(
     shown = [one for one in found if one not in hidden]
     best = [question for one in shown if word and (question := question_of(one.table.name)) in QUESTIONS]
     for question in dict.fromkeys([*best, *QUESTIONS, OTHERS, BELOW]):
-        here = [one for one in shown if question_of(one.table.name) == question]
-        if not here:
+        answers = [one for one in shown if question_of(one.table.name) == question]
+        if not answers:
             continue
         stream.write(f"{question}\n")
-        for one in here:
+        for one in answers:
             rows = (
                 "" if one.table.rows is None else f"  {plural(one.table.rows, 'row')}" if one.table.rows else "  empty"
             )
@@ -180,8 +180,8 @@ def print_by_question(
         stream.write("Next:  warehouse show TABLE\n       warehouse ls WORD\n       warehouse sql --list\n")
         return
     empty = sum(one.table.rows == 0 for one in hidden)
-    said = f"{len(hidden):,} more: {len(hidden) - empty:,} of rows as published, {empty:,} empty (--all shows them)"
-    stream.writelines(wrapped(said, wide))
+    text = f"{len(hidden):,} more: {len(hidden) - empty:,} of rows as published, {empty:,} empty (--all shows them)"
+    stream.writelines(wrapped(text, wide))
 
 
 class FoundColumn(NamedTuple):

@@ -90,9 +90,9 @@ def _number(one: Finding) -> str:
     ('34.5 %', '389 figures')
     """
     unit = SHARE if one.unit == "1" else one.unit
-    said = (readable([repr(one.number)], unit)[0] or "").strip()
+    text = (readable([repr(one.number)], unit)[0] or "").strip()
     words = one.unit[:-1] if one.number == 1 and one.unit.endswith("s") else one.unit
-    return said + (f" {words}" if header_unit(unit) else "")
+    return text + (f" {words}" if header_unit(unit) else "")
 
 
 def print_findings(found: Sequence[Finding], stream: TextIO, width: int) -> None:
@@ -102,14 +102,14 @@ def print_findings(found: Sequence[Finding], stream: TextIO, width: int) -> None
     if not found:
         stream.write("Nothing found of what is looked for: warehouse sql 'FROM reference.finding_kinds'\n")
         return
-    told: set[str] = set()
+    printed: set[str] = set()
     for title, those in ((plural(len(warnings), "warning"), warnings), (plural(len(notes), "note"), notes)):
         stream.write(f"{title}\n" if those else f"No {title.partition(' ')[2]}\n")
         for one in those:
             stream.write("\n")
             stream.writelines(wrapped(f"{one.what}: {escape(one.sentence)}", width))
-            if one.kind not in told:  # the same for all findings of a kind
+            if one.kind not in printed:  # the same for all findings of a kind
                 stream.writelines("  " + line for line in wrapped(one.so_what, width - 2))
-                told.add(one.kind)
+                printed.add(one.kind)
             stream.write(f"  {escape(one.look_further)}\n")
         stream.write("\n" if title.endswith(("warning", "warnings")) else "")

@@ -90,8 +90,8 @@ def load_query(name: str, folders: Sequence[Path]) -> Query | None:
     ModelError
         If its header is wrong; the message has file and line.
     """
-    there = [path for folder in folders if (path := folder / f"{name}.sql").is_file()]
-    return read_query(there[-1]) if there else None
+    paths = [path for folder in folders if (path := folder / f"{name}.sql").is_file()]
+    return read_query(paths[-1]) if paths else None
 
 
 def by_name(name: str, queries: Mapping[str, Query]) -> Query | None:

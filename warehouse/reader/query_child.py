@@ -28,6 +28,6 @@ def child(descriptor: int) -> None:
     except KeyboardInterrupt:
         status = INTERRUPTED
     if error:
-        said = (error.message, error.place, error.hint, error.details, error.source)
-        os.write(descriptor, pickle.dumps(said))
+        fields = (error.message, error.place, error.hint, error.details, error.source)
+        os.write(descriptor, pickle.dumps(fields))
     os._exit(status)  # skip cleanup: the engine's threads may hold locks that a normal exit waits for

@@ -67,43 +67,43 @@ def from_engine(
     path
         File of `sql`, if any.
     """
-    said = read(error)
+    parsed = read(error)
     text = sql.encode()
-    at = -1 if said.position is None else said.position + offset
-    known = said.of_text and 0 <= at <= len(text)
-    word = text[at : at + said.length].decode(errors="replace") if known else ""
-    if said.kind == "relation" and (named := _TABLE_NAME.match(word)):  # the name without the table alias
+    at = -1 if parsed.position is None else parsed.position + offset
+    known = parsed.of_text and 0 <= at <= len(text)
+    word = text[at : at + parsed.length].decode(errors="replace") if known else ""
+    if parsed.kind == "relation" and (named := _TABLE_NAME.match(word)):  # the name without the table alias
         word = named[0]
-    message, hint = _sentence(said, word, sql, connection)
+    message, hint = _sentence(parsed, word, sql, connection)
     if not known:
         return QueryError(message, hint=hint, place=Place(path) if path else None)
     return located(message, sql, at, length=len(word.encode()), path=path, hint=hint)
 
 
-def _sentence(said: Said, word: str, sql: str, connection: duckdb.DuckDBPyConnection) -> tuple[str, str | None]:
+def _sentence(parsed: Said, word: str, sql: str, connection: duckdb.DuckDBPyConnection) -> tuple[str, str | None]:
     """Return the sentence and the hint; `word` is the text at the position of the error."""
-    if said.kind == "relation":
-        name = word or said.name or ""
+    if parsed.kind == "relation":
+        name = word or parsed.name or ""
         tables = _rows(connection, "SELECT schema || '.' || name FROM (SHOW ALL TABLES)")
         return f"no table {name}", nearest_table(name, (row[0] for row in tables))
-    if said.name and said.kind == "column":
-        return _no_column(said.name, said.table, said.candidates, sql, connection)
-    if said.name and said.kind == "function":
+    if parsed.name and parsed.kind == "column":
+        return _no_column(parsed.name, parsed.table, parsed.candidates, sql, connection)
+    if parsed.name and parsed.kind == "function":
         functions = {row[0] for row in _rows(connection, "SELECT function_name FROM duckdb_functions()")}
-        return f"no function {said.name}", nearest_hint(said.name, functions)
-    if said.name:
-        return f"no type {said.name}", nearest_hint(said.name, said.candidates)
-    if is_full_disk(said.message):
+        return f"no function {parsed.name}", nearest_hint(parsed.name, functions)
+    if parsed.name:
+        return f"no type {parsed.name}", nearest_hint(parsed.name, parsed.candidates)
+    if is_full_disk(parsed.message):
         return FULL, "make room there, or write to another disk"
-    if said.no_access:
-        hint = MOVED if "/parts/" in said.no_access else "-d DIR lets files below DIR be read"
-        return f"{said.no_access} is outside the target and the data folders", hint
-    if said.no_files:
-        return f"no such file: {said.no_files}", MOVED
-    if said.unset:
-        names = ", ".join(f"${name}" for name in said.unset)
+    if parsed.no_access:
+        hint = MOVED if "/parts/" in parsed.no_access else "-d DIR lets files below DIR be read"
+        return f"{parsed.no_access} is outside the target and the data folders", hint
+    if parsed.no_files:
+        return f"no such file: {parsed.no_files}", MOVED
+    if parsed.unset:
+        names = ", ".join(f"${name}" for name in parsed.unset)
         return f"no value is given for {names}", "give --param name=value"
-    return said.message.rstrip(".!"), said.advice
+    return parsed.message.rstrip(".!"), parsed.advice
 
 
 def _no_column(
@@ -129,8 +129,8 @@ def nearest_table(name: str, tables: Iterable[str]) -> str | None:
     if same and not schema:
         return f"write {' or '.join(same)}: a table is named with its schema"
     by_end = {table.partition(".")[2]: table for table in known}
-    beside = {short: full for short, full in by_end.items() if full.startswith(f"{schema}.")}
-    found = beside.get(nearest(end, beside) or "") or by_end.get(nearest(end, by_end) or "")
+    in_schema = {short: full for short, full in by_end.items() if full.startswith(f"{schema}.")}
+    found = in_schema.get(nearest(end, in_schema) or "") or by_end.get(nearest(end, by_end) or "")
     return f"nearest: {found}" if found else None
 
 

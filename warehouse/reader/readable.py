@@ -73,8 +73,8 @@ def readable(values: Sequence[str | None], unit: str | None, *, exact: bool = Fa
     [' 5.769', '12.5  ']
     """
     cells = _cells(values, unit, exact=exact)
-    told = [cell for cell in cells if cell and not cell.apart]
-    pieces = [(cell.whole, cell.decimals, cell.unit) for cell in told]
+    aligned = [cell for cell in cells if cell and not cell.apart]
+    pieces = [(cell.whole, cell.decimals, cell.unit) for cell in aligned]
     wholes, decimals, units = (max(map(len, column)) for column in zip(*pieces, strict=True)) if pieces else (0, 0, 0)
     texts = [
         None
@@ -180,6 +180,6 @@ def _clock(seconds: Decimal) -> _Cell:
         rounded = int((left / small).to_integral_value()) * small
         if rounded >= large:
             whole, rest = divmod(rounded, large)
-            said = f"{sign}{whole:,} {name} {rest // small} {below}" if rest else f"{sign}{whole:,} {name}"
-            return _Cell(said, apart=True)
+            text = f"{sign}{whole:,} {name} {rest // small} {below}" if rest else f"{sign}{whole:,} {name}"
+            return _Cell(text, apart=True)
     raise AssertionError(seconds)

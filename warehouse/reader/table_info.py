@@ -197,8 +197,8 @@ def shown_as_json(shown: Shown) -> dict[str, object]:
     """Return a description as `--json` prints it."""
     relation = asdict(shown.relation)
     table = relation.pop("table")
-    said = shown.relation.semantics
-    relation["semantics"] = {**said._asdict(), "measures": [measure._asdict() for measure in said.measures]}
+    semantics = shown.relation.semantics
+    relation["semantics"] = {**semantics._asdict(), "measures": [measure._asdict() for measure in semantics.measures]}
     head = [
         {column.name: _value(column, text) for column, text in zip(shown.head, row, strict=True)} for row in shown.rows
     ]

@@ -46,21 +46,21 @@ def print_rows(
     texts = [[_MISSING if value is None else escape(value) for value in row] for row in rows]
     names = [escape(column.name) for column in columns]
     below = _below(columns, names, texts, console.width) if whole else []
-    beside = [position for position in range(len(columns)) if position not in below]
+    in_table = [position for position in range(len(columns)) if position not in below]
     widths = dict.fromkeys(below, 0) | dict(
         zip(
-            beside,
+            in_table,
             fit(
-                [columns[at] for at in beside],
-                [names[at] for at in beside],
-                [[line[at] for at in beside] for line in texts],
+                [columns[at] for at in in_table],
+                [names[at] for at in in_table],
+                [[line[at] for at in in_table] for line in texts],
                 console.width,
             ),
             strict=True,
         )
     )
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    shown = [position for position in beside if widths[position]]
+    shown = [position for position in in_table if widths[position]]
     for position in shown:
         table.add_column(
             Text(_aligned(names[position], columns[position], widths[position])),
@@ -82,7 +82,7 @@ def print_rows(
         stream.writelines(
             one for at in below if row[at] is not None for one in _labelled(names[at], line[at], console.width)
         )
-    out = [name for name in (*(names[at] for at in beside if not widths[at]), *hidden) if name]
+    out = [name for name in (*(names[at] for at in in_table if not widths[at]), *hidden) if name]
     stream.writelines(_left_out(out, all_by, console.width) if out else ())
 
 
@@ -90,8 +90,8 @@ def _left_out(names: Sequence[str], all_by: str, width: int) -> Iterator[str]:
     """Yield the lines that name the columns left out and the option that shows them."""
     noun = "column" if len(names) == 1 else "columns"
     by = f" ({all_by})".replace(" ", _NO_BREAK)[1:] if all_by else ""
-    said = f"… {len(names)} more {noun}: {', '.join(names)} {by}".rstrip()
-    yield from (line.replace(_NO_BREAK, " ") for line in wrapped(said, width))
+    text = f"… {len(names)} more {noun}: {', '.join(names)} {by}".rstrip()
+    yield from (line.replace(_NO_BREAK, " ") for line in wrapped(text, width))
 
 
 def _aligned(text: str, column: Column, width: int) -> str:
@@ -104,11 +104,11 @@ def _aligned(text: str, column: Column, width: int) -> str:
 def _below(columns: Sequence[Column], names: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[int]:
     """Choose the text columns to print below their row, from the last, until the other columns fit."""
     natural = natural_widths(names, rows)
-    beside = list(range(len(natural)))
-    while len(beside) > 1 and sum(natural[at] for at in beside) + _GAP * (len(beside) - 1) > width:
-        texts = [at for at in beside[1:] if columns[at].kind != "number"]
-        beside.remove(([at for at in texts if natural[at] > _LAST_AT_LEAST] or texts or beside)[-1])
-    return [at for at in range(len(natural)) if at not in beside]
+    in_table = list(range(len(natural)))
+    while len(in_table) > 1 and sum(natural[at] for at in in_table) + _GAP * (len(in_table) - 1) > width:
+        texts = [at for at in in_table[1:] if columns[at].kind != "number"]
+        in_table.remove(([at for at in texts if natural[at] > _LAST_AT_LEAST] or texts or in_table)[-1])
+    return [at for at in range(len(natural)) if at not in in_table]
 
 
 def _labelled(name: str, text: str, width: int) -> list[str]:

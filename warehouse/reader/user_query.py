@@ -140,15 +140,15 @@ def run_here(
         from warehouse.reader.bounded_query import limit_memory
 
         limit_memory(memory)
-    way = _Way(chosen, output, temporary_path, sink, rows, width, escaped, raw)
+    settings = _OutputSettings(chosen, output, temporary_path, sink, rows, width, escaped, raw)
 
     def work(statements: Sequence[Statement]) -> None:
         with _as_query_errors(connection, text, path) as at:
-            for written in _written(connection, statements, values, way, query, at):
+            for written in _written(connection, statements, values, settings, query, at):
                 _remark(connection.cursor(), written, query, parameters or {})
 
     try:
-        with _bounds_told(timeout, memory):
+        with _limit_errors(timeout, memory):
             statements = _statements(connection, text, path, one=chosen not in ("table", "lines"))
             if query is None:
                 _check_names(values, statements)
@@ -165,7 +165,7 @@ def run_here(
     return 0
 
 
-class _Way(NamedTuple):
+class _OutputSettings(NamedTuple):
     """Output settings of an answer."""
 
     format: str
@@ -190,31 +190,33 @@ def _written(
     connection: duckdb.DuckDBPyConnection,
     statements: Sequence[Statement],
     values: Mapping[str, object],
-    way: _Way,
+    settings: _OutputSettings,
     query: Query | None,
     at: Callable[[Statement], None],
 ) -> Iterator[_Written]:
     """Write the answer of each statement and yield a summary; call `at` with each statement before it runs."""
-    if way.temporary_path and way.output:
+    if settings.temporary_path and settings.output:
         at(statements[0])
-        count = copy_to_parquet(connection, statements[0], values, way.temporary_path, limit=way.rows)
-        way.temporary_path.replace(way.output)
+        count = copy_to_parquet(connection, statements[0], values, settings.temporary_path, limit=settings.rows)
+        settings.temporary_path.replace(settings.output)
         yield _Written(statements[0], count, None)
         return
-    with open_sink(way.output, way.sink) as to:
+    with open_sink(settings.output, settings.sink) as to:
         for number, statement in enumerate(statements):
             at(statement)
             to.write("\n" if number else "")
-            result = open_result(connection, statement, values, nested_as_json=way.format in JSON_FORMATS)
-            if way.format in ("table", "lines") and not way.raw:
+            result = open_result(connection, statement, values, nested_as_json=settings.format in JSON_FORMATS)
+            if settings.format in ("table", "lines") and not settings.raw:
                 for_people(result, query)
-            count = write_result(result, way.format, to, width=way.width, limit=way.rows, escaped=way.escaped)
+            count = write_result(
+                result, settings.format, to, width=settings.width, limit=settings.rows, escaped=settings.escaped
+            )
             to.flush()
             yield _Written(statement, count, result)
 
 
 @contextmanager
-def _bounds_told(timeout: float | None, memory: str | None) -> Iterator[None]:
+def _limit_errors(timeout: float | None, memory: str | None) -> Iterator[None]:
     """Convert timeouts and memory errors of a query to one sentence.
 
     Raises
@@ -242,9 +244,9 @@ def _remark(
         from warehouse.reader.text_table import wrapped
         from warehouse.reader.why_empty import remarks
 
-        said = remarks(connection, written.statement, written.rows, written.result, query, given)
+        notes = remarks(connection, written.statement, written.rows, written.result, query, given)
         width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
-        for line in said:
+        for line in notes:
             sys.stderr.writelines(wrapped(line, width) if width else [f"{line}\n"])
 
 

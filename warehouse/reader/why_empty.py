@@ -47,7 +47,7 @@ def remarks(
     if query or result is None or not result.nulls:  # a named query's header has its own reasons
         return []
     names = [column.name for column in result.columns]
-    return [f"note: {said}" for said in null_notes(connection, statement, names, result.nulls, given)]
+    return [f"note: {note}" for note in null_notes(connection, statement, names, result.nulls, given)]
 
 
 def no_rows(
@@ -65,12 +65,12 @@ def no_rows(
         Named query and its parameters, if any.
     """
     relations = _Relations(connection)
-    said = [*_unknown_names(connection, query, given), *_not_loaded(connection, query, given)]
-    said = said if query else list(unknown_values(connection, statement))
-    said = said or [reason for table in sorted(statement.tables) if (reason := relations.why_empty(table))]
-    if not said:
+    reasons = [*_unknown_names(connection, query, given), *_not_loaded(connection, query, given)]
+    reasons = reasons if query else list(unknown_values(connection, statement))
+    reasons = reasons or [reason for table in sorted(statement.tables) if (reason := relations.why_empty(table))]
+    if not reasons:
         return "no rows: none meets the conditions of the query" if relations.needs else "no rows"
-    return "no rows: " + "; ".join(dict.fromkeys(said))
+    return "no rows: " + "; ".join(dict.fromkeys(reasons))
 
 
 def why_empty(connection: duckdb.DuckDBPyConnection, table: str) -> str | None:
@@ -92,7 +92,7 @@ class _Relations:
         self.kinds = {name: kind for name, kind, _, _ in rows}
         self.rows = {name: count for name, _, count, _ in rows}
         self.formats = _formats() if rows else {}
-        self.there = (
+        self.loaded = (
             {one for (one,) in connection.execute("SELECT DISTINCT format FROM raw.files").fetchall()}
             if "raw.files" in self.kinds
             else set()
@@ -109,7 +109,7 @@ class _Relations:
 
     def is_empty(self, name: str) -> bool:
         if self.kinds.get(name) == "raw":
-            return not set(self.formats.get(name, ())) & self.there if name in self.formats else False
+            return not set(self.formats.get(name, ())) & self.loaded if name in self.formats else False
         if self.rows.get(name) is None and self.kinds.get(name) == "view":
             groups = self.needs[name]
             return any(all(map(self.is_empty, group)) for group in groups)
@@ -118,7 +118,7 @@ class _Relations:
     def missing(self, name: str) -> Iterator[str]:
         """Yield the kinds of files that the table needs and that are missing."""
         if self.kinds.get(name) == "raw":
-            yield from (_called(one) for one in self.formats.get(name, ()))
+            yield from (_label(one) for one in self.formats.get(name, ()))
             return
         for group in self.needs.get(name, ()):
             if group and all(map(self.is_empty, group)):
@@ -135,7 +135,7 @@ def _formats() -> dict[str, list[str]]:
     return found
 
 
-def _called(name: str) -> str:
+def _label(name: str) -> str:
     """Return a format's name for people: the job trace, else the kind of file."""
     trace, _, kind = name.partition(".")
     return _TRACES.get(trace) or kind.replace("_", " ")
@@ -173,8 +173,8 @@ def _not_loaded(
         hours = [
             one for (one,) in _ask(connection, "SELECT DISTINCT hour_utc::VARCHAR FROM metrics.port_hour ORDER BY ALL")
         ]
-        asked = _ask(connection, "SELECT TRY_CAST($1 AS TIMESTAMP)::VARCHAR", [str(value)])[0][0]
-        if hours and asked not in hours:
+        requested = _ask(connection, "SELECT TRY_CAST($1 AS TIMESTAMP)::VARCHAR", [str(value)])[0][0]
+        if hours and requested not in hours:
             listed = few([hour.removesuffix(":00") for hour in hours])
             yield f"the hour {value} is not loaded; loaded (UTC): {listed}"
 

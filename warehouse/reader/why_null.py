@@ -62,12 +62,12 @@ def null_notes(
         if name in nulls and origin and origin in clauses:
             table, _, column = origin.rpartition(".")
             columns.setdefault(f"{table} {clauses[origin]}", []).append(column)
-    said = []
+    notes = []
     for key, found in columns.items():
         table, _, clause = key.partition(" ")
         listed = list(dict.fromkeys(found))
-        said.append(f"{', '.join(listed)} of {table} {'is' if len(listed) == 1 else 'are'} {clause}")
-    return said[:_MOST_NOTES]
+        notes.append(f"{', '.join(listed)} of {table} {'is' if len(listed) == 1 else 'are'} {clause}")
+    return notes[:_MOST_NOTES]
 
 
 def unknown_values(connection: duckdb.DuckDBPyConnection, statement: Statement) -> Iterator[str]:
@@ -87,7 +87,7 @@ def unknown_values(connection: duckdb.DuckDBPyConnection, statement: Statement) 
             continue
         close = nearest(value, listed)
         yield f"no {column} {value} in {table}" + (
-            f"; near: {close}" if close else _elsewhere(connection, table, value) or _listed(listed)
+            f"; near: {close}" if close else _other_dimension(connection, table, value) or _listed(listed)
         )
 
 
@@ -153,7 +153,7 @@ def _values(connection: duckdb.DuckDBPyConnection, table: str, column: str) -> l
     return [one for (one,) in rows.fetchall()]
 
 
-def _elsewhere(connection: duckdb.DuckDBPyConnection, table: str, value: str) -> str | None:
+def _other_dimension(connection: duckdb.DuckDBPyConnection, table: str, value: str) -> str | None:
     """Return the condition on another dimension of the table that has the value, ignoring case."""
     if not has_meta(connection, "dimensions"):  # a build of an earlier version
         return None

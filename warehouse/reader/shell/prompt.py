@@ -60,13 +60,13 @@ def run_shell(
         session = Session(connection, target, queries, lineage, sys.stdout, data_folders)
         session.memory, session.threads, session.timeout = memory, threads, timeout
         if not sys.stdin.isatty():
-            return _piped(session)
+            return _run_piped(session)
         return _interactive(session)
     finally:
         connection.close()
 
 
-def _piped(session: Session) -> int:
+def _run_piped(session: Session) -> int:
     """Run lines from a pipe: statements end in a semicolon, the first error ends the shell."""
     waiting = ""
     for line in [*sys.stdin, ";"]:
@@ -83,7 +83,7 @@ def _piped(session: Session) -> int:
 
 def _interactive(session: Session) -> int:
     try:
-        asked = _prompt(session)
+        prompt = _prompt(session)
     except ImportError as error:
         raise QueryError(
             "the shell needs prompt_toolkit", hint="pip install 'gpu-warehouse[shell]', or give a query"
@@ -93,16 +93,16 @@ def _interactive(session: Session) -> int:
     print("SQL ends in a semicolon, Tab completes, \\? lists commands, Ctrl-D leaves")  # noqa: T201
     while not session.done:
         try:
-            text = asked.prompt("warehouse> ")
+            text = prompt.prompt("warehouse> ")
         except KeyboardInterrupt:
             continue
         except EOFError:
             break
-        _do(session, text)
+        _run_input(session, text)
     return 0
 
 
-def _do(session: Session, text: str) -> None:
+def _run_input(session: Session, text: str) -> None:
     """Run one input; page its answer if it is longer than the screen."""
     if text.strip() == "\\e":
         text = _edited(session.last_text)

@@ -295,8 +295,8 @@ class Session:
             limit = (self.limit or None) if is_table else None
             count = write_result(result, form, self.out, width=self.width, limit=limit, escaped=self.escaped)
             if is_table:
-                said = remarks(self.connection.cursor(), statement, count, result, query, values)
-                self.out.writelines(one for line in said for one in wrapped(line, self.width or WIDTH))
+                notes = remarks(self.connection.cursor(), statement, count, result, query, values)
+                self.out.writelines(one for line in notes for one in wrapped(line, self.width or WIDTH))
         except duckdb.InterruptException:
             raise
         except duckdb.Error as error:
