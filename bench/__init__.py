@@ -1,1 +1,1 @@
-"""Benches: what things cost, measured against a named peer in the same run."""
+"""Benchmarks: costs measured against a named peer in the same run."""

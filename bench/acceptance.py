@@ -5,8 +5,8 @@
     python -m bench.acceptance DIR --seed 7 --ports 200
 
 DIR is a release of any size. Port counters are read by polars, the workbook by openpyxl; rules are plain Python
-(bench/acceptance_rules.py). Reviewed owners of ports come from data/port_owners.csv. One line a table: rows compared,
-rows that differ, seconds. Exit status 1 where any row differs.
+(bench/acceptance_rules.py). Reviewed owners of ports come from data/port_owners.csv. Output: one line per table with
+rows compared, rows that differ, and seconds. Exit status 1 if any row differs.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _PORT = ("cluster", "switch", "port")
 
 
 def port_hours(release: Release) -> Table:
-    """Polls, bytes, packets, wraps and resets of every port and hour."""
+    """Return polls, bytes, packets, wraps and resets of every port and hour."""
     return {(*port, hour): tuple(load) for port, found in release.hours.items() for hour, load in found.items()}
 
 
 def server_hours(release: Release) -> Table:
-    """Ports, used ports and bytes of every owner of access ports, by hour."""
+    """Return ports, used ports and bytes of every owner of access ports, by hour."""
     listed = reviewed(OWNERS)
     owners = {
         cluster: Owners(release.sheets.get(cluster, Sheets()), listed.get(cluster, {}))
@@ -66,7 +66,7 @@ def server_hours(release: Release) -> Table:
 
 
 def balances(release: Release) -> Table:
-    """Balance of the uplinks of every leaf, hour and direction."""
+    """Return the balance of the uplinks of every leaf, hour and direction."""
     moved: dict[Cells, list[int]] = defaultdict(list)
     for port, found in release.hours.items():
         if kind(port.switch, port.port).endswith("uplink"):
@@ -77,7 +77,7 @@ def balances(release: Release) -> Table:
 
 
 def port_seconds(release: Release) -> Table:
-    """Seconds of the ports that were drawn."""
+    """Return the port seconds of the sampled ports."""
     return {
         (*port, hour, second): cells
         for (port, hour), polls in release.polls.items()
@@ -86,7 +86,7 @@ def port_seconds(release: Release) -> Table:
 
 
 def suspect_links(release: Release) -> Table:
-    """Links that are suspect, in all clusters."""
+    """Return the suspect links of all clusters."""
     clusters = {port.cluster for port in release.hours} | release.sheets.keys()
     return {
         key: cells
@@ -100,7 +100,7 @@ def suspect_links(release: Release) -> Table:
 
 
 class Comparison(NamedTuple):
-    """How a table is recomputed, and read from a warehouse."""
+    """Table to compare, how to recompute it, and how to read it from a warehouse."""
 
     keys: Sequence[str]
     cells: str
@@ -127,7 +127,7 @@ TABLES = {
 
 
 def published(connection: duckdb.DuckDBPyConnection, name: str, release: Release) -> Table:
-    """The rows of a table as readers see them; of seconds, those of the ports that were drawn."""
+    """Return the published rows of a table; of port seconds, only those of the sampled ports."""
     one = TABLES[name]
     select = f"SELECT {', '.join(one.keys)}, {one.cells} FROM {name}"
     if name == "metrics.port_second":
@@ -143,13 +143,13 @@ def published(connection: duckdb.DuckDBPyConnection, name: str, release: Release
 
 
 def differences(ours: Table, recomputed: Table) -> list[str]:
-    """A line for each row that differs, in order."""
+    """Return a line for each row that differs, in order."""
     found = []
     for key in sorted({*ours, *recomputed}, key=str):
-        here, there = ours.get(key), recomputed.get(key)
-        if here is None or there is None or not all(_is_same(*pair) for pair in zip(here, there, strict=True)):
+        row, other = ours.get(key), recomputed.get(key)
+        if row is None or other is None or not all(_is_same(*pair) for pair in zip(row, other, strict=True)):
             place = " ".join(map(str, key))
-            found.append(f"{place}: published {_shown(here)}, recomputed {_shown(there)}")
+            found.append(f"{place}: published {_shown(row)}, recomputed {_shown(other)}")
     return found
 
 
@@ -164,7 +164,7 @@ def _shown(cells: Cells | None) -> str:
 
 
 def compare(target: Path, release: Release, tables: Sequence[str]) -> int:
-    """Print a line a table; return how many rows differ in all."""
+    """Print a line per table and return the number of rows that differ."""
     print(f"{'table':<26}{'rows':>9}{'differ':>9}{'seconds':>9}")
     differ = 0
     with duckdb.connect(str(target / "warehouse.duckdb"), read_only=True) as connection:

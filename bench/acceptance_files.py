@@ -1,4 +1,4 @@
-"""Raw files for bench.acceptance: port counters by polars, workbooks by openpyxl; no format module is asked."""
+"""Raw files for bench.acceptance, read by polars and openpyxl, independent of warehouse.formats."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ _HOUR_MS = 3_600_000
 
 
 class Release(NamedTuple):
-    """What the raw files say."""
+    """Content of the raw files of a release."""
 
     hours: dict[Port, dict[str, Load]]
-    """By hour, `2024-05-23 16:00:00`."""
+    """Loads by port and hour, `2024-05-23 16:00:00`."""
     polls: dict[tuple[Port, str], list[Poll]]
-    """Of the ports that were drawn."""
+    """Polls of the sampled ports."""
     sheets: dict[str, Sheets]
     left_out: int
-    """Lines that are none."""
+    """Number of malformed lines."""
 
 
 def read(root: Path, ports: int, seed: int) -> Release:
-    """Read all port counters and workbooks below a folder; keep the polls of so many ports, drawn by the seed."""
+    """Read all port counters and workbooks below a folder; keep the polls of `ports` ports sampled with the seed."""
     found = Release({}, {}, {}, 0)
     files = sorted(path for path in root.rglob("*") if _NAME.fullmatch(path.name) and path.is_file())
     drawn = set(random.Random(seed).sample(files, min(ports, len(files))))
@@ -76,7 +76,7 @@ def _cluster(path: Path) -> str:
 
 
 def _rows(path: Path) -> tuple[polars.DataFrame, int]:
-    """Return the rows of a file in order of time, and how many lines are left out."""
+    """Return the rows of a file in order of time, and the number of malformed lines."""
     content = path.read_bytes()
     if path.suffix == ".gz":
         content = gzip.decompress(content)
@@ -90,7 +90,7 @@ def _rows(path: Path) -> tuple[polars.DataFrame, int]:
         if content.endswith(b"\n") and b"\r" not in content and _is_one_port_and_hour(rows):
             return rows.sort("SaveTimeUTC"), 0
     except polars.exceptions.PolarsError:
-        pass  # some line is none: they are looked at one by one
+        pass  # some line is malformed: check line by line
     lines = body.split(b"\n")
     good = [line for line in lines[:-1] if _LINE.fullmatch(line)]
     rows = _parse(b"\n".join([HEADER, *(line.rstrip(b"\r") for line in good), b""]))
@@ -118,7 +118,7 @@ def _is_one_port_and_hour(rows: polars.DataFrame) -> bool:
 
 
 def _load(rows: polars.DataFrame, start: int, *, is_management: bool) -> tuple[Load, polars.DataFrame]:
-    """Add up a port's rows; returns its polls, too, negative deltas corrected."""
+    """Return the sums of a port's rows, and its polls with negative deltas corrected."""
     marks = {"wrap": 0, "reset": 0}
     times, moved = rows["SaveTimeUTC"].to_list(), rows.select("InOctets", "OutOctets")
     if any(value < 0 for value in moved.min().row(0)):
@@ -137,14 +137,14 @@ def _load(rows: polars.DataFrame, start: int, *, is_management: bool) -> tuple[L
 
 
 def _workbooks(root: Path) -> Iterator[tuple[str, Path]]:
-    """Give each workbook that lies in the folder it is named after."""
+    """Yield each workbook whose folder has the same name."""
     for path in sorted(root.absolute().rglob("*.xlsx")):
         if path.stem == path.parent.name and not path.stem.isdigit():
             yield path.stem, path
 
 
 def sheets(path: Path) -> Sheets:
-    """Read the two sheets of a workbook; a sheet that is missing says nothing."""
+    """Return the two sheets of a workbook; a missing sheet is empty."""
     from openpyxl import load_workbook
 
     warnings.filterwarnings("ignore", module=r"openpyxl\.")
@@ -164,7 +164,7 @@ def _fold(name: str) -> str:
 
 
 def _plugs(rows: list[dict[str, str]]) -> Iterator[Plug]:
-    """Give the rows that name a leaf, a port and a server, each port and each NIC once."""
+    """Yield the rows that name a leaf, a port and a server; duplicates of a port or a NIC are dropped."""
     seen: set[object] = set()
     for row in rows:
         server, switch = server_number(row["sysname"]), _SWITCH.search(f"-{row['switchname']}")
@@ -181,13 +181,13 @@ def _plugs(rows: list[dict[str, str]]) -> Iterator[Plug]:
 
 
 def _of_address(address: str) -> int | None:
-    """Return the number of a server by its address: 10.107.254.n is GPU-n, 10.107.255.n GPU-(240 + n)."""
+    """Return the server number of an address: 10.107.254.n is GPU-n, 10.107.255.n GPU-(240 + n)."""
     found = re.fullmatch(r"10\.107\.(254|255)\.(\d{1,3})", address)
     return int(found[2]) + (240 if found[1] == "255" else 0) if found else None
 
 
 def reviewed(path: Path) -> dict[str, dict[tuple[str, str], str]]:
-    """Read the reviewed owners, data/port_owners.csv: of a cluster, (switch, port) -> server."""
+    """Return the reviewed owners of data/port_owners.csv: for each cluster, (switch, port) -> server."""
     found: dict[str, dict[tuple[str, str], str]] = defaultdict(dict)
     if path.is_file():
         with path.open(encoding="utf-8", newline="") as stream:

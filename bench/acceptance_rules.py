@@ -1,4 +1,4 @@
-"""The rules of docs/metrics in plain Python, for bench.acceptance: nothing here is shared with the models."""
+"""Rules of docs/metrics in plain Python, for bench.acceptance, independent of the models."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import NamedTuple
 WRAP = 2**32
 MANAGEMENT_BYTES_PER_MS = 125_000
 BUSY = 10**9
-"""Bytes an hour from which a link counts as used."""
+"""Bytes per hour from which a link counts as used."""
 
 
 class Port(NamedTuple):
-    """A port of a cluster's switch."""
+    """Port of a switch in a cluster."""
 
     cluster: str
     switch: str
@@ -24,7 +24,7 @@ class Port(NamedTuple):
 
 
 class Poll(NamedTuple):
-    """A stored row: milliseconds of the hour, bytes with wraps corrected."""
+    """Stored row: milliseconds of the hour, bytes with wraps corrected."""
 
     time: int
     in_bytes: int
@@ -32,7 +32,7 @@ class Poll(NamedTuple):
 
 
 class Load(NamedTuple):
-    """What a port moved in an hour."""
+    """Traffic of a port in an hour."""
 
     polls: int
     in_bytes: int
@@ -44,18 +44,18 @@ class Load(NamedTuple):
 
 
 class Plug(NamedTuple):
-    """A row of the topology sheet."""
+    """Row of the topology sheet."""
 
     switch: str
     port: str
     server: int
     nic: str | None
     slot: int | None
-    """The last octet of the NIC's address."""
+    """Last octet of the NIC's address."""
 
 
 class Sheets(NamedTuple):
-    """What a cluster's workbook says."""
+    """Content of a cluster's workbook."""
 
     plugs: Sequence[Plug] = ()
     in_nic_sheet: frozenset[int] = frozenset()
@@ -83,7 +83,7 @@ def kind(switch: str, port: str) -> str:
 
 
 def corrected(raw: int, interval_ms: int | None, *, is_management: bool) -> tuple[int, str | None]:
-    """Return the bytes of a stored delta, and `wrap` or `reset` where it is negative."""
+    """Return the bytes of a stored delta, and `wrap` or `reset` if the delta is negative."""
     if raw >= 0:
         return raw, None
     if is_management and interval_ms is not None and raw + WRAP <= interval_ms * MANAGEMENT_BYTES_PER_MS:
@@ -92,7 +92,7 @@ def corrected(raw: int, interval_ms: int | None, *, is_management: bool) -> tupl
 
 
 def seconds(polls: Sequence[Poll]) -> dict[int, tuple[int, int, int, str]]:
-    """Return bytes in, bytes out, covered ms and quality of each second that a window touches."""
+    """Return bytes in, bytes out, covered ms and quality of each second that a poll's interval touches."""
     found: dict[int, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
     anchor = previous = None
     for poll in polls:
@@ -118,7 +118,7 @@ def seconds(polls: Sequence[Poll]) -> dict[int, tuple[int, int, int, str]]:
 
 
 def balance(moved: Sequence[int]) -> tuple[int, float, float | None, float | None, float | None]:
-    """Return uplinks, mean, coefficient of variation, largest over mean, and Jain's index; NULL where idle."""
+    """Return uplinks, mean, coefficient of variation, largest over mean, and Jain's index; None if idle."""
     count, total, squares = len(moved), sum(moved), sum(value * value for value in moved)
     mean = float(Fraction(total, count))
     if total < BUSY * count:
@@ -130,12 +130,12 @@ def balance(moved: Sequence[int]) -> tuple[int, float, float | None, float | Non
 
 
 def group(switch: str) -> tuple[str, int]:
-    """Return the leaves that share their servers: four neighbours."""
+    """Return the group of a leaf: four neighboring leaves share their servers."""
     return switch.rpartition("-")[0], (number(switch) - 1) // 4
 
 
 def bases(plugs: Iterable[Plug]) -> dict[tuple[str, int], int]:
-    """Return for each group of leaves the commonest server number less slot; of equals the smallest."""
+    """Return the most frequent server number minus slot of each group of leaves; the smallest if tied."""
     counted: dict[tuple[str, int], Counter[int]] = defaultdict(Counter)
     for plug in plugs:
         if plug.slot is not None:
@@ -144,14 +144,14 @@ def bases(plugs: Iterable[Plug]) -> dict[tuple[str, int], int]:
 
 
 class Owners:
-    """Which server owns each access port of a cluster.
+    """Owner (server) of each access port of a cluster.
 
     Parameters
     ----------
     sheets
-        Of the cluster's workbook.
+        Sheets of the cluster's workbook.
     reviewed
-        (switch, port) -> server, of data/port_owners.csv.
+        (switch, port) -> server, from data/port_owners.csv.
     """
 
     def __init__(self, sheets: Sheets, reviewed: Mapping[tuple[str, str], str]) -> None:
@@ -164,7 +164,7 @@ class Owners:
         self._reviewed = {place: server for place, server in reviewed.items() if server in named}
 
     def of(self, switch: str, port: str, moved: int) -> str | None:
-        """Return the owner of an access port that moved so many bytes in the hour; None where it needs none."""
+        """Return the owner of an access port that moved `moved` bytes in the hour, or None if it needs none."""
         if (switch, port) in self._plugged:
             return f"GPU-{self._plugged[switch, port]}"
         owner = self._reviewed.get((switch, port)) or self._by_slot(switch, port)
@@ -191,7 +191,7 @@ class Owners:
 Suspect = tuple[str | None, str | None, str | None, int]
 """Server, NIC, candidate port, hours."""
 Hours = Mapping[Port, Mapping[str, Load]]
-"""Of each port the hours that are loaded."""
+"""Loads of the loaded hours of each port."""
 
 
 def suspects(cluster: str, sheets: Sheets, hours: Hours) -> dict[tuple[str, ...], Suspect]:
@@ -225,7 +225,7 @@ def _one_way(hours: Hours, loaded: Mapping[str, set[str]]) -> Iterator[tuple[Por
 
 
 def _is_elsewhere(plug: Plug, known: Mapping[tuple[str, int], int], groups: set[tuple[str, int]]) -> bool:
-    """Tell whether the server's number belongs to another group; nobody's does where two groups share a base."""
+    """Return True if the server's number belongs to another group; False if two groups share a base."""
     if len(set(known.values())) != len(groups):
         return False
     homes = {base: leaves for leaves, base in known.items() if base < plug.server}
@@ -235,7 +235,7 @@ def _is_elsewhere(plug: Plug, known: Mapping[tuple[str, int], int], groups: set[
 def _candidate(
     cluster: str, plug: Plug, known: Mapping[tuple[str, int], int], sheets: Sheets, hours: Hours
 ) -> str | None:
-    """Return the one unlisted busy access port at the physical port of the server's slot."""
+    """Return the only unlisted busy access port at the physical port of the server's slot."""
     base = known.get(group(plug.switch))
     if base is None:
         return None

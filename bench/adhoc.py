@@ -1,14 +1,13 @@
-"""Ten ad-hoc questions about a whole hour: from the published file, and from raw or staged rows by other programs.
+"""Ad-hoc queries: ten questions about an hour, on the published file and on raw or staged rows in other programs.
 
     python -m bench.adhoc                    the real files (data/real or WAREHOUSE_REAL), else the sample
     python -m bench.adhoc --full             a synthetic full-size hour: 24 switches, 2,160 files, 1.5 GB
     python -m bench.adhoc --peers none       without polars and chdb
 
-Each answer is a whole process, its start included, on one thread. `warehouse sql` reads what is published; DuckDB a
-view over the CSV files (once a question, it takes long), and the same rows staged as one Parquet file, sorted by port
-and time; polars and chdb read that file. Where a question is the same in raw rows, the answers must be equal; what a
-second or a minute moved is another number there, since raw rows know only when they were polled, and neither windows
-nor flags.
+Each answer is a whole process on one thread, including its start. `warehouse sql` reads the published file. DuckDB
+reads a view over the CSV files (once per question, as it is slow). DuckDB, polars and chdb also read the same rows
+staged as one Parquet file, sorted by port and time. If a question has the same meaning on raw rows, the answers must be
+equal. Traffic per second or minute differs: raw rows have the times of polls only, without windows and flags.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from bench.measure import machine, run
 
 PEERS = ("polars", "chdb")
 ENVIRONMENT = {"POLARS_MAX_THREADS": "1", "PYTHONDONTWRITEBYTECODE": ""}
-"""One thread; compiled modules are kept, as for a program that is installed."""
+"""Environment for one thread and for cached bytecode, as for an installed program."""
 STAGE = """
 import sys, duckdb
 from pathlib import Path
@@ -38,7 +37,7 @@ PORT = "switch = 'Leaf-1' AND port = 'TwoHundredGigE1/0/1:1'"
 
 
 class Question(NamedTuple):
-    """What is asked, of published tables and of rows; `same` where both must answer alike."""
+    """Question as SQL on published tables and on raw rows; `same` if both answers must be equal."""
 
     published: str
     rows: str
@@ -104,7 +103,7 @@ QUESTIONS = {
 
 
 def main() -> int:
-    """Print the table."""
+    """Run the queries and print the table."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--data", type=Path)
     options.add_argument("--full", action="store_true", help="a synthetic full-size hour, made first")

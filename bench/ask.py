@@ -1,7 +1,7 @@
-"""One ad-hoc question, asked of raw or staged rows by another program: python bench/ask.py WAY ROWS SQL OUT.
+"""One ad-hoc query on raw or staged rows with another library: python bench/ask.py WAY ROWS SQL OUT.
 
-ROWS is the staged Parquet file, or for `csv` a list of the raw files; the answer goes to OUT as CSV. One thread. Each
-library runs in an environment of its own (`bench/peers/readers.txt`), hence this file imports nothing of ours.
+ROWS is the staged Parquet file or, for `csv`, a list of the raw files. The answer goes to OUT as CSV. One thread. Each
+library runs in an environment of its own (`bench/peers/readers.txt`), so this file does not import our package.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ SELECT
     InPkts AS in_packets, OutPkts AS out_packets
 FROM read_csv({files}, auto_detect=false, header=true, delim=',', quote='', escape='', columns={columns})
 """
-"""What a user's view over the CSV files says: names, integers for time, negative deltas cleaned."""
+"""View over the CSV files as a user would write it: names, integer times, negative deltas cleaned."""
 TEXTS, RATIOS = {"SaveTime", "DeviceName", "PortName"}, {"InRatio", "OutRatio"}
 COUNTERS = ["InPkts", "InOctets", "OutPkts", "OutOctets"]
 NAMES = ["SaveTime", "SaveTimeUTC", "DeviceName", "PortName", *COUNTERS, "InRatio", "OutRatio"]
 
 
 def staged(listing: Path) -> str:
-    """The view's SELECT over the files of a list."""
+    """Return the view's SELECT for a list of files."""
     kinds = {name: "VARCHAR" if name in TEXTS else "DOUBLE" if name in RATIOS else "BIGINT" for name in NAMES}
     return STAGED.format(files=listing.read_text(encoding="utf-8").split("\n"), columns=kinds)
 
 
 def csv(listing: str, sql: str, out: str) -> None:
-    """DuckDB, a view over the CSV files."""
+    """Query a view over the CSV files with DuckDB."""
     _duckdb(staged(Path(listing)), sql, out)
 
 
 def parquet(rows: str, sql: str, out: str) -> None:
-    """DuckDB over the staged Parquet file."""
+    """Query the staged Parquet file with DuckDB."""
     _duckdb(f"FROM '{rows}'", sql, out)
 
 
@@ -49,7 +49,7 @@ def _duckdb(rows: str, sql: str, out: str) -> None:
 
 
 def polars(rows: str, sql: str, out: str) -> None:
-    """Polars' SQL over the staged Parquet file."""
+    """Query the staged Parquet file with polars' SQL."""
     import polars as library
 
     library.SQLContext(rows_=library.scan_parquet(rows)).execute(sql).collect(engine="streaming").write_csv(
@@ -58,11 +58,11 @@ def polars(rows: str, sql: str, out: str) -> None:
 
 
 def chdb(rows: str, sql: str, out: str) -> None:
-    """ClickHouse, embedded, over the staged Parquet file."""
+    """Query the staged Parquet file with embedded ClickHouse."""
     import chdb as library
 
-    asked = f"WITH rows_ AS (SELECT * FROM file('{rows}', Parquet)) {sql} SETTINGS max_threads = 1"
-    Path(out).write_bytes(library.query(asked, "CSV").bytes())
+    query = f"WITH rows_ AS (SELECT * FROM file('{rows}', Parquet)) {sql} SETTINGS max_threads = 1"
+    Path(out).write_bytes(library.query(query, "CSV").bytes())
 
 
 if __name__ == "__main__":

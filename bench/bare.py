@@ -1,4 +1,4 @@
-"""Run chain.sql of the working folder in a DuckDB file beside it, with nothing around it."""
+"""Run chain.sql of the working folder in a DuckDB file beside it, without a runner."""
 
 from pathlib import Path
 

@@ -1,12 +1,12 @@
-"""What a runner costs around 30 small SQL models: ours, dbt-duckdb, SQLMesh, lea, yato, and the bare SQL.
+"""Overhead of runners for 30 small SQL models: ours, dbt-duckdb, SQLMesh, lea, yato, and bare SQL.
 
-    python -m bench.chain                      all; the first time it installs the peers under --scratch
+    python -m bench.chain                      all; the first run installs the peers under --scratch
     python -m bench.chain --peers none         ours and the bare SQL alone
     python -m bench.chain --peers yato,dbt --rounds 5
 
-Three builds of each: the first, the same again, and one after an edit of one model that no other reads. CPU
-seconds are of the whole process, its start included; a ratio is to the bare SQL of the same case, in the same
-version of DuckDB. Rounds go through all runners in turn.
+Each runner builds three times: a first build, a repeated build, and a build after an edit of one leaf model. CPU
+seconds are of the whole process, including its start. Ratios are to the bare SQL of the same case, in the same version
+of DuckDB. Each round runs all runners in turn.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ def main() -> int:
 
 
 def key(runner: Runner) -> str:
-    """A name that the two bare runs do not share."""
+    """Return a name that distinguishes the two bare runs."""
     return f"{runner.name} {runner.engine}"
 
 
 def measure(runners: list[Runner], environments: Path, folder: Path, rounds: int) -> Costs:
-    """The costs of each runner and case, the first round left out."""
+    """Return the costs of each runner and case, without the first round."""
     costs: Costs = {}
     for number in range(rounds + 1):
         for runner in runners:
@@ -73,13 +73,13 @@ def measure(runners: list[Runner], environments: Path, folder: Path, rounds: int
 
 
 def environment(project: Path) -> Mapping[str, str]:
-    """Our own package is found where this bench is; a first build finds nothing that another one remembers."""
+    """Return an environment that finds our package, with an empty cache for each project."""
     home = Path(__file__).resolve().parent.parent
     return {**QUIET, "PYTHONPATH": str(home), "XDG_CACHE_HOME": str(project / "cache")}
 
 
 def show(costs: Costs, runners: list[Runner], versions: Mapping[str, str]) -> None:
-    """A table a case."""
+    """Print a table per case."""
     for case in CASES:
         print(f"\n{case:<26}{'CPU s':>8}{'ratio':>8}{'peak MB':>9}{'wall s':>8}   CPU s of each run")
         for runner in runners:

@@ -1,8 +1,8 @@
-"""A chain of small models, and the same chain in the project layout of each runner.
+"""Chain of small models, in the project layout of each runner.
 
-Three layers of equal width. A staging model makes its rows of `range()`, so that no file is read; a topology
-model joins two of them; a metrics model sums two of those. The SELECT is the same in every layout, but for the
-way in which one model names another.
+The chain has three layers of equal width. A staging model generates rows with `range()`, so no file is read. A topology
+model joins two staging models; a metrics model sums two topology models. Apart from references between models, the
+SELECT is the same in every layout.
 """
 
 from __future__ import annotations
@@ -78,42 +78,42 @@ FAULTS = {
     "model": "busiest.peak_bytes + CAST('n/a' || polls.port_id AS BIGINT)",
     "check": "CASE WHEN polls.poll_id > 0 THEN busiest.peak_bytes END",
 }
-"""What stands for the peak in one topology model: a cast that fails while it runs; a NULL in a checked column."""
+"""Faulty expressions for the peak of one topology model: a cast that fails at run time, a NULL in a checked column."""
 
 
 @dataclass(frozen=True)
 class Link:
-    """A model of the chain; its SELECT names what it reads as `{layer.name}`."""
+    """Model of the chain; its SELECT names its inputs as `{layer.name}`."""
 
     layer: str
     name: str
     template: str
     checked: bool = False
-    """Whether its peak is checked to be never NULL."""
+    """True if a check requires that its peak is never NULL."""
 
     @property
     def full_name(self) -> str:
-        """`layer.name`."""
+        """Return `layer.name`."""
         return f"{self.layer}.{self.name}"
 
     def sql(self, named: Callable[[str, str], str]) -> str:
-        """The SELECT, with what it reads written by `named(layer, name)`."""
+        """Return the SELECT; `named(layer, name)` formats the names of its inputs."""
         return _NAMED.sub(lambda match: named(match[1], match[2]), self.template)
 
 
 def chain(*, rows: int = ROWS, leaf: int = 1, checked: bool = False, fault: str | None = None) -> list[Link]:
-    """The models in an order in which they can be built.
+    """Return the models in topological order.
 
     Parameters
     ----------
     rows
         Rows of each staging model.
     leaf
-        A factor in the last model, which nothing reads.
+        Factor in the last model, which no other model reads.
     checked
-        Whether the peak of one topology model is checked to be never NULL; a grain always is, where a runner knows it.
+        Check that the peak of one topology model is never NULL. Grains are always checked, if the runner supports it.
     fault
-        A key of `FAULTS`: what is wrong with that model.
+        Key of `FAULTS`: the fault of that model.
     """
     width = MODELS // len(LAYERS)
     staging = [
@@ -149,19 +149,19 @@ def chain(*, rows: int = ROWS, leaf: int = 1, checked: bool = False, fault: str 
 
 
 def qualified(layer: str, name: str) -> str:
-    """`layer.name`."""
+    """Return `layer.name`."""
     return f"{layer}.{name}"
 
 
 def bare(links: list[Link]) -> Mapping[str, str]:
-    """One script that makes the tables in order: the least any runner can cost."""
+    """Return one script that creates the tables in order: the minimum cost of any runner."""
     schemas = "".join(f"CREATE SCHEMA IF NOT EXISTS {layer};\n" for layer in LAYERS)
     tables = (f"CREATE OR REPLACE TABLE {link.full_name} AS\n{link.sql(qualified)};\n" for link in links)
     return {"chain.sql": schemas + "\n".join(tables)}
 
 
 def warehouse(links: list[Link]) -> Mapping[str, str]:
-    """Ours: every model with its contract; its grain is checked."""
+    """Return our project: every model with its contract and a check of its grain."""
     files = {"warehouse.toml": "shipped = false\n"}
     for link in links:
         grain, columns = _CONTRACTS[link.layer]
@@ -173,7 +173,7 @@ def warehouse(links: list[Link]) -> Mapping[str, str]:
 
 
 def dbt(links: list[Link]) -> Mapping[str, str]:
-    """A project of dbt-duckdb, with the one check as a data test."""
+    """Return a project of dbt-duckdb, with the check as a data test."""
     folders = "\n".join(f"    {layer}:\n      +schema: {layer}" for layer in LAYERS)
     files = {
         "dbt_project.yml": "name: chain\nversion: '1.0'\nprofile: chain\nmodel-paths: [models]\nmacro-paths: [macros]\n"
@@ -195,7 +195,7 @@ def dbt(links: list[Link]) -> Mapping[str, str]:
 
 
 def sqlmesh(links: list[Link]) -> Mapping[str, str]:
-    """A SQLMesh project, with the one check as an audit."""
+    """Return a SQLMesh project, with the check as an audit."""
     files = {
         "config.yaml": "gateways:\n  local:\n    connection:\n      type: duckdb\n      database: chain.duckdb\n"
         "      concurrent_tasks: 2\n      connector_config: {threads: 2}\n"
@@ -210,7 +210,7 @@ def sqlmesh(links: list[Link]) -> Mapping[str, str]:
 
 
 def lea(links: list[Link]) -> Mapping[str, str]:
-    """A folder of lea scripts, with the one check as a tag in a comment."""
+    """Return a folder of lea scripts, with the check as a tag in a comment."""
     files = {".env": "LEA_WAREHOUSE=duckdb\nLEA_DUCKDB_PATH=chain.duckdb\n"}
     for link in links:
         sql = link.sql(qualified)
@@ -221,7 +221,7 @@ def lea(links: list[Link]) -> Mapping[str, str]:
 
 
 def yato(links: list[Link]) -> Mapping[str, str]:
-    """A flat folder: yato names tables without a schema, and has no checks."""
+    """Return a flat folder for yato, which names tables without a schema and has no checks."""
     return {f"sql/{link.name}.sql": link.sql(lambda _, name: name) for link in links}
 
 
@@ -236,7 +236,7 @@ LAYOUTS: Mapping[str, Callable[[list[Link]], Mapping[str, str]]] = {
 
 
 def write(layout: str, folder: Path, links: list[Link]) -> None:
-    """Write the chain in one layout; a file that holds its text already keeps its time."""
+    """Write the chain in one layout; unchanged files keep their modification time."""
     for name, text in LAYOUTS[layout](links).items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

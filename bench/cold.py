@@ -1,13 +1,13 @@
-"""The first answer from a cold start: raw files and an installed program, and nothing that an earlier run remembers.
+"""Time to the first answer from a cold start: raw files and an installed program, without any cache.
 
     python -m bench.cold                     the real files (data/real or WAREHOUSE_REAL), else the sample
     python -m bench.cold --full              a synthetic full-size hour: 24 switches, 2,160 files, 1.5 GB
     python -m bench.cold --rounds 5
 
-Every round starts without compiled Python, without parsed models, without a target. Build and ask is `warehouse build`,
-everything checked and published, then one question. Ask first is that question as the first of a program that was
-installed just now, the warehouse being there; ask again is the same once more. Beside them DuckDB answers it from a
-view over the CSV files. One thread each; the files themselves may be in the system's cache.
+Every round starts without bytecode, without parsed models and without a target. Case "build and ask": `warehouse build`
+with all checks, then one query. Case "ask first": that query as the first command after installation, with the
+warehouse built. Case "ask again": the same query again. For comparison, DuckDB answers the query from a view over the
+CSV files. All use one thread; the files may be in the page cache.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _compare(data: Path, rounds: int, scratch: Path) -> None:
         for name, (start, command) in cold.items():
             empty = scratch / f"cache-{round_}-{start}"
             folders = {"PYTHONPYCACHEPREFIX": str(empty / "compiled"), "XDG_CACHE_HOME": str(empty / "cache")}
-            env = {**folders, "PYTHONDONTWRITEBYTECODE": ""}  # compiled modules are kept, as after installing
+            env = {**folders, "PYTHONDONTWRITEBYTECODE": ""}  # cache bytecode, as after installation
             costs.setdefault(name, []).append(run(command, env=env))
     table(costs, "DuckDB, CSV view")
 

@@ -1,7 +1,7 @@
-"""A small warehouse to break: its inputs follow from a number, and so does what readers must find.
+"""Small warehouse for fault tests: inputs and expected answers are computed from a number.
 
-Three hours of a port's polls are summed by hour and over all hours, with a factor from a reviewed table; a part, a
-table, a view over parts and a view over a view are what readers ask. What they must find is computed in plain Python.
+The polls of a port in three hours are summed by hour and over all hours, with a factor from a reviewed table. Readers
+query a part, a table, a view over parts and a view over a view. The expected answers are computed in plain Python.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ scale:
 """,
     "warehouse.toml": "shipped = false\n",
 }
-"""The files of the project, but for the reviewed table."""
+"""Files of the project, except the reviewed table."""
 QUERY = """SELECT
     (SELECT list([hour(hour_utc) - 16, polls, bytes] ORDER BY hour_utc) FROM metrics.hours),
     (SELECT list(bytes ORDER BY hour_utc) FROM metrics.seen),
@@ -92,25 +92,25 @@ QUERY = """SELECT
 
 
 Limit = tuple[int, int]
-"""One of `resource.RLIMIT_...`, and how much."""
+"""Resource of `resource.RLIMIT_...`, and its limit."""
 
 
 class State(NamedTuple):
-    """What the inputs hold: the bytes of each poll of each hour that is there, and the factor."""
+    """Content of the inputs: bytes per poll of each hour, and the factor."""
 
     hours: tuple[tuple[int, int], ...]
     factor: int
 
 
 class Ended(NamedTuple):
-    """How a build ended."""
+    """Exit status and output of a build."""
 
     status: int
     said: str
 
 
 class Rig:
-    """A project, its data, and its target below a folder."""
+    """Project, data and target below a folder."""
 
     def __init__(self, folder: Path, *, rows: int = ROWS) -> None:
         self.folder = folder
@@ -131,11 +131,11 @@ class Rig:
     # inputs ---------------------------------------------------------------------------------------
 
     def file(self, hour: int) -> Path:
-        """The raw file of an hour."""
+        """Return the path of the raw file of an hour."""
         return self.data / "c" / "trafficinfo" / f"20240524{hour:02}" / "x" / "Leaf-1_1_1.csv"
 
     def hour(self, hour: int, each: int) -> None:
-        """Let every poll of an hour have moved so many bytes."""
+        """Write an hour whose polls moved `each` bytes."""
         path = self.file(hour)
         path.parent.mkdir(parents=True, exist_ok=True)
         start = 1716480000000 + hour * 3_600_000
@@ -148,7 +148,7 @@ class Rig:
         self.state = State(tuple(sorted({**dict(self.state.hours), hour: each}.items())), self.state.factor)
 
     def without(self, hour: int) -> State:
-        """What the inputs would be without an hour."""
+        """Return the state of the inputs without an hour."""
         return State(tuple(one for one in self.state.hours if one[0] != hour), self.state.factor)
 
     def scale(self, factor: int) -> None:
@@ -157,7 +157,7 @@ class Rig:
         self.state = State(self.state.hours, factor)
 
     def change(self, number: int) -> None:
-        """Another hour, now and then another factor; never what was there before."""
+        """Change an hour, and every fifth time the factor, to values that are new."""
         self.hour(number % HOURS, 1000 + number)
         if number % 5 == 0:
             self.scale(number + 2)
@@ -165,7 +165,7 @@ class Rig:
     # builds ---------------------------------------------------------------------------------------
 
     def command(self, *options: str, clock: int = 0) -> list[str]:
-        """The command line of a build, for a process whose clock is so many seconds off."""
+        """Return the command line of a build, with a clock that is `clock` seconds off."""
         start = ["-m", "warehouse"]
         if clock:
             script = (
@@ -178,7 +178,7 @@ class Rig:
         return [sys.executable, *start, "build", *places, "--threads", "2", *options]
 
     def start(self, *options: str, clock: int = 0, limit: Limit | None = None) -> subprocess.Popen[str]:
-        """Start a build in a session of its own, whose process may not have more than `limit` of something."""
+        """Start a build in a session of its own, with a resource limit."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith("WAREHOUSE_")}
         environment["PYTHONPATH"] = str(Path(warehouse.__file__).parents[1])
         return subprocess.Popen(
@@ -194,16 +194,16 @@ class Rig:
         )
 
     def build(self, *options: str, clock: int = 0, limit: Limit | None = None) -> Ended:
-        """Run a build to its end; a traceback is no way to end, but where Python itself has no memory."""
+        """Run a build to its end; a traceback is an error, except where Python itself is out of memory."""
         with self.start(*options, clock=clock, limit=limit) as process:
             _, said = process.communicate(timeout=300)
         assert "Traceback" not in said or (limit and limit[0] == resource.RLIMIT_AS), said
         return Ended(process.returncode, said)
 
-    # what readers find ----------------------------------------------------------------------------
+    # readers --------------------------------------------------------------------------------------
 
     def found(self) -> tuple[object, ...]:
-        """What two kinds of readers find in the published file, which must be the same."""
+        """Return the answers of two kinds of readers, which must be equal."""
         with duckdb.connect(str(self.target / FILE), read_only=True) as plain:
             one = plain.execute(QUERY).fetchall()[0]
         with warehouse.open(self.target) as ours:
@@ -212,31 +212,37 @@ class Rig:
         return one
 
     def expected(self, state: State) -> tuple[object, ...]:
-        """What must be found when these are the inputs."""
+        """Return the expected answers for the given inputs."""
         sums = [[hour, self.rows, self.rows * each * state.factor] for hour, each in state.hours]
         each_hour = [one[2] for one in sums]
         return sums, each_hour, [len(sums), sum(each_hour)], self.rows * len(sums)
 
     def which(self, *states: State) -> int:
-        """The place of the state that readers find among these. Raises AssertionError where it is none of them."""
+        """Return the index of the state that readers find.
+
+        Raises
+        ------
+        AssertionError
+            If readers find none of the states.
+        """
         found = self.found()
         matching = [place for place, state in enumerate(states) if self.expected(state) == found]
         assert matching, f"readers find {found}, none of {[self.expected(state) for state in states]}"
         return matching[0]
 
     def left(self) -> list[str]:
-        """Hidden files of the target: what is on its way, or was left on it."""
+        """Return the hidden files of the target: temporary files and leftovers."""
         return [str(path.relative_to(self.target)) for path in self.target.rglob(".*")]
 
     def recover(self, *options: str) -> None:
-        """The next build succeeds, publishes what the inputs say, and clears away what others left."""
+        """Check that the next build succeeds, publishes the current inputs, and removes leftovers."""
         ended = self.build(*options)
         assert ended.status == 0, ended.said
         assert self.which(self.state) == 0
         assert self.left() == []
 
     def prove(self) -> None:
-        """What is published is whole, and what a first build elsewhere makes of the same inputs."""
+        """Check that the published build is intact and that a rebuild elsewhere is identical."""
         verified = subprocess.run(
             [*self.command()[:3], "verify", "--project", str(self.project), "-t", str(self.target), "--json"],
             cwd=self.folder, check=False, capture_output=True, text=True,
@@ -247,18 +253,18 @@ class Rig:
 
 
 def parts(target: Path) -> set[str]:
-    """The names of all parts."""
+    """Return the names of all parts."""
     return {path.name for path in (target / "parts").glob("*/*/*.parquet")}
 
 
 def flipped(content: bytes, at: int) -> bytes:
-    """The same with one byte turned over."""
+    """Return the content with one byte inverted."""
     at %= len(content)
     return content[:at] + bytes([content[at] ^ 0xFF]) + content[at + 1 :]
 
 
 def fill(folder: Path, free: int) -> Path:
-    """Fill a file system until so many bytes are free."""
+    """Fill a file system until `free` bytes are free."""
     filler = folder / "filler"
     about = os.statvfs(folder)
     with filler.open("wb") as stream:

@@ -1,12 +1,12 @@
-"""Builds that are killed or that meet broken things: what readers find meanwhile, and what the next build does.
+"""Fault injection: builds that are killed or meet broken files, their readers, and the next build.
 
-    python -m bench.faults                     200 x kill -9 at random moments, then every other fault
+    python -m bench.faults                     200 x kill -9 at random times, then every other fault
     python -m bench.faults --kills 1000 --seed 7
     python -m bench.faults --only "disk full"
 
-A small warehouse (`bench.fault_rig`) is built again and again from inputs that change each time. After each fault
-two kinds of readers must find the last good build, to the byte what plain Python computes, or the new one where the
-fault came after it was published; then the next build must succeed and leave nothing behind.
+A small warehouse (`bench.fault_rig`) is built repeatedly from inputs that change each time. After each fault, two kinds
+of readers must find the last good build, or the new build if the fault came after publication. Their answers must equal
+those computed in plain Python. Then the next build must succeed and leave no temporary files.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from bench.fault_rig import Rig, fill, flipped, parts
 from bench.measure import machine
 
 Count = Counter[str]
-"""How often what came out."""
+"""Number of trials by outcome."""
 
 
 def main() -> int:
-    """Print a line a fault; the first that leaves anything wrong ends it with a traceback."""
+    """Print a line per fault; stop with a traceback at the first failure."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--kills", type=int, default=200, help="builds to kill (default 200)")
     options.add_argument("--times", type=int, default=40, help="of each other fault (default 40)")
@@ -56,7 +56,7 @@ def main() -> int:
 
 
 def killed(rig: Rig, chance: random.Random, times: int) -> Count:
-    """Killed by `kill -9` at a random moment between the start of a build and a little after its usual end."""
+    """Kill a build with `kill -9` at a random time between its start and shortly after its usual end."""
     count: Count = Counter()
     whole = first(rig)
     for number in range(1, times + 1):
@@ -67,7 +67,7 @@ def killed(rig: Rig, chance: random.Random, times: int) -> Count:
             process.wait(chance.uniform(0, 1.1 * whole))
         ended = process.poll() is not None
         if not ended:
-            os.killpg(process.pid, signal.SIGKILL)  # the session that was begun for it
+            os.killpg(process.pid, signal.SIGKILL)  # kill the session of the build
         _, said = process.communicate()
         is_new = rig.which(before, rig.state)
         assert not ended or (process.returncode == 0 and is_new), said
@@ -86,7 +86,7 @@ def killed(rig: Rig, chance: random.Random, times: int) -> Count:
 
 
 def first(rig: Rig) -> float:
-    """Build twice; the seconds of the second, which is a usual one."""
+    """Build twice and return the seconds of the second build, as the usual duration."""
     rig.recover()
     rig.change(0)
     started = time.perf_counter()
@@ -94,16 +94,16 @@ def first(rig: Rig) -> float:
     return time.perf_counter() - started
 
 
-# what a build reads changes under it --------------------------------------------------------------
+# inputs that change during a build ----------------------------------------------------------------
 
 
 def inputs_changed(rig: Rig, chance: random.Random, times: int) -> Count:
-    """A raw file becomes another at a random moment: the build says so, or what it publishes is of one moment."""
+    """Replace a raw file at a random time: the build reports it, or publishes one consistent state."""
     return _meanwhile(rig, chance, times, lambda number: rig.change(3 * number))
 
 
 def input_unreadable(rig: Rig, chance: random.Random, times: int) -> Count:
-    """A folder takes the place of a raw file at a random moment: nobody can read that."""
+    """Replace a raw file by a folder, which nobody can read, at a random time."""
 
     def replace(_: int) -> None:
         rig.file(0).unlink()
@@ -127,7 +127,7 @@ def _meanwhile(rig: Rig, chance: random.Random, times: int, change: Callable[[in
         new = rig.state
         with rig.start() as process:
             time.sleep(chance.uniform(0.2, 0.9) * whole)
-            os.kill(process.pid, signal.SIGSTOP)  # so that it cannot be over before the change is
+            os.kill(process.pid, signal.SIGSTOP)  # pause the build, so that it cannot end before the change
             change(number)
             os.kill(process.pid, signal.SIGCONT)
             _, said = process.communicate(timeout=300)
@@ -143,11 +143,11 @@ def _meanwhile(rig: Rig, chance: random.Random, times: int, change: Callable[[in
     return count
 
 
-# what a build has to work with is not enough ------------------------------------------------------
+# too few resources --------------------------------------------------------------------------------
 
 
 def disk_full(rig: Rig, chance: random.Random, times: int) -> Count:
-    """Less and less is free on the disk of the target: a small tmpfs, or where that is not ours, a limit of sizes."""
+    """Build with ever less free disk space: on a small tmpfs or, without permission to mount, a file size limit."""
     count: Count = Counter()
     with small_disk(rig.folder / "disk") as disk:
         rig.target = (disk or rig.folder) / "target"
@@ -172,7 +172,7 @@ def disk_full(rig: Rig, chance: random.Random, times: int) -> Count:
 
 
 def memory_short(rig: Rig, chance: random.Random, times: int) -> Count:
-    """The engine may use less memory than the models need, or the process may."""
+    """Build with too little memory for the engine, or for the process."""
     count: Count = Counter()
     rig.recover()
     for number in range(1, times + 1):
@@ -189,7 +189,7 @@ def memory_short(rig: Rig, chance: random.Random, times: int) -> Count:
     return count
 
 
-# what is there is broken --------------------------------------------------------------------------
+# broken files -------------------------------------------------------------------------------------
 
 
 DAMAGES: dict[str, Callable[[bytes], bytes | None]] = {
@@ -201,11 +201,11 @@ DAMAGES: dict[str, Callable[[bytes], bytes | None]] = {
     "something else": lambda _: b"PAR1 or DUCK or { or nothing of the kind",
     "of another version": lambda content: content[:12] + (999).to_bytes(8, "little") + content[20:],
 }
-"""What becomes of a file; of a version of DuckDB yet to come, for what begins like a file of DuckDB."""
+"""Kinds of damage to a file; one turns a DuckDB file into a file of a future version."""
 
 
 def damaged(rig: Rig, chance: random.Random, times: int) -> Count:
-    """Any file of the target is gone or holds something else: the next build succeeds all the same."""
+    """Delete or damage any file of the target: the next build must succeed."""
     count: Count = Counter()
     rig.recover()
     for number in range(1, times + 1):
@@ -224,7 +224,7 @@ def damaged(rig: Rig, chance: random.Random, times: int) -> Count:
 
 
 def broken(path: Path, damage: str) -> None:
-    """Damage a file; it may be read-only, and have another name."""
+    """Damage a file, even if it is read-only or has hard links."""
     content = DAMAGES[damage](path.read_bytes())
     path.unlink()
     if content is not None:
@@ -232,13 +232,13 @@ def broken(path: Path, damage: str) -> None:
 
 
 def kind_of(rig: Rig, path: Path) -> str:
-    """What a file of a target is: `parts/*.json`."""
+    """Return the kind of a target's file: `parts/*.json`."""
     below = path.relative_to(rig.target)
     return f"{below.parts[0]}/*{path.suffix}" if below.parts[0] == "parts" else path.name
 
 
 def clock_off(rig: Rig, chance: random.Random, times: int) -> Count:
-    """The clock of each build is years off in one direction or the other, and so are times of files."""
+    """Build with a clock that is years off in either direction, as are the files' times."""
     count: Count = Counter()
     rig.recover()
     for number in range(1, times + 1):
@@ -255,17 +255,17 @@ def clock_off(rig: Rig, chance: random.Random, times: int) -> Count:
 
 
 def listed(rig: Rig) -> list[str]:
-    """The lines of `warehouse builds`, without the head."""
+    """Return the lines of `warehouse builds`, without the header."""
     command = [sys.executable, "-m", "warehouse", "builds", "-t", str(rig.target)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return done.stdout.splitlines()[2:]
 
 
-# several builds -----------------------------------------------------------------------------------
+# concurrent builds --------------------------------------------------------------------------------
 
 
 def at_once(rig: Rig, chance: random.Random, times: int) -> Count:
-    """Four builds of a target start together, with and without --wait, and one of them is killed."""
+    """Start four builds of a target together, with and without --wait, and kill one of them."""
     count: Count = Counter()
     whole = first(rig)
     for number in range(1, times + 1):
@@ -289,7 +289,7 @@ def at_once(rig: Rig, chance: random.Random, times: int) -> Count:
 
 @contextlib.contextmanager
 def small_disk(folder: Path, size: str = "24m") -> Iterator[Path | None]:
-    """A tmpfs of its own; None where mounting is not ours to do."""
+    """Mount a tmpfs and yield its folder, or None without permission to mount."""
     folder.mkdir()
     mount = shutil.which("mount")
     command = [mount or "", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]

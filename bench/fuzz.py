@@ -1,13 +1,18 @@
-"""Damage raw files of every format, build, and check what a build promises whatever its files hold.
+"""Fuzz raw files of every format and check the guarantees of a build.
 
     python -m bench.fuzz --seed 7 --minutes 60
-    python -m bench.fuzz --seed 7 --only 131            one trial again, by the number that a finding prints
+    python -m bench.fuzz --seed 7 --only 131            repeat one trial, by the number that a finding prints
 
-A trial damages one file of a small sample in one to three ways, builds into a target that holds a good build, and
-checks: the status is 0, 1 or 2; no traceback, no hang; one that stops names the file; a failed build leaves the last
-one as it was; after a build that ends well, each line of a damaged table of counters is a row, a row of
-`staging.rejected_rows`, or in a file that `raw.files` names with a reason, and the rows of the other files are what
-they were. A finding prints seed, trial and the damaged file, which is kept in `--keep DIR`.
+A trial damages one file of a small sample in one to three ways and builds into a target that holds a good build. It
+checks:
+
+- The exit status is 0, 1 or 2, without a traceback and without a hang. A build that stops names the file.
+- A failed build leaves the last build unchanged.
+- A successful build loses no line of a damaged counter file. The line is a row or in `staging.rejected_rows`, or
+  `raw.files` lists the file with a reason.
+- The rows of other files are unchanged.
+
+A finding prints the seed, the trial and the damaged file, which is kept in `--keep DIR`.
 """
 
 from __future__ import annotations
@@ -33,7 +38,7 @@ SAMPLE = SampleOptions(hours=1, seconds=60, utilization=True)
 
 
 class Fuzz:
-    """A sample, a target with a good build of it, and what that build holds."""
+    """Sample, target with a good build of it, and the content of that build."""
 
     def __init__(self, folder: Path, keep: Path, seed: int) -> None:
         self.data, self.target, self.keep, self.seed = folder / "data", folder / "target", keep, seed
@@ -51,17 +56,23 @@ class Fuzz:
         self.rows = self.counters()
 
     def build(self) -> subprocess.CompletedProcess[str]:
-        """Build the data folder; raises subprocess.TimeoutExpired when that takes too long."""
+        """Build the data folder.
+
+        Raises
+        ------
+        subprocess.TimeoutExpired
+            If the build hangs.
+        """
         command = [sys.executable, "-m", "warehouse", "build", "-d", str(self.data), "-t", str(self.target)]
         return subprocess.run(command, capture_output=True, text=True, timeout=LONGEST_SECONDS, check=False)
 
     def ask(self, sql: str) -> list[tuple[object, ...]]:
-        """Rows of the published warehouse."""
+        """Return rows of the published warehouse."""
         with closing(duckdb.connect(str(self.target / "warehouse.duckdb"), read_only=True)) as connection:
             return connection.execute(sql).fetchall()
 
     def counters(self) -> dict[str, tuple[object, ...]]:
-        """Rows and bytes of each file of counters, by path."""
+        """Return rows and bytes of each counter file, by path."""
         sql = (
             "SELECT f.path, count(c.filename), coalesce(sum(c.InOctets), 0) FROM raw.files AS f "
             "LEFT JOIN raw.port_counters AS c ON c.filename = f.read_path "
@@ -70,7 +81,7 @@ class Fuzz:
         return {str(path): rest for path, *rest in self.ask(sql)}  # type: ignore[misc]
 
     def trial(self, number: int) -> list[str]:
-        """Damage a file, build, check; return what is wrong."""
+        """Damage a file, build, check; return the violations."""
         chance = random.Random(f"{self.seed}/{number}")
         kind = chance.choice(sorted(self.files))
         path = chance.choice(self.files[kind])
@@ -89,7 +100,7 @@ class Fuzz:
             path.write_bytes(good)
 
     def check(self, path: Path, kind: str, before: list[tuple[object, ...]]) -> list[str]:
-        """Build, and return what a build promises and does not keep."""
+        """Build and return the violated guarantees."""
         try:
             ended = self.build()
         except subprocess.TimeoutExpired:
@@ -109,7 +120,7 @@ class Fuzz:
         return [*self.lost_lines(path, kind), *self.other_rows(path)]
 
     def lost_lines(self, path: Path, kind: str) -> list[str]:
-        """Lines of a file of counters that are nowhere."""
+        """Return the lines of a counter file that are missing from all tables."""
         if not path.is_file() or path.is_symlink():
             return []
         name = str(path).replace("'", "''")
@@ -130,19 +141,19 @@ class Fuzz:
         return [] if int(str(rows)) + int(str(bad)) >= lines else [f"{lines} lines, {rows} rows and {bad} rejected"]
 
     def other_rows(self, path: Path) -> list[str]:
-        """Files that were not damaged and whose rows or bytes are others now."""
+        """Return the undamaged files whose rows or bytes changed."""
         now = self.counters()
         return [f"{one} has other rows" for one, rows in self.rows.items() if one != str(path) and now.get(one) != rows]
 
     def save(self, number: int, path: Path) -> None:
-        """Keep the damaged file of a finding."""
+        """Store the damaged file of a finding."""
         self.keep.mkdir(parents=True, exist_ok=True)
         if path.is_file() and not path.is_symlink():
             shutil.copy(path, self.keep / f"{self.seed}-{number}-{path.name}")
 
 
 def main() -> int:
-    """Print each finding as it is found, then the counts."""
+    """Run trials; print each finding at once, then the counts."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--seed", type=int, default=7)
     options.add_argument("--minutes", type=float, default=60.0)

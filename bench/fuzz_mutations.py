@@ -1,4 +1,4 @@
-"""Ways to damage a raw file, each of which knows the structure of what it damages."""
+"""Mutations of raw files, aware of the structure of each format."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _long(lines: list[bytes], chance: random.Random) -> None:
 
 
 def flip(content: bytes, chance: random.Random) -> bytes:
-    """Flip bits of one byte in a thousand, and of one at least."""
+    """Flip bits of one byte in a thousand, and of at least one byte."""
     changed = bytearray(content)
     for _ in range(len(changed) // 1000 + 1 if changed else 0):
         changed[chance.randrange(len(changed))] ^= chance.randrange(1, 256)
@@ -79,12 +79,12 @@ def flip(content: bytes, chance: random.Random) -> bytes:
 
 
 def cut(content: bytes, chance: random.Random) -> bytes:
-    """Cut the file anywhere, most often to nothing or in its last line."""
+    """Truncate the file anywhere, most often to nothing or in its last line."""
     return content[: chance.choice((0, 1, len(content) - 1, chance.randrange(len(content) + 1)))]
 
 
 def insert(content: bytes, chance: random.Random) -> bytes:
-    """Insert odd bytes."""
+    """Insert unusual bytes."""
     at = chance.randrange(len(content) + 1)
     return content[:at] + chance.choice(ODD_BYTES) * chance.choice((1, 1, 50)) + content[at:]
 
@@ -106,14 +106,14 @@ BINARY: tuple[Mutate, ...] = (flip, cut, insert, double)
 
 
 def workbook(content: bytes, chance: random.Random) -> bytes:
-    """Damage the XML of one part of a workbook, inside an archive that is whole."""
+    """Damage the XML of one part of a workbook and keep the archive valid."""
     result = io.BytesIO()
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as source:
             parts = {name: source.read(name) for name in source.namelist()}
         chosen = chance.choice([name for name in parts if name.endswith(".xml")])
     except (OSError, ValueError, LookupError, NotImplementedError, EOFError, RuntimeError, zipfile.error, zlib.error):
-        return flip(content, chance)  # an earlier damage of this trial
+        return flip(content, chance)  # an earlier mutation of this trial broke the archive
     with zipfile.ZipFile(result, "w", zipfile.ZIP_DEFLATED) as package:
         for name, part in parts.items():
             package.writestr(name, _xml(part, chance) if name == chosen else part)
@@ -131,7 +131,7 @@ def _xml(part: bytes, chance: random.Random) -> bytes:
 
 
 def special(path: Path, chance: random.Random) -> None:
-    """Put a link, a farm of links, a pipe or a folder in place of a file."""
+    """Replace a file by a link, a set of links, a pipe or a folder."""
     path.unlink()
     how = chance.randrange(6)
     if how == 0:
@@ -149,7 +149,7 @@ def special(path: Path, chance: random.Random) -> None:
 
 
 def mutate(path: Path, chance: random.Random) -> None:
-    """Damage a file once."""
+    """Apply one mutation to a file."""
     if chance.random() < 0.08:
         special(path, chance)
         return

@@ -1,13 +1,13 @@
-"""How a build grows with the hours of a release: CPU, memory, and what a build with nothing to do costs.
+"""Growth of build cost with the hours of a release: CPU, memory, and the cost of a build with nothing to do.
 
     python -m bench.growth                       the real hour at hand (else the sample's), 1 2 4 8 16 times
     python -m bench.growth --hours 1 4 --rounds 3
-    python -m bench.growth --full --hours 1 4    a synthetic hour of 24 switches; needs 1.5 GB of disk an hour
+    python -m bench.growth --full --hours 1 4    a synthetic hour of 24 switches; needs 1.5 GB of disk per hour
 
-The hours are one hour again and again, with every time in every row moved on: each is as much work as the first. Each
-number of hours is built from nothing, one thread, into a target of its own. CPU of a further hour is what the line
-has more than the first, by hours; what start, workbook and models cost once is not in it. Nothing to do: the
-same command once more. Listing: a program that lists the same folders and asks for size and times of each file.
+The hours are copies of one hour with shifted times, so each is the same work. Each number of hours is built from
+nothing, on one thread, into a target of its own. "CPU of a further hour" is the difference to the first line divided by
+the additional hours. It excludes the fixed costs of start, workbook and models. "Nothing to do" is the same command
+again. "Listing" is a program that lists the same folders and reads size and times of each file.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from bench.measure import Cost, machine, medians, run
 
 HOUR_MS = 3_600_000
 _HOUR_AT, _UTC_AT = len("2024/05/24 星期五 ".encode()), len("2024/05/24 星期五 00:00:00.000,".encode())
-"""Where a row has its local hour (2 digits) and its time in ms (13 digits): what comes before is of one length."""
+"""Offsets of a row's local hour (2 digits) and its time in ms (13 digits); the text before has a fixed length."""
 LIST = """
 import os, sys
 def look(folder):
@@ -36,7 +36,7 @@ def look(folder):
 for folder in sys.argv[1:]: look(folder)
 """
 NOTHING_TO_DO = 7
-"""So many runs of what takes hundredths of a second."""
+"""Number of runs of cases that take hundredths of a second."""
 
 
 def main() -> int:
@@ -60,7 +60,7 @@ def main() -> int:
 
 
 def release(first: Path, hours: Path, place: Path, count: int) -> Path:
-    """A release of so many hours: that of `first`, moved on by an hour each time; hours that were made are shared."""
+    """Create a release of `count` hours: time-shifted copies of the hour in `first`; existing hours are reused."""
     for cluster in sorted(path for path in first.iterdir() if path.is_dir()):
         folder = min(path for path in (cluster / "trafficinfo").iterdir() if path.name.isdigit())
         (place / cluster.name / "trafficinfo").mkdir(parents=True)
@@ -79,9 +79,9 @@ def release(first: Path, hours: Path, place: Path, count: int) -> Path:
 
 
 def move_on(content: bytes, hours: int) -> bytes:
-    """A port's CSV with every SaveTime and SaveTimeUTC so many hours later, on the same day."""
+    """Return a port's CSV with every SaveTime and SaveTimeUTC shifted by hours, on the same day."""
     text = np.frombuffer(content, np.uint8).copy()
-    starts = np.flatnonzero(text == ord("\n"))[:-1] + 1  # of all lines but the header
+    starts = np.flatnonzero(text == ord("\n"))[:-1] + 1  # all lines except the header
     for at, digits, step in ((_HOUR_AT, 2, hours), (_UTC_AT, 13, hours * HOUR_MS)):
         places = starts[:, None] + np.arange(at, at + digits)
         powers = 10 ** np.arange(digits - 1, -1, -1, dtype=np.int64)
@@ -91,7 +91,7 @@ def move_on(content: bytes, hours: int) -> bytes:
 
 
 def hours_of(release: Path) -> list[Path]:
-    """The folders of its hours."""
+    """Return the folders of a release's hours."""
     return [link.resolve() for link in sorted(release.glob("*/trafficinfo/*"))]
 
 
@@ -99,7 +99,7 @@ Costs = dict[int, dict[str, list[Cost]]]
 
 
 def measure(releases: dict[int, Path], scratch: Path, rounds: int, threads: str) -> Costs:
-    """Builds from nothing, in turn; then builds with nothing to do, and listings, in turn."""
+    """Measure builds from nothing, then builds with nothing to do and listings, each in turn."""
     environment = {"XDG_CACHE_HOME": str(scratch / "cache")}
     costs: Costs = {count: {"build": [], "again": [], "list": []} for count in releases}
     targets = {count: scratch / f"target-{count}" for count in releases}
@@ -110,14 +110,14 @@ def measure(releases: dict[int, Path], scratch: Path, rounds: int, threads: str)
         ]
         for count, path in releases.items()
     }  # fmt: skip
-    run(build[min(releases)], env=environment)  # which parses and binds the models for those after it
+    run(build[min(releases)], env=environment)  # warm-up: parses and binds the models for later builds
     for number in range(rounds):
         for count, command in build.items():
             shutil.rmtree(targets[count], ignore_errors=True)
             costs[count]["build"].append(run(command, env=environment))
             print(f"round {number + 1} of {rounds}: {count} hours", file=sys.stderr, flush=True)
     for command in build.values():
-        run(command, env=environment)  # remembers its words
+        run(command, env=environment)  # caches the request of a repeated build
     for _ in range(NOTHING_TO_DO):
         for count, command in build.items():
             costs[count]["again"].append(run(command, env=environment))
@@ -127,7 +127,7 @@ def measure(releases: dict[int, Path], scratch: Path, rounds: int, threads: str)
 
 
 def show(releases: dict[int, Path], costs: Costs, scratch: Path) -> None:
-    """A line a number of hours."""
+    """Print a line per number of hours."""
     print(machine())
     hour = min(releases)
     sizes = [path.stat().st_size for folder in hours_of(releases[hour]) for path in folder.rglob("*.csv")]

@@ -1,4 +1,4 @@
-"""What a build costs against a bare DuckDB load of the same port CSVs, one thread each, runs in turn.
+"""Cost of a build compared with a bare DuckDB load of the same port CSVs, one thread each, runs in turn.
 
     python -m bench.ingest                     the real files (data/real or WAREHOUSE_REAL), else the sample
     python -m bench.ingest --full              a synthetic full-size hour: 24 switches, 2,160 files, 1.5 GB
@@ -6,9 +6,10 @@
     python -m bench.ingest --plain-sql         no kernel: every model by its SELECT
     python -m bench.ingest --peers all         polars, pandas and chdb beside it: `port_hour` alone (bench/port_hour.py)
 
-The bare load is one CREATE TABLE AS in a database on disk, ten declared columns: it reads, types and stores,
-and nothing else. Ours hashes every file, guards every row, and makes, checks and publishes every table. Its models
-are parsed and bound once a machine, as Python compiles modules: the build that does it is not counted, but shown.
+The bare load is one CREATE TABLE AS in a database on disk, with ten declared columns: it reads, types and stores, and
+nothing else. Ours hashes every file, validates every row, and materializes, checks and publishes every table. Its
+models are parsed and bound once per machine, as Python compiles modules. The build that does so is shown, but not
+counted.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def main() -> int:
 
 
 def full_hour(scratch: Path) -> Path:
-    """Port CSVs and workbook alone, as of the files at hand: the sample's logs and jobs are other benches' matter."""
+    """Create a full-size hour with port CSVs and workbook alone; logs and jobs have their own benchmarks."""
     make = "from warehouse.sample import *; from pathlib import Path; import sys; "
     make += "write_sample(Path(sys.argv[1]), SampleOptions(full=True, hour_tables=False, utilization=False))"
     run([sys.executable, "-c", make, str(scratch / "full")])
@@ -71,7 +72,7 @@ def full_hour(scratch: Path) -> Path:
 
 
 def default_data(scratch: Path) -> Path:
-    """The fabric's files at hand, port CSVs and workbook: logs and jobs of the release are other benches' matter."""
+    """Return the available port CSVs and workbook; logs and jobs have their own benchmarks."""
     real = Path(os.environ.get("WAREHOUSE_REAL", "data/real")).absolute() / "zhejiang"
     if real.is_dir():
         return fabric_of(real, scratch)
@@ -80,7 +81,7 @@ def default_data(scratch: Path) -> Path:
 
 
 def fabric_of(release: Path, scratch: Path) -> Path:
-    """A folder with the port CSVs and workbooks of the clusters alone: other names of the files, or copies."""
+    """Return a folder with only the port CSVs and workbooks of the clusters, as hard links or copies."""
     fabric = scratch / "fabric"
     for traffic in sorted(release.rglob("trafficinfo")):
         cluster = fabric / traffic.parent.name
@@ -91,7 +92,7 @@ def fabric_of(release: Path, scratch: Path) -> Path:
 
 
 def _same_file(source: str | Path, target: str | Path) -> None:
-    """Give a file another name; copy it where that is on another disk."""
+    """Hard-link a file, or copy it to another disk."""
     try:
         os.link(source, target)
     except OSError:
@@ -99,16 +100,16 @@ def _same_file(source: str | Path, target: str | Path) -> None:
 
 
 def port_csvs(data: Path) -> list[Path]:
-    """The port CSVs below a folder, in order."""
+    """Return the port CSVs below a folder, sorted."""
     below = (Path(folder) / name for folder, _, names in os.walk(data, followlinks=True) for name in names)
     return sorted(path for path in below if path.suffix == ".csv" and path.parent.parent.name.isdigit())
 
 
 def readers(names: Sequence[str]) -> tuple[Path, str]:
-    """The Python of the readers' environment, which is made where it is not there, and their versions."""
+    """Return the Python of the readers' environment, created if missing, and their versions."""
     try:
         pinned = dict(line.split("==") for line in install_lock("readers", ENVIRONMENTS).split())
-    except (OSError, subprocess.CalledProcessError) as error:  # no network, no wheels for this machine
+    except (OSError, subprocess.CalledProcessError) as error:  # no network, or no wheels for this machine
         return Path(), f"\npeers are skipped: {error}"
     return ENVIRONMENTS / "readers" / "bin" / "python", "".join(f", {name} {pinned[name]}" for name in names)
 

@@ -1,12 +1,12 @@
-"""What the job metrics of a synthetic AcmeTrace of real size cost, against bare DuckDB queries over the same CSVs.
+"""Cost of the job metrics of a synthetic AcmeTrace of real size, compared with bare DuckDB queries on the same CSVs.
 
-    python -m bench.jobs                        818,327 jobs of Seren and 62,413 of Kalos, made first
+    python -m bench.jobs                        818,327 jobs of Seren and 62,413 of Kalos, generated first
     python -m bench.jobs --rounds 5 --data DIR
 
-The bare queries load both CSVs with declared columns into one table, with times as TIMESTAMPTZ, and ask it for what
-the tables of jobs hold: totals, shares by size, type and state, distributions of duration and wait at powers of two,
-box quartiles, arrivals, GPUs in use per ten minutes. Nothing is sorted, checked or kept. Ours is `warehouse build` of
-the same files as a whole process: every file hashed, every row guarded, every table written, checked and published.
+The bare queries load both CSVs with declared columns into one table, with times as TIMESTAMPTZ. They compute the
+content of the job tables: totals, shares by size, type and state, distributions of duration and wait at powers of two,
+box quartiles, arrivals, GPUs in use per ten minutes. Nothing is sorted, checked or stored. Ours is `warehouse build` of
+the same files as a whole process: every file hashed, every row validated, every table written, checked and published.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The bare DuckDB queries that `bench.jobs` compares with: python -m bench.jobs_bare RELEASE DATABASE."""
+"""Bare DuckDB queries that `bench.jobs` compares with: python -m bench.jobs_bare RELEASE DATABASE."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ QUERIES = (
 
 
 def scan(release: str, cluster: str, header: str) -> str:
-    """A SELECT of one CSV with declared columns."""
+    """Return a SELECT of one CSV with declared columns."""
     kinds = {
         name: "TIMESTAMPTZ" if name in TIMES else "VARCHAR" if name in TEXTS else "DOUBLE" for name in header.split(",")
     }
@@ -63,7 +63,7 @@ def scan(release: str, cluster: str, header: str) -> str:
 
 
 def main(release: str, database: str) -> None:
-    """Load and ask."""
+    """Load both CSVs and run the queries."""
     connection = duckdb.connect(database)
     connection.execute("SET threads = 1; SET TimeZone = 'UTC'")
     seren, kalos = scan(release, "seren", SEREN_HEADER), scan(release, "kalos", KALOS_HEADER)

@@ -1,4 +1,4 @@
-"""The lineage of every column of every model, from files to ends, when nothing is cached.
+"""Cost of the lineage of every column of every model, from files to ends, without a cache.
 
     python -m bench.lineage
 

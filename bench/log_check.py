@@ -1,4 +1,4 @@
-"""Compare what a build says of logs with their truth, by kind: how much of it is right, and how much it has."""
+"""Precision and recall of a build's log tables against the truth, by kind."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DEVICES = """
 
 
 class Score(NamedTuple):
-    """Of one kind in one sample."""
+    """Counts of one kind in one sample."""
 
     kind: str
     said: int
@@ -62,7 +62,7 @@ def _by_task(connection: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Count
 
 
 def _score(kind: str, said: Counter[Key], true: Counter[Key], sample: Sample) -> Score:
-    if kind == "iterations" and sample.damage != "none":  # a loss that the damage touched is not said
+    if kind == "iterations" and sample.damage != "none":  # ignore the missing loss of a damaged line
         losses: dict[object, float | None] = dict(sample.truth.iterations.items())
         said = Counter({(step, losses.get(step) if loss is None else loss): 1 for step, loss in said})
     if kind == "edges" and sample.damage != "none":  # without its line on a communicator, a process has one of its own
@@ -75,7 +75,7 @@ def _score(kind: str, said: Counter[Key], true: Counter[Key], sample: Sample) ->
 
 
 def _known_edges(said: Counter[Key], true: Counter[Key]) -> Iterable[Key]:
-    """The edges, those of unknown kind as the true ones that they can be."""
+    """Yield the edges; replace those of unknown kind by all true edges that they could be."""
     for kind, *edge in said:
         could_be = [key for key in true if list(key[1:]) == edge] if kind == "unknown" else []
         yield from could_be or [(kind, *edge)]

@@ -1,4 +1,4 @@
-"""Lines of logs in the forms of public launchers, NCCL versions and trainers. Imports nothing of the reader."""
+"""Log lines in the forms of public launchers, NCCL versions and trainers, independent of the reader."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ HOSTS = (
 
 @dataclass
 class Process:
-    """One rank's process."""
+    """Process of one rank."""
 
     rank: int
     host: str
@@ -51,7 +51,7 @@ class Process:
 
 @dataclass
 class World:
-    """A training task: its processes, and how its logs are written."""
+    """Training task: its processes, and the form of its logs."""
 
     seed: int
     version: str
@@ -66,22 +66,22 @@ class World:
 
     @property
     def release(self) -> int:
-        """The minor version of NCCL."""
+        """Return the minor version of NCCL."""
         return int(self.version.split(".")[1])
 
     @property
     def size(self) -> int:
-        """How many ranks there are."""
+        """Return the number of ranks."""
         return len(self.processes)
 
     @property
     def has_device_numbers(self) -> bool:
-        """Whether edges name devices by number, not by bus."""
+        """Return True if edges name devices by number, not by bus."""
         return self.release > 18 or self.version == "2.18.5"
 
 
 def make_world(seed: int) -> World:
-    """Choose a task by its seed."""
+    """Return a random task for a seed."""
     chance = Random(seed)
     servers, gpus = chance.choice([(1, 2), (2, 1), (2, 2), (2, 4), (3, 2), (3, 4)])
     pattern = chance.choice(HOSTS)
@@ -107,7 +107,7 @@ def make_world(seed: int) -> World:
 
 
 def label(world: World, process: Process) -> str:
-    """What the launcher writes before each line of a process."""
+    """Return the launcher's prefix for lines of a process."""
     pod = f"job-{process.server}"
     return {
         "none": "",
@@ -131,19 +131,19 @@ def label(world: World, process: Process) -> str:
 
 
 def speak(world: World, process: Process, message: str) -> str:
-    """A line of NCCL's."""
+    """Return a line of NCCL's."""
     return f"{label(world, process)}{process.host}:{process.pid}:{process.tid} [{process.local}] NCCL INFO {message}"
 
 
 def ring_list(world: World, channel: int, members: list[int]) -> str:
-    """A printed ring."""
+    """Return the line of a ring."""
     width = len(str(world.size - 1)) if world.release > 22 else 3
     total = f"/{world.channels:02d}" if world.release > 4 else ""
     return f"Channel {channel:02d}{total} :" + "".join(f" {rank:{width}d}" for rank in members)
 
 
 def tree_list(world: World, places: list[tuple[int, int, list[int]]]) -> str:
-    """A rank's places in the trees of all channels: (parent, rank, children)."""
+    """Return the line of a rank's places in the trees of all channels: (parent, rank, children)."""
     items = []
     for channel, (parent, rank, children) in enumerate(places):
         down = "/".join(str(child) for child in [*children, -1, -1, -1][:3])
@@ -154,7 +154,7 @@ def tree_list(world: World, places: list[tuple[int, int, list[int]]]) -> str:
 
 
 def edge(world: World, one: tuple[int, int, int], way: str, nic: int, *, is_p2p: bool = False) -> str:
-    """A connection over the network, as one of its ends prints it."""
+    """Return the line of a network connection, as printed by one of its ends."""
     channel, src, dst = one
     near, far = (world.processes[rank] for rank in (src, dst))
     devices = [str(p.local) if world.has_device_numbers else f"{1 + p.local}b000" for p in (near, far)]
@@ -171,14 +171,14 @@ def edge(world: World, one: tuple[int, int, int], way: str, nic: int, *, is_p2p:
 
 
 def inside(world: World, channel: int, src: Process, dst: Process) -> str:
-    """A connection inside a server."""
+    """Return the line of a connection inside a server."""
     number = "/0" if world.release > 13 else ""
     word = "Ring" if world.release < 7 else "Channel"
     return f"{word} {channel:02d}{number} : {src.rank}[{src.local}] -> {dst.rank}[{dst.local}] via P2P/IPC"
 
 
 def made(world: World, process: Process, pointer: str, rank: int, ranks: int, comm_id: str, phase: str) -> str:
-    """A communicator that is made."""
+    """Return the line of a new communicator."""
     before = "ncclCommInitRank " if world.release > 20 else ""
     device = f" nvmlDev {process.local}" if world.has_device_numbers else ""
     name = f" commId {comm_id}" if world.release > 15 else ""
@@ -190,18 +190,18 @@ def made(world: World, process: Process, pointer: str, rank: int, ranks: int, co
 
 
 def nic_list(world: World, process: Process) -> str:
-    """The NICs of a host."""
+    """Return the line with the NICs of a host."""
     listed = " ".join(
         f"[{number}]{name}:1/{'IB/SHARP' if number else 'RoCE'}" for number, name in enumerate(world.nics)
     )
     return f"NET/IB : Using {listed} [RO]; OOB ib0.0065:10.1.1.{process.server}<0>"
 
 
-# trainers: each gives the lines of one iteration
+# trainers: each returns the lines of one iteration
 
 
 def iteration(world: World, step: int, steps: int, loss: float) -> list[str]:
-    """The lines that a trainer prints of one iteration."""
+    """Return the trainer's lines for one iteration."""
     clock = f"{step * 7 // 60:02d}:{step * 7 % 60:02d}"
     said = f"{loss:.4f}"
     bar = f"{100 * step // steps:3d}%|{'█' * (step * 10 // steps):<10}| {step}/{steps} [{clock}<1:02:03,  7.01s/it"
@@ -251,7 +251,7 @@ def iteration(world: World, step: int, steps: int, loss: float) -> list[str]:
 
 
 def noise(world: World) -> str:
-    """A line that says nothing of what is counted."""
+    """Return a line without relevant content."""
     return world.chance.choice(
         (
             "",

@@ -1,8 +1,8 @@
-"""Logs with known truth: launcher x NCCL version x trainer x hosts in a file x damage, from a seed.
+"""Logs with known truth: launcher x NCCL version x trainer x hosts per file x damage, from a seed.
 
-Damage is a cut, a splice, an overwrite or a wrap. It never changes a digit, and never parts or joins two digits: a line
-that ends in `NET/IB/1` where `NET/IB/12` was cut is a whole line with another number, which no reader can know. Two
-neighbours are never damaged. Imports nothing of the reader.
+Damage is a cut, a splice, an overwrite or a wrap. It never changes a digit, and never splits or joins numbers: a line
+cut from `NET/IB/12` to `NET/IB/1` would be a valid line with another number, which no reader can detect. Two adjacent
+lines are never damaged. This module is independent of the reader.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ Key = tuple[object, ...]
 
 @dataclass
 class Truth:
-    """What a log says, by kind."""
+    """Content of a log, by kind."""
 
     edges: Counter[Key] = field(default_factory=Counter)
-    """(kind, channel, source, destination), once a communicator."""
+    """(kind, channel, source, destination), once per communicator."""
     ranks: Counter[Key] = field(default_factory=Counter)
     """(host, pid, rank, ranks)"""
     iterations: dict[int, float | None] = field(default_factory=dict)
-    """Loss of each; None where no line says it."""
+    """Loss of each iteration; None if no line has it."""
     devices: Counter[Key] = field(default_factory=Counter)
     """(channel, source, destination, end, NIC)"""
 
 
 @dataclass
 class Sample:
-    """A task's logs."""
+    """Logs of a task."""
 
     name: str
     files: dict[str, bytes]
@@ -60,7 +60,7 @@ class Sample:
 
 
 def make_sample(seed: int) -> Sample:
-    """Write the logs of a seed, in memory."""
+    """Generate the logs of a seed in memory."""
     world = make_world(seed)
     truth = Truth()
     chance = world.chance
@@ -82,7 +82,7 @@ def make_sample(seed: int) -> Sample:
 
 
 def _ring(world: World, channel: int) -> list[int]:
-    """Ranks in order of a ring: each server's, begun at another GPU in each channel."""
+    """Return the ranks in order of a ring; each channel starts at another GPU of each server."""
     members: list[int] = []
     for server in sorted({one.server for one in world.processes}):
         local = [one.rank for one in world.processes if one.server == server]
@@ -92,7 +92,7 @@ def _ring(world: World, channel: int) -> list[int]:
 
 
 def _places(world: World, rank: int) -> list[tuple[int, int, list[int]]]:
-    """A rank's place in a binary tree of each channel, whose root is the channel's number."""
+    """Return a rank's place in a binary tree of each channel, whose root is the channel's number."""
     places = []
     for channel in range(world.channels):
         at = (rank - channel) % world.size
@@ -101,8 +101,8 @@ def _places(world: World, rank: int) -> list[tuple[int, int, list[int]]]:
     return places
 
 
-def _neighbours(world: World, process: Process, kind: str) -> list[tuple[int, int, int]]:
-    """The edges of a process: (channel, source, destination)."""
+def _neighbors(world: World, process: Process, kind: str) -> list[tuple[int, int, int]]:
+    """Return the edges of a process: (channel, source, destination)."""
     found = []
     for channel in range(world.channels):
         if kind == "ring":
@@ -118,7 +118,7 @@ def _neighbours(world: World, process: Process, kind: str) -> list[tuple[int, in
 
 
 def _nic(world: World, process: Process, channel: int) -> int:
-    """The NIC of a process; in some tasks one beyond the list, as a fused device has."""
+    """Return the NIC of a process; in some tasks a number beyond the list, as for a fused device."""
     if world.seed % 11 == 0:
         return len(world.nics) + channel % 2
     return (process.local + channel) % len(world.nics)
@@ -126,7 +126,7 @@ def _nic(world: World, process: Process, channel: int) -> int:
 
 def _connections(world: World, process: Process, kind: str, truth: Truth) -> list[str]:
     lines = []
-    for channel, src, dst in _neighbours(world, process, kind):
+    for channel, src, dst in _neighbors(world, process, kind):
         near, far = world.processes[src], world.processes[dst]
         if near.server == far.server:
             if process.rank == src and kind == "ring":
@@ -141,7 +141,7 @@ def _connections(world: World, process: Process, kind: str, truth: Truth) -> lis
 
 
 def _start(world: World, process: Process, truth: Truth) -> list[str]:
-    """What NCCL says in one process, from its version to the communicator of all ranks, and one of some."""
+    """Return NCCL's lines of one process, from its version to the communicator of all ranks and a smaller one."""
     pointer, comm_id = f"0x5b8{process.local:03x}0", f"0x7a{world.seed:06x}"
     lines = [noise(world), f"NCCL version {world.version}+cuda12.4", nic_list(world, process)]
     if world.has_device_numbers:
@@ -167,7 +167,7 @@ def _start(world: World, process: Process, truth: Truth) -> list[str]:
 
 
 def _pairs(world: World, process: Process, truth: Truth) -> list[str]:
-    """Sends and receives of rank 0 with the last rank."""
+    """Return the lines of sends and receives of rank 0 with the last rank."""
     last = world.size - 1
     if world.processes[0].server == world.processes[last].server or process.rank not in (0, last) or world.release < 12:
         return []
@@ -180,7 +180,7 @@ def _pairs(world: World, process: Process, truth: Truth) -> list[str]:
 
 
 def _part(world: World, process: Process, truth: Truth) -> list[str]:
-    """A communicator of the first GPU of each server, of which later versions print an identifier."""
+    """Return the lines of a communicator of each server's first GPU, which have an identifier in later versions."""
     servers = len({one.server for one in world.processes})
     if process.local or servers == 1 or servers == world.size or world.seed % 2 or world.release < 16:
         return []
@@ -194,10 +194,10 @@ def _part(world: World, process: Process, truth: Truth) -> list[str]:
 
 
 def _count_edges(world: World, truth: Truth) -> None:
-    """Edges between servers: of rings and trees; and sends and receives."""
+    """Count the edges between servers: rings, trees, sends and receives."""
     for process in world.processes:
         for kind in ("ring", "tree"):
-            for channel, src, dst in _neighbours(world, process, kind):
+            for channel, src, dst in _neighbors(world, process, kind):
                 if world.processes[src].server != world.processes[dst].server:
                     truth.edges[kind, channel, src, dst] = 1
     servers = len({one.server for one in world.processes})
@@ -207,7 +207,7 @@ def _count_edges(world: World, truth: Truth) -> None:
 
 
 def _training(world: World, truth: Truth) -> list[str]:
-    """The lines of the last rank's trainer."""
+    """Return the lines of the last rank's trainer."""
     steps = world.chance.randint(4, 40)
     process = world.processes[-1]
     lines = []
@@ -223,7 +223,7 @@ def _training(world: World, truth: Truth) -> list[str]:
 
 
 def _interleaved(world: World, several: list[list[str]]) -> list[str]:
-    """Lines of several processes as they come, each in its order."""
+    """Interleave the lines of several processes; each process keeps its order."""
     queues = [list(reversed(one)) for one in several]
     lines = []
     while any(queues):
@@ -252,7 +252,7 @@ def _damaged(world: World, lines: list[str], damage: str) -> list[str]:
 
 
 def _spoilt(world: World, line: str, other: str, damage: str) -> list[str]:
-    """One line, or two, after the damage; as they are where it would part or join two digits."""
+    """Return one or two lines after the damage, or the line unchanged if damage would split or join digits."""
     at = world.chance.randint(1, len(line) - 1)
     if _is_number(line[at - 1]) and _is_number(line[at]):
         return [line, other] if other else [line]

@@ -1,15 +1,21 @@
-"""How fast logs are read, and how much of what they say: synthetic logs, one core.
+"""Log reader: throughput, precision and recall on synthetic logs, one core.
 
-    python -m bench.logs                       1 GB of each form: MB a CPU second and peak memory
-    python -m bench.logs --megabytes 200       less, for a look
-    python -m bench.logs --seeds 2000          logs of 2,000 seeds, damaged and whole: precision and recall by kind
-    python -m bench.logs --seeds 1 --first 291 one seed; whatever is wrong is printed
+    python -m bench.logs                       1 GB of each form: MB per CPU second and peak memory
+    python -m bench.logs --megabytes 200       a quick run
+    python -m bench.logs --seeds 2000          logs of 2,000 seeds, damaged and intact: precision and recall by kind
+    python -m bench.logs --seeds 1 --first 291 one seed; every error is printed
 
-Forms: `mixed`, 64 logs that begin with what eight processes of NCCL print and go on with progress bars and iteration
-lines, half of them with bare carriage returns; `training` (bars and iteration lines), `megatron` and `nccl` alone;
-`other`, lines that no common form fits: prose, dictionaries, bars with a description, lines of NeMo, labels before
-Megatron-LM; `equal` and `blank`, one line again and again; `long`, one line of 100 MB. The events are made and
-dropped: what a build does with them, JSON lines and a part, is not in it.
+Forms:
+
+- `mixed`: 64 logs that begin with the NCCL lines of eight processes, followed by progress bars and iteration lines.
+  Half of them have bare carriage returns.
+- `training` (bars and iteration lines), `megatron` and `nccl` alone.
+- `other`: lines that match no common form, such as prose, dictionaries, bars with a description, lines of
+  NeMo, labels before Megatron-LM.
+- `equal` and `blank`: one line repeated.
+- `long`: one line of 100 MB.
+
+Events are created and dropped. The cost of storing them as JSON lines and a part is not included.
 """
 
 from __future__ import annotations
@@ -28,7 +34,7 @@ from bench.measure import machine, medians, run
 
 SERVERS = 64
 BATCH = 250
-"""Seeds of one build."""
+"""Seeds per build."""
 READ = """
 import sys
 from pathlib import Path
@@ -64,7 +70,7 @@ def main() -> int:
 
 
 def _truth(first: int, count: int) -> int:
-    """Build the logs of the seeds, and compare what the tables say with their truth."""
+    """Build the logs of the seeds and compare the tables with the truth."""
     totals: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
     failed = 0
     for begin in range(first, first + count, BATCH):
@@ -95,11 +101,11 @@ def _truth(first: int, count: int) -> int:
     return 1 if failed else 0
 
 
-# forms of logs for speed
+# forms of logs for throughput
 
 
 def _write(path: Path, text: str, size: int) -> int:
-    """Write a text again and again, up to this size; the size."""
+    """Write a text repeatedly, up to this size; return the size."""
     whole = text.encode()
     with path.open("wb") as stream:
         written = 0
@@ -113,7 +119,7 @@ def _mixed(folder: Path, size: int) -> int:
 
 
 def _server(folder: Path, server: int, size: int) -> int:
-    """Write one log of about this size; its size."""
+    """Write one log of about this size; return its size."""
     path = folder / f"bench-worker-{server:02d}.log"
     mark = "\r" if server % 2 else "\n"
     total = size // 330
@@ -126,14 +132,14 @@ def _server(folder: Path, server: int, size: int) -> int:
 
 
 def _step(step: int, total: int, mark: str) -> str:
-    """A bar with its dictionary, and the iteration line of the same step."""
+    """Return a progress bar with its dictionary, and the iteration line of the same step."""
     elapsed, left = _clock(46 * step), _clock(46 * (total - step))
-    said = f"loss: {2 - step / total:.4f}, learning_rate: {step * 1.7e-9!r}, epoch: 0.52"
+    text = f"loss: {2 - step / total:.4f}, learning_rate: {step * 1.7e-9!r}, epoch: 0.52"
     bar = f"{100 * step // total:3d}%|{'█' * (10 * step // total):<10}| {step}/{total} "
     bar += f"[{elapsed}<{left}, 45.79s/it]"
-    quoted = ", ".join(f"'{pair.replace(': ', chr(39) + ': ')}" for pair in said.split(", "))
+    quoted = ", ".join(f"'{pair.replace(': ', chr(39) + ': ')}" for pair in text.split(", "))
     stamp = f"2024-05-{1 + step // 1800 % 28:02d} {step // 75 % 24:02d}:{step // 2 % 60:02d}:{step % 60:02d}"
-    line = f"{said}, iter: {step}/{total},  {elapsed} < {left},  45.79s/it"
+    line = f"{text}, iter: {step}/{total},  {elapsed} < {left},  45.79s/it"
     return f"{mark}{bar}{{{quoted}}}\n[{stamp},{step % 1000:03d}] [INFO] [hf_trainer.py:53:on_log] {line}\n"
 
 
@@ -188,7 +194,7 @@ def _other(folder: Path, size: int) -> int:
         f"Epoch 0:  5%|▌         | {step}/90000 [46:10<3:19:14,  1.79it/s, v_num=1, train_loss=2.5]\r\n"
         f"Training epoch 0, iteration {step}/89999 | lr: 1e-05 | global_step: {step} | reduced_train_loss: 2.5\n"
         f"[default7]: iteration {step:8d}/  500000 | elapsed time per iteration (ms): 26000.5 | lm loss: 8.6E+00 |\n"
-        for step in range(1, 6001)  # more than the reader remembers
+        for step in range(1, 6001)  # more than the reader's cache holds
     ]
     return _write(folder / "other.log", "".join(lines), size)
 

@@ -1,4 +1,4 @@
-"""Run a command as a whole process and say what it cost: CPU seconds and peak memory of the process tree."""
+"""Cost of a command as a whole process: CPU seconds and peak memory of the process tree."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from importlib.metadata import version
 
 @dataclass(frozen=True)
 class Cost:
-    """What one run took."""
+    """Cost of one run."""
 
     cpu: float
-    """User and system seconds, children included."""
+    """User and system seconds, including children."""
     peak_mb: float
-    """Largest resident size of the largest process."""
+    """Peak resident size of the largest process."""
     wall: float
 
 
 def run(command: Sequence[str], *, cwd: str | None = None, env: Mapping[str, str] | None = None) -> Cost:
-    """Run a command to its end; it must exit with 0."""
+    """Run a command to its end and return its cost; its exit status must be 0."""
     import time
 
     started = time.perf_counter()
@@ -32,17 +32,17 @@ def run(command: Sequence[str], *, cwd: str | None = None, env: Mapping[str, str
         command, cwd=cwd, env={**os.environ, **(env or {})}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     )
     assert process.stderr is not None
-    said = process.stderr.read()
+    stderr = process.stderr.read()
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
-        raise SystemExit(f"{' '.join(command)} ended with {process.returncode}:\n{said.decode(errors='replace')}")
+        raise SystemExit(f"{' '.join(command)} ended with {process.returncode}:\n{stderr.decode(errors='replace')}")
     unit = 1024 if sys.platform != "darwin" else 1024**2
     return Cost(usage.ru_utime + usage.ru_stime, usage.ru_maxrss / unit, time.perf_counter() - started)
 
 
 def medians(runs: Sequence[Cost]) -> Cost:
-    """Median CPU and wall, largest peak."""
+    """Return median CPU and wall time, and the largest peak."""
     return Cost(
         statistics.median(one.cpu for one in runs),
         max(one.peak_mb for one in runs),
@@ -51,7 +51,7 @@ def medians(runs: Sequence[Cost]) -> Cost:
 
 
 def table(costs: Mapping[str, Sequence[Cost]], of: str, width: int = 20) -> None:
-    """Print a line a case: medians, and the ratio of CPU to that of the case `of`."""
+    """Print a line per case: medians, and the ratio of CPU to that of the case `of`."""
     base = medians(costs[of])
     print(f"{'':<{width}}{'CPU s':>8}{'ratio':>8}{'peak MB':>9}{'wall s':>8}   CPU s of each run")
     for name, found in costs.items():
@@ -62,7 +62,7 @@ def table(costs: Mapping[str, Sequence[Cost]], of: str, width: int = 20) -> None
 
 
 def machine() -> str:
-    """The machine and the versions, in a line; nothing large is imported, since what we start is charged with it."""
+    """Return the machine and the versions, in one line; large imports would count in the peak of our children."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as stream:  # noqa: PTH123
             cpu = next(line.split(":")[1].strip() for line in stream if line.startswith("model name"))

@@ -1,12 +1,12 @@
-"""How much memory a build takes, and what less of it costs: `--memory` from little to the default, runs in turn.
+"""Memory of a build, and the cost of less memory: `--memory` from little to the default, runs in turn.
 
     python -m bench.memory                      the fabric's files at hand (WAREHOUSE_REAL), else the sample
     python -m bench.memory --full               a synthetic hour of 24 switches
     python -m bench.memory --memory 200MB 1GB --threads 1 2
 
-`--memory` bounds the engine's buffers; Python, numpy and the arrays of kernels come on top. Peak is the largest
-resident size of the process, spill the most that stood in temporary files at a time; the model is the one that
-spilled most or, where none did, held most.
+`--memory` limits the engine's buffers; Python, numpy and the arrays of kernels are additional. Peak is the largest
+resident size of the process. Spill is the largest size of temporary files at a time. The model shown is the one that
+spilled most or, without a spill, the one that used most memory.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def main() -> int:
         scratch = Path(folder)
         data = full_hour(scratch) if given.full else default_data(scratch)
         cases = [(threads, memory) for threads in given.threads for memory in given.memory]
-        build(data, scratch, *cases[-1])  # which parses and binds the models for those after it
+        build(data, scratch, *cases[-1])  # warm-up: parses and binds the models for later builds
         found: dict[tuple[str, str], list[dict[str, Any] | str]] = {case: [] for case in cases}
         for _ in range(given.rounds):
             for case in cases:
@@ -62,7 +62,7 @@ def main() -> int:
 
 
 def build(data: Path, scratch: Path, threads: str, memory: str) -> dict[str, Any] | str:
-    """The profile of a build from nothing; or what it says when the memory is too little."""
+    """Return the profile of a build from nothing, or its error if the memory is too small."""
     shutil.rmtree(scratch / "target", ignore_errors=True)
     done = subprocess.run(
         [

@@ -1,4 +1,4 @@
-"""A SELECT changed in one place: every mutant of a model, as SQL."""
+"""Mutants of a model's SELECT: SQL with one change."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _OTHER: dict[type[exp.Expr], type[exp.Expr]] = {
     exp.Least: exp.Greatest,
     exp.Lag: exp.Lead,
 }
-"""An operator or function, and what it becomes."""
+"""Replacements of operators and functions."""
 SWAPS = 8
-"""So many other columns are tried until one fits."""
+"""Number of other columns to try until one fits."""
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change; of several texts the first that the engine takes with the same types is it."""
+    """One change, as candidate texts; the first with valid SQL and the same types is used."""
 
     line: int
     what: str
@@ -47,14 +47,16 @@ class Mutant:
 
 
 def mutants(sql: str, relations: Mapping[str, Sequence[str]], blocks: Mapping[str, Block]) -> Iterator[Mutant]:
-    """Every mutant of a SELECT.
+    """Yield every mutant of a SELECT.
 
     Parameters
     ----------
+    sql
+        SELECT of the model.
     relations
-        The columns of all relations that may be read.
+        Columns of all relations that may be read.
     blocks
-        The SELECT's own, as `warehouse.lineage.select_walk` gives them.
+        Blocks of the SELECT, as `warehouse.lineage.select_walk` returns them.
     """
     tree = parse_one(sql, read="duckdb")
     columns = dict(relations) | {name: list(block.columns) for name, block in blocks.items()}
@@ -71,7 +73,7 @@ def mutants(sql: str, relations: Mapping[str, Sequence[str]], blocks: Mapping[st
 
 
 def _changes(node: exp.Expr, columns: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, Sequence[exp.Expr]]]:
-    """(what to say, nodes to put in the place of this one)."""
+    """Yield (description, replacement nodes) for one node."""
     other = _OTHER.get(type(node))
     if other is not None:
         yield "", [other(**{key: _copied(value) for key, value in node.args.items()})]
@@ -97,7 +99,7 @@ def _changes(node: exp.Expr, columns: Mapping[str, Sequence[str]]) -> Iterator[t
 
 
 def _others(node: exp.Column, columns: Mapping[str, Sequence[str]]) -> list[str]:
-    """The other columns of the relation that a column is read from, the next ones first."""
+    """Return the other columns of the relation that a column is read from, the next ones first."""
     select = node.find_ancestor(exp.Select)
     if select is None or isinstance(node.parent, exp.PropertyEQ):
         return []
@@ -110,11 +112,11 @@ def _others(node: exp.Column, columns: Mapping[str, Sequence[str]]) -> list[str]
     name = f"{table.db}.{table.name}" if isinstance(table, exp.Table) and table.db else table.alias_or_name
     if isinstance(table, exp.Table) and not table.db:
         name = table.name
-    there = list(columns.get(name, ()))
-    if node.name not in there:
+    names = list(columns.get(name, ()))
+    if node.name not in names:
         return []
-    at = there.index(node.name)
-    return (there[at + 1 :] + there[:at])[:SWAPS]
+    at = names.index(node.name)
+    return (names[at + 1 :] + names[:at])[:SWAPS]
 
 
 def _copied(value: object) -> object:

@@ -1,12 +1,12 @@
-"""Do checks and tests notice when a model is wrong? Each model is changed in one place, many times over.
+"""Mutation tests of models: check that a unit test fails if a model's SELECT is changed in one place.
 
     python -m bench.mutations                            all models
     python -m bench.mutations metrics.leaf_hour          some, by selectors
     python -m bench.mutations -v                         every survivor with its line
 
-A mutant changes an operator, an aggregate or a kind of join, drops a condition, or reads another column of the
-same relation. The model's own unit tests try it; checks are not tried, so that the figure is a lower bound. A mutant
-that the engine refuses, or that gives other types, is none. Models without a test are named, not counted.
+A mutant changes an operator, an aggregate or a kind of join, drops a condition, or reads another column of the same
+relation. Only the model's unit tests run; checks do not, so the score is a lower bound. Mutants that are invalid SQL or
+have other types are skipped. Models without a test are named, not counted.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CAUGHT, SURVIVED = "caught", "survived"
 
 
 def main() -> int:
-    """Print a line a model, and the survivors."""
+    """Print a line per model, and the survivors."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("select", nargs="*")
     options.add_argument("-v", "--verbose", action="store_true", help="survivors as they are found")
@@ -78,7 +78,7 @@ def main() -> int:
 def _valid(
     engine: DuckDBEngine, graph: Graph, node: Node, relations: dict[str, list[str]]
 ) -> Iterator[tuple[Mutant, str]]:
-    """The mutants of a model that the engine takes and that give the same types, each text once."""
+    """Yield the distinct mutants of a model that are valid SQL and have the same types."""
     contracts: dict[str, Source] = {name: Empty(columns) for name, columns in graph.source_columns.items()}
     contracts |= {name: Empty(one.model.columns) for name, one in graph.nodes.items()}
     blocks = blocks_of(node.sql, relations, node.model.shown_path)
@@ -100,7 +100,7 @@ def _described(scratch: Scratch, sql: str) -> list[tuple[str, str]] | None:
 
 
 def _changed(graph: Graph, node: Node, sql: str) -> Graph:
-    """The graph with another SELECT in the place of a model's."""
+    """Return the graph with another SELECT for one model."""
     model = node.model._replace(kernel=None)
     return Graph({**graph.nodes, node.name: node._replace(model=model, sql=sql)}, graph.source_columns)
 

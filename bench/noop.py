@@ -1,10 +1,10 @@
-"""What a build with nothing to do costs as a whole process, beside a bare hash check and an empty one.
+"""Cost of a build with nothing to do as a whole process, compared with a bare hash check and an empty process.
 
     python -m bench.noop                       the real files (data/real or WAREHOUSE_REAL), else the sample
     python -m bench.noop --data DIR --rounds 50
 
 The bare check hashes as many files as there are models and compares them with a list in JSON. Ours compares sizes and
-times of all raw files, all sources, all parts and the published file with those of the last build.
+times of all raw files, sources, parts and the published file with those of the last build.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def main() -> int:
 
 
 def default_data(scratch: Path) -> Path:
-    """The real files at hand, else a sample."""
+    """Return the real files at hand, else a sample."""
     real = Path(os.environ.get("WAREHOUSE_REAL", "data/real")).absolute()
     if real.is_dir():
         return real

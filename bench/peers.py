@@ -16,29 +16,29 @@ QUIET = {
     "SQLMESH__DISABLE_ANONYMIZED_ANALYTICS": "true",
     "PYTHONDONTWRITEBYTECODE": "",
 }
-"""No usage statistics; compiled modules are kept, as they are for a program that is installed."""
+"""Environment without usage statistics and with cached bytecode, as for an installed program."""
 
 
 @dataclass(frozen=True)
 class Runner:
-    """A program that makes tables of SQL files."""
+    """Program that builds tables from SQL files."""
 
     name: str
     layout: str
-    """A key of `bench.chain_models.LAYOUTS`."""
+    """Key of `bench.chain_models.LAYOUTS`."""
     build: tuple[str, ...]
-    """The command, run in the project's folder; the first word is looked for in the environment's `bin/`."""
+    """Command, run in the project's folder; its first word is a program in the environment's `bin/`."""
     database: str = "chain.duckdb"
-    """What readers open, relative to the project."""
+    """Database for readers, relative to the project."""
     lock: str | None = None
-    """The list of pinned packages; None for the Python that runs this bench."""
+    """List of pinned packages; None for the Python that runs this benchmark."""
     engine: str = "duckdb 1.5.6"
-    """Which bare run it is compared with."""
+    """Bare run to compare with."""
     checks: bool = True
-    """Whether it knows checks."""
+    """True if the runner supports checks."""
 
     def command(self, environments: Path) -> list[str]:
-        """The command with the path of its program."""
+        """Return the command with the path of its program."""
         if self.lock is None:
             return [sys.executable, *self.build[1:]]
         return [str(environments / self.lock / "bin" / self.build[0]), *self.build[1:]]
@@ -58,7 +58,7 @@ PEERS = (
 
 
 def chosen(names: str) -> list[Runner]:
-    """The peers of a comma-separated list; `all`, or `none`."""
+    """Return the peers of a comma-separated list, of `all`, or of `none`."""
     if names == "all":
         return list(PEERS)
     known = {runner.layout: runner for runner in PEERS}
@@ -70,7 +70,7 @@ def chosen(names: str) -> list[Runner]:
 
 
 def install(runners: list[Runner], environments: Path) -> Mapping[str, str]:
-    """Make the environments that are not there yet; the version of what each runs, by lock."""
+    """Create missing environments; return the version of each runner, by lock file."""
     versions = {}
     for lock in {runner.lock for runner in runners if runner.lock}:
         lines = dict(line.split("==") for line in install_lock(lock, environments).split())
@@ -79,7 +79,7 @@ def install(runners: list[Runner], environments: Path) -> Mapping[str, str]:
 
 
 def install_lock(lock: str, environments: Path) -> str:
-    """Make one environment, unless it is there; its list of packages."""
+    """Create one environment, unless it exists; return its list of packages."""
     pinned, folder = HERE / "peers" / f"{lock}.txt", environments / lock
     done = folder / "installed.txt"
     if not done.is_file() or done.read_bytes() != pinned.read_bytes():

@@ -1,4 +1,4 @@
-"""Periods of simulated servers against the truth, and what they cost on the real hour: `python -m bench.periods`."""
+"""Accuracy of periods on simulated servers, and their cost on the real hour: `python -m bench.periods`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from warehouse.project.project import shipped_root
 DRAWN = 1500
 JITTERS = (0.0, 0.01, 0.03)
 LONGEST = 275.0
-"""A twelfth of the hour less its opening gap, and a little less."""
+"""Slightly less than 1/12 of the hour without its opening gap."""
 
 
 def _look_at(name: str) -> object:
@@ -27,7 +27,7 @@ def _look_at(name: str) -> object:
 
 
 def accuracy(jitter: float, shortest: float, longest: float, rng: np.random.Generator) -> list[float]:
-    """Errors (parts of the true mean) of the periods that are resolved; `DRAWN` servers, the shorter the more."""
+    """Return relative errors of the resolved periods of `DRAWN` servers; short periods are more frequent."""
     look_at = _look_at("traffic_periods").look_at  # type: ignore[attr-defined]
     errors = []
     for _ in range(DRAWN):
@@ -54,8 +54,8 @@ def main() -> None:
         errors = accuracy(jitter, 4, LONGEST, rng)
         beyond = sum(error > 0.003 for error in errors)
         middle, most = np.quantile(errors, [0.5, 0.99])
-        said = f"{len(errors):>11,} {beyond:>14} {middle:>13.4%} {most:>10.3%} {max(errors):>8.3%}"
-        print(f"4 to {LONGEST:.0f}  {jitter:>20.0%} {said}")
+        text = f"{len(errors):>11,} {beyond:>14} {middle:>13.4%} {most:>10.3%} {max(errors):>8.3%}"
+        print(f"4 to {LONGEST:.0f}  {jitter:>20.0%} {text}")
     errors = accuracy(0.0, 0.3, 3.7, rng)
     print(f"0.3 to 3.7 {0:>19.0%} {len(errors):>11,}")
 

@@ -1,7 +1,7 @@
-"""`port_hour` as a script of another library makes it: python bench/port_hour.py LIBRARY LISTING OUT.
+"""Computation of `port_hour` with another library: python bench/port_hour.py LIBRARY LISTING OUT.
 
-The same cleaning of negative deltas, sums and means; no guards, no seconds and no percentiles. One thread. Each runs in
-an environment of its own (`bench/peers/readers.txt`), hence this file imports nothing of ours.
+It has the same cleaning of negative deltas, sums and means, but no validation, seconds or percentiles. One thread. Each
+library runs in an environment of its own (`bench/peers/readers.txt`), so this file does not import our package.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ SUMS = ["InPkts", "InOctets", "OutPkts", "OutOctets"]
 NAMES = ["SaveTime", "SaveTimeUTC", *KEYS, *SUMS, "InRatio", "OutRatio"]
 COLUMNS = [*KEYS, "polls", *SUMS, "in_mean_bps"]
 WRAPS = "M-GigabitEthernet"
-"""Counters of the management port wrap at 2**32; a negative delta of another port is a reset, and counts as 0.
+"""Counters of the management port wrap at 2**32; a negative delta of another port is a reset and counts as 0.
 
-No look at the time since the row before, which the models take: in the files measured here each wrap is possible.
+Unlike the models, this ignores the time since the previous row: in the files measured here each wrap is plausible.
 """
 
 
 def with_polars(files: list[str], out: str) -> None:
-    """Lazy, streaming."""
+    """Compute with lazy, streaming polars."""
     import polars
 
     kinds = dict.fromkeys(("SaveTime", *KEYS), polars.String) | dict.fromkeys(NAMES[-2:], polars.Float64)
@@ -43,7 +43,7 @@ def with_polars(files: list[str], out: str) -> None:
 
 
 def with_pandas(files: list[str], out: str) -> None:
-    """A file at a time: all of them at once would be several GB."""
+    """Compute one file at a time: all files at once would need several GB."""
     import pandas
 
     sums = []
@@ -60,7 +60,7 @@ def with_pandas(files: list[str], out: str) -> None:
 
 
 def with_chdb(files: list[str], out: str) -> None:
-    """ClickHouse, embedded."""
+    """Compute with embedded ClickHouse."""
     import chdb
 
     folders = sorted({str(Path(file).parent) for file in files})

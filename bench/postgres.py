@@ -1,11 +1,11 @@
-"""`warehouse publish` into a real PostgreSQL: what a million rows cost, and `kill -9` at random moments.
+"""Cost of `warehouse publish` of a million rows to PostgreSQL, and `kill -9` at random times.
 
     python -m bench.postgres                 3 rounds, then 100 kills
     python -m bench.postgres --kills 1000 --seed 7
 
-The bare copy that it is measured against is DuckDB's `COPY TO` a CSV file and psycopg's `COPY FROM STDIN` of it, in a
-process of its own, without key, index, comments, fingerprint or swap. After each kill the tables must be all of one
-publish, the old one or the new.
+The bare copy for comparison is DuckDB's `COPY TO` a CSV file and psycopg's `COPY FROM STDIN`. It runs in a process of
+its own, without key, index, comments, fingerprint or swap. After each kill all tables must be of the same publish, the
+old one or the new one.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ NAMES = ("metrics.a", "metrics.b", "metrics.c")
 
 
 def main() -> None:
-    """Print what both cost, then how the kills ended."""
+    """Print both costs, then the outcomes of the kills."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--rows", type=int, default=1_000_000)
     options.add_argument("--rounds", type=int, default=3)
@@ -70,7 +70,7 @@ def main() -> None:
 
 
 def put(target: Path, name: str, select: str, grain: list[str]) -> None:
-    """Put a table into the published file."""
+    """Write a table into the published file."""
     path = target / "warehouse.duckdb"
     path.chmod(0o644)
     with duckdb.connect(str(path)) as opened:
@@ -82,7 +82,7 @@ def put(target: Path, name: str, select: str, grain: list[str]) -> None:
 
 
 def costs(target: Path, url: str, folder: Path, rows: int, rounds: int) -> None:
-    """Both ways in turn; `publish` finds another first row each time."""
+    """Measure both ways in turn; each `publish` has a changed first row."""
     bare, ours, again = [], [], []
     publish = [sys.executable, "-m", "warehouse", "publish", url, "-t", str(target), "-s", "metrics.many"]
     for n in range(rounds):
@@ -100,7 +100,7 @@ def costs(target: Path, url: str, folder: Path, rows: int, rounds: int) -> None:
 
 
 def killed(target: Path, url: str, times: int, chance: random.Random) -> Counter[str]:
-    """Kill a publish of three tables between its start and a little after its usual end."""
+    """Kill a publish of three tables between its start and shortly after its usual end."""
     put(target, "metrics.many", "SELECT 1 AS k", ["k"])
     command = [sys.executable, "-m", "warehouse", "publish", url, "-t", str(target)]
     change(target, 0)
@@ -115,7 +115,7 @@ def killed(target: Path, url: str, times: int, chance: random.Random) -> Counter
         if process.poll() is None:
             process.send_signal(signal.SIGKILL)
             process.wait()
-            time.sleep(0.05)  # the server sees that the client is gone
+            time.sleep(0.05)  # let the server notice that the client is gone
         now = state(url)
         assert now in (before, n), f"{now} after {before}, {n} was on its way"
         count["new" if now == n else "old"] += 1
@@ -125,13 +125,13 @@ def killed(target: Path, url: str, times: int, chance: random.Random) -> Counter
 
 
 def change(target: Path, n: int) -> None:
-    """Other rows in three tables."""
+    """Change the rows of three tables."""
     for name in NAMES:
         put(target, name, f"SELECT range AS k, {n} AS n FROM range(20000)", ["k"])
 
 
 def state(url: str) -> int:
-    """Of which publish the tables are: all of one."""
+    """Return the publish that the tables are from, which must be the same for all."""
     ask = " UNION ALL ".join(f"SELECT min(n), max(n), count(*) FROM {name}" for name in NAMES)
     with psycopg.connect(url) as asked:
         found: set[tuple[Any, ...]] = set(asked.execute(ask).fetchall())

@@ -1,12 +1,12 @@
-"""Do tests notice when code is wrong whose silence would be fatal? Each module is changed in one place, many times.
+"""Mutation tests of critical modules: check that a test fails if a module is changed in one place.
 
-    python -m bench.python_mutations                        all of `TARGETS`, at most 40 mutants a module
+    python -m bench.python_mutations                        all of `TARGETS`, at most 40 mutants per module
     python -m bench.python_mutations --most 10 fingerprints some modules, by a part of their path
     python -m bench.python_mutations -v                     every survivor with its line, as it is found
 
 A mutant swaps a comparison or an operator, negates a condition, changes a number or a truth value, returns None, or
-drops a call. `bench.mutations` does the same to the SQL of models (wraps, windows, sums). The tests run in a copy of
-the repository; a mutant is caught if they fail or take longer than five times as long.
+drops a call. `bench.mutations` does the same for the SQL of models (wraps, windows, sums). The tests run in a copy of
+the repository. A mutant is caught if they fail or take more than five times as long.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ TARGETS = {
     "warehouse/kernels/port_seconds.py": ("tests/kernels",),
     "warehouse/project/check_language.py": ("tests/project/test_check_language.py", "tests/runner/test_run.py"),
 }
-"""Modules, and the tests that are to notice."""
+"""Modules, and the tests that should fail for their mutants."""
 _SWAPS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt,
     ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.And: ast.Or, ast.Or: ast.And,
@@ -48,7 +48,7 @@ _SWAPS: dict[type[ast.AST], type[ast.AST]] = {
 
 
 class Change(NamedTuple):
-    """One change of a module."""
+    """Change of a module."""
 
     line: int
     what: str
@@ -56,7 +56,7 @@ class Change(NamedTuple):
 
 
 def main() -> int:
-    """Print a line a module: how many mutants, how many caught; then the survivors."""
+    """Print a line per module with its mutants and the number caught, then the survivors."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("modules", nargs="*")
     options.add_argument("--most", type=int, default=40, help="mutants a module, drawn by --seed")
@@ -123,7 +123,7 @@ def _annotation(node: ast.AST) -> ast.AST | None:
 
 
 def _of_node(node: ast.AST) -> Iterator[tuple[str, Callable[[ast.AST], None]]]:
-    """Yield what can be changed at a node: what to say of it, and what changes the same node of a copy."""
+    """Yield the possible changes of a node: a description, and a function that changes the same node of a copy."""
     if isinstance(node, ast.Compare) and type(node.ops[0]) in _SWAPS:
         yield f"{ast.unparse(node)}: the comparison", lambda one: one.ops.__setitem__(0, _swapped(one.ops[0]))  # type: ignore[attr-defined]
     elif isinstance(node, ast.BoolOp | ast.BinOp) and type(node.op) in _SWAPS:

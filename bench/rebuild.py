@@ -1,11 +1,11 @@
-"""What a build costs that has little to do: one leaf model edited, one new hour beside others.
+"""Cost of small incremental builds: one leaf model edited, or one new hour.
 
     python -m bench.rebuild                    leaf: the real files (or the sample); hours: a sample of eleven
     python -m bench.rebuild --rounds 9
 
-A leaf is a model that no other reads; its SELECT changes, its columns do not. An hour is that of a synthetic release,
-with all its tables; its first build alone, in a target of its own, is what its build beside the others is compared
-with. CPU seconds are of the whole process.
+A leaf is a model that no other model reads; its SELECT changes, its columns do not. The new hour is from a synthetic
+release, with all its tables. It is compared with a first build of that hour alone, in a target of its own. CPU seconds
+are of the whole process.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ def main() -> int:
 
 
 def show(name: str, costs: Sequence[Cost]) -> None:
-    """A line."""
+    """Print a line of the table."""
     each = " ".join(f"{one.cpu:.2f}" for one in costs)
     cpu, wall = (statistics.median(values) for values in ([one.cpu for one in costs], [one.wall for one in costs]))
     print(f"{name:<22}{cpu:>8.2f} s CPU {max(one.peak_mb for one in costs):>6.0f} MB {wall:>7.2f} s wall   {each}")
 
 
 def leaf(scratch: Path, data: Path, rounds: int) -> list[Cost]:
-    """Builds after edits of a leaf, in a project of its own."""
+    """Measure builds after edits of a leaf, in a project of its own."""
     project, home = scratch / "project", Path(__file__).parents[1]
     for below in ("models", "sql"):
         shutil.copytree(home / below, project / below)
@@ -72,7 +72,7 @@ def leaf(scratch: Path, data: Path, rounds: int) -> list[Cost]:
 
 
 def hour(scratch: Path, rounds: int) -> tuple[list[Cost], list[Cost]]:
-    """Builds of one hour, alone and beside those that are built already."""
+    """Measure builds of one hour, alone and as an addition to a built release."""
     whole, alone, most = scratch / "whole", scratch / "alone", scratch / "most"
     run([sys.executable, "-m", "warehouse", "sample", str(whole), "--hours", str(HOURS)])
     folders = sorted(path for path in whole.glob("*/*/trafficinfo/*") if path.is_dir())
@@ -96,7 +96,7 @@ def hour(scratch: Path, rounds: int) -> tuple[list[Cost], list[Cost]]:
 
 
 def command(data: Path, target: Path, *options: str) -> list[str]:
-    """A build that says nothing."""
+    """Return the command of a quiet build."""
     return [sys.executable, "-m", "warehouse", "build", "-d", str(data), "-t", str(target), "--quiet", *options]
 
 

@@ -1,13 +1,13 @@
-"""What the report and the site cost, on a built warehouse; runs in turn.
+"""Cost of the report and the site, on a built warehouse; runs in turn.
 
     python -m bench.report                     the real files (data/real or WAREHOUSE_REAL), else the sample
     python -m bench.report --data DIR --rounds 5
-    python -m bench.report --target DIR        a warehouse that is built already
-    python -m bench.report --other DIR/python  another version's report beside it, by its interpreter
+    python -m bench.report --target DIR        an existing warehouse
+    python -m bench.report --other DIR/python  also another version's report, by its interpreter
     python -m bench.report --only report       nothing but the report
 
-Beside them: a program that opens the warehouse with the libraries that the report needs, and ends. Ratios are to that.
-With Chromium, also: when the report is painted first, beside the same bytes without the script.
+Ratios are to a program that opens the warehouse with the libraries that the report needs, and exits. With Chromium, the
+first paint of the report is also measured, compared with the same bytes without the script.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def main() -> int:
         ]
         paints = first_paints(Path(page), scratch)
     print(machine())
-    said = "report {:.1f} MB, its figures {:.1f} MB, site {:.1f} MB".format(*(size / 1e6 for size in sizes))
-    print(f"{said}; {given.rounds} rounds in turn\n")
+    text = "report {:.1f} MB, its figures {:.1f} MB, site {:.1f} MB".format(*(size / 1e6 for size in sizes))
+    print(f"{text}; {given.rounds} rounds in turn\n")
     table(costs, START, width=36)
     if paints:
         print(f"\nfirst paint: report {paints[0]:.0f} ms, the same bytes without a script {paints[1]:.0f} ms")
@@ -77,7 +77,7 @@ def main() -> int:
 
 
 def first_paints(page: Path, scratch: Path) -> tuple[float, float] | None:
-    """Return when the page, and the same bytes without a script, are painted first, in ms; None without Chromium."""
+    """Return the first paint of the page, and of the same bytes without a script, in ms; None without Chromium."""
     from tests.browser import CHROMIUM, chromium
 
     if CHROMIUM is None:
@@ -96,7 +96,7 @@ def first_paints(page: Path, scratch: Path) -> tuple[float, float] | None:
 
 
 def _comment(script: re.Match[str]) -> str:
-    """A comment of the same length."""
+    """Return a comment of the same length."""
     return f"<!--{' ' * (len(script[0]) - 7)}-->"
 
 

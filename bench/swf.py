@@ -1,10 +1,10 @@
-"""Workloads in SWF, read back with evalys and AccaSim, job by job against metrics.jobs.
+"""Round trip of SWF workloads: read with evalys and AccaSim, and compare job by job with metrics.jobs.
 
-    python -m bench.swf                 of the sample
-    python -m bench.swf -d data/real    of the jobs in a folder
+    python -m bench.swf                 the sample
+    python -m bench.swf -d data/real    the jobs in a folder
 
-The first time it installs both into an environment of their own, with pandas 2: evalys 4.0.7 does not read with
-pandas 3. tests/publish/test_swf.py reads with AccaSim always, and with evalys where that environment is there.
+The first run installs both into an environment of their own, with pandas 2: evalys 4.0.7 does not support pandas 3.
+tests/publish/test_swf.py always reads with AccaSim, and with evalys if that environment exists.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ STATUS = "CASE outcome WHEN 'completed' THEN 1 WHEN 'failed' THEN 0 WHEN 'cancel
 
 
 def main() -> int:
-    """Print what each library found; 1 if a job differs."""
+    """Print the result of each library; return 1 if a job differs."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("-d", "--data", type=Path, help="a folder with jobs (default: a sample)")
     given = options.parse_args()
@@ -60,7 +60,7 @@ def main() -> int:
 def read(
     files: Sequence[Path], python: Path = PYTHON, readers: Sequence[str] = READERS
 ) -> dict[Path, dict[str, list[Job]]]:
-    """What each library finds in each file; `python` is of an environment that has them."""
+    """Return the jobs that each library reads from each file; `python` is the interpreter of their environment."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"MPLBACKEND": "Agg"}
     command = [str(python), str(HERE / "swf_readers.py"), ",".join(readers), *map(str, files)]
     said = json.loads(subprocess.run(command, env=environment, check=True, capture_output=True).stdout)
@@ -71,12 +71,12 @@ def read(
 
 
 def visible(rows: Sequence[Job], reader: str) -> list[Job]:
-    """The jobs that a library shows: evalys loses the first line of any workload, and leaves out cancelled jobs."""
+    """Return the jobs that a library shows: evalys loses the first line of any workload and omits cancelled jobs."""
     return [job for job in rows[1:] if job[5] <= 1] if reader == "evalys" else list(rows)
 
 
 def jobs(target: Path, name: str) -> list[Job]:
-    """The jobs of a cluster with GPUs as its workload should have them, from metrics.jobs."""
+    """Return the jobs with GPUs of a workload's cluster, as its SWF file should have them, from metrics.jobs."""
     trace, _, cluster = name.partition("-")
     with warehouse.open(target) as connection:
         return connection.execute(

@@ -1,6 +1,6 @@
-"""Read workloads with evalys and AccaSim, and print the jobs that each finds as JSON.
+"""Read workloads with evalys and AccaSim, and print the jobs of each as JSON.
 
-Runs in the environment of `bench/peers/swf.txt`; `bench/swf.py` makes that, and compares.
+Runs in the environment of `bench/peers/swf.txt`, which `bench/swf.py` creates.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ Job = tuple[int, ...]
 
 
 def evalys(path: str) -> list[Job]:
-    """Jobs of evalys 4.0.7, which takes the first job's line for the names of columns."""
+    """Return the jobs of evalys 4.0.7, which takes the first job's line for column names."""
     frame = importlib.import_module("evalys.workload").Workload.from_csv(path).df
     names = ["jobID", "submission_time", "waiting_time", "execution_time", "proc_alloc", "status", "uid", "exe_num"]
     return [tuple(job) for job in frame[names].to_numpy().tolist()]
 
 
 def accasim(path: str) -> list[Job]:
-    """Jobs of AccaSim 1.1.3, which looks for a name that Python moved in 3.10."""
+    """Return the jobs of AccaSim 1.1.3, which uses a name that moved in Python 3.10."""
     collections.Mapping = collections.abc.Mapping  # type: ignore[attr-defined]
     parser = importlib.import_module("accasim.utils.reader_class").DefaultWorkloadParser()
     names = ["job_number", "queued_time", "wait_time", "duration", "total_processors", "status", "user_id"]

@@ -1,12 +1,12 @@
-"""What readers find after a build that failed half-way: one generation of tables, or a mix of two.
+"""Atomicity of builds: tables of one generation, or a mix of two, after a build that failed half-way.
 
     python -m bench.torn                         ours, dbt-duckdb, yato, SQLMesh and lea
     python -m bench.torn --peers dbt,yato --kills 20
 
-The 30 models of `bench.chain` are built; then every table at the root gets other rows, and the build that should
-bring all tables up to date fails: a model fails while it runs, a check of a model fails, or the build is killed
-(`kill -9`) at moments spread over the time that it takes. Each table that readers then find is compared with
-the old and the new generation, as the bare SQL makes them.
+The 30 models of `bench.chain` are built. Then every root table gets other rows, and the build that should update all
+tables fails. Either a model fails at run time, a check fails, or the build is killed (`kill -9`) at times spread over
+its duration. Each table that readers then find is compared with the old and the new generation, as built by the bare
+SQL.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Digests = Mapping[str, tuple[object, ...]]
 
 
 def main() -> int:
-    """Print the tables; 1 when our own readers did not find the old tables alone."""
+    """Print the tables; return 1 if our readers found anything but the old tables."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--peers", default="all", help="yato,lea,dbt,sqlmesh; all (default) or none")
     options.add_argument("--kills", type=int, default=10, help="moments of kill -9 (default 10)")
@@ -59,7 +59,7 @@ def main() -> int:
 
 
 class Trial:
-    """One runner, and the generations that its tables are compared with."""
+    """Runner, and the generations to compare its tables with."""
 
     def __init__(self, runner: Runner, command: list[str], project: Path, generations: tuple[Digests, Digests]) -> None:
         self._runner = runner
@@ -69,7 +69,7 @@ class Trial:
         self._generations = generations
 
     def outcomes(self, kills: int) -> list[tuple[str, int, tuple[int, int, int]]]:
-        """(which build fails, its exit status, tables of the old, the new and no generation)."""
+        """Return (failing build, exit status, number of tables of the old, the new and no generation)."""
         self._write(OLD)
         if self._build():
             raise SystemExit(f"{self._runner.name}: the first build fails, see {self._log}")
@@ -84,7 +84,7 @@ class Trial:
         return f"a {fault} fails", status, self._found()
 
     def _killed(self, kills: int) -> list[tuple[str, int, tuple[int, int, int]]]:
-        """The worst that was found after any of the kills, and how often it was no single generation."""
+        """Return the worst outcome of the kills, and the number of kills that left a mix of generations."""
         self._restore()
         self._write(NEW)
         started = time.perf_counter()
@@ -121,7 +121,7 @@ class Trial:
             try:
                 return process.wait(kill_after)
             except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)  # the session that was begun for it
+                os.killpg(process.pid, signal.SIGKILL)  # kill the session of the build
                 return process.wait()
 
     def _found(self) -> tuple[int, int, int]:
@@ -141,7 +141,7 @@ def _generation(rows: int) -> Digests:
 
 
 def _digests(database: Path, names: Digests) -> Digests:
-    """Rows and an order-free sum of their hashes, of each table that is there and can be read."""
+    """Return row count and an order-independent sum of row hashes for each readable table."""
     columns: dict[tuple[str, str], list[str]] = {}
     found: dict[str, tuple[object, ...]] = {}
     with duckdb.connect(str(database), read_only=True) as connection:
@@ -149,13 +149,13 @@ def _digests(database: Path, names: Digests) -> Digests:
             "SELECT schema_name, table_name, column_name FROM duckdb_columns() WHERE NOT internal ORDER BY ALL"
         )
         for schema, table, column in listed.fetchall():
-            if table in names and not column.startswith("_"):  # lea adds a column of its own
+            if table in names and not column.startswith("_"):  # lea adds columns
                 columns.setdefault((schema, table), []).append(f'"{column}"')
-        for schema, table in sorted(columns, key=lambda one: one[0] in LAYERS):  # yato has a schema of its own
+        for schema, table in sorted(columns, key=lambda one: one[0] in LAYERS):  # yato uses a schema of its own
             hashed = ", ".join(columns[schema, table])
             try:
                 rows = connection.execute(f'SELECT count(*), sum(hash({hashed})) FROM "{schema}"."{table}"').fetchall()
-            except duckdb.Error:  # a view whose table is gone
+            except duckdb.Error:  # a view whose table is missing
                 continue
             found[table] = rows[0]
     return found

@@ -1,14 +1,14 @@
-"""What unpivoting wide utilisation files costs against DuckDB merely reading them as text columns.
+"""Cost of unpivoting wide utilization files, compared with DuckDB reading them as text columns.
 
     python -m bench.unpivot                          2 GB in files of 250 MB, one thread, 1 GB for the engine
-    python -m bench.unpivot --gb 1 2 4 8             how cost grows; the files are made one size after another
+    python -m bench.unpivot --gb 1 2 4 8             growth of the cost; files are generated one size after another
     python -m bench.unpivot --gb 4 --file-gb 1       fewer and larger files
 
-Four metrics take turns, file by file. Sizes compare where each has as many files of one metric as of another.
+Four metrics take turns, file by file. Sizes are comparable if each has the same number of files per metric.
 
-Read as text: one read_csv a file, every column declared VARCHAR and counted. Unpivot: `staging.utilization` of a
-built warehouse, every cell with its server, GPU and time, counted and summed. Build: `warehouse build` of the
-files from nothing, all tables made, checked and published.
+Read as text: one read_csv per file, every column declared VARCHAR and counted. Unpivot: `staging.utilization` of a
+built warehouse, every cell with its server, GPU and time, counted and summed. Build: `warehouse build` of the files
+from nothing, all tables materialized, checked and published.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ print(connection.execute("SELECT count(*), count(value), sum(gpu), max(time_utc)
                          "FROM staging.utilization").fetchall())
 """
 METRICS = ("GPU_UTIL", "POWER_USAGE", "SM_ACTIVE", "FB_USED")
-"""What the files hold in turn: whole numbers, one decimal, three decimals, large numbers."""
+"""Metrics of the files, in turn: integers, one decimal, three decimals, large numbers."""
 
 
 def main() -> int:
-    """Print a table a size."""
+    """Print a table per size."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--gb", type=float, nargs="+", default=[2.0])
     options.add_argument("--file-gb", type=float, default=0.25, help="size of a file")
@@ -64,7 +64,7 @@ def main() -> int:
 
 
 def _compare(given: argparse.Namespace, size: float, scratch: Path) -> None:
-    with ProcessPoolExecutor(1) as other:  # a command's peak is never less than what the process that starts it holds
+    with ProcessPoolExecutor(1) as other:  # a child's peak is at least the memory of the process that starts it
         made = other.submit(_make, scratch / "utilization" / "kalos", size, given.file_gb, given.columns)
         files, cells = made.result()
     print(f"\n{size:g} GB: {len(files)} files of {given.columns:,} columns, {cells / 1e6:,.0f} million cells; ", end="")
@@ -91,7 +91,7 @@ def _compare(given: argparse.Namespace, size: float, scratch: Path) -> None:
 
 
 def _make(folder: Path, size: float, file_size: float, columns: int) -> tuple[list[Path], int]:
-    """Synthetic files of this many GB: rows are picked from a thousand, one cell in a hundred is empty."""
+    """Generate files of this many GB: rows are picked from a thousand, 1% of the cells are empty."""
     folder.mkdir(parents=True)
     names = [f"10.140.{place // 800}.{place // 8 % 100}-{place % 8}" for place in range(columns)]
     written, cells = [], 0
@@ -115,7 +115,7 @@ def _make(folder: Path, size: float, file_size: float, columns: int) -> tuple[li
 
 
 def _rows(chance: np.random.Generator, metric: str, columns: int) -> list[str]:
-    """A thousand rows of one metric: idle, at full load, or something between."""
+    """Return a thousand rows of one metric: idle, at full load, or in between."""
     shape = (1_000, columns)
     if metric == "GPU_UTIL":
         values = (

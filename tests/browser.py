@@ -1,4 +1,4 @@
-"""A headless Chromium, told what to do over its DevTools protocol: messages end with a zero byte, over two pipes."""
+"""Headless Chromium, controlled over its DevTools protocol through two pipes; messages end with a zero byte."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ FLAGS = (
     "--no-default-browser-check", "--hide-scrollbars", "--force-device-scale-factor=1",
 )  # fmt: skip
 PATIENCE = 60.0
-"""Seconds for anything: machines may be busy."""
+"""Timeout for any command, in seconds: machines may be busy."""
 
 
 class Browser:
-    """One page of a running Chromium."""
+    """Page of a running Chromium."""
 
     def __init__(self, process: subprocess.Popen[bytes], to: int, back: int) -> None:
         self._process, self._to, self._back = process, to, back
@@ -34,7 +34,7 @@ class Browser:
         self._number = 0
         self._session: str | None = None
         self.requests: list[str] = []
-        """What was asked for since the last `go`, by URL."""
+        """URLs requested since the last `go`."""
         self.said: list[str] = []
         """Errors of scripts and of the console since the last `go`."""
 
@@ -87,7 +87,7 @@ class Browser:
         self.wait(f"location.href === {json.dumps(url)} && document.readyState === 'complete'")
 
     def run(self, script: str) -> Any:
-        """The value of an expression; promises are waited for."""
+        """Return the value of an expression; await promises."""
         found = self.do("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in found, found["exceptionDetails"]
         return found["result"].get("value")
@@ -102,19 +102,19 @@ class Browser:
     def _holds(self, condition: str) -> bool:
         try:
             return bool(self.run(condition))
-        except AssertionError as error:  # a page that is just being left has no answer
+        except AssertionError as error:  # a page during navigation has no answer
             if "navigated" in str(error) or "context" in str(error):
                 return False
             raise
 
     def size(self, width: int, height: int) -> None:
-        """The size of the window; phones are those under 500 pixels."""
+        """Set the size of the window; below 500 pixels, emulate a phone."""
         self.do(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 500
         )
 
     def colours(self, scheme: str) -> None:
-        """`dark` or `light`."""
+        """Set the color scheme: `dark` or `light`."""
         self.do("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
     def type(self, text: str) -> None:
@@ -124,14 +124,14 @@ class Browser:
             self.do("Input.dispatchKeyEvent", type="keyUp", key=sign)
 
     def press(self, key: str) -> None:
-        """Press a key that writes nothing: `Enter`, `ArrowDown`."""
+        """Press a key without text: `Enter`, `ArrowDown`."""
         codes = {"Enter": 13, "Escape": 27, "ArrowDown": 40, "ArrowUp": 38, "Tab": 9}
         text = {"text": "\r"} if key == "Enter" else {}
         self.do("Input.dispatchKeyEvent", type="keyDown", key=key, code=key, windowsVirtualKeyCode=codes[key], **text)
         self.do("Input.dispatchKeyEvent", type="keyUp", key=key, code=key, windowsVirtualKeyCode=codes[key])
 
     def picture(self, path: Path, height: int | None = None, top: str | None = None) -> None:
-        """What is to be seen, as PNG; with a height, so much of the page from the element `top` on."""
+        """Save the visible page as PNG; with a height, that much of the page from the element `top` on."""
         more: dict[str, Any] = {}
         if height:
             start = f"document.querySelector({json.dumps(top)}).getBoundingClientRect().top + scrollY" if top else "0"
@@ -140,19 +140,19 @@ class Browser:
         path.write_bytes(base64.b64decode(self.do("Page.captureScreenshot", format="png", **more)["data"]))
 
     def print(self, path: Path) -> None:
-        """The page on A4, as PDF."""
+        """Save the page on A4, as PDF."""
         made = self.do("Page.printToPDF", preferCSSPageSize=True, paperWidth=8.27, paperHeight=11.69)
         path.write_bytes(base64.b64decode(made["data"]))
 
     def seconds(self) -> float:
-        """CPU that the page has cost so far: scripts, layout, styles, the rest of its main thread."""
+        """Return the CPU seconds of the page so far: scripts, layout, styles, the rest of its main thread."""
         found = {one["name"]: one["value"] for one in self.do("Performance.getMetrics")["metrics"]}
         return float(found["TaskDuration"])
 
 
 @contextmanager
 def chromium(profile: Path) -> Iterator[Browser]:
-    """Start Chromium without a network and end it afterwards."""
+    """Start Chromium without a network and stop it afterwards."""
     assert CHROMIUM is not None
     profile.mkdir(parents=True, exist_ok=True)
     theirs_in, to = os.pipe()

@@ -1,4 +1,4 @@
-"""What tests share: a sample release, one build of it, the real files, and the command line."""
+"""Shared fixtures: a sample release, a build of it, the real files, and the command line."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ settings.register_profile("random", deadline=None)
 settings.load_profile("same")  # two runs of one commit try the same cases; --hypothesis-profile=random tries others
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
-"""Who starts the tests in the background may have them ignore Ctrl-C, and then what they start does, too."""
+"""Restore Ctrl-C: a shell that starts tests in the background makes them and their children ignore it."""
 SETTINGS = tuple(f"WAREHOUSE_{key.upper()}" for key in (*KEYS, "engine"))
 
 
 class Said(NamedTuple):
-    """How a command ended."""
+    """Exit status and output of a command."""
 
     status: int
     out: str
@@ -48,23 +48,23 @@ class Said(NamedTuple):
 
     @property
     def told(self) -> str:
-        """What was said on stderr, however it was broken into lines."""
+        """Return stderr with line breaks replaced by spaces."""
         return " ".join(self.err.split())
 
 
 class Command(Protocol):
-    """`command("build", "-d", folder)`, in a working folder of the test's own."""
+    """Command to call as `command("build", "-d", folder)`, in a working folder of the test's own."""
 
     def __call__(self, *arguments: str | Path, cwd: Path | None = None) -> Said: ...
 
 
 def skipped(reasons: list[str]) -> list[str]:
-    """Say what was skipped and why, most often first; a reason says what would run it."""
+    """Return reasons of skipped tests with counts, most frequent first; a reason says what would run the test."""
     return [f"{count:>5} skipped: {reason}" for reason, count in Counter(reasons).most_common()]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """End a run that skips with what was skipped and what would run it."""
+    """Print at the end of a run which tests were skipped and what would run them."""
     reports = terminalreporter.stats.get("skipped", [])
     for line in skipped([str(one.longrepr[-1]).removeprefix("Skipped: ") for one in reports]):
         terminalreporter.write_line(line)
@@ -72,14 +72,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """A cache folder of the run's own, which its processes share: the shipped models are parsed and bound once."""
+    """Use a cache folder per run, shared by its processes, so that shipped models are parsed and bound once."""
     base = tmp_path_factory.getbasetemp()
     os.environ["XDG_CACHE_HOME"] = str((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "cache")
 
 
 @pytest.fixture(autouse=True)
 def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests see no settings of the person who runs them, and no terminal of another width."""
+    """Isolate tests from the user's settings and terminal width."""
     for variable in SETTINGS:
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("COLUMNS", "80")
@@ -88,7 +88,7 @@ def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The root of a small release: two hours of which seven minutes are recorded, all traps planted."""
+    """Return the root of a small release: seven recorded minutes in two hours, with all traps planted."""
     root = tmp_path_factory.mktemp("sample")
     write_sample(root, SampleOptions(hours=2, seconds=420, utilization=False))
     return root
@@ -96,7 +96,7 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def built(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The target of the sample's build; tests that change it copy nothing from it, they build their own."""
+    """Return the target of the sample's build, which tests must not change."""
     target = tmp_path_factory.mktemp("built") / "warehouse"
     warehouse.build(sample, target)
     return target
@@ -104,7 +104,7 @@ def built(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def site(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site of the shipped project and the sample's build."""
+    """Return the site of the shipped project and the sample's build."""
     from warehouse.site.site_folder import write_docs
 
     place = tmp_path_factory.mktemp("docs") / "site"
@@ -114,7 +114,7 @@ def site(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def report(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The report on the sample's build."""
+    """Return the report on the sample's build."""
     from warehouse.report.report_file import write_report
 
     path = tmp_path_factory.mktemp("report") / "report.html"
@@ -124,7 +124,7 @@ def report(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """A headless Chromium; tests that ask for it are skipped where there is none."""
+    """Start a headless Chromium; skip the test without one."""
     from tests.browser import CHROMIUM, WITHOUT, chromium
 
     if CHROMIUM is None:
@@ -135,7 +135,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def axe() -> str:
-    """The script of axe-core, as a package of PyPI bundles it; tests that ask for it are skipped without."""
+    """Return the script of axe-core, as a package of PyPI bundles it; skip the test without it."""
     from importlib.util import find_spec
 
     found = find_spec("axe_playwright_python")
@@ -146,7 +146,7 @@ def axe() -> str:
 
 @pytest.fixture(scope="session")
 def real() -> Path:
-    """The folder of the real releases; tests that ask for it are skipped where there is none."""
+    """Return the folder of the real releases; skip the test without it."""
     given = os.environ.get("WAREHOUSE_REAL")
     folder = Path(given) if given else Path(__file__).parents[1] / "data" / "real"
     if not (folder / "zhejiang").is_dir():
@@ -156,7 +156,7 @@ def real() -> Path:
 
 @pytest.fixture
 def run_cli(tmp_path: Path) -> Command:
-    """Runs `python -m warehouse` as a process of its own, where warnings are errors."""
+    """Return a command that runs `python -m warehouse` in a process of its own, with warnings as errors."""
 
     def run(*arguments: str | Path, cwd: Path | None = None) -> Said:
         done = subprocess.run(
@@ -177,7 +177,7 @@ def run_cli(tmp_path: Path) -> Command:
 
 
 def call(*arguments: str | Path, cwd: Path) -> Said:
-    """The same within this process, where that is enough; an error that is no sentence is raised."""
+    """Run the command within this process; raise errors that are no sentence."""
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), contextlib.chdir(cwd):
         try:
@@ -189,7 +189,7 @@ def call(*arguments: str | Path, cwd: Path) -> Said:
 
 @pytest.fixture
 def command(tmp_path: Path) -> Command:
-    """Runs a command within this process."""
+    """Return a command that runs within this process."""
 
     def run(*arguments: str | Path, cwd: Path | None = None) -> Said:
         return call(*arguments, cwd=cwd or tmp_path)
@@ -199,7 +199,7 @@ def command(tmp_path: Path) -> Command:
 
 @pytest.fixture
 def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tiny:
-    """A project of two small models that stands for the shipped ones in this test."""
+    """Replace the shipped project by a project of two small models."""
     from tests.tiny import Tiny
 
     found = Tiny(tmp_path)
@@ -209,7 +209,7 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tiny:
 
 @pytest.fixture(scope="session")
 def fabric_project(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """The shipped models of ports and NICs, without those that stand on them: what a spoilt file can reach."""
+    """Return the shipped models of ports and NICs without downstream models: those that a damaged file can reach."""
     from tests.release import lay_out_project
 
     return lay_out_project(tmp_path_factory.mktemp("fabric"))
@@ -217,7 +217,7 @@ def fabric_project(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 @pytest.fixture
 def release(sample: Path, tmp_path: Path, fabric_project: Project, monkeypatch: pytest.MonkeyPatch) -> Release:
-    """Five ports of the sample for one hour, as they should be, not built; the project of tests on it is small."""
+    """Return intact data of five ports for one hour, not built, with a small project."""
     from tests.release import lay_out
 
     monkeypatch.setattr(Project, "open", lambda _=None: fabric_project)
@@ -226,6 +226,6 @@ def release(sample: Path, tmp_path: Path, fabric_project: Project, monkeypatch: 
 
 @pytest.fixture
 def published(release: Release) -> Release:
-    """The same, built: what a failing build must not touch."""
+    """Return the release after a build, which a failing build must not change."""
     assert release.build().status == 0
     return release

@@ -1,4 +1,4 @@
-"""Virtual environments beside ours, for other versions of what readers use: made once, with pinned packages."""
+"""Virtual environments for other versions of readers' software: created once, with pinned packages."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ import pytest
 ROOT = Path(__file__).parents[1]
 ENVIRONMENTS = Path(os.environ.get("WAREHOUSE_ENVIRONMENTS") or ROOT / "build" / "envs")
 ASKED = "WAREHOUSE_MUST_RUN"
-"""Where this variable is set, what cannot be installed fails a test instead of skipping it."""
+"""Variable that makes a failed installation fail the test instead of skipping it."""
 
 
 def environment(name: str, pinned: str) -> Path:
-    """The Python of the environment `name`, which holds these packages and nothing else.
+    """Return the Python of the environment `name`, which holds these packages and nothing else.
 
     Parameters
     ----------
     name
-        The folder below `build/envs`.
+        Folder below `build/envs`.
     pinned
-        Lines of a requirements file, every package with its version. With other lines it is made anew.
+        Lines of a requirements file, every package with its version. Changed lines create the environment again.
     """
     folder = ENVIRONMENTS / name
     ENVIRONMENTS.mkdir(parents=True, exist_ok=True)
@@ -54,7 +54,7 @@ def _installed(name: str, folder: Path, pinned: str) -> Path:
 
 
 def missing(what: str) -> None:
-    """Skip the test, or fail it where it must run."""
+    """Skip the test, or fail if it must run."""
     if os.environ.get(ASKED):
         pytest.fail(what)
     pytest.skip(what)

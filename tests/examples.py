@@ -1,4 +1,4 @@
-"""Examples in documents: blocks that begin with `$ `, each command with the output that stands below it."""
+"""Examples in documents: blocks that begin with `$ `, each command with its output below."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[1]
 _NOT_COMPARED = (
     (r"(?<=Built  )[0-9a-f]{8}|(?<=build )[0-9a-f]{16}", "ID"),
-    (r"\d+ (models|parts|passed|there already)\b", r"N \1"),  # they count the project, which grows
+    (r"\d+ (models|parts|passed|there already)\b", r"N \1"),  # counts that change with the project
     (r"\d+(\.\d+)? (B|kB|MB|GB)\b", "SIZE"),
     (r"\d+\.\d s\b", "TIME"),
     (r"→ \S+", "→ PLACE"),
     (r"sha256 [0-9a-f]+; citation [0-9a-f]+", "sha256 SUM; citation ID"),
     (r"\s+", " "),
 )
-"""What differs from machine to machine, and what with every model."""
+"""Output that depends on the machine, or changes with every model."""
 _SLOWEST = re.compile(r"(staging|topology|metrics)\.\w+ .*\brows?( TIME SIZE)?|TIME SIZE")
 
 
 class Example(NamedTuple):
-    """A command and what it says."""
+    """Command and its documented output."""
 
     page: str
     command: str
@@ -29,7 +29,7 @@ class Example(NamedTuple):
 
 
 def examples(page: Path) -> list[Example]:
-    """The commands of a page that have output below them; lines of a command that go on are joined."""
+    """Return the commands of a page that have output below them, with continuation lines joined."""
     found = []
     for block in re.findall(r"^```\n(\$ .*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
@@ -40,20 +40,20 @@ def examples(page: Path) -> list[Example]:
 
 
 def section(title: str, language: str) -> list[str]:
-    """The blocks of a language below a heading of CONTRIBUTING."""
+    """Return the blocks of a language below a heading of CONTRIBUTING."""
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split(f"## {title}\n")[1].split("\n## ")[0]
     return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
 def same(documented: str, said: str) -> bool:
-    """Whether a documented output is what was said; a line `...` stands for any lines, empty ones do not count."""
+    """Return True if the output equals the documented one; `...` matches any lines, empty lines are ignored."""
     wanted = "".join(r"(?:.*\n)*?" if line == "..." else re.escape(line) + r"\n" for line in _lines(documented))
     heard = "".join(f"{line}\n" for line in _lines(said))
     return re.fullmatch(wanted, heard) is not None
 
 
 def _lines(text: str) -> list[str]:
-    """Without empty lines, and without those of the parts that took longest."""
+    """Return the lines without empty lines and without the slowest parts."""
     return [line for line in map(_plain, text.split("\n")) if line and not _SLOWEST.fullmatch(line)]
 
 

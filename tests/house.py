@@ -16,19 +16,19 @@ _LEFT_OUT = ("import ", "from ", "#")
 
 
 class Function(NamedTuple):
-    """A function and its length."""
+    """Function and its length."""
 
     lines: int
     place: str
 
 
 def import_graph() -> ImportGraph:
-    """Return the imports between the modules of `warehouse`: those for types and in functions count, too."""
+    """Return the imports between the modules of `warehouse`, including those for types and in functions."""
     return grimp.build_graph("warehouse", cache_dir=None)
 
 
 def largest_circle(graph: ImportGraph) -> set[str]:
-    """Return the largest set of modules that import each other; of one module where imports have no circle."""
+    """Return the largest import cycle; one module if there is none."""
     circles = (
         {module, *(graph.find_downstream_modules(module) & graph.find_upstream_modules(module))}
         for module in graph.modules
@@ -37,7 +37,7 @@ def largest_circle(graph: ImportGraph) -> set[str]:
 
 
 def at_the_root() -> list[str]:
-    """Return the modules that lie beside the packages."""
+    """Return the modules outside of the packages."""
     return sorted(path.name for path in PACKAGE.glob("*.py"))
 
 
@@ -47,7 +47,7 @@ def lines_of(path: Path) -> int:
 
 
 def functions() -> Iterator[Function]:
-    """Find all functions, and count their lines without the docstring."""
+    """Yield all functions with their number of lines, without docstrings."""
     for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef) and node.end_lineno:
@@ -58,7 +58,7 @@ def functions() -> Iterator[Function]:
 
 
 def equal_blocks(lines: int = 12) -> list[list[str]]:
-    """Find blocks of so many equal lines in two places; blank lines, comments and imports do not count."""
+    """Return blocks of `lines` equal lines in two places, ignoring blank lines, comments and imports."""
     found: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for path in sorted(PACKAGE.rglob("*.py")):
         text = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
@@ -70,9 +70,9 @@ def equal_blocks(lines: int = 12) -> list[list[str]]:
 
 
 def late_imports() -> Iterator[tuple[str, str]]:
-    """Find imports of our own modules inside functions: the importing module, and what it imports.
+    """Yield imports of our own modules inside functions: importing module and imported module.
 
-    Those of `duckdb` from `base.startup` are left out: they load a library.
+    Imports of `duckdb` from `base.startup` are ignored: they load a library.
     """
     for path in PACKAGE.rglob("*.py"):
         name = ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__")

@@ -1,4 +1,4 @@
-"""Targets that earlier releases made, kept as fixtures: a project, its raw files, and the target."""
+"""Targets built by earlier releases, as fixtures: a project, its raw files, and the target."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ FIXTURES = Path(__file__).parent / "fixtures"
 
 
 def unpack(name: str, made_in: str, into: Path) -> Path:
-    """Lay out `project`, `data` and `target` as if the target had been made here: a target names its paths.
+    """Unpack `project`, `data` and `target` and replace recorded paths, as if the target had been built here.
 
     Parameters
     ----------
     name
-        The folder of the fixture.
+        Folder of the fixture.
     made_in
-        The folder in which the target was made.
+        Folder in which the target was built.
     into
-        An empty folder, which is returned.
+        Empty folder to unpack to; returned.
     """
     for folder in ("project", "data"):
         shutil.copytree(FIXTURES / name / folder, into / folder)

@@ -1,7 +1,8 @@
-"""Run the tests of what changed, with lint and types: `make quick`, or `python -m tests.quick FILE ...`.
+"""Run the tests affected by a change, with lint and types: `make quick`, or `python -m tests.quick FILE ...`.
 
-A changed module runs its doctests, the test file of its name, and the test files that import it. Where more than
-`MOST` files import it, only those of its package run; where none does, all of its package. `make test` runs everything.
+For a changed module, run its doctests, the test file of its name, and the test files that import it. If more than
+`MOST` files import it, run only those of its package; if none does, run all of its package. `make test` runs
+everything.
 """
 
 from __future__ import annotations
@@ -14,19 +15,19 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 MOST = 12
-"""Test files of one changed file."""
+"""Maximum number of test files for one changed file."""
 ALWAYS = ("tests/test_house.py",)
 
 
 def changed_files() -> list[str]:
-    """Return the files that differ from the last commit, new ones too."""
+    """Return the files that differ from the last commit, including new files."""
     commands = (["git", "diff", "--name-only", "HEAD"], ["git", "ls-files", "--others", "--exclude-standard"])
     found = (subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True) for command in commands)
     return [line for one in found for line in one.stdout.splitlines()]
 
 
 def chosen_tests(changed: str) -> list[str]:
-    """Return what pytest is given for one changed file; nothing where no test names it."""
+    """Return pytest's arguments for one changed file; nothing if no test names it."""
     path = Path(changed)
     if not (ROOT / path).is_file():
         return []
@@ -64,7 +65,7 @@ def _naming(stem: str, package: str, of: str = "") -> list[str]:
 
 
 def main(given: Iterable[str]) -> int:
-    """Run lint, types and the tests; return the first status that is not 0."""
+    """Run lint, types and the tests; return the first nonzero exit status."""
     changed = list(given) or changed_files()
     tests = list(dict.fromkeys([*(test for one in changed for test in chosen_tests(one)), *ALWAYS]))
     binaries = Path(sys.executable).parent

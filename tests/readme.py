@@ -1,7 +1,7 @@
-"""Write the output of commands into the README: `make readme`.
+"""Update the output of commands in the README: `make readme`.
 
-A block of the README that begins with one of `BLOCKS` is that command and what it says, shortened by `shorten`. The
-blocks of the real files are written where these are at hand, else they stay as they are.
+A block of the README that begins with one of `BLOCKS` is that command and its output, shortened by `shorten`. Blocks of
+the real files are updated only if these are available.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ README = Path(__file__).parents[1] / "README.md"
 BLOCKS = DEMO, REAL, FINDINGS = "make demo", "warehouse build -d data/real/zhejiang", "warehouse findings"
 
 _LEFT_OUT = re.compile(r" +(?:looking for bad lines .*|(?:staging|topology|metrics)\.\S+ .*|[kMG]?B)")
-"""Parts that took longest, and files that are looked at twice: other ones on another machine."""
+"""Slowest parts and files that are read twice: they differ between machines."""
 _SHOWN_QUERY = "$ warehouse sql -q nic "
 _MAY_DIFFER = (
     (r"(?<=^Built  )[0-9a-f]{8}", "ID"),
@@ -27,7 +27,7 @@ _MAY_DIFFER = (
     (r"\b\d+ there already\b", "N there already"),
     (r" +\d+\.\d s$", " TIME"),
 )
-"""What depends on the machine, its load and the version of the engine."""
+"""Output that depends on the machine, its load or the version of the engine."""
 
 
 def block(text: str, command: str) -> str:
@@ -37,7 +37,7 @@ def block(text: str, command: str) -> str:
 
 
 def shorten(said: str) -> str:
-    """Leave out lines that differ from run to run, and the answers of all queries but one; `...` marks the place."""
+    """Replace lines that differ between runs, and all but one query answer, by `...`."""
     paragraphs = said.strip("\n").split("\n\n")
     hidden = [one.startswith("$ ") and not one.startswith(_SHOWN_QUERY) for one in paragraphs]
     lines = "\n\n".join("..." if hide else one for hide, one in zip(hidden, paragraphs, strict=True)).split("\n")
@@ -46,7 +46,7 @@ def shorten(said: str) -> str:
 
 
 def run(command: str, folder: Path) -> str:
-    """Run a command in an empty folder and return what it says, shortened."""
+    """Run a command in an empty folder and return its shortened output."""
     words = ["demo"] if command == DEMO else command.split()[1:]
     if command == FINDINGS:
         built = call(*REAL.split()[1:], cwd=folder)
@@ -60,7 +60,7 @@ def run(command: str, folder: Path) -> str:
 
 
 def compared(text: str) -> list[str]:
-    """Return the lines of a block without what may differ; lines are left out where a part took long."""
+    """Return the lines of a block without parts that may differ; drop lines of slow parts."""
     lines = [line for line in text.splitlines() if line != "..."]
     for pattern, instead in _MAY_DIFFER:
         lines = [re.sub(pattern, instead, line) for line in lines]
@@ -68,7 +68,7 @@ def compared(text: str) -> list[str]:
 
 
 def main() -> None:
-    """Write every block anew whose files are at hand, one after the other."""
+    """Update every block whose files are available, one after the other."""
     text = README.read_text(encoding="utf-8")
     real = Path(os.environ.get("WAREHOUSE_REAL", README.parent / "data" / "real"))
     for command in BLOCKS:
@@ -86,7 +86,7 @@ def main() -> None:
 
 
 def link_real(folder: Path, real: Path) -> None:
-    """Put the real files where the command of the README has them."""
+    """Link the real files to the path in the README's command."""
     (folder / "data").mkdir()
     (folder / "data" / "real").symlink_to(real.resolve())
 

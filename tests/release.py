@@ -1,4 +1,4 @@
-"""A release of five ports of its own, for tests that spoil it."""
+"""Release of five ports, for tests that damage it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MODELS = (
 )  # fmt: skip
 Rows = list[tuple[object, ...]]
 Spoil = Callable[[list[bytes]], list[bytes]]
-"""Lines of a CSV, the header first and each with its newline, to the lines that are there instead."""
+"""Function from the lines of a CSV, header first and each with its newline, to their replacement."""
 
 
 AFTER_BUILD = """\
@@ -38,7 +38,7 @@ SELECT count(*) || ' lines rejected' AS line FROM staging.rejected_rows HAVING c
 
 
 def lay_out_project(base: Path) -> Project:
-    """A project of MODELS and what they and their checks read, with the shipped macros, queries and reviewed tables."""
+    """Create a project of MODELS and all dependencies, with the shipped macros, queries and reviewed tables."""
     shipped = Project.open()
     (home,) = shipped.folders
     for name in _with_all_they_read(shipped):
@@ -65,7 +65,7 @@ def _with_all_they_read(shipped: Project) -> set[str]:
 
 
 class Release:
-    """A small release, its target, and the commands that are tried on them."""
+    """Small release, its target, and the commands to run on them."""
 
     def __init__(self, base: Path) -> None:
         self.base = base
@@ -88,22 +88,22 @@ class Release:
             return connection.execute(sql).fetchall()
 
     def listed(self, path: Path) -> tuple[object, ...]:
-        """(status, reason) of a file in `raw.files`."""
+        """Return (status, reason) of a file in `raw.files`."""
         (row,) = self.ask(f"SELECT status, reason FROM raw.files WHERE path = '{path}'")
         return row
 
     def rows(self) -> Rows:
-        """What the warehouse says of the ports."""
+        """Return the rows of the ports in the warehouse."""
         return self.ask("SELECT switch, port, polls, in_bytes, out_bytes FROM metrics.port_hour ORDER BY ALL")
 
     def access_rows(self) -> int:
-        """How many rows of the 200G port are in."""
+        """Return the number of rows of the 200G port."""
         ((count,),) = self.ask("SELECT count(*) FROM staging.port_counters WHERE port = 'TwoHundredGigE1/0/1:1'")
         assert isinstance(count, int)
         return count
 
     def state(self) -> Rows:
-        """What a reader of the warehouse sees: which build it is, and what it says."""
+        """Return the state that a reader sees: build and rows."""
         return self.ask("SELECT build_id, published_utc::VARCHAR FROM meta.build") + self.rows()
 
 
@@ -119,7 +119,7 @@ def lay_out(sample: Path, base: Path) -> Release:
 
 
 def spoil(path: Path, change: Spoil) -> int:
-    """Change the lines of a CSV; returns how many rows it had."""
+    """Change the lines of a CSV; return its previous number of rows."""
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(change(list(lines))))
     return len(lines) - 1
@@ -131,7 +131,7 @@ def done(said: Said) -> Said:
 
 
 def fails(said: Said, *words: str, status: int = 2) -> None:
-    """The command ended with this status and one sentence that holds these words."""
+    """Check that the command ended with this status and one sentence with these words."""
     assert said.status == status, said
     assert said.out == ""
     assert said.err.count("error: ") == 1

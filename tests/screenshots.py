@@ -1,7 +1,7 @@
-"""The pictures of the docs: `python -m tests.screenshots TARGET DIR [LOOK]` of a warehouse, by `make screenshots`.
+"""Screenshots for the docs: `python -m tests.screenshots TARGET DIR [LOOK]` for a warehouse, by `make screenshots`.
 
-Into LOOK go pages of the site of every kind and the whole report, wide and as on a phone, light and dark, and the
-report on paper: for looking at, not for the docs.
+LOOK receives pages of the site of every kind and the whole report, on wide screens and phones, light and dark, and the
+report on paper. These are for review, not for the docs.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ REPORT = {
     "report-tasks": ("#section-tasks", "#task-iterations .panels"),
     "report-jobs": ("#section-jobs", "#job-sizes .panels"),
 }
-"""Parts of the report: where each begins, and where it ends."""
+"""Parts of the report: first and last element."""
 
 MOST = 6000
-"""Pixels of a picture of a whole page; longer ones are cut into several."""
+"""Maximum height in pixels of a screenshot of a whole page; longer pages are split."""
 
 KINDS = (
     "index.html", "fabric.html", "fabric/*/Leaf-2.html", "fabric/*/spine-1.html", "fabric/*/GPU-1.html", "formats.html",
     "formats/zhejiang.port_counters.html", "tables/metrics.port_hour.html", "lineage.html", "queries.html",
     "docs/glossary.html",
 )  # fmt: skip
-"""A page of the site of each kind."""
+"""One page of the site of each kind."""
 WAYS = [(scheme, width) for scheme in ("light", "dark") for width in (1280, 390)]
 HEIGHT = 1600
 
 
 def main(target: Path, folder: Path, look: Path | None = None) -> int:
-    """Write the report and the site somewhere, and take pictures of them."""
+    """Write the report and the site to a temporary folder and take screenshots."""
     if CHROMIUM is None:
         sys.stderr.write(f"{WITHOUT}\n")
         return 1
@@ -72,7 +72,7 @@ def _of_report(browser: Browser, report: Path, folder: Path) -> None:
 
 
 def _height(browser: Browser, top: str, bottom: str) -> int:
-    """Pixels from the top of one element to the end of another."""
+    """Return the pixels from the top of one element to the end of another."""
     box = "document.querySelector({!r}).getBoundingClientRect()"
     return int(browser.run(f"{box.format(bottom)}.bottom - {box.format(top)}.top")) + 12
 

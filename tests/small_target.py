@@ -1,4 +1,4 @@
-"""A small published warehouse: two leaves, three servers, one hour; a part, a raw CSV, `meta`."""
+"""Small published warehouse: two leaves, three servers, one hour; a part, a raw CSV, `meta`."""
 
 from __future__ import annotations
 
@@ -185,26 +185,26 @@ def make_target(target: Path, data: Path, build: str = BUILD) -> Path:
 
 @pytest.fixture(scope="session")
 def publish() -> Callable[..., Path]:
-    """`make_target`, for tests that publish more than once."""
+    """Return `make_target`, for tests that publish more than once."""
     return make_target
 
 
 @pytest.fixture(scope="session")
 def target(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A published warehouse that no test changes."""
+    """Return a published warehouse that no test changes."""
     base = tmp_path_factory.mktemp("published")
     return make_target(base / "build" / "warehouse", base / "data")
 
 
 @pytest.fixture
 def own_target(tmp_path: Path) -> Path:
-    """A published warehouse of one test's own."""
+    """Return a published warehouse of one test's own."""
     return make_target(tmp_path / "warehouse", tmp_path / "data")
 
 
 @pytest.fixture(scope="session")
 def host() -> Iterator[str]:
-    """A PostgreSQL server with a role that is no superuser: `publisher`."""
+    """Start a PostgreSQL server with an unprivileged role: `publisher`."""
     psycopg = pytest.importorskip("psycopg")
     with server() as url:
         with psycopg.connect(f"{url}/postgres", autocommit=True) as made:
@@ -214,7 +214,7 @@ def host() -> Iterator[str]:
 
 @pytest.fixture
 def admin(host: str, request: pytest.FixtureRequest) -> str:
-    """A database of the test's own, as a superuser sees it."""
+    """Create a database of the test's own; return its URL for a superuser."""
     import psycopg
 
     name = f"t{abs(hash(request.node.nodeid)) % 10**12}"
@@ -226,13 +226,13 @@ def admin(host: str, request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def url(admin: str) -> str:
-    """The same database, as the publisher sees it."""
+    """Return the database's URL for the publisher."""
     return admin.replace("postgres@", "publisher@")
 
 
 @pytest.fixture
 def connection(target: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection to the warehouse that no test changes."""
+    """Open a connection to the warehouse that no test changes."""
     opened = connect(target, json_errors=True)
     yield opened
     opened.close()
@@ -240,7 +240,7 @@ def connection(target: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 
 @pytest.fixture
 def snapshot() -> Callable[[Path], dict[str, bytes]]:
-    """Every file below a folder with its bytes, to show that nothing was written."""
+    """Return a function that reads every file below a folder, to show that nothing was written."""
 
     def files(folder: Path) -> dict[str, bytes]:
         return {

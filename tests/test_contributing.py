@@ -1,4 +1,4 @@
-"""What CONTRIBUTING walks through works as it stands there: a test of a model, a format, its model and its test."""
+"""Walk-throughs of CONTRIBUTING work as written: a test of a model, a format, its model and its test."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PAGE = ROOT / "CONTRIBUTING.md"
 
 
 def shown(words: str) -> Example:
-    """The command of the page that begins so."""
+    """Return the command of the page that begins with these words."""
     return next(one for one in examples(PAGE) if one.command.startswith(words))
 
 
@@ -70,7 +70,7 @@ def test_one_more_raw_format(command: Command, tmp_path: Path, monkeypatch: pyte
 
 
 def _know(text: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the format of this module known."""
+    """Register the format of this module."""
     from warehouse import formats
 
     _write(path, text)

@@ -1,6 +1,6 @@
-"""Documents say what is there: commands, links, pages, words, and the named queries with their output.
+"""Documents match the project: commands, links, pages, words, and the named queries with their output.
 
-`WRITE_DOCS=1 pytest tests/test_docs.py` writes docs/queries.md anew.
+`WRITE_DOCS=1 pytest tests/test_docs.py` updates docs/queries.md.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ ROOT = Path(__file__).parents[1]
 QUERIES = ROOT / "docs" / "queries.md"
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 RENDERED_LATER = {"bench/RESULTS.md"}
-"""Written by a run of the bench on a quiet machine; linked from the first day."""
+"""Written by a benchmark run on a quiet machine, but already linked."""
 
 EXAMPLES = {"nic": {"server": "GPU-1"}, "server-peers": {"server": "GPU-1"}}
-"""Parameters of the queries that need some."""
+"""Parameters of the queries that require some."""
 SHOWN = ("busiest-ports", "hottest-uplinks", "ports-without-owner", "claims", "gpu-days")
-"""Long answers, of which five rows are enough."""
+"""Queries with long answers, of which five rows are enough."""
 INTRO = """\
 # Named queries
 
@@ -64,12 +64,12 @@ def _blocks(page: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("command", _commands())
-def test_every_command_is_in_the_documents(command: str) -> None:
+def test_every_command_is_documented(command: str) -> None:
     assert any(re.search(rf"\bwarehouse {command}\b", _text(page)) for page in PAGES)
 
 
 def _examples() -> list[str]:
-    """Command lines in blocks, their continuation lines joined; what follows a pipe is left out."""
+    """Return command lines in blocks, with continuation lines joined and without pipes."""
     found = []
     for page in PAGES:
         for block in _blocks(page):
@@ -79,7 +79,7 @@ def _examples() -> list[str]:
 
 
 @pytest.mark.parametrize("example", _examples())
-def test_every_command_line_is_one_that_the_program_takes(example: str) -> None:
+def test_every_documented_command_line_is_valid(example: str) -> None:
     words = shlex.split(example.partition(": ")[2], comments=True)[1:]
     end = next((at for at, word in enumerate(words) if word in ("|", ">")), len(words))
 
@@ -111,13 +111,13 @@ def test_every_decision_is_in_the_index() -> None:
         assert ("superseded" in index.split(page.name)[1].split("\n")[0]) == ("Superseded by" in _text(page)), page.name
 
 
-def test_every_page_that_a_model_names_is_there() -> None:
+def test_every_page_that_a_model_names_exists() -> None:
     for model in Project.open().models.values():
         for page in re.findall(r"\bdocs/[\w/.-]+\.md\b", model.sources):
             assert (ROOT / page).is_file(), f"{model.shown_path} names {page}"
 
 
-def test_every_word_that_a_model_writes_is_in_the_glossary() -> None:
+def test_every_value_that_a_model_writes_is_in_the_glossary() -> None:
     glossary = set(re.findall(r"`([^`\n]+)`", _text(ROOT / "docs" / "glossary.md").split(MARKS[0])[0]))
     word = r"'([a-z][a-z0-9_]*(?::[a-z_]+)?)'"
     for model in Project.open().models.values():
@@ -132,7 +132,7 @@ def test_every_word_that_a_model_writes_is_in_the_glossary() -> None:
 
 
 def _columns() -> str:
-    """The table of all metric columns with a unit: columns of several tables that mean the same are one row."""
+    """Return the table of all metric columns with a unit; columns of several tables with one meaning share a row."""
     meant: dict[tuple[str, str, str], list[str]] = {}
     for model in Project.open().models.values():
         for column in model.columns if model.name.startswith("metrics.") else ():
@@ -154,7 +154,7 @@ RENAMED = re.compile(r"^old name of (\w+)")
 MARKS = "<!-- columns: written by WRITE_DOCS=1 pytest tests/test_docs.py -->\n", "\n<!-- end of columns -->"
 
 
-def test_the_table_of_metric_columns_is_that_of_the_models() -> None:
+def test_the_table_of_metric_columns_is_up_to_date() -> None:
     page = ROOT / "docs" / "glossary.md"
     before, rest = _text(page).split(MARKS[0])
     shown, after = rest.split(MARKS[1])
@@ -167,7 +167,7 @@ def test_the_table_of_metric_columns_is_that_of_the_models() -> None:
     assert "| `in_out_difference` | `spine_hour` | 1 |" in shown
 
 
-def test_the_citation_is_valid_and_of_this_version() -> None:
+def test_the_citation_file_is_valid_and_current() -> None:
     said = yaml.safe_load(_text(ROOT / "CITATION.cff"))
 
     assert said["cff-version"] == "1.2.0"
@@ -186,7 +186,7 @@ def test_the_hour_tables_are_published_and_not_at_hand() -> None:
         assert not re.search(r"files (do not contain|lack) them|documents them but does not hold", said), _name(other)
 
 
-def test_documents_name_no_machine() -> None:
+def test_documents_name_no_local_paths() -> None:
     for page in PAGES:
         assert not re.search(r"/(?:home|work|root|tmp|Users)/", _text(page)), _name(page)
 
@@ -213,7 +213,7 @@ def _given(query: Query) -> dict[str, str]:
 
 def _answer(query: Query, target: Path) -> str:
     stream = io.StringIO()
-    with contextlib.redirect_stderr(stream):  # which says that there are no rows
+    with contextlib.redirect_stderr(stream):  # it says that there are no rows
         _ask(query, target, stream)
     return "\n".join(line.rstrip() for line in stream.getvalue().splitlines())
 
@@ -223,7 +223,7 @@ def _ask(query: Query, target: Path, stream: io.StringIO) -> None:
 
 
 def _described(query: Query, target: Path) -> str:
-    """What a query says, its parameters, and its answer on the sample."""
+    """Return a query's description, its parameters, and its answer on the sample."""
     lines = [f"## {query.name}", "", query.about, ""]
     for one in query.parameters.values():
         default = "" if one.default is None else f", {one.default} where left out"
@@ -232,7 +232,7 @@ def _described(query: Query, target: Path) -> str:
     lines += [""] if query.parameters else []
     try:
         answer = _answer(query, target)
-    except QueryError as error:  # which fails the test above
+    except QueryError as error:  # another test fails for this
         answer = f"error: {error.message}"
     flags = "".join(f" --{name} {value}" for name, value in _given(query).items())
     return "\n".join([*lines, "```", f"$ warehouse sql -q {query.name}{flags}", answer, "```", ""])

@@ -1,6 +1,6 @@
-"""Every command of the documents runs against the sample, in the order of its page; `NOT_RUN` says why some do not.
+"""Commands of the documents run against the sample, in the order of their page; `NOT_RUN` has the exceptions.
 
-`test_examples` compares what the commands of README and CONTRIBUTING print; `test_docs` those of docs/queries.md.
+`test_examples` compares the output of commands in README and CONTRIBUTING; `test_docs` that in docs/queries.md.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ NOT_RUN = {
     "warehouse docs site/ --project": "a project of one's own: tests/site",
     "python -c": "test_the_lint_of_the_docs_runs",
 }
-"""Beginnings of commands, and what they need or which tests run them."""
+"""Prefixes of commands, with their requirements or the tests that run them."""
 _BLOCK = re.compile(r"^```(?:sh|bash|console)?\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _COMMAND = re.compile(r"(?:\$ )?((?:warehouse|python|pip|apt-get|superset|export|psql|java|Rscript|duckdb)\S* .*)")
 _PROMPT = re.compile(r"^\$ ", re.MULTILINE)
 
 
 def commands(page: Path) -> list[str]:
-    """Return the commands of a page; where a block has a prompt, only lines with one are commands."""
+    """Return the commands of a page; if a block has a prompt, only lines with a prompt are commands."""
     found = []
     for block in _BLOCK.findall(page.read_text(encoding="utf-8")):
         lines = block.replace("\\\n", " ").splitlines()
@@ -66,7 +66,7 @@ def reason(command: str) -> str | None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, built: Path) -> Path:
-    """A working folder with the sample's build at `build/warehouse`."""
+    """Return a working folder with the sample's build at `build/warehouse`."""
     place = tmp_path_factory.mktemp("documented")
     (place / "build").mkdir()
     (place / "build" / "warehouse").symlink_to(built)

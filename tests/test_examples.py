@@ -1,6 +1,6 @@
-"""What the README shows is what happens: its commands are run, and say what stands below them.
+"""Commands of the README run and print the output below them.
 
-The demo is the slowest test of all (some 20 s of CPU), as it is the one thing that everybody does first.
+The demo is the slowest test of all (some 20 s of CPU), but it is the first command that everybody runs.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ def _run(command: str, folder: Path) -> str:
 
 
 def _lines(block: str) -> list[str]:
-    """The commands of the README's block that begins so."""
+    """Return the commands of the README's block that begins with this one."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     return (block + text.split(f"```\n{block}")[1].split("```")[0]).splitlines()
 
 
 def test_five_minutes_from_clone_to_answers(command: Command, tmp_path: Path) -> None:
-    said = command("demo")  # what `make demo` runs
+    said = command("demo")  # as `make demo` does
     assert said.status == 0, said
     shown = readme.shorten(f"{said.err.rstrip()}\n\n{said.out.lstrip()}")
     assert readme.compared(readme.block(TEXT, readme.DEMO)) == readme.compared(shown), ANEW
@@ -71,7 +71,7 @@ def test_five_minutes_from_clone_to_answers(command: Command, tmp_path: Path) ->
 
 
 def _contributing(folder: Path) -> None:
-    """A column, a check that does not hold, and a query, as CONTRIBUTING adds them; in a project on top."""
+    """Add a column, a failing check and a query, as CONTRIBUTING does, in a project on top."""
     page = ROOT / "CONTRIBUTING.md"
     model = (ROOT / "models" / "metrics" / "port_hour.sql").read_text(encoding="utf-8")
     for hunk in section("Add a column to `port_hour`", "diff")[0].split("...\n"):
@@ -91,7 +91,7 @@ def _contributing(folder: Path) -> None:
     said = call("build", "-d", "data/sample", "--project", "study", cwd=folder)
     assert said.status == 1
     [shown] = [block for block in section("Add a check", "") if check in block]
-    # either hour may be the first that is checked
+    # either hour may be checked first
     assert shown.split("\n")[0] in said.told.replace("in 2024-05-23T17", "in 2024-05-23T16")
 
     query = folder / "study" / "sql" / "queries" / "quiet-servers.sql"
@@ -101,7 +101,7 @@ def _contributing(folder: Path) -> None:
     assert same(asked.output, _run(f"{asked.command} --format table --project study", folder))
 
 
-def test_a_count_that_differs_is_seen() -> None:
+def test_a_different_count_is_detected() -> None:
     build, built = "Build  86 models, 127 parts, 58 there already  11.1 s", "Built  02a9cc25 → build/warehouse (48 MB)"
     assert readme.compared(build) == readme.compared("Build  86 models, 127 parts, 9 there already  3.0 s")
     assert readme.compared(built) == readme.compared("Built  7136f3eb → build/warehouse (9.1 MB)")
@@ -110,7 +110,7 @@ def test_a_count_that_differs_is_seen() -> None:
     assert readme.compared("Check  369 passed, 5 warnings") != readme.compared("Check  368 passed, 5 warnings")
 
 
-def test_what_is_left_out_of_the_readme_is_marked() -> None:
+def test_omissions_in_the_readme_are_marked() -> None:
     said = (
         "Build  1 part\n       staging.a 2024  1 row  0.1 s   3\n       kB\nCheck  2\n\n$ warehouse sql -q one\n1\n\n"
     )
@@ -120,7 +120,7 @@ def test_what_is_left_out_of_the_readme_is_marked() -> None:
     )
 
 
-def test_outputs_that_differ_are_seen() -> None:
+def test_different_outputs_are_detected() -> None:
     [one] = [one for one in README if one.command == "make demo"]
     assert same(one.output, one.output)
     assert not same(one.output, one.output.replace("7 warnings, 4 notes", "8 warnings, 4 notes"))

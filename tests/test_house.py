@@ -1,4 +1,4 @@
-"""The shape of the code base: packages, imports, sizes. `pyproject.toml` has the order in which packages may import."""
+"""Structure of the code base: packages, imports, sizes. `pyproject.toml` has the import order of packages."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ LATE = {
 """Modules with imports of our own modules inside functions, and why."""
 
 
-def test_no_modules_import_each_other() -> None:
+def test_there_is_no_import_cycle() -> None:
     assert len(largest_circle(import_graph())) == 1
 
 
-def test_packages_are_all_that_lies_at_the_root() -> None:
+def test_only_packages_are_at_the_root() -> None:
     assert at_the_root() == ["__init__.py", "__main__.py"]
 
 
-def test_every_package_says_what_it_is() -> None:
+def test_every_package_has_a_docstring() -> None:
     for path in PACKAGE.rglob("__init__.py"):
         assert path.read_text(encoding="utf-8").startswith('"""'), path
 
@@ -67,13 +67,13 @@ def test_imports_inside_functions_have_a_reason() -> None:
     assert found == set(LATE)
 
 
-def test_files_and_functions_are_read_in_one_sitting() -> None:
+def test_files_and_functions_are_short() -> None:
     long_files = [str(path) for path in PACKAGE.rglob("*.py") if lines_of(path) > LONGEST_FILE]
     assert long_files == []
     assert [one for one in functions() if one.lines > LONGEST_FUNCTION] == []
 
 
-def test_nothing_is_written_twice() -> None:
+def test_there_are_no_duplicate_blocks() -> None:
     assert equal_blocks() == []
 
 

@@ -1,4 +1,4 @@
-"""The public names of the package: typed, documented, and no more than these."""
+"""Public names of the package: typed, documented and complete."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_the_public_names() -> None:
 
 
 @pytest.mark.parametrize("name", ["build", "open", "query"])
-def test_each_function_says_what_it_takes_and_raises(name: str) -> None:
+def test_each_function_documents_parameters_and_errors(name: str) -> None:
     function = getattr(warehouse, name)
     documented = inspect.getdoc(function) or ""
     for parameter in inspect.signature(function).parameters:
@@ -31,7 +31,7 @@ def test_each_function_says_what_it_takes_and_raises(name: str) -> None:
     assert "Raises\n------\nWarehouseError" in documented
 
 
-def test_query_answers_names_and_sql(tiny: Tiny) -> None:
+def test_query_takes_names_and_sql(tiny: Tiny) -> None:
     assert tiny.build().status == 0
     said = "SELECT port, speed FROM staging.ports WHERE speed > $least"
     assert warehouse.query(said, tiny.target, least=20).fetchall() == [("eth1", 40)]
@@ -54,7 +54,7 @@ def test_query_answers_names_and_sql(tiny: Tiny) -> None:
         ("no-such-query", {}, "no query no-such-query"),
     ],
 )
-def test_what_is_wrong_is_one_sentence(tiny: Tiny, statement: str, parameters: dict[str, Any], message: str) -> None:
+def test_errors_are_one_sentence(tiny: Tiny, statement: str, parameters: dict[str, Any], message: str) -> None:
     assert tiny.build().status == 0
     with pytest.raises(warehouse.WarehouseError, match=message):
         warehouse.query(statement, tiny.target, **parameters)

@@ -1,4 +1,4 @@
-"""The ten questions of docs/questions.md are answered, by two commands each at most."""
+"""Two commands at most answer each of the ten questions of docs/questions.md."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ANSWERS = {
     "How long did ITP's jobs wait in the median, or why does nobody know?": r"\(ITP\), so\s+how long jobs waited",
     "Which tables are about jobs?": r"^How long do jobs run and wait\?\n(  metrics\..*\n(    .*\n)+)+",
 }
-"""What the answer holds, of the sample that the tests build."""
+"""Text in the answer on the sample."""
 
 
 def _asked() -> dict[str, list[str]]:
@@ -33,13 +33,13 @@ def _asked() -> dict[str, list[str]]:
     return {lines[0].removeprefix("# "): lines[1:] for lines in said}
 
 
-def test_there_are_ten() -> None:
+def test_there_are_ten_questions() -> None:
     assert list(_asked()) == list(ANSWERS)
     assert len(ANSWERS) == 10
 
 
 @pytest.mark.parametrize("question", ANSWERS)
-def test_two_commands_answer_it(question: str, built: Path, tmp_path: Path) -> None:
+def test_two_commands_answer_a_question(question: str, built: Path, tmp_path: Path) -> None:
     (tmp_path / "warehouse.toml").write_text(f"target = {json.dumps(str(built))}\n", encoding="utf-8")
     commands = _asked()[question]
     assert 1 <= len(commands) <= 2

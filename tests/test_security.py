@@ -1,7 +1,7 @@
-"""What SECURITY.md promises, tried: no input writes, reads outside, runs code, or costs the last good warehouse.
+"""Guarantees of SECURITY.md: no input writes, reads outside, runs code, or damages the last good warehouse.
 
-Every hostile input ends in one sentence, or in a file that is listed with the reason why it is not read. Beside all
-of them lies a file that nobody may read, and nothing outside the target may change.
+Every hostile input ends in one sentence, or in a file that is listed with the reason why it is not read. A secret file
+lies beside them, and nothing outside the target may change.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Files = dict[str, bytes]
 
 
 class Room:
-    """A folder with a project, a data folder, a built target, and a secret beside them."""
+    """Folder with a project, a data folder, a built target, and a secret beside them."""
 
     def __init__(self, base: Path) -> None:
         self.base = base
@@ -48,12 +48,12 @@ class Room:
         self.rows = self.tiny.ask("FROM metrics.total")
 
     def outside(self) -> Files:
-        """All files but those of the target."""
+        """Return all files except those of the target."""
         paths = (path for path in self.base.rglob("*") if self.target not in path.parents)
         return {str(path): path.read_bytes() for path in paths if path.is_file() and not path.is_symlink()}
 
     def parts(self) -> Files:
-        """The published parts and the catalog."""
+        """Return the published parts and the catalog."""
         files = [self.target / "warehouse.duckdb", *self.target.glob("parts/**/*.parquet")]
         return {str(path): path.read_bytes() for path in files}
 
@@ -66,7 +66,7 @@ class Room:
 
 @contextlib.contextmanager
 def opened(base: Path) -> Iterator[Room]:
-    """A room whose project stands for the shipped one."""
+    """Open a room whose project replaces the shipped one."""
     base.mkdir()
     project = base / "project"
     with pytest.MonkeyPatch.context() as patch:
@@ -76,20 +76,20 @@ def opened(base: Path) -> Iterator[Room]:
 
 @pytest.fixture
 def room(tmp_path: Path) -> Iterator[Room]:
-    """A room of the test's own."""
+    """Open a room of the test's own."""
     with opened(tmp_path / "room") as found:
         yield found
 
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Room]:
-    """One room for tests after which all must be as it was."""
+    """Open one room for tests that must not change it."""
     with opened(tmp_path_factory.mktemp("shared") / "room") as found:
         yield found
 
 
 def is_one_sentence(said: Said) -> None:
-    """It ended with a status and one sentence, with what to do below it at most."""
+    """Check that the command ended with a status and one sentence, at most followed by a hint."""
     assert said.status in (1, 2), said
     first, *rest = said.err[said.err.index("error: ") :].splitlines()
     assert len(first) > len("error: "), said
@@ -99,7 +99,7 @@ def is_one_sentence(said: Said) -> None:
 
 
 def is_quiet(said: Said) -> None:
-    """Nothing of the secret was said, and nothing that moves the cursor."""
+    """Check that the output has no part of the secret and no cursor movement."""
     assert SECRET not in said.out + said.err
     assert "\x1b" not in said.out + said.err
     assert "Traceback" not in said.err
@@ -111,7 +111,7 @@ def is_as_before(room: Room, before: Files, parts: Files | None = None) -> None:
     assert room.tiny.ask("FROM metrics.total") == room.rows
 
 
-# queries: they only read, and see few folders -----------------------------------------------------
+# queries: they only read, and only in few folders -------------------------------------------------
 
 SQL = [
     "COPY (SELECT 1) TO '{base}/pwned'",
@@ -154,14 +154,14 @@ SQL = [
 
 
 @pytest.mark.parametrize("sql", SQL, ids=lambda sql: sql[:40].encode("ascii", "replace").decode())
-def test_a_query_only_reads_and_only_here(shared: Room, sql: str) -> None:
+def test_a_query_only_reads_inside_the_warehouse(shared: Room, sql: str) -> None:
     before, parts = shared.outside(), shared.parts()
     text = sql.replace("{base}", str(shared.base)).replace("{target}", str(shared.target))
     is_one_sentence(shared.sql(text.replace("{secret}", str(shared.secret))))
     is_as_before(shared, before, parts)
 
 
-def test_a_query_ends_when_its_time_is_over_and_knows_its_memory(shared: Room) -> None:
+def test_a_query_has_a_time_and_memory_limit(shared: Room) -> None:
     endless = "SELECT count(*) FROM range(100000000) a, range(100000000) b WHERE a.range <> b.range"
     said = shared.sql(endless, "--timeout", "0.3")
     is_one_sentence(said)
@@ -174,7 +174,7 @@ def test_a_query_ends_when_its_time_is_over_and_knows_its_memory(shared: Room) -
 
 
 @pytest.mark.parametrize("value", ["x'; DROP TABLE metrics.total; --", "{{ 7 * 7 }}", "$(touch pwned)", "../../etc"])
-def test_a_value_of_a_named_query_is_a_value(room: Room, value: str) -> None:
+def test_a_value_of_a_named_query_is_not_parsed_as_sql(room: Room, value: str) -> None:
     before, parts = room.outside(), room.parts()
     head = "/* ---\nabout: Echo.\nparams:\n  v: VARCHAR any text\n--- */"
     room.tiny.write("sql/queries/echo.sql", f"{head}\nSELECT $v AS v\n")
@@ -204,7 +204,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize("arguments", NAMES, ids=lambda arguments: " ".join(arguments)[:40].replace("\x1b", "ESC"))
-def test_a_name_is_only_a_name(shared: Room, arguments: tuple[str, ...]) -> None:
+def test_a_name_is_not_parsed_as_sql_or_a_path(shared: Room, arguments: tuple[str, ...]) -> None:
     before, parts = shared.outside(), shared.parts()
     places = {"{base}": shared.base, "{target}": shared.target, "{data}": shared.tiny.data}
     filled = []
@@ -221,7 +221,7 @@ def test_a_name_is_only_a_name(shared: Room, arguments: tuple[str, ...]) -> None
 
 
 def laughs() -> str:
-    """Nine lines that mean a billion values."""
+    """Return nine lines of YAML aliases that expand to a billion values."""
     lines = ["l0: &l0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]" for n in range(1, 9)]
     return "\n".join(lines)
@@ -276,7 +276,7 @@ MODELS = {
 
 
 @pytest.mark.parametrize("case", MODELS)
-def test_a_file_of_a_project_runs_nothing_but_its_select(room: Room, case: str) -> None:
+def test_a_project_file_runs_only_its_select(room: Room, case: str) -> None:
     name, head, body = MODELS[case]
     text = body if head is None else f"/* ---\n{head}\n--- */\n{body}\n"
     room.tiny.write(name, text.replace("{base}", str(room.base)).replace("{secret}", str(room.secret)))
@@ -311,7 +311,7 @@ LAUGHS = b"".join(b'<!ENTITY l%d "%s">' % (n, (b"&l%d;" % (n - 1)) * 10 if n els
 
 
 class Run:
-    """What a hostile pickle would do."""
+    """Pickle that would run code."""
 
     def __reduce__(self) -> tuple[object, tuple[str]]:
         return os.system, ("touch pwned",)
@@ -354,8 +354,8 @@ FILES: dict[str, tuple[str, Put]] = {
 }  # fmt: skip
 
 
-def test_a_damaged_part_is_made_again(room: Room) -> None:
-    """Parts, and all that can be in their place: tests/runner/test_damage.py."""
+def test_a_damaged_part_is_rebuilt(room: Room) -> None:
+    """Check the part itself; tests/runner/test_damage.py tests everything that can replace it."""
     (part,) = (room.target / "parts" / "staging.seen").rglob("*.parquet")
     part.unlink()
     os.mkfifo(part)
@@ -366,7 +366,7 @@ def test_a_damaged_part_is_made_again(room: Room) -> None:
 
 
 @pytest.mark.parametrize("case", FILES)
-def test_a_file_of_a_data_folder_is_data(room: Room, case: str) -> None:
+def test_a_hostile_data_file_has_no_effect(room: Room, case: str) -> None:
     name, put = FILES[case]
     path = room.tiny.data / "c" / "trafficinfo" / "2024052400" / "x" / name
     if name.startswith(("util_pkl", "taskinfo", "b.xlsx")):
@@ -415,7 +415,7 @@ ARCHIVES: dict[str, tuple[str, bytes]] = {
 
 
 @pytest.mark.parametrize("case", ARCHIVES)
-def test_an_archive_is_unpacked_nowhere_else(room: Room, case: str) -> None:
+def test_an_archive_writes_nothing_outside(room: Room, case: str) -> None:
     name, content = ARCHIVES[case]
     archive = room.base / name
     archive.write_bytes(content)
@@ -426,10 +426,10 @@ def test_an_archive_is_unpacked_nowhere_else(room: Room, case: str) -> None:
     assert not Path("/tmp/pwned").exists()
 
 
-# what is there all the same -----------------------------------------------------------------------
+# the last good build ------------------------------------------------------------------------------
 
 
-def test_so_many_hostile_inputs_are_tried() -> None:
+def test_the_number_of_hostile_inputs() -> None:
     assert len([*SQL, *NAMES, *MODELS, *FILES, *ARCHIVES]) >= 100
 
 
@@ -437,7 +437,7 @@ def test_a_cell_cannot_move_the_cursor(shared: Room) -> None:
     is_quiet(shared.sql("SELECT chr(27) || '[2J' AS x, chr(7) AS y", "--format", "table"))
 
 
-def test_the_last_build_is_there_after_a_build_that_failed(room: Room) -> None:
+def test_the_last_build_survives_a_failed_build(room: Room) -> None:
     before = room.parts()
     room.tiny.model("metrics.total", "SELECT 1 / 0 AS", {"name": "VARCHAR"})
     assert room.tiny.build().status == 1
@@ -449,8 +449,8 @@ def _pages() -> Iterator[str]:
     yield from (Path(__file__).parents[1] / "SECURITY.md").read_text(encoding="utf-8").split("\n## ")
 
 
-def test_every_promise_names_its_tests() -> None:
-    """A promise of SECURITY.md is a paragraph that begins in bold; PROMISES says which tests try it."""
+def test_every_guarantee_has_tests() -> None:
+    """Check PROMISES: a guarantee of SECURITY.md is a paragraph that begins in bold, with tests named there."""
     promised = next(page for page in _pages() if page.startswith("What is promised"))
     assert {line.split("**")[1] for line in promised.splitlines() if line.startswith("**")} == set(PROMISES)
     for names in PROMISES.values():
@@ -458,19 +458,22 @@ def test_every_promise_names_its_tests() -> None:
 
 
 PROMISES = {
-    "Queries only read.": ["test_a_query_only_reads_and_only_here", "test_a_name_is_only_a_name"],
+    "Queries only read.": [
+        "test_a_query_only_reads_inside_the_warehouse",
+        "test_a_name_is_not_parsed_as_sql_or_a_path",
+    ],
     "Queries see few folders.": [
-        "test_a_query_only_reads_and_only_here",
-        "test_a_value_of_a_named_query_is_a_value",
+        "test_a_query_only_reads_inside_the_warehouse",
+        "test_a_value_of_a_named_query_is_not_parsed_as_sql",
     ],
-    "Queries can be bounded.": ["test_a_query_ends_when_its_time_is_over_and_knows_its_memory"],
-    "Damage is not served.": ["test_a_damaged_part_is_made_again"],
-    "Links stay inside.": ["test_a_file_of_a_data_folder_is_data"],
+    "Queries can be bounded.": ["test_a_query_has_a_time_and_memory_limit"],
+    "Damage is not served.": ["test_a_damaged_part_is_rebuilt"],
+    "Links stay inside.": ["test_a_hostile_data_file_has_no_effect"],
     "Builds run no code but the project's.": [
-        "test_a_file_of_a_project_runs_nothing_but_its_select",
-        "test_a_file_of_a_data_folder_is_data",
+        "test_a_project_file_runs_only_its_select",
+        "test_a_hostile_data_file_has_no_effect",
     ],
-    "Downloads are not believed.": ["test_a_file_of_a_data_folder_is_data", "test_an_archive_is_unpacked_nowhere_else"],
-    "A terminal is not moved.": ["test_a_cell_cannot_move_the_cursor", "test_a_file_of_a_data_folder_is_data"],
-    "A warehouse is whole or not there.": ["test_the_last_build_is_there_after_a_build_that_failed"],
+    "Downloads are not believed.": ["test_a_hostile_data_file_has_no_effect", "test_an_archive_writes_nothing_outside"],
+    "A terminal is not moved.": ["test_a_cell_cannot_move_the_cursor", "test_a_hostile_data_file_has_no_effect"],
+    "A warehouse is whole or not there.": ["test_the_last_build_survives_a_failed_build"],
 }

@@ -1,4 +1,4 @@
-"""A run that skips tests ends with what was skipped, and what would run it."""
+"""Runs that skip tests end with the reasons, and with what would run the tests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 
-def test_a_run_says_at_its_end_what_was_skipped(tmp_path: Path) -> None:
+def test_a_run_ends_with_the_skipped_tests(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "tests/models/test_real.py"],
         cwd=ROOT,

@@ -1,4 +1,4 @@
-"""A project of two small models over a reference table, to try the runner alone."""
+"""Project of two small models over a reference table, to test the runner alone."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from warehouse.project.project import Project
 
 HEADER = "SaveTime,SaveTimeUTC,DeviceName,PortName,InPkts,InOctets,OutPkts,OutOctets,InRatio,OutRatio"
 HOURS = ("2024-05-23T16", "2024-05-23T17")
-"""The partitions of what the data folder holds."""
+"""Partitions of the data folder."""
 
 
 class Tiny:
-    """`reference.speeds` -> `staging.ports` -> `metrics.total`, and a data folder with a file for each of two hours."""
+    """Models `reference.speeds` -> `staging.ports` -> `metrics.total`, and a data folder with two hours."""
 
     def __init__(self, base: Path) -> None:
         self.base = base
@@ -36,7 +36,7 @@ class Tiny:
 
     @property
     def project(self) -> Project:
-        """The project, read anew."""
+        """Return the project, read again from disk."""
         return Project((self.folder,))
 
     def write(self, name: str, text: str) -> Path:
@@ -47,7 +47,7 @@ class Tiny:
         return path
 
     def reference(self, name: str, columns: dict[str, str], *rows: str) -> None:
-        """The project's reference table."""
+        """Write the project's reference table."""
         lines = [f"    {column}: {kind}" for column, kind in columns.items()]
         self.write("data/tables.yaml", "\n".join([f"{name}:", "  about: A table.", "  columns:", *lines, ""]))
         self.write(f"data/{name}.csv", "\n".join([",".join(columns), *rows, ""]))
@@ -55,7 +55,7 @@ class Tiny:
     def model(self, name: str, select: str, columns: dict[str, str], *more: str) -> str:
         """Write a model; its grain is its first column, unless a line of `more` says otherwise.
 
-        Returns the path as messages show it.
+        Return the path as messages show it.
         """
         shown = f"models/{name.replace('.', '/')}.sql"
         grain = [] if any(line.startswith("grain:") for line in more) else [f"grain: [{next(iter(columns))}]"]
@@ -70,7 +70,7 @@ class Tiny:
         return shown
 
     def file(self, hour: int, *tails: str) -> Path:
-        """Write a port's file for this local hour, with a row a tail."""
+        """Write a port's file for this local hour, with one row per tail."""
         path = self.data / "c" / "trafficinfo" / f"20240524{hour:02}" / "x" / "Leaf-1_1_1.csv"
         path.parent.mkdir(parents=True, exist_ok=True)
         rows = [
@@ -86,12 +86,12 @@ class Tiny:
         return call("build", "-d", self.data, "-t", self.target, *options, cwd=self.base)
 
     def made(self, *options: str | Path) -> set[str]:
-        """Build, and say which parts were made: `model` or `model partition`."""
+        """Build and return the rebuilt parts: `model` or `model partition`."""
         said = self.build("--json", *options)
         assert said.status == 0, said
         return {f"{one['model']} {one['partition']}".removesuffix(" all") for one in json.loads(said.out)["made"]}
 
     def ask(self, sql: str) -> list[tuple[object, ...]]:
-        """What the published warehouse answers."""
+        """Return rows of the published warehouse."""
         with warehouse.open(self.target) as connection:
             return connection.execute(sql).fetchall()

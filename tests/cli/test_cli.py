@@ -1,4 +1,4 @@
-"""The command line: light to start, with help that shows how, and a sentence for whatever goes wrong."""
+"""Command line: fast start, help with examples, and one sentence for each error."""
 
 from __future__ import annotations
 
@@ -22,13 +22,11 @@ from warehouse.cli import parser
 from warehouse.sample import SampleOptions, write_sample
 
 HEAVY = {"duckdb", "_duckdb", "sqlglot", "jinja2", "rich", "numpy", "openpyxl", "pyarrow", "scipy", "yaml", "zstandard"}
-COMMANDS = sorted(
-    next(action for action in parser()._actions if action.dest == "command").choices or ()  # all that are added
-)
+COMMANDS = sorted(next(action for action in parser()._actions if action.dest == "command").choices or ())
 
 
 def python(code: str, *arguments: str) -> str:
-    """What a new Python prints that runs this code."""
+    """Run code in a new Python and return its output."""
     done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -76,7 +74,7 @@ def test_a_build_of_a_changed_select_parses_no_yaml_and_looks_into_no_package(ti
     assert tiny.ask("SELECT speed FROM metrics.total") == [(40,)]
 
 
-def test_what_is_opened_in_python_is_whole(tiny: Tiny) -> None:
+def test_open_returns_a_working_connection(tiny: Tiny) -> None:
     assert tiny.build().status == 0
     code = (
         "import warehouse\n"
@@ -95,7 +93,7 @@ def test_build_and_open_are_functions_even_after_modules_of_similar_names_were_i
     assert inspect.isfunction(warehouse.open)
 
 
-def test_build_and_open_do_what_they_say(tiny: Tiny, capfd: pytest.CaptureFixture[str]) -> None:
+def test_build_and_open_work(tiny: Tiny, capfd: pytest.CaptureFixture[str]) -> None:
     result = warehouse.build(tiny.data, tiny.target, threads=1, memory="1GB")
     assert result.changed
     with warehouse.open(str(tiny.target)) as connection:
@@ -104,7 +102,7 @@ def test_build_and_open_do_what_they_say(tiny: Tiny, capfd: pytest.CaptureFixtur
     assert capfd.readouterr() == ("", "")
 
 
-def test_the_version_is_told(run_cli: Command) -> None:
+def test_the_version_is_printed(run_cli: Command) -> None:
     assert run_cli("--version") == (0, f"warehouse {warehouse.__version__}\n", "")
 
 
@@ -112,7 +110,7 @@ def test_the_version_is_told(run_cli: Command) -> None:
 
 
 SCREEN = 23
-"""Lines of a terminal of 24, less the one of the next prompt."""
+"""Lines of a terminal of 24, less one for the next prompt."""
 
 
 def test_help_names_every_command_and_shows_examples(command: Command) -> None:
@@ -133,13 +131,13 @@ def test_the_help_of_a_command_fits_a_screen_with_an_example_first(command: Comm
     assert len(lines) <= SCREEN
     assert max(map(len, lines)) <= 80
     sentence, example, *_ = said.out.split("\n\n")
-    assert sentence.endswith(".")  # it says in a sentence what it does
+    assert sentence.endswith(".")  # help is a sentence
     assert example.startswith(f"example:\n  warehouse {name}" if name else "examples:\n  warehouse demo")
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_all_of_the_help_explains_each_option(command: Command, name: str) -> None:
-    """What the short help names only, `--help all` has with its sentence."""
+    """Check that `--help all` has a sentence for each option that the short help only names."""
     short, everything = command(name, "--help").out, command(name, "--help", "all").out
     rare = re.findall(r"--[a-z-]+", " ".join(short.partition("explains them): ")[2].split()))
     for option in rare:
@@ -169,7 +167,7 @@ def test_a_wrong_command_line_is_a_usage_error(command: Command, arguments: list
 
 
 MISTAKES = {
-    # what is asked without any warehouse: what is said
+    # without a warehouse
     ("build",): "error: no data folder given\n       warehouse build -d DIR",
     ("build", "-d", "none"): "error: no such data folder: none",
     ("build", "-d", ".", "-t", ""): "error: --target is ''",
@@ -204,9 +202,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("arguments", MISTAKES, ids=" ".join)
-def test_a_mistake_is_told_in_a_sentence_and_ends_with_status_2(
-    command: Command, tmp_path: Path, arguments: tuple[str, ...]
-) -> None:
+def test_a_mistake_is_one_sentence_with_status_2(command: Command, tmp_path: Path, arguments: tuple[str, ...]) -> None:
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
     said = command(*arguments)
     assert said.status == 2, said
@@ -228,7 +224,7 @@ def test_settings_come_from_the_file_of_the_working_folder(tiny: Tiny, command: 
     assert said == (0, "speed\n50\n", "")
 
 
-def test_the_result_of_a_build_can_be_had_as_json(tiny: Tiny) -> None:
+def test_build_prints_json(tiny: Tiny) -> None:
     said = tiny.build("--json")
     assert said.err == ""
     result = json.loads(said.out)
@@ -238,14 +234,14 @@ def test_the_result_of_a_build_can_be_had_as_json(tiny: Tiny) -> None:
     assert result["checks"] == {"passed": 2, "warned": [], "not_checked": []}
 
 
-def test_a_build_says_what_was_found_built_and_checked(tiny: Tiny) -> None:
+def test_build_prints_files_parts_and_checks(tiny: Tiny) -> None:
     told = tiny.build().told
     assert told.startswith("Found 2 port counters (2 hours) Build 2 models, 2 parts ")
     assert " Check 2 passed Built " in told
     assert f" → {tiny.target} (" in told
 
 
-def test_doctor_says_what_is_there_and_writes_nothing(tiny: Tiny, command: Command) -> None:
+def test_doctor_lists_files_and_writes_nothing(tiny: Tiny, command: Command) -> None:
     (tiny.data / "notes.bin").touch()
     said = command("doctor", "-d", tiny.data, "-t", tiny.target)
     assert said.status == 0
@@ -261,7 +257,7 @@ def test_doctor_says_what_is_there_and_writes_nothing(tiny: Tiny, command: Comma
     assert sorted(tiny.target.rglob("*")) == before
 
 
-def test_doctor_has_a_line_a_format_however_many_clusters(tmp_path: Path, command: Command) -> None:
+def test_doctor_prints_one_line_per_format(tmp_path: Path, command: Command) -> None:
     for number in range(1, 7):
         path = tmp_path / "d" / f"cluster{number:02}.csv"
         path.parent.mkdir(exist_ok=True)
@@ -275,7 +271,7 @@ def test_doctor_has_a_line_a_format_however_many_clusters(tmp_path: Path, comman
     assert ".DS_Store" in command("doctor", "--all", "-d", tmp_path / "d", "-t", tmp_path / "t").out
 
 
-def test_doctor_can_be_had_as_json(tiny: Tiny, command: Command) -> None:
+def test_doctor_prints_json(tiny: Tiny, command: Command) -> None:
     files = json.loads(command("doctor", "-d", tiny.data, "--json").out)
     assert [(file["status"], file["switch"], file["hour_utc"]) for file in files] == [
         ("read", "Leaf-1", "2024-05-23 16:00:00"),
@@ -283,7 +279,7 @@ def test_doctor_can_be_had_as_json(tiny: Tiny, command: Command) -> None:
     ]
 
 
-def test_doctor_tells_of_a_target_that_is_not_whole(tiny: Tiny, command: Command) -> None:
+def test_doctor_reports_a_missing_catalog(tiny: Tiny, command: Command) -> None:
     tiny.build()
     (tiny.target / "warehouse.duckdb").unlink()
     said = command("doctor", "-d", tiny.data, "-t", tiny.target)
@@ -310,7 +306,9 @@ def test_doctor_tells_of_a_target_that_is_not_whole(tiny: Tiny, command: Command
     ],
     ids=" ".join,
 )
-def test_a_warehouse_can_be_looked_at(command: Command, built: Path, arguments: list[str], words: list[str]) -> None:
+def test_commands_that_inspect_a_warehouse(
+    command: Command, built: Path, arguments: list[str], words: list[str]
+) -> None:
     said = command(*arguments, *([] if "--list" in arguments else ["-t", str(built)]))
     assert said.status == 0, said
     for word in words:
@@ -328,7 +326,7 @@ def test_a_warehouse_can_be_looked_at(command: Command, built: Path, arguments: 
     ],
     ids=" ".join,
 )
-def test_models_can_be_looked_at_without_any_warehouse(
+def test_commands_that_inspect_models_without_a_warehouse(
     command: Command, tmp_path: Path, arguments: list[str], words: list[str]
 ) -> None:
     said = command(*arguments)
@@ -344,7 +342,9 @@ def test_a_query_can_come_from_a_file_or_from_stdin(run_cli: Command, built: Pat
     assert run_cli("sql", "-", "-t", built).status == 2  # stdin is empty
 
 
-def test_alone_it_says_what_is_built_and_three_next_steps(command: Command, built: Path, tmp_path: Path) -> None:
+def test_without_a_command_it_prints_the_state_and_three_next_steps(
+    command: Command, built: Path, tmp_path: Path
+) -> None:
     said = command()
     assert (said.status, said.err) == (0, "")
     assert said.out.startswith("No warehouse in build/warehouse: there is no such folder.\n\nNext   warehouse demo ")
@@ -358,7 +358,7 @@ def test_alone_it_says_what_is_built_and_three_next_steps(command: Command, buil
     assert max(map(len, said.out.splitlines()[2:])) <= 80 or str(built.parent) in said.out
 
 
-def test_a_table_is_exported_by_its_name_behind_the_folder(command: Command, built: Path, tmp_path: Path) -> None:
+def test_export_takes_table_names_after_the_folder(command: Command, built: Path, tmp_path: Path) -> None:
     said = command("export", "one", "metrics.leaf_hour", "--format", "csv", "-t", built)
     assert said.status == 0, said
     assert [path.name for path in (tmp_path / "one").rglob("*.csv")] == ["metrics.leaf_hour.csv"]
@@ -371,8 +371,8 @@ def test_tables_can_be_exported(command: Command, built: Path, tmp_path: Path) -
     assert written == {".csv", ".parquet"}
 
 
-def test_a_project_that_was_begun_builds_and_tests_at_once(command: Command, tmp_path: Path) -> None:
-    """The commands that `init` names as next ones, as they stand there."""
+def test_a_new_project_builds_and_its_tests_pass(command: Command, tmp_path: Path) -> None:
+    """Run the commands that `init` prints as next steps, unchanged."""
     said = command("init", "study")
     assert said.status == 0
     begun = [line.split()[1] for line in said.out.splitlines() if line.startswith("wrote")]
@@ -396,7 +396,7 @@ def test_a_project_that_was_begun_builds_and_tests_at_once(command: Command, tmp
     assert "study/warehouse.toml is there already" in again.err
 
 
-def test_a_project_is_begun_with_a_release(command: Command, sample: Path, tmp_path: Path) -> None:
+def test_init_with_a_release(command: Command, sample: Path, tmp_path: Path) -> None:
     assert command("init", "study", "-d", "none").status == 2
     assert not (tmp_path / "study").exists()
     assert command("init", "study", "-d", sample).status == 0
@@ -407,7 +407,7 @@ def test_a_project_is_begun_with_a_release(command: Command, sample: Path, tmp_p
 
 @pytest.fixture
 def short_samples(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Samples of a few minutes."""
+    """Shorten samples to a few minutes."""
 
     def write_short(folder: Path, options: SampleOptions | None = None) -> Path:
         return write_sample(folder, replace(options or SampleOptions(), seconds=300))
@@ -416,23 +416,23 @@ def short_samples(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("short_samples")
-def test_a_sample_can_be_written_and_says_what_to_do_next(command: Command, tmp_path: Path) -> None:
+def test_sample_writes_files_and_prints_next_steps(command: Command, tmp_path: Path) -> None:
     said = command("sample", "s", "--hours", "1")
     assert said.status == 0, said
     assert said.out.endswith("Next   warehouse build -d s\n")
     assert (tmp_path / "s" / "truth.json").is_file()
 
 
-def test_a_query_writes_its_answer_and_nothing_else(built: Path) -> None:
-    """Not even when Python ends, where a module may report what it finds."""
+def test_a_query_prints_only_its_answer(built: Path) -> None:
+    """Check that there is no other output even at exit, when a module may report leaks."""
     environment = {name: value for name, value in os.environ.items() if name not in SETTINGS}
     command = [sys.executable, "-m", "warehouse", "sql", "-t", str(built), "SELECT 1 AS one"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "one\n1\n", "")
 
 
-def test_a_reader_that_stops_early_is_no_error(built: Path) -> None:
-    """As of `warehouse ls | head -1`."""
+def test_a_closed_pipe_is_no_error(built: Path) -> None:
+    """Stop reading early, as `warehouse ls | head -1` does."""
     environment = {name: value for name, value in os.environ.items() if name not in SETTINGS}
     command = [sys.executable, "-m", "warehouse", "ls", "-t", str(built)]
     reader, writer = os.pipe()
@@ -443,9 +443,7 @@ def test_a_reader_that_stops_early_is_no_error(built: Path) -> None:
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("Query interrupted")], ids=["Python", "DuckDB"])
-def test_an_interrupt_ends_with_status_130_wherever_it_is_met(
-    tiny: Tiny, monkeypatch: pytest.MonkeyPatch, error: BaseException
-) -> None:
+def test_an_interrupt_ends_with_status_130(tiny: Tiny, monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     def interrupted(*_: object, **__: object) -> None:
         raise error
 
@@ -453,8 +451,8 @@ def test_an_interrupt_ends_with_status_130_wherever_it_is_met(
     assert tiny.build() == (130, "", "interrupted\n")
 
 
-def test_an_interrupt_is_not_lost_where_python_would_drop_it() -> None:
-    """It is, where it meets the main thread in the `__del__` of an object."""
+def test_an_interrupt_in_a_destructor_is_not_lost() -> None:
+    """Interrupt the main thread in an object's `__del__`, where Python drops the exception."""
     code = (
         "import time\n"
         "from warehouse.cli import main, doctor_commands as data\n"
@@ -470,7 +468,7 @@ def test_an_interrupt_is_not_lost_where_python_would_drop_it() -> None:
     assert python(code) == "130\n"
 
 
-def test_a_disk_that_is_full_is_told_in_a_sentence(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_one_sentence(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device", "some/file")
 

@@ -1,4 +1,4 @@
-"""What Tab offers: the scripts are read by the shells that are there, and name what the command line has."""
+"""Tab completion: installed shells read the scripts, which name the options of the command line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.conftest import Command
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_each_shell_is_given_commands_options_and_queries(run_cli: Command, shell: str) -> None:
+def test_each_shell_completes_commands_options_and_queries(run_cli: Command, shell: str) -> None:
     said = run_cli("completion", shell)
     assert said.status == 0
     for word in ("build", "verify", "completion", "hottest-uplinks", "max-rejected"):

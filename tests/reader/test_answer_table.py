@@ -49,19 +49,19 @@ def table(connection: duckdb.DuckDBPyConnection, sql: str, query: Query | None =
         ("switch", None),
     ],
 )
-def test_a_unit_is_that_of_the_contract(connection: duckdb.DuckDBPyConnection, selected: str, unit: str | None) -> None:
+def test_units_come_from_contracts(connection: duckdb.DuckDBPyConnection, selected: str, unit: str | None) -> None:
     grouped = " GROUP BY ALL"
     assert units(connection, f"SELECT {selected} FROM metrics.leaf_hour AS h{grouped}") == [unit]
 
 
-def test_a_unit_goes_through_steps_joins_and_stars(connection: duckdb.DuckDBPyConnection) -> None:
+def test_units_propagate_through_ctes_joins_and_stars(connection: duckdb.DuckDBPyConnection) -> None:
     step = "WITH a AS (SELECT switch, sum(in_bytes) AS moved FROM metrics.leaf_hour GROUP BY ALL)"
     joined = "a JOIN (SELECT switch, out_bytes FROM metrics.leaf_hour) USING (switch)"
     assert units(connection, f"{step} SELECT * FROM {joined}") == [None, "B", "B"]
     assert units(connection, f"{step} SELECT moved FROM a UNION ALL SELECT 1 FROM a") == [None]
 
 
-def test_what_all_rows_share_stands_above(connection: duckdb.DuckDBPyConnection) -> None:
+def test_shared_values_are_printed_above_the_table(connection: duckdb.DuckDBPyConnection) -> None:
     assert table(connection, "SELECT switch, in_bytes, hour_utc, cluster FROM metrics.leaf_hour ORDER BY ALL") == (
         "cluster demo · hour 2024-05-23 16:00 UTC\n"
         "switch  in_bytes\n"
@@ -83,7 +83,9 @@ def _query(tmp_path: Path, header: str) -> Query:
 LONG = "SELECT 'Leaf-1' AS leaf, repeat('GPU-1 ', 20) AS who, 5 AS ids, 0.5 AS ratio, 1 AS other, NULL AS wait"
 
 
-def test_an_answer_is_whole_and_says_what_is_left_out(connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+def test_answer_columns_are_not_cut_and_omitted_columns_are_named(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
     header = "answer: [leaf, ratio, who, wait]\nranked: ratio desc\nunknown:\n  wait: the trace has no queue"
     said = table(connection, LONG, _query(tmp_path, header), width=60)
     assert said == (
@@ -98,12 +100,12 @@ def test_an_answer_is_whole_and_says_what_is_left_out(connection: duckdb.DuckDBP
     )
 
 
-def test_what_ranks_is_told_where_no_column_shows_it(connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+def test_a_hidden_sort_column_is_named(connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     query = _query(tmp_path, "answer: [leaf]\nranked: ids + other desc")
     assert table(connection, LONG, query).startswith("by ids + other, largest first\nleaf\n")
 
 
-def test_a_reason_can_be_asked_of_the_warehouse(connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+def test_a_null_reason_can_be_a_select(connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     query = _query(tmp_path, "unknown:\n  wait: SELECT 'of ' || count(*) || ' leaves' FROM metrics.leaf_hour")
     assert table(connection, LONG, query).endswith("wait NULL: of 2 leaves\n")
 
@@ -144,7 +146,7 @@ def test_lines_have_all_columns_with_their_units(connection: duckdb.DuckDBPyConn
     assert stream.getvalue().splitlines()[1:] == ["cluster   demo", "in_bytes  12.5 kB"]
 
 
-def test_a_table_is_for_people_wherever_it_goes(target: Path, tmp_path: Path) -> None:
+def test_table_format_does_not_depend_on_the_output(target: Path, tmp_path: Path) -> None:
     """The format decides, not the terminal; without one, a pipe gets csv."""
     sql = "SELECT switch, in_bytes FROM metrics.leaf_hour ORDER BY ALL LIMIT 1"
     for asked in (["--format", "table"], ["--format", "lines"], ["-o", "answer.txt"]):

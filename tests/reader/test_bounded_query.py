@@ -1,4 +1,4 @@
-"""Time and memory bound a query, whatever it does; control characters do not reach a terminal."""
+"""Time and memory limits of queries; control characters do not reach a terminal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from warehouse.reader.shell.session import Session
 from warehouse.reader.user_query import run_query
 
 LONG = "SELECT len(range(400000000)) AS n"
-"""One call of a function, in which the engine looks for no interrupt."""
+"""One function call, during which the engine does not check for interrupts."""
 
 
 def test_a_timeout_ends_a_query_that_cannot_be_interrupted(target: Path) -> None:
@@ -34,7 +34,7 @@ def test_memory_is_bounded(target: Path) -> None:
     assert largest == before or largest * 1024 <= 200e6 + 300e6
 
 
-def test_ordinary_queries_pass_within_bounds(target: Path, command: Command) -> None:
+def test_ordinary_queries_run_within_limits(target: Path, command: Command) -> None:
     sql = (
         "SELECT count(*) AS n, sum(i) AS s FROM range(3000000) AS t (i) WHERE i % 7 < 3 GROUP BY i % 1000 ORDER BY ALL"
     )
@@ -45,20 +45,20 @@ def test_ordinary_queries_pass_within_bounds(target: Path, command: Command) -> 
     assert len(bounded.out.splitlines()) > 500
 
 
-def test_an_error_within_bounds_says_the_same(target: Path, command: Command) -> None:
+def test_an_error_in_the_child_has_the_same_message(target: Path, command: Command) -> None:
     plain = command("sql", "SELECT nothing FROM metrics.port_hour", "-t", target)
     bounded = command("sql", "SELECT nothing FROM metrics.port_hour", "-t", target, "--timeout", "300")
     assert (bounded.status, bounded.err) == (plain.status, plain.err)
 
 
-def test_a_file_that_was_begun_is_removed(target: Path, tmp_path: Path) -> None:
+def test_a_partial_output_file_is_removed(target: Path, tmp_path: Path) -> None:
     sql = "SELECT 1 AS n UNION ALL " + LONG
     with pytest.raises(QueryError):
         run_query(target, sql, output=tmp_path / "n.csv", timeout=0.3)
     assert list(tmp_path.glob(".*")) + list(tmp_path.glob("n.csv")) == []
 
 
-def test_the_shell_is_bounded_and_keeps_its_state(target: Path) -> None:
+def test_the_shell_has_limits_and_keeps_its_state(target: Path) -> None:
     from contextlib import closing
 
     from warehouse.reader.connection import connect
@@ -110,7 +110,7 @@ def test_show_tables_lists_the_tables_of_all_schemas(target: Path, command: Comm
     assert {"meta.build", "metrics.port_hour"} <= set(names)
 
 
-def test_a_bare_name_is_told_with_its_schema(target: Path, command: Command) -> None:
+def test_a_name_without_schema_gets_a_hint(target: Path, command: Command) -> None:
     for sql in (
         "SELECT * FROM port_hour",
         "FROM Port_Hour AS p JOIN metrics.leaf_hour USING (switch)",

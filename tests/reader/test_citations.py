@@ -1,4 +1,4 @@
-"""Citations: the same answer again, or what changed."""
+"""Citations: an equal answer, or the differences."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ def test_a_citation_names_build_query_rows_and_digest(own_target: Path) -> None:
     assert citations.load(own_target, made.id[:5]) == made
 
 
-def test_an_unchanged_answer_is_the_same_whatever_its_order(own_target: Path) -> None:
+def test_the_digest_ignores_row_order_without_order_by(own_target: Path) -> None:
     made = citations.cite_query(own_target, "SELECT switch FROM topology.switches", None, {})
     change(own_target, "CREATE OR REPLACE TABLE topology.switches AS FROM topology.switches ORDER BY switch DESC")
     assert citations.again(own_target, made, {}) == []
 
 
-def test_an_order_that_is_asked_for_counts(own_target: Path) -> None:
+def test_the_digest_depends_on_order_by(own_target: Path) -> None:
     made = citations.cite_query(own_target, "SELECT switch FROM topology.switches ORDER BY role", None, {})
     other = citations.cite_query(own_target, "SELECT switch FROM topology.switches ORDER BY switch DESC", None, {})
     assert made.digest != other.digest
 
 
-def test_what_changed_is_said(own_target: Path) -> None:
+def test_differences_are_listed(own_target: Path) -> None:
     made = citations.cite_query(own_target, "SELECT switch, switch_ip FROM topology.switches ORDER BY 1", None, {})
     change(own_target, "UPDATE topology.switches SET switch_ip = '10.9.9.9' WHERE switch = 'Leaf-2'")
     change(own_target, "UPDATE meta.build SET build_id = 'ffff'")
@@ -73,7 +73,7 @@ def test_a_named_query_is_cited_with_its_parameters(own_target: Path) -> None:
     assert call("cite", name, "-t", own_target, cwd=own_target).out.splitlines()[-1] == "same"
 
 
-def test_what_is_no_citation_is_refused(own_target: Path) -> None:
+def test_invalid_citations_are_refused(own_target: Path) -> None:
     with pytest.raises(QueryError, match="no citation abc"):
         citations.load(own_target, "abc")
     made = citations.cite_query(own_target, "SELECT 1 AS a", None, {})

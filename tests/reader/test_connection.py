@@ -34,7 +34,7 @@ def test_tables_parts_and_raw_views_are_read(target: Path) -> None:
         assert one(connection, "SELECT sum(bytes)::BIGINT FROM raw.port_counters") == 30
 
 
-def test_a_cursor_sees_the_same(target: Path) -> None:
+def test_a_cursor_sees_the_warehouse(target: Path) -> None:
     with connect(target) as connection:
         cursor = connection.cursor()
         assert one(cursor, "SELECT count(*) FROM metrics.port_hour") == 5
@@ -117,7 +117,7 @@ def test_nothing_is_changed_and_settings_stay(target: Path, sql: str) -> None:
         connection.execute(sql)
 
 
-def test_variables_of_the_caller_are_no_tables(target: Path) -> None:
+def test_python_variables_are_not_tables(target: Path) -> None:
     import polars as pl
 
     secret = pl.DataFrame({"a": [1]})
@@ -147,7 +147,7 @@ def test_an_open_connection_keeps_its_build(own_target: Path, tmp_path: Path, pu
         connection.close()
 
 
-def test_a_file_that_is_replaced_while_it_is_opened_is_opened_again(
+def test_a_file_replaced_while_opening_is_opened_again(
     own_target: Path, tmp_path: Path, publish: Publish, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     find = module._file_at
@@ -225,7 +225,7 @@ def damaged(target: Path, change: str) -> None:
         ("other", "not a warehouse: it has no meta.build"),
     ],
 )
-def test_what_is_no_warehouse_is_told_in_a_sentence(own_target: Path, change: str, message: str) -> None:
+def test_an_invalid_warehouse_is_one_sentence(own_target: Path, change: str, message: str) -> None:
     damaged(own_target, change)
     with pytest.raises(QueryError, match=message) as error:
         connect(own_target)
@@ -262,7 +262,7 @@ def test_modules_load_without_the_engine_and_without_rich() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_links_that_lead_in_a_circle_do_no_harm(own_target: Path, tmp_path: Path) -> None:
+def test_symlink_loops_are_ignored(own_target: Path, tmp_path: Path) -> None:
     folder = tmp_path / "data"
     (folder / "itself.csv").symlink_to(folder / "itself.csv")
     (folder / "one").symlink_to("other")

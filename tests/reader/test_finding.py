@@ -53,7 +53,7 @@ def test_the_queries_fit_one_screen() -> None:
         ("wait", "jobs"),
     ],
 )
-def test_a_query_is_found_by_what_people_guess(word: str, name: str) -> None:
+def test_a_query_is_found_by_common_words(word: str, name: str) -> None:
     assert [one.name for one in matching_queries(QUERIES, word)] == [name]
 
 

@@ -180,12 +180,14 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("sql", READING)
-def test_what_reads_passes(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
+def test_statements_that_only_read_pass(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
     check_read_only(connection, sql)
 
 
 @pytest.mark.parametrize("sql", HOSTILE)
-def test_what_does_more_is_refused(own_target: Path, tmp_path: Path, snapshot: Snapshot, sql: str) -> None:
+def test_statements_with_side_effects_are_refused(
+    own_target: Path, tmp_path: Path, snapshot: Snapshot, sql: str
+) -> None:
     before = snapshot(tmp_path)
     part = PART.format(target=own_target)
     with connect(own_target) as engine:
@@ -202,8 +204,8 @@ def test_what_does_more_is_refused(own_target: Path, tmp_path: Path, snapshot: S
     assert snapshot(tmp_path) == before
 
 
-def test_the_holes_are_real(own_target: Path) -> None:
-    """Without the guard these do write: should the engine close them, the guard may become simpler."""
+def test_refused_statements_do_write_without_the_guard(own_target: Path) -> None:
+    """Show that these statements write without the guard; if the engine refuses them, the guard can become simpler."""
     part = own_target / "parts" / "metrics.port_hour.parquet"
     for sql in (
         "COPY (SELECT 1) TO '{}'",
@@ -216,8 +218,8 @@ def test_the_holes_are_real(own_target: Path) -> None:
         assert part.read_bytes() != before
 
 
-def test_no_hidden_function_is_known_to_be_let_through(connection: duckdb.DuckDBPyConnection) -> None:
-    """Every function with side effects is refused, or listed here as harmless."""
+def test_every_function_with_side_effects_is_refused(connection: duckdb.DuckDBPyConnection) -> None:
+    """Check that every function with side effects is refused or listed here as harmless."""
     harmless = {
         "current_connection_id", "current_query", "current_query_id", "current_transaction_id", "error",
         "gen_random_uuid", "random", "setseed", "sleep_ms", "stats", "uuid", "uuidv4", "uuidv7",
@@ -230,7 +232,7 @@ def test_no_hidden_function_is_known_to_be_let_through(connection: duckdb.DuckDB
                 check_read_only(connection, f"SELECT {name}()")
 
 
-def test_a_refusal_says_what_where_and_what_instead(connection: duckdb.DuckDBPyConnection) -> None:
+def test_a_refusal_has_position_reason_and_alternative(connection: duckdb.DuckDBPyConnection) -> None:
     def said(sql: str) -> str:
         with pytest.raises(QueryError) as error:
             check_read_only(connection, sql)
@@ -258,7 +260,7 @@ def test_a_refusal_in_a_file_names_the_file(connection: duckdb.DuckDBPyConnectio
     assert str(error.value).startswith("my.sql:3:2: COPY is refused: a warehouse is only read\n")
 
 
-def test_statements_come_with_their_place_and_parameters(connection: duckdb.DuckDBPyConnection) -> None:
+def test_statements_have_position_and_parameters(connection: duckdb.DuckDBPyConnection) -> None:
     sql = "-- é\nSELECT $a /* ; */ ; -- x\n SELECT $b, $a;;"
     first, second = check_read_only(connection, sql)
     assert (first.text, first.kind, first.parameters) == ("SELECT $a /* ; */ ", "SELECT", frozenset("a"))
@@ -267,7 +269,7 @@ def test_statements_come_with_their_place_and_parameters(connection: duckdb.Duck
     assert sql.encode()[second.start :].decode().startswith(second.text)
 
 
-def test_deep_nesting_ends_in_a_sentence(connection: duckdb.DuckDBPyConnection) -> None:
+def test_deep_nesting_is_one_sentence(connection: duckdb.DuckDBPyConnection) -> None:
     with pytest.raises(QueryError):
         check_read_only(connection, "SELECT " + "(" * 3000 + "1" + ")" * 3000)
     with pytest.raises(QueryError):

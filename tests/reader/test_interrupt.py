@@ -1,4 +1,4 @@
-"""Ctrl-C ends a query at once, whenever it comes."""
+"""Ctrl-C ends a query at once, at any time."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
         yield opened
 
 
-def test_what_was_done_is_given_and_what_failed_is_raised(connection: duckdb.DuckDBPyConnection) -> None:
+def test_results_are_returned_and_errors_raised(connection: duckdb.DuckDBPyConnection) -> None:
     assert interruptible(connection, lambda: 7) == 7
     with pytest.raises(duckdb.ParserException):
         interruptible(connection, lambda: connection.execute("SELEC 1"))
 
 
-def test_it_is_watched_while_it_runs(connection: duckdb.DuckDBPyConnection) -> None:
+def test_watch_is_called_while_the_work_runs(connection: duckdb.DuckDBPyConnection) -> None:
     seen = threading.Event()
     assert interruptible(connection, lambda: seen.wait(60), watch=seen.set)
 
 
-def test_a_query_that_takes_too_long_is_ended(connection: duckdb.DuckDBPyConnection) -> None:
+def test_a_query_ends_at_its_timeout(connection: duckdb.DuckDBPyConnection) -> None:
     with pytest.raises(TimeoutError):
         interruptible(connection, lambda: connection.execute(ENDLESS), timeout=0.1)
     assert connection.execute("SELECT 1").fetchall() == [(1,)]
@@ -57,9 +57,7 @@ def test_ctrl_c_ends_a_query(connection: duckdb.DuckDBPyConnection) -> None:
     assert connection.execute("SELECT 1").fetchall() == [(1,)]
 
 
-def test_ctrl_c_while_the_work_is_being_handed_over_ends_it_too(
-    connection: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_while_the_thread_starts(connection: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch) -> None:
     start = threading.Thread.start
 
     def start_and_be_interrupted(thread: threading.Thread) -> None:

@@ -41,14 +41,14 @@ def queries() -> dict[str, Query]:
     return load_queries([SHIPPED])
 
 
-def test_the_shipped_queries_are_there(queries: dict[str, Query]) -> None:
+def test_the_shipped_queries_are_loaded(queries: dict[str, Query]) -> None:
     assert set(NAMES) <= set(queries)
     for query in queries.values():
         assert query.about.endswith(".")
         assert "{" not in query.about
 
 
-def test_each_uses_the_parameters_that_it_declares(
+def test_each_query_uses_its_declared_parameters(
     queries: dict[str, Query], connection: duckdb.DuckDBPyConnection
 ) -> None:
     for query in queries.values():
@@ -57,12 +57,12 @@ def test_each_uses_the_parameters_that_it_declares(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_each_runs(queries: dict[str, Query], connection: duckdb.DuckDBPyConnection, name: str) -> None:
+def test_each_query_runs(queries: dict[str, Query], connection: duckdb.DuckDBPyConnection, name: str) -> None:
     given = {"server": "GPU-1"} if name == "nic" else {}
     assert rows(connection, queries[name], **given)
 
 
-def test_nic_tells_where_a_servers_nics_are(queries: dict[str, Query], connection: duckdb.DuckDBPyConnection) -> None:
+def test_nic_returns_the_port_of_each_nic(queries: dict[str, Query], connection: duckdb.DuckDBPyConnection) -> None:
     first, second = rows(connection, queries["nic"], server="gpu-1")
     assert (first["hca"], first["switch"], first["port"]) == ("mlx5_0", "Leaf-1", "TwoHundredGigE1/0/1:1")
     assert (first["rx_bytes"], first["tx_bytes"]) == ("3000", "2000")
@@ -80,7 +80,7 @@ def test_nic_tells_where_a_servers_nics_are(queries: dict[str, Query], connectio
     assert rows(connection, queries["nic"], server="GPU-999") == []
 
 
-def test_the_others_filter_and_limit(queries: dict[str, Query], connection: duckdb.DuckDBPyConnection) -> None:
+def test_queries_filter_and_limit(queries: dict[str, Query], connection: duckdb.DuckDBPyConnection) -> None:
     busiest = rows(connection, queries["busiest-ports"], limit="2")
     assert [(row["switch"], row["in_bytes"]) for row in busiest] == [("Leaf-2", "5000"), ("Leaf-2", "4000")]
     assert len(rows(connection, queries["busiest-ports"], switch="Leaf-1")) == 3
@@ -154,7 +154,7 @@ def test_a_later_folder_replaces_a_query(tmp_path: Path) -> None:
         ("/* ---\nparams:\n--- */\nSELECT 1", "mine.sql:1: the header has no `about`"),
     ],
 )
-def test_a_wrong_header_is_told_with_its_line(tmp_path: Path, text: str, message: str) -> None:
+def test_a_wrong_header_is_an_error_with_its_line(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(ModelError, match=message):
         load_queries([write(tmp_path, text)])
 
@@ -183,7 +183,7 @@ def test_values_are_typed(tmp_path: Path) -> None:
         ({"must": "1", "zzz": "x"}, "query mine has no parameter zzz\nits parameters: leaf, gap, deep, *"),
     ],
 )  # fmt: skip
-def test_a_wrong_value_is_told_in_a_sentence(tmp_path: Path, given: dict[str, str], message: str) -> None:
+def test_a_wrong_value_is_one_sentence(tmp_path: Path, given: dict[str, str], message: str) -> None:
     query = load_queries([write(tmp_path, HEADER)])["mine"]
     with pytest.raises(QueryError) as error:
         bind(query, given)
@@ -204,12 +204,12 @@ def test_times_are_utc(text: str, value: datetime) -> None:
     assert parse_value(text, "TIMESTAMP") == value
 
 
-def test_a_time_that_is_none() -> None:
+def test_an_invalid_timestamp_is_refused() -> None:
     with pytest.raises(ValueError, match="not a time like 2024-05-23 16:00"):
         parse_value("yesterday", "TIMESTAMP")
 
 
-def test_a_query_has_a_near_name(queries: dict[str, Query]) -> None:
+def test_an_unknown_query_suggests_the_nearest_name(queries: dict[str, Query]) -> None:
     assert find_query("nic", queries).name == "nic"
     with pytest.raises(QueryError) as error:
         find_query("busiest-port", queries)

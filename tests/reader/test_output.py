@@ -126,7 +126,7 @@ def test_a_table_says_what_it_leaves_out(engine: duckdb.DuckDBPyConnection) -> N
     assert written(engine, "SELECT 1 AS a UNION ALL SELECT 2 ORDER BY 1", "table", limit=2) == "a\n─\n1\n2\n"
 
 
-def test_a_line_a_column_leaves_nothing_out(engine: duckdb.DuckDBPyConnection) -> None:
+def test_lines_format_shows_every_column(engine: duckdb.DuckDBPyConnection) -> None:
     sql = "SELECT i AS n, 'word ' || repeat('long ', 9) AS text, NULL AS nothing FROM range(3) t(i) ORDER BY i"
     assert written(engine, sql, "lines", width=40, limit=1) == (
         "── row 1 ────────────────────\n"
@@ -153,7 +153,7 @@ def test_no_rows_and_limits(engine: duckdb.DuckDBPyConnection) -> None:
     assert json.loads(written(engine, "FROM range(10)", "json", limit=2)) == [{"range": 0}, {"range": 1}]
 
 
-def test_columns_of_one_name_stay_apart(engine: duckdb.DuckDBPyConnection) -> None:
+def test_duplicate_column_names_get_a_number(engine: duckdb.DuckDBPyConnection) -> None:
     sql = 'SELECT 1 AS a, 2 AS a, 3 AS "a ""b"""'
     assert json.loads(written(engine, sql, "json")) == [{"a": 1, "a_1": 2, 'a "b"': 3}]
     assert written(engine, sql, "csv") == 'a,a_1,"a ""b"""\n1,2,3\n'
@@ -273,7 +273,7 @@ def test_csv_is_what_the_engine_writes(
 
 
 def split_csv(line: str) -> list[str | None]:
-    """RFC 4180, but an empty field is None and two quotes are an empty string."""
+    """Split a line of RFC 4180, but an empty field is None and two quotes are an empty string."""
     fields: list[str | None] = []
     rest = line.removesuffix("\n")
     while True:
@@ -293,7 +293,7 @@ def split_csv(line: str) -> list[str | None]:
         rest = rest[1:]
 
 
-def test_nothing_steers_the_terminal(engine: duckdb.DuckDBPyConnection) -> None:
+def test_control_characters_are_escaped(engine: duckdb.DuckDBPyConnection) -> None:
     nasty = "\x1b[31mred\x1b]0;title\x07 \r\b \x9b2J \u202eright-to-left \u2028 tab\t[bold]x[/bold] :smile:"
     shown = written(engine, "SELECT $a AS a", "table", {"a": nasty}, width=200)
     assert all(letter.isprintable() or letter == "\n" for letter in shown)
@@ -326,7 +326,7 @@ def test_columns_fit(shape: list[tuple[bool, int]], width: int) -> None:
     assert widths == sorted(widths, key=bool, reverse=True), "columns are left out from the right"
 
 
-def test_wide_letters_count_twice(engine: duckdb.DuckDBPyConnection) -> None:
+def test_wide_characters_count_as_two_cells(engine: duckdb.DuckDBPyConnection) -> None:
     assert written(engine, "SELECT '星期五' AS a, 1 AS b", "table") == "a       b\n─────────\n星期五  1\n"
 
 
@@ -334,7 +334,7 @@ def test_rows_are_streamed(engine: duckdb.DuckDBPyConnection) -> None:
     assert written(engine, "SELECT i FROM range(1000000000000) t(i)", "csv", limit=1) == "i\n0\n"
 
 
-def test_formats_have_near_names() -> None:
+def test_an_unknown_format_suggests_the_nearest_name() -> None:
     assert check_format("csv") == "csv"
     with pytest.raises(QueryError) as error:
         check_format("markdwn")

@@ -1,4 +1,4 @@
-"""An error shows the author's line, with carets below the word that is meant."""
+"""Errors show the user's line with carets below the wrong word."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LONG = ", ".join(f"'{'漢字' * 4}' AS c{number}" for number in range(20))
         ("SELECT switch FROM\n metrics.leaf_hours", "metrics.leaf_hours"),
     ],
 )
-def test_carets_are_below_the_word(target: Path, sql: str, word: str, width: int) -> None:
+def test_carets_are_below_the_wrong_word(target: Path, sql: str, word: str, width: int) -> None:
     with pytest.raises(QueryError) as raised:
         run_query(target, sql, format="table", stream=io.StringIO())
     lines = told(raised.value, width).splitlines()
@@ -45,7 +45,7 @@ def test_carets_are_below_the_word(target: Path, sql: str, word: str, width: int
     assert "\x1b" not in told(raised.value, width)
 
 
-def test_the_place_may_be_the_end_of_the_text(target: Path) -> None:
+def test_the_error_may_be_at_the_end_of_the_text(target: Path) -> None:
     with pytest.raises(QueryError) as raised:
         run_query(target, "SELECT 1 +", format="table", stream=io.StringIO())
     assert told(raised.value).splitlines()[1:] == ["       SELECT 1 +", "                ^"]

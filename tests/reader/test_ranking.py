@@ -1,4 +1,4 @@
-"""What is ranked is ranked by values that are not rounded."""
+"""Rankings use values that are not rounded."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ QUERIES = {
 
 
 def rounded(sql: str) -> set[tuple[str, str]]:
-    """The columns that a query rounds where it makes them, each with the CTE that has it; '' for the answer."""
+    """Return the columns that a query rounds, each with its CTE; '' for the outermost SELECT."""
     found = set()
     for one in sqlglot.parse_one(sql, "duckdb").find_all(exp.Alias):
         if one.find(exp.Round):
@@ -36,7 +36,7 @@ def rounded(sql: str) -> set[tuple[str, str]]:
 
 
 def ranked_by(sql: str) -> Iterator[tuple[str, str]]:
-    """The columns that an ORDER BY, also that of a window, compares, each with all that it may be a column of."""
+    """Yield the columns in every ORDER BY, including windows, each with all columns that it may refer to."""
     for order in sqlglot.parse_one(sql, "duckdb").find_all(exp.Ordered):
         column, select, cte = order.this, order.find_ancestor(exp.Select), order.find_ancestor(exp.CTE)
         if isinstance(column, exp.Column) and select:
@@ -50,15 +50,15 @@ def test_no_query_ranks_by_a_rounded_column(name: str) -> None:
     assert not rounded(QUERIES[name]) & set(ranked_by(QUERIES[name]))
 
 
-def test_a_query_that_ranks_by_a_rounded_column_is_seen() -> None:
+def test_ranking_by_a_rounded_column_is_detected() -> None:
     wrong = "SELECT switch, round(load, 1) AS percent FROM t ORDER BY percent DESC"
     assert rounded(wrong) & set(ranked_by(wrong)) == {("", "percent")}
     wrong = "WITH a AS (SELECT round(load) AS load FROM t) SELECT rank() OVER (ORDER BY b.load) FROM a AS b"
     assert rounded(wrong) & set(ranked_by(wrong)) == {("a", "load")}
 
 
-def test_of_ports_that_look_equally_full_the_fullest_is_named() -> None:
-    """Leaf-9 comes first and differs in no digit that is shown."""
+def test_ports_with_equal_rounded_values_are_ranked_exactly() -> None:
+    """Rank a port first whose values differ only in digits that are not shown; Leaf-9 comes first."""
     with duckdb.connect() as made:
         made.execute("""
             CREATE SCHEMA topology; CREATE SCHEMA metrics;

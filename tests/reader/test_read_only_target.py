@@ -1,4 +1,4 @@
-"""A target that belongs to somebody else: what reads works, and a citation goes to the user's state folder."""
+"""Read-only target of another user: reading works, and a citation goes to the user's state folder."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tests.conftest import SETTINGS
 from tests.tiny import Tiny
 
 WITHOUT_RIGHTS = ("setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-dac_override")
-"""Root may write what is closed to it, unless it gives that right away."""
+"""Root ignores file modes, unless it drops that capability."""
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    """Runs a command that may write only where the modes of files let it."""
+    """Return a function that runs a command which respects file modes even as root."""
     before = () if os.geteuid() else WITHOUT_RIGHTS
     if before and not shutil.which(before[0]):
         pytest.skip("no setpriv: run the tests as another user than root")
@@ -38,7 +38,7 @@ def run(tmp_path: Path) -> Run:
 
 
 def close(folder: Path) -> None:
-    """Take the right to write away from a folder and all below it."""
+    """Remove write permission from a folder and everything below it."""
     for path in [*folder.rglob("*"), folder]:
         if not path.is_symlink():
             path.chmod(path.stat().st_mode & ~0o222)
@@ -55,7 +55,7 @@ def closed(tiny: Tiny) -> Tiny:
     return tiny
 
 
-def test_a_citation_of_a_closed_target_is_found_in_the_state_folder(closed: Tiny, run: Run, tmp_path: Path) -> None:
+def test_a_citation_of_a_read_only_target_is_in_the_state_folder(closed: Tiny, run: Run, tmp_path: Path) -> None:
     before = state(closed.target)
     said = run("sql", "--cite", "FROM metrics.total", "-t", closed.target)
     assert said.returncode == 0, said.stderr
@@ -68,7 +68,7 @@ def test_a_citation_of_a_closed_target_is_found_in_the_state_folder(closed: Tiny
     assert state(closed.target) == before
 
 
-def test_where_no_folder_can_be_written_the_citation_is_one_sentence(closed: Tiny, run: Run, tmp_path: Path) -> None:
+def test_a_citation_without_a_writable_folder_is_one_sentence(closed: Tiny, run: Run, tmp_path: Path) -> None:
     (tmp_path / "state").mkdir()
     close(tmp_path / "state")
     said = run("sql", "--cite", "FROM metrics.total", "-t", closed.target)
@@ -78,14 +78,14 @@ def test_where_no_folder_can_be_written_the_citation_is_one_sentence(closed: Tin
 
 
 @pytest.mark.parametrize("words", [("verify", "--quick"), ("clean",), ("builds",), ("ls",), ("doctor",)])
-def test_what_reads_works_on_a_closed_target(words: tuple[str, ...], closed: Tiny, run: Run) -> None:
+def test_reading_commands_work_on_a_read_only_target(words: tuple[str, ...], closed: Tiny, run: Run) -> None:
     before = state(closed.target)
     said = run(*words, "-t", closed.target)
     assert said.returncode == 0, said.stderr
     assert state(closed.target) == before
 
 
-def test_a_plan_of_a_closed_target_says_what_it_says_of_an_open_one(tiny: Tiny, run: Run) -> None:
+def test_a_plan_of_a_read_only_target_is_that_of_a_writable_one(tiny: Tiny, run: Run) -> None:
     assert tiny.build().status == 0
     asked = ("plan", "-d", tiny.data, "-t", tiny.target)
     nothing = run(*asked)
@@ -101,7 +101,7 @@ def test_a_plan_of_a_closed_target_says_what_it_says_of_an_open_one(tiny: Tiny, 
     assert (nothing.returncode, something.returncode) == (0, 0)
 
 
-def test_what_writes_says_one_sentence(closed: Tiny, run: Run) -> None:
+def test_writing_commands_fail_with_one_sentence(closed: Tiny, run: Run) -> None:
     for words in (("clean", "--yes"), ("relocate",), ("rollback",), ("verify", "-d", closed.data)):
         said = run(*words, "-t", closed.target)
         assert said.returncode != 0
@@ -109,7 +109,7 @@ def test_what_writes_says_one_sentence(closed: Tiny, run: Run) -> None:
         assert "Traceback" not in said.stderr
 
 
-def test_a_report_of_a_closed_target_has_citations_that_are_found(built: Path, run: Run, tmp_path: Path) -> None:
+def test_a_report_of_a_read_only_target_has_valid_citations(built: Path, run: Run, tmp_path: Path) -> None:
     target = tmp_path / "closed"
     shutil.copytree(built, target)
     assert run("relocate", "-t", target).returncode == 0

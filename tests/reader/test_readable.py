@@ -31,11 +31,11 @@ from warehouse.reader.readable import header_unit, readable
         (["1.5e9", "nan"], "B", ["1.50 GB", "    nan"]),
     ],
 )
-def test_numbers_for_people(values: list[str | None], unit: str | None, said: list[str | None]) -> None:
+def test_readable_numbers(values: list[str | None], unit: str | None, said: list[str | None]) -> None:
     assert readable(values, unit) == said
 
 
-def test_a_whole_number_without_a_unit_may_be_a_name() -> None:
+def test_an_integer_without_a_unit_is_unchanged() -> None:
     assert readable(["20240524", "7"], None, exact=True) == ["20240524", "       7"]
 
 

@@ -1,4 +1,4 @@
-"""Readers in other processes go on while builds publish again and again, whatever they do to the file."""
+"""Readers in other processes keep working while builds publish repeatedly, whatever they do to the file."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ while not stop.exists() or not seen:
         seen += held.execute(ask).fetchall()
 print(json.dumps(seen))
 """
-"""Asks for the same number in three ways until it is told to stop: table, table over it, and a view over parts."""
+"""Query the same number in three ways until stopped: table, dependent table, and a view over parts."""
 
 WRITER = """
 import sys, duckdb
@@ -57,12 +57,12 @@ print('written', flush=True)
 sys.stdin.readline()
 connection.close()
 """
-"""Opens the file to write, as root can whatever its mode, and writes before or after the next build."""
+"""Open the file for writing, as root can despite its mode, and write before or after the next build."""
 
 
 @pytest.fixture
 def published(tiny: Tiny) -> Tiny:
-    """With a model by hour, built."""
+    """Return a project with a model by hour, built."""
     tiny.model(
         "staging.hour",
         "SELECT make_timestamp(SaveTimeUTC // 3600000 * 3600000000) AS hour_utc, sum(InOctets) AS bytes\n"
@@ -75,7 +75,7 @@ def published(tiny: Tiny) -> Tiny:
 
 
 def build(tiny: Tiny, step: int) -> None:
-    """Publish a build whose numbers and hours are those of this step."""
+    """Publish a build whose numbers and hours belong to this step."""
     tiny.reference("speeds", COLUMNS, "eth0,10", f"eth1,{40 + step}")
     tiny.file(2 + step, "1,7,2,200,0,0.5")
     said = tiny.build()
@@ -92,7 +92,7 @@ def process(code: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
         yield running
 
 
-def test_readers_of_every_kind_see_one_build_or_another_and_no_error(published: Tiny) -> None:
+def test_readers_always_see_exactly_one_build(published: Tiny) -> None:
     stop = published.base / "stop"
     ways = ("warehouse", "duckdb", "attach", "held")
     command = [[sys.executable, "-c", READER, str(published.target), way, str(stop)] for way in ways]
@@ -113,7 +113,7 @@ def test_readers_of_every_kind_see_one_build_or_another_and_no_error(published: 
 
 
 @pytest.mark.parametrize("when", ["early", "late"])
-def test_who_opens_the_file_to_write_breaks_neither_builds_nor_later_readers(published: Tiny, when: str) -> None:
+def test_a_writer_breaks_neither_builds_nor_later_readers(published: Tiny, when: str) -> None:
     file = published.target / "warehouse.duckdb"
     with process(WRITER, file, when) as writer:
         assert writer.stdin is not None
@@ -133,7 +133,7 @@ def test_who_opens_the_file_to_write_breaks_neither_builds_nor_later_readers(pub
     build(published, 3)
 
 
-def test_a_reader_that_died_while_writing_leaves_nothing_that_lasts(published: Tiny) -> None:
+def test_a_writer_killed_while_writing_has_no_lasting_effect(published: Tiny) -> None:
     file = published.target / "warehouse.duckdb"
     with process(WRITER, file, "early") as writer:
         writer.kill()

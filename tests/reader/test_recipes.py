@@ -1,4 +1,4 @@
-"""The recipes of docs/recipes, run as they stand: cell by cell what `warehouse sql` says of the same table."""
+"""Recipes of docs/recipes, run as written: each cell must equal the answer of `warehouse sql`."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from warehouse.publish.postgres.publisher import publish
 
 RECIPES = ROOT / "docs" / "recipes"
 TABLES = ("metrics.leaf_hour", "metrics.task_traffic", "metrics.port_hour", "metrics.task_summary")
-"""With NULLs among whole numbers, floats, times, lists of texts."""
+"""Tables with NULLs among integers, floats, times and lists of texts."""
 SUMS = "(SELECT switch, sum(in_bytes) * 1000000007 AS large FROM metrics.port_hour GROUP BY switch)"
-"""Whole numbers beyond those of a double."""
+"""Integers too large for a double."""
 JDBC = Path("/usr/share/java/postgresql.jar")
 NULL = "\\N"
 TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?")
@@ -37,7 +37,7 @@ Rows = list[list[Any]]
 
 @pytest.fixture(scope="module")
 def url(built: Path) -> Iterator[str]:
-    """A PostgreSQL with these tables."""
+    """Start a PostgreSQL with these tables."""
     pytest.importorskip("psycopg")
     with server() as host:
         publish(built, f"{host}/postgres", tables=TABLES)
@@ -45,14 +45,14 @@ def url(built: Path) -> Iterator[str]:
 
 
 def said(target: Path, sql: str) -> Rows:
-    """What `warehouse sql` answers."""
+    """Return the answer of `warehouse sql`."""
     answer = call("sql", sql, "-t", target, "--format", "json", cwd=target.parent)
     assert answer.status == 0, answer.err
     return [list(row.values()) for row in json.loads(answer.out)]
 
 
 def assert_same(found: Sequence[Sequence[Any]], expected: Rows) -> None:
-    """Compare without regard to order: servers sort texts each in their own way."""
+    """Compare rows in any order: servers sort texts differently."""
     assert len(found) == len(expected)
     assert len(expected) > 1
     for one, other in zip(_ordered(found), _ordered(expected), strict=True):
@@ -60,12 +60,12 @@ def assert_same(found: Sequence[Sequence[Any]], expected: Rows) -> None:
 
 
 def _ordered(rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
-    """By the texts in them, which no client changes; those of a table's grain are unique."""
+    """Sort by text columns, which no client changes; those of a table's grain are unique."""
     return sorted((list(row) for row in rows), key=lambda row: [str(c) for c in row if isinstance(c, str | datetime)])
 
 
 def _same(found: object, expected: object) -> bool:
-    """A value of a client against that of `warehouse sql`."""
+    """Compare a client's value with that of `warehouse sql`."""
     if isinstance(expected, list):
         items = found.strip("{}").split(",") if isinstance(found, str) else found
         return [one for one in items if one] == expected  # type: ignore[attr-defined]
@@ -109,7 +109,7 @@ def test_r(url: str, built: Path) -> None:
     if shutil.which("Rscript") is None:
         pytest.skip("no R: apt-get install r-base-core r-cran-dbi r-cran-rpostgresql")
     where = urlsplit(url)
-    for table in TABLES[:2]:  # lists are not for data frames
+    for table in TABLES[:2]:  # data frames do not support lists
         done = subprocess.run(
             ["Rscript", RECIPES / "table.R", str(where.hostname), str(where.port), "postgres", str(where.username),
              f"SELECT * FROM {table}"],
@@ -123,7 +123,7 @@ def test_r(url: str, built: Path) -> None:
 
 
 def _cells(rows: list[list[str]], target: Path, table: str) -> Rows:
-    """Texts with numbers where the warehouse has numbers, so that both sides sort alike."""
+    """Convert texts to numbers where the warehouse has numbers, so that both sides sort alike."""
     types = [row[1] for row in said(target, f"DESCRIBE {table}")]
     numbers = {"BIGINT": int, "INTEGER": int, "DOUBLE": float}
     return [
@@ -143,20 +143,20 @@ def test_frames(library: str, table: str, built: Path, monkeypatch: pytest.Monke
 
 
 def _plain(cell: Any) -> Any:
-    """A value of pandas as Python has it."""
+    """Convert a pandas value to plain Python."""
     if type(cell).__name__ == "NAType" or (isinstance(cell, float) and math.isnan(cell)):
         return None
     return cell.to_pydatetime() if hasattr(cell, "to_pydatetime") else cell
 
 
-def test_the_notebook_runs_and_shows_what_sql_says(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_notebook_runs_and_agrees_with_sql(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("altair")
     monkeypatch.setenv("WAREHOUSE_TARGET", str(built))
     notebook = json.loads((RECIPES / "first_look.ipynb").read_text(encoding="utf-8"))
     there: dict[str, Any] = {}
     code = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
     for cell in code:
-        exec(compile(cell, "first_look.ipynb", "exec"), there)  # a cell after the other, as a reader would
+        exec(compile(cell, "first_look.ipynb", "exec"), there)  # run cell by cell, as a reader would
     there["connection"].close()
     [asked] = [
         match[1] for cell in code if (match := re.search(r'frame = connection\.sql\("""(.*?)"""\)', cell, re.DOTALL))
@@ -182,7 +182,7 @@ def test_excel(table: str, built: Path, tmp_path: Path) -> None:
 
 
 def _fifteen(cell: Any) -> Any:
-    """A float as the workbook has it: sixteen digits, of which Excel keeps fifteen."""
+    """Round a float as Excel does: the workbook has 16 digits, Excel keeps 15."""
     return float(f"{cell:.16G}") if isinstance(cell, float) else cell
 
 

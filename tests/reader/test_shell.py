@@ -1,4 +1,4 @@
-"""The shell: what each line does, what can be completed, and that a terminal gets through it."""
+"""Shell: commands, completion, and a session in a terminal."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def ask(session: Session) -> Ask:
     return run
 
 
-def test_sql_is_answered_as_a_table(ask: Ask) -> None:
+def test_sql_prints_a_table(ask: Ask) -> None:
     assert ask("SELECT switch, role FROM topology.switches WHERE role = 'spine';").split() == [
         "switch", "role", "─" * 14, "spine-1", "spine",
     ]  # fmt: skip
@@ -56,12 +56,12 @@ def test_several_statements_are_answered_one_after_another(ask: Ask) -> None:
     assert ask("SELECT 1 AS a; SELECT 2 AS b;").split() == ["a", "─", "1", "b", "─", "2"]
 
 
-def test_what_would_write_is_refused(ask: Ask) -> None:
+def test_statements_that_write_are_refused(ask: Ask) -> None:
     with pytest.raises(QueryError, match="COPY"):
         ask("COPY topology.ports TO 'x.csv';")
 
 
-def test_an_error_names_what_was_meant_and_the_session_goes_on(ask: Ask) -> None:
+def test_an_error_has_a_hint_and_the_session_goes_on(ask: Ask) -> None:
     with pytest.raises(QueryError, match="no column swtch") as told:
         ask("SELECT swtch FROM topology.ports;")
     assert told.value.hint == "nearest: switch"
@@ -178,7 +178,7 @@ def test_the_likeliest_name_comes_first(names: Catalog, text: str, first: str) -
     assert found[0].text == first
 
 
-def test_columns_come_with_their_type_and_nothing_is_offered_for_nothing(names: Catalog) -> None:
+def test_columns_have_types_and_empty_input_has_no_candidates(names: Catalog) -> None:
     [found] = list(complete("SELECT p.line_r FROM topology.ports p WHERE p.line_r", names))
     assert (found.kind, found.about, found.start) == ("column", "BIGINT", 6)
     assert not list(complete("SELECT ", names))
@@ -187,8 +187,8 @@ def test_columns_come_with_their_type_and_nothing_is_offered_for_nothing(names: 
 # a terminal -------------------------------------------------------------------------------------
 
 
-def test_a_terminal_gets_through_it(target: Path, tmp_path: Path) -> None:
-    """Typed over two lines, completed by Tab, answered; Ctrl-C clears a line, Ctrl-D leaves."""
+def test_a_session_in_a_terminal(target: Path, tmp_path: Path) -> None:
+    """Type a statement over two lines, complete with Tab, get an answer; Ctrl-C clears a line, Ctrl-D leaves."""
     pytest.importorskip("prompt_toolkit")
     ours, theirs = pty.openpty()
     environment = {
@@ -217,7 +217,7 @@ def test_a_terminal_gets_through_it(target: Path, tmp_path: Path) -> None:
         until("warehouse>")
         os.write(ours, b"SELECT 'was ' || 'found' AS it, count(*) AS n\r")
         os.write(ours, b"FROM topology.swit\t")
-        until("ches")  # what Tab added
+        until("ches")  # added by Tab
         os.write(ours, b";\r")
         until("was found  3")
         until("warehouse>")
@@ -236,7 +236,7 @@ def test_a_terminal_gets_through_it(target: Path, tmp_path: Path) -> None:
     assert "topology.switches" in (tmp_path / "warehouse" / "history").read_text(encoding="utf-8")
 
 
-def test_lines_of_a_pipe(target: Path) -> None:
+def test_input_from_a_pipe(target: Path) -> None:
     command = [sys.executable, "-m", "warehouse", "sql", "-t", str(target)]
     text = "SELECT 1 AS a\n;\n\\format csv\nSELECT 2 AS b"
     run = subprocess.run(command, input=text, capture_output=True, text=True, timeout=60, check=False)

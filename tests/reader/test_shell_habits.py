@@ -1,4 +1,4 @@
-"""Habits from psql and DuckDB: what people type means what they expect."""
+"""Input known from psql and DuckDB works in our shell."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def said(session: Session, text: str) -> str:
 
 
 @pytest.mark.parametrize("word", ["exit", "quit", "QUIT;", ".exit", ".quit", "\\q"])
-def test_one_word_leaves_without_a_semicolon(session: Session, word: str) -> None:
+def test_exit_needs_no_semicolon(session: Session, word: str) -> None:
     assert said(session, word) == ""
     assert session.done
 
@@ -47,11 +47,11 @@ def test_tables_are_listed(session: Session, word: str) -> None:
     assert "topology.ports" not in said(session, f"{word} metrics")
 
 
-def test_a_schema_is_told(session: Session) -> None:
+def test_a_schema_is_described(session: Session) -> None:
     assert "access_in_bytes" in said(session, ".schema metrics.leaf_hour")
 
 
-def test_values_of_a_named_query_come_in_order(session: Session) -> None:
+def test_values_of_a_named_query_are_assigned_in_order(session: Session) -> None:
     assert said(session, ":nic GPU-1") == said(session, "\\run nic --server GPU-1") != ""
     with pytest.raises(QueryError, match="nic takes"):
         said(session, ":nic GPU-1 a b c d e f g")
@@ -59,7 +59,7 @@ def test_values_of_a_named_query_come_in_order(session: Session) -> None:
         said(session, ":nick GPU-1")
 
 
-def test_one_word_of_a_name_is_enough_to_be_understood(session: Session) -> None:
+def test_one_word_of_a_query_name_gets_a_hint(session: Session) -> None:
     with pytest.raises(QueryError) as told:
         said(session, ":hotest")
     assert told.value.hint == "nearest: hottest-uplinks"

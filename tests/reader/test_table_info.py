@@ -30,7 +30,7 @@ def test_ls_takes_a_pattern(target: Path) -> None:
     assert error.value.message == "no table matches prot_hour."
 
 
-def test_show_collects_what_is_known(target: Path) -> None:
+def test_show_describes_a_table(target: Path) -> None:
     shown = show(target, "port_hour", rows=2)
     relation = shown.relation
     assert relation.table.name == "metrics.port_hour"
@@ -57,13 +57,13 @@ def test_show_collects_what_is_known(target: Path) -> None:
         ),
     ],
 )
-def test_show_knows_near_names(target: Path, name: str, message: str) -> None:
+def test_show_suggests_the_nearest_name(target: Path, name: str, message: str) -> None:
     with pytest.raises(QueryError) as error:
         show(target, name)
     assert str(error.value) == message
 
 
-def test_rows_that_cannot_be_read_are_told(own_target: Path) -> None:
+def test_unreadable_rows_are_an_error(own_target: Path) -> None:
     (own_target / "parts" / "metrics.port_hour.parquet").unlink()
     with pytest.raises(QueryError, match=r"the rows of metrics\.port_hour cannot be read: .*No files found"):
         show(own_target, "port_hour")

@@ -49,7 +49,7 @@ def test_a_pipe_gets_csv_and_a_terminal_a_table(target: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["table", "lines", "csv", "json", "jsonl", "markdown"])
-def test_an_empty_answer_is_said_beside_it(target: Path, capsys: pytest.CaptureFixture[str], form: str) -> None:
+def test_an_empty_answer_is_reported_on_stderr(target: Path, capsys: pytest.CaptureFixture[str], form: str) -> None:
     answer = run(target, "SELECT 1 AS a WHERE false", format=form)
     assert "no rows" not in answer
     assert capsys.readouterr().err == "no rows\n"
@@ -57,7 +57,7 @@ def test_an_empty_answer_is_said_beside_it(target: Path, capsys: pytest.CaptureF
     assert capsys.readouterr().err == ""
 
 
-def test_an_empty_file_is_said_to_be(target: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_output_file_is_reported(target: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("a.parquet", "a.csv"):
         run(target, "SELECT 1 AS a WHERE false", output=tmp_path / name)
         assert capsys.readouterr().err == "no rows\n"
@@ -97,7 +97,7 @@ def test_parameters_of_free_sql_are_text(target: Path) -> None:
     assert said(target, sql, parameters={"laef": "x"}) == "the query has no $laef\nnearest: leaf"
 
 
-def test_bytes_that_are_no_text_are_told(target: Path) -> None:
+def test_bytes_that_are_not_utf8_are_an_error(target: Path) -> None:
     assert said(target, "SELECT '\udcff'") == "the query is not UTF-8 text"
     assert said(target, "SELECT $a", parameters={"a": "\udcff"}) == "the value of a is not UTF-8 text"
 
@@ -135,19 +135,19 @@ PORTS = "no column swtch in topology.ports"
         ("select error('no luck')", "no luck"),
     ],
 )
-def test_mistakes_are_told_with_place_and_nearest_name(target: Path, sql: str, message: str) -> None:
+def test_errors_have_position_and_nearest_name(target: Path, sql: str, message: str) -> None:
     assert said(target, sql, format="table") == message
     if "; " not in sql:
         assert said(target, sql, format="json") == message
 
 
-def test_files_outside_are_told(target: Path) -> None:
+def test_files_outside_the_target_are_an_error(target: Path) -> None:
     assert said(target, "from read_csv('/etc/passwd')") == (
         "/etc/passwd is outside the target and the data folders\n-d DIR lets files below DIR be read"
     )
 
 
-def test_mistakes_in_a_file_name_it(target: Path, tmp_path: Path) -> None:
+def test_errors_in_a_file_name_the_file(target: Path, tmp_path: Path) -> None:
     path = tmp_path / "mine.sql"
     path.write_text("-- why\nSELECT\n    swtch\nFROM metrics.port_hour", encoding="utf-8")
     assert said(target, file=path) == f"{path}:3:5: no column swtch in metrics.port_hour\nnearest: switch"
@@ -155,7 +155,7 @@ def test_mistakes_in_a_file_name_it(target: Path, tmp_path: Path) -> None:
     assert said(target, file=path, format="table").startswith(f"{path}:2:2: COPY is refused")
 
 
-def test_a_moved_target_is_told(own_target: Path, tmp_path: Path) -> None:
+def test_a_moved_target_is_reported(own_target: Path, tmp_path: Path) -> None:
     moved = tmp_path / "moved"
     own_target.rename(moved)
     message = said(moved, "FROM metrics.port_hour")
@@ -165,7 +165,7 @@ def test_a_moved_target_is_told(own_target: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["csv", "json", "jsonl", "md", "txt", "parquet"])
-def test_a_file_is_written_whole(target: Path, tmp_path: Path, suffix: str) -> None:
+def test_an_output_file_is_written_atomically(target: Path, tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"out.{suffix}"
     path.write_text("old", encoding="utf-8")
     assert run(target, "SELECT switch, role FROM topology.switches ORDER BY 1", output=path) == ""
@@ -197,7 +197,7 @@ def test_parquet_keeps_every_digit(target: Path, tmp_path: Path) -> None:
     assert duckdb.execute(f"SELECT count(*) FROM '{path}'").fetchone() == (3,)
 
 
-def test_what_fails_leaves_the_old_file(target: Path, tmp_path: Path) -> None:
+def test_a_failed_query_keeps_the_old_file(target: Path, tmp_path: Path) -> None:
     for name in ("out.csv", "out.parquet"):
         path = tmp_path / name
         path.write_text("old", encoding="utf-8")
@@ -206,7 +206,7 @@ def test_what_fails_leaves_the_old_file(target: Path, tmp_path: Path) -> None:
     assert sorted(file.name for file in tmp_path.iterdir()) == ["out.csv", "out.parquet"]
 
 
-def test_outputs_that_are_refused(own_target: Path, tmp_path: Path, snapshot: Callable[[Path], object]) -> None:
+def test_invalid_outputs_are_refused(own_target: Path, tmp_path: Path, snapshot: Callable[[Path], object]) -> None:
     before = snapshot(own_target)
     inside = own_target / "parts" / "metrics.port_hour.parquet"
     (tmp_path / "link").symlink_to(own_target)
@@ -223,7 +223,7 @@ def test_outputs_that_are_refused(own_target: Path, tmp_path: Path, snapshot: Ca
     assert snapshot(own_target) == before
 
 
-def test_a_device_is_written_as_it_is(target: Path, tmp_path: Path) -> None:
+def test_a_device_is_written_directly(target: Path, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE) as reader:
@@ -243,7 +243,7 @@ CODE = "import sys; from warehouse.reader.user_query import run_query; from path
 BEGUN = (
     "from warehouse.reader.interrupt import _Work as W; s = W.start; W.start = lambda w: (s(w), Path({!r}).touch()); "
 )
-"""A file says that the query has begun."""
+"""Statements that create a file when the query starts."""
 
 
 def start(target: Path, sql: str, *, begun: Path | None = None, **options: Any) -> subprocess.Popen[bytes]:
@@ -251,7 +251,7 @@ def start(target: Path, sql: str, *, begun: Path | None = None, **options: Any) 
     return subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stderr=subprocess.PIPE, **options)
 
 
-def test_a_reader_that_leaves_is_no_error(target: Path) -> None:
+def test_a_closed_pipe_is_no_error(target: Path) -> None:
     with start(target, "SELECT i, repeat('x', 100) FROM range(1000000) t(i)", stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stderr is not None

@@ -1,4 +1,4 @@
-"""The published file in other versions of DuckDB, each in an environment of its own; `make compat`."""
+"""Published file in other versions of DuckDB, each in an environment of its own; `make compat`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.environments import environment
 from tests.tiny import Tiny
 
 VERSIONS = ("1.4.5", "1.5.6")
-"""The last release of each series that reads the file, besides the one of these tests."""
+"""Last release of each other series that reads the file."""
 
 SUMMARY = """
 import json, sys, duckdb
@@ -39,7 +39,7 @@ for relation, names, types in columns:
     found[relation] = [types, *opened.execute(f'SELECT {", ".join(asked)} FROM {relation}').fetchone()]
 print(json.dumps([duckdb.__version__, found]))
 """
-"""Rows of every table and view, and values, least, greatest and sum or mean of each column."""
+"""Row counts of every table and view; values, minimum, maximum and sum or mean of each column."""
 
 READER = """
 import json, sys, duckdb
@@ -55,7 +55,7 @@ print(json.dumps(seen))
 
 
 def engine(version: str) -> Path:
-    """The Python of an environment with this version and nothing else."""
+    """Return the Python of an environment with this version and nothing else."""
     return environment(f"duckdb-{version}", f"duckdb=={version}\n")
 
 
@@ -77,20 +77,20 @@ def expected(built: Path) -> dict[str, list[object]]:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_every_table_and_view_reads_the_same(version: str, built: Path, expected: dict[str, list[object]]) -> None:
+def test_every_table_and_view_has_equal_rows(version: str, built: Path, expected: dict[str, list[object]]) -> None:
     ran, found = summary(engine(version), built / "warehouse.duckdb")
 
     assert ran == version
     assert found.keys() == expected.keys()
     for relation, values in found.items():
         for ours, theirs in zip(expected[relation], values, strict=True):
-            if isinstance(ours, float) and isinstance(theirs, float):  # means of floats depend on their order
+            if isinstance(ours, float) and isinstance(theirs, float):  # the mean of floats depends on their order
                 assert math.isclose(ours, theirs, rel_tol=1e-9), relation
             else:
                 assert ours == theirs, relation
 
 
-def test_an_export_in_one_file_reads_the_same(
+def test_an_export_in_one_file_has_equal_rows(
     built: Path, tmp_path: Path, command: Command, expected: dict[str, list[object]]
 ) -> None:
     tables = ("metrics.leaf_hour", "metrics.port_hour")
@@ -105,7 +105,7 @@ def test_an_export_in_one_file_reads_the_same(
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_reader_goes_on_while_builds_publish(version: str, tiny: Tiny) -> None:
+def test_a_reader_keeps_reading_while_builds_publish(version: str, tiny: Tiny) -> None:
     assert tiny.build().status == 0
     stop = tiny.base / "stop"
     command = [str(engine(version)), "-I", "-c", READER, str(tiny.target / "warehouse.duckdb"), str(stop)]
@@ -150,6 +150,6 @@ def test_a_process_sees_a_new_build_once_all_its_connections_are_closed(version:
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.split() == ["1", "2"]
 
 
-def test_the_file_says_the_storage_version_that_they_read(built: Path) -> None:
+def test_the_storage_version_is_readable_by_older_versions(built: Path) -> None:
     head = (built / "warehouse.duckdb").read_bytes()[8:20]
-    assert (head[:4], int.from_bytes(head[4:12], "little")) == (b"DUCK", 67)  # written as v1.4.0
+    assert (head[:4], int.from_bytes(head[4:12], "little")) == (b"DUCK", 67)  # storage version of v1.4.0

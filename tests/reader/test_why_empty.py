@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     ],
     ids=lambda one: " ".join(one) if isinstance(one, list) else "",
 )  # fmt: skip
-def test_an_answer_without_rows_says_why(command: Command, built: Path, arguments: list[str], reason: str) -> None:
+def test_an_empty_answer_has_a_reason(command: Command, built: Path, arguments: list[str], reason: str) -> None:
     said = command("sql", *arguments, "--format", "csv", "-t", built)
     assert said.status == 0
     assert said.err.startswith(f"no rows: {reason}")
 
 
-def test_a_table_without_rows_names_the_files_that_are_missing(command: Command, small: Path, tmp_path: Path) -> None:
+def test_an_empty_table_names_the_missing_files(command: Command, small: Path, tmp_path: Path) -> None:
     assert command("sql", "-q", "jobs", "-t", small).err == (
         "no rows: metrics.job_totals is empty: no files of AcmeTrace or ITP in the data folders (warehouse doctor)\n"
     )
@@ -47,7 +47,7 @@ def test_a_table_without_rows_names_the_files_that_are_missing(command: Command,
 
 @pytest.fixture(scope="module")
 def small(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A build of one port file."""
+    """Return a build of one port file."""
     import shutil
 
     import warehouse
@@ -61,6 +61,6 @@ def small(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "target"
 
 
-def test_a_build_of_an_earlier_version_does_without_a_reason(command: Command, target: Path) -> None:
+def test_a_build_of_an_earlier_version_has_no_reason(command: Command, target: Path) -> None:
     said = command("sql", "FROM metrics.leaf_hour WHERE false", "--format", "csv", "-t", target)
     assert said.err == "no rows\n"

@@ -1,4 +1,4 @@
-"""A NULL has the reason of its column's contract; a condition that no row meets is named."""
+"""NULLs have the reason from their column's contract; a condition that matches no row is named."""
 
 from __future__ import annotations
 
@@ -65,6 +65,6 @@ def test_programs_get_no_note(built: Path, tmp_path: Path) -> None:
         ("FROM metrics.leaf_hour WHERE switch = 'Leaf-1' AND in_bytes < 0", "none meets the conditions of the query"),
     ],
 )
-def test_a_name_in_a_condition_that_no_row_has_is_told(built: Path, tmp_path: Path, sql: str, reason: str) -> None:
+def test_a_condition_value_that_no_row_has_is_named(built: Path, tmp_path: Path, sql: str, reason: str) -> None:
     said = call("sql", sql, "--format", "csv", "-t", built, cwd=tmp_path)
     assert said.err.startswith(f"no rows: {reason}")

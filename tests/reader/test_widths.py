@@ -1,4 +1,4 @@
-"""What people read on a narrow terminal: no line is wider than it."""
+"""Output on a narrow terminal: no line is too wide."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WIDTH = 60
 
 
 class Screen(io.StringIO):
-    """A stream that says it is a terminal."""
+    """Stream that claims to be a terminal."""
 
     def isatty(self) -> bool:
         return True
@@ -55,7 +55,7 @@ def test_lists_of_tables_queries_and_findings_fit(built: Path) -> None:
     assert too_wide(stream.getvalue()) == []
 
 
-def test_lines_are_broken_on_a_narrow_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_are_wrapped_only_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(WIDTH))
     lines = ["short  and  aligned", f"  {'a word ' * 12}", "漢字 " * 20]
     said = "".join(for_terminal(lines, Screen()))

@@ -1,4 +1,4 @@
-"""The command line: one module a group of commands; each imports what it needs when it runs."""
+"""Command line: one module per group of commands, whose imports happen when a command runs."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 GARBAGE = 1_000_000
-"""Objects between two looks for circles of garbage: most commands end before the first, which costs a twentieth.
+"""Objects between two runs of the garbage collector.
 
-At the end Python looks once more; with gc.freeze() it would not, but DuckDB's module reports what is left as leaks."""
+Most commands end before the first run, which costs 5% of a start. Python runs the collector once more at exit.
+gc.freeze() would avoid that, but DuckDB's module then reports leaks.
+"""
 GROUPS = {
     "build_commands": ("build", "plan"),
     "test_commands": ("test",),
@@ -28,7 +30,7 @@ GROUPS = {
     "start_commands": ("sample", "demo", "init"),
     "completion_commands": ("completion",),
 }
-"""The modules of this package and their commands: a command's start-up imports its own module alone."""
+"""Modules of this package and their commands. A command imports its own module alone, for a fast start."""
 EXAMPLES = """\
 examples:
   warehouse demo                              a planted sample, built and shown
@@ -53,7 +55,7 @@ Exit status: 0 done, 1 model or check failed, 2 usage or SQL, 3 target is held.
 
 
 def parser(command: str = "") -> argparse.ArgumentParser:
-    """The whole command line, or, where a command is given, as much of it as that one needs."""
+    """Return the parser of all commands or, for a given command, the part that it needs."""
     from importlib import import_module
 
     from warehouse.base.version import __version__
@@ -75,33 +77,35 @@ def parser(command: str = "") -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns its exit status. Errors are one sentence on stderr, never a traceback."""
+    """Run one command and return its exit status; print errors as one sentence on stderr, never a traceback."""
     gc.set_threshold(GARBAGE)
     try:
-        with _no_interrupt_lost():
-            said = list(sys.argv[1:] if arguments is None else arguments)
+        with _interrupts_raised():
+            words = list(sys.argv[1:] if arguments is None else arguments)
             unchanged = None
-            if said[:1] == ["build"]:
+            if words[:1] == ["build"]:
                 from warehouse.cli.up_to_date import repeated
 
-                if unchanged := repeated(said):
+                if unchanged := repeated(words):
                     return 0
-            if said[:1] == ["sql"]:
+            if words[:1] == ["sql"]:
                 from warehouse.cli.query_commands import with_parameters
 
-                said = with_parameters(said)
-            if not said:
+                words = with_parameters(words)
+            if not words:
                 from warehouse.cli.state import say_state
 
                 return say_state()
-            _known_command(said)
-            given = parser(said[0] if said else "").parse_args(said)
-            given.words, given.has_changed = said, unchanged is False
+            _known_command(words)
+            given = parser(words[0] if words else "").parse_args(words)
+            given.words, given.has_changed = words, unchanged is False
             status = int(given.run(given))
-        sys.stdout.flush()  # a reader that is gone is noticed here, not when Python ends
+        sys.stdout.flush()  # detect a closed pipe here, not when Python exits
         return status
     except KeyboardInterrupt:
-        sys.stderr.write("\ninterrupted\n" if sys.stderr.isatty() else "interrupted\n")  # a terminal has shown ^C
+        sys.stderr.write(
+            "\ninterrupted\n" if sys.stderr.isatty() else "interrupted\n"
+        )  # a terminal has already shown ^C
         return INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -110,10 +114,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from warehouse.base.error_text import told
         from warehouse.base.errors import WarehouseError
 
-        if isinstance(error, OSError):  # a disk that is full, a file that went away
+        if isinstance(error, OSError):  # for example, a full disk or a file deleted meanwhile
             where = f"{error.filename}: " if error.filename else ""
             error = WarehouseError(f"{where}{error.strerror or error}")
-        if isinstance(error, ImportError | MemoryError):  # a library that cannot start, such as NumPy in little memory
+        if isinstance(
+            error, ImportError | MemoryError
+        ):  # a library that fails to load, such as NumPy with little memory
             name = getattr(error, "name", None) or "a library"
             problem = "the memory is too small" if isinstance(error, MemoryError) else f"{name} cannot be loaded"
             error = WarehouseError(problem, hint="ulimit -v limits the memory; more of it, or --threads 1, may help")
@@ -123,28 +129,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
         sys.stderr.write(f"{told(error, width)}\n")
-        if arguments is None:  # the engine's module would tell of what the error still holds, dozens of lines
+        if (
+            arguments is None
+        ):  # otherwise the engine's module prints dozens of lines about objects that the error still holds
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(error.exit_status)
         return error.exit_status
 
 
-def _known_command(said: Sequence[str]) -> None:
-    """Refuse a command that there is not, with the nearest one. Raises SettingsError."""
+def _known_command(words: Sequence[str]) -> None:
+    """Refuse an unknown command and suggest the nearest one.
+
+    Raises
+    ------
+    SettingsError
+        If there is no such command.
+    """
     known = [name for names in GROUPS.values() for name in names]
-    if said and not said[0].startswith("-") and said[0] not in known:
+    if words and not words[0].startswith("-") and words[0] not in known:
         from warehouse.base.errors import SettingsError, nearest_hint
 
-        hint = nearest_hint(said[0], known) or "warehouse --help lists the commands"
-        raise SettingsError(f"no command {said[0]}", hint=hint)
+        hint = nearest_hint(words[0], known) or "warehouse --help lists the commands"
+        raise SettingsError(f"no command {words[0]}", hint=hint)
 
 
 @contextmanager
-def _no_interrupt_lost() -> Iterator[None]:
-    """Make a KeyboardInterrupt of what is not one yet: Ctrl-C meets us in odd places.
+def _interrupts_raised() -> Iterator[None]:
+    """Raise KeyboardInterrupt for interrupts that arrive in another form.
 
-    DuckDB has an error of its own for it, and Python drops it where an object is being deleted.
+    DuckDB raises an error of its own for Ctrl-C, and Python drops the exception while an object is being deleted.
     """
     usual = sys.unraisablehook
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from warehouse.runner.reporter import Silent
 
 _LEAST_MEMORY = 1_000_000_000
-"""Address space: libraries and threads reserve more than they use."""
+"""Minimum address space: libraries and threads reserve more than they use."""
 
 
 def add(commands: Commands) -> None:
@@ -34,21 +34,23 @@ def add(commands: Commands) -> None:
     one.add_argument("--wait", action="store_true", help="wait for another build of this target to end")
     one.add_argument("--json", action="store_true", help="the result as JSON on stdout")
     one.add_argument("--save", action="store_true", help="keep --data and --target in warehouse.toml")
-    one.add_argument("--quiet", action="store_true", help="say nothing but errors")
+    one.add_argument("--quiet", action="store_true", help="print only errors")
     one.add_argument(
         "--profile", metavar="BY", nargs="?", const="models", choices=("models", "parts"),
         help="what each model (or, with `parts`, each part) cost: CPU, time, rows, bytes, memory, spill; on stdout",
     )  # fmt: skip
     more(one).add_argument("--plans", metavar="DIR", help="--profile, and keep the engine's plans there")
     more(one).add_argument(
-        "--openlineage", metavar="FILE|URL", help="tell the run as OpenLineage events: lines of a file, or posted"
+        "--openlineage",
+        metavar="FILE|URL",
+        help="send the run as OpenLineage events: append to a file, or post to a URL",
     )
     one.set_defaults(run=run_build)
 
     one = command(
         commands,
         "plan",
-        "say what build would do, and why, model by model; nothing is made",
+        "print what build would do, and why, model by model; nothing is built",
         "warehouse plan -d data/",
     )
     _add_common(one)
@@ -57,43 +59,45 @@ def add(commands: Commands) -> None:
 
 
 def _add_common(one: argparse.ArgumentParser) -> None:
-    """The options that decide what a build does."""
+    """Add the options that define a build."""
     add_data(one)
     add_target(one)
     add_project(one)
     one.add_argument(
         "-s", "--select", metavar="SEL", action="append", default=[],
-        help="only these models: a name, a layer, a glob; +name with what it stands on, name+ with what stands on it",
+        help="only these models: a name, a layer, a glob; +name with its upstream, name+ with its downstream models",
     )  # fmt: skip
     add_engine(one)
     more(one).add_argument("--keep", metavar="N", type=int, default=3, help="builds to keep (default 3)")
-    more(one).add_argument("--plain-sql", action="store_true", help="every model by its SELECT, none by its kernel")
-    more(one).add_argument("--paranoid", action="store_true", help="hash all files again, whatever their times say")
+    more(one).add_argument("--plain-sql", action="store_true", help="build every model by its SELECT, without kernels")
+    more(one).add_argument(
+        "--paranoid", action="store_true", help="hash all files again, even those with unchanged size and times"
+    )
 
 
 def run_build(given: argparse.Namespace) -> int:
-    """Build, and say what was done; or that there is nothing to do."""
+    """Build and print a summary, or that there is nothing to do."""
     started = time.perf_counter()
     settled = settings(given)
     keep, kernels = max(1, given.keep), not given.plain_sql
-    asked = snapshot.asked(settled, keep=keep, kernels=kernels)
+    request = snapshot.asked(settled, keep=keep, kernels=kernels)
     manner = {"as_json": given.json, "quiet": given.quiet}
     given.profile = given.profile or ("models" if given.plans else None)
     if not (given.select or given.paranoid or given.has_changed):
-        said, _ = snapshot.unchanged(asked)
-        if said is not None:
+        unchanged, _ = snapshot.unchanged(request)
+        if unchanged is not None:
             _save(given)
             if given.openlineage:
-                _tell_lineage(settled, given.openlineage)
+                _send_lineage(settled, given.openlineage)
             elif not given.profile:
-                up_to_date.remember(asked, given.words, **manner)
-            up_to_date.tell(said, started, **manner)
+                up_to_date.remember(request, given.words, **manner)
+            up_to_date.tell(unchanged, started, **manner)
             if given.profile and not given.quiet:
                 sys.stderr.write("Nothing was made: profile a build into a target of its own (-t DIR).\n")
             return 0
 
     _check_memory()
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's own threads would wait for work beside the engine's
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's threads would compete with the engine's
     from warehouse.runner.build import build
     from warehouse.runner.reporter import Silent, Terminal
 
@@ -107,13 +111,13 @@ def run_build(given: argparse.Namespace) -> int:
     with reporter.telling(settled.target):
         result = build(settled, reporter, _options(given))
     if given.openlineage:
-        _tell_lineage(settled, given.openlineage)
+        _send_lineage(settled, given.openlineage)
     elif not (given.select or given.paranoid or given.profile):
-        up_to_date.remember(asked, given.words, **manner)
+        up_to_date.remember(request, given.words, **manner)
     reporter.ended(result)
     _save(given)
     if not (given.quiet or given.json):
-        _tell_remarks(settled, reporter)
+        _print_remarks(settled, reporter)
     if given.json:
         shown = result.summary() | ({"profile": profile.summary()} if given.profile else {})
         print(json.dumps(shown, indent=1))  # noqa: T201
@@ -123,7 +127,7 @@ def run_build(given: argparse.Namespace) -> int:
 
 
 def _save(given: argparse.Namespace) -> None:
-    """Keep what was given in warehouse.toml once it has built, if that is asked, and say where that is."""
+    """Write the given settings to warehouse.toml after a successful build with --save, and print its path."""
     if not given.save:
         return
     from pathlib import Path
@@ -145,8 +149,8 @@ def _options(given: argparse.Namespace) -> BuildOptions:
     )
 
 
-def _tell_remarks(settled: Settings, reporter: Silent) -> None:
-    """Say what the project's own query `after-build` says of the build."""
+def _print_remarks(settled: Settings, reporter: Silent) -> None:
+    """Print the remarks of the project's query `after-build`."""
     from warehouse.project.project import Project
     from warehouse.reader.after_build import remarks
 
@@ -155,7 +159,13 @@ def _tell_remarks(settled: Settings, reporter: Silent) -> None:
 
 
 def _check_memory() -> None:
-    """Refuse to build where NumPy and the engine cannot start, but end the process. Raises SettingsError."""
+    """Refuse to build with too little memory for NumPy and the engine, which would end the process.
+
+    Raises
+    ------
+    SettingsError
+        If memory is too small.
+    """
     import resource
 
     from warehouse.base.errors import SettingsError
@@ -169,14 +179,14 @@ def _check_memory() -> None:
         )
 
 
-def _tell_lineage(settled: Settings, destination: str) -> None:
+def _send_lineage(settled: Settings, destination: str) -> None:
     from warehouse.publish.openlineage import tell
 
     tell(settled, destination)
 
 
 def run_plan(given: argparse.Namespace) -> int:
-    """Say what a build would do."""
+    """Print what a build would do."""
     from warehouse.cli.plan_text import as_text
     from warehouse.runner.dry_run import dry_run
 

@@ -1,4 +1,4 @@
-"""`warehouse completion`: what Tab offers in bash, zsh and fish."""
+"""Command `warehouse completion`: Tab completion for bash, zsh and fish."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def add(commands: Commands) -> None:
     one = command(
         commands,
         "completion",
-        "print what a shell needs to complete commands, options and named queries",
+        "print the Tab completion script of a shell",
         "warehouse completion fish > ~/.config/fish/completions/warehouse.fish\n"
         "  source <(warehouse completion bash)          # in ~/.bashrc; zsh: in ~/.zshrc",
     )
@@ -45,7 +45,7 @@ def add(commands: Commands) -> None:
 
 
 def run_completion(given: argparse.Namespace) -> int:
-    """Print the script of a shell."""
+    """Print the completion script of a shell."""
     from warehouse.cli import parser
 
     known = dict(_options(parser()))
@@ -55,7 +55,7 @@ def run_completion(given: argparse.Namespace) -> int:
 
 
 def _options(top: argparse.ArgumentParser) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """Find the long options of each command, with what they mean."""
+    """Yield each command with its long options and their help."""
     [below] = [one for one in top._actions if isinstance(one, argparse._SubParsersAction)]  # noqa: SLF001 - no other way
     for name, one in below.choices.items():
         yield (
@@ -85,7 +85,7 @@ def _fish(known: Mapping[str, Mapping[str, str]], queries: list[str]) -> Iterato
     yield f"complete -c warehouse -f -n __fish_use_subcommand -a '{' '.join(known)}'"
     for name, options in known.items():
         for option, about in options.items():
-            said = about.replace("\\", "\\\\").replace("'", "\\'")
+            text = about.replace("\\", "\\\\").replace("'", "\\'")
             condition = f"'__fish_seen_subcommand_from {name}'"
-            yield f"complete -c warehouse -n {condition} -l {option.removeprefix('--')} -d '{said}'"
+            yield f"complete -c warehouse -n {condition} -l {option.removeprefix('--')} -d '{text}'"
     yield f"complete -c warehouse -f -n '__fish_seen_subcommand_from sql' -s q -l query -x -a '{' '.join(queries)}'"

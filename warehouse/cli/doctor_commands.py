@@ -1,4 +1,4 @@
-"""`warehouse doctor`: what was found in the data folders, what was not and why; the state of the target."""
+"""Command `warehouse doctor`: files found and skipped in the data folders, with reasons; state of the target."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from warehouse.formats.base import IGNORED, PARTIAL, SKIPPED, UNKNOWN, RawFile
 
 _SHOWN = 20
 _NAMED = 4
-"""Clusters of a format that are named, not counted."""
+"""Up to this many clusters of a format are named; more are only counted."""
 
 
 def add(commands: Commands) -> None:
     """Add the commands of this module."""
     one = command(
-        commands, "doctor", "say what is in the data folders, what is not and why, and how the target is",
+        commands, "doctor", "list the files that are read, those that are not and why, and the state of the target",
         "warehouse doctor -d ~/downloads/release",
     )  # fmt: skip
     add_data(one)
@@ -33,7 +33,7 @@ def add(commands: Commands) -> None:
 
 
 def run_doctor(given: argparse.Namespace) -> int:
-    """Scan and tell."""
+    """Scan the data folders and print what was found."""
     from warehouse.history.doctor import examine, never_skipped
     from warehouse.reader.text_table import for_terminal
 
@@ -42,7 +42,7 @@ def run_doctor(given: argparse.Namespace) -> int:
     if given.json:
         print(json.dumps([_as_json(file) for file in found.files], indent=1, default=str))  # noqa: T201
         return 0
-    lines = [*_hours(found.files), *_whole(found.files), *_not_read(found.files, given.all)]
+    lines = [*_hour_lines(found.files), *_format_lines(found.files), *_not_read(found.files, given.all)]
     if not found.files:
         lines.append(f"no files in {', '.join(str(root) for root in found.roots)}")
     for name, why in never_skipped(settled):
@@ -52,8 +52,8 @@ def run_doctor(given: argparse.Namespace) -> int:
     return 0
 
 
-def _hours(files: Iterable[RawFile]) -> list[str]:
-    """A paragraph an hour, its UTC and local hour side by side."""
+def _hour_lines(files: Iterable[RawFile]) -> list[str]:
+    """Return a paragraph per hour, with UTC and local hour side by side."""
     hours: dict[tuple[str, object], list[RawFile]] = {}
     for file in files:
         if file.hour_utc is not None:
@@ -73,8 +73,8 @@ def _hours(files: Iterable[RawFile]) -> list[str]:
     return lines
 
 
-def _whole(files: Iterable[RawFile]) -> list[str]:
-    """A line a format, with the clusters that it was found of."""
+def _format_lines(files: Iterable[RawFile]) -> list[str]:
+    """Return a line per format, with the clusters that have files of it."""
     clusters: dict[str, Counter[str]] = {}
     for file in files:
         if file.is_read and file.hour_utc is None:
@@ -99,21 +99,21 @@ def _not_read(files: Iterable[RawFile], everything: bool) -> list[str]:
         (UNKNOWN, "not recognised"),
         (IGNORED, "ignored"),
     ):
-        those = [file for file in files if file.status == status]
-        if not those:
+        selected = [file for file in files if file.status == status]
+        if not selected:
             continue
         if status == IGNORED and not everything:
-            lines.append(f"{plural(len(those), 'file')} {word} · --all lists them")
-            reasons = Counter(file.reason for file in those).most_common()
+            lines.append(f"{plural(len(selected), 'file')} {word} · --all lists them")
+            reasons = Counter(file.reason for file in selected).most_common()
             lines += [f"  {count:,} × {reason}" for reason, count in reasons[:_SHOWN]]
             lines += [f"  … {len(reasons) - _SHOWN:,} more reasons"] if len(reasons) > _SHOWN else []
             continue
-        lines.append(f"{plural(len(those), 'file')} {word}")
-        shown = those if everything else those[:_SHOWN]
+        lines.append(f"{plural(len(selected), 'file')} {word}")
+        shown = selected if everything else selected[:_SHOWN]
         for file in shown:
             lines += [f"  {file.release_path}", f"    {file.reason}"]
-        if len(those) > len(shown):
-            lines.append(f"  … {len(those) - len(shown):,} more: --all lists them")
+        if len(selected) > len(shown):
+            lines.append(f"  … {len(selected) - len(shown):,} more: --all lists them")
     if any(file.cluster == "unknown" and file.is_read for file in files):
         lines.append("cluster `unknown`: no folder above these files holds trafficinfo/, taskinfo/ or a workbook;")
         lines.append("  --cluster NAME names it")
@@ -128,20 +128,20 @@ def _target(target: Path) -> list[str]:
         return [f"target {target}: nothing built yet · warehouse build -d DIR"]
     parts = sum(path.stat().st_size for path in (target / "parts").rglob("*.parquet"))
     file = target / "warehouse.duckdb"
-    there = f"{size(file.stat().st_size)} in {file.name}" if file.is_file() else f"{file.name} is missing: build again"
+    state = f"{size(file.stat().st_size)} in {file.name}" if file.is_file() else f"{file.name} is missing: build again"
     lines = [
         f"target {target}: build {last.build} of {last.published_utc} UTC, {last.engine}",
-        f"  {plural(len(last.parts), 'part')}, {size(parts)} in parts/, {there}",
+        f"  {plural(len(last.parts), 'part')}, {size(parts)} in parts/, {state}",
     ]
-    lines += [f"  {one}" for one in _opened(target)]
+    lines += [f"  {one}" for one in _target_warnings(target)]
     rejected = sum(int(str(part["rows"])) for part in last.parts if part["model"] == "staging.rejected_rows")
     if rejected:
         lines.append(f"  {plural(rejected, 'line')} could not be read · warehouse sql 'FROM staging.rejected_rows'")
     return lines
 
 
-def _opened(target: Path) -> list[str]:
-    """Return a line if the target is not where it was published or cannot be opened, and the warnings of its checks."""
+def _target_warnings(target: Path) -> list[str]:
+    """Return a line if the target was moved or cannot be opened, and the warnings of its checks."""
     from contextlib import closing
 
     from warehouse.base.errors import QueryError
@@ -159,6 +159,6 @@ def _opened(target: Path) -> list[str]:
 
 
 def _as_json(file: RawFile) -> dict[str, object]:
-    said = ("release_path", "bytes", "format", "cluster", "hour_utc", "switch", "port", "file_group")
-    keep = (*said, "status", "reason")
+    columns = ("release_path", "bytes", "format", "cluster", "hour_utc", "switch", "port", "file_group")
+    keep = (*columns, "status", "reason")
     return {"path": str(file.path), **{name: getattr(file, name) for name in keep}}

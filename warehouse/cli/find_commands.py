@@ -1,4 +1,4 @@
-"""`warehouse ls`, `show`, `lineage`, `render`: find tables and columns, and where a number is from."""
+"""Commands `warehouse ls`, `show`, `lineage`, `render`: find tables and columns, and trace numbers to their source."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def add(commands: Commands) -> None:
     one = command(
         commands,
         "show",
-        "say what a table means: columns, units, grain, checks, first rows",
+        "describe a table: columns, units, grain, checks, first rows",
         "warehouse show metrics.port_hour",
     )
     one.add_argument("name", metavar="NAME")
@@ -46,7 +46,7 @@ def add(commands: Commands) -> None:
     one = command(
         commands,
         "lineage",
-        "show what a table or a column stands on, down to raw files",
+        "show the sources of a table or a column, down to raw files",
         "warehouse lineage metrics.port_hour\n  warehouse lineage metrics.port_hour.in_utilization",
     )
     one.add_argument("name", metavar="NAME", help="a table, or a column of it")
@@ -58,7 +58,7 @@ def add(commands: Commands) -> None:
     one = command(
         commands,
         "render",
-        "print a model's SELECT as it runs, macros written out; of a Python model its code",
+        "print a model's SELECT with macros expanded, or the code of a Python model",
         "warehouse render metrics.port_hour",
     )
     one.add_argument("name", metavar="NAME")
@@ -108,7 +108,7 @@ def run_show(given: argparse.Namespace) -> int:
 
 
 def _show_column(settled: Settings, name: str, *, as_json: bool) -> bool:
-    """Describe the columns of that name; return whether there are any."""
+    """Print the columns of that name; return True if there are any."""
     from warehouse.reader.connection import connect
     from warehouse.reader.finding import find_columns, print_columns
 
@@ -125,7 +125,7 @@ def _show_column(settled: Settings, name: str, *, as_json: bool) -> bool:
 
 
 def run_lineage(given: argparse.Namespace) -> int:
-    """The graph around one relation, or the path of one column."""
+    """Print the lineage graph around one relation, or the path of one column."""
     from warehouse.lineage.table_lineage import as_json, as_text, names_a_column, table_lineage
 
     if named := given.name if names_a_column(given.name) else _only_column(settings(given), given.name):
@@ -137,7 +137,13 @@ def run_lineage(given: argparse.Namespace) -> int:
 
 
 def _only_column(settled: Settings, name: str) -> str | None:
-    """The full name of a column that is named alone; None where a table is meant. Raises SettingsError."""
+    """Return the full name of a column given without its table, or None if the name is a table's.
+
+    Raises
+    ------
+    SettingsError
+        If several columns have that name.
+    """
     from warehouse.project.project import Project
 
     if "." in name:
@@ -148,7 +154,7 @@ def _only_column(settled: Settings, name: str) -> str | None:
     found = [
         f"{model.name}.{one.name}" for model in models.values() for one in model.columns if one.name == name.lower()
     ]
-    # of a metric and what it is made of, the metric is meant
+    # prefer the metric over the tables it is made of
     found = [one for one in found if one.startswith("metrics.")] or found
     if len(found) > 1:
         raise SettingsError(f"{name} is a column of {len(found)} tables", hint=f"one of: {few(sorted(found))}")
@@ -171,14 +177,14 @@ def column_path(settled: Settings, name: str, *, as_json: bool = False) -> str:
 
 
 def _width() -> int | None:
-    """Return the width of the terminal; None where stdout is none."""
+    """Return the width of the terminal, or None if stdout is no terminal."""
     import shutil
 
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def run_render(given: argparse.Namespace) -> int:
-    """A model's SELECT, or its code."""
+    """Print a model's SELECT or its code."""
     from warehouse.lineage.table_lineage import find_model
     from warehouse.project.project import Project
 

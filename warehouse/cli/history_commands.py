@@ -1,4 +1,4 @@
-"""`warehouse diff`, `verify`, `builds`, `rollback`, `relocate`, `clean`: compare, prove, go back, move, free space."""
+"""Commands `warehouse diff`, `verify`, `builds`, `rollback`, `relocate`, `clean`."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def add(commands: Commands) -> None:
         "warehouse diff 7f3a91c2 --where-from\n  warehouse diff old/target new/target --json",
         )  # fmt: skip
     one.add_argument("old", metavar="OLD", help="a build id or its beginning, a target, TARGET@BUILD, or an export")
-    one.add_argument("new", metavar="NEW", nargs="?", help="the same; the published build where left out")
-    one.add_argument("--where-from", action="store_true", help="say which file, table or model each change came from")
+    one.add_argument("new", metavar="NEW", nargs="?", help="the same (default the published build)")
+    one.add_argument("--where-from", action="store_true", help="print which file, table or model each change came from")
     one.add_argument("-s", "--select", metavar="TABLE", action="append", help="only this table, or a glob of names")
     one.add_argument("--rows", metavar="N", type=int, default=3, help="rows to show of each kind of change (default 3)")
     one.add_argument("--json", action="store_true")
@@ -37,10 +37,10 @@ def add(commands: Commands) -> None:
     one.set_defaults(run=run_diff)
 
     one = command(
-        commands, "verify", "check that the warehouse is whole, build it again aside, and compare", "warehouse verify"
+        commands, "verify", "check for damage, rebuild in a temporary folder, and compare", "warehouse verify"
     )
-    one.add_argument("--quick", action="store_true", help="only check what is there, build nothing")
-    one.add_argument("--plain-sql", action="store_true", help="as the build did: no model by its kernel")
+    one.add_argument("--quick", action="store_true", help="only check for damage, do not rebuild")
+    one.add_argument("--plain-sql", action="store_true", help="rebuild without kernels, as build --plain-sql does")
     add_data(one)
     add_target(one)
     add_project(one)
@@ -56,7 +56,7 @@ def add(commands: Commands) -> None:
 
     one = command(commands, "rollback", "publish an earlier build again", "warehouse rollback 7f3a91c2")
     one.add_argument(
-        "build", metavar="BUILD", nargs="?", help="its id or the beginning of it; the one before where left out"
+        "build", metavar="BUILD", nargs="?", help="its id or the beginning of it (default the build before)"
     )
     add_target(one)
     _add_wait(one)
@@ -65,14 +65,16 @@ def add(commands: Commands) -> None:
     one = command(
         commands,
         "relocate",
-        "have a target that was moved or copied read its own parts; needs no raw data",
+        "make a moved or copied target read its own parts; needs no raw data",
         "warehouse relocate -t /srv/traces",
     )
     add_target(one)
     _add_wait(one)
     one.set_defaults(run=run_relocate)
 
-    one = command(commands, "clean", "say what the target no longer needs, and remove it", "warehouse clean --yes")
+    one = command(
+        commands, "clean", "list what the target no longer needs; with --yes, remove it", "warehouse clean --yes"
+    )
     one.add_argument("--keep", metavar="N", type=int, default=3, help="builds to keep (default 3)")
     one.add_argument("--yes", action="store_true", help="remove it")
     add_target(one)
@@ -86,7 +88,7 @@ def _add_wait(one: argparse.ArgumentParser) -> None:
 
 
 def run_diff(given: argparse.Namespace) -> int:
-    """Compare; 1 where anything differs."""
+    """Compare two builds; return 1 if anything differs."""
     from warehouse.history.diff.compare import diff
     from warehouse.history.diff.diff_text import as_json, as_text
     from warehouse.history.diff.sides import find
@@ -110,7 +112,7 @@ def run_diff(given: argparse.Namespace) -> int:
 
 
 def run_verify(given: argparse.Namespace) -> int:
-    """Check, build again, compare; 1 where anything is damaged or differs."""
+    """Check the parts, rebuild and compare; return 1 if anything is damaged or differs."""
     from warehouse.history.verify import verify
     from warehouse.runner.bar import Bar
     from warehouse.runner.reporter import Drawn
@@ -226,7 +228,7 @@ def run_rollback(given: argparse.Namespace) -> int:
 
 
 def run_relocate(given: argparse.Namespace) -> int:
-    """Write the catalogs for the folder that they are in now."""
+    """Rewrite the catalogs for the folder that they are in now."""
     from warehouse.base.text import plural
     from warehouse.history.relocate import relocate
 
@@ -243,7 +245,7 @@ def run_relocate(given: argparse.Namespace) -> int:
 
 
 def run_clean(given: argparse.Namespace) -> int:
-    """Say what can go; with --yes, remove it."""
+    """Print what can be removed; with --yes, remove it."""
     from warehouse.history.clean import clean
 
     found = clean(settings(given).target, given.keep, dry_run=not given.yes, wait=given.wait)

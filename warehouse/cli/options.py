@@ -1,4 +1,4 @@
-"""Options that several commands share, and the settings that follow from them."""
+"""Options shared by several commands, and the settings derived from them."""
 
 from __future__ import annotations
 
@@ -13,22 +13,25 @@ from warehouse.base.settings import KEYS, Settings, settle
 
 Commands = Any  # argparse._SubParsersAction has no public name
 MORE = "more options"
-"""The group of options that few people need: `--help` names them, `--help all` explains them."""
+"""Group of rarely used options: `--help` names them, `--help all` explains them."""
 
 
 class Help(argparse.RawDescriptionHelpFormatter):
-    """Help at one width: argparse would load half of what a start costs to ask the terminal for its own."""
+    """Help formatter with a fixed width.
+
+    argparse would import half of a start's modules to ask the terminal for its width.
+    """
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=80)
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
-        """Examples keep their lines; a sentence is broken into some."""
+        """Wrap sentences, but keep the lines of examples."""
         kind = argparse.RawDescriptionHelpFormatter if "\n" in text else argparse.HelpFormatter
         return kind._fill_text(self, text, width, indent)  # noqa: SLF001 - argparse has no other way
 
     def _format_action_invocation(self, action: argparse.Action) -> str:
-        """Name an option with its value once: `-t, --target DIR`."""
+        """Return an option with its value once: `-t, --target DIR`."""
         if not action.option_strings or action.nargs == 0:
             return super()._format_action_invocation(action)
         value = self._format_args(action, self._get_default_metavar_for_optional(action))
@@ -36,7 +39,7 @@ class Help(argparse.RawDescriptionHelpFormatter):
 
 
 class _HelpAction(argparse.Action):
-    """Print the help, on one screen; `--help all` prints all of it."""
+    """Option that prints the help on one screen; `--help all` prints all of it."""
 
     def __call__(self, parser: argparse.ArgumentParser, *given: object) -> NoReturn:
         assert isinstance(parser, Parser)
@@ -45,23 +48,23 @@ class _HelpAction(argparse.Action):
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose help fits a screen, and that names the nearest option where one is misspelled."""
+    """Parser with help that fits a screen and suggestions for misspelled options."""
 
     said = ""
-    """The command, as far as it is known."""
+    """Command, as far as it is known."""
     short = ""
-    """What the help says instead of a list of commands."""
+    """Text in the help instead of a list of commands."""
 
     def __init__(self, **more: Any) -> None:
         super().__init__(**more, add_help=False)
         self.add_argument("-h", "--help", nargs="?", action=_HelpAction, help=argparse.SUPPRESS)
 
     def format_help(self) -> str:
-        """Return the help as it fits a screen."""
+        """Return the help that fits a screen."""
         return self.help_text()
 
     def help_text(self, *, everything: bool = False) -> str:
-        """Return what the command is for, an example, and its options, the rare ones by name unless all are asked."""
+        """Return purpose, example and options of the command; rare options only by name unless `everything` is set."""
         form = self._get_formatter()
         form.add_text(self.description)
         form.add_text(self.epilog)
@@ -77,19 +80,19 @@ class Parser(argparse.ArgumentParser):
                 form.end_section()
             elif shown and title == MORE:
                 names = ", ".join(map(_named, shown))
-                said = textwrap.fill(f"{MORE} (--help\xa0all explains them): {names}", 80, break_on_hyphens=False)
-                form.add_text(said.replace("\xa0", " ") + "\n")
+                text = textwrap.fill(f"{MORE} (--help\xa0all explains them): {names}", 80, break_on_hyphens=False)
+                form.add_text(text.replace("\xa0", " ") + "\n")
         form.add_text(self.short if not everything else None)
         return form.format_help()
 
     def format_usage(self) -> str:
-        """Return one line: the command, what it needs, and that there are options."""
+        """Return one line: the command, its required arguments, and `[options]`."""
         needed = [f"[{one.metavar}]" if one.nargs in ("?", "*") else str(one.metavar)
                   for one in self._actions if not one.option_strings]  # fmt: skip
         return f"usage: {' '.join([self.prog, *needed, '[options]'])}\n"
 
     def error(self, message: str) -> NoReturn:
-        """End with the usage and the sentence."""
+        """Exit with the usage and the message."""
         from warehouse.base.errors import nearest_hint
 
         wrong = message.partition("unrecognized arguments: ")[2].split()
@@ -109,19 +112,19 @@ def _is_shown(action: argparse.Action) -> bool:
 
 
 def _named(action: argparse.Action) -> str:
-    """Return an option with what stands for its value, which no line is broken between."""
+    """Return an option with its value's placeholder, joined by a non-breaking space."""
     value = [] if action.nargs == 0 else [f"[{action.metavar}]" if action.nargs == "?" else str(action.metavar)]
     return "\xa0".join([action.option_strings[-1], *value])
 
 
 def more(one: argparse.ArgumentParser) -> argparse._ArgumentGroup:
-    """Return the group of options that few people need."""
+    """Return the group of rarely used options."""
     found = [group for group in one._action_groups if group.title == MORE]  # noqa: SLF001
     return found[0] if found else one.add_argument_group(MORE)
 
 
 def command(commands: Commands, name: str, about: str, example: str, **given: object) -> argparse.ArgumentParser:
-    """Add a command: its sentence, its example, what else argparse takes."""
+    """Add a command with its help, its example and further arguments of argparse."""
     return commands.add_parser(  # type: ignore[no-any-return]
         name,
         help=about,
@@ -133,12 +136,12 @@ def command(commands: Commands, name: str, about: str, example: str, **given: ob
 
 
 def add_target(one: argparse.ArgumentParser) -> None:
-    """`--target`."""
+    """Add `--target`."""
     one.add_argument("-t", "--target", metavar="DIR", help="the warehouse's folder (default build/warehouse)")
 
 
 def add_data(one: argparse.ArgumentParser, *, rare: bool = False) -> None:
-    """`--data`, `--follow-links`, `--cluster`, `--max-rejected`."""
+    """Add `--data`, `--follow-links`, `--cluster`, `--max-rejected`."""
     (more(one) if rare else one).add_argument(
         "-d",
         "--data",
@@ -156,12 +159,12 @@ def add_data(one: argparse.ArgumentParser, *, rare: bool = False) -> None:
 
 
 def add_project(one: argparse.ArgumentParser) -> None:
-    """`--project`."""
+    """Add `--project`."""
     more(one).add_argument("--project", metavar="DIR", help="a folder with models of your own, see `warehouse init`")
 
 
 def add_engine(one: argparse.ArgumentParser) -> None:
-    """`--threads`, `--memory`."""
+    """Add `--threads`, `--memory`."""
     more(one).add_argument("--threads", metavar="N", help="cores to use (default all)")
     more(one).add_argument("--memory", metavar="SIZE", help="memory that the engine may use (default 3GB)")
 
@@ -172,10 +175,10 @@ def settings(given: argparse.Namespace) -> Settings:
 
 
 def settings_of(flags: Mapping[str, object]) -> Settings:
-    """Return the settings that follow from flags; warnings go to stderr, a sentence each."""
-    with warnings.catch_warnings(record=True) as told:
+    """Return the settings derived from flags; print warnings on stderr, one sentence each."""
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         settled = settle(flags)
-    for one in told:
+    for one in caught:
         sys.stderr.write(f"warning: {one.message}\n")
     return settled

@@ -1,4 +1,4 @@
-"""A dry run for people: what is made and why, grouped by hours, then how much stays."""
+"""Dry run as text: partitions to build and why, grouped by hours, and the number of unchanged partitions."""
 
 from __future__ import annotations
 
@@ -45,21 +45,21 @@ def _new(partition: str, steps: Sequence[Step]) -> Iterator[str]:
     if not steps:
         yield f"add    {partition}: its parts are there already"
         return
-    told = {reason for step in steps for reason in step.reasons}
-    files = sorted(reason for reason in told if reason != NEW and not reason.startswith(READS))
+    reasons = {reason for step in steps for reason in step.reasons}
+    files = sorted(reason for reason in reasons if reason != NEW and not reason.startswith(READS))
     yield from _wrapped(f"{MAKE:<6} {partition}: {plural(len(steps), 'part')}, {'; '.join(files) or NEW}")
 
 
 def _changes(plan: DryRun) -> Iterator[str]:
-    """A line a model and reason, below the partitions that it is about."""
+    """Yield a line per model and reason, with the partitions below."""
     partitions: dict[_Row, list[str]] = {}
     for step in plan.of(MAKE, MAYBE, CHECK, DROP):
         if step.key.partition not in plan.new | plan.gone:
             row = (step.action, step.key.model, _joined(step.reasons))
             partitions.setdefault(row, []).append(step.key.partition)
     groups: dict[tuple[str, ...], list[_Row]] = {}
-    for row, those in partitions.items():
-        groups.setdefault(tuple(those), []).append(row)
+    for row, names in partitions.items():
+        groups.setdefault(tuple(names), []).append(row)
     for group, rows in sorted(groups.items(), key=lambda item: item[0] != (ALL,)):
         if group != (ALL,):
             yield group[0] if len(group) == 1 else f"{len(group):,} hours, {group[0]} to {group[-1]}"
@@ -74,7 +74,7 @@ def _wrapped(line: str) -> list[str]:
 
 
 def _joined(reasons: Sequence[str]) -> str:
-    """Own reasons first; then what is read, of which one is enough where nothing more is to say of it."""
+    """Return reasons as text: the model's own first, then at most one about its inputs."""
     plain = [reason for reason in reasons if reason.startswith(READS) and len(reason.split()) == 2]
     own = [reason for reason in reasons if reason not in plain]
     if plain:

@@ -1,4 +1,4 @@
-"""`warehouse export`, `publish`, `report`, `docs`: for readers elsewhere."""
+"""Commands `warehouse export`, `publish`, `report`, `docs`: output for readers elsewhere."""
 
 from __future__ import annotations
 
@@ -56,21 +56,23 @@ def _add_publish(commands: Commands) -> None:
     one = command(
         commands,
         "publish",
-        "put the tables into a PostgreSQL server; only those that changed are sent, all are swapped at once",
+        "copy the tables to PostgreSQL; only changed tables are sent, all are swapped at once",
         "warehouse publish postgresql://me@localhost:5432/traces --reader dashboards",
     )
     one.add_argument(
         "url", metavar="URL", help="postgresql://USER@HOST:PORT/NAME; the password from PGPASSWORD or ~/.pgpass"
     )
     one.add_argument("-s", "--select", metavar="TABLE", action="append", help="only this table; may be repeated")
-    one.add_argument("--reader", metavar="ROLE", action="append", help="a role that may read them, made if not there")
+    one.add_argument("--reader", metavar="ROLE", action="append", help="a role that may read them, created if missing")
     one.add_argument("--schema-prefix", metavar="NAME", default="", help="put before the name of each schema")
-    one.add_argument("--dry-run", action="store_true", help="say what would be created, replaced and dropped")
-    one.add_argument("--verify", action="store_true", help="compare a digest of the rows there, besides their count")
-    one.add_argument("--resend", action="store_true", help="send all tables again, unchanged ones too")
+    one.add_argument("--dry-run", action="store_true", help="print what would be created, replaced and dropped")
+    one.add_argument(
+        "--verify", action="store_true", help="compare the rows on the server by a digest, not only by their count"
+    )
+    one.add_argument("--resend", action="store_true", help="send all tables again, including unchanged ones")
     one.add_argument(
         "--lock-timeout", metavar="SECONDS", type=float, default=60.0,
-        help="how long to try where readers are in the way (default 60)",
+        help="how long to wait for locks that readers hold (default 60)",
     )  # fmt: skip
     add_target(one)
     add_engine(one)
@@ -108,7 +110,7 @@ def _add_docs(commands: Commands) -> None:
 
 
 def run_export(given: argparse.Namespace) -> int:
-    """Export, and say what was written."""
+    """Export and print what was written."""
     from warehouse.base.text import plural
     from warehouse.publish.datapackage import DATAPACKAGE
     from warehouse.publish.export import FORMATS, export, semantics_text
@@ -137,16 +139,16 @@ def run_export(given: argparse.Namespace) -> int:
             semantics=[given.semantics] if given.semantics else (),
             memory=given.memory,
         )
-    said = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    files = [file for file in said["files"] if file["path"] != DATAPACKAGE]
+    manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    files = [file for file in manifest["files"] if file["path"] != DATAPACKAGE]
     print(f"Wrote  {plural(len(files), 'file')} to {given.directory}, listed in {MANIFEST}")  # noqa: T201
-    for one in said["left_out"]:
+    for one in manifest["left_out"]:
         print(f"       not {one['table']}.{one['format']}: {one['rows']:,} rows; -s {one['table']} writes it")  # noqa: T201
     return 0
 
 
 def run_publish(given: argparse.Namespace) -> int:
-    """Publish, and say what was sent."""
+    """Publish and print what was sent."""
     from warehouse.base.text import plural
     from warehouse.publish.postgres.publisher import publish
     from warehouse.runner.bar import Bar
@@ -170,18 +172,18 @@ def run_publish(given: argparse.Namespace) -> int:
         for action in result.actions:
             print(action)  # noqa: T201
     kept = len(result.changed) - len(result.sent)
-    said = f"{plural(len(result.sent), 'table')} {'to send' if given.dry_run else 'sent'}"
-    said += f", {kept} there already" if kept else ""
+    text = f"{plural(len(result.sent), 'table')} {'to send' if given.dry_run else 'sent'}"
+    text += f", {kept} there already" if kept else ""
     rest = f", {len(result.unchanged)} unchanged" if result.unchanged else ""
     dropped = f", {len(result.gone)} {'to drop' if given.dry_run else 'dropped'}" if result.gone else ""
-    print(f"{'Would publish' if given.dry_run else 'Published'}  build {result.build[:8]}: {said}{rest}{dropped}")  # noqa: T201
+    print(f"{'Would publish' if given.dry_run else 'Published'}  build {result.build[:8]}: {text}{rest}{dropped}")  # noqa: T201
     if not given.dry_run:
         print("       Next time only what changed is sent; --verify compares the rows that are there")  # noqa: T201
     return 0
 
 
 def run_report(given: argparse.Namespace) -> int:
-    """Write the report, and say how large it is and what it lacks."""
+    """Write the report; print its size and what it lacks."""
     from warehouse.base.text import plural
     from warehouse.project.project import Project
     from warehouse.report.report_file import write_report
@@ -206,7 +208,7 @@ def run_report(given: argparse.Namespace) -> int:
 
 
 def run_docs(given: argparse.Namespace) -> int:
-    """Write the site, and say where to begin."""
+    """Write the site and print where to begin."""
     from warehouse.base.text import plural
     from warehouse.project.project import Project
     from warehouse.runner.bar import Bar

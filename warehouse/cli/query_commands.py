@@ -1,4 +1,4 @@
-"""`warehouse sql`, `findings` and `cite`: ask the warehouse, and ask again."""
+"""Commands `warehouse sql`, `findings` and `cite`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ FORMATS = ("table", "lines", "csv", "json", "jsonl", "markdown", "parquet")
 def add(commands: Commands) -> None:
     """Add the commands of this module."""
     one = command(
-        commands, "sql", "ask the warehouse: SQL, a file, or a named query; read-only",
+        commands, "sql", "query the warehouse: SQL, a file, or a named query; read-only",
         "warehouse sql -q nic --server GPU-35\n  warehouse sql 'FROM metrics.leaf_hour' --format csv > leaves.csv",
     )  # fmt: skip
     one.add_argument("sql", metavar="QUERY", nargs="?", help="SQL; `-` reads it from stdin; without one a shell opens")
@@ -61,9 +61,11 @@ def add(commands: Commands) -> None:
     one.add_argument("-o", "--output", metavar="FILE", help="write to a file; its suffix names the format")
     one.add_argument("--limit", metavar="N", type=int, help="rows at most; default 40 on a terminal, else all")
     one.add_argument("--raw", action="store_true", help="exact values and all columns in a table, no units")
-    one.add_argument("--cite", action="store_true", help="keep a citation of the answer, and say it on stderr")
+    one.add_argument("--cite", action="store_true", help="store a citation of the answer, and print it on stderr")
     add_target(one)
-    one.add_argument("--timeout", metavar="SECONDS", type=_seconds, help="end the query after so long (default never)")
+    one.add_argument(
+        "--timeout", metavar="SECONDS", type=_seconds, help="stop the query after this time (default never)"
+    )
     add_data(one, rare=True)
     add_project(one)
     add_engine(one)
@@ -74,7 +76,7 @@ def add(commands: Commands) -> None:
     one = command(
         commands,
         "cite",
-        "compute a cited answer again: the same, or what changed; without an id list the citations",
+        "recompute a cited answer: equal, or what changed; without an id, list the citations",
         "warehouse cite 7f3a91c2d0e1",
     )
     one.add_argument("id", metavar="ID", nargs="?", help="of a citation, or its file")
@@ -87,7 +89,7 @@ def _add_findings(commands: Commands) -> None:
     one = command(
         commands,
         "findings",
-        "say what is worth looking at first, with numbers and the next command",
+        "print what to look at first, with numbers and the next command",
         "warehouse findings",
     )
     add_target(one)
@@ -100,16 +102,16 @@ def run_sql(given: argparse.Namespace) -> int:
     from warehouse.reader.user_query import run_query
 
     settled = settings(given)
-    asked = [value for value in (given.sql, given.file, given.query) if value]
+    sources = [value for value in (given.sql, given.file, given.query) if value]
     if given.list:
         return _list_queries(_queries(settled), given.query or given.sql)
-    if not asked:
+    if not sources:
         return _shell(settled, _queries(settled), given)
-    if len(asked) > 1:
+    if len(sources) > 1:
         raise SettingsError("give one of QUERY, --file or --query", hint="warehouse sql alone opens a shell")
     parameters = _parameters(given.param)
     text = sys.stdin.read() if given.sql == "-" else given.sql
-    # SQL with a text of its own asks for no project, whose modules would cost it a start's twentieth
+    # a query given as SQL needs no project: importing its modules would cost 5% of a start
     queries = _queries(settled) if given.query or given.project else {}
     query = None
     if given.query:
@@ -135,13 +137,13 @@ def run_sql(given: argparse.Namespace) -> int:
     if given.cite and not status:
         from warehouse.reader.citations import cite_query
 
-        said = Path(given.file).read_text(encoding="utf-8") if given.file else text or ""
-        sys.stderr.write(f"{cite_query(settled.target, said, query, parameters).text()}\n")
+        sql = Path(given.file).read_text(encoding="utf-8") if given.file else text or ""
+        sys.stderr.write(f"{cite_query(settled.target, sql, query, parameters).text()}\n")
     return status
 
 
 def _queries(settled: Settings) -> Mapping[str, Query]:
-    """The named queries of the project."""
+    """Return the named queries of the project."""
     from warehouse.project.project import Project
     from warehouse.reader.named_queries import load_queries
 
@@ -149,7 +151,7 @@ def _queries(settled: Settings) -> Mapping[str, Query]:
 
 
 def _shell(settled: Settings, queries: Mapping[str, Query], given: argparse.Namespace) -> int:
-    """The shell; what it says of lineage comes from the project."""
+    """Run the shell; its lineage comes from the project."""
     from warehouse.cli.find_commands import column_path
     from warehouse.reader.shell.prompt import run_shell
 
@@ -188,7 +190,7 @@ def run_findings(given: argparse.Namespace) -> int:
 
 
 def run_cite(given: argparse.Namespace) -> int:
-    """List citations, or compute one again."""
+    """List citations, or verify one."""
     from warehouse.reader import citations
 
     settled = settings(given)
@@ -211,9 +213,9 @@ def _seconds(text: str) -> float:
 
 
 def with_parameters(arguments: Sequence[str]) -> list[str]:
-    """Arguments in which `--leaf Leaf-10` of a named query has become `--param leaf=Leaf-10`.
+    """Rewrite `--leaf Leaf-10` of a named query to `--param leaf=Leaf-10`.
 
-    argparse cannot know the parameters of a query, whose names are in a file.
+    argparse cannot know the parameters of a query, which are defined in a file.
 
     >>> with_parameters(["sql", "-q", "nic", "--server", "GPU-3", "--json"])
     ['sql', '-q', 'nic', '--param', 'server=GPU-3', '--json']
@@ -237,7 +239,7 @@ def with_parameters(arguments: Sequence[str]) -> list[str]:
 
 
 def _parameters(pairs: Sequence[str]) -> dict[str, str]:
-    """`leaf=Leaf-10`, ... as a dictionary."""
+    """Return `leaf=Leaf-10`, ... as a dictionary."""
     found = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
@@ -248,7 +250,13 @@ def _parameters(pairs: Sequence[str]) -> dict[str, str]:
 
 
 def _known_options(query: Query, parameters: Mapping[str, str]) -> None:
-    """Refuse what is neither a parameter of the query nor an option, with the nearest. Raises SettingsError."""
+    """Refuse a name that is neither an option nor a parameter of the query, and suggest the nearest one.
+
+    Raises
+    ------
+    SettingsError
+        If there is such a name.
+    """
     known = [name.replace("_", "-") for name in query.parameters]
     for name in parameters:
         if name.replace("_", "-") not in known:
@@ -258,7 +266,7 @@ def _known_options(query: Query, parameters: Mapping[str, str]) -> None:
 
 
 def _list_queries(queries: Mapping[str, Query], word: str | None) -> int:
-    """The queries by question; with a word those that it is about, with their parameters."""
+    """Print the queries by question or, with a word, the matching queries with their parameters."""
     from warehouse.reader.finding import matching_queries, print_queries
 
     if word is None:

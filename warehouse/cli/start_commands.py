@@ -1,4 +1,4 @@
-"""`warehouse sample`, `demo`, `init`: ways to begin."""
+"""Commands `warehouse sample`, `demo`, `init`: ways to begin."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def add(commands: Commands) -> None:
         "warehouse init study/ && cd study && warehouse build\n  warehouse init study/ -d ~/downloads/release",
     )
     one.add_argument("directory", metavar="DIR", help="a new folder, or one without warehouse.toml")
-    one.add_argument("-d", "--data", metavar="DIR", action="append", help="a release; a small sample where left out")
+    one.add_argument("-d", "--data", metavar="DIR", action="append", help="a release (default a small sample)")
     one.set_defaults(run=run_init)
 
 
@@ -47,11 +47,11 @@ def run_sample(given: argparse.Namespace) -> int:
     size = {"hours": given.hours, "leaves": given.leaves, "servers_per_group": given.servers}
     if given.full and any(wish is not None for wish in size.values()):
         raise SettingsError("--full is a size of its own", hint="leave out --hours, --leaves and --servers, or --full")
-    asked = {**size, "seed": given.seed, "full": given.full or None, "planted": not given.clean}
+    wishes = {**size, "seed": given.seed, "full": given.full or None, "planted": not given.clean}
     if given.servers:
-        asked["spines"] = max(SampleOptions.spines, -(-given.servers // SERVERS_A_SPINE))
+        wishes["spines"] = max(SampleOptions.spines, -(-given.servers // SERVERS_A_SPINE))
     try:
-        options = SampleOptions(**{name: value for name, value in asked.items() if value is not None})
+        options = SampleOptions(**{name: value for name, value in wishes.items() if value is not None})
         truth = write_sample(Path(given.directory), options)
     except (ValueError, FileExistsError) as error:
         raise SettingsError(str(error).replace("servers_per_group", "servers")) from error
@@ -61,7 +61,7 @@ def run_sample(given: argparse.Namespace) -> int:
 
 
 def run_demo(given: argparse.Namespace) -> int:
-    """Sample, build, and a few questions answered."""
+    """Write the sample, build it, and answer a few questions."""
     from warehouse.project.project import Project
     from warehouse.reader.after_build import remarks
     from warehouse.reader.named_queries import load_queries
@@ -89,8 +89,8 @@ def run_demo(given: argparse.Namespace) -> int:
         ("nic", {"server": "GPU-1"}),
         ("busiest-servers", {"limit": "5"}),
     ):
-        said = " ".join(f"--{key} {value}" for key, value in params.items())
-        print(f"\n$ warehouse sql -q {name} {said}".rstrip(), flush=True)  # noqa: T201
+        flags = " ".join(f"--{key} {value}" for key, value in params.items())
+        print(f"\n$ warehouse sql -q {name} {flags}".rstrip(), flush=True)  # noqa: T201
         run_query(settled.target, query=queries[name], parameters=params, format="table")
     at = "" if given.target is None else f" -t {given.target}"
     print(  # noqa: T201
@@ -103,7 +103,7 @@ def run_demo(given: argparse.Namespace) -> int:
 
 
 def run_init(given: argparse.Namespace) -> int:
-    """Start a project folder: models that are built at once, of a release or a small sample."""
+    """Create a project folder with models and build it, from a release or a small sample."""
     from warehouse.project.scaffold import SAMPLE, start_project
 
     folder = Path(given.directory)

@@ -1,4 +1,4 @@
-"""`warehouse` alone: the state of the target here, and three next steps."""
+"""Command `warehouse` alone: state of the target in this folder and three next steps."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ASK = (
 
 
 def say_state() -> int:
-    """Print what is built in the target of this folder, and what to do next."""
+    """Print what is built in the target of this folder and what to do next."""
     target = settings_of({}).target
     try:
         state, steps = _built(target), _ASK
@@ -37,8 +37,8 @@ def say_state() -> int:
     ]
     from warehouse.reader.text_table import for_terminal
 
-    said = [*state.splitlines(), "", *lines, "", "All commands: warehouse --help"]
-    sys.stdout.writelines(for_terminal(said, sys.stdout))
+    text = [*state.splitlines(), "", *lines, "", "All commands: warehouse --help"]
+    sys.stdout.writelines(for_terminal(text, sys.stdout))
     return 0
 
 

@@ -1,4 +1,4 @@
-"""`warehouse test`: the unit tests of models."""
+"""Command `warehouse test`: unit tests of models."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def add(commands: Commands) -> None:
         "select", metavar="SEL", nargs="*", help="only these models: a name, a layer, a glob, +name, name+"
     )
     add_project(one)
-    one.add_argument("--quiet", action="store_true", help="say nothing but what fails")
+    one.add_argument("--quiet", action="store_true", help="print only failures")
     one.set_defaults(run=run_tests)
 
 
 def run_tests(given: argparse.Namespace) -> int:
-    """Run tests, say which fail and how; 1 where one does."""
+    """Run tests and print the failures; return 1 if a test fails."""
     from warehouse.base.text import on_one_line, plural
     from warehouse.engine.duckdb import DuckDBEngine
     from warehouse.graph.loading import load_graph
@@ -51,6 +51,6 @@ def run_tests(given: argparse.Namespace) -> int:
                     for line in found:
                         sys.stderr.write(on_one_line(f"       {line}") + "\n")
     if failed or not given.quiet:
-        said = f"{plural(passed, 'test')} passed" + (f", {failed:,} failed" if failed else "")
-        print(f"Test   {said}, of {plural(models, 'model')}")  # noqa: T201
+        text = f"{plural(passed, 'test')} passed" + (f", {failed:,} failed" if failed else "")
+        print(f"Test   {text}, of {plural(models, 'model')}")  # noqa: T201
     return 1 if failed else 0

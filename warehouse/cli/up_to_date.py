@@ -1,7 +1,7 @@
-"""`warehouse build` in the words of the last one: with nothing to do, it ends before the command line is parsed.
+"""Fast path for a repeated `warehouse build`: with nothing to do, it ends before the command line is parsed.
 
-The same words in the same folder, with the same variables and the same warehouse.toml, mean the same build. So
-what they came to the last time is remembered in the target, and only whether anything has changed is left to ask.
+The same arguments in the same folder, with the same environment variables and the same warehouse.toml, request the same
+build. So the target caches the settings derived from them, and only input changes must be checked.
 """
 
 from __future__ import annotations
@@ -20,32 +20,35 @@ if TYPE_CHECKING:
 
 NAME = "words.json"
 TARGET = "build/warehouse"
-"""Where a target is that nobody names."""
+"""Default target folder."""
 
 
 def repeated(arguments: Sequence[str]) -> bool | None:
-    """Whether nothing has changed since a build in these words; then that has been said. None of other words."""
+    """Return True and print the summary if nothing changed since a build with these arguments.
+
+    Return False if something changed, and None if the arguments are not cached.
+    """
     started = time.perf_counter()
     try:
         last = json.loads(signatures.read_text(f"{_target(arguments)}/cache/{NAME}"))
         if last["words"] != words(arguments):
             return None
-        said, _ = snapshot.unchanged(last["asked"])
-        if said is None:
+        unchanged, _ = snapshot.unchanged(last["asked"])
+        if unchanged is None:
             return False
-        tell(said, started, **last["manner"])
+        tell(unchanged, started, **last["manner"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return True
 
 
 def remember(asked: Mapping[str, Any], arguments: Sequence[str], **manner: bool) -> None:
-    """Keep what words came to: what was asked for, and in which manner it is answered."""
+    """Cache the build request derived from the arguments, and its output options."""
     snapshot.write(asked["target"], NAME, {"words": words(arguments), "asked": asked, "manner": manner})
 
 
 def words(arguments: Sequence[str]) -> dict[str, object]:
-    """All that settings follow from."""
+    """Return all inputs of the settings."""
     try:
         config = signatures.read_text("warehouse.toml")
     except FileNotFoundError:
@@ -60,7 +63,7 @@ def words(arguments: Sequence[str]) -> dict[str, object]:
 
 
 def tell(said: Mapping[str, Any], started: float, *, as_json: bool, quiet: bool) -> None:
-    """Say that the last build stands."""
+    """Print that the last build is up to date."""
     summary = said["summary"]
     if as_json:
         print(json.dumps(summary, indent=1), flush=True)
@@ -72,7 +75,7 @@ def tell(said: Mapping[str, Any], started: float, *, as_json: bool, quiet: bool)
 
 
 def _target(arguments: Sequence[str]) -> str:
-    """The target that the words name, as far as that shows; a wrong guess costs what parsing them costs."""
+    """Return the target named by the arguments, without a full parse; a wrong guess only costs the fast path."""
     for word, following in zip(arguments, (*arguments[1:], ""), strict=True):
         if word in ("-t", "--target"):
             return following

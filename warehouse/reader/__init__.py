@@ -1,1 +1,1 @@
-"""Everything that reads a published warehouse, and changes nothing: queries, listings, citations, the shell."""
+"""Read-only access to a published warehouse: queries, listings, citations and the shell."""

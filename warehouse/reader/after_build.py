@@ -1,4 +1,4 @@
-"""What the named query `after-build` says of a build that was just published."""
+"""Remarks printed after a build: the lines of the named query `after-build`."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from warehouse.reader.named_queries import load_query
 
 
 def remarks(project: Project, target: Path) -> tuple[str, ...]:
-    """Return the lines of the named query `after-build`; none where the project has no such query."""
+    """Return the lines of the named query `after-build`, or nothing if the project has no such query."""
     query = load_query("after-build", project.query_folders)
     if query is None:
         return ()
     try:
         with closing(connect(target)) as connection:
             return tuple(str(row[0]) for row in connection.execute(query.sql).fetchall())
-    except QueryError as error:  # such as a reader that just opened the file to write: the build is published
+    except QueryError as error:  # for example, another process opened the file for writing; the build is published
         return (f"no remarks: {error.message}",)
-    except duckdb.Error as error:  # the query is wrong, such as one that reads models which the project leaves out
+    except duckdb.Error as error:  # for example, the query reads models that the project leaves out
         return (f"no remarks: {query.path}: {sentence(error)}",)

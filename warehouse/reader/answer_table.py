@@ -1,4 +1,4 @@
-"""An answer for people: numbers with units, the columns that matter, and what all rows share said once, above."""
+"""Answers as tables for people: numbers with units, selected columns, shared values above the table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from warehouse.reader.value_text import Column
 
 SHARED = {"cluster": "cluster", "hour_utc": "hour"}
-"""Columns that leave the table where all rows have the same value, and what they are called above it."""
+"""Columns that move above the table if all rows share one value, and their labels there."""
 _ARROWS = {"desc": "↓", "asc": "↑"}
 _DIRECTIONS = {"desc": "largest first", "asc": "smallest first"}
 
@@ -28,10 +28,9 @@ class _Shown(NamedTuple):
 
 
 def write_table(result: Result, stream: TextIO, *, width: int | None = None, limit: int | None = None) -> int:
-    """Write a result as a table, and say how many rows were written.
+    """Write a result as a table and return the number of rows written.
 
-    Where the columns do not fit, as many as fit are shown and the others are named below; where `limit` cuts
-    the rows, their number is said below.
+    Columns that do not fit are named below the table. If `limit` cuts the rows, the total is printed below the table.
     """
     rows = list(islice(result.rows, None if limit is None else limit + 1))
     if result.is_plan:
@@ -50,7 +49,7 @@ def write_table(result: Result, stream: TextIO, *, width: int | None = None, lim
 
 
 def print_answer(result: Result, rows: Sequence[Row], stream: TextIO, *, width: int | None = None) -> None:
-    """Print the rows of a result that `for_people` was asked of."""
+    """Print the rows of a result prepared by `for_people`."""
     query = result.query
     shown = [
         _Shown(column._replace(name=column.name + header_unit(unit)), values)
@@ -64,19 +63,19 @@ def print_answer(result: Result, rows: Sequence[Row], stream: TextIO, *, width: 
         for name, called in SHARED.items()
         if name in names and (value := _same([row[names.index(name)] for row in rows])) is not None
     ]
-    beside = [at for at, name in enumerate(names) if not (name in SHARED and _is_same(rows, at))]
-    if not beside:
-        beside, above = list(range(len(names))), []
+    in_table = [at for at, name in enumerate(names) if not (name in SHARED and _is_same(rows, at))]
+    if not in_table:
+        in_table, above = list(range(len(names))), []
     hidden: list[str] = []
     if query and query.answer:
-        hidden = [names[at] for at in beside if names[at] not in query.answer]
-        beside = sorted(
-            (at for at in beside if names[at] in query.answer), key=lambda at: query.answer.index(names[at])
+        hidden = [names[at] for at in in_table if names[at] not in query.answer]
+        in_table = sorted(
+            (at for at in in_table if names[at] in query.answer), key=lambda at: query.answer.index(names[at])
         )
     if query and query.ranked:
         by, _, direction = query.ranked.rpartition(" ")
         at = names.index(by) if by in names else -1
-        if at not in beside:
+        if at not in in_table:
             above.append(f"by {by}, {_DIRECTIONS[direction]}")
         else:
             one = shown[at]
@@ -84,8 +83,8 @@ def print_answer(result: Result, rows: Sequence[Row], stream: TextIO, *, width: 
     if above and rows:
         stream.writelines(wrapped(" · ".join(above), make_console(stream, width).width))
     print_rows(
-        [shown[at].column for at in beside],
-        [tuple(shown[at].values[number] for at in beside) for number in range(len(rows))],
+        [shown[at].column for at in in_table],
+        [tuple(shown[at].values[number] for at in in_table) for number in range(len(rows))],
         stream,
         width=width,
         all_by=result.shows_all,
@@ -93,14 +92,14 @@ def print_answer(result: Result, rows: Sequence[Row], stream: TextIO, *, width: 
         whole=bool(query and query.answer),
     )
     unknown = query.unknown if query else {}
-    for at in beside:
+    for at in in_table:
         name = names[at]
         if name in unknown and any(row[at] is None for row in rows) and (reason := _reason(result, unknown[name])):
             stream.writelines(wrapped(f"{name} NULL: {reason}", make_console(stream, width).width))
 
 
 def _reason(result: Result, text: str) -> str | None:
-    """Return why a column is NULL: the header's sentence, or what its SELECT gives."""
+    """Return why a column is NULL: the sentence in the query's header, or the result of the SELECT in it."""
     if not text.startswith("SELECT "):
         return text
     connection = result.connection.cursor()
@@ -112,7 +111,7 @@ def _reason(result: Result, text: str) -> str | None:
 def people_values(
     columns: Sequence[Column], units: Sequence[str | None], rows: Sequence[Row]
 ) -> list[list[str | None]]:
-    """Return the values of each column: numbers as people read them, all else as it is."""
+    """Return the values of each column; only numbers are made readable."""
     return [
         readable([row[at] for row in rows], unit, exact=column.type.lower() in INTEGERS)
         if column.kind == "number"

@@ -1,8 +1,7 @@
-"""Bound a query by time and memory: it runs in a child process that can be killed.
+"""Time and memory limits for queries, enforced in a child process.
 
-The engine looks for interrupts, and counts its memory, between chunks of rows only; one function call may hold both for
-as long as it likes. The child's address space is limited as soon as the warehouse is open, and it is killed when the
-time is over.
+The engine checks for interrupts and counts memory only between chunks of rows. A single function call can block both
+for any time. So the child limits its address space once the warehouse is open, and is killed after the timeout.
 """
 
 from __future__ import annotations
@@ -23,20 +22,20 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 GRACE_SECONDS = 0.5
-"""So long after its time is over a query may take to end by itself, with what it has written whole."""
+"""Time after the timeout in which a query may end by itself and finish its output."""
 HEADROOM = 160 * 2**20
-"""Address space beside the engine's own memory: Python, threads, buffers of results."""
+"""Address space in addition to the engine's own memory: Python, threads, result buffers."""
 INTERRUPTED = 130
 _STATEMENT = "import sys; sys.path[:] = {path!r}; from warehouse.reader.query_child import child; child({descriptor})"
 
 
 def run_in_child(arguments: Mapping[str, Any], stream: TextIO) -> int:
-    """Run `run_query` with these arguments in a child process, and return its exit status.
+    """Run `run_query` with these arguments in a child process and return its exit status.
 
     Raises
     ------
     QueryError
-        What the query raised, or that it took more time or memory than it may.
+        If the query fails, or exceeds its time or memory limit.
     """
     timeout, memory, output = arguments["timeout"], arguments["memory"], arguments["output"]
     stream.flush()
@@ -56,19 +55,19 @@ def run_in_child(arguments: Mapping[str, Any], stream: TextIO) -> int:
         os.close(writing)
         try:
             seconds = None if timeout is None else timeout + GRACE_SECONDS
-            said, complained = process.communicate(pickle.dumps(dict(arguments)), seconds)
+            child_out, child_err = process.communicate(pickle.dumps(dict(arguments)), seconds)
         except subprocess.TimeoutExpired as error:
-            _end(process, output)
+            _kill(process, output)
             raise too_long(timeout) from error
         except KeyboardInterrupt:
             process.send_signal(signal.SIGINT)
             try:
                 process.wait(GRACE_SECONDS)
             except subprocess.TimeoutExpired:
-                _end(process, output)
+                _kill(process, output)
             return INTERRUPTED
-        stream.write((said or b"").decode())
-        sys.stderr.write((complained or b"").decode())
+        stream.write((child_out or b"").decode())
+        sys.stderr.write((child_err or b"").decode())
         with os.fdopen(os.dup(reading), "rb") as pipe:
             content = pipe.read()
     finally:
@@ -77,25 +76,25 @@ def run_in_child(arguments: Mapping[str, Any], stream: TextIO) -> int:
     if content:
         raise _as_error(pickle.loads(content))  # noqa: S301 - of our own child
     if process.returncode < 0:
-        _end(process, output)
+        _kill(process, output)
         raise too_much(memory)
     return process.returncode
 
 
 def too_long(timeout: float) -> QueryError:
-    """Return the error of a query whose time is over."""
+    """Return the error for a query that exceeded its timeout."""
     hint = "--timeout SECONDS gives it more, --limit N asks for less"
     return QueryError(f"the query took longer than {timeout:g} s", hint=hint)
 
 
 def too_much(memory: str | None) -> QueryError:
-    """Return the error of a query that needs more memory than it may have."""
+    """Return the error for a query that exceeded its memory limit."""
     limit = f"--memory {memory}" if memory else "the machine"
     return QueryError(f"the query needs more memory than {limit} allows", hint="--memory SIZE gives it more")
 
 
 def limit_memory(size: str) -> None:
-    """Let this process take so much more memory (`200MB`) than it has now, and some for itself."""
+    """Limit this process to its current memory plus `size` (such as `200MB`) plus `HEADROOM`."""
     import resource
 
     from warehouse.base.settings import memory_bytes
@@ -107,23 +106,23 @@ def limit_memory(size: str) -> None:
 
 
 def _descriptor(stream: TextIO) -> int | IO[bytes]:
-    """Return what a child writes to for a stream: the stream itself, or a pipe where it is no file."""
+    """Return the stream's file descriptor for the child, or a pipe if the stream has none."""
     try:
         return stream.fileno()
     except (OSError, ValueError):
         return subprocess.PIPE
 
 
-def _end(process: subprocess.Popen[bytes], output: Path | None) -> None:
-    """Kill the child, and remove the file that it has begun to write."""
+def _kill(process: subprocess.Popen[bytes], output: Path | None) -> None:
+    """Kill the child and remove its partly written output file."""
     process.kill()
     process.communicate()
     if output:
         output.absolute().with_name(f".{output.name}.{process.pid}").unlink(missing_ok=True)
 
 
-def _as_error(said: tuple[Any, ...]) -> QueryError:
-    message, place, hint, details, source = said
+def _as_error(fields: tuple[Any, ...]) -> QueryError:
+    message, place, hint, details, source = fields
     error = QueryError(message, place=place, hint=hint, details=details)
     error.source = source
     return error

@@ -1,4 +1,4 @@
-"""What the checks of a table found: in this build, in those before that are kept, and in one that failed."""
+"""Check results of a table: from this build, from earlier kept builds, and from a failed build."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ SHOWN_ROWS = 3
 
 
 def with_results(relation: Relation, connection: duckdb.DuckDBPyConnection, target: Path) -> Relation:
-    """A table with the failing rows of its checks, and with what these found before."""
+    """Return the table with the failing rows of its checks and their results in earlier builds."""
     from warehouse.store.manifest import kept_manifests, last_manifest
 
     failing = failing_rows(connection, relation.table.name)
-    said = failing_sentences(connection, relation.table.name)
+    sentences = failing_sentences(connection, relation.table.name)
     before: list[dict[str, str]] = []
     current = last_manifest(target)
     for manifest in kept_manifests(target) if current else ():
@@ -38,7 +38,7 @@ def with_results(relation: Relation, connection: duckdb.DuckDBPyConnection, targ
             check,
             before=tuple(found.get(check.check, "not there") for found in before),
             rows=failing.get(check.check, ()),
-            sentences=said.get(check.check, ()),
+            sentences=sentences.get(check.check, ()),
         )
         for check in relation.checks
     )
@@ -46,7 +46,7 @@ def with_results(relation: Relation, connection: duckdb.DuckDBPyConnection, targ
 
 
 def failing_rows(connection: duckdb.DuckDBPyConnection, name: str) -> dict[str, tuple[str, ...]]:
-    """Of each check of a table the first rows that fail, as JSON."""
+    """Return the first failing rows of each check of a table, as JSON."""
     from warehouse.reader.relation import has_meta
 
     if not has_meta(connection, "failures"):  # a build of an earlier version
@@ -60,7 +60,7 @@ def failing_rows(connection: duckdb.DuckDBPyConnection, name: str) -> dict[str, 
 
 
 def failing_sentences(connection: duckdb.DuckDBPyConnection, name: str) -> dict[str, tuple[str, ...]]:
-    """Return the sentences of each check of a table that says something of the rows that fail."""
+    """Return the sentences on failing rows, for each check of a table that has them."""
     if not _has_sentences(connection):
         return {}
     found: dict[str, tuple[str, ...]] = {}
@@ -74,7 +74,7 @@ def failing_sentences(connection: duckdb.DuckDBPyConnection, name: str) -> dict[
 
 
 def warnings(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    """Return a line for each warning of the build: the table, the first sentence or the check, and how many rows."""
+    """Return a line for each warning of the build: table, first sentence or check, and number of rows."""
     sentence = "first(f.sentence ORDER BY f.partition, f.position)" if _has_sentences(connection) else "NULL"
     failures = "LEFT JOIN meta.failures AS f USING (model, partition, check_text)" if sentence != "NULL" else ""
     rows = connection.execute(
@@ -91,7 +91,7 @@ def warnings(connection: duckdb.DuckDBPyConnection) -> list[str]:
 
 
 def _has_sentences(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Return False for a build of an earlier version."""
+    """Return False for a build of an earlier version, which has no sentences."""
     found = connection.execute(
         "SELECT 1 FROM duckdb_columns() "
         "WHERE schema_name = 'meta' AND table_name = 'failures' AND column_name = 'sentence'"
@@ -100,10 +100,10 @@ def _has_sentences(connection: duckdb.DuckDBPyConnection) -> bool:
 
 
 def _results(target: Path, build: str, name: str) -> dict[str, str]:
-    """The results of a kept build, by check."""
+    """Return the results of a kept build, by check."""
     try:
         connection = connect(target, build=build)
-    except WarehouseError:  # damaged, or gone since
+    except WarehouseError:  # damaged, or deleted meanwhile
         return {}
     try:
         found = connection.execute(
@@ -119,17 +119,17 @@ def _stopped(target: Path, name: str) -> str | None:
     from warehouse.store.signatures import read_text
 
     try:
-        said = json.loads(read_text(target / "builds" / FAILED))
-        if said["model"] != name:
+        last = json.loads(read_text(target / "builds" / FAILED))
+        if last["model"] != name:
             return None
-        where = f" in {said['partition']}" if said["partition"] else ""
-        return f"{said['place']}: {said['check']}{where}: {int(said['failures']):,} rows, {said['at_utc']} UTC"
+        where = f" in {last['partition']}" if last["partition"] else ""
+        return f"{last['place']}: {last['check']}{where}: {int(last['failures']):,} rows, {last['at_utc']} UTC"
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
 def print_results(relation: Relation, stream: TextIO, width: int | None) -> None:
-    """Print the checks of a table, the builds before beside them, and the first rows that fail."""
+    """Print the checks of a table with their earlier results and the first failing rows."""
     from warehouse.reader.text_table import escape, make_console, print_rows, wrapped
 
     wide = make_console(stream, width).width
@@ -155,5 +155,5 @@ def print_results(relation: Relation, stream: TextIO, width: int | None) -> None
             if check.sentences:
                 stream.writelines(f"  {line}" for line in wrapped(escape(check.sentences[position]), wide - 2))
                 continue
-            said = ", ".join(f"{name} {value}" for name, value in json.loads(row).items() if value is not None)
-            stream.writelines(f"  {line}" for line in wrapped(escape(said), wide - 2))
+            text = ", ".join(f"{name} {value}" for name, value in json.loads(row).items() if value is not None)
+            stream.writelines(f"  {line}" for line in wrapped(escape(text), wide - 2))

@@ -1,8 +1,8 @@
-"""Citations: an answer with its query, its build and a digest of its rows, which anybody can compute again.
+"""Citations: an answer with its query, its build and a digest of its rows, so that anybody can verify it.
 
-A citation is a small JSON file in `citations/` of the target or, where that cannot be written, in the user's state
-folder (`$XDG_STATE_HOME/warehouse/citations`). Its id is the hash of what it says, so that the id
-alone proves which query and which rows were meant.
+A citation is a small JSON file in `citations/` of the target. If the target is not writable, it is in the user's state
+folder (`$XDG_STATE_HOME/warehouse/citations`). Its id is the hash of its content, so the id alone identifies the query
+and the rows.
 """
 
 from __future__ import annotations
@@ -33,43 +33,43 @@ if TYPE_CHECKING:
 FOLDER = "citations"
 MOST_ROWS = 100_000
 KEPT_ROWS = 50
-"""Rows that the citation itself holds, to say later which one changed."""
+"""Number of rows stored in the citation, to show later which one changed."""
 _TABLE = regex(r'"schema_name":"(\w+)","table_name":"(\w+)"')
 
 
 @dataclass(frozen=True)
 class Citation:
-    """An answer that can be cited."""
+    """Query, parameters, build and digest of an answer."""
 
     build: str
     sql: str
     parameters: dict[str, str]
-    """As text; of a named query all of them, defaults included."""
+    """Values as text; for a named query all of them, including defaults."""
     columns: list[str]
     rows: int
     digest: str
-    """sha256 of columns and rows; of rows in no set order when the query names none."""
+    """sha256 of columns and rows. Row order does not matter if the query has no ORDER BY."""
     head: list[list[str | None]]
     query: str | None = None
-    """The name of a named query."""
+    """Name of the named query."""
     tables: dict[str, str] = field(default_factory=dict)
-    """What the query reads, each with the digest of its parts; raw files are not among them."""
+    """Tables that the query reads, each with the digest of its parts; raw files are not included."""
 
     @property
     def id(self) -> str:
-        """12 hexadecimal digits."""
+        """Return the id: 12 hexadecimal digits."""
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:12]
 
     def text(self) -> str:
-        """The citation as people paste it."""
-        asked = f"named query {self.query}" if self.query else " ".join(self.sql.split())
+        """Return the citation as text to paste."""
+        source = f"named query {self.query}" if self.query else " ".join(self.sql.split())
         given = (
             f" with {', '.join(f'{name} = {value}' for name, value in self.parameters.items())}"
             if self.parameters
             else ""
         )
         rows = f"{self.rows:,} row{'' if self.rows == 1 else 's'}"
-        return f"warehouse build {self.build}: {asked}{given}; {rows}, sha256 {self.digest[:16]}; citation {self.id}"
+        return f"warehouse build {self.build}: {source}{given}; {rows}, sha256 {self.digest[:16]}; citation {self.id}"
 
 
 def cite(
@@ -80,12 +80,12 @@ def cite(
     *,
     query: str | None = None,
 ) -> Citation:
-    """Run a checked statement and keep its citation in the target.
+    """Run a checked statement and store its citation in the target.
 
     Raises
     ------
     QueryError
-        When it gives more than 100,000 rows.
+        If the answer has more than 100,000 rows.
     """
     citation = _answer(connection, target, statement, parameters, query)
     keep(target, citation)
@@ -93,7 +93,7 @@ def cite(
 
 
 def keep(target: Path, citation: Citation) -> Path:
-    """Keep a citation where `warehouse cite ID` finds it: in the target, else in the user's state folder."""
+    """Store a citation where `warehouse cite ID` finds it: in the target, else in the user's state folder."""
     text = json.dumps(asdict(citation), indent=1) + "\n"
     for folder in (target / FOLDER, _state_folder(target)):
         path = folder / f"{citation.id}.json"
@@ -112,7 +112,7 @@ def keep(target: Path, citation: Citation) -> Path:
 
 
 def kept(target: Path) -> list[Path]:
-    """Return the files of the target's citations, in the target and in the user's state folder."""
+    """Return the paths of the target's citations, in the target and in the user's state folder."""
     found = {path.name: path for folder in (_state_folder(target), target / FOLDER) for path in folder.glob("*.json")}
     return [found[name] for name in sorted(found)]
 
@@ -127,12 +127,12 @@ def _state_folder(target: Path) -> Path:
 
 
 def cite_query(target: Path, sql: str, query: Query | None, parameters: Mapping[str, str]) -> Citation:
-    """Keep the citation of one query, from its text or by name.
+    """Store the citation of one query, given as text or by name.
 
     Raises
     ------
     QueryError
-        When the text holds several statements, or none.
+        If the text does not contain exactly one statement.
     """
     connection = connect(target, json_errors=True)
     try:
@@ -146,12 +146,12 @@ def cite_query(target: Path, sql: str, query: Query | None, parameters: Mapping[
 
 
 def load(target: Path, name: str) -> Citation:
-    """Read a citation by its id, the first letters of it, or the path of its file.
+    """Read a citation by its id, a prefix of the id, or the path of its file.
 
     Raises
     ------
     QueryError
-        When there is none, several begin so, or the file was changed.
+        If no citation or several citations match, or the file was changed.
     """
     from pathlib import Path
 
@@ -174,7 +174,7 @@ def load(target: Path, name: str) -> Citation:
 
 
 def again(target: Path, citation: Citation, queries: Mapping[str, Query]) -> list[str]:
-    """Compute a cited answer again from the published build; what differs, a line each. Nothing when it is the same."""
+    """Recompute a cited answer from the published build and return the differences, one line each."""
     connection = connect(target, json_errors=True)
     try:
         [statement] = check_read_only(connection, citation.sql)
@@ -190,19 +190,19 @@ def again(target: Path, citation: Citation, queries: Mapping[str, Query]) -> lis
 
 
 def _differences(then: Citation, now: Citation) -> Sequence[str]:
-    said = []
+    differences = []
     if then.build != now.build:
-        said.append(f"the build is {now.build}, it was {then.build}")
-    said += [f"{name} holds other rows" for name in then.tables if now.tables.get(name) != then.tables[name]]
+        differences.append(f"the build is {now.build}, it was {then.build}")
+    differences += [f"{name} holds other rows" for name in then.tables if now.tables.get(name) != then.tables[name]]
     if then.columns != now.columns:
-        said.append(f"the columns are {', '.join(now.columns)}, they were {', '.join(then.columns)}")
+        differences.append(f"the columns are {', '.join(now.columns)}, they were {', '.join(then.columns)}")
     if then.rows != now.rows:
-        said.append(f"{now.rows:,} rows, it were {then.rows:,}")
+        differences.append(f"{now.rows:,} rows, it were {then.rows:,}")
     for before, after in zip(then.head, now.head, strict=False):
         if before != after:
-            said.append(f"first other row: {_shown(after)}, it was {_shown(before)}")
+            differences.append(f"first other row: {_shown(after)}, it was {_shown(before)}")
             break
-    return said
+    return differences
 
 
 def _answer(
@@ -229,7 +229,10 @@ def of_rows(
     *,
     query: str | None = None,
 ) -> Citation:
-    """The citation of an answer that has been read: all its rows, as `open_result` gives them; nothing is kept."""
+    """Return the citation of an answer whose rows were already read; nothing is stored.
+
+    `rows` are all rows of the answer, as text from `open_result`.
+    """
     in_order = rows if re.search(r"\border\s+by\b", statement.text, re.IGNORECASE) else sorted(rows, key=str)
     digest = hashlib.sha256(json.dumps([names, in_order]).encode()).hexdigest()
     row = connection.execute("SELECT build_id FROM meta.build").fetchone()
@@ -250,12 +253,12 @@ def of_rows(
 
 
 def all_rows(result: Result) -> list[Row]:
-    """The rows of an answer, if they are not too many to cite.
+    """Return the rows of an answer, unless there are too many to cite.
 
     Raises
     ------
     QueryError
-        When there are more than 100,000.
+        If there are more than 100,000.
     """
     rows: list[Row] = []
     for row in result.rows:
@@ -268,7 +271,7 @@ def all_rows(result: Result) -> list[Row]:
 
 
 def _tables(connection: duckdb.DuckDBPyConnection, target: Path, statement: Statement) -> dict[str, str]:
-    """The models that a statement reads, each with a digest over its parts in the published build."""
+    """Return the models that a statement reads, each with a digest of its parts in the published build."""
     from warehouse.store.manifest import last_manifest
 
     if statement.kind != "SELECT":

@@ -1,4 +1,4 @@
-"""Rows written one column a line: for tables wider than any terminal."""
+"""Format `lines`: one column per line, for tables wider than any terminal."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from warehouse.reader.result import Result
 
 _AT_LEAST = 20
-"""So much room a value has, however long the names are."""
+"""Minimum width of a value, however long the column names are."""
 
 
 def write_lines(result: Result, stream: TextIO, *, width: int | None = None, limit: int | None = None) -> int:
-    """Write each row as a block of `column  value` lines, and say how many rows were written.
+    """Write each row as a block of `column  value` lines and return the number of rows written.
 
-    A value that does not fit goes on below its own beginning.
+    Long values wrap; continuation lines align with the start of the value.
     """
     from rich.cells import cell_len
 

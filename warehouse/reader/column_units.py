@@ -1,8 +1,8 @@
-"""Units of a result's columns, read off the contracts of the columns that the SELECT names.
+"""Units of a result's columns, derived from the contracts of the columns that the SELECT uses.
 
-A unit is followed through names, steps of WITH, casts, `round`, `coalesce`, sums and differences of one unit, and
-aggregates that keep it (`sum`, `min`, `max`, `avg`, quantiles). Where two units meet, or a number is multiplied, the
-column has none: a wrong unit is worse than a plain number.
+Units propagate through names, CTEs, casts, `round`, `coalesce`, sums and differences of equal units, and aggregates
+that keep the unit (`sum`, `min`, `max`, `avg`, quantiles). A column has no unit where two units meet or a number is
+multiplied: a wrong unit is worse than a plain number.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from warehouse.reader.guard import Statement
 
 SHARE = "share"
-"""The unit of fractions of 1 that people read as per cent."""
+"""Unit of fractions of 1, shown as %."""
 COUNT = "count"
-"""The unit of numbers of things."""
+"""Unit of counts."""
 _SHARE_NAMES = ("_share", "_utilization", "_ratio")
 _SHARE_WORDS = frozenset({"duty_cycle", "in_out_difference", "in_out_imbalance", "mfu_6n", "mfu_6n_12lhs"})
 _KEEP_FIRST = frozenset(
@@ -33,17 +33,17 @@ _KEEP_COMMON = frozenset({"+", "-", "greatest", "least", "coalesce", "ifnull"})
 _COUNTS = frozenset({"count", "count_star", "count_if", "countif", "approx_count_distinct"})
 
 Columns = list[tuple[str, str | None]]
-"""Name and unit of each, in order."""
+"""Name and unit of each column, in order."""
 
 
 def result_units(connection: duckdb.DuckDBPyConnection, statement: Statement, names: Sequence[str]) -> list[str | None]:
-    """Return the unit of each column of a checked statement, None where it has none or cannot be told."""
+    """Return the unit of each column of a checked statement, or None if it is unknown."""
     tree = tree_of(connection, statement)
     return [None] * len(names) if tree is None else followed(tree, names, _contracts(connection))
 
 
 def tree_of(connection: duckdb.DuckDBPyConnection, statement: Statement) -> dict[str, Any] | None:
-    """Return the engine's syntax tree of a SELECT; None of any other statement."""
+    """Return the engine's syntax tree of a SELECT, or None for any other statement."""
     if statement.kind != "SELECT":
         return None
     row = connection.execute("SELECT json_serialize_sql($1)", [statement.text]).fetchone()
@@ -52,7 +52,7 @@ def tree_of(connection: duckdb.DuckDBPyConnection, statement: Statement) -> dict
 
 
 def followed(tree: Mapping[str, Any], names: Sequence[str], contracts: Mapping[str, Columns]) -> list[str | None]:
-    """Return for each column of an answer what the contracts have beside the column that it is made of."""
+    """Return for each column of an answer the value that `contracts` has for its source column."""
     found = _Reader(contracts).query(tree, {})
     if len(found) == len(names) and all(
         name.lower() == told.lower() or not told for name, (told, _) in zip(names, found, strict=True)
@@ -63,7 +63,7 @@ def followed(tree: Mapping[str, Any], names: Sequence[str], contracts: Mapping[s
 
 
 def origin_of(tree: Mapping[str, Any], reference: Any, contracts: Mapping[str, Columns]) -> str | None:
-    """Return what the contracts have beside a column that an expression of the tree names."""
+    """Return the value that `contracts` has for the column that a tree expression names."""
     reader = _Reader(contracts)
     return reader.unit(reference, reader.sources(tree.get("from_table") or {}, {}), {})
 
@@ -78,7 +78,7 @@ def _contracts(connection: duckdb.DuckDBPyConnection) -> dict[str, Columns]:
 
 
 def unit_of(name: str, kind: str, unit: str | None) -> str | None:
-    """Return the unit of a contract's column; `1` is a share, a count, or nothing.
+    """Return the unit of a contract's column; unit `1` becomes a share, a count, or None.
 
     >>> unit_of("leaving_share", "DOUBLE", "1"), unit_of("polls", "BIGINT", "1"), unit_of("cov", "DOUBLE", "1")
     ('share', 'count', None)
@@ -91,7 +91,7 @@ def unit_of(name: str, kind: str, unit: str | None) -> str | None:
 
 
 def _unique(columns: Columns) -> dict[str, str | None]:
-    """Units by name in lower case; a name with two units has none."""
+    """Return units by name in lower case; a name with two units has None."""
     found: dict[str, str | None] = {}
     for name, unit in columns:
         key = name.lower()
@@ -104,12 +104,12 @@ class _Reader:
         self.contracts = contracts
 
     def query(self, node: Any, steps: Mapping[str, Columns]) -> Columns:
-        """Return the columns of a query's node; `steps` are those of WITH that it sees."""
+        """Return the columns of a query node; `steps` are the CTEs in scope."""
         known = dict(steps)
         for entry in (node.get("cte_map") or {}).get("map") or []:
-            said = entry["value"]
-            inner = said.get("query_node") or (said.get("query") or {}).get("node") or {}
-            known[entry["key"].lower()] = _renamed(self.query(inner, known), said.get("aliases") or [])
+            cte = entry["value"]
+            inner = cte.get("query_node") or (cte.get("query") or {}).get("node") or {}
+            known[entry["key"].lower()] = _renamed(self.query(inner, known), cte.get("aliases") or [])
         match node.get("type"):
             case "SELECT_NODE":
                 return self.select(node, known)
@@ -140,7 +140,7 @@ class _Reader:
         return found
 
     def sources(self, table: Any, steps: Mapping[str, Columns]) -> list[tuple[str, Columns]]:
-        """Return what a FROM names: alias and columns of each."""
+        """Return the alias and the columns of each relation in a FROM clause."""
         alias = str(table.get("alias") or "").lower()
         match table.get("type"):
             case "BASE_TABLE":
@@ -151,7 +151,7 @@ class _Reader:
                 left = self.sources(table.get("left") or {}, steps)
                 right = self.sources(table.get("right") or {}, steps)
                 shared = {str(name).lower() for name in table.get("using_columns") or []}
-                # a column of USING stands once in `*`, with the left one's unit
+                # USING merges two columns: `*` has it once, with the left one's unit
                 return left + [(name, [c for c in columns if c[0].lower() not in shared]) for name, columns in right]
             case "SUBQUERY":
                 inner = (table.get("subquery") or {}).get("node") or {}
@@ -193,7 +193,7 @@ class _Reader:
         return None
 
     def common(self, nodes: list[Any], sources: list[tuple[str, Columns]], steps: Mapping[str, Columns]) -> str | None:
-        """Return the unit that all of them have, constants aside."""
+        """Return the unit that all nodes share, ignoring constants."""
         units = {self.unit(one, sources, steps) for one in nodes if one and not _is_constant(one)}
         return units.pop() if len(units) == 1 else None
 

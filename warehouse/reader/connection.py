@@ -1,8 +1,8 @@
-"""Open a published warehouse: read-only, and shut in.
+"""Read-only, isolated connections to a published warehouse.
 
-Each connection is an engine of its own in memory, to which the catalog is attached under the name
-`warehouse`. So connections of one process share no settings and no file: one that was opened before a new
-build was published goes on reading the old build, one opened after it reads the new one.
+Each connection is an in-memory engine of its own; the catalog is attached as `warehouse`. So connections of one process
+share no settings and no file. A connection opened before a new build was published still reads the old build; a later
+one reads the new build.
 """
 
 from __future__ import annotations
@@ -39,32 +39,32 @@ def connect(
     json_errors: bool = False,
     tell_moved: Callable[[str], object] | None = None,
 ) -> duckdb.DuckDBPyConnection:
-    """Open the warehouse in `target` read-only; nothing outside it and its data folders can be reached.
+    """Open the warehouse in `target` read-only; only the target and its data folders are accessible.
 
-    The engine can still write below these folders (`COPY ... TO`): SQL that others wrote goes through
-    `warehouse.reader.guard` first.
+    The engine can still write below these folders (`COPY ... TO`). SQL from others must pass `warehouse.reader.guard`
+    first.
 
     Parameters
     ----------
     target
-        The folder that `warehouse build -t` wrote.
+        Folder that `warehouse build -t` wrote.
     data_folders
-        Folders that may be read besides those that the build itself recorded.
+        Readable folders in addition to those recorded by the build.
     build
-        A kept build to open instead of the published one.
+        Kept build to open instead of the published one.
     memory, threads
-        Limits of the engine (`4GB`, 2); its own defaults where left out.
+        Limits of the engine (`4GB`, 2); the engine's defaults if left out.
     outputs
         Files or folders that our own `COPY` statements may write.
     json_errors
-        Have the engine state its errors as JSON, with position and candidates.
+        Report engine errors as JSON, with position and candidates.
     tell_moved
-        Called with a sentence if the target is not where its build was published, and can be read all the same.
+        Callback that receives a sentence if the target was moved but is still readable.
 
     Raises
     ------
     QueryError
-        When there is no warehouse, or the file is damaged or of another version of DuckDB.
+        If there is no warehouse, or its file is damaged or of another version of DuckDB.
     """
     from warehouse.base.startup import ASYNC_THREADS, duckdb
 
@@ -75,7 +75,7 @@ def connect(
         "allow_community_extensions": False,
         "allow_persistent_secrets": False,
         "async_threads": ASYNC_THREADS,
-        "python_enable_replacements": False,  # no table named as a variable of ours
+        "python_enable_replacements": False,  # a table name must not resolve to a Python variable
         "temp_directory": str(Path(tempfile.gettempdir()) / f"warehouse-{os.urandom(8).hex()}"),
     }
     if memory:
@@ -94,7 +94,7 @@ def connect(
             if tell_moved:
                 tell_moved(f"{target} was published as {place}: `{_relocate(target)}` records its new place")
         readable = [target, *outputs, *_with_symlinks([*map(Path, recorded), *data_folders])]
-        _shut_in(connection, readable, json_errors=json_errors)
+        _restrict(connection, readable, json_errors=json_errors)
     except BaseException:
         connection.close()
         raise
@@ -121,17 +121,20 @@ def _attach(connection: duckdb.DuckDBPyConnection, path: Path, target: Path) -> 
     try:
         _attach_whole(connection, path)
     except duckdb.Error as error:
-        kept = _kept(path, target)
+        kept = _build_copy(path, target)
         if kept is None:
             raise _unreadable(error, path, target) from error
         connection.execute(f"ATTACH {literal(str(kept))} AS {CATALOG} (READ_ONLY)")
-    # without the database in memory, cursors start in the warehouse too, and nothing else can be written
+    # without the in-memory database, cursors start in the warehouse too, and nothing else is writable
     connection.execute(f"USE {CATALOG}")
     connection.execute("DETACH memory")
 
 
 def _attach_whole(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
-    """Attach a file that may be replaced meanwhile: DuckDB opens it twice, and would take the second for the first."""
+    """Attach a file that may be replaced during the call.
+
+    DuckDB opens the file twice and would otherwise mix the old and the new file.
+    """
     from warehouse.base.startup import duckdb
 
     for _ in range(_TRIES):
@@ -149,7 +152,7 @@ def _attach_whole(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
 
 
 def _file_at(path: Path) -> tuple[int, int, int] | None:
-    """Which file a path leads to now."""
+    """Return the identity of the file that a path leads to now."""
     try:
         found = path.stat()
     except OSError:
@@ -157,8 +160,8 @@ def _file_at(path: Path) -> tuple[int, int, int] | None:
     return found.st_dev, found.st_ino, found.st_mtime_ns
 
 
-def _kept(path: Path, target: Path) -> Path | None:
-    """The published build's own copy of a file beside which somebody left a log of other changes."""
+def _build_copy(path: Path, target: Path) -> Path | None:
+    """Return the build's own copy of the published file if another process left a write-ahead log beside the file."""
     from warehouse.store.manifest import current_build
 
     kept = target / "builds" / (current_build(target) or "") / "catalogue.duckdb"
@@ -167,8 +170,8 @@ def _kept(path: Path, target: Path) -> Path | None:
 
 def _unreadable(error: Exception, path: Path, target: Path) -> QueryError:
     hint = f"warehouse build -d DIR -t {target} writes a new one"
-    said = str(error)
-    if "version number" in said or "Storage Version" in said:
+    message = str(error)
+    if "version number" in message or "Storage Version" in message:
         from warehouse.base.startup import duckdb
 
         return QueryError(
@@ -176,21 +179,21 @@ def _unreadable(error: Exception, path: Path, target: Path) -> QueryError:
             details=[sentence(error)],
             hint=hint,
         )
-    if "not a valid DuckDB database" in said:
+    if "not a valid DuckDB database" in message:
         return QueryError(f"{path} is not a warehouse: it is no DuckDB file", hint=hint)
-    if "orrupt" in said or "checksum" in said or "enough bytes" in said:
+    if "orrupt" in message or "checksum" in message or "enough bytes" in message:
         return QueryError(f"{path} is damaged", details=[sentence(error)], hint=hint)
     return QueryError(f"{path} cannot be read: {sentence(error)}", hint=hint)
 
 
 def _recorded(connection: duckdb.DuckDBPyConnection, path: Path) -> tuple[list[str], Path | None]:
-    """Return the data folders and the place of the target, as the build recorded them."""
+    """Return the data folders and the target folder, as the build recorded them."""
     from warehouse.base.startup import duckdb
 
     try:
-        try:  # the time of the build, which nobody asks for here, would cost an import
+        try:  # do not read the timestamp of the build: it would cost an import
             row = connection.execute("SELECT data_folders, target FROM meta.build").fetchone()
-        except duckdb.BinderException:  # a build of an earlier version does not say where
+        except duckdb.BinderException:  # a build of an earlier version does not record its target
             row = connection.execute("SELECT data_folders, NULL FROM meta.build").fetchone()
     except duckdb.CatalogException:
         row = None
@@ -202,15 +205,15 @@ def _recorded(connection: duckdb.DuckDBPyConnection, path: Path) -> tuple[list[s
 
 
 def is_same(place: Path, target: Path) -> bool:
-    """Return True if a recorded place is the folder of the target, by whatever path."""
+    """Return True if a recorded path is the target folder, by any path."""
     try:
         return place.samefile(target)
-    except OSError:  # gone, or closed to us
+    except OSError:  # deleted, or not accessible
         return False
 
 
 def _refuse_elsewhere(connection: duckdb.DuckDBPyConnection, target: Path, place: Path) -> None:
-    """Refuse a target that was moved or copied while tables of it are read from another folder."""
+    """Refuse a moved or copied target if some of its tables are read from another folder."""
     from warehouse.base.startup import duckdb
 
     try:
@@ -231,9 +234,9 @@ def _relocate(target: Path) -> str:
     return f"warehouse relocate -t {shlex.quote(str(target))}"
 
 
-def _shut_in(connection: duckdb.DuckDBPyConnection, readable: Sequence[Path], *, json_errors: bool) -> None:
+def _restrict(connection: duckdb.DuckDBPyConnection, readable: Sequence[Path], *, json_errors: bool) -> None:
     names = [str(path.absolute()) for path in readable if path.is_dir()]
-    # a view's glob is compared as it is written, with `[` as `[[]`
+    # a view's glob is compared in its stored form, with `[` written as `[[]`
     folders = ", ".join(literal(name) for name in {*names, *map(escape_glob, names)})
     files = ", ".join(literal(str(path.absolute())) for path in readable if not path.is_dir())
     connection.execute("SET enable_progress_bar = true")  # lets a shell poll query_progress()
@@ -247,7 +250,10 @@ def _shut_in(connection: duckdb.DuckDBPyConnection, readable: Sequence[Path], *,
 
 
 def _with_symlinks(folders: Sequence[Path]) -> Iterator[Path]:
-    """Add where the folders lead, and links in their upper levels to one another: the engine compares real paths."""
+    """Yield folders, their real paths, and links in their upper levels.
+
+    The engine compares real paths.
+    """
     inside = [os.path.realpath(folder) for folder in folders]
     yield from map(Path, inside)
     for folder in folders:
@@ -263,8 +269,8 @@ def _links(folder: Path, depth: int, inside: Sequence[str]) -> Iterator[Path]:
                     from warehouse.store.signatures import leads_out
 
                     if not leads_out(entry.path, inside):
-                        yield Path(os.path.realpath(entry.path))  # of a loop, too, which leads nowhere
+                        yield Path(os.path.realpath(entry.path))  # also of a symlink loop, which leads nowhere
                 elif depth > 1 and entry.is_dir():
                     yield from _links(Path(entry.path), depth - 1, inside)
-    except OSError:  # not a folder, gone, or closed to us: then there is nothing to read in it either
+    except OSError:  # not a folder, deleted, or not accessible: nothing to read in it
         return

@@ -23,23 +23,23 @@ _SHOWN = 3
 def refuse_damage(
     connection: duckdb.DuckDBPyConnection, target: Path, tables: Iterable[str] | None = None, *, digests: bool = False
 ) -> None:
-    """Compare the parts that a query reads with what the build wrote.
+    """Compare the parts that a query reads with those that the build wrote.
 
     Parameters
     ----------
     connection
-        An open warehouse.
+        Open warehouse.
     target
         Its folder.
     tables
-        Full names of the tables that are read; other names do no harm. All tables where left out.
+        Full names of the tables that are read; unknown names are ignored. All tables if left out.
     digests
-        Digest every part instead of comparing stamps: for what is sent elsewhere.
+        Digest every part instead of comparing file signatures, for data that is sent elsewhere.
 
     Raises
     ------
     QueryError
-        Naming the damaged parts.
+        If parts are damaged; the message names them.
     """
     wanted = None if tables is None else {name for name in tables if not name.startswith(("meta.", "."))}
     if wanted == set() or (not digests and _is_as_written(target, wanted)):
@@ -58,9 +58,10 @@ def refuse_damage(
 
 
 def _is_as_written(target: Path, wanted: set[str] | None) -> bool:
-    """Return True if all parts have the stamps that the build noted; False where that shows only on a closer look.
+    """Return True if all parts have the file signatures recorded by the build.
 
-    What `warehouse.store.part_signatures` would find, for most queries, without what it imports.
+    False means that a full check is needed. This is a fast version of `warehouse.store.part_signatures` without its
+    imports.
     """
     try:
         build = _text(f"{target}/builds/current").strip()
@@ -80,7 +81,7 @@ def _is_as_written(target: Path, wanted: set[str] | None) -> bool:
 
 
 def _below(tables: Iterable[str], views: dict[str, list[str]]) -> set[str]:
-    """Return the tables with those that views read, in small letters."""
+    """Return the tables and, recursively, the tables that views read, in lower case."""
     reads = {name.lower(): below for name, below in views.items()}
     found: set[str] = set()
     waiting = [name.lower() for name in tables]
@@ -93,7 +94,7 @@ def _below(tables: Iterable[str], views: dict[str, list[str]]) -> set[str]:
 
 
 def _text(path: str) -> str:
-    """Return the text of a file, and never wait for a pipe."""
+    """Return the text of a regular file; do not block on a pipe."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     with os.fdopen(handle, encoding="utf-8") as stream:
         return stream.read()

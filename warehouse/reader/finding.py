@@ -1,4 +1,4 @@
-"""Find tables, columns and named queries: by question, by a word, by a synonym of it."""
+"""Search for tables, columns and named queries: by question, word or synonym."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ QUESTIONS = {
     "What do GPUs and servers of AcmeTrace do?": ("metrics.utilization_*", "metrics.server_power_*"),
     "Do published figures come out?": ("metrics.published_*", "metrics.claim_*", "metrics.*_quantities"),
 }  # fmt: skip
-"""Questions, and the tables that answer them; the first that names a table has it."""
+"""Questions and the tables that answer them. The first match of a table wins."""
 OTHERS, BELOW = "Models of your own, and others", "Published rows, typed, and what they are made of"
 SYNONYMS = {
     "bandwidth": ("bps", "throughput", "utilization"),
@@ -65,15 +65,15 @@ SYNONYMS = {
     "training": ("task", "iteration"),
     "period": ("period", "pulse"),
 }
-"""Words that people search for, and what names and sentences say instead."""
+"""Search words and the words that names and sentences use instead."""
 _HIDDEN = ("staging.", "raw.", "reference.", "meta.")
 _COLUMNS_SHOWN = 4
 _SHORT = 3
-"""Words up to so many letters have no plural."""
+"""Words of up to this many letters have no plural."""
 
 
 class Found(NamedTuple):
-    """A table, and its columns that a search is about."""
+    """Search hit: a table and its matching columns."""
 
     table: Table
     columns: tuple[str, ...] = ()
@@ -91,14 +91,14 @@ def question_of(name: str) -> str:
 
 
 def find_tables(connection: duckdb.DuckDBPyConnection, word: str) -> list[Found]:
-    """Return the tables whose name, columns or meaning hold a word or a synonym: names first, then columns.
+    """Return the tables whose name, columns or meaning match a word or its synonym: names first, then columns.
 
-    A pattern (`metrics.*`) is one of names alone.
+    A pattern (`metrics.*`) matches names alone.
 
     Raises
     ------
     QueryError
-        With the nearest word, where there is none.
+        If nothing matches; the message has the nearest word.
     """
     if any(mark in word for mark in "*?["):
         return [Found(table) for table in list_tables(connection, word)]
@@ -142,12 +142,12 @@ def print_by_question(
     width: int | None = None,
     everything: bool = False,
 ) -> None:
-    """Print tables below the questions that they answer, each with its whole sentence.
+    """Print tables below the questions that they answer, each with its full description.
 
-    The questions are in their own order; after a search, the one that the best hit answers is the first.
+    Questions keep their fixed order; after a search, the question of the best hit comes first.
 
-    Staging, raw and reference tables and those without rows are counted alone, unless `everything` is asked for or
-    their name holds the word.
+    Staging, raw and reference tables and empty tables are only counted, unless `everything` is set or their name
+    contains the word.
     """
     wide = make_console(stream, width).width
     everything = everything or any(mark in word for mark in "*?[")
@@ -161,11 +161,11 @@ def print_by_question(
     shown = [one for one in found if one not in hidden]
     best = [question for one in shown if word and (question := question_of(one.table.name)) in QUESTIONS]
     for question in dict.fromkeys([*best, *QUESTIONS, OTHERS, BELOW]):
-        here = [one for one in shown if question_of(one.table.name) == question]
-        if not here:
+        answers = [one for one in shown if question_of(one.table.name) == question]
+        if not answers:
             continue
         stream.write(f"{question}\n")
-        for one in here:
+        for one in answers:
             rows = (
                 "" if one.table.rows is None else f"  {plural(one.table.rows, 'row')}" if one.table.rows else "  empty"
             )
@@ -180,12 +180,12 @@ def print_by_question(
         stream.write("Next:  warehouse show TABLE\n       warehouse ls WORD\n       warehouse sql --list\n")
         return
     empty = sum(one.table.rows == 0 for one in hidden)
-    said = f"{len(hidden):,} more: {len(hidden) - empty:,} of rows as published, {empty:,} empty (--all shows them)"
-    stream.writelines(wrapped(said, wide))
+    text = f"{len(hidden):,} more: {len(hidden) - empty:,} of rows as published, {empty:,} empty (--all shows them)"
+    stream.writelines(wrapped(text, wide))
 
 
 class FoundColumn(NamedTuple):
-    """A column and what its contract says."""
+    """Column and its contract."""
 
     table: str
     name: str
@@ -198,7 +198,7 @@ class FoundColumn(NamedTuple):
 def find_columns(connection: duckdb.DuckDBPyConnection, name: str) -> list[FoundColumn]:
     """Return the columns of that name: `cov`, `uplink_balance.cov` or `metrics.uplink_balance.cov`."""
     table, _, column = name.lower().rpartition(".")
-    measured = has_meta(connection, "measures")  # not in a build of an earlier version
+    measured = has_meta(connection, "measures")  # absent in a build of an earlier version
     rows = connection.execute(
         f"SELECT c.model, c.column_name, c.type, c.unit, c.about, {'m.how' if measured else 'NULL'} "
         "FROM meta.columns AS c "
@@ -210,7 +210,7 @@ def find_columns(connection: duckdb.DuckDBPyConnection, name: str) -> list[Found
 
 
 def print_columns(found: Sequence[FoundColumn], stream: TextIO, *, width: int | None = None) -> None:
-    """Print each column with its unit and meaning, and where to read on."""
+    """Print each column with its unit, its meaning and a link for details."""
     wide = make_console(stream, width).width
     for one in found:
         unit = f" [{one.unit}]" if one.unit else ""
@@ -223,7 +223,7 @@ def print_columns(found: Sequence[FoundColumn], stream: TextIO, *, width: int | 
 
 
 def print_queries(queries: Mapping[str, Query], stream: TextIO, *, width: int | None = None) -> None:
-    """Print the names of the queries below the questions that they answer: one screen."""
+    """Print the names of the queries below the questions that they answer, on one screen."""
     wide = width or (make_console(stream, None).width if stream.isatty() else WIDTH)
     questions: dict[str, list[str]] = {question: [] for question in QUESTIONS}
     for name, query in queries.items():
@@ -238,12 +238,12 @@ def print_queries(queries: Mapping[str, Query], stream: TextIO, *, width: int | 
 
 
 def matching_queries(queries: Mapping[str, Query], word: str) -> list[Query]:
-    """Return the query of that name or alias, else those whose text holds the word.
+    """Return the query of that name or alias, else the queries whose text contains the word.
 
     Raises
     ------
     QueryError
-        With the nearest name, where there is none.
+        If nothing matches; the message has the nearest name.
     """
     exact = [one for one in queries.values() if word in (one.name, *one.aliases)]
     words = (word.lower(), *SYNONYMS.get(word.lower(), ()))

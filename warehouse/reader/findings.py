@@ -1,4 +1,4 @@
-"""What is worth looking at first: the rows of `metrics.findings`, as sentences."""
+"""Findings: the rows of `metrics.findings`, as sentences."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TABLE = "metrics.findings"
 
 
 class Finding(NamedTuple):
-    """A row of `metrics.findings`."""
+    """Row of `metrics.findings`."""
 
     kind: str
     severity: str
@@ -37,7 +37,7 @@ class Finding(NamedTuple):
 
 
 class Card(NamedTuple):
-    """The first finding of a kind, its number as people read it, and the others of that kind."""
+    """First finding of a kind, its number in readable form, and the other findings of that kind."""
 
     first: Finding
     number: str
@@ -45,12 +45,12 @@ class Card(NamedTuple):
 
 
 def read(target: Path) -> list[Finding]:
-    """Return the findings of a target, the first to look at first.
+    """Return the findings of a target, the most important first.
 
     Raises
     ------
     QueryError
-        Where nothing was built, or the build has no findings.
+        If nothing was built, or the build has no findings.
     """
     with closing(connect(target)) as connection:
         found = findings_of(connection)
@@ -62,7 +62,7 @@ def read(target: Path) -> list[Finding]:
 
 
 def findings_of(connection: duckdb.DuckDBPyConnection) -> list[Finding] | None:
-    """Return the findings on an open connection; None where the build did not look for any."""
+    """Return the findings on an open connection, or None if the build did not compute any."""
     looked = connection.execute("SELECT 1 FROM meta.checks WHERE model = $1 AND status = 'passed'", [TABLE]).fetchone()
     if looked is None:
         return None
@@ -74,7 +74,7 @@ def findings_of(connection: duckdb.DuckDBPyConnection) -> list[Finding] | None:
 
 
 def cards(found: Sequence[Finding]) -> list[Card]:
-    """Return a card a kind: there are eight kinds, and many findings of one kind would hide the others."""
+    """Return one card per kind: there are eight kinds, and many findings of one kind would hide the others."""
     kinds: dict[str, list[Finding]] = {}
     for one in found:
         kinds.setdefault(one.kind, []).append(one)
@@ -82,7 +82,7 @@ def cards(found: Sequence[Finding]) -> list[Card]:
 
 
 def _number(one: Finding) -> str:
-    """Return the number of a finding as people read it.
+    """Return the number of a finding in readable form.
 
     >>> _number(Finding("", "", "", "", 0.3451, "1", "", "", "", None, "")), _number(
     ...     Finding("", "", "", "", 389.0, "figures", "", "", "", None, "")
@@ -90,26 +90,26 @@ def _number(one: Finding) -> str:
     ('34.5 %', '389 figures')
     """
     unit = SHARE if one.unit == "1" else one.unit
-    said = (readable([repr(one.number)], unit)[0] or "").strip()
+    text = (readable([repr(one.number)], unit)[0] or "").strip()
     words = one.unit[:-1] if one.number == 1 and one.unit.endswith("s") else one.unit
-    return said + (f" {words}" if header_unit(unit) else "")
+    return text + (f" {words}" if header_unit(unit) else "")
 
 
 def print_findings(found: Sequence[Finding], stream: TextIO, width: int) -> None:
-    """Print the findings: warnings, then notes, each with what follows from it and where to look further."""
+    """Print the findings: warnings, then notes, each with its consequence and where to look further."""
     warnings = [one for one in found if one.severity == "warning"]
     notes = [one for one in found if one.severity != "warning"]
     if not found:
         stream.write("Nothing found of what is looked for: warehouse sql 'FROM reference.finding_kinds'\n")
         return
-    told: set[str] = set()
+    printed: set[str] = set()
     for title, those in ((plural(len(warnings), "warning"), warnings), (plural(len(notes), "note"), notes)):
         stream.write(f"{title}\n" if those else f"No {title.partition(' ')[2]}\n")
         for one in those:
             stream.write("\n")
             stream.writelines(wrapped(f"{one.what}: {escape(one.sentence)}", width))
-            if one.kind not in told:  # the same for all of a kind
+            if one.kind not in printed:  # the same for all findings of a kind
                 stream.writelines("  " + line for line in wrapped(one.so_what, width - 2))
-                told.add(one.kind)
+                printed.add(one.kind)
             stream.write(f"  {escape(one.look_further)}\n")
         stream.write("\n" if title.endswith(("warning", "warnings")) else "")

@@ -1,8 +1,8 @@
-"""Let only statements through that read.
+"""Read-only guard for SQL statements.
 
-A read-only connection is not enough: `COPY ... TO` overwrites any file below the folders that may be read,
-also from within `EXPLAIN ANALYZE` and from within `WITH name AS (COPY ...)`, whose statement is a SELECT.
-So each statement is parsed by the engine and its tree is looked through before anything runs.
+A read-only connection is not enough: `COPY ... TO` overwrites any file below the readable folders. `COPY` also works
+inside `EXPLAIN ANALYZE` and inside `WITH name AS (COPY ...)`, whose statement is a SELECT. So the engine parses each
+statement, and its syntax tree is checked before anything runs.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     import duckdb
 
 QUERY_NODES = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"})
-"""The nodes of a query tree that only read; the others are COPY, INSERT, UPDATE, DELETE."""
+"""Node types of a query tree that only read; the others are COPY, INSERT, UPDATE, DELETE."""
 
 TABLE_FUNCTIONS = regex(
     r"read_\w+|parquet_\w+|pragma_\w+|duckdb_(?!secrets$|logs)\w+|json_each|json_tree|range|generate_series|unnest"
     r"|repeat|repeat_row|glob|sniff_csv|summary|histogram|histogram_values|icu_calendar_names|pg_timezone_names"
 )
-"""Table functions that only read. The rest may write a log, run hidden SQL or take a memory address."""
+"""Table functions that only read. The others may write a log, run hidden SQL or take a memory address."""
 
 REFUSED_FUNCTIONS = frozenset({"nextval", "setval", "currval", "write_log", "getenv"})
-"""Scalar functions that leave something behind or look outside."""
+"""Scalar functions with side effects or with access outside the warehouse."""
 
 PRAGMAS = frozenset(
     {"table_info", "show_tables", "show_tables_expanded", "show_databases", "database_list", "database_size",
@@ -60,41 +60,41 @@ _READ = "write a SELECT"
 _ALL_TABLES = (
     "SELECT schema || '.' || name AS name FROM (SHOW ALL TABLES) WHERE database = current_database() ORDER BY ALL"
 )
-"""The warehouse has no table outside of its schemas, and so none that `SHOW TABLES` would find."""
+"""Replacement for `SHOW TABLES`, which would find nothing: all tables of the warehouse are in schemas."""
 _PIVOTS = frozenset({"PIVOT", "PIVOT_WIDER", "FROM", "SELECT", "WITH", "EXPLAIN", "MULTI"})
 
 
 class Statement(NamedTuple):
-    """One statement that only reads."""
+    """Statement that only reads."""
 
     text: str
-    """Without the semicolon and what follows it."""
+    """Statement without the semicolon and the text after it."""
     start: int
-    """Where `text` starts in the whole script, in bytes: the engine counts positions so."""
+    """Start of `text` in the whole script, in bytes, as the engine counts positions."""
     kind: str
     """`SELECT`, `EXPLAIN` or `PRAGMA`."""
     parameters: frozenset[str]
-    """The names of its `$name` parameters."""
+    """Names of its `$name` parameters."""
     tables: frozenset[str] = frozenset()
-    """The tables that it names, as `schema.table`; steps of WITH have no schema: `.step`."""
+    """Tables that it names, as `schema.table`. CTEs have no schema: `.step`."""
 
 
 def check_read_only(connection: duckdb.DuckDBPyConnection, sql: str, *, path: Path | None = None) -> list[Statement]:
-    """Return the statements of a script if each only reads; nothing has run yet.
+    """Return the statements of a script if each of them only reads; nothing is run.
 
     Parameters
     ----------
     connection
-        Whose engine parses; any will do.
+        Any connection; its engine is the parser.
     sql
         One or more statements.
     path
-        The file that they were read from, for error messages.
+        File of the script, for error messages.
 
     Raises
     ------
     QueryError
-        Naming the first statement or function that does more, where it stands, and what to use instead.
+        If a statement or function does more than read. The message has its position and what to use instead.
     """
     from warehouse.base.startup import duckdb
 
@@ -107,7 +107,7 @@ def check_read_only(connection: duckdb.DuckDBPyConnection, sql: str, *, path: Pa
     statements = []
     at = 0
     for statement in found:
-        # not found where the engine has put plain spaces for others: then it starts where the last one ended
+        # not found if the engine replaced other spaces by plain ones: start at the end of the last one
         at = max(at, sql.find(statement.query, at))
         start = len(sql[:at].encode())
         names = frozenset(map(str, statement.named_parameters))
@@ -118,12 +118,12 @@ def check_read_only(connection: duckdb.DuckDBPyConnection, sql: str, *, path: Pa
 
 
 def check_text(text: str, what: str) -> None:
-    """Refuse what a terminal or a shell passed on that is no text.
+    """Refuse text from a terminal or shell that is not valid UTF-8.
 
     Raises
     ------
     QueryError
-        Where there are bytes in it that are not UTF-8.
+        If the text contains bytes that are not UTF-8.
     """
     try:
         text.encode()
@@ -155,7 +155,7 @@ class _Checker(NamedTuple):
             tree = json.loads(row[0])
         except RecursionError as error:
             raise QueryError("the query is nested too deeply to be checked") from error
-        if tree["error"]:  # a SELECT that the engine cannot describe: none may pass unseen
+        if tree["error"]:  # a SELECT that the engine cannot describe: refuse, as it was not checked
             raise QueryError(f"this query cannot be checked: {tree.get('error_message')}", hint=_READ)
         for node in _nodes(tree["statements"]):
             kind = str(node.get("type"))
@@ -176,9 +176,9 @@ class _Checker(NamedTuple):
         return tables
 
     def explained(self, statement: Statement) -> Statement:
-        """Find what stands behind EXPLAIN: the longest rest of its text that is a statement of its own.
+        """Return the statement after EXPLAIN: the longest suffix that is a statement of its own.
 
-        Options before it (`ANALYZE`, `(FORMAT json)`) never parse together with what follows them.
+        Options before the statement (`ANALYZE`, `(FORMAT json)`) never parse together with it.
         """
         from warehouse.base.startup import duckdb
 
@@ -223,7 +223,7 @@ class _Checker(NamedTuple):
 
 
 def _listing(text: str) -> str:
-    """Return the statement, `SHOW TABLES` as one that lists the tables of all schemas."""
+    """Return the statement; replace `SHOW TABLES` by a query that lists the tables of all schemas."""
     return _ALL_TABLES if text.lower().split(maxsplit=2) == ["show", "tables"] else text
 
 
@@ -246,14 +246,14 @@ def _is_known_pragma(text: str) -> bool:
 
 
 def _words(text: str) -> list[int]:
-    """Where the tokens of a text start, in bytes, comments left out."""
+    """Return the start of each token in bytes, without comments."""
     from warehouse.base.startup import duckdb
 
     return [offset for offset, kind in duckdb.tokenize(text) if kind != duckdb.token_type.comment]
 
 
 def _body(query: str) -> str:
-    """Cut off the semicolon and the comments after it: inside brackets it would end the query."""
+    """Remove the semicolon and the comments after it: inside brackets they would end the query."""
     text = query.encode()
     for offset in _words(query):
         if text[offset : offset + 1] == b";":
@@ -264,7 +264,7 @@ def _body(query: str) -> str:
 def _type(statement: duckdb.Statement) -> str:
     try:
         return statement.type.name
-    except ValueError:  # a kind that the Python module has no name for
+    except ValueError:  # a statement type that the Python module does not name
         return "OTHER"
 
 

@@ -1,4 +1,4 @@
-"""Let Ctrl-C end a query at once."""
+"""Ctrl-C handling that ends a query at once."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ def interruptible(
     watch: Callable[[], None] | None = None,
     timeout: float | None = None,
 ) -> Given:
-    """Do the work in a thread, so that the main one hears of Ctrl-C while the engine is busy.
+    """Run `work` in a thread, so that the main thread receives Ctrl-C while the engine is busy.
 
     Parameters
     ----------
     connection
-        Whose query Ctrl-C ends.
+        Connection whose query Ctrl-C ends.
     work
-        What is done.
+        Function to run.
     watch
-        Called five times a second until it is done.
+        Called five times a second until the work ends.
 
     Raises
     ------
     KeyboardInterrupt
         After Ctrl-C, once the work has ended; the connection stays usable.
     TimeoutError
-        After `timeout` seconds, likewise.
+        After `timeout` seconds, once the work has ended; the connection stays usable.
     """
     thread = _Work(work)
     try:
@@ -48,7 +48,7 @@ def interruptible(
     except (KeyboardInterrupt, TimeoutError):
         thread.is_wanted = False
         while thread.began.is_set() and not thread.ended.wait(_AGAIN_SECONDS):
-            connection.interrupt()  # again and again: the work may stand between two queries
+            connection.interrupt()  # repeat: the work may be between two queries
         raise
 
 
@@ -61,9 +61,9 @@ def _await(thread: _Work[Given], watch: Callable[[], None] | None, ends: float) 
 
 
 class _Work(threading.Thread, Generic[Given]):
-    """What is done, and what came of it.
+    """Function to run in a thread, and its result or error.
 
-    It is not joined: Python 3.11 takes a thread whose join a Ctrl-C broke for one that has ended.
+    The thread is not joined: if Ctrl-C breaks a join, Python 3.11 reports the thread as ended.
     """
 
     def __init__(self, work: Callable[[], Given]) -> None:
@@ -73,7 +73,7 @@ class _Work(threading.Thread, Generic[Given]):
         self._error: BaseException | None = None
         self.began, self.ended = threading.Event(), threading.Event()
         self.is_wanted = True
-        """Ctrl-C may come before the thread has begun: then it does nothing."""
+        """False if Ctrl-C came before the thread began; the thread then does nothing."""
 
     def run(self) -> None:
         self.began.set()

@@ -1,11 +1,15 @@
 """Named queries: `sql/queries/*.sql`, each with a sentence, typed parameters and one SELECT.
 
-The header has the form of a model's front matter. A parameter is `name: TYPE [= default] meaning`; without a
-default it must be given. Values are bound, never pasted into the text.
+The header has the form of a model's front matter. A parameter is `name: TYPE [= default] meaning`; it is required if it
+has no default. Values are bound, never pasted into the text.
 
-Five more keys are for people at a terminal: `question` is what `--list` groups by, `aliases` are other names,
-`answer: [columns]` are the columns that a table shows, in this order, `ranked: column desc` says what orders the rows,
-and `unknown` why a column may be NULL.
+Five more keys are for people at a terminal:
+
+- `question`: heading of the query in `--list`.
+- `aliases`: other names.
+- `answer: [columns]`: columns of a table, in this order.
+- `ranked: column desc`: sort order of the rows.
+- `unknown`: reason why a column may be NULL.
 """
 
 from __future__ import annotations
@@ -36,57 +40,62 @@ _TRUE, _FALSE = frozenset({"true", "yes", "1"}), frozenset({"false", "no", "0"})
 
 
 class Parameter(NamedTuple):
-    """A parameter of a named query."""
+    """Parameter of a named query."""
 
     name: str
     type: str
     about: str
     required: bool = False
     default: object = None
-    """The value where none is given; None is SQL's NULL."""
+    """Default value; None is SQL's NULL."""
 
 
 class Query(NamedTuple):
-    """A named query, as its file says."""
+    """Named query, as defined by its file."""
 
     name: str
     about: str
     parameters: Mapping[str, Parameter]
     sql: str
-    """The SELECT, after as many newlines as the header has lines."""
+    """SELECT, after one newline per header line, so that line numbers match the file."""
     path: Path
     question: str = ""
-    """What it answers, as `sql --list` groups it."""
+    """Heading of the query in `sql --list`."""
     aliases: tuple[str, ...] = ()
-    """Other names of the query."""
     answer: tuple[str, ...] = ()
-    """The columns that a table shows, whole; all where empty."""
+    """Columns of a table, never cut; all columns if empty."""
     ranked: str = ""
-    """What orders the rows, and `desc` or `asc`."""
+    """Sort column and `desc` or `asc`."""
     unknown: Mapping[str, str] = MappingProxyType({})
-    """Why a column may be NULL, by column."""
+    """Reason why a column may be NULL, by column."""
 
 
 def load_queries(folders: Iterable[Path]) -> dict[str, Query]:
-    """Read the queries of these folders, by name; a later folder's replaces an earlier one's.
+    """Read the queries of these folders, by name; a query of a later folder replaces one of an earlier folder.
 
     Raises
     ------
     ModelError
-        With file and line, when a header is wrong.
+        If a header is wrong; the message has file and line.
     """
     found = {path.stem: path for folder in folders for path in sorted(folder.glob("*.sql"))}
     return {name: read_query(path) for name, path in sorted(found.items())}
 
 
 def load_query(name: str, folders: Sequence[Path]) -> Query | None:
-    """Read the query of that name alone; None where there is none. Raises ModelError as `load_queries` does."""
-    there = [path for folder in folders if (path := folder / f"{name}.sql").is_file()]
-    return read_query(there[-1]) if there else None
+    """Read the query of that name alone, or return None if there is none.
+
+    Raises
+    ------
+    ModelError
+        If its header is wrong; the message has file and line.
+    """
+    paths = [path for folder in folders if (path := folder / f"{name}.sql").is_file()]
+    return read_query(paths[-1]) if paths else None
 
 
 def by_name(name: str, queries: Mapping[str, Query]) -> Query | None:
-    """Return the query of that name or alias; None where there is none."""
+    """Return the query of that name or alias, or None."""
     return queries.get(name) or next((one for one in queries.values() if name in one.aliases), None)
 
 
@@ -96,7 +105,7 @@ def find_query(name: str, queries: Mapping[str, Query]) -> Query:
     Raises
     ------
     QueryError
-        With the nearest name, where there is none.
+        If there is no such query; the message has the nearest name.
     """
     if (found := by_name(name, queries)) is not None:
         return found
@@ -106,7 +115,7 @@ def find_query(name: str, queries: Mapping[str, Query]) -> Query:
 
 
 def _nearest_by_word(name: str, names: Iterable[str]) -> str | None:
-    """Return the hint of a name of which one word is near: `hotest` is meant as `hottest-uplinks`."""
+    """Return a hint if one word of the name is close to a query: `hotest` suggests `hottest-uplinks`."""
     words: dict[str, str] = {}
     for known in names:
         for word in known.split("-"):
@@ -116,7 +125,7 @@ def _nearest_by_word(name: str, names: Iterable[str]) -> str | None:
 
 
 def read_query(path: Path) -> Query:
-    """Read one file; see the module's docstring for its form."""
+    """Read one query file; the module's docstring describes its form."""
     from warehouse.project.front_matter import read_header, split_header
 
     shown = path.name
@@ -162,19 +171,19 @@ def _list(value: Value | None, shown: str) -> tuple[str, ...]:
 
 
 def bind(query: Query, given: Mapping[str, str]) -> dict[str, object]:
-    """Give each parameter of the query its typed value.
+    """Convert the given parameter values to their types and add defaults.
 
     Parameters
     ----------
     query
         From `load_queries`.
     given
-        Text by parameter, as typed by the user; `-` and `_` in names are the same.
+        Text by parameter, as typed by the user; `-` and `_` in names are equivalent.
 
     Raises
     ------
     QueryError
-        When a value is missing, of another type, or given for a parameter that the query does not have.
+        If a value is missing or of another type, or the query has no such parameter.
     """
     named = {name.replace("-", "_"): text for name, text in given.items()}
     for name in named:
@@ -237,12 +246,12 @@ def _typed(parameter: Parameter, text: str, query: Query) -> object:
 
 
 def parse_value(text: str, kind: str) -> object:
-    """Return the value that a text stands for.
+    """Convert text to a value of a SQL type.
 
     Raises
     ------
     ValueError
-        Saying what the text is not: `not a number: 1O`.
+        If the text is not of that type: `not a number: 1O`.
 
     >>> parse_value("2024-05-23 16:00", "TIMESTAMP")
     datetime.datetime(2024, 5, 23, 16, 0)
@@ -276,7 +285,7 @@ def _whole_number(text: str, bits: int) -> int:
 
 
 def _timestamp(text: str) -> datetime:
-    """Take another zone's offset off: the tables hold UTC without a zone."""
+    """Parse a timestamp and convert it to UTC: the tables hold UTC without a zone."""
     try:
         time = datetime.fromisoformat(text.strip())
     except ValueError:

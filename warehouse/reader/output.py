@@ -1,6 +1,6 @@
-"""Write a result: for people a table or a line a column, for programs csv, json, jsonl or markdown.
+"""Output formats for results: `table` and `lines` for people; csv, json, jsonl and markdown for programs.
 
-What comes here is exact text already; nothing is parsed or rounded again.
+Values arrive as exact text; nothing is parsed or rounded again.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _MARKDOWN = str.maketrans(
 
 
 def check_format(name: str) -> str:
-    """Return the name if it is that of a format.
+    """Return the name if it is an output format.
 
     Raises
     ------
     QueryError
-        With the nearest name, where there is no such format.
+        If there is no such format; the message has the nearest name.
     """
     if name in FORMATS:
         return name
@@ -58,22 +58,22 @@ def write_result(
     limit: int | None = None,
     escaped: bool | None = None,
 ) -> int:
-    """Write a result to a text stream, and say how many rows were written.
+    """Write a result to a text stream and return the number of rows written.
 
     Parameters
     ----------
     result
-        From `open_result`; for json and jsonl opened with `nested_as_json`.
+        Result from `open_result`, opened with `nested_as_json` for json and jsonl.
     format
         `table`, `lines`, `csv`, `json`, `jsonl` or `markdown`; Parquet is written by the engine.
     stream
-        Opened with `newline=""` where it is a file, so that lines end in LF everywhere.
+        Text stream. A file must be opened with `newline=""`, so that lines end in LF everywhere.
     width
-        How many characters a line of a table may have; the terminal's own number where left out.
+        Characters per line of a table; the terminal's width if left out.
     limit
-        Rows at most; a table says below how many there are in all.
+        Maximum number of rows; a table prints the total below.
     escaped
-        Write control characters out, as tables always do; where left out if the stream is a terminal.
+        Escape control characters, as tables always do. If left out, only for a terminal.
     """
     rows = result.rows if limit is None else islice(result.rows, limit)
     if format == "lines" and not result.is_plan:
@@ -99,7 +99,7 @@ def write_result(
 
 
 def _escaped(line: str, *, as_json: bool) -> str:
-    """Write out what could steer a terminal, in JSON as JSON does."""
+    """Escape characters that could control a terminal, in JSON with JSON's escapes."""
     if line.removesuffix("\n").isprintable():
         return line
     from warehouse.reader.text_table import escape
@@ -124,14 +124,14 @@ class _Counted(Iterator[Row]):
 
 
 def csv_lines(columns: tuple[Column, ...], rows: Iterator[Row]) -> Iterator[str]:
-    """Write RFC 4180 with LF: NULL is nothing, an empty string is two quotes."""
+    """Yield lines of RFC 4180 with LF: NULL is empty, an empty string is two quotes."""
     yield ",".join(csv_field(column.name) for column in columns) + "\n"
     for row in rows:
         yield ",".join(map(csv_field, row)) + "\n"
 
 
 def csv_field(value: str | None) -> str:
-    """Quote a field byte for byte as the engine does in `COPY ... TO (FORMAT csv)`.
+    """Quote a field, byte-identical to the engine's `COPY ... TO (FORMAT csv)`.
 
     >>> csv_field("a,b"), csv_field(""), csv_field(None)
     ('"a,b"', '""', '')
@@ -144,7 +144,7 @@ def csv_field(value: str | None) -> str:
 
 
 def json_lines(columns: tuple[Column, ...], rows: Iterator[Row]) -> Iterator[str]:
-    """Write one array of objects, an object a line."""
+    """Yield the lines of a JSON array of objects, one object per line."""
     before = "[\n"
     for line in _objects(columns, rows):
         yield before + line
@@ -153,7 +153,7 @@ def json_lines(columns: tuple[Column, ...], rows: Iterator[Row]) -> Iterator[str
 
 
 def jsonl_lines(columns: tuple[Column, ...], rows: Iterator[Row]) -> Iterator[str]:
-    """Write an object a line."""
+    """Yield one JSON object per line."""
     for line in _objects(columns, rows):
         yield line + "\n"
 
@@ -173,7 +173,7 @@ def _number(text: str) -> str:
 
 
 def _json(text: str) -> str:
-    """Put null for NaN and Infinity, which JSON does not know, and the rest on one line."""
+    """Replace NaN and Infinity, which JSON does not support, by null, and join lines."""
     return _NOT_JSON_INSIDE.sub(lambda match: match[0] if match[0][0] == '"' else "null", text).replace("\n", " ")
 
 
@@ -186,7 +186,7 @@ _ENCODERS: dict[str, Callable[[str], str]] = {
 
 
 def markdown_lines(columns: tuple[Column, ...], rows: Iterator[Row]) -> Iterator[str]:
-    """Write a table of GitHub's Markdown, numbers to the right."""
+    """Yield the lines of a table in GitHub Markdown, with numbers aligned right."""
     yield _markdown_line(column.name for column in columns)
     yield "|" + "|".join(" ---: " if column.kind == "number" else " --- " for column in columns) + "|\n"
     for row in rows:

@@ -1,4 +1,4 @@
-"""Write rows as Parquet by the engine, without losing what Parquet cannot hold."""
+"""Parquet output, written by the engine, without loss for types that Parquet does not support."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _EXACT = {
     "bit": "VARCHAR",
     "union": "VARCHAR",
 }
-"""Types that the Parquet writer would round or reshape in silence; numbers too long for DECIMAL fail."""
+"""Casts for types that the Parquet writer would silently round or change. Numbers too long for DECIMAL fail."""
 
 
 def copy_to_parquet(
@@ -38,7 +38,7 @@ def copy_to_parquet(
     *,
     limit: int | None = None,
 ) -> int:
-    """Write the rows of a checked SELECT to a new file, and return their number."""
+    """Write the rows of a checked SELECT to a new file and return their number."""
     if statement.kind != "SELECT":
         raise QueryError(f"what {statement.kind} says is no table for Parquet", hint="--format csv")
     used = {name: value for name, value in parameters.items() if name in statement.parameters}
@@ -53,7 +53,7 @@ def copy_to_parquet(
 
 
 def exact(reference: str, declared: DuckDBPyType) -> str:
-    """Cast a column to what Parquet can hold."""
+    """Return SQL that casts a column to a type that Parquet supports without loss."""
     target = _exact_type(declared)
     return f"CAST({reference} AS {target})" if target != str(declared) else reference
 

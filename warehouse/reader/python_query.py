@@ -1,4 +1,4 @@
-"""`warehouse.query`: the answer to a named query or to SQL, as a relation of DuckDB."""
+"""Implementation of `warehouse.query`: the answer to a named query or to SQL, as a DuckDB relation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def ask(
     Raises
     ------
     QueryError
-        When there is no such query or parameter, or the SELECT is refused or wrong.
+        If there is no such query or parameter, or the SELECT is refused or invalid.
     """
     values = dict(parameters)
     sql = statement

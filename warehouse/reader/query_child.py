@@ -1,4 +1,4 @@
-"""The child process that runs a bounded query."""
+"""Child process that runs a query with limits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from warehouse.reader.user_query import run_here
 
 
 def child(descriptor: int) -> None:
-    """Run the query that stdin describes; an error is written to the descriptor."""
+    """Run the query that stdin describes; write an error to the descriptor."""
     arguments = pickle.load(sys.stdin.buffer)  # noqa: S301 - from our own parent
     signal.signal(signal.SIGINT, signal.default_int_handler)
     error: WarehouseError | None = None
@@ -28,6 +28,6 @@ def child(descriptor: int) -> None:
     except KeyboardInterrupt:
         status = INTERRUPTED
     if error:
-        said = (error.message, error.place, error.hint, error.details, error.source)
-        os.write(descriptor, pickle.dumps(said))
-    os._exit(status)  # the engine's threads may hold what its end would wait for
+        fields = (error.message, error.place, error.hint, error.details, error.source)
+        os.write(descriptor, pickle.dumps(fields))
+    os._exit(status)  # skip cleanup: the engine's threads may hold locks that a normal exit waits for

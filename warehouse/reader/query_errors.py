@@ -1,4 +1,4 @@
-"""What the engine said of a query, in one sentence, with the place and the name that was meant."""
+"""Engine errors as one sentence, with their place in the query and the nearest name."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def line_column(text: str, offset: int) -> tuple[int, int]:
 def located(
     message: str, sql: str, offset: int, *, length: int = 1, path: Path | None = None, hint: str | None = None
 ) -> QueryError:
-    """Make an error that stands at a byte offset of `sql`: `file:line:col`, or told in the sentence."""
+    """Return an error located at a byte offset of `sql`: as `file:line:col`, or in the sentence if there is no file."""
     line, column = line_column(sql, offset)
     error = (
         QueryError(message, hint=hint, place=Place(path, line, column))
@@ -52,58 +52,58 @@ def from_engine(
     offset: int = 0,
     path: Path | None = None,
 ) -> QueryError:
-    """Tell the engine's error as a `QueryError`.
+    """Convert an engine error to a `QueryError`.
 
     Parameters
     ----------
     error
-        As raised; as JSON where the connection was opened with `json_errors`.
+        Engine error; its text is JSON if the connection was opened with `json_errors`.
     sql
-        The text that the user wrote.
+        SQL as the user wrote it.
     connection
-        Where names are looked up.
+        Connection to look up names.
     offset
-        What to add to the engine's position to have one in `sql`, where something else ran around it.
+        Bytes to add to the engine's position, to get a position in `sql`. Needed if `sql` ran wrapped.
     path
-        The file that `sql` was read from, if any.
+        File of `sql`, if any.
     """
-    said = read(error)
+    parsed = read(error)
     text = sql.encode()
-    at = -1 if said.position is None else said.position + offset
-    known = said.of_text and 0 <= at <= len(text)
-    word = text[at : at + said.length].decode(errors="replace") if known else ""
-    if said.kind == "relation" and (named := _TABLE_NAME.match(word)):  # without an alias
+    at = -1 if parsed.position is None else parsed.position + offset
+    known = parsed.of_text and 0 <= at <= len(text)
+    word = text[at : at + parsed.length].decode(errors="replace") if known else ""
+    if parsed.kind == "relation" and (named := _TABLE_NAME.match(word)):  # the name without the table alias
         word = named[0]
-    message, hint = _sentence(said, word, sql, connection)
+    message, hint = _sentence(parsed, word, sql, connection)
     if not known:
         return QueryError(message, hint=hint, place=Place(path) if path else None)
     return located(message, sql, at, length=len(word.encode()), path=path, hint=hint)
 
 
-def _sentence(said: Said, word: str, sql: str, connection: duckdb.DuckDBPyConnection) -> tuple[str, str | None]:
-    """Return the sentence and the hint; `word` is what stands where the error is."""
-    if said.kind == "relation":
-        name = word or said.name or ""
+def _sentence(parsed: Said, word: str, sql: str, connection: duckdb.DuckDBPyConnection) -> tuple[str, str | None]:
+    """Return the sentence and the hint; `word` is the text at the position of the error."""
+    if parsed.kind == "relation":
+        name = word or parsed.name or ""
         tables = _rows(connection, "SELECT schema || '.' || name FROM (SHOW ALL TABLES)")
         return f"no table {name}", nearest_table(name, (row[0] for row in tables))
-    if said.name and said.kind == "column":
-        return _no_column(said.name, said.table, said.candidates, sql, connection)
-    if said.name and said.kind == "function":
+    if parsed.name and parsed.kind == "column":
+        return _no_column(parsed.name, parsed.table, parsed.candidates, sql, connection)
+    if parsed.name and parsed.kind == "function":
         functions = {row[0] for row in _rows(connection, "SELECT function_name FROM duckdb_functions()")}
-        return f"no function {said.name}", nearest_hint(said.name, functions)
-    if said.name:
-        return f"no type {said.name}", nearest_hint(said.name, said.candidates)
-    if is_full_disk(said.message):
+        return f"no function {parsed.name}", nearest_hint(parsed.name, functions)
+    if parsed.name:
+        return f"no type {parsed.name}", nearest_hint(parsed.name, parsed.candidates)
+    if is_full_disk(parsed.message):
         return FULL, "make room there, or write to another disk"
-    if said.no_access:
-        hint = MOVED if "/parts/" in said.no_access else "-d DIR lets files below DIR be read"
-        return f"{said.no_access} is outside the target and the data folders", hint
-    if said.no_files:
-        return f"no such file: {said.no_files}", MOVED
-    if said.unset:
-        names = ", ".join(f"${name}" for name in said.unset)
+    if parsed.no_access:
+        hint = MOVED if "/parts/" in parsed.no_access else "-d DIR lets files below DIR be read"
+        return f"{parsed.no_access} is outside the target and the data folders", hint
+    if parsed.no_files:
+        return f"no such file: {parsed.no_files}", MOVED
+    if parsed.unset:
+        names = ", ".join(f"${name}" for name in parsed.unset)
         return f"no value is given for {names}", "give --param name=value"
-    return said.message.rstrip(".!"), said.advice
+    return parsed.message.rstrip(".!"), parsed.advice
 
 
 def _no_column(
@@ -116,7 +116,7 @@ def _no_column(
 
 
 def nearest_table(name: str, tables: Iterable[str]) -> str | None:
-    """Guess which table was meant, as a hint: by its own name, first in the schema that was named.
+    """Return a hint with the nearest table: by its own name, first in the schema that was given.
 
     >>> nearest_table("port_hours", ["metrics.port_hour", "raw.port_counters"])
     'nearest: metrics.port_hour'
@@ -129,13 +129,13 @@ def nearest_table(name: str, tables: Iterable[str]) -> str | None:
     if same and not schema:
         return f"write {' or '.join(same)}: a table is named with its schema"
     by_end = {table.partition(".")[2]: table for table in known}
-    beside = {short: full for short, full in by_end.items() if full.startswith(f"{schema}.")}
-    found = beside.get(nearest(end, beside) or "") or by_end.get(nearest(end, by_end) or "")
+    in_schema = {short: full for short, full in by_end.items() if full.startswith(f"{schema}.")}
+    found = in_schema.get(nearest(end, in_schema) or "") or by_end.get(nearest(end, by_end) or "")
     return f"nearest: {found}" if found else None
 
 
 def _columns(sql: str, connection: duckdb.DuckDBPyConnection) -> dict[str, list[str]]:
-    """Look up the tables that a query names, and their columns."""
+    """Return the columns of each table that a query names."""
     found: dict[str, list[str]] = {}
     rows = _rows(
         connection,

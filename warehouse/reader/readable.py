@@ -1,6 +1,6 @@
-"""Numbers as people read them: `6.67 TB`, `12.3 Gb/s`, `3.9 %`, `2 h 13 min`, decimals below one another.
+"""Readable numbers: `6.67 TB`, `12.3 Gb/s`, `3.9 %`, `2 h 13 min`, with aligned decimal points.
 
-The values themselves are in csv, json, jsonl, markdown and Parquet, and in a table with `--raw`.
+Exact values are in csv, json, jsonl, markdown and Parquet, and in a table with `--raw`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ _DIGITS = 3
 """Significant digits of the largest number with a unit."""
 _PLAIN_DIGITS = 4
 _GROUPED = 1000
-"""From here on digits stand in groups of three."""
+"""Smallest number with thousands separators."""
 _SPAN = 1000
-"""Numbers that are further apart have a unit each."""
+"""Ratio of largest to smallest number above which each number has a unit of its own."""
 _CLOCK = 120
-"""Seconds from which a time is told in minutes, hours or days."""
+"""Seconds above which a duration is shown in minutes, hours or days."""
 _SCALES: dict[str, tuple[tuple[int, str], ...]] = {
     "B": ((0, "B"), (3, "kB"), (6, "MB"), (9, "GB"), (12, "TB"), (15, "PB"), (18, "EB")),
     "bit/s": ((0, "b/s"), (3, "kb/s"), (6, "Mb/s"), (9, "Gb/s"), (12, "Tb/s")),
@@ -27,7 +27,7 @@ _SCALES: dict[str, tuple[tuple[int, str], ...]] = {
     "W": ((0, "W"), (3, "kW"), (6, "MW")),
     "%": ((0, "%"),),
 }
-"""Powers of ten of a unit, and their names."""
+"""Unit names for powers of ten."""
 _AS = {
     SHARE: ("%", Decimal(100)),
     "ms": ("s", Decimal("1e-3")),
@@ -37,31 +37,31 @@ _AS = {
     "h": ("s", Decimal(3600)),
     "GB": ("B", Decimal(10**9)),
 }
-"""Units that are told as another one, with the factor."""
+"""Units that are shown as another unit, with the conversion factor."""
 _CLOCKS = ((86_400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s"))
 
 
 class _Cell(NamedTuple):
-    """A number in the pieces that stand below those of the other rows."""
+    """Number in pieces, which are aligned with those of the other rows."""
 
     whole: str
     decimals: str = ""
     unit: str = ""
     apart: bool = False
-    """Words such as `2 h 13 min`: only their ends stand below one another."""
+    """True for text such as `2 h 13 min`: it is aligned right, not at a decimal point."""
 
 
 def readable(values: Sequence[str | None], unit: str | None, *, exact: bool = False) -> list[str | None]:
-    """Return the values of one column for people, padded so that decimal points stand below one another.
+    """Return the values of one column for people, padded so that decimal points are aligned.
 
     Parameters
     ----------
     values
         Exact numbers as text; None is NULL.
     unit
-        From `warehouse.reader.column_units`.
+        Unit from `warehouse.reader.column_units`.
     exact
-        Leave numbers without a unit as they are: integers, which may be names.
+        Keep numbers without a unit unchanged: integers may be identifiers.
 
     >>> readable(["6665677503028", "3010000000000", None], "B")
     ['6.67 TB', '3.01 TB', None]
@@ -73,8 +73,8 @@ def readable(values: Sequence[str | None], unit: str | None, *, exact: bool = Fa
     [' 5.769', '12.5  ']
     """
     cells = _cells(values, unit, exact=exact)
-    told = [cell for cell in cells if cell and not cell.apart]
-    pieces = [(cell.whole, cell.decimals, cell.unit) for cell in told]
+    aligned = [cell for cell in cells if cell and not cell.apart]
+    pieces = [(cell.whole, cell.decimals, cell.unit) for cell in aligned]
     wholes, decimals, units = (max(map(len, column)) for column in zip(*pieces, strict=True)) if pieces else (0, 0, 0)
     texts = [
         None
@@ -89,7 +89,7 @@ def readable(values: Sequence[str | None], unit: str | None, *, exact: bool = Fa
 
 
 def header_unit(unit: str | None) -> str:
-    """Return what a header says of the unit where the cells do not.
+    """Return the unit for a header, or nothing if the cells have the unit.
 
     >>> header_unit("1/s"), header_unit("B")
     (' [1/s]', '')
@@ -101,14 +101,14 @@ def _cells(values: Sequence[str | None], unit: str | None, *, exact: bool) -> li
     numbers = [None if value is None else _number(value) for value in values]
     unit, factor = _AS.get(unit or "", (unit, Decimal(1)))
     known = [number * factor for number in numbers if number is not None]
-    if unit == "s":  # longer times are told in hours and minutes
+    if unit == "s":  # longer durations are shown in hours and minutes
         known = [number for number in known if abs(number) < _CLOCK]
     largest = max(map(abs, known), default=Decimal(0))
     smallest = min((abs(number) for number in known if number), default=largest)
     is_near = smallest * _SPAN >= largest
     cells: list[_Cell | None] = []
     for value, number in zip(values, numbers, strict=True):
-        if value is None or number is None:  # NULL, or what is no number: inf, nan
+        if value is None or number is None:  # NULL, or not a finite number: inf, nan
             cells.append(None if value is None else _Cell(value, apart=True))
         elif unit == "s" and abs(number * factor) >= _CLOCK:
             cells.append(_clock(number * factor))
@@ -132,9 +132,9 @@ def _number(text: str) -> Decimal | None:
 
 
 def _scaled(number: Decimal, scale: Sequence[tuple[int, str]], smallest: Decimal, largest: Decimal) -> _Cell:
-    """Tell a number with its unit, in the power of ten that suits the largest of its column.
+    """Format a number with its unit, in the power of ten that suits the largest number of its column.
 
-    The largest has three significant digits; it has four where the smallest would have one.
+    The largest number has three significant digits, or four if the smallest would have only one.
     """
     if not largest:
         return _Cell("0", unit=f" {scale[0][1] if scale[0][0] >= 0 else scale[-1][1]}")
@@ -154,7 +154,7 @@ def _scaled(number: Decimal, scale: Sequence[tuple[int, str]], smallest: Decimal
 
 
 def _plain(number: Decimal) -> _Cell:
-    """Tell a number without a unit: whole ones whole, others with four significant digits."""
+    """Format a number without a unit: integers unchanged, others with four significant digits."""
     if number == number.to_integral_value():
         return _Cell(f"{int(number):,}" if abs(number) >= _GROUPED else str(int(number)))
     decimals = _PLAIN_DIGITS - 1 - number.adjusted()
@@ -170,7 +170,7 @@ def _pieces(text: str, unit: str) -> _Cell:
 
 
 def _clock(seconds: Decimal) -> _Cell:
-    """Tell a long time in its two largest parts.
+    """Format a long duration in its two largest units.
 
     >>> _clock(Decimal(7980)).whole, _clock(Decimal(3600)).whole, _clock(Decimal(200_000)).whole
     ('2 h 13 min', '1 h', '2 d 8 h')
@@ -180,6 +180,6 @@ def _clock(seconds: Decimal) -> _Cell:
         rounded = int((left / small).to_integral_value()) * small
         if rounded >= large:
             whole, rest = divmod(rounded, large)
-            said = f"{sign}{whole:,} {name} {rest // small} {below}" if rest else f"{sign}{whole:,} {name}"
-            return _Cell(said, apart=True)
+            text = f"{sign}{whole:,} {name} {rest // small} {below}" if rest else f"{sign}{whole:,} {name}"
+            return _Cell(text, apart=True)
     raise AssertionError(seconds)

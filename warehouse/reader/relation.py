@@ -1,4 +1,4 @@
-"""What a warehouse says of one table: columns, meaning, checks."""
+"""Description of one table of a warehouse: columns, meaning, checks."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Table:
-    """A relation of the warehouse."""
+    """Relation of a warehouse, as `ls` lists it."""
 
     name: str
     """`metrics.port_hour`"""
     kind: str
-    """`table`, `partitioned`, `view`, `raw` or `reference`."""
+    """One of `table`, `partitioned`, `view`, `raw` and `reference`."""
     rows: int | None
     bytes: int | None
     about: str
@@ -26,7 +26,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Column:
-    """A column and what it means."""
+    """Column with type, unit and meaning."""
 
     name: str
     type: str
@@ -35,29 +35,29 @@ class Column:
 
     @property
     def comment(self) -> str:
-        """Meaning and unit: `[B] bytes that entered ...`."""
+        """Return unit and meaning: `[B] bytes that entered ...`."""
         return f"[{self.unit}] {self.about}" if self.unit else self.about
 
 
 @dataclass(frozen=True)
 class Check:
-    """A check of a table and what it last found."""
+    """Check of a table and its latest result."""
 
     check: str
     severity: str
     status: str
     failures: int
     before: tuple[str, ...] = ()
-    """What it found in the builds before that are kept, the last one first: `passed`, or how many rows failed."""
+    """Results in earlier kept builds, the latest first: `passed`, or the number of failing rows."""
     rows: tuple[str, ...] = ()
-    """The first rows that fail, as JSON objects."""
+    """First failing rows, as JSON objects."""
     sentences: tuple[str, ...] = ()
-    """The same rows as sentences, where the check has one."""
+    """First failing rows as sentences, if the check defines one."""
 
 
 @dataclass(frozen=True)
 class Relation:
-    """All that is known of one table."""
+    """Complete description of one table."""
 
     table: Table
     grain: tuple[str, ...]
@@ -67,12 +67,12 @@ class Relation:
     columns: tuple[Column, ...]
     checks: tuple[Check, ...]
     semantics: Semantics = NOTHING_SAID
-    """How to sum its numbers, and by what to group."""
+    """Aggregations for its numbers, and dimensions to group by."""
     stopped: str | None = None
-    """What ended the last build, where that published nothing."""
+    """Reason why the last build failed, if it did."""
 
 
 def has_meta(connection: duckdb.DuckDBPyConnection, name: str) -> bool:
-    """Whether the build has a table `meta.NAME`, which one of an earlier version may not."""
+    """Return True if the build has a table `meta.NAME`; a build of an earlier version may not."""
     found = connection.execute("SELECT 1 FROM duckdb_tables() WHERE schema_name = 'meta' AND table_name = $1", [name])
     return found.fetchone() is not None

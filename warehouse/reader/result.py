@@ -1,4 +1,4 @@
-"""The rows of a statement as exact text, streamed."""
+"""Rows of a statement as exact text, streamed."""
 
 from __future__ import annotations
 
@@ -18,12 +18,15 @@ if TYPE_CHECKING:
 Row = tuple[str | None, ...]
 
 OPENING = "FROM (\n"
-"""What stands before a query that is wrapped; positions in errors are that much too high."""
+"""Text before a wrapped query; positions in engine errors are too high by its length."""
 _BATCH = 2048
 
 
 class Result:
-    """Columns and rows of a statement; the rows can be read once, while the connection does nothing else."""
+    """Columns and rows of a statement.
+
+    The rows can be read once, and the connection must not run anything else meanwhile.
+    """
 
     def __init__(
         self,
@@ -39,28 +42,28 @@ class Result:
         self.statement = statement
         self.parameters = parameters
         self.units: Sequence[str | None] | None = None
-        """Units of the columns where numbers are written for people; None for exact values."""
+        """Units of the columns if numbers are written for people; None for exact values."""
         self.query: Query | None = None
-        """The named query that this answers."""
+        """Named query that was run."""
         self.shows_all = "--format lines"
-        """What shows the columns that a table leaves out."""
+        """Option that shows the columns that a table leaves out."""
         self.nulls: list[str] = []
-        """The columns with a NULL in a row that was written as a table."""
+        """Columns that have a NULL in a row written as a table."""
 
     def count(self) -> int:
-        """Count the rows of the statement; it runs once more for this, without fetching."""
+        """Count the rows of the statement by running it again, without fetching."""
         if self.statement.kind != "SELECT":
             return len(execute(self.connection, self.statement.text, self.parameters).fetchall())
         cursor = execute(self.connection, wrap(self.statement, "SELECT count(*)"), self.parameters)
         return int(cursor.fetchall()[0][0])
 
     def note_nulls(self, rows: Sequence[Row]) -> None:
-        """Keep which columns have a NULL in one of the rows."""
+        """Record which columns have a NULL in one of the rows."""
         self.nulls = [one.name for at, one in enumerate(self.columns) if any(row[at] is None for row in rows)]
 
     @property
     def is_plan(self) -> bool:
-        """Whether it is what EXPLAIN says: text of many lines, not a table."""
+        """Return True if this is the output of EXPLAIN: text of many lines, not a table."""
         return self.statement.kind == "EXPLAIN"
 
 
@@ -71,18 +74,18 @@ def open_result(
     *,
     nested_as_json: bool = False,
 ) -> Result:
-    """Start a checked statement.
+    """Start a checked statement and return its result.
 
     Parameters
     ----------
     connection
-        Nothing else may run on it until the rows are read.
+        Connection to a warehouse; it must not run anything else until the rows are read.
     statement
-        From `warehouse.reader.guard.check_read_only`.
+        Statement from `warehouse.reader.guard.check_read_only`.
     parameters
-        Values of its `$name` parameters; more than it names do no harm.
+        Values of its `$name` parameters; unused ones are ignored.
     nested_as_json
-        Whether lists and structs come as JSON, or as the engine shows them.
+        Return lists and structs as JSON instead of the engine's text.
     """
     used = {name: value for name, value in (parameters or {}).items() if name in statement.parameters}
     if statement.kind != "SELECT":
@@ -101,21 +104,21 @@ def open_result(
 
 
 def for_people(result: Result, query: Query | None = None) -> Result:
-    """Have the numbers of a result written with their units, and a named query's columns chosen by its header."""
+    """Return the result with units on its numbers and with the columns chosen by the named query's header."""
     units = result_units(result.connection.cursor(), result.statement, [column.name for column in result.columns])
     result.units, result.query = units, query
     return result
 
 
 def wrap(statement: Statement, around: str) -> str:
-    """Make the statement the source of another: `FROM (...) SELECT count(*)`."""
+    """Wrap the statement as a subquery: `FROM (...) SELECT count(*)`."""
     return f"{OPENING}{statement.text}\n) {around}"
 
 
 def execute(
     connection: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, object]
 ) -> duckdb.DuckDBPyConnection:
-    """Start a statement, with values for its parameters where it has any."""
+    """Run a statement with the values of its parameters."""
     return connection.execute(sql, dict(parameters)) if parameters else connection.execute(sql)
 
 

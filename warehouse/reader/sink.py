@@ -1,4 +1,4 @@
-"""Where a result goes: a terminal, a pipe, or a file that appears whole or not at all."""
+"""Destination of a result: a terminal, a pipe, or a file that is replaced atomically."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def choose_format(name: str | None, output: Path | None, stream: TextIO) -> str:
-    """Take the format that is named, else the file's by its suffix, else what suits the stream."""
+    """Return the format that is named, else the format of the file's suffix, else the stream's default."""
     if name is not None:
         chosen = check_format(name)
     elif output is not None:
@@ -31,7 +31,7 @@ def choose_format(name: str | None, output: Path | None, stream: TextIO) -> str:
 
 
 def check_output(output: Path, target: Path) -> None:
-    """Refuse a file that cannot be written, or that lies in the target."""
+    """Refuse an output file that cannot be written or is inside the target."""
     if output.is_dir():
         raise QueryError(f"{output} is a folder", hint="-o FILE")
     if not output.absolute().parent.is_dir():
@@ -43,13 +43,13 @@ def check_output(output: Path, target: Path) -> None:
 
 
 def temporary_path_of(output: Path) -> Path:
-    """Name the file that is written first and then renamed to `output`."""
+    """Return the temporary path that is renamed to `output` at the end."""
     return output.absolute().with_name(f".{output.name}.{os.getpid()}")
 
 
 @contextmanager
 def open_sink(output: Path | None, stream: TextIO) -> Iterator[TextIO]:
-    """Open the output for text; a pipe or device among files is written as it is."""
+    """Open the output for text; write directly to a pipe or device."""
     if output is None:
         yield stream
         return
@@ -70,7 +70,7 @@ def open_sink(output: Path | None, stream: TextIO) -> Iterator[TextIO]:
 
 
 def leave_pipe(stream: TextIO) -> None:
-    """Send what is still buffered nowhere: the reader has gone, and no one needs to be told."""
+    """Discard buffered output after the reader closed the pipe, without a message."""
     try:
         descriptor = stream.fileno()
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""What a warehouse holds: its tables, and for each what it means, how it was checked, how it looks."""
+"""Tables of a warehouse: listing, description, check results and first rows."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 @dataclass(frozen=True)
 class Shown:
-    """A table and its first rows."""
+    """Table and its first rows."""
 
     relation: Relation
     head: tuple[value_text.Column, ...]
     rows: tuple[Row, ...]
     empty: str | None = None
-    """Why it has no rows."""
+    """Reason why the table has no rows."""
     units: tuple[str | None, ...] = ()
-    """Units of the columns, as people read them."""
+    """Units of the columns, for people."""
 
 
 def ls(target: Path, pattern: str | None = None) -> list[Table]:
@@ -51,14 +51,14 @@ def ls(target: Path, pattern: str | None = None) -> list[Table]:
     Parameters
     ----------
     target
-        The folder of the warehouse.
+        Folder of the warehouse.
     pattern
-        Only names that match: `metrics.*`, or any part of a name (`port`).
+        Pattern for names: `metrics.*`, or any part of a name (`port`).
 
     Raises
     ------
     QueryError
-        When no name matches.
+        If no name matches.
     """
     connection = connect(target)
     try:
@@ -68,23 +68,23 @@ def ls(target: Path, pattern: str | None = None) -> list[Table]:
 
 
 def show(target: Path, name: str, *, rows: int = 5, data_folders: Sequence[Path] = ()) -> Shown:
-    """Describe one table, and read its first rows.
+    """Describe one table and read its first rows.
 
     Parameters
     ----------
     target
-        The folder of the warehouse.
+        Folder of the warehouse.
     name
-        `metrics.port_hour`, or `port_hour` where that says which.
+        Full name (`metrics.port_hour`), or the short name (`port_hour`) if it is unique.
     rows
-        How many rows to read; 0 for none.
+        Number of rows to read.
     data_folders
-        Where raw files have moved since the build.
+        Folders of raw files that moved after the build.
 
     Raises
     ------
     QueryError
-        With the nearest name, where there is no such table; or when its rows cannot be read.
+        If there is no such table (the message has the nearest name), or its rows cannot be read.
     """
     from warehouse.base.startup import duckdb
 
@@ -110,7 +110,7 @@ def show(target: Path, name: str, *, rows: int = 5, data_folders: Sequence[Path]
 
 
 def list_tables(connection: duckdb.DuckDBPyConnection, pattern: str | None = None) -> list[Table]:
-    """List the tables on an open connection; see `ls`."""
+    """List the tables on an open connection, as `ls` does."""
     found = connection.execute("SELECT model, kind, rows, bytes, about FROM meta.models ORDER BY model").fetchall()
     tables = [_table(row) for row in found]
     if not pattern:
@@ -123,7 +123,7 @@ def list_tables(connection: duckdb.DuckDBPyConnection, pattern: str | None = Non
 
 
 def describe(connection: duckdb.DuckDBPyConnection, name: str) -> Relation:
-    """Collect what `meta` says of one table on an open connection."""
+    """Return the description of one table from the `meta` tables of an open connection."""
     full = _full_name(connection, name)
     row = connection.execute(
         "SELECT model, kind, rows, bytes, about, grain, partition_column, file, sources "
@@ -134,7 +134,7 @@ def describe(connection: duckdb.DuckDBPyConnection, name: str) -> Relation:
         "SELECT column_name, type, unit, about FROM meta.columns WHERE model = $1 ORDER BY position", [full]
     ).fetchall()
     checks = connection.execute(
-        # a partitioned table has a result for each partition: the worst stands for all
+        # a partitioned table has one result per partition: show the worst
         "SELECT check_text, severity, arg_max(status, [failures, (status <> 'passed')::BIGINT]), "
         "sum(failures)::BIGINT FROM meta.checks "
         "WHERE model = $1 GROUP BY check_text, severity ORDER BY min(rowid)",
@@ -189,16 +189,16 @@ def _full_name(connection: duckdb.DuckDBPyConnection, name: str) -> str:
 
 
 def tables_as_json(tables: Iterable[Table]) -> list[dict[str, object]]:
-    """Turn a listing into what `--json` prints."""
+    """Return a listing as `--json` prints it."""
     return [asdict(table) for table in tables]
 
 
 def shown_as_json(shown: Shown) -> dict[str, object]:
-    """Turn a description into what `--json` prints."""
+    """Return a description as `--json` prints it."""
     relation = asdict(shown.relation)
     table = relation.pop("table")
-    said = shown.relation.semantics
-    relation["semantics"] = {**said._asdict(), "measures": [measure._asdict() for measure in said.measures]}
+    semantics = shown.relation.semantics
+    relation["semantics"] = {**semantics._asdict(), "measures": [measure._asdict() for measure in semantics.measures]}
     head = [
         {column.name: _value(column, text) for column, text in zip(shown.head, row, strict=True)} for row in shown.rows
     ]
@@ -229,7 +229,7 @@ def print_tables(tables: Sequence[Table], stream: TextIO, *, width: int | None =
 
 
 def print_shown(shown: Shown, stream: TextIO, *, width: int | None = None) -> None:
-    """Print a description: what the table is, its columns, its checks, its first rows."""
+    """Print a description: meaning, columns, checks and first rows of a table."""
     from warehouse.reader.text_table import escape, make_console, print_rows, wrapped
 
     relation, table = shown.relation, shown.relation.table
@@ -276,13 +276,13 @@ def print_shown(shown: Shown, stream: TextIO, *, width: int | None = None) -> No
 
 
 def _readable(shown: Shown) -> list[Row]:
-    """Return the first rows with numbers as people read them."""
+    """Return the first rows with readable numbers."""
     columns = people_values(shown.head, shown.units or (None,) * len(shown.head), shown.rows)
     return list(zip(*columns, strict=True))
 
 
 def _example(shown: Shown) -> str:
-    """Return the fullest of the first rows, in a sentence."""
+    """Return the row with the most values that are neither NULL nor zero, as one line."""
     rows = _readable(shown)
     if not rows:
         return ""
@@ -295,7 +295,7 @@ def _example(shown: Shown) -> str:
 
 
 def size(count: int | None) -> str:
-    """Write a number of bytes for people.
+    """Format a number of bytes for people.
 
     >>> size(12_345_678)
     '12 MB'
@@ -311,5 +311,5 @@ def size(count: int | None) -> str:
 
 
 def _columns(*names: str) -> list[value_text.Column]:
-    """Make columns for printing; a name that begins with # holds numbers."""
+    """Return columns for printing; a name that begins with # holds numbers."""
     return [value_text.Column(name.lstrip("#"), "number" if name[0] == "#" else "text", "") for name in names]

@@ -1,4 +1,4 @@
-"""A table for people: in the width that there is, with a word on what was left out."""
+"""Tables for people, fitted to a width; columns that do not fit are named below."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 WIDTH = 80
 _GAP = 2
-"""Between columns: the box's divider and one column of padding."""
+"""Width between columns: the divider and one column of padding."""
 _TEXT_AT_LEAST, _LAST_AT_LEAST = 24, 12
 _MISSING = "NULL"
 _NO_BREAK = "\xa0"
@@ -33,11 +33,10 @@ def print_rows(
     hidden: Sequence[str] = (),
     whole: bool = False,
 ) -> None:
-    """Lay the rows out and print them; what does not fit is named below, with what would show it.
+    """Lay the rows out and print them; name columns that do not fit below, with the option that shows them.
 
-    With `wrap_last` the last column goes on in further lines where others are cut. With `whole` no column is left out
-    or cut: where a row is too long, its last texts stand below it. `hidden` names columns that were left
-    out before.
+    `wrap_last` wraps the last column instead of cutting it. `whole` keeps all columns uncut: if a row is too long, its
+    last texts are printed below it. `hidden` names columns that were left out before.
     """
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
@@ -47,21 +46,21 @@ def print_rows(
     texts = [[_MISSING if value is None else escape(value) for value in row] for row in rows]
     names = [escape(column.name) for column in columns]
     below = _below(columns, names, texts, console.width) if whole else []
-    beside = [position for position in range(len(columns)) if position not in below]
+    in_table = [position for position in range(len(columns)) if position not in below]
     widths = dict.fromkeys(below, 0) | dict(
         zip(
-            beside,
+            in_table,
             fit(
-                [columns[at] for at in beside],
-                [names[at] for at in beside],
-                [[line[at] for at in beside] for line in texts],
+                [columns[at] for at in in_table],
+                [names[at] for at in in_table],
+                [[line[at] for at in in_table] for line in texts],
                 console.width,
             ),
             strict=True,
         )
     )
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    shown = [position for position in beside if widths[position]]
+    shown = [position for position in in_table if widths[position]]
     for position in shown:
         table.add_column(
             Text(_aligned(names[position], columns[position], widths[position])),
@@ -83,52 +82,52 @@ def print_rows(
         stream.writelines(
             one for at in below if row[at] is not None for one in _labelled(names[at], line[at], console.width)
         )
-    out = [name for name in (*(names[at] for at in beside if not widths[at]), *hidden) if name]
+    out = [name for name in (*(names[at] for at in in_table if not widths[at]), *hidden) if name]
     stream.writelines(_left_out(out, all_by, console.width) if out else ())
 
 
 def _left_out(names: Sequence[str], all_by: str, width: int) -> Iterator[str]:
-    """Name the columns that are left out, and what would show them."""
+    """Yield the lines that name the columns left out and the option that shows them."""
     noun = "column" if len(names) == 1 else "columns"
     by = f" ({all_by})".replace(" ", _NO_BREAK)[1:] if all_by else ""
-    said = f"… {len(names)} more {noun}: {', '.join(names)} {by}".rstrip()
-    yield from (line.replace(_NO_BREAK, " ") for line in wrapped(said, width))
+    text = f"… {len(names)} more {noun}: {', '.join(names)} {by}".rstrip()
+    yield from (line.replace(_NO_BREAK, " ") for line in wrapped(text, width))
 
 
 def _aligned(text: str, column: Column, width: int) -> str:
-    """Push a number and its header to the right; what is behind the number, which aligns its point, stays."""
+    """Align a number and its header right, but keep the padding after the number that aligns its decimal point."""
     from rich.cells import cell_len
 
     return " " * (width - cell_len(text)) + text if column.kind == "number" else text
 
 
 def _below(columns: Sequence[Column], names: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[int]:
-    """Choose the columns that stand below their row, so that the others fit: texts, the last one first."""
+    """Choose the text columns to print below their row, from the last, until the other columns fit."""
     natural = natural_widths(names, rows)
-    beside = list(range(len(natural)))
-    while len(beside) > 1 and sum(natural[at] for at in beside) + _GAP * (len(beside) - 1) > width:
-        texts = [at for at in beside[1:] if columns[at].kind != "number"]
-        beside.remove(([at for at in texts if natural[at] > _LAST_AT_LEAST] or texts or beside)[-1])
-    return [at for at in range(len(natural)) if at not in beside]
+    in_table = list(range(len(natural)))
+    while len(in_table) > 1 and sum(natural[at] for at in in_table) + _GAP * (len(in_table) - 1) > width:
+        texts = [at for at in in_table[1:] if columns[at].kind != "number"]
+        in_table.remove(([at for at in texts if natural[at] > _LAST_AT_LEAST] or texts or in_table)[-1])
+    return [at for at in range(len(natural)) if at not in in_table]
 
 
 def _labelled(name: str, text: str, width: int) -> list[str]:
-    """Write a value below its row, with its name before it."""
+    """Return the lines of a value printed below its row, with its column name."""
     return wrapped(f"  {name.strip()}: {text.strip()}", width, indent="    ")
 
 
 def natural_widths(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
-    """Return the cells that each column needs to be shown whole."""
+    """Return the width of each column if nothing is cut."""
     from rich.cells import cell_len
 
     return [max([cell_len(name), *(cell_len(row[position]) for row in rows), 1]) for position, name in enumerate(names)]
 
 
 def fit(columns: Sequence[Column], names: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[int]:
-    """Give each column its width, 0 where it is left out.
+    """Return the width of each column, 0 if it is left out.
 
-    Numbers are never cut. Text is cut where that lets more columns in, but not below 24 characters, or 12 in
-    the last column that is shown; what is then left of the line is given back to the columns that were cut.
+    Numbers are never cut. Text is cut if more columns then fit, to at least 24 characters, or 12 in the last visible
+    column. Width that remains goes back to the columns that were cut.
     """
     from rich.cells import cell_len
 
@@ -157,7 +156,10 @@ def fit(columns: Sequence[Column], names: Sequence[str], rows: Sequence[Sequence
 
 
 def wrapped(text: str, width: int, *, indent: str = "  ") -> list[str]:
-    """Break a sentence into lines, each with its end; the later ones are set in. Wide letters count two."""
+    """Break a sentence into lines with line ends; indent all but the first.
+
+    Wide characters count as two cells.
+    """
     from rich.cells import cell_len, chop_cells
 
     lead = text[: len(text) - len(text.lstrip(" "))]
@@ -180,7 +182,7 @@ def wrapped(text: str, width: int, *, indent: str = "  ") -> list[str]:
 
 
 def for_terminal(lines: Iterable[str], stream: TextIO) -> Iterator[str]:
-    """Yield lines with their ends, broken where the stream is a terminal that is too narrow for one."""
+    """Yield lines with line ends, wrapped if the stream is a terminal narrower than the line."""
     import shutil
 
     from rich.cells import cell_len
@@ -192,7 +194,7 @@ def for_terminal(lines: Iterable[str], stream: TextIO) -> Iterator[str]:
 
 
 def escape(text: str, *, keep_lines: bool = False) -> str:
-    r"""Write out everything in a text that could steer a terminal.
+    r"""Escape all characters that could control a terminal.
 
     >>> escape("a\x1b[31mb\n")
     'a\\x1b[31mb\\n'
@@ -210,7 +212,7 @@ def escape(text: str, *, keep_lines: bool = False) -> str:
 
 
 def make_console(stream: TextIO, width: int | None) -> Console:
-    """Make Rich's console without its own ideas: no markup, no emoji, no colours for numbers."""
+    """Return a Rich console without markup, emoji and automatic colors."""
     from rich.console import Console
 
     console = Console(file=stream, width=width, markup=False, emoji=False, highlight=False, soft_wrap=False)

@@ -1,4 +1,4 @@
-"""Run a query that a user wrote, and write what it gives."""
+"""Run a user's query and write its answer."""
 
 from __future__ import annotations
 
@@ -52,39 +52,39 @@ def run_query(
 ) -> int:
     """Run one query, from its text, a file or by name, and return the exit status: 0, or 130 after Ctrl-C.
 
-    With a timeout or a limit of memory, it runs in a child process (`warehouse.reader.bounded_query`).
+    A query with a timeout or memory limit runs in a child process (`warehouse.reader.bounded_query`).
 
     Parameters
     ----------
     target
-        The folder of the warehouse.
+        Folder of the warehouse.
     sql, file, query
         Exactly one of them.
     parameters
-        Text by name for `$name` in the query; typed where a named query says how, else as VARCHAR.
+        Text by name for `$name` in the query; typed by the named query's header, else VARCHAR.
     data_folders
-        Folders that may be read besides those that the build recorded.
+        Readable folders in addition to those recorded by the build.
     format
-        One of `FORMATS`; from the suffix of `output`, else a table on a terminal and csv in a pipe.
+        One of `FORMATS`; by default from the suffix of `output`, else a table on a terminal and csv in a pipe.
     output
-        A file to write, aside first; never below the target.
+        File to write atomically; never inside the target.
     limit
-        Rows at most, 0 for all; where left out all, but 40 on a terminal.
+        Maximum number of rows, 0 for all; by default 40 on a terminal, else all.
     width, stream
-        For a table, and instead of stdout.
+        Width of a table, and stream to write to instead of stdout.
     memory, threads
         Limits of the engine.
     timeout
-        Seconds after which the query is ended.
+        Seconds after which the query is stopped.
     escaped
-        Write control characters out; where left out if the answer goes to a terminal.
+        Escape control characters; by default only on a terminal.
     raw
-        Write exact values and all columns into a table, as the other formats always do.
+        Write exact values and all columns in a table, as the other formats always do.
 
     Raises
     ------
     QueryError
-        When the query is refused, is wrong or fails, or the output cannot be written.
+        If the query is refused, invalid or fails, or the output cannot be written.
     """
     if output:
         check_output(output, target)
@@ -121,7 +121,7 @@ def run_here(
     raw: bool = False,
     stream: TextIO | None = None,
 ) -> int:
-    """Run a query in this process: see `run_query`."""
+    """Run a query in this process, as `run_query` describes."""
     text, path = _text(sql, file, query)
     values = _values(query, dict(parameters or {}), limit)
     sink, chosen = stream or sys.stdout, format
@@ -136,19 +136,19 @@ def run_here(
         json_errors=True,
         tell_moved=lambda said: sys.stderr.write(f"note: {said}\n"),
     )
-    if memory and stream is None:  # a child: see `bounded`
+    if memory and stream is None:  # in a child process: see `bounded_query`
         from warehouse.reader.bounded_query import limit_memory
 
         limit_memory(memory)
-    way = _Way(chosen, output, temporary_path, sink, rows, width, escaped, raw)
+    settings = _OutputSettings(chosen, output, temporary_path, sink, rows, width, escaped, raw)
 
     def work(statements: Sequence[Statement]) -> None:
         with _as_query_errors(connection, text, path) as at:
-            for written in _written(connection, statements, values, way, query, at):
+            for written in _written(connection, statements, values, settings, query, at):
                 _remark(connection.cursor(), written, query, parameters or {})
 
     try:
-        with _bounds_told(timeout, memory):
+        with _limit_errors(timeout, memory):
             statements = _statements(connection, text, path, one=chosen not in ("table", "lines"))
             if query is None:
                 _check_names(values, statements)
@@ -165,8 +165,8 @@ def run_here(
     return 0
 
 
-class _Way(NamedTuple):
-    """How an answer is written."""
+class _OutputSettings(NamedTuple):
+    """Output settings of an answer."""
 
     format: str
     output: Path | None
@@ -179,7 +179,7 @@ class _Way(NamedTuple):
 
 
 class _Written(NamedTuple):
-    """A statement, the number of its rows that were written, and its answer if that was text."""
+    """Statement, number of rows written, and its result if it was written as text."""
 
     statement: Statement
     rows: int
@@ -190,32 +190,40 @@ def _written(
     connection: duckdb.DuckDBPyConnection,
     statements: Sequence[Statement],
     values: Mapping[str, object],
-    way: _Way,
+    settings: _OutputSettings,
     query: Query | None,
     at: Callable[[Statement], None],
 ) -> Iterator[_Written]:
-    """Write the answer of each statement, and yield what was written; `at` is told which one runs."""
-    if way.temporary_path and way.output:
+    """Write the answer of each statement and yield a summary; call `at` with each statement before it runs."""
+    if settings.temporary_path and settings.output:
         at(statements[0])
-        count = copy_to_parquet(connection, statements[0], values, way.temporary_path, limit=way.rows)
-        way.temporary_path.replace(way.output)
+        count = copy_to_parquet(connection, statements[0], values, settings.temporary_path, limit=settings.rows)
+        settings.temporary_path.replace(settings.output)
         yield _Written(statements[0], count, None)
         return
-    with open_sink(way.output, way.sink) as to:
+    with open_sink(settings.output, settings.sink) as to:
         for number, statement in enumerate(statements):
             at(statement)
             to.write("\n" if number else "")
-            result = open_result(connection, statement, values, nested_as_json=way.format in JSON_FORMATS)
-            if way.format in ("table", "lines") and not way.raw:
+            result = open_result(connection, statement, values, nested_as_json=settings.format in JSON_FORMATS)
+            if settings.format in ("table", "lines") and not settings.raw:
                 for_people(result, query)
-            count = write_result(result, way.format, to, width=way.width, limit=way.rows, escaped=way.escaped)
+            count = write_result(
+                result, settings.format, to, width=settings.width, limit=settings.rows, escaped=settings.escaped
+            )
             to.flush()
             yield _Written(statement, count, result)
 
 
 @contextmanager
-def _bounds_told(timeout: float | None, memory: str | None) -> Iterator[None]:
-    """Tell a query that meets its bounds in a sentence. Raises QueryError."""
+def _limit_errors(timeout: float | None, memory: str | None) -> Iterator[None]:
+    """Convert timeouts and memory errors of a query to one sentence.
+
+    Raises
+    ------
+    QueryError
+        If the query exceeded its time or memory limit.
+    """
     try:
         yield
     except TimeoutError as error:
@@ -231,14 +239,14 @@ def _bounds_told(timeout: float | None, memory: str | None) -> Iterator[None]:
 def _remark(
     connection: duckdb.DuckDBPyConnection, written: _Written, query: Query | None, given: Mapping[str, object]
 ) -> None:
-    """Say why an answer is empty or has NULLs, where no program takes it for a row."""
+    """Print why an answer is empty or has NULLs, where no program could read the text as a row."""
     if not written.rows or (written.result and written.result.nulls):
         from warehouse.reader.text_table import wrapped
         from warehouse.reader.why_empty import remarks
 
-        said = remarks(connection, written.statement, written.rows, written.result, query, given)
+        notes = remarks(connection, written.statement, written.rows, written.result, query, given)
         width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
-        for line in said:
+        for line in notes:
             sys.stderr.writelines(wrapped(line, width) if width else [f"{line}\n"])
 
 
@@ -255,7 +263,7 @@ def _values(query: Query | None, given: dict[str, str], limit: int | None) -> Ma
 
 
 def _rows(limit: int | None, form: str, sink: TextIO) -> int | None:
-    """Turn the limit that was given, where 0 is all, into the one that holds."""
+    """Return the effective row limit; a given limit of 0 means all rows."""
     if limit is None:
         return ROWS_ON_TERMINAL if form == "table" and sink.isatty() else None
     if limit < 0:
@@ -299,7 +307,7 @@ def _check_names(given: Iterable[str], statements: Sequence[Statement]) -> None:
 def _as_query_errors(
     connection: duckdb.DuckDBPyConnection, text: str, path: Path | None
 ) -> Iterator[Callable[[Statement], None]]:
-    """Tell errors of the engine as those of the statement that was named last."""
+    """Raise engine errors as errors of the statement that ran last."""
     from warehouse.base.startup import duckdb
 
     offset = 0

@@ -1,4 +1,4 @@
-"""Values as text, made by the engine, so that none loses a digit on its way through Python."""
+"""Values as text, made by the engine, so that no digit is lost in a Python conversion."""
 
 from __future__ import annotations
 
@@ -14,38 +14,38 @@ INTEGERS = frozenset(
 NUMBERS = INTEGERS | {"decimal", "float", "double"}
 NESTED = frozenset({"list", "array", "struct", "map", "union", "variant"})
 NOT_JSON = frozenset({"nan", "-nan", "inf", "-inf"})
-"""Numbers, as the engine writes them, that JSON does not know."""
+"""Engine texts of numbers that JSON does not support."""
 _SECONDS_ONLY = "%Y-%m-%d %H:%M:%S.%f"
 
 
 class Column(NamedTuple):
-    """A column of a result."""
+    """Column of a result."""
 
     name: str
     kind: str
-    """`number`, `boolean`, `json` (its text is JSON already) or `text`."""
+    """One of `number`, `boolean`, `json` (its text is JSON already) and `text`."""
     type: str
-    """As the engine writes it: `DECIMAL(10,2)`."""
+    """Type as the engine writes it: `DECIMAL(10,2)`."""
 
 
 def column(name: str, declared: DuckDBPyType, *, nested_as_json: bool) -> Column:
-    """Say what a result's column holds, from its type in the engine."""
+    """Return the column for a name and an engine type."""
     return Column(name, _kind(declared, nested_as_json=nested_as_json), str(declared))
 
 
 def text_of(reference: str, declared: DuckDBPyType, *, nested_as_json: bool = False) -> str:
     """Return a SQL expression for the exact text of a column.
 
-    Timestamps are `YYYY-MM-DD HH:MM:SS[.ffffff]`, doubles their shortest form, all else as the engine casts.
+    Timestamps are `YYYY-MM-DD HH:MM:SS[.ffffff]`, doubles have their shortest form. Other types are cast by the engine.
 
     Parameters
     ----------
     reference
-        The column in SQL: `#1`, or a quoted name.
+        Column in SQL: `#1`, or a quoted name.
     declared
-        Its type.
+        Engine type of the column.
     nested_as_json
-        Whether lists and structs are written as JSON, or as the engine shows them.
+        Write lists and structs as JSON instead of the engine's text.
     """
     kind = declared.id
     plain = f"CAST({reference} AS VARCHAR)"

@@ -1,6 +1,6 @@
-"""Why an answer has no rows or no value, in a sentence: an unknown name, an hour that is not loaded, missing files.
+"""Reasons for empty answers, as a sentence: an unknown name, an hour that is not loaded, missing files.
 
-What a table needs rows of is in `meta.models.needs`: groups of relations. A table is empty where all of a group are.
+`meta.models.needs` has groups of relations for each table. A table is empty if all relations of a group are empty.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NAMES = {
     "task": ("metrics.task_summary", "task", "task"),
     "trace": ("metrics.jobs", "trace", "trace"),
 }
-"""Where the values of a parameter of a named query are listed: table, column, what it is called."""
+"""Source of the known values of a query parameter: table, column, and noun for messages."""
 _HOURS = ("hour", "before", "after")
 _TRACES = {"acme": "AcmeTrace", "itp": "ITP"}
 
@@ -41,45 +41,45 @@ def remarks(
     query: Query | None,
     given: Mapping[str, object],
 ) -> list[str]:
-    """Return what is to be said below an answer of so many rows: why it is empty, or where its NULLs are from."""
+    """Return remarks to print below an answer: why it is empty, or why it has NULLs."""
     if not count:
         return [no_rows(connection, statement, query, given)]
     if query or result is None or not result.nulls:  # a named query's header has its own reasons
         return []
     names = [column.name for column in result.columns]
-    return [f"note: {said}" for said in null_notes(connection, statement, names, result.nulls, given)]
+    return [f"note: {note}" for note in null_notes(connection, statement, names, result.nulls, given)]
 
 
 def no_rows(
     connection: duckdb.DuckDBPyConnection, statement: Statement, query: Query | None, given: Mapping[str, object]
 ) -> str:
-    """Return `no rows` with the reason, as far as it can be told.
+    """Return `no rows` with the reason, if known.
 
     Parameters
     ----------
     connection
-        Of the warehouse; nothing else runs on it.
+        Connection to the warehouse; nothing else runs on it.
     statement
-        The one that gave no rows.
+        Statement that returned no rows.
     query, given
-        The named query and its parameters, if it was one.
+        Named query and its parameters, if any.
     """
     relations = _Relations(connection)
-    said = [*_unknown_names(connection, query, given), *_not_loaded(connection, query, given)]
-    said = said if query else list(unknown_values(connection, statement))
-    said = said or [reason for table in sorted(statement.tables) if (reason := relations.why_empty(table))]
-    if not said:
+    reasons = [*_unknown_names(connection, query, given), *_not_loaded(connection, query, given)]
+    reasons = reasons if query else list(unknown_values(connection, statement))
+    reasons = reasons or [reason for table in sorted(statement.tables) if (reason := relations.why_empty(table))]
+    if not reasons:
         return "no rows: none meets the conditions of the query" if relations.needs else "no rows"
-    return "no rows: " + "; ".join(dict.fromkeys(said))
+    return "no rows: " + "; ".join(dict.fromkeys(reasons))
 
 
 def why_empty(connection: duckdb.DuckDBPyConnection, table: str) -> str | None:
-    """Return why a table is empty; None where it has rows or the build does not tell."""
+    """Return why a table is empty, or None if it has rows or the build has no reasons."""
     return _Relations(connection).why_empty(table)
 
 
 class _Relations:
-    """What is known of the relations of a warehouse, and which of them have no rows."""
+    """Relations of a warehouse: kinds, row counts, and needs."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self.connection = connection
@@ -92,7 +92,7 @@ class _Relations:
         self.kinds = {name: kind for name, kind, _, _ in rows}
         self.rows = {name: count for name, _, count, _ in rows}
         self.formats = _formats() if rows else {}
-        self.there = (
+        self.loaded = (
             {one for (one,) in connection.execute("SELECT DISTINCT format FROM raw.files").fetchall()}
             if "raw.files" in self.kinds
             else set()
@@ -109,16 +109,16 @@ class _Relations:
 
     def is_empty(self, name: str) -> bool:
         if self.kinds.get(name) == "raw":
-            return not set(self.formats.get(name, ())) & self.there if name in self.formats else False
+            return not set(self.formats.get(name, ())) & self.loaded if name in self.formats else False
         if self.rows.get(name) is None and self.kinds.get(name) == "view":
             groups = self.needs[name]
             return any(all(map(self.is_empty, group)) for group in groups)
         return self.rows.get(name) == 0
 
     def missing(self, name: str) -> Iterator[str]:
-        """Yield what no file is there of, of all that the table needs."""
+        """Yield the kinds of files that the table needs and that are missing."""
         if self.kinds.get(name) == "raw":
-            yield from (_called(one) for one in self.formats.get(name, ()))
+            yield from (_label(one) for one in self.formats.get(name, ()))
             return
         for group in self.needs.get(name, ()):
             if group and all(map(self.is_empty, group)):
@@ -127,7 +127,7 @@ class _Relations:
 
 
 def _formats() -> dict[str, list[str]]:
-    """Return the formats whose files a raw relation holds."""
+    """Return the formats whose files each raw relation holds."""
     found: dict[str, list[str]] = {}
     for one in known_formats():
         for relation in one.relations:
@@ -135,8 +135,8 @@ def _formats() -> dict[str, list[str]]:
     return found
 
 
-def _called(name: str) -> str:
-    """Name a format for people: the trace of jobs, else the kind of file."""
+def _label(name: str) -> str:
+    """Return a format's name for people: the job trace, else the kind of file."""
     trace, _, kind = name.partition(".")
     return _TRACES.get(trace) or kind.replace("_", " ")
 
@@ -173,14 +173,14 @@ def _not_loaded(
         hours = [
             one for (one,) in _ask(connection, "SELECT DISTINCT hour_utc::VARCHAR FROM metrics.port_hour ORDER BY ALL")
         ]
-        asked = _ask(connection, "SELECT TRY_CAST($1 AS TIMESTAMP)::VARCHAR", [str(value)])[0][0]
-        if hours and asked not in hours:
+        requested = _ask(connection, "SELECT TRY_CAST($1 AS TIMESTAMP)::VARCHAR", [str(value)])[0][0]
+        if hours and requested not in hours:
             listed = few([hour.removesuffix(":00") for hour in hours])
             yield f"the hour {value} is not loaded; loaded (UTC): {listed}"
 
 
 def _ask(connection: duckdb.DuckDBPyConnection, sql: str, values: Sequence[object] = ()) -> list[tuple[str, ...]]:
-    """Return rows; none where the table is not in the warehouse."""
+    """Return rows, or none if the table is not in the warehouse."""
     from warehouse.base.startup import duckdb
 
     try:

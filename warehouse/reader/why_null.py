@@ -1,7 +1,7 @@
-"""Why a value is NULL or no row is there, in a sentence, for SQL that a user wrote.
+"""Reasons for a NULL value or an empty answer to a user's SQL, as a sentence.
 
-The reason is that of the contract of the column that the value is made of (`NULL of ITP, which does not publish start
-times`), or a name in WHERE that no row has.
+The reason is in the contract of the source column (`NULL of ITP, which does not publish start times`). Or WHERE has a
+value that no row has.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ def null_notes(
     nulls: Sequence[str],
     given: Mapping[str, object],
 ) -> list[str]:
-    """Return the sentences on the columns of an answer that hold a NULL, the first three.
+    """Return sentences on the columns of an answer that hold a NULL, at most three.
 
     Parameters
     ----------
     connection
-        Of the warehouse; nothing else runs on it.
+        Connection to the warehouse; nothing else runs on it.
     statement
-        The one that gave the answer.
+        Statement that returned the answer.
     names
-        The columns of the answer.
+        Columns of the answer.
     nulls
-        Those of them with a NULL.
+        Columns with a NULL.
     given
         Values of its `$name` parameters.
     """
@@ -62,16 +62,16 @@ def null_notes(
         if name in nulls and origin and origin in clauses:
             table, _, column = origin.rpartition(".")
             columns.setdefault(f"{table} {clauses[origin]}", []).append(column)
-    said = []
+    notes = []
     for key, found in columns.items():
         table, _, clause = key.partition(" ")
         listed = list(dict.fromkeys(found))
-        said.append(f"{', '.join(listed)} of {table} {'is' if len(listed) == 1 else 'are'} {clause}")
-    return said[:_MOST_NOTES]
+        notes.append(f"{', '.join(listed)} of {table} {'is' if len(listed) == 1 else 'are'} {clause}")
+    return notes[:_MOST_NOTES]
 
 
 def unknown_values(connection: duckdb.DuckDBPyConnection, statement: Statement) -> Iterator[str]:
-    """Yield a sentence for each `column = 'value'` of the WHERE that no row of the column's table meets."""
+    """Yield a sentence for each `column = 'value'` in WHERE that matches no row of the column's table."""
     tree = tree_of(connection, statement)
     if tree is None or tree.get("type") != "SELECT_NODE":
         return
@@ -79,7 +79,7 @@ def unknown_values(connection: duckdb.DuckDBPyConnection, statement: Statement) 
     for left, right in _equal_to_text(tree.get("where_clause") or {}):
         origin = origin_of(tree, left, contracts)
         value = _text(right)
-        if origin is None or value is None or origin.startswith("raw."):  # to list raw values, all files are read
+        if origin is None or value is None or origin.startswith("raw."):  # listing raw values would read all files
             continue
         table, _, column = origin.rpartition(".")
         listed = _values(connection, table, column)
@@ -87,12 +87,12 @@ def unknown_values(connection: duckdb.DuckDBPyConnection, statement: Statement) 
             continue
         close = nearest(value, listed)
         yield f"no {column} {value} in {table}" + (
-            f"; near: {close}" if close else _elsewhere(connection, table, value) or _listed(listed)
+            f"; near: {close}" if close else _other_dimension(connection, table, value) or _listed(listed)
         )
 
 
 def _clauses(connection: duckdb.DuckDBPyConnection) -> tuple[dict[str, Columns], dict[str, str]]:
-    """Return the columns of each table, each marked by its full name, and what contracts say of their NULLs."""
+    """Return the columns of each table with their full names, and the contracts' clauses on NULL."""
     contracts: dict[str, Columns] = {}
     clauses: dict[str, str] = {}
     for model, name, about in connection.execute(
@@ -107,7 +107,7 @@ def _clauses(connection: duckdb.DuckDBPyConnection) -> tuple[dict[str, Columns],
 def _no_row_counted(
     connection: duckdb.DuckDBPyConnection, statement: Statement, tree: dict[str, Any], given: Mapping[str, object]
 ) -> list[str]:
-    """Say so if a SELECT without groups aggregates over no row: its aggregates are NULL for that alone."""
+    """Return a sentence if a SELECT without groups aggregates over no rows, which makes its aggregates NULL."""
     from warehouse.base.startup import duckdb
 
     if tree.get("type") != "SELECT_NODE" or tree.get("group_expressions") or tree.get("group_sets"):
@@ -124,13 +124,13 @@ def _no_row_counted(
     try:
         text = connection.execute("SELECT json_deserialize_sql($1::JSON)", [json.dumps(outer)]).fetchone()
         row = execute(connection, text[0], used).fetchone() if text else None
-    except (duckdb.BinderException, duckdb.ParserException):  # a tree that the engine does not write as text
+    except (duckdb.BinderException, duckdb.ParserException):  # the engine cannot write this tree as text
         return []
     return ["no row meets the conditions of the query"] if row and row[0] == 0 else []
 
 
 def _equal_to_text(where: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Yield the column and the constant of each `column = 'text'` that every row has to meet."""
+    """Yield the column and the constant of each `column = 'text'` that every row must meet."""
     if where.get("type") == "CONJUNCTION_AND":
         for one in where["children"]:
             yield from _equal_to_text(one)
@@ -148,13 +148,13 @@ def _text(constant: Mapping[str, Any]) -> str | None:
 
 
 def _values(connection: duckdb.DuckDBPyConnection, table: str, column: str) -> list[str]:
-    """Return the texts of a column of the warehouse; both names are those of its catalog."""
+    """Return the distinct values of a column as text; both names are from the catalog."""
     rows = connection.execute(f'SELECT DISTINCT "{column}"::VARCHAR AS v FROM {table} WHERE v IS NOT NULL ORDER BY v')
     return [one for (one,) in rows.fetchall()]
 
 
-def _elsewhere(connection: duckdb.DuckDBPyConnection, table: str, value: str) -> str | None:
-    """Say which other dimension of the table has the value, whatever its case."""
+def _other_dimension(connection: duckdb.DuckDBPyConnection, table: str, value: str) -> str | None:
+    """Return the condition on another dimension of the table that has the value, ignoring case."""
     if not has_meta(connection, "dimensions"):  # a build of an earlier version
         return None
     names = connection.execute(

@@ -1,1 +1,1 @@
-"""`warehouse sql` without a query: a read-only shell."""
+"""Read-only shell: `warehouse sql` without a query."""

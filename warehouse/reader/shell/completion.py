@@ -1,4 +1,4 @@
-"""What can stand at the cursor: commands, schemas, tables, columns by alias, functions, queries and parameters."""
+"""Completion candidates: commands, schemas, tables, columns by alias, functions, queries and parameters."""
 
 from __future__ import annotations
 
@@ -26,33 +26,33 @@ _AFTER_SOURCE_WORD = regex(r"\b(?:FROM|JOIN|DESCRIBE|SUMMARIZE)\s+[\w.]*$", re.I
 
 @dataclass(frozen=True)
 class Candidate:
-    """Something that can stand at the cursor."""
+    """Completion candidate."""
 
     text: str
     start: int
-    """How many characters before the cursor it replaces."""
+    """Number of characters before the cursor that the candidate replaces."""
     kind: str
-    """`table`, `column`, `function` ...: said beside it."""
+    """One of `table`, `column`, `function` ..., shown beside the candidate."""
     about: str = ""
 
 
 @dataclass(frozen=True)
 class Catalog:
-    """The names that a warehouse knows."""
+    """Names of a warehouse, for completion."""
 
     tables: Mapping[str, Mapping[str, str]]
-    """Columns and their types, by full name."""
+    """Columns and their types, by full table name."""
     functions: Sequence[str]
     keywords: Sequence[str]
     queries: Mapping[str, Query]
     commands: Mapping[str, str]
-    """A sentence for each `\\command`."""
+    """Description of each `\\command`."""
 
 
 def read_catalog(
     connection: duckdb.DuckDBPyConnection, queries: Mapping[str, Query], commands: Mapping[str, str]
 ) -> Catalog:
-    """Ask the engine for its names, once a session."""
+    """Read the names from the engine, once per session."""
     tables: dict[str, dict[str, str]] = {}
     for table, column, kind in connection.execute(
         "SELECT schema_name || '.' || table_name, column_name, data_type FROM duckdb_columns() "
@@ -70,7 +70,7 @@ def read_catalog(
 
 
 def complete(text: str, catalog: Catalog) -> Iterator[Candidate]:
-    """Candidates for the text before the cursor, the likeliest first."""
+    """Yield candidates for the text before the cursor, the likeliest first."""
     line = text.lstrip()
     if line.startswith("\\"):
         yield from _of_command(line, catalog)
@@ -131,7 +131,7 @@ def _after_dot(owner: str, begun: str, sources: Mapping[str, str], catalog: Cata
 
 
 def _sources(text: str) -> dict[str, str]:
-    """Tables that the text names, by alias and by their own short and full names."""
+    """Return the tables that the text names, by alias, short name and full name."""
     found: dict[str, str] = {}
     for match in _SOURCE.finditer(text):
         table = match["table"]

@@ -1,4 +1,4 @@
-"""Habits from psql and the shell of DuckDB: what people type, as the command that it means here."""
+"""Translation of input known from psql, DuckDB's shell and other shells to commands of this shell."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from warehouse.reader.named_queries import Query
 
 WORDS = {"help": "\\?", "exit": "\\q", "quit": "\\q"}
-"""Lines of one word, with a semicolon or without."""
+"""One-word lines, with or without a semicolon."""
 COMMANDS = {
     "\\dt": "\\d",
     "\\h": "\\?",
@@ -36,7 +36,7 @@ def is_command(line: str) -> bool:
 
 
 def as_command(line: str, queries: Mapping[str, Query]) -> str:
-    """Return a line as the command that it means; SQL as it is.
+    """Return a line as the command that it means; SQL is unchanged.
 
     >>> as_command(".tables metrics", {}), as_command("quit;", {}), as_command("SELECT 1;", {})
     ('\\\\d metrics', '\\\\q', 'SELECT 1;')
@@ -44,7 +44,7 @@ def as_command(line: str, queries: Mapping[str, Query]) -> str:
     Raises
     ------
     QueryError
-        For `:NAME VALUE ...`, when there is no such query, or it has fewer parameters.
+        For `:NAME VALUE ...`, if there is no such query, or it has fewer parameters.
     """
     if (word := line.rstrip("; ").lower()) in WORDS:
         return WORDS[word]
@@ -55,7 +55,7 @@ def as_command(line: str, queries: Mapping[str, Query]) -> str:
 
 
 def _named(text: str, queries: Mapping[str, Query]) -> str:
-    """Return `nic GPU-35` as `\\run nic --server GPU-35`: values go to the parameters in their order."""
+    """Return `nic GPU-35` as `\\run nic --server GPU-35`: values are assigned to parameters in order."""
     name, _, rest = text.partition(" ")
     query = find_query(name, queries)
     try:

@@ -1,4 +1,4 @@
-"""The terminal of the shell: prompt_toolkit for editing, completion and history; a pager; a bar on long queries."""
+"""Terminal of the shell: prompt_toolkit for editing, completion and history; a pager; a progress bar."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def run_shell(
     threads: int | None = None,
     timeout: float | None = None,
 ) -> int:
-    """Open a warehouse and read lines until the user leaves; lines of a pipe, where stdin is no terminal.
+    """Open a warehouse and run lines until the user leaves, or all lines of a pipe if stdin is no terminal.
 
     Raises
     ------
     QueryError
-        When there is no warehouse.
+        If there is no warehouse.
     """
     connection = connect(
         target,
@@ -60,14 +60,14 @@ def run_shell(
         session = Session(connection, target, queries, lineage, sys.stdout, data_folders)
         session.memory, session.threads, session.timeout = memory, threads, timeout
         if not sys.stdin.isatty():
-            return _piped(session)
+            return _run_piped(session)
         return _interactive(session)
     finally:
         connection.close()
 
 
-def _piped(session: Session) -> int:
-    """Lines that come in a pipe: statements end in a semicolon, the first error ends it."""
+def _run_piped(session: Session) -> int:
+    """Run lines from a pipe: statements end in a semicolon, the first error ends the shell."""
     waiting = ""
     for line in [*sys.stdin, ";"]:
         waiting += line
@@ -83,7 +83,7 @@ def _piped(session: Session) -> int:
 
 def _interactive(session: Session) -> int:
     try:
-        asked = _prompt(session)
+        prompt = _prompt(session)
     except ImportError as error:
         raise QueryError(
             "the shell needs prompt_toolkit", hint="pip install 'gpu-warehouse[shell]', or give a query"
@@ -93,17 +93,17 @@ def _interactive(session: Session) -> int:
     print("SQL ends in a semicolon, Tab completes, \\? lists commands, Ctrl-D leaves")  # noqa: T201
     while not session.done:
         try:
-            text = asked.prompt("warehouse> ")
+            text = prompt.prompt("warehouse> ")
         except KeyboardInterrupt:
             continue
         except EOFError:
             break
-        _do(session, text)
+        _run_input(session, text)
     return 0
 
 
-def _do(session: Session, text: str) -> None:
-    """Run one input; its answer goes through a pager when it is longer than the screen."""
+def _run_input(session: Session, text: str) -> None:
+    """Run one input; page its answer if it is longer than the screen."""
     if text.strip() == "\\e":
         text = _edited(session.last_text)
         print(text)  # noqa: T201
@@ -133,7 +133,7 @@ def _show(text: str) -> None:
 
 
 def _edited(text: str) -> str:
-    """The text as the user's editor leaves it."""
+    """Return the text after editing in the user's editor."""
     import tempfile
 
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
@@ -145,7 +145,7 @@ def _edited(text: str) -> str:
 
 
 class _Bar:
-    """How far a query is, on the last line of a terminal, for queries that take long."""
+    """Progress bar on the last line of a terminal, for long queries."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         import time

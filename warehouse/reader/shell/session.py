@@ -1,4 +1,4 @@
-"""A session of the shell: what each line does, and what it says. Nothing here knows of a terminal."""
+"""Shell session: commands, statements and their output, independent of a terminal."""
 
 from __future__ import annotations
 
@@ -52,26 +52,26 @@ COMMANDS = {
 
 @dataclass
 class Session:
-    """One open warehouse and what was asked of it.
+    """Open warehouse with the state of a shell.
 
     Parameters
     ----------
     connection
-        From `connect`, with `json_errors`.
+        Connection from `connect`, with `json_errors`.
     target
-        The folder of the warehouse.
+        Folder of the warehouse.
     queries
-        The named queries.
+        Named queries.
     lineage
-        Says where a table or column is from, as text.
+        Function that returns the lineage of a table or column as text.
     out
-        Where answers go.
+        Stream for answers.
     data_folders
-        Folders that may be read besides those that the build recorded.
+        Readable folders in addition to those recorded by the build.
     width
-        Characters in a line; None asks the terminal.
+        Characters per line; None asks the terminal.
     watch
-        Called again and again while a query runs.
+        Called repeatedly while a query runs.
     """
 
     connection: duckdb.DuckDBPyConnection
@@ -91,19 +91,19 @@ class Session:
     threads: int | None = None
     timeout: float | None = None
     escaped: bool | None = None
-    """Write control characters out; where left out if `out` is a terminal."""
+    """Escape control characters; by default only if `out` is a terminal."""
     done: bool = False
     last_text: str = ""
     _last: tuple[Statement, Mapping[str, object], str | None] | None = field(default=None, repr=False)
     _output: Path | None = None
 
     def run(self, text: str) -> None:
-        """Do what a line says: a `\\command`, or SQL.
+        """Run a line: a `\\command`, or SQL.
 
         Raises
         ------
         WarehouseError
-            One sentence on what is wrong; the session goes on.
+            If the line fails; the message is one sentence and the session goes on.
         KeyboardInterrupt
             After Ctrl-C; the session goes on.
         """
@@ -117,7 +117,7 @@ class Session:
             self._sql(line, {}, None)
 
     def is_whole(self, text: str) -> bool:
-        """Whether Enter runs the text: a command, or SQL that ends in a semicolon."""
+        """Return True if Enter runs the text: a command, or SQL that ends in a semicolon."""
         line = text.strip()
         return not line or is_command(line) or line.endswith(";")
 
@@ -260,7 +260,7 @@ class Session:
                 self.out.write(f"{time.perf_counter() - started:.3f} s\n")
 
     def _answer_bounded(self, statement: Statement, given: Mapping[str, str], query: Query | None) -> None:
-        """Answer in a child process that can be killed; what was set in the shell stays."""
+        """Answer in a child process that can be killed; the shell's settings apply."""
         form = "lines" if self.expanded and self.format == "table" else self.format
         status = run_query(
             self.target,
@@ -295,8 +295,8 @@ class Session:
             limit = (self.limit or None) if is_table else None
             count = write_result(result, form, self.out, width=self.width, limit=limit, escaped=self.escaped)
             if is_table:
-                said = remarks(self.connection.cursor(), statement, count, result, query, values)
-                self.out.writelines(one for line in said for one in wrapped(line, self.width or WIDTH))
+                notes = remarks(self.connection.cursor(), statement, count, result, query, values)
+                self.out.writelines(one for line in notes for one in wrapped(line, self.width or WIDTH))
         except duckdb.InterruptException:
             raise
         except duckdb.Error as error:
