@@ -1,22 +1,22 @@
 /* ---
-about: Jobs of Seren and Kalos, typed; times in UTC by the offset that each is written with. What the trace itself says of durations stands in published_ columns.
+about: Jobs of Seren and Kalos with types. Times are UTC, converted by the written offset. Durations as the trace publishes them are in published_ columns.
 grain: [cluster, job_id]
 columns:
   cluster: VARCHAR seren or kalos
   job_id: VARCHAR the job, as its scheduler names it
-  user_id: VARCHAR who submitted it
+  user_id: VARCHAR user who submitted the job
   num_nodes: BIGINT [1] nodes
-  num_gpus: BIGINT [1] GPUs; 0 of a job on CPUs alone
+  num_gpus: BIGINT [1] GPUs; 0 for a job that uses CPUs only
   num_cpus: BIGINT [1] CPUs
   job_type: VARCHAR Eval, Pretrain, SFT, MLLM, Debug, Other, CPU as published
-  state: VARCHAR how it ended, by the reviewed table job_states; as written where that does not know it
-  state_raw: VARCHAR how it ended, as written
-  outcome: VARCHAR completed, cancelled or failed; NULL for other ends and none
-  submit_utc: TIMESTAMP when it was submitted
-  start_utc: TIMESTAMP when it started
-  end_utc: TIMESTAMP when it ended; NULL while it runs
-  fail_utc: TIMESTAMP when it failed (Kalos)
-  stop_utc: TIMESTAMP when it was stopped (Kalos)
+  state: VARCHAR end state by reference.job_states; state_raw where that table lacks it
+  state_raw: VARCHAR end state as written
+  outcome: VARCHAR completed, cancelled or failed; NULL for other end states or none
+  submit_utc: TIMESTAMP when the job was submitted
+  start_utc: TIMESTAMP when the job started
+  end_utc: TIMESTAMP when the job ended; NULL while it runs
+  fail_utc: TIMESTAMP when the job failed (Kalos)
+  stop_utc: TIMESTAMP when the job was stopped (Kalos)
   published_duration_seconds: 'DOUBLE [s] duration as published: end - start in Seren, end - submit in Kalos'
   published_queue_seconds: DOUBLE [s] queue as published
   published_gpu_seconds: DOUBLE [s] gpu_time as published, GPUs x duration

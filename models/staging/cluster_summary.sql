@@ -1,12 +1,12 @@
 /* ---
-about: 'What AcmeTrace''s cluster_summary.csv says of five clusters. Its Seren counts other jobs than the trace: compare before use.'
+about: 'AcmeTrace''s cluster_summary.csv, one row per cluster, five clusters. Its Seren row counts other jobs than the trace: compare before use.'
 grain: [cluster]
 columns:
   cluster: VARCHAR seren, kalos, philly, helios or pai
-  jobs: BIGINT [1] job_num; of PAI 223,835 more than CPU and GPU jobs together
+  jobs: BIGINT [1] job_num; for PAI 223,835 more than the sum of CPU and GPU jobs
   cpu_jobs: BIGINT [1] cpu_job_num
   gpu_jobs: BIGINT [1] gpu_job_num
-  gpu_mean_duration_seconds: DOUBLE [s] avg_run_time_gpu; queueing included where the trace's duration includes it
+  gpu_mean_duration_seconds: DOUBLE [s] avg_run_time_gpu; includes queueing where the trace's duration does
   gpu_mean_queue_seconds: DOUBLE [s] avg_que_time_gpu
   mean_gpus: DOUBLE [1] avg_gpu_num, of GPU jobs
   gpu_median_duration_seconds: DOUBLE [s] med_run_time_gpu
@@ -16,7 +16,7 @@ columns:
   max_gpus: DOUBLE [1] max_gpu
   gpu_completed_share: DOUBLE [1] complete_rate_gpu
   gpu_cancelled_share: DOUBLE [1] cancel_rate_gpu
-  gpu_failed_share: 'DOUBLE [1] fail_rate_gpu: all that neither completed nor was cancelled'
+  gpu_failed_share: 'DOUBLE [1] fail_rate_gpu: jobs that neither completed nor were cancelled'
   completed_gpu_seconds: DOUBLE [s] complete_gpu_time
   cancelled_gpu_seconds: DOUBLE [s] cancel_gpu_time
   failed_gpu_seconds: DOUBLE [s] fail_gpu_time

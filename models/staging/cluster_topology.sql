@@ -7,12 +7,12 @@ columns:
   switch: VARCHAR short name of the leaf
   port: VARCHAR full name of the leaf's port
   server: VARCHAR GPU-n, the end of the server's sysname
-  server_number: INTEGER [1] its n
+  server_number: INTEGER [1] n of GPU-n
   nic: VARCHAR the NIC's name in the server; NULL in two rows
   nic_ip: VARCHAR address of this NIC, not of the server; NULL in eight rows
   switch_ip: VARCHAR management address of the leaf; NULL in the same rows
-  device_name: VARCHAR the leaf's name for itself
-  sysname: VARCHAR the server's name for itself
+  device_name: VARCHAR the leaf's own device name
+  sysname: VARCHAR the server's own system name
 checks:
   - unique(cluster, switch, port)
 sources: docs/formats/workbook.md

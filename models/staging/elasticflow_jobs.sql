@@ -1,16 +1,16 @@
 /* ---
-about: ITP jobs as ElasticFlow's simulator takes them. Model, batch size, iterations and deadline are made up.
+about: ITP jobs as input of ElasticFlow's simulator. Model, batch size, iterations and deadline are synthetic.
 grain: [cluster, job_id]
 columns:
   cluster: VARCHAR cluster01 to cluster10
   job_id: VARCHAR the job, as in itp_jobs
-  submission_seconds: BIGINT [s] when it was submitted, counted from 2021-03-04
-  duration_seconds: BIGINT [s] how long it ran
+  submission_seconds: BIGINT [s] submission time, counted from 2021-03-04
+  duration_seconds: BIGINT [s] run time of the job
   num_gpus: BIGINT [1] GPUs
-  model_name: VARCHAR what it is made to train
-  batch_size: BIGINT [1] with this batch size
-  iterations: BIGINT [1] for so many iterations
-  deadline_seconds: BIGINT [s] and until then, counted from 2021-03-04
+  model_name: VARCHAR model that the simulated job trains
+  batch_size: BIGINT [1] batch size of the simulated job
+  iterations: BIGINT [1] iterations of the simulated job
+  deadline_seconds: BIGINT [s] deadline, counted from 2021-03-04
 checks:
   - least(submission_seconds, duration_seconds, num_gpus, batch_size, iterations, deadline_seconds) >= 0
   - num_gpus < 1000000

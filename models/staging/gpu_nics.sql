@@ -5,7 +5,7 @@ columns:
   cluster: VARCHAR the cluster's folder
   sheet_row: INTEGER [1] row of the sheet, the header being 1
   server: VARCHAR GPU-n, from the address
-  server_number: 'INTEGER [1] its n: the last octet of 10.107.254.n, 240 more in 10.107.255.n'
+  server_number: 'INTEGER [1] n of GPU-n: the last octet of 10.107.254.n, or 240 + the last octet of 10.107.255.n'
   host_ip: VARCHAR address of the server
   hca: VARCHAR name of the adapter in logs and NIC tables, mlx5_n
   nic: VARCHAR name of the network interface, ens...

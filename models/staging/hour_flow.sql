@@ -1,5 +1,5 @@
 /* ---
-about: 'The hour''s table of flows: samples of the queue pairs between servers, with round-trip times and packets.'
+about: 'The flow table of an hour: samples of queue pairs between servers, with round-trip times and packets.'
 partition: hour_utc
 grain: [cluster, hour_utc, file, line]
 columns:
@@ -8,11 +8,11 @@ columns:
   file: VARCHAR the file's path in its release
   line: INTEGER [1] line of the file, or row of the sheet
   time_utc: TIMESTAMP when the sample was taken
-  source_server: VARCHAR GPU-n that sends
+  source_server: VARCHAR sending server, GPU-n
   source_switch: VARCHAR its leaf
   source_ip: VARCHAR address of its NIC
   source_qp: VARCHAR its queue pair
-  dest_server: VARCHAR GPU-n that receives
+  dest_server: VARCHAR receiving server, GPU-n
   dest_switch: VARCHAR its leaf
   dest_ip: VARCHAR address of its NIC
   dest_qp: VARCHAR its queue pair
@@ -20,8 +20,8 @@ columns:
   read_packets: BIGINT [1] packets of reads
   write_packets: BIGINT [1] packets of writes
   send_packets: BIGINT [1] packets of sends
-  packets: BIGINT [1] of all three, those that are blank counting as 0
-  nak_packets: BIGINT [1] negative acknowledgements
+  packets: BIGINT [1] sum of read, write and send packets; a blank counts as 0
+  nak_packets: BIGINT [1] negative acknowledgments
 sources: docs/formats/hour_tables.md
 --- */
 SELECT

@@ -1,5 +1,5 @@
 /* ---
-about: 'The hour''s table of links: both ends of each, with counters and ECN marks.'
+about: 'The link table of an hour: both ends of each link, with byte counters and ECN marks.'
 partition: hour_utc
 grain: [cluster, hour_utc, file, line]
 columns:
@@ -7,13 +7,13 @@ columns:
   hour_utc: TIMESTAMP the hour
   file: VARCHAR the file's path in its release
   line: INTEGER [1] line of the file, or row of the sheet
-  time_utc: TIMESTAMP start of the time that the row covers
-  device_name: VARCHAR the switch's name for itself
-  switch: VARCHAR its short name
-  port: VARCHAR its port, full name
-  peer_device: VARCHAR what stands at the other end, as written
-  peer_switch: VARCHAR the switch at the other end; NULL where a server is
-  peer_port: VARCHAR that switch's port, full name; NULL where a server's NIC is
+  time_utc: TIMESTAMP start of the time range that the row covers
+  device_name: VARCHAR the switch's own device name
+  switch: VARCHAR short name of the switch
+  port: VARCHAR port of the switch, full name
+  peer_device: VARCHAR device at the other end, as written
+  peer_switch: VARCHAR the switch at the other end; NULL where a server is there
+  peer_port: VARCHAR port at the other end, full name; NULL where a server's NIC is there
   oper_status: VARCHAR up or down
   in_octets: BIGINT [B] bytes that entered
   out_octets: BIGINT [B] bytes that left

@@ -1,5 +1,5 @@
 /* ---
-about: 'The hour''s table of NIC counters: what each adapter has received and sent since it was started, about once a minute.'
+about: 'The NIC counter table of an hour: bytes that each adapter received and sent since it started, about once a minute.'
 partition: hour_utc
 grain: [cluster, hour_utc, file, line]
 columns:
@@ -11,8 +11,8 @@ columns:
   server: VARCHAR GPU-n
   hca: VARCHAR the adapter, mlx5_n
   host_ip: VARCHAR address of the server
-  received_bytes: BIGINT [B] bytes received so far
-  transmitted_bytes: BIGINT [B] bytes sent so far
+  received_bytes: BIGINT [B] bytes received since the adapter started
+  transmitted_bytes: BIGINT [B] bytes sent since the adapter started
 sources: docs/formats/hour_tables.md
 --- */
 SELECT

@@ -1,5 +1,5 @@
 /* ---
-about: The hour's table of switch ports by the minute, with lost packets.
+about: 'The switch-port table of an hour: bytes and lost packets per minute.'
 partition: hour_utc
 grain: [cluster, hour_utc, file, line]
 columns:
@@ -12,8 +12,8 @@ columns:
   port: VARCHAR full name of the port
   in_bytes: BIGINT [B] bytes that entered in the past minute
   out_bytes: BIGINT [B] bytes that left in the past minute
-  in_loss_packets: BIGINT [1] packets lost on the way in
-  out_loss_packets: BIGINT [1] packets lost on the way out
+  in_loss_packets: BIGINT [1] inbound packets lost
+  out_loss_packets: BIGINT [1] outbound packets lost
 sources: docs/formats/hour_tables.md
 --- */
 SELECT

@@ -1,14 +1,14 @@
 /* ---
-about: Jobs of the ten ITP clusters. The trace has no start, so how long a job waited is not known.
+about: Jobs of the ten ITP clusters. The trace has no start times, so queueing times are unknown.
 grain: [cluster, job_id]
 columns:
   cluster: VARCHAR cluster01 to cluster10
   job_id: VARCHAR the job
-  submission_seconds: BIGINT [s] when it was submitted, counted from epoch_utc
-  submit_utc: TIMESTAMP the same moment
-  duration_seconds: BIGINT [s] how long it ran
+  submission_seconds: BIGINT [s] submission time, counted from epoch_utc
+  submit_utc: TIMESTAMP submission time
+  duration_seconds: BIGINT [s] run time of the job
   num_gpus: BIGINT [1] GPUs
-  epoch_utc: 'TIMESTAMP what seconds are counted from: 2021-03-04 by the README, which states no zone; UTC is assumed'
+  epoch_utc: 'TIMESTAMP time that seconds are counted from: 2021-03-04 by the README, which states no zone; UTC is assumed'
 checks:
   - regexp_matches(job_id, '^[A-Za-z0-9][A-Za-z0-9._:-]{0,99}$')
   - least(submission_seconds, duration_seconds, num_gpus) >= 0

@@ -1,21 +1,21 @@
 /* ---
-about: 'What the tables of shares and distributions count: every job of all traces, those of earlier traces too, with its kind and its GPU time.'
+about: 'Every job of all traces, earlier traces included, with its kind and GPU time. Input of the tables of shares and distributions.'
 materialize: view
 grain: [trace, cluster, job]
 columns:
   trace: VARCHAR acme, itp, helios, philly or pai
-  cluster: VARCHAR the cluster; of earlier traces their name
+  cluster: VARCHAR the cluster; for earlier traces the name of the trace
   job: VARCHAR the job
-  kind: VARCHAR gpu, or cpu where it asked for none
-  num_gpus: DOUBLE [1] GPUs; PAI asks for hundredths of one
-  job_type: VARCHAR what it was for
-  state: VARCHAR how it ended
-  outcome: VARCHAR completed, cancelled or failed; NULL for other ends and none
-  run_seconds: DOUBLE [s] end - start; of ITP the duration
+  kind: VARCHAR gpu, or cpu where the job requested no GPU
+  num_gpus: DOUBLE [1] GPUs; PAI jobs request hundredths of a GPU
+  job_type: VARCHAR purpose of the job
+  state: VARCHAR end state
+  outcome: VARCHAR completed, cancelled or failed; NULL for other end states or none
+  run_seconds: DOUBLE [s] end - start; for ITP the duration
   duration_seconds: DOUBLE [s] duration as published
   queue_seconds: DOUBLE [s] queue as published
   gpu_seconds: "DECIMAL(18, 3) [s] GPUs x run_seconds"
-  published_gpu_seconds: "DECIMAL(18, 3) [s] GPU time as published; GPUs x duration where it is not"
+  published_gpu_seconds: "DECIMAL(18, 3) [s] GPU time as published; GPUs x duration where none is published"
 sources: docs/metrics/jobs.md
 --- */
 SELECT

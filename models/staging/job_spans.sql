@@ -1,23 +1,23 @@
 /* ---
-about: How many of a cluster's jobs ran or waited at most 1, 2, 4 .. 2^21 seconds, and their GPU time; of all jobs and of each type.
+about: Number and GPU time of a cluster's jobs that ran or waited at most 1, 2, 4 .. 2^21 seconds, for all jobs and for each type.
 grain: [trace, cluster, kind, job_type, basis, up_to_seconds]
 columns:
   trace: VARCHAR acme, itp, helios, philly or pai
   cluster: VARCHAR the cluster
   kind: VARCHAR gpu or cpu
-  job_type: VARCHAR Eval, Pretrain and so on; all for the jobs of every type
-  basis: VARCHAR published, by the duration as published, run, by end - start, or queue, by the wait as published
+  job_type: VARCHAR Eval, Pretrain and so on; the value all means every type
+  basis: VARCHAR published (duration as published), run (end - start) or queue (wait as published)
   up_to_seconds: BIGINT [s] a power of two
-  jobs: BIGINT [1] jobs that ran or waited at most so long
-  all_jobs: BIGINT [1] jobs of this kind and type, those without such a time included
-  gpu_seconds: "DECIMAL(38, 3) [s] GPU time of these jobs, by the same basis; by end - start of those that waited"
+  jobs: BIGINT [1] jobs that ran or waited at most up_to_seconds
+  all_jobs: BIGINT [1] jobs of this kind and type, including those without such a time
+  gpu_seconds: "DECIMAL(38, 3) [s] GPU time of these jobs on the same basis; for the basis queue, GPUs x (end - start)"
   all_gpu_seconds: "DECIMAL(38, 3) [s] GPU time of all jobs of this kind and type"
 checks:
   - basis in ('published', 'run', 'queue')
   - jobs <= all_jobs
 sources: docs/metrics/jobs.md
 --- */
-WITH spans AS (                -- of each job what was published, what it ran, and how long it waited
+WITH spans AS (                -- per job the published duration, the run time and the wait
     SELECT trace, cluster, kind, job_type, 'published' AS basis, duration_seconds AS seconds, published_gpu_seconds AS gpu_seconds
     FROM staging.job_sizes
     UNION ALL

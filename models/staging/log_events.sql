@@ -1,49 +1,49 @@
 /* ---
-about: What the lines of training logs say, a row an event. Only columns that the kind of event fills are not NULL.
+about: Events read from the lines of training logs, one row per event. Columns that do not apply to the kind of event are NULL.
 grain: [cluster, task, pod, segment, item]
 materialize: view
 columns:
   cluster: VARCHAR the cluster's folder
   task: VARCHAR the task's folder
-  pod: VARCHAR the log's name without .log; FILE@HOST of lines of a known host where the log holds several hosts
+  pod: VARCHAR the log's name without .log; FILE@HOST for lines of a known host in a log of several hosts
   file: VARCHAR the log's path in its release
   line: INTEGER [1] line of the log, from 1
-  segment: INTEGER [1] piece of the log between line feeds or carriage returns, from 1
-  item: INTEGER [1] event of the segment, from 0
-  family: VARCHAR who writes such lines, deepspeed, hf_trainer, lightning, megatron, nccl, torchrun or python
-  kind: VARCHAR what it says, see docs/formats/logs.md
+  segment: INTEGER [1] number of the piece between line feeds or carriage returns, from 1
+  item: INTEGER [1] number of the event in its segment, from 0
+  family: VARCHAR writer of the line, deepspeed, hf_trainer, lightning, megatron, nccl, torchrun or python
+  kind: VARCHAR kind of event, see docs/formats/logs.md
   level: VARCHAR INFO, WARNING, ERROR ...; NULL where the line has none
-  label: VARCHAR what launchers wrote before the line; never a part of the host
-  time_utc: TIMESTAMP time of the line, as the log has it; NULL where it has none
-  name: VARCHAR name of a setting or of what is spoken of
-  value: VARCHAR a setting's value, or what has no column of its own
+  label: VARCHAR prefix that a launcher wrote before the line; never a part of the host
+  time_utc: TIMESTAMP time of the line as written in the log; NULL where the line has none
+  name: VARCHAR name of a setting, or of the thing that the event is about
+  value: VARCHAR a setting's value, or text that has no column of its own
   step: BIGINT [1] iteration
-  steps: BIGINT [1] iterations of the whole run
-  seconds: DOUBLE [s] time an iteration as printed, often smoothed
-  samples: BIGINT [1] samples an iteration
+  steps: BIGINT [1] planned iterations of the whole run
+  seconds: DOUBLE [s] time per iteration as printed, often smoothed
+  samples: BIGINT [1] samples per iteration
   loss: DOUBLE [1] loss as printed
   learning_rate: DOUBLE [1] learning rate as printed
-  rank: INTEGER [1] rank that speaks or is spoken of
-  ranks: INTEGER [1] ranks of its communicator
-  local_rank: INTEGER [1] its GPU in its server; of service threads not to be trusted
+  rank: INTEGER [1] rank that wrote the line, or that the line is about
+  ranks: INTEGER [1] number of ranks of the communicator
+  local_rank: INTEGER [1] GPU of the rank in its server; unreliable for service threads
   host: VARCHAR host name, from NCCL's prefix; NULL where another writer may have damaged it
   pid: BIGINT [1] process, from NCCL's prefix
   tid: BIGINT [1] thread, from NCCL's prefix
   communicator: VARCHAR pointer of the communicator in that process
   channel: INTEGER [1] channel of the communicator
-  channels: INTEGER [1] how many it has
+  channels: INTEGER [1] number of channels of the communicator
   src_rank: INTEGER [1] sending rank of an edge
   dst_rank: INTEGER [1] receiving rank of an edge
   direction: VARCHAR send or receive, as the writer of the line sees the edge
   transport: VARCHAR NET/IB, P2P/IPC ...
   nic_index: INTEGER [1] index of the NIC in the list of the host that wrote the line
   proxy_rank: INTEGER [1] rank whose NIC sends for the source of an edge (PXN)
-  options: VARCHAR what the line says behind the NIC, /GDRDMA, /Shared ...
-  text: VARCHAR the segment as it stands, at most 4,000 characters
+  options: VARCHAR text after the NIC, /GDRDMA, /Shared ...
+  text: VARCHAR the segment as written, at most 4,000 characters
 sources: docs/formats/logs.md
 --- */
--- A name of a host may have lost its first bytes, or have another writer's bytes before it. Then it ends as another name
--- of its process does, or that one as it: the name of more lines is right, and of as many, none.
+-- A host name may lack its first bytes, or start with bytes of another writer. Then it shares its end with another name
+-- of the process. The name with more lines is right; with equal numbers of lines, neither is used.
 WITH names AS (
     SELECT filename, pid, host, count(*) AS lines
     FROM raw.log_events
@@ -57,7 +57,7 @@ seen AS (
     GROUP BY filename, host
 ),
 
-rivals AS (                    -- other names of the same process, and names of more lines where this one has a single line
+rivals AS (                    -- other host names of the same process, and of those with more lines where this name has a single line
     SELECT a.filename, a.pid, a.host, b.host AS rival, b.lines > a.lines AS is_right, b.lines < a.lines AS is_wrong
     FROM names AS a
     JOIN names AS b ON b.filename = a.filename AND b.pid = a.pid AND b.host <> a.host
@@ -93,7 +93,7 @@ counted AS (
     GROUP BY filename
 ),
 
-labelled AS (                  -- labels that stand before lines of one host only: all their lines are of that host
+labelled AS (                  -- labels seen before lines of only one host: all lines with such a label are of that host
     SELECT e.filename, e.label, min(h.known_host) AS host
     FROM raw.log_events AS e
     JOIN known AS h ON h.filename = e.filename AND h.pid = e.pid AND h.host = e.host

@@ -1,18 +1,18 @@
 /* ---
-about: When each pod of a task was started, and on which node, as its list says.
+about: Start time and node of each pod of a task, from the task's list of pod starts.
 grain: [cluster, task, pod]
 columns:
   cluster: VARCHAR the cluster's folder
   task: VARCHAR the task's folder
   pod: VARCHAR the pod
-  host_ip: VARCHAR address of its node
-  node: VARCHAR name of its node
-  start_utc: TIMESTAMP when it was started
+  host_ip: VARCHAR address of the pod's node
+  node: VARCHAR name of the pod's node
+  start_utc: TIMESTAMP when the pod was started
   file: VARCHAR the list's path in its release
-  line: INTEGER [1] its line there, from 1
+  line: INTEGER [1] line of the list, from 1
 sources: docs/formats/logs.md
 --- */
-SELECT                         -- a pod that stands there twice was started again: the last start counts
+SELECT                         -- a pod listed twice was restarted: the last start counts
     f.cluster,
     {{ task_name('p.filename') }} AS task,
     p.pod,

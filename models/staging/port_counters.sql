@@ -1,5 +1,5 @@
 /* ---
-about: 'Every stored poll of every port, with names, UTC times, corrected bytes, the window that the bytes were moved in, and flags. Filter by hour, switch or port where you can: windows are worked out for what is asked for.'
+about: 'Every stored poll of every port, with names, UTC times, corrected bytes, the window in which the bytes moved, and flags. Filter by hour, switch or port: each query computes the windows of the rows that it selects.'
 partition: hour_utc
 grain: [cluster, switch, port, time_utc]
 materialize: view
@@ -9,15 +9,15 @@ columns:
   port: VARCHAR full name of the port
   hour_utc: TIMESTAMP the hour
   time_utc: TIMESTAMP time of the poll
-  in_bytes: BIGINT [B] bytes that entered the switch since the port's previous row, wraps corrected
-  out_bytes: BIGINT [B] bytes that left the switch since the port's previous row, wraps corrected
-  in_bytes_raw: BIGINT [B] the same as stored
-  out_bytes_raw: BIGINT [B] the same as stored
+  in_bytes: BIGINT [B] bytes that entered the switch since the port's previous row, corrected for wraps
+  out_bytes: BIGINT [B] bytes that left the switch since the port's previous row, corrected for wraps
+  in_bytes_raw: BIGINT [B] the same counter as stored
+  out_bytes_raw: BIGINT [B] the same counter as stored
   in_packets: BIGINT [1] packets that entered
   out_packets: BIGINT [1] packets that left
   published_in_ratio: DOUBLE [%] as published; a check, never an input
   published_out_ratio: DOUBLE [%] as published; a check, never an input
-  window_start_utc: TIMESTAMP when the row's bytes began to count; NULL where the counters had not refreshed
+  window_start_utc: TIMESTAMP start of the window in which the row's bytes moved; NULL where the counters had not refreshed
   flags: VARCHAR[] first, gap, missing_polls, no_refresh, reset, wrapped; see docs/glossary.md
 sources: docs/metrics/rates.md
 --- */
@@ -62,7 +62,7 @@ marked AS (
     FROM corrected
 ),
 
-placed AS (                    -- hour, switch and port are the file's: a filter on them passes to its rows by this
+placed AS (                    -- hour, switch and port come from the file, so that a filter on them also selects its rows
     SELECT
         *,
         make_timestamp(epoch_us(hour_utc) + CAST(offset_ms AS BIGINT) * 1000) AS time_utc,

@@ -1,15 +1,15 @@
 /* ---
-about: The port counter files that are read, one a port and hour, and the integer that stands for each.
+about: Port counter files, one per port and hour, each with an integer key.
 partition: hour_utc
 grain: [file_key]
 columns:
-  file_key: BIGINT [1] hours since 1970 x 100000, and the file's place in its hour by cluster, switch and port
+  file_key: BIGINT [1] hours since 1970 x 100000 + the file's place in its hour, ordered by cluster, switch and port
   hour_utc: TIMESTAMP the hour that the file holds
   cluster: VARCHAR the cluster's folder
   switch: VARCHAR short name of the switch
   port: VARCHAR full name of the port
-  device_name: VARCHAR the switch's name for itself
-  is_management: BOOLEAN whether it is the management port, whose counters have 32 bits
+  device_name: VARCHAR the switch's own device name
+  is_management: BOOLEAN true for the management port, whose counters have 32 bits
   port_class: VARCHAR access, uplink, spare, management, storage_access or storage_uplink, by name and number
   line_rate_bps: BIGINT [bit/s] 200e9, 400e9, management 1e9
   file: VARCHAR the file's path in its release

@@ -1,9 +1,9 @@
 /* ---
-about: Every stored poll of every port, as narrow as it can be kept. Read staging.port_counters for names, times and flags.
+about: Every stored poll of every port, with as few columns as possible. Read staging.port_counters for names, times and flags.
 partition: hour_utc
 grain: [file_key, offset_ms]
-presorted: true            # files are read in the order of their keys, and a file is in the order of its polls
-kernel: port_readings      # the same rows in numpy, of files as they are published; this SELECT is the definition
+presorted: true            # files are read in key order, and the rows of a file are in poll order
+kernel: port_readings      # computes the same rows in NumPy for files as published; this SELECT is the definition
 columns:
   file_key: BIGINT [1] the port and hour, see staging.port_files
   hour_utc: TIMESTAMP the hour
@@ -14,12 +14,12 @@ columns:
   out_packets: BIGINT [1] packets that left
   published_in_ratio: DOUBLE [%] as published, 1.6 times too low on 400G ports
   published_out_ratio: DOUBLE [%] as published
-  fits: BOOLEAN whether the row is of its file's device, port and hour, its clocks agree, its counters are possible and its ratios are there
+  fits: BOOLEAN true if device, port and hour match the file, both clocks agree, counters are possible and ratios are present
 checks:
-  - fits                     # not where a counter is NULL, either
+  - fits                     # also fails where a counter is NULL
 sources: docs/formats/port_counters.md
 --- */
-WITH keyed_files AS (          -- the path that is read, and what every row in it must say
+WITH keyed_files AS (          -- each file's path, with the values that each of its rows must have
     SELECT
         f.read_path,
         p.file_key,

@@ -1,25 +1,25 @@
 /* ---
-about: What every port moved in each second that one of its windows touches, as narrow as it can be kept. A window's bytes are spread evenly over it, in whole bytes that add up to the window's exactly. Read metrics.port_second for names and times.
+about: Bytes of every port in each second that one of its windows overlaps, with as few columns as possible. A window's bytes are spread evenly over its time, in whole bytes that sum exactly to the window's. Read metrics.port_second for names and times.
 partition: hour_utc
 grain: [file_key, second]
-kernel: port_seconds       # the same rows in numpy; this SELECT is the definition
+kernel: port_seconds       # computes the same rows in NumPy; this SELECT is the definition
 columns:
   file_key: BIGINT [1] the port and hour, see staging.port_files
   hour_utc: TIMESTAMP the hour
   second: INTEGER [s] second of the hour
   in_bytes: BIGINT [B] bytes that entered the switch in this second
   out_bytes: BIGINT [B] bytes that left the switch in this second
-  covered_ms: INTEGER [ms] how much of the second windows cover
-  longest_ms: INTEGER [ms] the longest window that touches the second
+  covered_ms: INTEGER [ms] milliseconds of the second that windows cover
+  longest_ms: INTEGER [ms] longest window that overlaps the second
 checks:
-  # what was stored and what the seconds add up to, port by port
+  # stored bytes equal the sum over seconds, for each port
   - none: WITH spread AS (SELECT file_key, sum(in_bytes) AS in_bytes, sum(out_bytes) AS out_bytes FROM this GROUP BY file_key)
       SELECT * FROM staging.port_totals AS t LEFT JOIN spread AS s USING (file_key)
       WHERE t.in_bytes <> coalesce(s.in_bytes, 0) OR t.out_bytes <> coalesce(s.out_bytes, 0)
   - covered_ms between 1 and 1000 and in_bytes >= 0 and out_bytes >= 0 and second between 0 and 3599
 sources: docs/metrics/rates.md
 --- */
-WITH windows AS (              -- a poll in the very first millisecond still has a window of one
+WITH windows AS (              -- a poll in the first millisecond of the hour has a window of 1 ms
     SELECT
         file_key,
         hour_utc,
@@ -30,7 +30,7 @@ WITH windows AS (              -- a poll in the very first millisecond still has
     FROM staging.port_windows
 ),
 
-touched AS (                   -- a row a window and second that it touches
+touched AS (                   -- one row per window and second that it overlaps
     SELECT
         file_key,
         hour_utc,
@@ -43,7 +43,7 @@ touched AS (                   -- a row a window and second that it touches
     FROM windows
 ),
 
-pieces AS (                    -- the piece of the window inside the second, as offsets from the window's start
+pieces AS (                    -- the part of the window inside the second, as offsets from the window's start
     SELECT
         file_key,
         hour_utc,

@@ -1,18 +1,18 @@
 /* ---
-about: What the stored rows of each port file add up to, before any bytes are spread over time.
+about: Sums over the stored rows of each port file, before any bytes are spread over time.
 partition: hour_utc
 grain: [file_key]
 columns:
   file_key: BIGINT [1] the port and hour, see staging.port_files
   hour_utc: TIMESTAMP the hour
   polls: BIGINT [1] stored rows
-  in_bytes: BIGINT [B] bytes that entered, wraps corrected, resets counting as 0
-  out_bytes: BIGINT [B] bytes that left, likewise
+  in_bytes: BIGINT [B] bytes that entered, corrected for wraps; a reset counts as 0
+  out_bytes: BIGINT [B] bytes that left, corrected for wraps; a reset counts as 0
   in_packets: BIGINT [1] packets that entered
   out_packets: BIGINT [1] packets that left
-  zero_rows: BIGINT [1] rows with no bytes either way
-  wraps: 'BIGINT [1] rows in which a 32-bit counter wrapped: a negative delta, possible at line rate with 2^32 more'
-  resets: BIGINT [1] rows with a negative delta that is no wrap; a row can be both, one a direction
+  zero_rows: BIGINT [1] rows without bytes in or out
+  wraps: 'BIGINT [1] rows in which a 32-bit counter wrapped: a negative delta that is possible at line rate after adding 2^32'
+  resets: BIGINT [1] rows with a negative delta that is no wrap; a row can count as both, one per direction
 checks:
   - polls > 0
   - zero_rows + greatest(wraps, resets) <= polls
@@ -31,7 +31,7 @@ WITH sums AS (
     GROUP BY file_key
 ),
 
-falling AS (                   -- the few files with a negative delta: only their rows need the time of the row before
+falling AS (                   -- files with a negative delta: only their rows need the time of the previous row
     SELECT DISTINCT file_key
     FROM staging.port_readings
     WHERE in_bytes_raw < 0 OR out_bytes_raw < 0
@@ -63,7 +63,7 @@ marked AS (
     FROM timed
 ),
 
-corrections AS (               -- what wraps add to the sums
+corrections AS (               -- bytes that wraps add to the sums
     SELECT
         file_key,
         sum(in_bytes) AS in_bytes,

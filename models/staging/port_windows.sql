@@ -1,18 +1,18 @@
 /* ---
-about: The time over which each row's bytes were moved. A switch refreshes a port's counters about once a second, so half of the polls show nothing; their time belongs to the next row that shows something, but at most one refresh period before the last poll that showed nothing.
+about: The window of time in which each row's bytes moved. A switch refreshes a port's counters about once a second, so half of the polls show no bytes. Their time belongs to the next row with bytes, up to one refresh period before the last poll without.
 partition: hour_utc
 grain: [file_key, offset_ms]
 materialize: view
 columns:
   file_key: BIGINT [1] the port and hour, see staging.port_files
   hour_utc: TIMESTAMP the hour
-  offset_ms: INTEGER [ms] end of the window, the time of the poll, since the start of the hour
+  offset_ms: INTEGER [ms] end of the window, which is the time of the poll, since the start of the hour
   window_start_ms: INTEGER [ms] start of the window since the start of the hour
-  in_bytes: BIGINT [B] bytes that entered in the window, wraps corrected
-  out_bytes: BIGINT [B] bytes that left in the window, wraps corrected
+  in_bytes: BIGINT [B] bytes that entered in the window, corrected for wraps
+  out_bytes: BIGINT [B] bytes that left in the window, corrected for wraps
 sources: docs/metrics/rates.md
 --- */
-WITH polls AS (                -- every row with the time of the row before it
+WITH polls AS (                -- every row with the time of the previous row
     SELECT
         r.file_key,
         r.hour_utc,
@@ -25,7 +25,7 @@ WITH polls AS (                -- every row with the time of the row before it
     JOIN staging.port_files AS p ON p.file_key = r.file_key
 ),
 
-corrected AS (                 -- a negative delta is a possible wrap of a management port, else a reset and left out
+corrected AS (                 -- a negative delta is a possible wrap of a management port; any other is a reset and left out
     SELECT
         file_key,
         hour_utc,
@@ -36,7 +36,7 @@ corrected AS (                 -- a negative delta is a possible wrap of a manag
     FROM polls
 ),
 
-anchors AS (                   -- rows that bytes can be counted from: refreshes, and the port's first row
+anchors AS (                   -- rows at which a window can start: refreshes, and the port's first row
     SELECT
         *,
         lag(offset_ms) OVER (PARTITION BY file_key ORDER BY offset_ms) AS anchor_ms

@@ -1,17 +1,17 @@
 /* ---
-about: 'Jobs of earlier traces that AcmeTrace compares with, as it has them: Helios, Philly and PAI. Their files have no identity for a job that could be relied on, so a job is its place among its cluster''s rows.'
+about: 'Jobs of the earlier traces Helios, Philly and PAI, as AcmeTrace publishes them for comparison. Their files have no reliable job ID, so a job is identified by its place among its cluster''s rows.'
 grain: [cluster, job]
 columns:
-  cluster: VARCHAR helios, philly or pai; a second file of one of them by its own name, as philly_merge_retry
-  job: BIGINT [1] place among the cluster's rows, in the order of all that is known of each
-  num_gpus: DOUBLE [1] GPUs; PAI asks for hundredths of one
+  cluster: VARCHAR helios, philly or pai; a second file of a trace has its own name, as philly_merge_retry
+  job: BIGINT [1] place among the cluster's rows, ordered by all columns
+  num_gpus: DOUBLE [1] GPUs; PAI jobs request hundredths of a GPU
   num_cpus: DOUBLE [1] CPUs
-  state: VARCHAR how it ended, by the reviewed table job_states; as written where that does not know it
-  state_raw: VARCHAR how it ended, as written
-  outcome: VARCHAR completed, cancelled or failed; NULL for other ends
+  state: VARCHAR end state by reference.job_states; state_raw where that table lacks it
+  state_raw: VARCHAR end state as written
+  outcome: VARCHAR completed, cancelled or failed; NULL for other end states
   published_duration_seconds: DOUBLE [s] duration as published
   published_queue_seconds: DOUBLE [s] time in the queue as published
-  submit_time: VARCHAR as written, without a zone
+  submit_time: VARCHAR submission time as written, without a zone
 sources: docs/formats/acme_jobs.md
 --- */
 WITH typed AS (

@@ -1,24 +1,24 @@
 /* ---
-about: Power of servers as their management controllers (IPMI) read it, a row a server, time and measurement.
+about: Power of servers as measured by their management controllers (IPMI), one row per server, time and measure.
 partition: file_group
 grain: [file, node, time_utc, measure]
 columns:
   file_group: VARCHAR the files of one kind of server
   file: VARCHAR the file's path in its release
   cluster: VARCHAR seren
-  server_kind: VARCHAR gpu or cpu, by the file's name; NULL where it does not say
-  server_type: VARCHAR A, B, C or D, by the file's name; of GPU_AB rows with an empty cell are B, the others A
-  node: VARCHAR the server as it is named
-  host_ip: VARCHAR its address, where the name ends in one
-  time_utc: TIMESTAMP the moment, UTC
+  server_kind: VARCHAR gpu or cpu, by the file's name; NULL where the name does not tell
+  server_type: VARCHAR A, B, C or D, by the file's name; in GPU_AB, rows with an empty cell are B, the others A
+  node: VARCHAR the server's name as written
+  host_ip: VARCHAR the server's address, where the name ends in one
+  time_utc: TIMESTAMP time of the row, UTC
   measure: 'VARCHAR name of the column: Sys_Total_Power, CPU_Power, MEM_Power ...'
-  watts: DOUBLE [W] power; NULL where nothing or nan stands
-  fits: BOOLEAN whether the line has a cell for each column, a time, a server, and a number here or nothing
+  watts: DOUBLE [W] power; NULL where the cell is empty or nan
+  fits: BOOLEAN true if the line has a cell for each column, a time and a server, and this cell is a number or empty
 checks:
   - fits
 sources: docs/formats/utilization.md
 --- */
-WITH placed AS (               -- the columns of each file, one by one
+WITH placed AS (               -- one row per file and column
     SELECT
         filename,
         unnest(list_transform(
@@ -29,7 +29,7 @@ WITH placed AS (               -- the columns of each file, one by one
     WHERE contains(line, 'Time')
 ),
 
-headers AS (                   -- a row a file
+headers AS (                   -- one row per file
     SELECT
         filename,
         count(*) AS n,

@@ -1,5 +1,5 @@
 /* ---
-about: The poll times of each switch. All its ports are polled together; a port without a row at a poll was above line rate.
+about: Poll times of each switch. All ports of a switch are polled together; a port without a row at a poll was above line rate.
 partition: hour_utc
 grain: [cluster, switch, hour_utc, offset_ms]
 columns:
@@ -7,7 +7,7 @@ columns:
   switch: VARCHAR short name of the switch
   hour_utc: TIMESTAMP the hour
   offset_ms: INTEGER [ms] time of the poll since the start of the hour
-  previous_ms: INTEGER [ms] time of the poll before; NULL for the first
+  previous_ms: INTEGER [ms] time of the previous poll; NULL for the first
 checks:
   - previous_ms < offset_ms or previous_ms is null
 sources: docs/metrics/rates.md

@@ -1,17 +1,17 @@
 /* ---
-about: Every leaf and storage-leaf port that the workbook or a counter file names, with its class and line rate from its name and number.
+about: Every leaf and storage-leaf port that the workbook or a counter file names, with class and line rate derived from its name and number.
 grain: [cluster, switch, port]
 columns:
   cluster: VARCHAR the cluster's folder
   switch: VARCHAR short name of the switch
   port: VARCHAR full name of the port
-  device_name: VARCHAR the switch's name for itself
+  device_name: VARCHAR the switch's own device name
   role: VARCHAR leaf or storage_leaf
   leaf_number: INTEGER [1] n of Leaf-n or ST-leaf-n
   port_number: INTEGER [1] p of 1/0/p
   port_class: VARCHAR access, uplink, spare, management, storage_access or storage_uplink
   line_rate_bps: BIGINT [bit/s] 200e9, 400e9, management 1e9
-  has_counters: BOOLEAN whether a counter file of it is loaded
+  has_counters: BOOLEAN true if a counter file of the port is loaded
 sources: docs/formats/port_counters.md
 --- */
 WITH named AS (

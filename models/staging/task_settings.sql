@@ -1,5 +1,5 @@
 /* ---
-about: 'How each task was set up, as its logs print it: model, batch sizes, parallel strategy, precision, versions.'
+about: 'Settings of each task as its logs print them: model, batch sizes, parallel strategy, precision, versions.'
 grain: [cluster, task]
 columns:
   cluster: VARCHAR the cluster's folder
@@ -9,35 +9,35 @@ columns:
   params: BIGINT [1] parameters, over all tensor and pipeline ranks
   layers: BIGINT [1] transformer layers
   hidden_size: BIGINT [1] width of the model
-  attention_heads: BIGINT [1] heads of a layer
-  key_value_heads: BIGINT [1] heads of keys and values
+  attention_heads: BIGINT [1] attention heads per layer
+  key_value_heads: BIGINT [1] key and value heads per layer
   ffn_size: BIGINT [1] width of the feed-forward layer
-  vocabulary: BIGINT [1] tokens that the model knows
-  sequence_length: BIGINT [1] tokens of a sample
-  micro_batch: BIGINT [1] samples a GPU takes at once
-  accumulation: BIGINT [1] micro batches of an iteration
-  global_batch: BIGINT [1] samples of an iteration, over all GPUs
+  vocabulary: BIGINT [1] tokens in the model's vocabulary
+  sequence_length: BIGINT [1] tokens per sample
+  micro_batch: BIGINT [1] samples per GPU and forward pass
+  accumulation: BIGINT [1] micro batches per iteration
+  global_batch: BIGINT [1] samples per iteration, over all GPUs
   world_size: BIGINT [1] ranks of the task
-  data_parallel: BIGINT [1] copies of the model
+  data_parallel: BIGINT [1] data-parallel replicas of the model
   tensor_parallel: BIGINT [1] ranks that share a layer
-  pipeline_parallel: BIGINT [1] stages that the layers are cut into
-  zero_stage: BIGINT [1] what DeepSpeed shards, 0 to 3; NULL without DeepSpeed
+  pipeline_parallel: BIGINT [1] pipeline stages
+  zero_stage: BIGINT [1] DeepSpeed's ZeRO stage, 0 to 3; NULL without DeepSpeed
   precision: VARCHAR number format of weights, bf16, fp16 or fp32
-  deepspeed_version: VARCHAR NULL without DeepSpeed
-  nccl_version: VARCHAR NULL where no line says it
-  trainer: VARCHAR deepspeed, megatron, lightning or hf_trainer, by the lines of its log
-  reduce_scatter: BOOLEAN whether DeepSpeed was asked to scatter gradients
-  multi_rank_allreduce: BOOLEAN whether it reduces buckets of several owners at once, by all-reduce
-  distributed_optimizer: BOOLEAN whether Megatron shards the optimizer
-  gradient_bytes: BIGINT [B] of a gradient on the wire
-  weight_bytes: BIGINT [B] of a weight on the wire
-  planned_iterations: BIGINT [1] iterations that the run was to have
+  deepspeed_version: VARCHAR version of DeepSpeed; NULL without DeepSpeed
+  nccl_version: VARCHAR version of NCCL; NULL where no line states it
+  trainer: VARCHAR deepspeed, megatron, lightning or hf_trainer, detected from the lines of the log
+  reduce_scatter: BOOLEAN true if DeepSpeed is configured to reduce-scatter gradients
+  multi_rank_allreduce: BOOLEAN true if DeepSpeed reduces buckets of several owners at once, by all-reduce
+  distributed_optimizer: BOOLEAN true if Megatron shards the optimizer
+  gradient_bytes: BIGINT [B] size of one gradient value on the wire
+  weight_bytes: BIGINT [B] size of one weight on the wire
+  planned_iterations: BIGINT [1] planned iterations of the run
 checks:
   - precision in ('bf16', 'fp16', 'fp32') or precision is null
   - trainer in ('deepspeed', 'megatron', 'lightning', 'hf_trainer') or trainer is null
 sources: docs/formats/logs.md
 --- */
-WITH printed AS (              -- every setting with the first value of its best name
+WITH printed AS (              -- every setting with the first value of its highest-priority name
     SELECT
         e.cluster,
         e.task,
@@ -100,7 +100,7 @@ said AS (
     GROUP BY cluster, task
 ),
 
-members AS (                   -- communicators that were not split off others, by their order in each process
+members AS (                   -- communicators that were not split off another one, by their order in each process
     SELECT
         cluster,
         task,
@@ -112,20 +112,20 @@ members AS (                   -- communicators that were not split off others, 
     WHERE kind = 'nccl_init' AND NOT coalesce(starts_with(name, 'parent '), false)
 ),
 
-claims AS (                    -- two processes with one rank: communicators of so many ranks are parts of the task
+claims AS (                    -- two processes claim the same rank: communicators of this size cover only a part of the task
     SELECT cluster, task, ranks, count(DISTINCT process) AS processes
     FROM members
     GROUP BY cluster, task, ranks, rank, turn
 ),
 
-largest AS (                   -- without a printed world size, the largest communicator is the world, unless it cannot be
+largest AS (                   -- without a printed world size, the largest communicator is the world, unless that is impossible
     SELECT cluster, task, CASE WHEN max(processes) <= 1 THEN ranks END AS largest_communicator
     FROM claims
     GROUP BY cluster, task, ranks
     QUALIFY row_number() OVER (PARTITION BY cluster, task ORDER BY ranks DESC) = 1
 ),
 
-seen AS (                      -- every task with a log, even one that says nothing of itself
+seen AS (                      -- every task with a log, including logs without settings
     SELECT
         cluster,
         task,

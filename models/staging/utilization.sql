@@ -1,5 +1,5 @@
 /* ---
-about: 'The wide utilisation files unpivoted, a row a cell. Cells are not stored a second time: a query reads the lines of the files anew, so ask for one metric.'
+about: 'The wide utilization files unpivoted, one row per cell. Cells are not stored: every query reads the files again, so filter by one metric.'
 partition: file_group
 materialize: view
 grain: [file, time_utc, position]
@@ -8,15 +8,15 @@ columns:
   cluster: VARCHAR seren or kalos
   metric: VARCHAR name of the metric
   host_ip: VARCHAR address of the server
-  gpu: INTEGER [1] the GPU's number; NULL where the column is no GPU's
-  time_utc: TIMESTAMP the moment, UTC
-  value: DOUBLE the measurement, in the unit of its metric; NULL where nothing or nan stands
-  column_name: VARCHAR the column as it is named
-  position: BIGINT [1] its place after the time, from 1
+  gpu: INTEGER [1] GPU number; NULL where the column is not of a GPU
+  time_utc: TIMESTAMP time of the row, UTC
+  value: DOUBLE the measured value, in the unit of its metric; NULL where the cell is empty or nan
+  column_name: VARCHAR column name as written
+  position: BIGINT [1] place of the column after the time, from 1
   file: VARCHAR the file's path in its release
 sources: docs/formats/utilization.md
 --- */
-WITH columns_of AS (           -- a row a file
+WITH columns_of AS (           -- one row per file
     SELECT
         file,
         list(name ORDER BY position) AS names,
@@ -37,7 +37,7 @@ numbers AS (
     FROM staging.utilization_lines
 ),
 
-cells AS (                     -- names follow by position afterwards, so that little is laid out a cell
+cells AS (                     -- names are joined by position afterwards, to keep rows of cells small
     SELECT
         l.file_group,
         l.file,

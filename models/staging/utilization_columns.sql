@@ -1,5 +1,5 @@
 /* ---
-about: 'Columns of the wide utilisation files: which server or GPU each is of.'
+about: 'Columns of the wide utilization files, with the server or GPU of each.'
 partition: file_group
 grain: [file, position]
 columns:
@@ -8,11 +8,11 @@ columns:
   cluster: VARCHAR seren or kalos
   metric: VARCHAR name of the metric
   position: BIGINT [1] place of the column after the time, from 1
-  name: VARCHAR the column as it is named
+  name: VARCHAR column name as written
   host_ip: VARCHAR address of the server
-  device: VARCHAR what stands after the last dash, a GPU's number or a NIC (mlx5_0); NULL of a column of the whole server
-  gpu: INTEGER [1] the GPU's number; NULL where it is no GPU
-  problem: VARCHAR NULL, five_parts (ip.N, a second column of a name when the file was written), twice, or no_address
+  device: VARCHAR text after the last dash, a GPU number or a NIC (mlx5_0); NULL for a column of the whole server
+  gpu: INTEGER [1] GPU number; NULL where the column is not of a GPU
+  problem: VARCHAR NULL, five_parts (ip.N, a repeated column name when the file was written), twice, or no_address
 checks:
   - warn: problem is null
     says: "{file_group}: the name of column {name} is in doubt, {problem}"
@@ -40,7 +40,7 @@ placed AS (
     FROM headers
 ),
 
-named AS (                     -- the address, and what follows the last dash
+named AS (                     -- the address, and the text after the last dash
     SELECT
         file_group,
         file,

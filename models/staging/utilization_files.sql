@@ -1,5 +1,5 @@
 /* ---
-about: 'The wide utilisation files that have rows: which times and columns each holds.'
+about: 'Wide utilization files with rows, and the times and columns that each holds.'
 partition: file_group
 grain: [file]
 columns:
@@ -9,10 +9,10 @@ columns:
   metric: VARCHAR name of the metric
   first_utc: TIMESTAMP time of its first row, UTC
   last_utc: TIMESTAMP time of its last row, UTC
-  rows: BIGINT [1] rows, each a time
-  covered_rows: BIGINT [1] rows whose times lie within an earlier file of the group; they are in no metric
+  rows: BIGINT [1] rows, one per time
+  covered_rows: BIGINT [1] rows whose times lie within an earlier file of the group; no metric counts them
   columns: BIGINT [1] columns beside the time
-  columns_in_doubt: BIGINT [1] columns with a problem; see staging.utilization_columns
+  columns_in_doubt: BIGINT [1] columns with a doubtful name; see staging.utilization_columns
 checks:
   - columns > 0
 sources: docs/formats/utilization.md

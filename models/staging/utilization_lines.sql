@@ -1,5 +1,5 @@
 /* ---
-about: Rows of the wide utilisation files with their cells as they are written; read from the files in every query.
+about: Rows of the wide utilization files with their cells as written. Every query reads them from the files.
 partition: file_group
 materialize: view
 grain: [file, time_utc]
@@ -8,11 +8,11 @@ columns:
   file: VARCHAR the file's path in its release
   cluster: VARCHAR seren or kalos
   metric: VARCHAR name of the metric
-  time_utc: TIMESTAMP the moment, UTC; rows that another file covers are left out
-  cells: VARCHAR the cells in the order of the columns, a comma between two
+  time_utc: TIMESTAMP time of the row, UTC; rows that another file covers are left out
+  cells: VARCHAR the cells in column order, separated by commas
 sources: docs/formats/utilization.md
 --- */
-WITH files AS (                -- a row a file, with the spans of those that come before it in its group
+WITH files AS (                -- one row per file, with the time ranges of the earlier files of its group
     SELECT
         f.read_path,
         u.file_group,

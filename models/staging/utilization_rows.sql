@@ -1,5 +1,5 @@
 /* ---
-about: Rows of the wide utilisation files, without their cells.
+about: Rows of the wide utilization files, without their cells.
 partition: file_group
 grain: [file, time_utc]
 columns:
@@ -7,10 +7,10 @@ columns:
   file: VARCHAR the file's path in its release
   cluster: VARCHAR seren or kalos
   metric: VARCHAR name of the metric
-  time_utc: TIMESTAMP the moment, UTC
+  time_utc: TIMESTAMP time of the row, UTC
   cells: BIGINT [1] cells after the time
-  is_covered: BOOLEAN whether the time lies within another file of the group, earlier by name; such a row is in no metric
-  fits: BOOLEAN whether there is a cell for each column
+  is_covered: BOOLEAN true if the time lies within another file of the group, earlier by name; no metric counts such a row
+  fits: BOOLEAN true if the row has a cell for each column
 checks:
   - fits
 sources: docs/formats/utilization.md
@@ -43,7 +43,7 @@ spans AS (
     GROUP BY ALL
 ),
 
-covered AS (                   -- rows whose time an earlier file has, if only by its first and last
+covered AS (                   -- rows whose time lies between the first and last time of an earlier file
     SELECT DISTINCT r.file, r.time_utc
     FROM timed AS r
     JOIN spans AS s ON s.file_group = r.file_group AND s.file < r.file AND r.time_utc BETWEEN s.first_utc AND s.last_utc

@@ -1,5 +1,5 @@
 /* ---
-about: How often each text stands in the cells of a wide utilisation file; all that its distribution needs.
+about: Number of cells per distinct text of a wide utilization file, as input of the distribution.
 partition: file_group
 grain: [file, cell]
 columns:
@@ -7,15 +7,15 @@ columns:
   file: VARCHAR the file's path in its release
   cluster: VARCHAR seren or kalos
   metric: VARCHAR name of the metric
-  cell: VARCHAR the cell as written; nothing is a text, too
-  value: DOUBLE the measurement; NULL where nothing or nan stands
-  samples: BIGINT [1] cells of this text
-  is_read: BOOLEAN whether the cell is nothing, nan, or a number of the size of a measurement
+  cell: VARCHAR the cell as written; an empty cell counts as a text
+  value: DOUBLE the measured value; NULL where the cell is empty or nan
+  samples: BIGINT [1] cells with this text
+  is_read: BOOLEAN true if the cell is empty, nan, or a number in the range of a measurement
 checks:
   - is_read
 sources: docs/formats/utilization.md
 --- */
-WITH numbered AS (             -- a number stands for the file where its cells are counted: a cell carries little
+WITH numbered AS (             -- an integer identifies the file while cells are counted, to keep rows small
     SELECT *, CAST(row_number() OVER (ORDER BY file) AS INTEGER) AS number
     FROM staging.utilization_files
 ),

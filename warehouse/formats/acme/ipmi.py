@@ -52,4 +52,6 @@ class PowerFiles(LineFiles):
         return cells[names.index(NODE)]
 
 
-POWER = PowerFiles("acme.ipmi", "acme_ipmi", "Lines of the files of servers' power as they stand, headers among them.")
+POWER = PowerFiles(
+    "acme.ipmi", "acme_ipmi", "Lines of the server power (IPMI) files as published, header lines included."
+)

@@ -137,15 +137,15 @@ class ClusterSummary(NamedCsv):
 
 FORMATS = (
     AcmeJobs(
-        "acme.jobs", "acme_jobs", "Jobs of Seren and Kalos as published; four columns are of Kalos alone.", JOBS,
+        "acme.jobs", "acme_jobs", "Jobs of Seren and Kalos as published; four columns exist only for Kalos.", JOBS,
         optional=KALOS_ONLY, key="job_id", file_name=_TRACE,
     ),
     PreviousJobs(
-        "acme.previous_jobs", "acme_previous_jobs", "Jobs of Helios, Philly and PAI, as AcmeTrace has them.", PREVIOUS,
+        "acme.previous_jobs", "acme_previous_jobs", "Jobs of Helios, Philly and PAI, as in AcmeTrace.", PREVIOUS,
         optional=frozenset(PREVIOUS), version=3, file_name=_EARLIER,
     ),
     ClusterSummary(
-        "acme.cluster_summary", "acme_cluster_summary", "What AcmeTrace says of five clusters, a row each.", SUMMARY,
+        "acme.cluster_summary", "acme_cluster_summary", "AcmeTrace's summary of five clusters, one row each.", SUMMARY,
         key="id", file_name=_SUMMARY, ends_with_newline=False,
     ),
 )  # fmt: skip

@@ -29,7 +29,7 @@ class PublishedCurves:
     relations: Sequence[RawRelation] = (
         RawRelation(
             "acme_published",
-            "Points of the published distributions, as the pickles hold them.",
+            "Points of the published distributions, as stored in the pickles.",
             {"series": "BIGINT", "point": "BIGINT", "value": "DOUBLE", "percent": "DOUBLE"},
         ),
     )

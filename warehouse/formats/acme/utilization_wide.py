@@ -54,5 +54,5 @@ class WideFiles(LineFiles):
 
 
 WIDE = WideFiles(
-    "acme.utilization", "acme_utilization", "Lines of the wide utilisation files as they stand, headers among them."
+    "acme.utilization", "acme_utilization", "Lines of the wide utilization files as published, header lines included."
 )

@@ -52,11 +52,11 @@ class ItpJobs(NamedCsv):
 
 
 JOBS = ItpJobs(
-    "itp.jobs", "itp_jobs", "ITP jobs as recorded, seconds counted from 2021-03-04.", RAW,
+    "itp.jobs", "itp_jobs", "ITP jobs as published, with seconds counted from 2021-03-04.", RAW,
     key="job_id", file_name=_CLUSTER, ends_with_newline=False, folder="raw-traces",
 )  # fmt: skip
 ELASTICFLOW_JOBS = ItpJobs(
-    "itp.elasticflow_jobs", "itp_elasticflow_jobs", "The same jobs with a model, a batch size and a deadline made up.",
+    "itp.elasticflow_jobs", "itp_elasticflow_jobs", "ITP jobs with a synthetic model, batch size and deadline.",
     ELASTICFLOW, key="job_id", file_name=_CLUSTER, ends_with_newline=False, folder="elasticflow-traces",
 )  # fmt: skip
 TESTBED_JOBS = ItpJobs(

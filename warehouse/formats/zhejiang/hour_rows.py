@@ -120,7 +120,7 @@ def _table(
 
 FLOW_TABLE = _table(
     "flow",
-    "Queue pairs between servers, with round-trip times and packets, as published.",
+    "Samples of queue pairs between servers, with round-trip times and packets, as published.",
     "SourceServer DestServer SourceSwitch DestSwitch Time SourceIp DestIp SourceQp DestQp Rtt"
     " ReadPkts WritePkts SendPkts NakPkts",
     time="Time",
@@ -150,7 +150,7 @@ NIC_TABLE = _table(
 )
 LINK_TABLE = _table(
     "link",
-    "Both ends of each link, with its counters, as published; one without DstPort leads to a server's NIC.",
+    "Both ends of each link, with its counters, as published. A link without DstPort leads to a server's NIC.",
     "DeviceName IfAbbreviatedName DstDevice DstPort StartTime InUcastPkts Ip IfOperStatus InOctets InPkts"
     " InMuticastPkts InBrdcastPkts InSpeed InPktSpeed InUseRatio InErrorRatio OutOctets OutPkts"
     " OutMuticastPkts OutBrdcastPkts OutSpeed OutPktSpeed OutUseRatio EcnMarkedCount OutBrdcastPkts_2",
@@ -162,7 +162,7 @@ LINK_TABLE = _table(
 )
 PORT_TABLE = _table(
     "port",
-    "Minutes of switch ports, with bytes and lost packets, as published.",
+    "Bytes and lost packets of switch ports per minute, as published.",
     "DeviceName PortName Time InBytes InUseRatio InSpeed InPktsLoss OutBytes OutUseRatio OutSpeed OutPktsLoss",
     time="Time",
     counters={

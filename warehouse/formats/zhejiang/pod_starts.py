@@ -26,7 +26,7 @@ class PodStarts:
     relations: Sequence[RawRelation] = (
         RawRelation(
             "pod_starts",
-            "When each pod of a task was started, and on which node, as published.",
+            "Start time and node of each pod of a task, as published.",
             {"pod": "VARCHAR", "ip": "VARCHAR", "node": "VARCHAR", "start": "TIMESTAMP", "line": "INTEGER"},
         ),
     )

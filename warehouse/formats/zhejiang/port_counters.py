@@ -81,7 +81,7 @@ class PortCounters:
     relations: Sequence[RawRelation] = (
         RawRelation(
             "port_counters",
-            "Switch-port counters as published, a row a poll that was stored.",
+            "Switch-port counters as published, one row per stored poll.",
             COLUMNS,
             forms=dict.fromkeys(("SaveTimeUTC", *_COUNTERS), _WHOLE),
         ),

@@ -28,7 +28,9 @@ class TaskLog:
     name = "zhejiang.task_log"
     version = 4
     relations: Sequence[RawRelation] = (
-        RawRelation("log_events", "What the lines of training logs say, a row an event, with the line.", COLUMNS),
+        RawRelation(
+            "log_events", "Events read from the lines of training logs, one row per event, with the line.", COLUMNS
+        ),
     )
 
     def claims(self, path: Path) -> bool:

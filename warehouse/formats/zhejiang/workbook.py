@@ -93,7 +93,7 @@ _SHEETS = {
         _Sheet(
             RawRelation(
                 "cluster_topology",
-                "Which NIC of which server hangs on which leaf port, as published.",
+                "Leaf port of each server NIC, as published.",
                 {**dict.fromkeys(_PUBLISHED, "VARCHAR"), "sheet_row": "INTEGER"},
             ),
             titles=("cluster topology",),
@@ -116,7 +116,7 @@ _SHEETS = {
         _Sheet(
             RawRelation(
                 "gpu_nics",
-                "What the logs and the operating system call the NICs of each server, as published.",
+                "Names of each server's NICs in logs (HCA) and in the operating system, as published.",
                 {"gpu_ip": "VARCHAR", "nic_name1": "VARCHAR", "nic_name2": "VARCHAR", "sheet_row": "INTEGER"},
             ),
             titles=("GPU NIC info", "server NIC info"),
