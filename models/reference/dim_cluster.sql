@@ -1,9 +1,9 @@
 /* ---
-about: 'Dimension of clusters: every cluster that a loaded table or a reviewed table names.'
+about: 'Dimension of clusters: every cluster that a loaded table or a reviewed table of data/ names.'
 grain: [cluster]
 columns:
   cluster: VARCHAR the cluster's folder or name; the key
-  label: VARCHAR the same, for people
+  label: VARCHAR display name
   sort_key: VARCHAR sorts labels in natural order
   leaves: INTEGER [1] leaf switches of the whole cluster, from reference.clusters
   storage_leaves: INTEGER [1] storage leaf switches of the whole cluster
@@ -75,7 +75,7 @@ WITH named AS (
     SELECT cluster FROM staging.published_points
 ),
 
-sizes AS (                     -- a name that two traces share has no size of its own
+sizes AS (                     -- a cluster name that two traces share has no size
     SELECT
         cluster,
         CASE WHEN count(*) = 1 THEN min(gpus) END AS gpus,

@@ -3,7 +3,7 @@ about: 'Dimension of loaded hours, in UTC.'
 grain: [hour_utc]
 columns:
   hour_utc: TIMESTAMP start of the hour; the key
-  label: VARCHAR the hour for people, as 2024-05-23 16:00 UTC
+  label: VARCHAR display name, as 2024-05-23 16:00 UTC
   sort_key: VARCHAR sorts labels in order, as 2024-05-23T16
   date_utc: DATE the day
   hour_of_day: INTEGER [1] 0 to 23

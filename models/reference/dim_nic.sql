@@ -1,15 +1,15 @@
 /* ---
-about: 'Dimension of GPU NICs, by the name of the network interface; hca is a second key, where it is known.'
+about: 'Dimension of GPU NICs, by the name of the network interface; hca is a second key where known.'
 grain: [cluster, server, nic]
 columns:
   cluster: VARCHAR the cluster's folder
   server: VARCHAR the server
-  nic: VARCHAR its network interface; Leaf-n:1/0/p:h where nothing names it, the adapter where only that is known
+  nic: VARCHAR network interface of the NIC; Leaf-n:1/0/p:h where no source names it, the adapter where only the adapter is known
   nic_key: VARCHAR cluster/server/nic, one column for tools that join on one
-  hca: VARCHAR the adapter, mlx5_n; NULL where nothing names it
+  hca: VARCHAR the adapter, mlx5_n; NULL where no source names it
   label: VARCHAR server and adapter, as GPU-31 mlx5_2; else server and network interface
   sort_key: VARCHAR sorts labels in natural order
-  switch: VARCHAR the leaf that it is plugged into, as in topology.nic_ports; NULL where unresolved
+  switch: VARCHAR the leaf that the NIC is plugged into, as in topology.nic_ports; NULL where unresolved
   port: VARCHAR the leaf's port
 checks:
   - unique(nic_key)
@@ -21,7 +21,7 @@ checks:
   - referenced(cluster, server, nic) by topology.task_ports(cluster, server, nic)
 sources: docs/star.md
 --- */
-WITH adapters AS (             -- the sheet of NICs names both; hour tables name adapters alone
+WITH adapters AS (             -- the NIC sheet names adapter and interface; hour tables name only adapters
     SELECT cluster, server, nic, hca, switch, port FROM topology.nic_ports
     UNION ALL BY NAME
     SELECT DISTINCT h.cluster, h.server, h.hca AS nic, h.hca
@@ -29,7 +29,7 @@ WITH adapters AS (             -- the sheet of NICs names both; hour tables name
     ANTI JOIN topology.nic_ports AS n ON n.cluster = h.cluster AND n.server = h.server AND n.hca = h.hca
 ),
 
-interfaces AS (                -- names that owners of ports and rows of the topology sheet have
+interfaces AS (                -- interface names from port owners and from rows of the topology sheet
     SELECT cluster, server, nic, switch, port FROM topology.port_owners
     UNION
     SELECT cluster, server, nic, switch, port FROM topology.hour_owners
@@ -37,7 +37,7 @@ interfaces AS (                -- names that owners of ports and rows of the top
     SELECT cluster, server, nic, switch, port FROM staging.cluster_topology WHERE starts_with(switch, 'Leaf-')
 ),
 
-others AS (                    -- an interface that two ports claim is on neither
+others AS (                    -- an interface that two ports claim is assigned to neither
     SELECT
         i.cluster,
         i.server,

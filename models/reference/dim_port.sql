@@ -1,5 +1,5 @@
 /* ---
-about: 'Dimension of switch ports. Names of ports repeat over switches: the key is cluster, switch and port together.'
+about: 'Dimension of switch ports. Port names repeat on every switch: the key is cluster, switch and port together.'
 grain: [cluster, switch, port]
 columns:
   cluster: VARCHAR the cluster's folder
@@ -7,14 +7,14 @@ columns:
   port: VARCHAR full name of the port
   port_key: VARCHAR cluster/switch/port, one column for tools that join on one
   label: VARCHAR switch and short port, as Leaf-5 1/0/7:1
-  sort_key: VARCHAR sorts labels in natural order, by switch and place on it
+  sort_key: VARCHAR sorts labels in natural order, by switch and port
   port_class: VARCHAR access, uplink, spare, management, storage_access or storage_uplink; NULL for ports of spines
   line_rate_bps: BIGINT [bit/s] 200e9, 400e9, management 1e9
-  server: VARCHAR the server at its other end, as in topology.ports
-  nic: VARCHAR that server's NIC
-  peer_switch: VARCHAR the switch at its other end
-  peer_port: VARCHAR that switch's port
-  has_counters: BOOLEAN whether a counter file of it is loaded
+  server: VARCHAR the server at the other end, as in topology.ports
+  nic: VARCHAR NIC of that server
+  peer_switch: VARCHAR the switch at the other end
+  peer_port: VARCHAR port of that switch
+  has_counters: BOOLEAN true if a counter file of the port is loaded
 checks:
   - unique(port_key)
   - references(cluster, switch) -> reference.dim_switch(cluster, switch)
@@ -28,7 +28,7 @@ checks:
   - referenced(cluster, switch, port) by topology.task_ports(cluster, switch, port)
 sources: docs/star.md
 --- */
-WITH named AS (                -- also ports that only a rule, a link table or a table of an hour names
+WITH named AS (                -- includes ports that only a rule, a link table or an hour table names
     SELECT cluster, switch, port FROM topology.ports
     UNION
     SELECT cluster, switch, port FROM topology.port_owners

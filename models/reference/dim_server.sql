@@ -1,5 +1,5 @@
 /* ---
-about: 'Dimension of servers: those of the workbook, owners of ports that it does not name, and any that a log or an hour table names.'
+about: 'Dimension of servers: servers of the workbook, inferred owners of other ports, and servers that only a log or an hour table names.'
 grain: [cluster, server]
 columns:
   cluster: VARCHAR the cluster's folder
@@ -7,9 +7,9 @@ columns:
   server_key: VARCHAR cluster/server, one column for tools that join on one
   label: VARCHAR the server
   sort_key: VARCHAR sorts labels in natural order
-  evidence: VARCHAR workbook, inferred:slot or inferred:port; log or listed for a server that topology.servers does not have
-  nic_family: VARCHAR ens10 or ens24; NULL where no sheet says it
-  leaf_group: VARCHAR the leaves it is plugged into; NULL where unknown
+  evidence: VARCHAR workbook, inferred:slot or inferred:port; log or listed for a server that topology.servers lacks
+  nic_family: VARCHAR ens10 or ens24; NULL where no sheet names its NICs
+  leaf_group: VARCHAR the leaves that the server is plugged into; NULL where unknown
 checks:
   - unique(server_key)
   - references(cluster) -> reference.dim_cluster(cluster)

@@ -7,9 +7,9 @@ columns:
   switch_key: VARCHAR cluster/switch, one column for tools that join on one
   label: VARCHAR the switch's short name
   sort_key: VARCHAR sorts labels in natural order
-  role: VARCHAR leaf, storage_leaf or spine; NULL where its name says none
+  role: VARCHAR leaf, storage_leaf or spine; NULL where the name shows no role
   leaf_group: VARCHAR the leaves that share their servers; NULL for spines
-  has_counters: BOOLEAN whether counter files of it are loaded
+  has_counters: BOOLEAN true if counter files of the switch are loaded
 checks:
   - unique(switch_key)
   - references(cluster) -> reference.dim_cluster(cluster)
@@ -19,7 +19,7 @@ checks:
   - referenced(cluster, switch) by metrics.uplink_balance(cluster, switch)
 sources: docs/star.md
 --- */
-WITH named AS (                -- tables of an hour name switches that neither workbook nor counter files have
+WITH named AS (                -- hour tables name switches that neither workbook nor counter files have
     SELECT cluster, switch FROM topology.switches
     UNION
     SELECT cluster, switch FROM staging.hour_port

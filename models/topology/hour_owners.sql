@@ -1,17 +1,17 @@
 /* ---
-about: Which server owns the bytes of each access port in an hour. A port that nothing places owns itself in the hours in which it moved a byte.
+about: Server that owns the bytes of each access port in an hour. A port without a known server is its own owner in the hours in which it moved a byte.
 partition: hour_utc
 grain: [cluster, switch, port, hour_utc]
 materialize: view
 columns:
   cluster: VARCHAR the cluster's folder
   switch: VARCHAR the leaf
-  port: VARCHAR its access port, full name
+  port: VARCHAR access port of the leaf, full name
   hour_utc: TIMESTAMP the hour
   file_key: BIGINT [1] as in staging.port_files
-  server: VARCHAR as in topology.port_owners; unlisted:Leaf-n:1/0/p:h for a port that owns itself
-  nic: VARCHAR the server's NIC; Leaf-n:1/0/p:h where nothing names it
-  hca: VARCHAR its adapter, mlx5_n; NULL where nothing names it
+  server: VARCHAR as in topology.port_owners; unlisted:Leaf-n:1/0/p:h for a port without a known server
+  nic: VARCHAR the server's NIC; Leaf-n:1/0/p:h where no source names it
+  hca: VARCHAR adapter of the NIC, mlx5_n; NULL where no source names it
   evidence: VARCHAR workbook, inferred:candidate_port, inferred:slot or inferred:port
 sources: docs/metrics/topology.md
 --- */

@@ -1,5 +1,5 @@
 /* ---
-about: Which spine port each uplink of a leaf goes to, by the hour's own link table, else by the formula.
+about: Spine port of each leaf uplink, from the hour's link table, else from the uplink formula.
 partition: hour_utc
 grain: [cluster, leaf, leaf_port, hour_utc]
 materialize: view
@@ -8,14 +8,14 @@ columns:
   leaf: VARCHAR leaf or storage leaf
   leaf_port: VARCHAR the uplink, a port of the leaf
   hour_utc: TIMESTAMP the hour
-  spine: VARCHAR the spine at its other end
+  spine: VARCHAR the spine at the other end
   spine_port: VARCHAR the spine's port; NULL where it is unknown, as for storage leaves without a link table
-  source: VARCHAR link_table where the hour's table states it, else inferred:uplink_formula
-  ends_stated: BIGINT [1] other ends that the hour's link table states; where it states several, none of them counts
+  source: VARCHAR link_table where the hour's link table states the spine, else inferred:uplink_formula
+  ends_stated: BIGINT [1] number of other ends in the hour's link table; with several, none of them is used
 sources: docs/metrics/topology.md
 --- */
 -- Ports 33..62 of Leaf-L are ten bundles of three, a bundle a spine; a spine has three ports a leaf, in order of
--- leaves. Ports 55..64 of a storage leaf go to one spine each. No sheet states it: bytes per spine agree with it.
+-- leaves. Ports 55..64 of a storage leaf go to one spine each. No sheet states this rule; bytes per spine agree with it.
 WITH inferred AS (
     SELECT
         cluster,
@@ -28,7 +28,7 @@ WITH inferred AS (
     WHERE port_class IN ('uplink', 'storage_uplink')
 ),
 
-either_end AS (                -- what the hour's link table says, seen from the leaf
+either_end AS (                -- rows of the hour's link table, seen from the leaf
     SELECT cluster, switch AS leaf, port AS leaf_port, hour_utc, peer_switch AS spine, peer_port AS spine_port
     FROM staging.hour_link
     WHERE starts_with(peer_switch, 'spine-') AND peer_port IS NOT NULL AND NOT starts_with(switch, 'spine-')
@@ -38,7 +38,7 @@ either_end AS (                -- what the hour's link table says, seen from the
     WHERE starts_with(switch, 'spine-') AND peer_port IS NOT NULL AND NOT starts_with(peer_switch, 'spine-')
 ),
 
-stated AS (                    -- an uplink of which rows say different things is as if none said anything
+stated AS (                    -- contradicting rows of an uplink are ignored
     SELECT
         cluster,
         leaf,

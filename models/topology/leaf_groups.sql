@@ -1,11 +1,11 @@
 /* ---
-about: The groups of leaves that share their servers, and the number before their first server's; GPU-n has slot n - base.
+about: 'Groups of leaves that share their servers, with the base of their server numbers: GPU-n has slot n - base.'
 grain: [cluster, leaf_group]
 columns:
   cluster: VARCHAR the cluster's folder
   leaf_group: VARCHAR the group, Leaf-1..4
-  base: INTEGER [1] server number less slot, the commonest over the group's rows
-  servers: BIGINT [1] servers that the sheet places there
+  base: INTEGER [1] server number minus slot, the most common value over the group's rows
+  servers: BIGINT [1] servers that the sheet places in the group
 sources: docs/metrics/topology.md
 --- */
 -- The slot is the last octet of a NIC's address: 10.107.(221 + leaf).slot.

@@ -1,16 +1,16 @@
 /* ---
-about: Which leaf port each GPU NIC uses. The two sheets of the workbook share no address; they meet in server number and NIC name.
+about: Leaf port of each GPU NIC. The two sheets of the workbook share no address; they are joined by server number and NIC name.
 grain: [cluster, server, hca]
 columns:
   cluster: VARCHAR the cluster's folder
   server: VARCHAR GPU-n
   hca: VARCHAR the adapter, mlx5_n
-  nic: VARCHAR its network interface
+  nic: VARCHAR network interface of the NIC
   nic_ip: VARCHAR address of the NIC, from the topology sheet
   switch: VARCHAR the leaf; NULL when unresolved
   port: VARCHAR the leaf's port; NULL when unresolved
   status: VARCHAR resolved (both sheets agree), inferred (a rule filled a gap) or unresolved
-  reason: VARCHAR NULL, no_topology_row, or ambiguous where several unlisted ports would fit
+  reason: VARCHAR NULL, no_topology_row, or ambiguous where several unlisted ports fit
   evidence: VARCHAR workbook, or inferred:rail_order
 checks:
   - status in ('resolved', 'inferred', 'unresolved')
@@ -26,7 +26,7 @@ WITH plugged AS (
     WHERE starts_with(t.switch, 'Leaf-')
 ),
 
-rail_order AS (                -- which NIC of a family a leaf has, wherever all its named rows agree
+rail_order AS (                -- NIC name per leaf and family, where all named rows of the leaf agree
     SELECT cluster, switch, nic_family, min(nic) AS nic
     FROM plugged
     WHERE nic IS NOT NULL
@@ -34,7 +34,7 @@ rail_order AS (                -- which NIC of a family a leaf has, wherever all
     HAVING count(DISTINCT nic) = 1
 ),
 
-named AS (                     -- rows of the topology sheet, nameless ones named by the rail order
+named AS (                     -- rows of the topology sheet; rows without a NIC name get it from the rail order
     SELECT
         p.cluster,
         p.server,
@@ -48,7 +48,7 @@ named AS (                     -- rows of the topology sheet, nameless ones name
         ON r.cluster = p.cluster AND r.switch = p.switch AND r.nic_family = p.nic_family
 ),
 
-told_apart AS (                -- a name that the server has in another row, too, says nothing of a nameless one
+told_apart AS (                -- a NIC name that the server has in another row, too, is not used for a row without a name
     SELECT cluster, server, nic, nic_ip, switch, port, evidence
     FROM named
     QUALIFY evidence = 'workbook' OR count(*) OVER (PARTITION BY cluster, server, nic) = 1
@@ -59,14 +59,14 @@ leaves AS (
     FROM staging.cluster_topology
 ),
 
-listed AS (                    -- the halves of each physical access port that the sheet gives to a server
+listed AS (                    -- halves of each physical access port that the sheet assigns to a server
     SELECT cluster, switch, {{ port_number('port') }} AS port_number, count(*) AS halves
     FROM staging.cluster_topology
     WHERE {{ port_class('switch', 'port') }} = 'access'
     GROUP BY ALL
 ),
 
-candidates AS (                -- halves that would fit an unresolved NIC, on the leaf of its home group with most of them
+candidates AS (                -- halves that fit an unresolved NIC, on the leaf of its home group with most of them
     SELECT s.cluster, s.server, max(2 - coalesce(p.halves, 0)) AS ports
     FROM topology.sheet_servers AS s
     JOIN leaves AS l ON l.cluster = s.cluster AND l.leaf_group = s.home_group

@@ -1,13 +1,13 @@
 /* ---
-about: Which server owns the bytes of a leaf port, by the workbook and reviewed lines alone, whatever passed the port.
+about: Server that owns the bytes of a leaf port, from the workbook and data/port_owners.csv only, independent of traffic.
 grain: [cluster, switch, port]
 columns:
   cluster: VARCHAR the cluster's folder
   switch: VARCHAR the leaf
-  port: VARCHAR its port, full name
+  port: VARCHAR port of the leaf, full name
   server: VARCHAR GPU-n; GPU-121/122 means one of these two
-  nic: VARCHAR the server's NIC; Leaf-n:1/0/p:h where nothing names it
-  hca: VARCHAR its adapter, mlx5_n; NULL where nothing names it
+  nic: VARCHAR the server's NIC; Leaf-n:1/0/p:h where no source names it
+  hca: VARCHAR adapter of the NIC, mlx5_n; NULL where no source names it
   evidence: VARCHAR workbook, inferred:candidate_port (reviewed, data/port_owners.csv) or inferred:slot
 checks:
   - evidence in ('workbook', 'inferred:slot', 'inferred:candidate_port')
@@ -17,7 +17,7 @@ checks:
   - "none: SELECT cluster, switch, port, server FROM staging.cluster_topology ANTI JOIN this USING (cluster, switch, port, server)"
 sources: docs/metrics/topology.md
 --- */
-WITH listed AS (               -- rows of the topology sheet, with the NIC's name where only the rail order has it
+WITH listed AS (               -- rows of the topology sheet; a missing NIC name comes from the rail order
     SELECT t.cluster, t.switch, t.port, t.server, coalesce(n.nic, t.nic) AS nic, n.hca, 'workbook' AS evidence
     FROM staging.cluster_topology AS t
     LEFT JOIN topology.nic_ports AS n ON n.cluster = t.cluster AND n.switch = t.switch AND n.port = t.port
@@ -31,7 +31,7 @@ reviewed AS (
     ANTI JOIN listed AS l ON l.cluster = r.cluster AND l.switch = r.switch AND l.port = r.port
 ),
 
-homeless AS (                  -- servers of the NIC sheet without a port; cage c holds the slots 2c - 1 and 2c
+homeless AS (                  -- servers of the NIC sheet without a port; cage c holds slots 2c - 1 and 2c
     SELECT
         cluster,
         home_group,
@@ -44,7 +44,7 @@ homeless AS (                  -- servers of the NIC sheet without a port; cage 
     WHERE NOT in_topology_sheet AND slot <= 60
 ),
 
-cages AS (                     -- a cage with such a server: is its mate plugged in somewhere?
+cages AS (                     -- cages with such a server, and if the other server of the cage is plugged in somewhere
     SELECT
         h.cluster,
         h.home_group,
@@ -63,7 +63,7 @@ leaves AS (
     FROM staging.cluster_topology
 ),
 
-halves AS (                    -- both ports of these cages, on each leaf of the group
+halves AS (                    -- both ports of each such cage, on each leaf of the group
     SELECT
         c.cluster,
         l.switch,
@@ -78,7 +78,7 @@ halves AS (                    -- both ports of these cages, on each leaf of the
     CROSS JOIN (VALUES (1), (2)) AS h (half)
 ),
 
-placed AS (                    -- the half that the mate leaves free; without a mate in the cage, one of the two servers
+placed AS (                    -- the half that the other server leaves free; with no server plugged in, one of the two servers
     SELECT
         h.cluster,
         h.switch,
@@ -102,7 +102,7 @@ owned AS (
     SELECT cluster, switch, port, server, nic, hca, evidence FROM placed
 ),
 
-told_apart AS (                -- access ports of a server whose NIC another one has, too
+told_apart AS (                -- access ports of a server that share a NIC name with another of its ports
     SELECT *, count(*) OVER (PARTITION BY cluster, server, nic, starts_with(port, 'TwoHundredGigE')) > 1 AS is_shared
     FROM owned
 )

@@ -1,28 +1,28 @@
 /* ---
-about: Every edge of a ring or tree of a training task that crosses servers, from rank over NIC and leaf port to rank.
+about: 'Path of every ring or tree edge of a training task between servers: rank, NIC and leaf port at both ends.'
 grain: [cluster, task, communicator, channel, kind, src_rank, dst_rank]
 columns:
   cluster: VARCHAR the cluster's folder
   task: VARCHAR the task's folder
   communicator: VARCHAR as in topology.task_communicators
   channel: INTEGER [1] channel
-  kind: VARCHAR ring or tree (a printed ring or tree has the edge), p2p (sends and receives, over shared buffers), unknown
+  kind: VARCHAR ring or tree (the edge is in a printed ring or tree), p2p (sends and receives over shared buffers), unknown
   src_rank: INTEGER [1] sending rank
   dst_rank: INTEGER [1] receiving rank
   src_server: VARCHAR server of the sending rank
-  src_hca: VARCHAR NIC that it sends by; NULL where nothing says it
+  src_hca: VARCHAR NIC that the rank sends through; NULL where unknown
   src_switch: VARCHAR leaf of that NIC
   src_port: VARCHAR the leaf's port
   dst_server: VARCHAR server of the receiving rank
-  dst_hca: VARCHAR NIC that it receives by; NULL where nothing says it
+  dst_hca: VARCHAR NIC that the rank receives through; NULL where unknown
   dst_switch: VARCHAR leaf of that NIC
   dst_port: VARCHAR the leaf's port
-  same_leaf: BOOLEAN whether both NICs are on one leaf; NULL where one is unknown
-  evidence: VARCHAR of the edge, log (a line on this connection), listed (read off a ring or tree that is printed) or inferred:ring_pattern
-  src_evidence: VARCHAR of the sending NIC, log (edge and list of NICs), inferred:nic_sheet_order (edge alone) or inferred:ring_pattern
-  dst_evidence: VARCHAR of the receiving NIC, likewise
-  file: VARCHAR the log that says it, or the list that it was concluded from
-  line: INTEGER [1] its line
+  same_leaf: BOOLEAN true if both NICs are on one leaf; NULL where one is unknown
+  evidence: VARCHAR evidence for the edge, log (a line of this connection), listed (read from a printed ring or tree) or inferred:ring_pattern
+  src_evidence: VARCHAR evidence for the sending NIC, log (edge and NIC list), inferred:nic_sheet_order (edge only) or inferred:ring_pattern
+  dst_evidence: VARCHAR evidence for the receiving NIC, with the same values
+  file: VARCHAR log with the line of the edge, or with the list that it was inferred from
+  line: INTEGER [1] line of that log
 checks:
   - kind in ('ring', 'tree', 'p2p', 'unknown')
   - evidence in ('log', 'listed', 'inferred:ring_pattern')
@@ -31,7 +31,7 @@ checks:
   - src_server <> dst_server or src_server is null or dst_server is null
 sources: docs/metrics/tasks.md
 --- */
-WITH ranks_said AS (           -- lines that hold a rank of a communicator: its own, a tree's place, an edge's end by its direction
+WITH ranks_said AS (           -- lines that place a rank of a communicator: its own rank, a place in a tree, or an end of an edge by direction
     SELECT cluster, task, communicator, rank, pod
     FROM topology.task_communicators
     UNION
@@ -40,7 +40,7 @@ WITH ranks_said AS (           -- lines that hold a rank of a communicator: its 
     WHERE own_rank IS NOT NULL
 ),
 
-places AS (                    -- on which pod each rank of a communicator is, where lines agree
+places AS (                    -- pod of each rank of a communicator, where lines agree
     SELECT cluster, task, communicator, rank, min(pod) AS pod
     FROM ranks_said
     GROUP BY cluster, task, communicator, rank
@@ -82,7 +82,7 @@ tree_places AS (               -- parent and children of a rank
     WHERE other <> '-1'
 ),
 
-printed AS (                   -- edges of trees, one each way: up to reduce and down to broadcast; each with its first line
+printed AS (                   -- tree edges, one per direction: up to reduce, down to broadcast; each with its first line
     SELECT
         cluster,
         task,
@@ -102,7 +102,7 @@ printed AS (                   -- edges of trees, one each way: up to reduce and
     GROUP BY cluster, task, communicator, channel, src_rank, dst_rank
 ),
 
-planned AS (                   -- edges that a ring or tree is known to have
+planned AS (                   -- edges known from a ring or tree
     SELECT cluster, task, communicator, channel, 'ring' AS kind, src_rank, dst_rank, evidence, file, line
     FROM topology.ring_edges
     UNION ALL
@@ -110,7 +110,7 @@ planned AS (                   -- edges that a ring or tree is known to have
     FROM printed
 ),
 
-logged AS (                    -- a connection, said by one end or by both; a line knows the NIC of its writer only
+logged AS (                    -- a connection logged by one end or both; a line names the NIC of its writer only
     SELECT
         cluster,
         task,
@@ -133,7 +133,7 @@ logged AS (                    -- a connection, said by one end or by both; a li
     GROUP BY cluster, task, communicator, channel, src_rank, dst_rank, coalesce(connection = '1', false)
 ),
 
-edges AS (                     -- a logged connection serves whatever is planned over it, else what it was made for
+edges AS (                     -- a logged connection serves the planned edges over it, else the kind that it was opened for
     SELECT
         coalesce(p.cluster, l.cluster) AS cluster,
         coalesce(p.task, l.task) AS task,
@@ -167,14 +167,14 @@ edges AS (                     -- a logged connection serves whatever is planned
             AND NOT l.is_second
 ),
 
-blocks AS (                    -- ranks of a pod, where all have as many
+blocks AS (                    -- ranks per pod, where all pods have the same number
     SELECT cluster, task, min(ranks) AS size
     FROM topology.task_pods
     GROUP BY cluster, task
     HAVING min(ranks) = max(ranks)
 ),
 
-pod_hosts AS (                 -- pods of one host: several logs may be of one
+pod_hosts AS (                 -- pods grouped by host: several logs may belong to one host
     SELECT cluster, task, pod, min(host) AS host
     FROM topology.task_edges
     WHERE host IS NOT NULL
@@ -182,7 +182,7 @@ pod_hosts AS (                 -- pods of one host: several logs may be of one
     HAVING min(host) = max(host)
 ),
 
-placed AS (                    -- both ends with their pods; what stays on one server is left out
+placed AS (                    -- both ends with their pods; edges within one server are left out
     SELECT
         e.*,
         coalesce(e.src_pod, s.pod) AS from_pod,
@@ -214,7 +214,7 @@ crossing AS (
         coalesce(p.from_pod <> p.to_pod, true)
         AND coalesce(s.server <> d.server, true)
         AND coalesce(sh.host <> dh.host, true)
-        -- an edge that no line of a connection proves must be known to leave its server
+        -- an edge without a connection line counts only if it is known to leave its server
         AND (
             (p.evidence = 'log' AND coalesce(p.from_pod, p.to_pod) IS NOT NULL)
             OR (p.from_pod IS NOT NULL AND p.to_pod IS NOT NULL)
@@ -228,7 +228,7 @@ nics AS (
     GROUP BY cluster, task, pod
 ),
 
-shared_out AS (                -- whether every logged NIC is that of an even share: with 8 GPUs and 4 NICs, a pair of GPUs each
+shared_out AS (                -- if every logged NIC fits an even split of GPUs over NICs: with 8 GPUs and 4 NICs, two GPUs per NIC
     SELECT
         c.cluster,
         c.task,

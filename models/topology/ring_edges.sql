@@ -1,5 +1,5 @@
 /* ---
-about: The edges of NCCL's rings, as its lists print them, with the rest of a list that was cut where its pattern leaves no choice.
+about: Edges of NCCL rings from the printed rank lists. A truncated list is completed where its pattern leaves one possibility.
 grain: [cluster, task, communicator, channel, src_rank]
 columns:
   cluster: VARCHAR the cluster's folder
@@ -9,21 +9,21 @@ columns:
   src_rank: INTEGER [1] sending rank
   dst_rank: INTEGER [1] receiving rank
   evidence: VARCHAR listed, or inferred:ring_pattern
-  file: VARCHAR the log with the list
-  line: INTEGER [1] its line
+  file: VARCHAR log with the printed list
+  line: INTEGER [1] line of that log
 checks:
   - evidence in ('listed', 'inferred:ring_pattern')
   - unique(cluster, task, communicator, channel, dst_rank)
-  # what is inferred closes a ring: every rank that sends receives
+  # inferred edges close a ring: every sending rank also receives
   - none: WITH closed AS (SELECT DISTINCT cluster, task, communicator, channel FROM this WHERE evidence = 'inferred:ring_pattern')
       SELECT e.* FROM this AS e SEMI JOIN closed USING (cluster, task, communicator, channel)
       ANTI JOIN this AS r ON r.cluster = e.cluster AND r.task = e.task AND r.communicator = e.communicator AND r.channel = e.channel AND r.dst_rank = e.src_rank
 sources: docs/metrics/tasks.md
 --- */
--- NCCL up to 2.22 prints 20 ranks of a ring. What follows is concluded only where all that was printed repeats: every
+-- NCCL up to 2.22 prints 20 ranks of a ring. The rest is inferred only where the whole printed part repeats: every
 -- local rank was seen twice or more, always with the same next local rank and the same step from server to server,
--- and going on so visits every rank once. docs/metrics/tasks.md has the rule with an example.
-WITH lists AS (                -- of all processes that print the ring: the longest, where the others are its beginning
+-- and continuing the pattern visits every rank once. docs/metrics/tasks.md has the rule with an example.
+WITH lists AS (                -- the longest printed list of a ring, where the lists of all other processes are a prefix of it
     SELECT
         cluster,
         task,
@@ -62,14 +62,14 @@ members AS (
     FROM numbered
 ),
 
-sound AS (                     -- no rank twice, none beyond the communicator
+sound AS (                     -- lists without a repeated rank or a rank outside the communicator
     SELECT cluster, task, communicator, channel
     FROM members
     GROUP BY cluster, task, communicator, channel
     HAVING count(*) = count(DISTINCT rank) AND (max(ranks) IS NULL OR (max(rank) < max(ranks) AND count(*) <= max(ranks)))
 ),
 
-listed AS (                    -- a whole list ends where it begins
+listed AS (                    -- a complete list ends with its first rank
     SELECT
         m.cluster,
         m.task,
@@ -95,14 +95,14 @@ listed AS (                    -- a whole list ends where it begins
             AND n.place = CASE WHEN m.place = m.printed AND m.printed = m.ranks THEN 1 ELSE m.place + 1 END
 ),
 
-servers AS (                   -- tasks whose pods are known and alike
+servers AS (                   -- tasks whose pods are known and have equal numbers of ranks
     SELECT cluster, task, min(ranks) AS size, count(*) AS servers
     FROM topology.task_pods
     GROUP BY cluster, task
     HAVING count(first_rank) = count(*) AND min(ranks) = max(ranks) AND count(DISTINCT first_rank) = count(*)
 ),
 
-steps AS (                     -- of an edge: the next local rank, and how many servers further
+steps AS (                     -- per edge the next local rank, and the step in servers
     SELECT
         l.cluster,
         l.task,
@@ -126,14 +126,14 @@ pattern AS (
     HAVING count(*) >= 2 AND min(next_local) = max(next_local) AND min(step) = max(step)
 ),
 
-one_round AS (                 -- the first edges, one a local rank, and the servers that they pass
+one_round AS (                 -- the first edges, one per local rank, and the servers that they cross
     SELECT cluster, task, communicator, channel, count(DISTINCT local_rank) AS locals, sum(step) AS servers_on
     FROM steps
     WHERE place <= size
     GROUP BY cluster, task, communicator, channel
 ),
 
-accepted AS (                  -- every local rank is known, one round visits them all, and rounds end only where they began
+accepted AS (                  -- every local rank is known, one round visits all of them, and rounds close only at their start
     SELECT p.cluster, p.task, p.communicator, p.channel
     FROM pattern AS p
     JOIN one_round AS o
@@ -154,7 +154,7 @@ laps AS (
     ) AS rounds
 ),
 
-early AS (                     -- rings that would close before they have been on every server
+early AS (                     -- rings that would close before visiting every server
     SELECT DISTINCT cluster, task, communicator, channel
     FROM laps
     WHERE lap * servers_on % servers = 0

@@ -1,23 +1,23 @@
 /* ---
-about: Every GPU server that the workbook names, and every owner of access ports that it does not.
+about: Every GPU server of the workbook, and every inferred owner of other access ports.
 grain: [cluster, server]
 columns:
   cluster: VARCHAR the cluster's folder
-  server: VARCHAR GPU-n; GPU-121/122 is one of these two; unlisted:Leaf-n:1/0/p:h a port that owns itself
-  evidence: VARCHAR workbook; inferred:slot or inferred:port for an owner of ports that no sheet has there
-  sysname: VARCHAR the server's name for itself; NULL where only the NIC sheet has it
-  host_ip: VARCHAR address of the server; NULL where only the topology sheet has it
-  in_topology_sheet: BOOLEAN true if the sheet `cluster topology` has it
-  in_nic_sheet: BOOLEAN true if the sheet of NICs has it
+  server: VARCHAR GPU-n; GPU-121/122 is one of these two; unlisted:Leaf-n:1/0/p:h is a port without a known server
+  evidence: VARCHAR workbook; inferred:slot or inferred:port for an owner of ports that no sheet assigns
+  sysname: VARCHAR the server's own system name; NULL where only the NIC sheet lists the server
+  host_ip: VARCHAR address of the server; NULL where only the topology sheet lists the server
+  in_topology_sheet: BOOLEAN true if the sheet `cluster topology` lists the server
+  in_nic_sheet: BOOLEAN true if the NIC sheet lists the server
   nic_family: VARCHAR ens10 (ens10, 11, 18, 19) or ens24 (ens24, 25, 30, 31)
-  leaf_group: VARCHAR the leaves it is plugged into, as the sheet places it; those of its ports where it is inferred
+  leaf_group: VARCHAR the leaves that the server is plugged into by the sheet; for an inferred owner the leaves of its ports
 checks:
   - (evidence = 'workbook') = (in_topology_sheet or in_nic_sheet)
   - none: SELECT cluster, server FROM topology.hour_owners ANTI JOIN this USING (cluster, server)
   - none: SELECT cluster, server FROM topology.port_owners ANTI JOIN this USING (cluster, server)
 sources: docs/metrics/topology.md
 --- */
-WITH owners AS (               -- those that the sheets alone infer, and those of any loaded hour
+WITH owners AS (               -- owners inferred from the sheets, and owners in any loaded hour
     SELECT cluster, server, switch, evidence FROM topology.port_owners
     UNION ALL
     SELECT cluster, server, switch, evidence FROM topology.hour_owners

@@ -1,18 +1,18 @@
 /* ---
-about: Every GPU server that either sheet of the workbook names, and the slot that its number has.
+about: Every GPU server that a sheet of the workbook names, with the slot derived from its number.
 grain: [cluster, server]
 columns:
   cluster: VARCHAR the cluster's folder
   server: VARCHAR GPU-n
-  server_number: INTEGER [1] its n
-  sysname: VARCHAR the server's name for itself; NULL where only the NIC sheet has it
-  host_ip: VARCHAR address of the server; NULL where only the topology sheet has it
-  in_topology_sheet: BOOLEAN true if the sheet `cluster topology` has it
-  in_nic_sheet: BOOLEAN true if the sheet of NICs has it
+  server_number: INTEGER [1] n of GPU-n
+  sysname: VARCHAR the server's own system name; NULL where only the NIC sheet lists the server
+  host_ip: VARCHAR address of the server; NULL where only the topology sheet lists the server
+  in_topology_sheet: BOOLEAN true if the sheet `cluster topology` lists the server
+  in_nic_sheet: BOOLEAN true if the NIC sheet lists the server
   nic_family: VARCHAR ens10 (ens10, 11, 18, 19) or ens24 (ens24, 25, 30, 31)
-  leaf_group: VARCHAR the leaves it is plugged into, as the sheet places it
-  home_group: VARCHAR the leaves that its number belongs to; NULL where no group, or more than one, begins below it
-  slot: INTEGER [1] its place there, its number less the base of the group
+  leaf_group: VARCHAR the leaves that the server is plugged into by the sheet
+  home_group: VARCHAR the leaves that its number belongs to; NULL where no group, or more than one, begins below that number
+  slot: INTEGER [1] place in that group, server number minus the base of the group
 checks:
   - in_topology_sheet or in_nic_sheet
   - none: SELECT cluster, server FROM staging.cluster_topology ANTI JOIN this USING (cluster, server)
@@ -52,14 +52,14 @@ servers AS (
     FULL JOIN equipped AS e ON e.cluster = p.cluster AND e.server = p.server
 ),
 
-bases AS (                     -- two groups of one base would both be home to the same numbers
+bases AS (                     -- groups that share a base are left out, since a number could belong to both
     SELECT cluster, base, min(leaf_group) AS leaf_group
     FROM topology.leaf_groups
     GROUP BY cluster, base
     HAVING count(*) = 1
 ),
 
-homes AS (                     -- the group with the largest base below a server's number
+homes AS (                     -- group with the largest base below the server's number
     SELECT s.cluster, s.server, max(g.base) AS base
     FROM servers AS s
     JOIN topology.leaf_groups AS g ON g.cluster = s.cluster AND g.base < s.server_number

@@ -4,11 +4,11 @@ grain: [cluster, switch]
 columns:
   cluster: VARCHAR the cluster's folder
   switch: VARCHAR short name
-  device_name: VARCHAR the switch's name for itself; NULL for a spine that no link table names
+  device_name: VARCHAR the switch's own device name; NULL for a spine that no link table names
   switch_ip: VARCHAR management address, from the workbook
   role: VARCHAR leaf, storage_leaf or spine
   leaf_group: VARCHAR the leaves that share their servers; NULL for spines
-  has_counters: BOOLEAN whether counter files of it are loaded
+  has_counters: BOOLEAN true if counter files of the switch are loaded
 checks:
   - role in ('leaf', 'storage_leaf', 'spine')
   - none: SELECT cluster, spine FROM topology.uplinks AS u ANTI JOIN this AS s ON s.cluster = u.cluster AND s.switch = u.spine
@@ -34,7 +34,7 @@ leaves AS (
     GROUP BY p.cluster, p.switch, p.role
 ),
 
-linked AS (                    -- switches that link tables name, at either end
+linked AS (                    -- switches at either end of a link table's rows
     SELECT cluster, switch, device_name FROM staging.hour_link
     UNION ALL
     SELECT cluster, peer_switch AS switch, peer_device AS device_name
@@ -44,7 +44,7 @@ linked AS (                    -- switches that link tables name, at either end
     SELECT cluster, spine AS switch, CAST(NULL AS VARCHAR) AS device_name FROM topology.uplinks
 ),
 
-others AS (                    -- spines, which have no files, and leaves of which nothing but links is loaded
+others AS (                    -- spines, which have no counter files, and leaves known only from links
     SELECT
         n.cluster,
         n.switch,

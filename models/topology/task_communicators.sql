@@ -1,29 +1,29 @@
 /* ---
-about: NCCL's communicators of each training task, a row a member that a log names, and the name under which its members share it.
+about: NCCL communicators of each training task, one row per member found in a log, with a name shared by all members.
 grain: [cluster, task, pod, pid, tid, segment]
 columns:
   cluster: VARCHAR the cluster's folder
   task: VARCHAR the task's folder
-  pod: VARCHAR the pod whose log says it
+  pod: VARCHAR pod whose log has the line
   pid: BIGINT [1] the member's process
-  tid: BIGINT [1] the thread that made the communicator
-  segment: INTEGER [1] where the log says that it was complete, else where it names the rank
-  line: INTEGER [1] the line of it
+  tid: BIGINT [1] the thread that created the communicator
+  segment: INTEGER [1] segment of the log where the communicator was complete, else where the log names the rank
+  line: INTEGER [1] line of that segment
   host: VARCHAR the member's host
-  pointer: VARCHAR the communicator in that process
-  communicator: VARCHAR its name here, commId where logged; else world-1, world-2 .. where it has all ranks, by order in the process; else host, process and pointer
-  is_world: BOOLEAN whether it has all ranks of the task and was not split off another
-  rank: INTEGER [1] the member's rank in it
-  ranks: INTEGER [1] how many members it has
+  pointer: VARCHAR pointer of the communicator in that process
+  communicator: VARCHAR shared name, commId where logged; else world-1, world-2 .. by order in the process where it has all ranks; else host, process and pointer
+  is_world: BOOLEAN true if the communicator has all ranks of the task and was not split off another one
+  rank: INTEGER [1] the member's rank in the communicator
+  ranks: INTEGER [1] number of members of the communicator
   local_rank: INTEGER [1] the member's GPU
-  begins: INTEGER [1] segment from which on lines of the thread are about this communicator
+  begins: INTEGER [1] first segment from which lines of the thread belong to this communicator
 checks:
   - none: SELECT e.cluster, e.task, e.pod, e.segment FROM staging.log_events AS e ANTI JOIN this USING (cluster, task, pod, segment)
       WHERE e.kind = 'nccl_init' AND e.pid IS NOT NULL
 sources: docs/metrics/tasks.md
 --- */
--- Ranks belong to a communicator, and a pointer to a process of a host. Without an identifier only those of all ranks can
--- be told to be the same in two processes: every rank makes them in the same order.
+-- A rank is numbered within a communicator, and a pointer is valid in one process of a host. Without an identifier, only
+-- communicators of all ranks can be matched across processes: every rank creates them in the same order.
 WITH said AS (
     SELECT
         e.cluster,
@@ -51,13 +51,13 @@ WITH said AS (
     WHERE e.kind IN ('nccl_init', 'nccl_init_start') AND e.pid IS NOT NULL
 ),
 
-made AS (                      -- complete, or never seen to be
+made AS (                      -- communicators that were completed, or never seen complete
     SELECT *
     FROM said
     WHERE place = 1 AND (kind = 'nccl_init' OR next_kind IS NULL)
 ),
 
-started AS (                   -- where its thread began to make it
+started AS (                   -- segment where the thread began to create the communicator
     SELECT m.cluster, m.task, m.pod, m.segment, max(b.segment) AS started
     FROM made AS m
     JOIN said AS b
@@ -75,7 +75,7 @@ started AS (                   -- where its thread began to make it
     GROUP BY m.cluster, m.task, m.pod, m.segment
 ),
 
-bounded AS (                   -- the lines of its thread on it: from its start, else from the one before
+bounded AS (                   -- lines of the thread about the communicator: from its start, else from the end of the previous one
     SELECT
         m.*,
         b.started,

@@ -1,38 +1,38 @@
 /* ---
-about: Lines of NCCL on rings, trees and connections, each with the communicator that it belongs to.
+about: NCCL log lines about rings, trees and connections, each with its communicator.
 grain: [cluster, task, pod, segment, item]
 columns:
   cluster: VARCHAR the cluster's folder
   task: VARCHAR the task's folder
-  pod: VARCHAR the pod whose log says it
-  segment: INTEGER [1] where it says so
-  item: INTEGER [1] event of the segment
-  line: INTEGER [1] the line of it
+  pod: VARCHAR pod whose log has the line
+  segment: INTEGER [1] segment of the log
+  item: INTEGER [1] number of the event in its segment
+  line: INTEGER [1] line of that segment
   file: VARCHAR the log's path in its release
   kind: VARCHAR nccl_edge, nccl_ring or nccl_tree
   communicator: VARCHAR as in topology.task_communicators
-  is_world: BOOLEAN whether it has all ranks of the task
-  ranks: INTEGER [1] how many members it has; NULL where no line completes it
-  connection: VARCHAR number of the connection of an edge; NULL where its line has none, as before 2.14
-  is_shared: BOOLEAN whether an edge's buffers are shared, as those of sends and receives
+  is_world: BOOLEAN true if the communicator has all ranks of the task
+  ranks: INTEGER [1] number of members of the communicator; NULL where no line shows it complete
+  connection: VARCHAR connection number of an edge; NULL where the line has none, as before NCCL 2.14
+  is_shared: BOOLEAN true if the edge uses shared buffers, as sends and receives do
   channel: INTEGER [1] channel
-  rank: INTEGER [1] rank of a tree's place
+  rank: INTEGER [1] rank at a place in a tree
   src_rank: INTEGER [1] sending rank
   dst_rank: INTEGER [1] receiving rank
-  direction: VARCHAR send or receive, as the writer sees it
-  own_rank: 'INTEGER [1] the writer''s rank: that of a tree''s place, the source of a send, the destination of a receive'
+  direction: VARCHAR send or receive, seen from the writer of the line
+  own_rank: 'INTEGER [1] rank of the writer: the rank at a place in a tree, the source of a send, or the destination of a receive'
   transport: VARCHAR NET/IB, NET/Socket ..
-  nic_index: INTEGER [1] NIC of the writer's host, an index of the transport
+  nic_index: INTEGER [1] index of the NIC of the writer's host, as numbered by the transport
   host: VARCHAR the writer's host
   pid: BIGINT [1] the writer's process
   listed: VARCHAR ranks of a ring in order, or parent and children of a tree's place, between blanks
 sources: docs/metrics/tasks.md
 --- */
--- A line belongs to the communicator that its thread is making when it prints it, if all lines that the thread prints
--- meanwhile can be about it: else the end of another one is missing. Other lines (NCCL connects late from 2.22
--- on, and from any thread) belong to the one communicator of the process that they can be about: whose rank is the
--- writer's, and which has all ranks that they name. Where two are left, a line stays with its thread.
--- RCCL's lines name theirs themselves.
+-- A line belongs to the communicator that its thread is creating at that time, if all lines that the thread prints
+-- meanwhile fit that communicator; else the end of another one is missing. Other lines (NCCL connects late from 2.22
+-- on, and from any thread) belong to the only communicator of the process that fits: its rank is the
+-- writer's, and it has all ranks that the lines name. Where two fit, a line stays with its thread.
+-- RCCL's lines name their communicator.
 WITH listed_ranks AS (
     SELECT cluster, task, pod, segment, item, unnest(string_split(value, ' ')) AS rank
     FROM staging.log_events
@@ -113,7 +113,7 @@ best AS (
     GROUP BY cluster, task, pod, segment, item
 ),
 
-chosen AS (                    -- of RCCL's pointers the communicator of the time; of others the only one that is left
+chosen AS (                    -- for RCCL the communicator that has the pointer at that time; for other lines the only one that fits
     SELECT
         f.cluster,
         f.task,

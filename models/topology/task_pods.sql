@@ -1,25 +1,25 @@
 /* ---
-about: The pods of each training task, where they ran, and which ranks they had. Ranks are those that lines of the pod's own log name; the number in a pod's name says nothing.
+about: Pods of each training task, with server and ranks. Ranks come from lines of the pod's own log; the number in a pod's name is not a rank.
 grain: [cluster, task, pod]
 columns:
   cluster: VARCHAR the cluster's folder
   task: VARCHAR the task's folder
   pod: VARCHAR the pod
-  server: VARCHAR the server that it ran on, GPU-n
+  server: VARCHAR the server that the pod ran on, GPU-n
   host_ip: VARCHAR address of that server
   start_utc: TIMESTAMP when the pod was started; NULL without a list of pod starts
-  first_rank: BIGINT [1] its lowest rank; NULL where no line names one
+  first_rank: BIGINT [1] lowest rank of the pod; NULL where no line names a rank
   ranks: BIGINT [1] ranks of the pod
-  evidence: VARCHAR of first_rank, log where a line of the pod names it, inferred:rank_block where one names another rank of the pod
-  server_evidence: VARCHAR of the server, log (name of node or host) or inferred:host_number (its address)
-  logged_ranks: BIGINT [1] different ranks that lines name
-  log_lines: BIGINT [1] lines that name one
+  evidence: VARCHAR evidence for first_rank, log where a line of the pod names it, inferred:rank_block where a line names another rank of the pod
+  server_evidence: VARCHAR evidence for the server, log (name of node or host) or inferred:host_number (address of the host)
+  logged_ranks: BIGINT [1] distinct ranks that log lines name
+  log_lines: BIGINT [1] log lines that name a rank
 checks:
   - evidence in ('log', 'inferred:rank_block') or evidence is null
   - server_evidence in ('log', 'inferred:host_number') or server_evidence is null
   - (first_rank is null) = (evidence is null)
   - warn: not null(server)
-    says: "{task}: the server of pod {pod} is unknown, its log names neither node, host nor address"
+    says: "{task}: the server of pod {pod} is unknown because its log names no node, host or address"
   # no rank is in two pods of a task
   - none: SELECT a.task, a.pod, b.pod FROM this AS a JOIN this AS b USING (cluster, task)
       WHERE a.pod < b.pod AND a.first_rank < b.first_rank + b.ranks AND b.first_rank < a.first_rank + a.ranks
@@ -29,7 +29,7 @@ WITH logs AS (
     SELECT DISTINCT cluster, task, pod FROM staging.log_events
 ),
 
-pods AS (                      -- of a log of several hosts, the hosts alone
+pods AS (                      -- a log of several hosts has one pod per host
     SELECT l.cluster, l.task, l.pod
     FROM logs AS l
     WHERE NOT EXISTS (
@@ -47,7 +47,7 @@ counted AS (
     GROUP BY p.cluster, p.task
 ),
 
-told AS (                      -- how many ranks of the world tell where they are
+told AS (                      -- number of ranks of the world with a known place
     SELECT e.cluster, e.task, count(DISTINCT e.rank) AS all_ranks
     FROM staging.log_events AS e
     JOIN counted AS c ON c.cluster = e.cluster AND c.task = e.task
@@ -55,7 +55,7 @@ told AS (                      -- how many ranks of the world tell where they ar
     GROUP BY e.cluster, e.task
 ),
 
-sizes AS (                     -- ranks of a pod: its local ranks where it lists them, or all that tell it, else an even share
+sizes AS (                     -- ranks per pod: its listed local ranks, or all ranks with a known place, else an even share
     SELECT
         p.cluster,
         p.task,
@@ -80,7 +80,7 @@ sizes AS (                     -- ranks of a pod: its local ranks where it lists
     GROUP BY p.cluster, p.task, p.pod
 ),
 
-named AS (                     -- lines that name a rank of the whole task
+named AS (                     -- lines that name a rank of the world
     SELECT e.cluster, e.task, e.pod, e.rank, e.segment
     FROM staging.log_events AS e
     JOIN counted AS c ON c.cluster = e.cluster AND c.task = e.task
@@ -89,7 +89,7 @@ named AS (                     -- lines that name a rank of the whole task
         OR (e.kind = 'nccl_init' AND e.ranks = c.world_size AND NOT coalesce(starts_with(e.name, 'parent '), false))
 ),
 
-ranked AS (                    -- a launcher numbers the ranks of a pod in a row; lines that contradict that name none
+ranked AS (                    -- a launcher numbers the ranks of a pod consecutively; lines that contradict this are not used
     SELECT
         n.cluster,
         n.task,
@@ -110,7 +110,7 @@ blocks AS (
     WHERE r.first_rank IS NOT NULL
 ),
 
-clashing AS (                  -- pods that would share ranks: lines contradict each other, and neither is believed
+clashing AS (                  -- pods that would share ranks: their lines contradict each other, and none is used
     SELECT DISTINCT a.cluster, a.task, a.pod
     FROM blocks AS a
     JOIN blocks AS b ON b.cluster = a.cluster AND b.task = a.task AND b.pod <> a.pod
@@ -123,7 +123,7 @@ believed AS (
     LEFT JOIN clashing AS c ON c.cluster = r.cluster AND c.task = r.task AND c.pod = r.pod
 ),
 
-spoken AS (                    -- what the pod's own log says of its host
+spoken AS (                    -- host as stated by the pod's own log
     SELECT
         cluster,
         task,

@@ -1,37 +1,37 @@
 /* ---
-about: Which leaf port each NIC of a training task uses, from NCCL's list of NICs to the workbook.
+about: Leaf port of each NIC of a training task, from NCCL's NIC list and the workbook.
 grain: [cluster, task, pod, hca]
 columns:
   cluster: VARCHAR the cluster's folder
   task: VARCHAR the task's folder
   pod: VARCHAR the pod
-  hca: VARCHAR the adapter, mlx5_n; with its port, mlx4_0:2, where two ports of it are listed
-  hca_index: BIGINT [1] its index in NCCL's list, by which lines on edges name it
+  hca: VARCHAR the adapter, mlx5_n; with the adapter's port, as mlx4_0:2, where two ports of the adapter are listed
+  hca_index: BIGINT [1] index of the NIC in NCCL's list; lines about edges refer to this index
   server: VARCHAR the pod's server
-  nic: VARCHAR its network interface; NULL where the sheet of NICs lacks it
-  switch: VARCHAR the leaf; NULL where the workbook places it nowhere
+  nic: VARCHAR network interface of the NIC; NULL where the NIC sheet lacks it
+  switch: VARCHAR the leaf; NULL where the workbook has no port for the NIC
   port: VARCHAR the leaf's port
-  evidence: VARCHAR of the index, log where the pod's own log lists its NICs, else inferred:nic_sheet_order
-  port_evidence: VARCHAR of the port, as in nic_ports
+  evidence: VARCHAR evidence for the index, log where the pod's own log lists its NICs, else inferred:nic_sheet_order
+  port_evidence: VARCHAR evidence for the port, as in nic_ports
 checks:
   - unique(cluster, task, pod, hca_index)
   - evidence in ('log', 'inferred:nic_sheet_order')
   - warn: not null(port)
-    says: "{task}, {pod}: no sheet has the switch port of {hca} of {server}"
-  # a pod without NICs is in no table of task traffic; the bytes of a NIC of two pods count for both
+    says: "{task}, {pod}: no sheet names the switch port of {hca} of {server}"
+  # a pod without NICs is missing from the task traffic tables; bytes of a NIC of two pods count for both
   - warn: "none: SELECT cluster, task, pod FROM topology.task_pods ANTI JOIN this USING (cluster, task, pod)"
     says: "{task}: no NIC of pod {pod} is known, so no table of task traffic has it"
   - warn: "none: SELECT cluster, task, server, hca FROM this WHERE server IS NOT NULL GROUP BY ALL HAVING count(*) > 1"
     says: "{task}: two pods or more use {hca} of {server}; its bytes count for each of them"
 sources: docs/metrics/tasks.md
 --- */
-WITH listed AS (               -- one device an index and one index a device, in all lists of the pod; not fused ones
+WITH listed AS (               -- lists where each index is one device and each device one index, without fused devices
     SELECT DISTINCT cluster, task, pod, name, split_part(value, '/', 1) AS port, nic_index
     FROM staging.log_events
     WHERE kind = 'nccl_nic' AND name IS NOT NULL AND value <> 'virtual'
 ),
 
-fused AS (                     -- indexes that a fused device has: what the list has there is a part of it, or another
+fused AS (                     -- indexes of fused devices: the listed device is a part of the fused device, or another device
     SELECT DISTINCT cluster, task, pod, nic_index
     FROM staging.log_events
     WHERE kind = 'nccl_nic' AND (name IS NULL OR value = 'virtual')
@@ -51,7 +51,7 @@ logged AS (
     ANTI JOIN fused AS f ON f.cluster = l.cluster AND f.task = l.task AND f.pod = l.pod AND f.nic_index = l.nic_index
 ),
 
-used AS (                      -- how many NICs the task's logs list, if any does
+used AS (                      -- number of NICs that the task's logs list
     SELECT cluster, task, max(hca_index) + 1 AS nics
     FROM logged
     WHERE names = 1 AND indexes = 1

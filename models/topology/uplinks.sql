@@ -1,17 +1,17 @@
 /* ---
-about: Which spine port each uplink of a leaf goes to, over all loaded hours; topology.hour_uplinks has each hour's own.
+about: Spine port of each leaf uplink, over all loaded hours; topology.hour_uplinks has it per hour.
 grain: [cluster, leaf, leaf_port]
 columns:
   cluster: VARCHAR the cluster's folder
   leaf: VARCHAR leaf or storage leaf
   leaf_port: VARCHAR the uplink, a port of the leaf
-  spine: VARCHAR the spine at its other end
+  spine: VARCHAR the spine at the other end
   spine_port: VARCHAR the spine's port; NULL where it is unknown, as for storage leaves without a link table
-  source: VARCHAR link_table where a table states it, else inferred:uplink_formula
-  ends_stated: BIGINT [1] other ends that link tables of all hours state; where they state several, none of them counts
+  source: VARCHAR link_table where a link table states the spine, else inferred:uplink_formula
+  ends_stated: BIGINT [1] number of other ends in the link tables of all hours; with several, none of them is used
 checks:
   - warn: ends_stated <= 1
-    says: "{leaf} {leaf_port}: link tables state {ends_stated} other ends, so none of them counts"
+    says: "{leaf} {leaf_port}: link tables name {ends_stated} different other ends, so none of them is used"
   - source in ('link_table', 'inferred:uplink_formula')
   # every uplink has a spine
   - none: SELECT p.cluster, p.switch, p.port FROM staging.switch_ports AS p
@@ -19,7 +19,7 @@ checks:
       WHERE p.port_class IN ('uplink', 'storage_uplink')
 sources: docs/metrics/topology.md
 --- */
-WITH inferred AS (             -- by the formula, for every uplink that any file names
+WITH inferred AS (             -- spine by the formula, for every uplink that a file names
     SELECT
         cluster,
         switch AS leaf,
@@ -30,7 +30,7 @@ WITH inferred AS (             -- by the formula, for every uplink that any file
     WHERE port_class IN ('uplink', 'storage_uplink')
 ),
 
-stated AS (                    -- an uplink of which hours state different ends is as if none stated anything
+stated AS (                    -- link tables of hours that name different ends of an uplink are ignored
     SELECT
         cluster,
         leaf,
