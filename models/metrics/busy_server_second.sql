@@ -1,5 +1,5 @@
 /* ---
-about: Bytes of each server in each second, over its NICs and both directions, of servers that moved at least 1 GB in the hour. Narrow, for models that look at series; metrics.nic_second has NICs, directions and all servers.
+about: Bytes per second of each server that moved at least 1 GB in the hour, summed over NICs and directions. Compact input for time-series models; metrics.nic_second has NICs, directions and all servers.
 partition: hour_utc
 grain: [cluster, server, hour_utc, second]
 columns:
@@ -8,7 +8,7 @@ columns:
   hour_utc: TIMESTAMP the hour
   second: INTEGER [s] second of the hour
   bytes: BIGINT [B] bytes received and sent
-  longest_ms: INTEGER [ms] the longest window of any NIC that touches the second
+  longest_ms: INTEGER [ms] longest window of any of its NICs that overlaps the second
 time: hour_utc
 dimensions: [cluster, server]
 measures:
@@ -16,14 +16,14 @@ measures:
   longest_ms: max
 checks:
   - bytes >= 0 and second between 0 and 3599
-  # the whole hour of a server that moved 1 GB, nothing of any other
+  # all bytes of servers that moved 1 GB, no bytes of other servers
   - none: WITH moved AS (SELECT cluster, server, hour_utc, sum(bytes) AS bytes FROM this GROUP BY cluster, server, hour_utc)
       SELECT cluster, server, h.rx_bytes + h.tx_bytes AS expected, m.bytes
       FROM metrics.server_hour AS h LEFT JOIN moved AS m USING (cluster, server, hour_utc)
       WHERE m.bytes IS DISTINCT FROM CASE WHEN h.rx_bytes + h.tx_bytes >= 1000000000 THEN h.rx_bytes + h.tx_bytes END
 sources: docs/metrics/periods.md
 --- */
-WITH busy AS (                 -- ports of servers with traffic
+WITH busy AS (                 -- ports of servers that moved at least 1 GB
     SELECT
         o.cluster,
         o.server,
@@ -34,7 +34,7 @@ WITH busy AS (                 -- ports of servers with traffic
     WHERE h.rx_bytes + h.tx_bytes >= 1000000000
 ),
 
-numbered AS (                  -- an integer for each server and hour: names are joined when all is summed
+numbered AS (                  -- an integer for each server and hour; names are joined after summing
     SELECT cluster, server, hour_utc, min(file_key) AS server_key
     FROM busy
     GROUP BY ALL

@@ -1,8 +1,8 @@
 /* ---
-about: Our values of what was published, a quantity a row; published_claims holds the claims against them. Of both Acme clusters, and of all five, the sum of jobs, the smallest and the largest value are quantities too.
+about: Our values of published quantities, one row per quantity; published_claims compares the claims with them. Includes the sum of jobs, the smallest and the largest value over both Acme clusters and over all five clusters.
 grain: [quantity]
 columns:
-  quantity: VARCHAR its name, from the whole to the part, as seren/gpu/duration_up_to_64/job_percent
+  quantity: VARCHAR name of the quantity, from general to specific, as seren/gpu/duration_up_to_64/job_percent
   value: DOUBLE our value, in the unit that the name ends with; days since 1970 for a day
 measures:
   value: none

@@ -1,17 +1,17 @@
 /* ---
-about: How long a training step takes in ElasticFlow's traces, by model, batch size and GPUs. Its iterations were made of one throughput each, which the rows give back to within an interval.
+about: Time of a training step in ElasticFlow's traces, by model, batch size and GPUs. The traces derive iterations from one throughput per combination; the rows bound this throughput by an interval.
 grain: [model_name, batch_size, num_gpus]
 columns:
   model_name: VARCHAR the model
   batch_size: BIGINT [1] the batch size
   num_gpus: BIGINT [1] GPUs
   jobs: BIGINT [1] jobs of the simulator's trace
-  duration_seconds: BIGINT [s] how long they ran, together
-  iterations: BIGINT [1] their iterations, together
+  duration_seconds: BIGINT [s] sum of the jobs' run times
+  iterations: BIGINT [1] sum of the jobs' iterations
   step_seconds: DOUBLE [s] duration_seconds / iterations
-  throughput_from: DOUBLE [1/s] the smallest number of steps a second of which the whole part fits every job
-  throughput_to: DOUBLE [1/s] where those end
-  is_one_throughput: BOOLEAN whether there is such a number
+  throughput_from: DOUBLE [1/s] smallest throughput in steps per second that, rounded down to whole iterations, fits every job
+  throughput_to: DOUBLE [1/s] upper end of the interval of such throughputs
+  is_one_throughput: BOOLEAN true if such a throughput exists
 measures:
   jobs, iterations: sum
   duration_seconds: sum, shown in h

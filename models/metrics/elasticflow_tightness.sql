@@ -1,14 +1,14 @@
 /* ---
-about: 'How tight the deadlines of ElasticFlow''s traces are: the time to the deadline over the time the job takes. They were drawn between half and one and a half, so many jobs miss theirs even if they start at once.'
+about: 'Deadline tightness in ElasticFlow''s traces: time to the deadline over the job''s duration. Values were drawn between 0.5 and 1.5, so many jobs miss the deadline even if they start at once.'
 grain: [cluster]
 columns:
   cluster: VARCHAR cluster01 to cluster10, or testbed
   jobs: BIGINT [1] jobs
-  raw_jobs: BIGINT [1] of them, those that are in ITP's own trace with the same submission, duration and GPUs
-  smallest: DOUBLE [1] smallest (deadline - submission) / duration
-  median: DOUBLE [1] its median
-  mean: DOUBLE [1] its mean
-  largest: DOUBLE [1] its largest
+  raw_jobs: BIGINT [1] jobs that are also in ITP's own trace with the same submission, duration and GPUs
+  smallest: DOUBLE [1] smallest tightness, (deadline - submission) / duration
+  median: DOUBLE [1] median tightness
+  mean: DOUBLE [1] mean tightness
+  largest: DOUBLE [1] largest tightness
   before_end: BIGINT [1] jobs whose deadline is before submission + duration
 measures:
   jobs, raw_jobs, before_end: sum

@@ -1,18 +1,18 @@
 /* ---
-about: What is worth looking at first, a finding a row, in sentences. Kinds, thresholds and their sources are in reference.finding_kinds.
+about: Findings to look at first, one row and one sentence per finding. Kinds, thresholds and their sources are in reference.finding_kinds.
 grain: [kind, cluster, where_]
 columns:
   kind: VARCHAR name of the kind
   cluster: VARCHAR the cluster's folder; all for published figures
-  where_: VARCHAR link, server, leaf with direction, spine ..
+  where_: VARCHAR place of the finding, as link, server, leaf with direction, spine ..
   rank: 'BIGINT [1] place in the list, 1 first: by kind, then the largest number'
-  hour_utc: TIMESTAMP the hour, of several the one with the largest number; NULL where it is about all loaded hours
+  hour_utc: TIMESTAMP the hour, or the hour with the largest number; NULL where the finding is about all loaded hours
   severity: VARCHAR warning or note
   what: VARCHAR the kind in words
-  number: DOUBLE the number that is held against the threshold
+  number: DOUBLE number that is compared with the threshold
   unit: VARCHAR unit of the number
-  sentence: VARCHAR what was found, with numbers
-  so_what: VARCHAR what follows from it
+  sentence: VARCHAR the finding in a sentence with numbers
+  so_what: VARCHAR consequence of the finding
   look_further: VARCHAR a command that shows more
 time: hour_utc
 dimensions: [cluster, kind, severity]
@@ -22,14 +22,14 @@ checks:
   - severity in ('warning', 'note')
   - not null(sentence, so_what, look_further, number, unit, what)
   - unique(rank)
-  # no suspect link and no suspect server is forgotten
+  # every suspect link and every suspect server has a finding
   - none: SELECT s.cluster, s.switch, s.port FROM metrics.suspect_links AS s WHERE NOT EXISTS (SELECT 1 FROM this AS f
       WHERE f.cluster = s.cluster AND (f.where_ = s.server OR f.where_ = concat(s.switch, ' ', regexp_extract(s.port, '[0-9].*$'))))
   - none: SELECT s.cluster, s.server, s.kind FROM metrics.suspect_servers AS s
       WHERE NOT EXISTS (SELECT 1 FROM this AS f WHERE f.cluster = s.cluster AND f.kind = s.kind AND f.where_ = s.server)
 sources: docs/metrics/findings.md
 --- */
-WITH dead AS (                 -- uplinks that carry traffic one way only, with what each way moved
+WITH dead AS (                 -- uplinks that carry traffic in one direction only, with the bytes of each direction
     SELECT
         s.cluster,
         s.switch,
@@ -44,7 +44,7 @@ WITH dead AS (                 -- uplinks that carry traffic one way only, with 
     GROUP BY ALL
 ),
 
-link_dead_one_way AS (         -- number: bytes of the way that lives
+link_dead_one_way AS (         -- number: bytes of the working direction
     SELECT
         'link_dead_one_way' AS kind,
         cluster,
@@ -76,7 +76,7 @@ cabled AS (
     GROUP BY ALL
 ),
 
-server_cabled_elsewhere AS (   -- number: rows of the workbook that speak against it
+server_cabled_elsewhere AS (   -- number: rows of the workbook that contradict the server's number
     SELECT
         'server_cabled_elsewhere' AS kind,
         cluster,
@@ -99,7 +99,7 @@ server_cabled_elsewhere AS (   -- number: rows of the workbook that speak agains
     GROUP BY cluster, server
 ),
 
-rails_differ AS (              -- number: rails on which it does as none of the others; of the loaded hours the worst one
+rails_differ AS (              -- number: rails that differ from all others of the group, in the worst loaded hour
     SELECT
         'rails_differ' AS kind,
         cluster,
@@ -115,7 +115,7 @@ rails_differ AS (              -- number: rails on which it does as none of the 
     QUALIFY row_number() OVER (PARTITION BY cluster, server ORDER BY number DESC, hour_utc) = 1
 ),
 
-dead_of_leaf AS (              -- the dead uplinks of a leaf and direction, in order of their numbers
+dead_of_leaf AS (              -- dead uplinks per leaf and direction, ordered by port number
     SELECT
         cluster,
         switch,
@@ -126,7 +126,7 @@ dead_of_leaf AS (              -- the dead uplinks of a leaf and direction, in o
     GROUP BY ALL
 ),
 
-uplink_bytes AS (              -- an uplink of a GPU leaf, hour and direction, and if its spine has a dead one from that leaf
+uplink_bytes AS (              -- one row per uplink of a GPU leaf, hour and direction, and if its spine has a dead uplink from that leaf
     SELECT
         h.cluster,
         h.switch,
@@ -144,7 +144,7 @@ uplink_bytes AS (              -- an uplink of a GPU leaf, hour and direction, a
     WHERE h.port_class = 'uplink'
 ),
 
-beside AS (                    -- how even the uplinks to spines without a dead one are, from integers as in uplink_balance
+beside AS (                    -- balance of the uplinks to spines without a dead uplink, from integer sums as in uplink_balance
     SELECT
         cluster,
         switch,
@@ -161,7 +161,7 @@ beside AS (                    -- how even the uplinks to spines without a dead 
     GROUP BY ALL
 ),
 
-uneven_leaf AS (               -- number: standard deviation over mean; of the loaded hours the most uneven one
+uneven_leaf AS (               -- number: standard deviation over mean, in the most uneven loaded hour
     SELECT
         'uneven_leaf' AS kind,
         b.cluster,
@@ -194,7 +194,7 @@ uneven_leaf AS (               -- number: standard deviation over mean; of the l
     QUALIFY row_number() OVER (PARTITION BY b.cluster, b.switch, b.direction ORDER BY b.cov DESC NULLS LAST, b.hour_utc) = 1
 ),
 
-spine_out_of_line AS (         -- number: how far its bytes are from the mean of the spines; only where all leaves are loaded
+spine_out_of_line AS (         -- number: relative difference of its bytes from the mean of the spines, only where all leaves are loaded
     SELECT
         'spine_out_of_line' AS kind,
         cluster,
@@ -221,7 +221,7 @@ loads AS (
     WHERE port_class <> 'management'
 ),
 
-fullest AS (                   -- of all links, and of the uplinks; of equals the first
+fullest AS (                   -- the fullest of all links and of the uplinks; the first of ties
     SELECT *
     FROM loads
     QUALIFY row_number() OVER (PARTITION BY cluster ORDER BY utilization DESC, hour_utc, switch, port) = 1
@@ -234,7 +234,7 @@ fullest_uplink AS (
     QUALIFY row_number() OVER (PARTITION BY cluster ORDER BY utilization DESC, hour_utc, switch, port) = 1
 ),
 
-fullest_link AS (              -- number: mean of the hour over the line rate, in the busier direction
+fullest_link AS (              -- number: hourly mean over the line rate, in the busier direction
     SELECT
         'fullest_link' AS kind,
         f.cluster,
@@ -262,13 +262,13 @@ fullest_link AS (              -- number: mean of the hour over the line rate, i
     WHERE f.utilization > 0
 ),
 
-spines AS (                    -- clusters of which the spines cannot be compared, and why
+spines AS (                    -- clusters whose spines cannot be compared, and why
     SELECT cluster, max(checkable_note) AS note
     FROM metrics.spine_hour
     GROUP BY cluster
 ),
 
-observation AS (               -- number: share of all bytes in that stand in the rows right after the opening gap
+observation AS (               -- number: share of all inbound bytes that are in the rows right after the opening gap
     SELECT
         'observation' AS kind,
         q.cluster,
@@ -288,7 +288,7 @@ observation AS (               -- number: share of all bytes in that stand in th
     GROUP BY q.cluster
 ),
 
-traffic AS (                   -- what all servers of an hour moved
+traffic AS (                   -- bytes of all servers per hour
     SELECT cluster, hour_utc, CAST(sum(rx_bytes + tx_bytes) AS BIGINT) AS bytes
     FROM metrics.server_hour
     GROUP BY ALL
@@ -331,7 +331,7 @@ job_trades_most AS (           -- number: bytes received and sent by the servers
     QUALIFY row_number() OVER (PARTITION BY g.cluster ORDER BY g.bytes DESC, g.hour_utc, g.group_id) = 1
 ),
 
-claims_differ AS (             -- number: published figures that ours do not agree with
+claims_differ AS (             -- number: published figures that differ from ours
     SELECT
         'claims_differ' AS kind,
         'all' AS cluster,

@@ -1,5 +1,5 @@
 /* ---
-about: 'How far flows go, per hour, by the hour''s flow table: within a leaf, within its group, or across groups.'
+about: 'Locality of flows per hour, from the hour''s flow table: within a leaf, within a leaf group, or across groups.'
 partition: hour_utc
 grain: [cluster, hour_utc, locality]
 columns:
@@ -8,10 +8,10 @@ columns:
   locality: VARCHAR same_leaf, same_group or across_groups
   flows: BIGINT [1] pairs of queue pairs
   packets: BIGINT [1] packets of reads, writes and sends
-  packet_share: DOUBLE [1] of the packets of all localities
+  packet_share: DOUBLE [1] share of the packets of all localities
   rtt_p50_ns: DOUBLE [ns] median round-trip time over the samples
   rtt_p99_ns: DOUBLE [ns] 99th percentile of the round-trip time
-  nak_ratio: DOUBLE [1] negative acknowledgements over packets
+  nak_ratio: DOUBLE [1] negative acknowledgments over packets
 time: hour_utc
 measures:
   flows: sum except over locality, hour_utc

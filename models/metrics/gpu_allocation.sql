@@ -1,13 +1,13 @@
 /* ---
-about: How many GPUs were in use, as a mean over each ten minutes, against the size of the cluster. A job uses its GPUs from start to end; one without an end, to the last end that the trace has.
+about: GPUs in use, as the mean of each ten minutes, and their share of the cluster. A job uses its GPUs from start to end; a job without an end, until the last end in the trace.
 grain: [trace, cluster, time_utc]
 columns:
-  trace: VARCHAR acme; ITP has no start
+  trace: VARCHAR acme; ITP has no start times
   cluster: VARCHAR seren or kalos
-  time_utc: TIMESTAMP begin of the ten minutes
-  gpu_seconds: BIGINT [s] GPUs x seconds that they were in use
+  time_utc: TIMESTAMP start of the ten minutes
+  gpu_seconds: BIGINT [s] GPUs x seconds in use
   mean_gpus: DOUBLE [1] gpu_seconds / 600
-  cluster_gpus: BIGINT [1] GPUs of the cluster, by the reviewed table job_clusters
+  cluster_gpus: BIGINT [1] GPUs of the cluster, from reference.job_clusters
   allocation_share: DOUBLE [1] mean_gpus / cluster_gpus
 measures:
   gpu_seconds: sum, shown in h
@@ -31,13 +31,13 @@ WITH closed AS (
     WHERE num_gpus > 0 AND start_utc IS NOT NULL
 ),
 
-events AS (                    -- GPUs that are taken, and given back
+events AS (                    -- GPUs taken and released
     SELECT trace, cluster, unnest([begins, ends]) AS second, unnest([num_gpus, -num_gpus]) AS gpus
     FROM closed
     WHERE ends > begins
 ),
 
-slots AS (                     -- an event counts for what is left of its ten minutes, and in full after them
+slots AS (                     -- an event counts for the rest of its ten minutes, and in full for later slots
     SELECT
         trace,
         cluster,

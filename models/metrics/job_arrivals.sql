@@ -1,13 +1,13 @@
 /* ---
-about: How many jobs were submitted in each hour of the day, over all days of the trace.
+about: Number of jobs submitted in each hour of the day, over all days of the trace.
 grain: [trace, cluster, kind, hour_of_day]
 columns:
   trace: VARCHAR acme or itp
   cluster: VARCHAR the cluster
   kind: VARCHAR gpu or cpu
-  hour_of_day: BIGINT [h] 0 to 23, UTC; China's is eight later, ITP's is not stated
+  hour_of_day: BIGINT [h] 0 to 23, UTC; China's hour is 8 later, the zone of ITP is not stated
   jobs: BIGINT [1] jobs submitted in this hour of any day
-  job_share: DOUBLE [1] of the cluster's jobs of this kind
+  job_share: DOUBLE [1] share of the cluster's jobs of this kind
   days: BIGINT [1] days from the first submission of the cluster to the last, both included
   jobs_per_day: DOUBLE [1] jobs / days
 measures:

@@ -1,17 +1,17 @@
 /* ---
-about: How many of a cluster's jobs last at most 1, 2, 4 .. 2^21 seconds, and how much GPU time they take; of all jobs and of each type.
+about: Number and GPU time of a cluster's jobs that last at most 1, 2, 4 .. 2^21 seconds, for all jobs and for each type.
 grain: [trace, cluster, kind, job_type, basis, up_to_seconds]
 columns:
   trace: VARCHAR acme, itp, helios, philly or pai
   cluster: VARCHAR the cluster
   kind: VARCHAR gpu or cpu
-  job_type: VARCHAR Eval, Pretrain and so on; all for the jobs of every type
-  basis: VARCHAR published, by the duration as published, or run, by end - start
+  job_type: VARCHAR Eval, Pretrain and so on; the value all means every type
+  basis: VARCHAR published (duration as published) or run (end - start)
   up_to_seconds: BIGINT [s] a power of two
-  jobs: BIGINT [1] jobs that last at most so long
-  job_share: DOUBLE [1] of all jobs of this kind and type, those without a duration included
-  gpu_seconds: DOUBLE [s] GPU time of these jobs, by the same basis
-  gpu_time_share: DOUBLE [1] of the GPU time of all jobs of this kind and type
+  jobs: BIGINT [1] jobs that last at most up_to_seconds
+  job_share: DOUBLE [1] share of all jobs of this kind and type, including jobs without a duration
+  gpu_seconds: DOUBLE [s] GPU time of these jobs on the same basis
+  gpu_time_share: DOUBLE [1] share of the GPU time of all jobs of this kind and type
 measures:
   jobs: sum except over kind, job_type, basis, up_to_seconds
   gpu_seconds: sum except over kind, job_type, basis, up_to_seconds, shown in h

@@ -1,18 +1,18 @@
 /* ---
-about: 'How many GPUs jobs of a type ask for, as a box plot shows it: quartiles, and whiskers to the outermost job within 1.5 times their distance. Jobs without GPUs are of a type too and count.'
+about: 'GPUs requested by jobs of each type, as in a box plot: quartiles, and whiskers to the outermost job within 1.5 interquartile ranges. Jobs without GPUs count, too.'
 grain: [trace, cluster, job_type]
 columns:
-  trace: VARCHAR acme, the one trace with types
+  trace: VARCHAR acme, the only trace with job types
   cluster: VARCHAR the cluster
   job_type: VARCHAR Eval, Pretrain and so on, as published; `none` where it is blank
   jobs: BIGINT [1] jobs that state their GPUs
-  smallest: DOUBLE [1] fewest GPUs
-  whisker_low: DOUBLE [1] fewest GPUs that are at least q1 - 1.5 (q3 - q1)
+  smallest: DOUBLE [1] smallest number of GPUs
+  whisker_low: DOUBLE [1] smallest number of GPUs that is at least q1 - 1.5 (q3 - q1)
   q1: DOUBLE [1] first quartile, interpolated between jobs
-  median: DOUBLE [1] median, likewise
-  q3: DOUBLE [1] third quartile, likewise
-  whisker_high: DOUBLE [1] most GPUs that are at most q3 + 1.5 (q3 - q1)
-  largest: DOUBLE [1] most GPUs
+  median: DOUBLE [1] median, interpolated between jobs
+  q3: DOUBLE [1] third quartile, interpolated between jobs
+  whisker_high: DOUBLE [1] largest number of GPUs that is at most q3 + 1.5 (q3 - q1)
+  largest: DOUBLE [1] largest number of GPUs
 measures:
   jobs: sum
   smallest: min

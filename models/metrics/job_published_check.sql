@@ -1,17 +1,17 @@
 /* ---
-about: 'What the published columns of Acme''s jobs are, counted: which duration is end - start, and which begins with the submission.'
+about: 'Check of the published columns of Acme''s jobs: number of jobs whose duration is end - start, and whose duration is end - submit.'
 grain: [cluster]
 columns:
   cluster: VARCHAR seren or kalos
   jobs: BIGINT [1] jobs
-  without_end: BIGINT [1] of them, jobs that still ran, or without a start
-  duration_is_run: BIGINT [1] duration = end - start, of the others
-  duration_is_stay: BIGINT [1] duration = end - submit and not end - start
-  duration_is_neither: BIGINT [1] duration is neither
-  queue_is_wait: BIGINT [1] queue = start - submit
-  queue_is_not_wait: BIGINT [1] queue is another, or blank
-  gpu_time_is_product: BIGINT [1] gpu_time = duration x GPUs
-  gpu_time_is_not_product: BIGINT [1] gpu_time is another, or blank
+  without_end: BIGINT [1] jobs that still ran or have no start
+  duration_is_run: BIGINT [1] other jobs with duration = end - start
+  duration_is_stay: BIGINT [1] other jobs with duration = end - submit, but not end - start
+  duration_is_neither: BIGINT [1] other jobs with any other duration
+  queue_is_wait: BIGINT [1] jobs with queue = start - submit
+  queue_is_not_wait: BIGINT [1] jobs with another queue or a blank
+  gpu_time_is_product: BIGINT [1] jobs with gpu_time = duration x GPUs
+  gpu_time_is_not_product: BIGINT [1] jobs with another gpu_time or a blank
 measures:
   jobs, without_end, duration_is_run, duration_is_stay, duration_is_neither: sum
   queue_is_wait, queue_is_not_wait, gpu_time_is_product, gpu_time_is_not_product: sum

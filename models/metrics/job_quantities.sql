@@ -1,8 +1,8 @@
 /* ---
-about: 'Quantities of jobs that figures were published of: numbers, means, ends of jobs, sums of whole traces.'
+about: 'Job quantities with published figures: numbers, means, end states and sums of whole traces.'
 grain: [quantity]
 columns:
-  quantity: VARCHAR its name, from the whole to the part, as seren/gpu/duration_up_to_64/job_percent
+  quantity: VARCHAR name of the quantity, from general to specific, as seren/gpu/duration_up_to_64/job_percent
   value: DOUBLE our value, in the unit that the name ends with; days since 1970 for a day
 measures:
   value: none
@@ -10,7 +10,7 @@ checks:
   - not null(value)
 sources: docs/metrics/claims.md
 --- */
-WITH totals AS (               -- one list a row of job_totals
+WITH totals AS (               -- one list per row of job_totals
     SELECT
         concat(cluster, '/', kind, '/') AS prefix,
         unnest([
@@ -26,7 +26,7 @@ WITH totals AS (               -- one list a row of job_totals
     FROM metrics.job_totals
 ),
 
-counts AS (                    -- no job of a kind is 0 jobs
+counts AS (                    -- a kind without jobs counts 0 jobs
     SELECT
         cluster,
         unnest([
@@ -38,7 +38,7 @@ counts AS (                    -- no job of a kind is 0 jobs
     GROUP BY cluster
 ),
 
-ends AS (                      -- as cluster_summary has them: what neither completed nor was cancelled has failed
+ends AS (                      -- as in cluster_summary: a job that neither completed nor was cancelled counts as failed
     SELECT
         cluster,
         kind,
@@ -60,7 +60,7 @@ ended AS (
         e.gpu_seconds / nullif(t.published_gpu_seconds, 0) AS gpu_time_share
     FROM ends AS e
     JOIN metrics.job_totals AS t USING (cluster, kind)
-    WHERE e.cluster <> 'pai'   -- its states are not those of ends
+    WHERE e.cluster <> 'pai'   -- states of PAI are not end states
 ),
 
 ended_lists AS (
@@ -96,7 +96,7 @@ long_jobs AS (
     GROUP BY cluster
 ),
 
-acme AS (                      -- months by China's calendar
+acme AS (                      -- months in China's time zone, UTC+8
     SELECT
         count(DISTINCT cluster) AS clusters,
         count(DISTINCT state) AS states,

@@ -1,14 +1,14 @@
 /* ---
-about: How many of a cluster's jobs waited at most 1, 2, 4 .. 2^21 seconds, by the queue as published; of all jobs and of each type.
+about: Number of a cluster's jobs that waited at most 1, 2, 4 .. 2^21 seconds, by the published queue time, for all jobs and for each type.
 grain: [trace, cluster, kind, job_type, up_to_seconds]
 columns:
-  trace: VARCHAR acme, helios, philly or pai; ITP has no start
+  trace: VARCHAR acme, helios, philly or pai; ITP has no start times
   cluster: VARCHAR the cluster
   kind: VARCHAR gpu or cpu
-  job_type: VARCHAR Eval, Pretrain and so on; all for the jobs of every type
+  job_type: VARCHAR Eval, Pretrain and so on; the value all means every type
   up_to_seconds: BIGINT [s] a power of two
-  jobs: BIGINT [1] jobs that waited at most so long
-  job_share: DOUBLE [1] of all jobs of this kind and type, those without a published queue included
+  jobs: BIGINT [1] jobs that waited at most up_to_seconds
+  job_share: DOUBLE [1] share of all jobs of this kind and type, including jobs without a published queue
 measures:
   jobs: sum except over job_type, up_to_seconds
   job_share: none, shown in %

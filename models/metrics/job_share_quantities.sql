@@ -1,8 +1,8 @@
 /* ---
-about: 'Quantities of jobs that figures were published of: shares by type and size, box plots, distributions.'
+about: 'Job quantities with published figures: shares by type and size, box plots, distributions.'
 grain: [quantity]
 columns:
-  quantity: VARCHAR its name, from the whole to the part, as seren/gpu/duration_up_to_64/job_percent
+  quantity: VARCHAR name of the quantity, from general to specific, as seren/gpu/duration_up_to_64/job_percent
   value: DOUBLE our value, in the unit that the name ends with
 measures:
   value: none
@@ -10,7 +10,7 @@ checks:
   - not null(value)
 sources: docs/metrics/claims.md
 --- */
-WITH drawn AS (                -- the types that the figure of types shows
+WITH drawn AS (                -- job types that the published figure shows
     SELECT
         cluster,
         job_type,

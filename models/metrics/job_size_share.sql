@@ -1,19 +1,19 @@
 /* ---
-about: How many of a cluster's GPU jobs, and how much of its GPU time, are jobs of so many GPUs, and of so many at most.
+about: 'Share of a cluster''s GPU jobs and GPU time by job size: jobs of exactly num_gpus GPUs, and of at most num_gpus.'
 grain: [trace, cluster, num_gpus]
 columns:
   trace: VARCHAR acme, itp, helios, philly or pai
   cluster: VARCHAR the cluster
   num_gpus: DOUBLE [1] GPUs of a job
   jobs: BIGINT [1] jobs of this size
-  gpu_seconds: DOUBLE [s] their GPUs x (end - start)
-  published_gpu_seconds: DOUBLE [s] their GPU time as published
-  job_share: DOUBLE [1] of the cluster's GPU jobs
-  gpu_time_share: DOUBLE [1] of its gpu_seconds
-  published_gpu_time_share: DOUBLE [1] of its published_gpu_seconds
-  job_share_up_to: DOUBLE [1] of the cluster's GPU jobs, this size and all smaller ones
-  gpu_time_share_up_to: DOUBLE [1] of its gpu_seconds, likewise
-  published_gpu_time_share_up_to: DOUBLE [1] of its published_gpu_seconds, likewise
+  gpu_seconds: DOUBLE [s] sum of GPUs x (end - start)
+  published_gpu_seconds: DOUBLE [s] sum of the GPU time as published
+  job_share: DOUBLE [1] share of the cluster's GPU jobs
+  gpu_time_share: DOUBLE [1] share of the sum of gpu_seconds
+  published_gpu_time_share: DOUBLE [1] share of the sum of published_gpu_seconds
+  job_share_up_to: DOUBLE [1] share of the cluster's GPU jobs, this size and all smaller sizes
+  gpu_time_share_up_to: DOUBLE [1] share of the sum of gpu_seconds, this size and all smaller sizes
+  published_gpu_time_share_up_to: DOUBLE [1] share of the sum of published_gpu_seconds, this size and all smaller sizes
 measures:
   jobs: sum
   gpu_seconds, published_gpu_seconds: sum, shown in h

@@ -1,5 +1,5 @@
 /* ---
-about: 'How a cluster''s jobs ended: how many, and how much GPU time, by each end; GPU jobs, and jobs on CPUs alone.'
+about: 'Number and GPU time of a cluster''s jobs by end state, for GPU jobs and for CPU jobs.'
 grain: [trace, cluster, kind, state]
 columns:
   trace: VARCHAR acme, helios, philly or pai; ITP has no states
@@ -7,11 +7,11 @@ columns:
   kind: VARCHAR gpu or cpu
   state: VARCHAR COMPLETED, CANCELLED, FAILED and so on; `none` where it is blank
   jobs: BIGINT [1] jobs
-  gpu_seconds: DOUBLE [s] their GPUs x (end - start)
-  published_gpu_seconds: DOUBLE [s] their GPU time as published
-  job_share: DOUBLE [1] of the cluster's jobs of this kind
-  gpu_time_share: DOUBLE [1] of its gpu_seconds
-  published_gpu_time_share: DOUBLE [1] of its published_gpu_seconds
+  gpu_seconds: DOUBLE [s] sum of GPUs x (end - start)
+  published_gpu_seconds: DOUBLE [s] sum of the GPU time as published
+  job_share: DOUBLE [1] share of the cluster's jobs of this kind
+  gpu_time_share: DOUBLE [1] share of the sum of gpu_seconds
+  published_gpu_time_share: DOUBLE [1] share of the sum of published_gpu_seconds
 measures:
   jobs: sum
   gpu_seconds, published_gpu_seconds: sum, shown in h

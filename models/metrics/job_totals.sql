@@ -1,25 +1,25 @@
 /* ---
-about: How many jobs a cluster ran, how long, how large and after what wait; of GPU jobs and of jobs on CPUs alone.
+about: Number, run time, size and queueing time of a cluster's jobs, for GPU jobs and for CPU jobs.
 grain: [trace, cluster, kind]
 columns:
   trace: VARCHAR acme, itp, helios, philly or pai
   cluster: VARCHAR the cluster
   kind: VARCHAR gpu or cpu
   jobs: BIGINT [1] jobs
-  running_jobs: BIGINT [1] of them, jobs without an end; of earlier traces 0, since theirs is not read
+  running_jobs: BIGINT [1] jobs without an end; 0 for earlier traces, whose ends are not read
   gpu_seconds: DOUBLE [s] sum of GPUs x (end - start)
-  published_gpu_seconds: DOUBLE [s] sum of the GPU time as published; GPUs x duration where it is not
+  published_gpu_seconds: DOUBLE [s] sum of the GPU time as published; GPUs x duration where none is published
   mean_run_seconds: DOUBLE [s] mean of end - start
-  median_run_seconds: DOUBLE [s] its median
-  max_run_seconds: DOUBLE [s] its largest
+  median_run_seconds: DOUBLE [s] median of end - start
+  max_run_seconds: DOUBLE [s] largest end - start
   mean_duration_seconds: DOUBLE [s] mean of the duration as published
-  median_duration_seconds: DOUBLE [s] its median
-  max_duration_seconds: DOUBLE [s] its largest
+  median_duration_seconds: DOUBLE [s] median of the duration as published
+  max_duration_seconds: DOUBLE [s] largest duration as published
   mean_queue_seconds: DOUBLE [s] mean of the queue as published; NULL for ITP, which publishes neither queueing nor start times
-  median_queue_seconds: DOUBLE [s] its median; NULL for ITP, which publishes neither queueing nor start times
-  mean_gpus: DOUBLE [1] mean GPUs of a job
-  median_gpus: DOUBLE [1] their median
-  max_gpus: DOUBLE [1] the largest job
+  median_queue_seconds: DOUBLE [s] median of the queue as published; NULL for ITP, which publishes neither queueing nor start times
+  mean_gpus: DOUBLE [1] mean number of GPUs per job
+  median_gpus: DOUBLE [1] median number of GPUs per job
+  max_gpus: DOUBLE [1] number of GPUs of the largest job
 measures:
   jobs, running_jobs: sum
   gpu_seconds, published_gpu_seconds: sum, shown in h

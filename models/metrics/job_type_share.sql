@@ -1,17 +1,17 @@
 /* ---
-about: 'What a cluster''s jobs were for: how many, and how much GPU time, of each type; GPU jobs, and jobs on CPUs alone.'
+about: 'Number and GPU time of a cluster''s jobs by type, for GPU jobs and for CPU jobs.'
 grain: [trace, cluster, kind, job_type]
 columns:
-  trace: VARCHAR acme, the one trace with types
+  trace: VARCHAR acme, the only trace with job types
   cluster: VARCHAR the cluster
   kind: VARCHAR gpu or cpu
   job_type: VARCHAR Eval, Pretrain and so on, as published; `none` where it is blank
   jobs: BIGINT [1] jobs
-  gpu_seconds: DOUBLE [s] their GPUs x (end - start)
-  published_gpu_seconds: DOUBLE [s] their GPU time as published
-  job_share: DOUBLE [1] of the cluster's jobs of this kind
-  gpu_time_share: DOUBLE [1] of its gpu_seconds
-  published_gpu_time_share: DOUBLE [1] of its published_gpu_seconds
+  gpu_seconds: DOUBLE [s] sum of GPUs x (end - start)
+  published_gpu_seconds: DOUBLE [s] sum of the GPU time as published
+  job_share: DOUBLE [1] share of the cluster's jobs of this kind
+  gpu_time_share: DOUBLE [1] share of the sum of gpu_seconds
+  published_gpu_time_share: DOUBLE [1] share of the sum of published_gpu_seconds
 measures:
   jobs: sum
   gpu_seconds, published_gpu_seconds: sum, shown in h

@@ -1,28 +1,28 @@
 /* ---
-about: Every job of AcmeTrace and ITP in one shape, NULL where its trace lacks the column. Jobs that still run are here, without an end.
+about: Every job of AcmeTrace and ITP with the same columns; columns that a trace lacks are NULL. Jobs that still run are included, without an end.
 materialize: view
 grain: [trace, cluster, job_id]
 columns:
   trace: VARCHAR acme or itp
   cluster: VARCHAR seren, kalos, or cluster01 to cluster10
-  job_id: VARCHAR the job, as its trace names it
-  user_id: VARCHAR who submitted it; NULL for ITP, which does not publish users
+  job_id: VARCHAR job ID of the trace
+  user_id: VARCHAR user who submitted the job; NULL for ITP, which does not publish users
   num_nodes: BIGINT [1] nodes; NULL for ITP, which publishes GPUs alone
-  num_gpus: BIGINT [1] GPUs; 0 of a job on CPUs alone
+  num_gpus: BIGINT [1] GPUs; 0 for a job that uses CPUs only
   num_cpus: BIGINT [1] CPUs; NULL for ITP, which publishes GPUs alone
-  job_type: VARCHAR what it was for, as published; NULL for ITP, which does not publish it
-  state: VARCHAR how it ended, by the reviewed table job_states; as written where that does not know it; NULL for ITP, which does not publish how jobs ended
-  state_raw: VARCHAR how it ended, as written; NULL for ITP, which does not publish it
-  outcome: VARCHAR completed, cancelled or failed; NULL for other ends and none, and for ITP, which does not publish how jobs ended
-  submit_utc: TIMESTAMP when it was submitted
-  start_utc: TIMESTAMP when it started; NULL for jobs without a start, and for ITP, which does not publish start times
-  end_utc: TIMESTAMP when it ended; NULL for jobs that still ran, and for ITP, which does not publish end times
+  job_type: VARCHAR purpose of the job, as published; NULL for ITP, which does not publish it
+  state: VARCHAR end state by reference.job_states; state_raw where that table lacks it; NULL for ITP, which does not publish end states
+  state_raw: VARCHAR end state as written; NULL for ITP, which does not publish it
+  outcome: VARCHAR completed, cancelled or failed; NULL for other end states or none, and for ITP, which does not publish end states
+  submit_utc: TIMESTAMP when the job was submitted
+  start_utc: TIMESTAMP when the job started; NULL for jobs without a start, and for ITP, which does not publish start times
+  end_utc: TIMESTAMP when the job ended; NULL for jobs that still ran, and for ITP, which does not publish end times
   queue_seconds: BIGINT [s] start - submit; NULL for jobs without a start, and for ITP, which does not publish start times
-  run_seconds: BIGINT [s] end - start; of ITP the duration, which is all there is
-  published_duration_seconds: DOUBLE [s] duration as published; of Kalos it begins with the submission
+  run_seconds: BIGINT [s] end - start; for ITP the published duration
+  published_duration_seconds: DOUBLE [s] duration as published; for Kalos it begins with the submission
   published_queue_seconds: DOUBLE [s] queue as published; NULL for ITP, which publishes neither queueing nor start times
   gpu_seconds: BIGINT [s] num_gpus x run_seconds
-  published_gpu_seconds: DOUBLE [s] gpu_time as published; of ITP num_gpus x duration
+  published_gpu_seconds: DOUBLE [s] gpu_time as published; for ITP num_gpus x duration
 time: submit_utc
 dimensions: [trace, cluster, user_id, job_type, state, outcome]
 measures:

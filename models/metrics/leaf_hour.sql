@@ -1,5 +1,5 @@
 /* ---
-about: What every leaf and storage leaf moved in one hour, on the side of its servers and on the side of the spines.
+about: Bytes of every leaf and storage leaf in one hour, on its server side and on its spine side.
 partition: hour_utc
 grain: [cluster, switch, hour_utc]
 columns:
@@ -12,9 +12,9 @@ columns:
   uplink_out_bytes: BIGINT [B] bytes to spines
   in_bytes: BIGINT [B] bytes that entered through any port
   out_bytes: BIGINT [B] bytes that left through any port
-  in_out_difference: 'DOUBLE [1] in_bytes / out_bytes - 1: what came in against what went out'
+  in_out_difference: 'DOUBLE [1] in_bytes / out_bytes - 1: relative difference of bytes in and out'
   in_out_imbalance: DOUBLE [1] old name of in_out_difference, for one release
-  leaving_share: DOUBLE [1] uplink_out_bytes / access_in_bytes, the share that leaves the leaf
+  leaving_share: DOUBLE [1] uplink_out_bytes / access_in_bytes, the share of the servers' bytes that leaves the leaf
 time: hour_utc
 measures:
   access_in_bytes, access_out_bytes, uplink_in_bytes, uplink_out_bytes: sum, shown in TB

@@ -1,21 +1,21 @@
 /* ---
-about: How many queue pairs each NIC uses and with how many others, by the hour's flow table.
+about: Number of queue pairs and peers of each NIC, from the hour's flow table.
 partition: hour_utc
 grain: [cluster, server, hca, hour_utc]
 columns:
   cluster: VARCHAR the cluster's folder
   server: VARCHAR GPU-n
-  hca: VARCHAR the adapter, mlx5_n; the NIC's address where the workbook maps none or several of the server's to its leaf
+  hca: VARCHAR the adapter, mlx5_n; the NIC's address where the workbook maps none or several of the server's NICs to the leaf
   hour_utc: TIMESTAMP the hour
-  queue_pairs: BIGINT [1] its own queue pairs, of flows that it sends or receives
-  peers: BIGINT [1] addresses at the other ends
+  queue_pairs: BIGINT [1] queue pairs of the NIC, in flows that it sends or receives
+  peers: BIGINT [1] distinct addresses at the other ends
 time: hour_utc
 measures:
   queue_pairs: sum except over hour_utc
   peers: none                 # two NICs may have one
 sources: docs/metrics/flows.md
 --- */
-WITH ends AS (                 -- a flow seen from either end
+WITH ends AS (                 -- each flow seen from both ends
     SELECT
         cluster,
         hour_utc,
@@ -37,7 +37,7 @@ WITH ends AS (                 -- a flow seen from either end
     FROM staging.hour_flow
 ),
 
-only_nics AS (                 -- a server has one NIC on each leaf of its group; of two, the leaf tells neither
+only_nics AS (                 -- a server has one NIC on each leaf of its group; two NICs on one leaf cannot be distinguished
     SELECT cluster, server, switch, min(hca) AS hca
     FROM topology.nic_ports
     GROUP BY cluster, server, switch

@@ -1,5 +1,5 @@
 /* ---
-about: What a NIC says it received between its first and last reading of the hour, against what its leaf port sent it in the same seconds.
+about: Bytes that a NIC received between its first and last reading of the hour, compared with the bytes that its leaf port sent in the same seconds.
 partition: hour_utc
 grain: [cluster, server, hca, hour_utc]
 columns:
@@ -9,8 +9,8 @@ columns:
   hour_utc: TIMESTAMP the hour
   first_utc: TIMESTAMP the NIC's first reading
   last_utc: TIMESTAMP the NIC's last reading
-  rx_bytes: BIGINT [B] last counter less first; NULL where the counter began anew in between
-  port_bytes: BIGINT [B] out of its port from the first reading's second on, up to the last's; NULL where the NIC has no port with counters
+  rx_bytes: BIGINT [B] last counter minus first; NULL where the counter restarted in between
+  port_bytes: BIGINT [B] bytes out of its port, from the second of the first reading up to that of the last; NULL where the NIC has no port with counters
   difference_ratio: DOUBLE [1] rx_bytes / port_bytes - 1
 time: hour_utc
 measures:

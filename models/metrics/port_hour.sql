@@ -1,5 +1,5 @@
 /* ---
-about: What a port moved in one hour, how full it was, and how well it was observed.
+about: Bytes, utilization and observation quality of a port in one hour.
 partition: hour_utc
 grain: [cluster, switch, port, hour_utc]
 columns:
@@ -10,25 +10,25 @@ columns:
   line_rate_bps: BIGINT [bit/s] 200e9, 400e9, management 1e9
   hour_utc: TIMESTAMP the hour
   polls: BIGINT [1] stored rows of the port
-  missing_polls: BIGINT [1] poll times of the switch at which the port has no row; on busy ports, polls above line rate
+  missing_polls: BIGINT [1] poll times of the switch without a row of the port; on busy ports, polls above line rate
   in_bytes: BIGINT [B] bytes that entered the switch through this port
   out_bytes: BIGINT [B] bytes that left the switch through this port
   in_packets: BIGINT [1] packets that entered
   out_packets: BIGINT [1] packets that left
   in_mean_bps: DOUBLE [bit/s] in_bytes x 8 / 3600
   in_utilization: DOUBLE [1] in_mean_bps over the line rate
-  in_p50_bps: DOUBLE [bit/s] median over the hour's 3,600 seconds, those without traffic being 0
+  in_p50_bps: DOUBLE [bit/s] median over the hour's 3,600 seconds; seconds without traffic count as 0
   in_p99_bps: DOUBLE [bit/s] 99th percentile over the same seconds
-  in_max_bps: DOUBLE [bit/s] largest of the same seconds
+  in_max_bps: DOUBLE [bit/s] largest value of the same seconds
   out_mean_bps: DOUBLE [bit/s] out_bytes x 8 / 3600
   out_utilization: DOUBLE [1] out_mean_bps over the line rate
-  out_p50_bps: DOUBLE [bit/s] median over the hour's 3,600 seconds, those without traffic being 0
+  out_p50_bps: DOUBLE [bit/s] median over the hour's 3,600 seconds; seconds without traffic count as 0
   out_p99_bps: DOUBLE [bit/s] 99th percentile over the same seconds
-  out_max_bps: DOUBLE [bit/s] largest of the same seconds
-  busy_seconds: BIGINT [s] seconds in which anything moved
+  out_max_bps: DOUBLE [bit/s] largest value of the same seconds
+  busy_seconds: BIGINT [s] seconds with bytes in or out
   wraps: BIGINT [1] rows in which a 32-bit counter wrapped; 2^32 was added to each
   resets: BIGINT [1] rows with a negative delta that is no wrap; they count as 0
-  flags: VARCHAR[] gap, missing_polls, no_refresh (in no row), reset, wrapped; see docs/glossary.md
+  flags: VARCHAR[] gap, missing_polls, no_refresh (no row had a refresh), reset, wrapped; see docs/glossary.md
 time: hour_utc
 dimensions: [cluster, switch, port, port_class]
 measures:
@@ -59,13 +59,13 @@ WITH switch_polls AS (
     GROUP BY ALL
 ),
 
-seen AS (                      -- how many of the hour's 3,600 seconds a port has rows for
+seen AS (                      -- number of the hour's 3,600 seconds with a row of the port
     SELECT file_key, count(*) AS seconds, max(longest_ms) > 10000 AS has_gap
     FROM staging.port_seconds
     GROUP BY file_key
 ),
 
-whole_hour AS (                -- all 3,600: those that are there, and a zero for each that is not
+whole_hour AS (                -- all 3,600 seconds: stored seconds, and 0 for each missing second
     SELECT file_key, in_bytes, out_bytes
     FROM staging.port_seconds
     UNION ALL
@@ -82,7 +82,7 @@ moved AS (
         file_key,
         sum(in_bytes) AS in_bytes,
         sum(out_bytes) AS out_bytes,
-        quantile_cont(in_bytes, [0.5, 0.99]) AS in_p50_p99,      -- one list of both takes half the memory of two
+        quantile_cont(in_bytes, [0.5, 0.99]) AS in_p50_p99,      -- one list of both quantiles takes half the memory of two calls
         max(in_bytes) AS in_max,
         quantile_cont(out_bytes, [0.5, 0.99]) AS out_p50_p99,
         max(out_bytes) AS out_max,

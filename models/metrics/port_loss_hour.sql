@@ -1,15 +1,15 @@
 /* ---
-about: Packets that a port marked for congestion or lost in one hour, by the hour's link and port tables.
+about: Packets that a port marked for congestion (ECN) or lost in one hour, from the hour's link and port tables.
 partition: hour_utc
 grain: [cluster, switch, port, hour_utc]
 columns:
   cluster: VARCHAR the cluster's folder
-  switch: VARCHAR short name of the switch, spines too
+  switch: VARCHAR short name of the switch, including spines
   port: VARCHAR full name of the port
   hour_utc: TIMESTAMP the hour
-  ecn_marked: BIGINT [1] packets marked; NULL where the link table has no row of the port
-  in_loss_packets: BIGINT [1] packets lost on the way in; NULL where the port table has no row of the port
-  out_loss_packets: BIGINT [1] packets lost on the way out; NULL likewise
+  ecn_marked: BIGINT [1] packets marked for congestion; NULL where the link table has no row of the port
+  in_loss_packets: BIGINT [1] inbound packets lost; NULL where the port table has no row of the port
+  out_loss_packets: BIGINT [1] outbound packets lost; NULL where the port table has no row of the port
 time: hour_utc
 measures:
   ecn_marked, in_loss_packets, out_loss_packets: sum

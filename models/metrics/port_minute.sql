@@ -1,5 +1,5 @@
 /* ---
-about: What every port moved in each minute, the sum of its seconds.
+about: Bytes of every port in each minute, summed over its seconds.
 partition: hour_utc
 grain: [cluster, switch, port, minute_utc]
 columns:
@@ -10,8 +10,8 @@ columns:
   hour_utc: TIMESTAMP the hour
   in_bytes: BIGINT [B] bytes that entered the switch in this minute
   out_bytes: BIGINT [B] bytes that left the switch in this minute
-  covered_ms: INTEGER [ms] how much of the minute windows cover
-  quality: VARCHAR the worst of its seconds, fine, coarse or gap
+  covered_ms: INTEGER [ms] milliseconds of the minute that windows cover
+  quality: VARCHAR quality of its worst second, fine, coarse or gap
 time: minute_utc
 dimensions: [cluster, switch, port, quality]
 measures:

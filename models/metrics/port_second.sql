@@ -1,5 +1,5 @@
 /* ---
-about: What every port moved in each second that one of its windows touches. A window's bytes are spread evenly over it, in whole bytes that add up to the window's exactly.
+about: Bytes of every port in each second that one of its windows overlaps. A window's bytes are spread evenly over its time, in whole bytes that sum exactly to the window's.
 partition: hour_utc
 grain: [cluster, switch, port, second_utc]
 materialize: view
@@ -11,8 +11,8 @@ columns:
   hour_utc: TIMESTAMP the hour
   in_bytes: BIGINT [B] bytes that entered the switch in this second
   out_bytes: BIGINT [B] bytes that left the switch in this second
-  covered_ms: INTEGER [ms] how much of the second windows cover
-  quality: VARCHAR by the longest window that touches the second, fine (up to 2 s), coarse (up to 10 s), gap
+  covered_ms: INTEGER [ms] milliseconds of the second that windows cover
+  quality: VARCHAR quality by the longest window that overlaps the second, fine (up to 2 s), coarse (up to 10 s) or gap
 time: second_utc
 dimensions: [cluster, switch, port, quality]
 measures:

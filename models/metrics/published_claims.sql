@@ -1,23 +1,23 @@
 /* ---
-about: What was published about the traces, each figure beside ours from the files at hand, and whether they agree.
+about: Published figures about the traces, each beside our value from the loaded files, with a verdict.
 grain: [claim]
 columns:
   claim: VARCHAR name of the claim
-  source: VARCHAR where it was published
-  place: VARCHAR where in it
-  quantity: VARCHAR what it says
-  published_value: DOUBLE the figure; days since 1970 for a date
-  published_text: VARCHAR the figure as written
-  unit: VARCHAR its unit
-  tolerance: DOUBLE how far ours may lie from it and be the same
-  relation: 'VARCHAR equal, or what a bound says ours is: at_most, at_least, below, above'
-  evidence: VARCHAR read in the source, drawn (measured on a figure's lines), or quoted (seen only as others quote it)
-  computed: VARCHAR the quantity of claim_quantities that it is held against
-  our_value: DOUBLE the same quantity from the files at hand; NULL where they do not give it
-  independent: BOOLEAN whether our value has another source than the published one; false where both are from one file of the release, NULL where nothing computes it
+  source: VARCHAR publication with the figure
+  place: VARCHAR place in the publication
+  quantity: VARCHAR quantity that the figure states
+  published_value: DOUBLE the published figure; days since 1970 for a date
+  published_text: VARCHAR the published figure as written
+  unit: VARCHAR unit of the figure
+  tolerance: DOUBLE largest difference at which our value still counts as equal
+  relation: 'VARCHAR required relation of our value to the figure: equal, at_most, at_least, below or above'
+  evidence: VARCHAR read (in the source), drawn (measured on a figure's lines), or quoted (seen only in quotations by others)
+  computed: VARCHAR quantity of claim_quantities that the figure is compared with
+  our_value: DOUBLE the same quantity computed from the loaded files; NULL where they lack the data
+  independent: BOOLEAN true if our value has another source than the published one; false where both are from one file of the release, NULL where nothing computes it
   difference: DOUBLE our_value - published_value
-  verdict: VARCHAR reproduced, differs, contradicted (ours differs, and so does another published figure), or no_data
-  remark: VARCHAR what else speaks for or against it; why there is no value of ours
+  verdict: VARCHAR reproduced, differs, contradicted (our value and another published figure both differ from it), or no_data
+  remark: VARCHAR further evidence for or against the figure, or why our value is missing
 dimensions: [source, place, unit, evidence, independent, verdict]
 measures:
   others: none
@@ -30,7 +30,7 @@ checks:
   - (independent is null) = (computed is null)
 sources: docs/metrics/claims.md
 --- */
-WITH loaded AS (               -- what there are quantities of
+WITH loaded AS (               -- traces with quantities
     SELECT DISTINCT split_part(quantity, '/', 1) AS cluster, contains(quantity, '/utilization/') AS is_utilization
     FROM metrics.claim_quantities
 ),
@@ -61,7 +61,7 @@ held AS (
         ON l.cluster = split_part(c.computed, '/', 1) AND l.is_utilization = contains(c.computed, '/utilization/')
 ),
 
-agreed AS (                    -- the hair is for the last bits of a quotient
+agreed AS (                    -- the small margin allows for the last bits of a quotient
     SELECT
         *,
         CASE relation
@@ -74,7 +74,7 @@ agreed AS (                    -- the hair is for the last bits of a quotient
     FROM held
 ),
 
-others AS (                    -- another figure for the same quantity, further off than both are exact
+others AS (                    -- another figure for the same quantity that differs by more than both tolerances
     SELECT
         a.claim,
         string_agg(concat(b.published_text, ' in ', b.claim), ', ' ORDER BY b.claim) AS figures

@@ -1,15 +1,15 @@
 /* ---
-about: The distributions that were published as pickles, a series a row. Where two files have the same cluster and metric both stand here, with how far they are apart.
+about: Distributions that were published as pickles, one row per series. Two files with the same cluster and metric are both listed, with their largest difference.
 partition: file_group
 grain: [file, series]
 columns:
-  file_group: VARCHAR the pickles together
+  file_group: VARCHAR group of the pickle files
   cluster: VARCHAR seren, kalos or philly
-  metric: VARCHAR what is measured
+  metric: VARCHAR name of the metric
   unit: VARCHAR unit of the quantiles
   file: VARCHAR name of the pickle
   series: BIGINT [1] the pair of arrays in the file, from 1
-  figure: VARCHAR the figure that draws it; NULL where none does
+  figure: VARCHAR the published figure that draws the series; NULL where no figure does
   points: BIGINT [1] points of the curve
   min_value: DOUBLE the smallest point
   p01: DOUBLE 1st percentile
@@ -22,10 +22,10 @@ columns:
   p95: DOUBLE 95th percentile
   p99: DOUBLE 99th percentile
   max_value: DOUBLE the largest point
-  mean_of_points: DOUBLE mean of the points, which is close to that of the samples
-  zero_share: DOUBLE [1] samples that are 0 or less
-  largest_difference: DOUBLE largest distance of a point from the same point of another series of this cluster and metric; NULL where there is no other
-  differs_from: VARCHAR[] the series that it is apart from, as file and number
+  mean_of_points: DOUBLE mean of the points, which is close to the mean of the samples
+  zero_share: DOUBLE [1] share of the samples that are 0 or less
+  largest_difference: DOUBLE largest difference of a point from the same point of another series of this cluster and metric; NULL where there is no other series
+  differs_from: VARCHAR[] other series that it differs from, as file and number
 dimensions: [cluster, metric, unit, file, series]
 measures:
   points: sum
@@ -67,13 +67,13 @@ quantiles AS (
         {{ quantile_of_counts('value', 990) }} AS p99,
         max(value) AS max_value,
         CAST(sum(CAST(value AS DECIMAL(18, 6))) AS DOUBLE) / max(n) AS mean_of_points,
-        -- many points are equal: the share up to a value is that of the last one
+        -- many points are equal: the share up to a value is that of the last equal point
         coalesce(max(percent) FILTER (WHERE value <= 0), 0) / 100 AS zero_share
     FROM ranked
     GROUP BY ALL
 ),
 
-apart AS (                     -- series of the same cluster and metric, point by point
+apart AS (                     -- series of the same cluster and metric, compared point by point
     SELECT
         a.file,
         a.series,

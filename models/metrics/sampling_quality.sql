@@ -1,5 +1,5 @@
 /* ---
-about: How well each switch was observed in each hour.
+about: Observation quality of each switch in each hour.
 partition: hour_utc
 grain: [cluster, switch, hour_utc]
 columns:
@@ -8,10 +8,10 @@ columns:
   hour_utc: TIMESTAMP the hour
   polls: BIGINT [1] poll times, the same for all ports of a switch
   median_poll_ms: DOUBLE [ms] median time between two polls
-  opening_gap_seconds: DOUBLE [s] longest time between two polls that begins in the first 300 s
-  gap_bytes_share: DOUBLE [1] share of the bytes in that stand in the rows right after that longest time
-  missing_port_polls: BIGINT [1] poll times at which a port has no row, over all ports
-  zero_rows: BIGINT [1] rows with no bytes either way
+  opening_gap_seconds: DOUBLE [s] longest interval between two polls that starts in the first 300 s of the hour
+  gap_bytes_share: DOUBLE [1] share of the inbound bytes that are in the rows right after the opening gap
+  missing_port_polls: BIGINT [1] poll times without a row of a port, summed over all ports
+  zero_rows: BIGINT [1] rows without bytes in or out
   wraps: BIGINT [1] rows in which a 32-bit counter wrapped
   seconds_over_line_rate: BIGINT [1] port-seconds above line rate, in or out
 time: hour_utc
@@ -42,14 +42,14 @@ polls AS (
     GROUP BY ALL
 ),
 
-opening_gap AS (               -- the longest of the intervals that begin in the first 300 s, the first of equals
+opening_gap AS (               -- the longest interval that starts in the first 300 s; the first of ties
     SELECT cluster, switch, hour_utc, end_ms, length_ms
     FROM intervals
     WHERE start_ms < 300000
     QUALIFY row_number() OVER (PARTITION BY cluster, switch, hour_utc ORDER BY length_ms DESC, end_ms) = 1
 ),
 
-gap_rows AS (                  -- a row after the gap carries what moved in all of it
+gap_rows AS (                  -- a row right after the gap carries the bytes of the whole gap
     SELECT p.cluster, p.switch, p.hour_utc, sum(greatest(r.in_bytes_raw, 0)) AS in_bytes
     FROM staging.port_files AS p
     JOIN opening_gap AS g USING (cluster, switch, hour_utc)

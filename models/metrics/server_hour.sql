@@ -1,15 +1,15 @@
 /* ---
-about: What every owner of access ports received and sent in one hour, and over how many of its NICs. The bytes of all access ports, each once.
+about: Bytes received and sent by every owner of access ports in one hour, with the number of NICs used. Covers the bytes of all access ports once.
 partition: hour_utc
 grain: [cluster, server, hour_utc]
 columns:
   cluster: VARCHAR the cluster's folder
   server: VARCHAR owner of the ports, as in topology.hour_owners
   hour_utc: TIMESTAMP the hour
-  nics: BIGINT [1] its NICs, a port with counters each
-  rails_used: BIGINT [1] those of them that moved 1e9 bytes or more, both ways together
-  rx_bytes: BIGINT [B] bytes that they received
-  tx_bytes: BIGINT [B] bytes that they sent
+  nics: BIGINT [1] NICs of the server on ports with counters
+  rails_used: BIGINT [1] NICs that moved 1e9 bytes or more, in and out together
+  rx_bytes: BIGINT [B] bytes that these NICs received
+  tx_bytes: BIGINT [B] bytes that these NICs sent
   rx_mean_bps: DOUBLE [bit/s] rx_bytes x 8 / 3600
   tx_mean_bps: DOUBLE [bit/s] tx_bytes x 8 / 3600
 time: hour_utc

@@ -1,5 +1,5 @@
 /* ---
-about: What every owner of access ports received and sent in each minute over all of them.
+about: Bytes received and sent by every owner of access ports in each minute, summed over its ports.
 partition: hour_utc
 grain: [cluster, server, minute_utc]
 columns:
@@ -7,8 +7,8 @@ columns:
   server: VARCHAR owner of the ports, as in topology.hour_owners
   minute_utc: TIMESTAMP start of the minute
   hour_utc: TIMESTAMP the hour
-  rx_bytes: BIGINT [B] bytes that its NICs received, out of its ports
-  tx_bytes: BIGINT [B] bytes that its NICs sent, into its ports
+  rx_bytes: BIGINT [B] bytes that its NICs received, the out bytes of its ports
+  tx_bytes: BIGINT [B] bytes that its NICs sent, the in bytes of its ports
 time: minute_utc
 measures:
   rx_bytes, tx_bytes: sum, shown in GB

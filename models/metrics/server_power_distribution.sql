@@ -1,13 +1,13 @@
 /* ---
-about: The distribution of servers' power by kind and type of server, over all of them and all times.
+about: Distribution of server power by kind and type of server, over all servers and times.
 grain: [cluster, server_kind, server_type, measure]
 columns:
   cluster: VARCHAR seren
   server_kind: VARCHAR gpu or cpu; unknown where the file's name does not say
-  server_type: VARCHAR A, B, C or D; all, all of a kind; unknown where the file's name does not say
+  server_type: VARCHAR A, B, C or D; all for every type of a kind; unknown where the file's name does not say
   measure: 'VARCHAR name of the column: Sys_Total_Power, CPU_Power, MEM_Power ...'
   servers: BIGINT [1] servers with a sample
-  samples: BIGINT [1] samples, empty cells apart
+  samples: BIGINT [1] samples, without empty cells
   min_watts: DOUBLE [W] the smallest sample
   p01: DOUBLE [W] 1st percentile
   p05: DOUBLE [W] 5th percentile
@@ -19,8 +19,8 @@ columns:
   p95: DOUBLE [W] 95th percentile
   p99: DOUBLE [W] 99th percentile
   max_watts: DOUBLE [W] the largest sample
-  mean_watts: DOUBLE [W] mean of the samples, each to a millionth
-  zero_share: DOUBLE [1] samples that are 0
+  mean_watts: DOUBLE [W] mean of the samples, each rounded to a millionth
+  zero_share: DOUBLE [1] share of the samples that are 0
 measures:
   servers: none               # a server has several measures
   samples: sum
@@ -33,7 +33,7 @@ checks:
   - zero_share between 0 and 1
 sources: docs/metrics/utilization.md
 --- */
-WITH typed AS (                -- each type of server, and all of a kind
+WITH typed AS (                -- each type of server, and all types of a kind
     SELECT
         cluster,
         coalesce(server_kind, 'unknown') AS server_kind,

@@ -1,20 +1,20 @@
 /* ---
-about: What every spine sent to and got from its leaves, as their uplinks saw it. With all leaves loaded the two must agree, which tests the inferred uplinks.
+about: Bytes that every spine sent to and received from its leaves, as counted by the uplinks of the leaves. With all leaves loaded, both must agree, which tests the inferred uplinks.
 partition: hour_utc
 grain: [cluster, spine, hour_utc]
 columns:
   cluster: VARCHAR the cluster's folder
   spine: VARCHAR the spine
   hour_utc: TIMESTAMP the hour
-  to_leaf_bytes: BIGINT [B] bytes that entered leaves from it
-  from_leaf_bytes: BIGINT [B] bytes that left leaves to it
-  in_out_difference: 'DOUBLE [1] to_leaf_bytes / from_leaf_bytes - 1: what it sent against what it got; NULL where not checkable'
+  to_leaf_bytes: BIGINT [B] bytes that entered leaves from the spine
+  from_leaf_bytes: BIGINT [B] bytes that left leaves to the spine
+  in_out_difference: 'DOUBLE [1] to_leaf_bytes / from_leaf_bytes - 1: relative difference of bytes sent and received; NULL where not checkable'
   imbalance: DOUBLE [1] old name of in_out_difference, for one release
-  over_mean: 'DOUBLE [1] its bytes both ways over their mean of the checkable spines: how evenly spines are used; NULL where not checkable'
-  leaves_seen: BIGINT [1] leaves and storage leaves with counters on an uplink to it
-  uplinks_seen: BIGINT [1] uplinks to it with counters
-  checkable: BOOLEAN whether all its leaves are loaded, with all their uplinks to it
-  checkable_note: VARCHAR why not; NULL where it is checkable
+  over_mean: 'DOUBLE [1] its bytes in both directions over the mean of the checkable spines: how evenly spines are used; NULL where not checkable'
+  leaves_seen: BIGINT [1] leaves and storage leaves with counters on an uplink to the spine
+  uplinks_seen: BIGINT [1] uplinks to the spine with counters
+  checkable: BOOLEAN true if all leaves of the spine are loaded, with all their uplinks to it
+  checkable_note: VARCHAR why the spine is not checkable; NULL where it is checkable
 time: hour_utc
 dimensions: [cluster, spine, checkable]
 measures:
@@ -23,7 +23,7 @@ measures:
   over_mean: none
   leaves_seen, uplinks_seen: max
 checks:
-  # every uplink goes to a spine, and its bytes are those of one spine
+  # every uplink goes to exactly one spine, which gets all of its bytes
   - none: WITH uplinks AS (
       SELECT h.in_bytes, h.out_bytes FROM metrics.port_hour AS h WHERE h.port_class IN ('uplink', 'storage_uplink') OR EXISTS (
       SELECT 1 FROM topology.hour_uplinks AS u WHERE u.cluster = h.cluster AND u.leaf = h.switch AND u.leaf_port = h.port AND u.hour_utc = h.hour_utc))
@@ -31,7 +31,7 @@ checks:
       (SELECT sum(in_bytes) AS in_bytes, sum(out_bytes) AS out_bytes, nullif(count(*), 0) AS uplinks FROM uplinks)
       WHERE to_leaf IS DISTINCT FROM in_bytes OR from_leaf IS DISTINCT FROM out_bytes OR seen IS DISTINCT FROM uplinks
   - warn: in_out_difference between -0.001 and 0.001 or in_out_difference is null
-    says: "{spine} sent {to_leaf_bytes:B} and got {from_leaf_bytes:B}: {in_out_difference:.2%} apart"
+    says: "{spine} sent {to_leaf_bytes:B} and received {from_leaf_bytes:B}, a difference of {in_out_difference:.2%}"
   - checkable or in_out_difference is null and over_mean is null
 sources: docs/metrics/balance.md
 --- */
@@ -50,7 +50,7 @@ WITH links AS (
     GROUP BY ALL
 ),
 
-expected AS (                  -- three uplinks a leaf and spine, one a storage leaf and spine
+expected AS (                  -- three uplinks per leaf and spine, one per storage leaf and spine
     SELECT
         cluster,
         leaves + storage_leaves AS leaves,
@@ -59,7 +59,7 @@ expected AS (                  -- three uplinks a leaf and spine, one a storage 
     FROM reference.clusters
 ),
 
-seen AS (                      -- where every uplink of the cluster is there, a spine may have more or fewer than expected
+seen AS (                      -- with every uplink of the cluster loaded, a spine may have more or fewer uplinks than expected
     SELECT
         *,
         sum(uplinks_seen) OVER (PARTITION BY cluster, hour_utc) AS uplinks_seen_of_all

@@ -1,16 +1,16 @@
 /* ---
-about: Links where the workbook and the traffic contradict each other, or that carry traffic one way only. The mapping is not changed by it.
+about: Links where workbook and traffic contradict each other, or that carry traffic in one direction only. The port mapping stays as the workbook states it.
 grain: [cluster, switch, port, kind]
 columns:
   cluster: VARCHAR the cluster's folder
   switch: VARCHAR leaf or storage leaf
-  port: VARCHAR its port
+  port: VARCHAR port of the switch
   kind: VARCHAR access_on_idle_400g, uplink_dead_in, uplink_dead_out or server_in_other_group
-  server: VARCHAR the server that the workbook has there; NULL on uplinks
+  server: VARCHAR server of the port in the workbook; NULL on uplinks
   nic: VARCHAR that server's NIC; NULL on uplinks
-  evidence: VARCHAR what speaks against it
-  candidate_port: VARCHAR the port of the same switch that fits instead, where exactly one does
-  hours: BIGINT [1] loaded hours of the switch; it holds in every one of them
+  evidence: VARCHAR observation that contradicts the link
+  candidate_port: VARCHAR port of the same switch that fits instead, where exactly one fits
+  hours: BIGINT [1] loaded hours of the switch; the observation holds in every one of them
 dimensions: [cluster, switch, port, kind, server]
 measures:
   hours: max
@@ -18,7 +18,7 @@ checks:
   - kind in ('access_on_idle_400g', 'uplink_dead_in', 'uplink_dead_out', 'server_in_other_group')
 sources: docs/metrics/suspects.md
 --- */
-WITH loads AS (                -- what a port moved over all loaded hours, and in its most and least busy one
+WITH loads AS (                -- bytes of a port over all loaded hours, and in its most and least busy hour
     SELECT
         cluster,
         switch,
@@ -52,7 +52,7 @@ one_way AS (
     WHERE l.port_class IN ('uplink', 'storage_uplink') AND (l.dead_out OR l.dead_in)
 ),
 
-sheet AS (                     -- rows of the topology sheet with the group that the server's number belongs to
+sheet AS (                     -- rows of the topology sheet, with the leaf group that the server's number belongs to
     SELECT
         t.cluster,
         t.switch,
@@ -66,7 +66,7 @@ sheet AS (                     -- rows of the topology sheet with the group that
     JOIN topology.sheet_servers AS s USING (cluster, server)
 ),
 
-numbered AS (                  -- clusters where each group's numbers are known, and its own: else a number could be any group's
+numbered AS (                  -- clusters where each group has known numbers of its own; else a number could belong to any group
     SELECT s.cluster
     FROM (SELECT cluster, count(DISTINCT leaf_group) AS leaf_groups FROM sheet GROUP BY cluster) AS s
     JOIN (SELECT cluster, count(DISTINCT base) AS leaf_groups FROM topology.leaf_groups GROUP BY cluster) AS g
@@ -87,7 +87,7 @@ misplaced AS (
     WHERE t.home_group <> t.leaf_group
 ),
 
-idle_400g AS (                 -- a server's row on a port that is no access port and moves nothing
+idle_400g AS (                 -- rows that place a server on a port that is no access port and moves no bytes
     SELECT
         t.cluster,
         t.switch,
@@ -101,14 +101,14 @@ idle_400g AS (                 -- a server's row on a port that is no access por
     WHERE l.port_class <> 'access' AND l.in_bytes = 0 AND l.out_bytes = 0
 ),
 
-unlisted AS (                  -- access ports with traffic that no row of the sheet has
+unlisted AS (                  -- access ports with traffic but without a row in the sheet
     SELECT l.cluster, l.switch, l.port, l.port_number
     FROM loads AS l
     ANTI JOIN staging.cluster_topology AS t USING (cluster, switch, port)
     WHERE l.port_class = 'access' AND l.in_bytes + l.out_bytes >= 1000000000
 ),
 
-candidates AS (                -- at the physical port of the server's slot, where exactly one half is unlisted and busy
+candidates AS (                -- the physical port of the server's slot, where exactly one half is unlisted and busy
     SELECT i.cluster, i.switch, i.port, min(u.port) AS candidate_port
     FROM idle_400g AS i
     JOIN unlisted AS u USING (cluster, switch, port_number)

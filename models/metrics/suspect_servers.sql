@@ -1,14 +1,14 @@
 /* ---
-about: Servers that use other rails than all other servers of their traffic group. At least two others must agree; servers of suspect_links neither stand here nor count as others.
+about: Servers that use other rails than all other servers of their traffic group. At least two others must agree. Servers of suspect_links are neither listed nor compared.
 grain: [cluster, server, hour_utc, kind]
 columns:
   cluster: VARCHAR the cluster's folder
   server: VARCHAR GPU-n
   hour_utc: TIMESTAMP the hour
   kind: VARCHAR rails_differ
-  group_id: INTEGER [1] its group in traffic_groups
-  rails: VARCHAR rails over which it moved 1e9 bytes or more, both ways together, as 1, 2, 4; NULL where none
-  evidence: VARCHAR on which rails it differs, and from how many others
+  group_id: INTEGER [1] the server's group in traffic_groups
+  rails: VARCHAR rails over which it moved 1e9 bytes or more, in and out together, as 1, 2, 4; NULL where it used none
+  evidence: VARCHAR rails on which the server differs, and number of servers that it differs from
 time: hour_utc
 dimensions: [cluster, server, kind]
 measures:
@@ -18,7 +18,7 @@ checks:
   - references(cluster, hour_utc, server) -> metrics.traffic_groups(cluster, hour_utc, server)
 sources: docs/metrics/suspects.md
 --- */
-WITH used AS (                 -- rails with counters, and if it moved 1e9 bytes over them; of owners that are one server
+WITH used AS (                 -- rails with counters, and if the server moved 1e9 bytes over them; only owners that are a single server
     SELECT
         g.cluster,
         g.hour_utc,

@@ -1,15 +1,15 @@
 /* ---
-about: 'The checkpoints of a training task, and what each cost: how much longer than usual the next line took to come.'
+about: 'Checkpoints of a training task and their cost: the extra time until the next iteration line.'
 grain: [cluster, task, iteration]
 columns:
   cluster: VARCHAR the cluster's folder
   task: VARCHAR the task's folder
-  iteration: BIGINT [1] iteration after which it was written
-  start_utc: TIMESTAMP first line on it that has a time, else the end of the iteration
-  end_utc: TIMESTAMP last pod's line that it is ready; NULL where no line with a time says so
-  extra_seconds: DOUBLE [s] time of the next iteration's line less that of this one's, less the median iteration
+  iteration: BIGINT [1] iteration after which the checkpoint was written
+  start_utc: TIMESTAMP time of the first line about the checkpoint, else the end of the iteration
+  end_utc: TIMESTAMP time of the last pod's line that the checkpoint is complete; NULL where no line with a time says so
+  extra_seconds: DOUBLE [s] time from this iteration's line to the next one, minus the median iteration
   pod: VARCHAR pod of the first line
-  line: INTEGER [1] that line
+  line: INTEGER [1] line number in that pod's log
 time: start_utc
 dimensions: [cluster, task, iteration, pod]
 measures:

@@ -1,20 +1,20 @@
 /* ---
-about: What an iteration of each training task should send over each NIC to keep the copies of the model equal, by the books and as the framework really does it.
+about: 'Expected bytes per NIC and iteration to synchronize the replicas of the model: nominal (textbook algorithm) and as implemented by the framework.'
 grain: [cluster, task]
 columns:
   cluster: VARCHAR the cluster's folder
   task: VARCHAR the task's folder
   synchronized_params: BIGINT [1] parameters whose gradients leave a server
-  data_parallel: BIGINT [1] ranks that average them
+  data_parallel: BIGINT [1] ranks that average the gradients
   servers: BIGINT [1] servers of the task
-  nics: BIGINT [1] NICs a server
-  nominal_rule: VARCHAR the books' volume, all_reduce, zero_1, zero_2 or zero_3; NULL where nothing is expected
-  nominal_volume: BIGINT [B] of it, for each parameter
-  implemented_rule: VARCHAR what the framework does, see docs/metrics/tasks.md
-  implemented_volume: BIGINT [B] of it, for each parameter, over all micro batches
-  expected_nominal_bytes: BIGINT [B] one NIC sends, and receives, an iteration
-  expected_implemented_bytes: BIGINT [B] the same as implemented
-  reason: VARCHAR in words, why nothing is expected; NULL where something is
+  nics: BIGINT [1] NICs per server
+  nominal_rule: VARCHAR textbook algorithm, all_reduce, zero_1, zero_2 or zero_3; NULL where no bytes are expected
+  nominal_volume: BIGINT [B] nominal bytes per parameter
+  implemented_rule: VARCHAR algorithm that the framework implements, see docs/metrics/tasks.md
+  implemented_volume: BIGINT [B] implemented bytes per parameter, over all micro batches
+  expected_nominal_bytes: BIGINT [B] nominal bytes that one NIC sends, and receives, per iteration
+  expected_implemented_bytes: BIGINT [B] implemented bytes that one NIC sends, and receives, per iteration
+  reason: VARCHAR why no bytes are expected, in words; NULL where bytes are expected
 dimensions: [cluster, task, nominal_rule, implemented_rule, reason]
 measures:
   expected_nominal_bytes, expected_implemented_bytes: none, shown in GB
@@ -28,7 +28,7 @@ checks:
   - none: SELECT cluster, task FROM staging.task_settings ANTI JOIN this USING (cluster, task)
 sources: docs/metrics/tasks.md
 --- */
--- A ring of n ranks sends (n - 1) / n of what it reduces, gathers or scatters, an all-reduce twice that, over each
+-- A ring of n ranks sends (n - 1) / n of the data that it reduces, gathers or scatters, an all-reduce twice as much, over each
 -- server boundary once. Tensor-parallel ranks are taken to share a server; pipelines send more, and are left NULL.
 WITH sizes AS (
     SELECT cluster, task, count(*) AS pods, min(ranks) AS ranks, max(ranks) AS most_ranks, count(DISTINCT server) AS servers
@@ -59,7 +59,7 @@ rules AS (
         s.gradient_bytes AS g,
         s.weight_bytes AS w,
         s.accumulation AS k,
-        -- data-parallel ranks of one server reduce among themselves; what is left goes round the servers
+        -- data-parallel ranks of one server reduce among themselves first; the result goes round the servers
         CASE
             WHEN s.pipeline_parallel > 1
                 THEN 'a pipeline of ' || s.pipeline_parallel || ' stages: what they send each other is not modelled'

@@ -1,5 +1,5 @@
 /* ---
-about: What each NIC of a training task received and sent in each iteration, beside what it should have; NICs and iterations that nobody observed say so.
+about: Bytes received and sent by each NIC of a training task in each iteration, beside the expected bytes. The status marks NICs and iterations without observation.
 grain: [cluster, task, iteration, pod, hca]
 columns:
   cluster: VARCHAR the cluster's folder
@@ -7,17 +7,17 @@ columns:
   iteration: BIGINT [1] number of the iteration
   pod: VARCHAR the pod
   hca: VARCHAR the NIC
-  start_utc: TIMESTAMP start of the iteration; of several that one line stands for, of the first
-  end_utc: TIMESTAMP its end
-  rx_bytes: BIGINT [B] bytes that the NIC received in it; NULL unless observed
-  tx_bytes: BIGINT [B] bytes that it sent in it; NULL unless observed
-  expected_nominal_bytes: BIGINT [B] each way, by the books
-  expected_implemented_bytes: BIGINT [B] each way, as the framework does it
-  status: VARCHAR ok, shared (another task has the NIC at that time), no_overlap (no traffic is loaded of that time) or no_counters (none of that port)
-  tasks_on_nic: BIGINT [1] tasks that have the NIC at that time, this one included; the bytes are those of all of them
+  start_utc: TIMESTAMP start of the iteration; where one line covers several iterations, start of the first
+  end_utc: TIMESTAMP end of the iteration
+  rx_bytes: BIGINT [B] bytes that the NIC received in the iteration; NULL unless observed
+  tx_bytes: BIGINT [B] bytes that the NIC sent in the iteration; NULL unless observed
+  expected_nominal_bytes: BIGINT [B] nominal expected bytes, in each direction
+  expected_implemented_bytes: BIGINT [B] expected bytes as implemented by the framework, in each direction
+  status: VARCHAR ok, shared (another task uses the NIC at that time), no_overlap (no traffic of that time is loaded) or no_counters (no counters of that port)
+  tasks_on_nic: BIGINT [1] tasks that use the NIC at that time, including this one; the bytes are the sum over all of them
   observed_share: DOUBLE [1] share of the iteration for which counters are loaded
-  quality: VARCHAR worst second in it, fine, coarse or gap; NULL where nothing moved
-  gap_seconds: DOUBLE [s] from the iteration to the nearest loaded traffic; NULL unless no_overlap
+  quality: VARCHAR quality of the worst second in the iteration, fine, coarse or gap; NULL where no byte moved
+  gap_seconds: DOUBLE [s] time from the iteration to the nearest loaded traffic; NULL unless no_overlap
 time: end_utc
 dimensions: [cluster, task, iteration, pod, hca, status, quality]
 measures:
@@ -33,7 +33,7 @@ checks:
   - observed_share between 0 and 1
 sources: docs/metrics/tasks.md
 --- */
--- Seconds are cut at the edges of an iteration in proportion. Edges lie in quiet time, after an iteration's exchange.
+-- Seconds at the edges of an iteration count in proportion. Edges lie in quiet time, after an iteration's exchange.
 WITH iterations AS (
     SELECT
         cluster,
@@ -48,7 +48,7 @@ WITH iterations AS (
     WHERE start_utc IS NOT NULL AND end_utc > start_utc
 ),
 
-windows AS (                   -- when each switch was observed: from the start of an hour to its last poll
+windows AS (                   -- observed time of each switch: from the start of an hour to its last poll
     SELECT
         cluster,
         switch,
@@ -69,7 +69,7 @@ polled AS (                    -- first and last poll of each hour, over all swi
     GROUP BY cluster, hour_utc
 ),
 
-distances AS (                 -- from each iteration to the nearest traffic of its cluster
+distances AS (                 -- time from each iteration to the nearest traffic of its cluster
     SELECT i.cluster, i.task, i.iteration, min(greatest(p.first_ms - i.end_ms, i.start_ms - p.last_ms, 0)) AS gap_ms
     FROM iterations AS i
     JOIN polled AS p ON p.cluster = i.cluster
@@ -81,7 +81,7 @@ ports AS (
     FROM topology.task_ports
 ),
 
-counted AS (                   -- when each port of a task was observed: its switch was, and the port has counters in that hour
+counted AS (                   -- observed time of each port of a task: its switch was observed, and the port has counters in that hour
     SELECT DISTINCT p.cluster, p.task, p.switch, p.port, w.start_ms, w.end_ms
     FROM ports AS p
     JOIN metrics.port_hour AS h ON h.cluster = p.cluster AND h.switch = p.switch AND h.port = p.port
@@ -101,7 +101,7 @@ observed AS (
     GROUP BY i.cluster, i.task, i.iteration, w.switch, w.port
 ),
 
-pieces AS (                    -- a row an iteration with traffic and second that it touches
+pieces AS (                    -- one row per iteration with traffic and second that it overlaps
     SELECT cluster, task, iteration, start_ms, end_ms, unnest(range(start_ms // 1000, (end_ms - 1) // 1000 + 1)) AS second
     FROM iterations AS i
     WHERE EXISTS (SELECT 1 FROM observed AS o WHERE o.cluster = i.cluster AND o.task = i.task AND o.iteration = i.iteration)
@@ -133,7 +133,7 @@ moved AS (
     GROUP BY c.cluster, c.task, c.iteration, p.pod, p.hca
 ),
 
-spans AS (                     -- when each task had its NICs
+spans AS (                     -- time in which each task used its NICs
     SELECT p.cluster, p.task, p.server, p.hca, s.start_utc, s.end_utc
     FROM ports AS p
     JOIN metrics.task_summary AS s ON s.cluster = p.cluster AND s.task = p.task

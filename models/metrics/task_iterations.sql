@@ -1,23 +1,23 @@
 /* ---
-about: Every iteration of a training task once, from the times of its lines in the log of the pod with the lowest ranks that has some.
+about: 'Every iteration of a training task once, timed by its lines in the log of one pod: the pod with the lowest ranks that prints such lines.'
 grain: [cluster, task, iteration]
 columns:
   cluster: VARCHAR the cluster's folder
   task: VARCHAR the task's folder
   iteration: BIGINT [1] number of the iteration, from 1
-  start_utc: TIMESTAMP end_utc less seconds
-  end_utc: TIMESTAMP time of its line; of a bar, the start of training and what it shows to have passed since; else NULL
-  seconds: DOUBLE [s] from the line before to its own, the first from the start of training; the mean of iterations_covered where they are several
-  iterations_covered: BIGINT [1] iterations that its line stands for, and that seconds is the mean of
-  seconds_source: VARCHAR stamps (times of lines), log (as printed, Megatron-LM, NeMo) or clock (whole seconds of progress bars)
+  start_utc: TIMESTAMP end_utc minus seconds
+  end_utc: TIMESTAMP time of its line; for a progress bar, start of training plus the elapsed time that the bar shows; else NULL
+  seconds: DOUBLE [s] time from the previous line to its own, for the first line from the start of training; a mean where iterations_covered is above 1
+  iterations_covered: BIGINT [1] iterations that its line covers; seconds is their mean
+  seconds_source: VARCHAR stamps (timestamps of lines), log (as printed by Megatron-LM or NeMo) or clock (whole seconds of progress bars)
   tokens: BIGINT [1] tokens of one iteration, samples x sequence length
   loss: DOUBLE [1] loss as printed
   learning_rate: DOUBLE [1] learning rate as printed
-  pods: BIGINT [1] pods with a line on it
-  pod_skew_seconds: DOUBLE [s] latest less earliest of their times
-  first_missing: BIGINT [1] first of the iterations between the line before and this one that no line tells; NULL where none is missing
-  pod: VARCHAR the pod whose line it is
-  line: INTEGER [1] that line
+  pods: BIGINT [1] pods with a line about the iteration
+  pod_skew_seconds: DOUBLE [s] latest minus earliest time of these lines
+  first_missing: BIGINT [1] first iteration without a line between the previous line and this one; NULL where none is missing
+  pod: VARCHAR pod whose line is used
+  line: INTEGER [1] line number in that pod's log
 time: end_utc
 dimensions: [cluster, task, iteration, pod]
 measures:
@@ -31,12 +31,12 @@ checks:
   - pod_skew_seconds >= 0 or pod_skew_seconds is null
   - seconds_source in ('stamps', 'log', 'clock') or seconds_source is null
   - warn: pod_skew_seconds < 60 or pod_skew_seconds is null
-    says: "{task}, iteration {iteration:,}: its {pods} pods wrote their lines {pod_skew_seconds:.1f} s apart, a minute or more"
+    says: "{task}, iteration {iteration:,}: its {pods} pods wrote their lines {pod_skew_seconds:.1f} s apart (a minute or more)"
   - warn: "none: SELECT task, first_missing, iteration - 1 AS last_missing FROM this WHERE first_missing IS NOT NULL"
     says: "{task}: no line tells iterations {first_missing:,} to {last_missing:,}"
 sources: docs/metrics/tasks.md
 --- */
-WITH lines AS (                -- what the task prints of each iteration, best first: its own line, a bar, DeepSpeed's step
+WITH lines AS (                -- lines about each iteration, best source first: its own line, a progress bar, DeepSpeed's step
     SELECT
         cluster,
         task,
@@ -63,7 +63,7 @@ WITH lines AS (                -- what the task prints of each iteration, best f
     WHERE kind = 'iteration' OR (kind IN ('optimizer_step', 'progress') AND step >= 1)
 ),
 
-lengths AS (                   -- how long the bars of training are: as planned, as those with a loss, as the first
+lengths AS (                   -- length of the training bars: as planned, else as bars with a loss, else as the first bar
     SELECT
         l.cluster,
         l.task,
@@ -78,7 +78,7 @@ lengths AS (                   -- how long the bars of training are: as planned,
     GROUP BY l.cluster, l.task
 ),
 
-training AS (                  -- a bar of another length is an evaluation's, or that of another loop
+training AS (                  -- a bar of another length belongs to an evaluation or another loop
     SELECT l.*
     FROM lines AS l
     LEFT JOIN lengths AS n ON n.cluster = l.cluster AND n.task = l.task
@@ -105,7 +105,7 @@ turns AS (
     FROM printed
 ),
 
-kept AS (                      -- a bar that is printed again, with its loss or at its end, is one line
+kept AS (                      -- a bar that is printed again, with its loss or at its end, counts as one line
     SELECT
         cluster,
         task,
@@ -125,7 +125,7 @@ kept AS (                      -- a bar that is printed again, with its loss or 
     GROUP BY cluster, task, pod, turn, step
 ),
 
-starts AS (                    -- where each pod says that training starts, also after a restart
+starts AS (                    -- lines where each pod says that training starts, also after a restart
     SELECT cluster, task, pod, segment, time_utc
     FROM staging.log_events
     WHERE kind = 'train_start' AND time_utc IS NOT NULL
@@ -138,7 +138,7 @@ started AS (
     GROUP BY k.cluster, k.task, k.pod, k.segment, k.item
 ),
 
-in_order AS (                  -- each line beside the one before it in the same pod
+in_order AS (                  -- each line with the previous line of the same pod
     SELECT
         k.*,
         s.start_segment,
@@ -154,14 +154,14 @@ in_order AS (                  -- each line beside the one before it in the same
         ON s.cluster = k.cluster AND s.task = k.task AND s.pod = k.pod AND s.segment = k.segment AND s.item = k.item
 ),
 
-apart AS (                     -- how many iterations lines are usually apart
+apart AS (                     -- usual number of iterations from line to line
     SELECT cluster, task, min(step - step_before) AS interval
     FROM in_order
     WHERE step > step_before
     GROUP BY cluster, task
 ),
 
-timed AS (                     -- a line is timed from the line before, or from the start of training if that is nearer
+timed AS (                     -- a line is timed from the previous line, or from the start of training if that is nearer
     SELECT
         o.*,
         CASE
@@ -185,7 +185,7 @@ timed AS (                     -- a line is timed from the line before, or from 
     WHERE o.times_from_last = 1
 ),
 
-first_pods AS (                -- the pod whose lines count; the others tell how far apart pods are
+first_pods AS (                -- the pod whose lines count; lines of the other pods give the skew
     SELECT
         t.cluster,
         t.task,
@@ -209,7 +209,7 @@ across AS (
 measured AS (
     SELECT
         t.* EXCLUDE (time_utc, covers),
-        -- a mean that is printed is one of the usual number of lines apart, even where lines between are missing
+        -- a printed mean covers the usual number of iterations, even where lines between are missing
         CASE
             WHEN t.family IN ('megatron', 'lightning') AND t.elapsed_seconds IS NULL AND t.seconds IS NOT NULL
                 THEN least(t.covers, coalesce(a.interval, t.covers))

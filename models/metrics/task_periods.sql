@@ -1,21 +1,21 @@
 /* ---
-about: The period of the traffic of a training task's servers beside the iterations of its log, in each hour in which both are there.
+about: Traffic period of a training task's servers beside the iteration time of its log, in each hour with both.
 grain: [cluster, task, pod, hour_utc]
 columns:
   cluster: VARCHAR the cluster's folder
   task: VARCHAR the task's folder
   pod: VARCHAR the pod
-  server: VARCHAR its server
+  server: VARCHAR server of the pod
   hour_utc: TIMESTAMP the hour
-  iterations: BIGINT [1] iterations of the log that lie within the hour
-  iteration_p50_seconds: DOUBLE [s] median of these iterations, by the log
-  period_seconds: DOUBLE [s] period of the server's traffic in the hour; NULL where it is not resolved
-  pulses_per_iteration: BIGINT [1] the whole number of periods that is nearest to an iteration, at least 1
-  difference_ratio: DOUBLE [1] so many periods over the median iteration, less 1
+  iterations: BIGINT [1] logged iterations within the hour
+  iteration_p50_seconds: DOUBLE [s] median time of these iterations, by the log
+  period_seconds: DOUBLE [s] period of the server's traffic in the hour; NULL where the period is not resolved
+  pulses_per_iteration: BIGINT [1] integer number of periods nearest to one iteration, at least 1
+  difference_ratio: DOUBLE [1] pulses_per_iteration x period_seconds / iteration_p50_seconds - 1
   pulses: BIGINT [1] pulses that began within an iteration
-  dated_iterations: BIGINT [1] iterations within which a pulse began
-  after_p50_seconds: DOUBLE [s] median time from the start of an iteration to that of its first pulse
-  scatter_seconds: DOUBLE [s] how far these times lie from their median, 1.4826 x the median deviation
+  dated_iterations: BIGINT [1] iterations in which a pulse began
+  after_p50_seconds: DOUBLE [s] median time from the start of an iteration to the start of its first pulse
+  scatter_seconds: DOUBLE [s] spread of these times, 1.4826 x the median absolute deviation
   status: VARCHAR ok, shared (another task trained on the server in the hour) or unresolved (the traffic shows no period)
 time: hour_utc
 dimensions: [cluster, task, pod, server, status]
@@ -34,7 +34,7 @@ WITH iterations AS (
     WHERE iterations_covered = 1 AND start_utc IS NOT NULL AND seconds IS NOT NULL
 ),
 
-hours AS (                     -- what the log says of each hour that traffic is loaded of
+hours AS (                     -- logged iterations of each hour with loaded traffic
     SELECT
         p.cluster,
         p.task,

@@ -1,16 +1,16 @@
 /* ---
-about: 'Pulses of the traffic of a training task''s servers beside the iterations of its log: a row a pulse that began within an iteration.'
+about: 'Traffic pulses of a training task''s servers beside the iterations of its log, one row per pulse that began within an iteration.'
 grain: [cluster, task, pod, hour_utc, pulse]
 columns:
   cluster: VARCHAR the cluster's folder
   task: VARCHAR the task's folder
   pod: VARCHAR the pod
-  server: VARCHAR its server
+  server: VARCHAR server of the pod
   hour_utc: TIMESTAMP the hour
   pulse: INTEGER [1] number of the pulse in metrics.traffic_pulses
-  iteration: BIGINT [1] the iteration of the log in which it began
-  start_utc: TIMESTAMP when it began, as the server's ports show it
-  after_seconds: DOUBLE [s] from the start of the iteration, as the log has it, to that of the pulse
+  iteration: BIGINT [1] logged iteration in which the pulse began
+  start_utc: TIMESTAMP start of the pulse, as seen on the server's ports
+  after_seconds: DOUBLE [s] time from the start of the iteration, by the log, to the start of the pulse
 time: start_utc
 dimensions: [cluster, task, pod, server, pulse, iteration]
 measures:
@@ -19,7 +19,7 @@ checks:
   - after_seconds >= 0
 sources: docs/metrics/periods.md
 --- */
-WITH iterations AS (           -- one line each, with both ends
+WITH iterations AS (           -- iterations with a line of their own, and with start and end
     SELECT cluster, task, iteration, start_utc, end_utc
     FROM metrics.task_iterations
     WHERE iterations_covered = 1 AND start_utc IS NOT NULL AND end_utc IS NOT NULL

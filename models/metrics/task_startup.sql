@@ -1,20 +1,20 @@
 /* ---
-about: 'How each pod of a training task came up: started, first line, NCCL ready, first iteration done.'
+about: 'Startup times of each pod of a training task: pod start, first line, NCCL ready, first iteration done.'
 grain: [cluster, task, pod]
 columns:
   cluster: VARCHAR the cluster's folder
   task: VARCHAR the task's folder
   pod: VARCHAR the pod
-  pod_start_utc: TIMESTAMP when it was started, by the list of pod starts
+  pod_start_utc: TIMESTAMP when the pod was started, by the list of pod starts
   first_line_utc: TIMESTAMP first line of its log with a time
-  nccl_ready_utc: TIMESTAMP when its last communicator before the first iteration was complete, at the latest
-  nccl_ready_after_utc: TIMESTAMP and not before; NCCL's lines have no time up to 2.25, and their neighbours' is taken
-  train_start_utc: TIMESTAMP when its log says that training starts
+  nccl_ready_utc: TIMESTAMP latest possible time at which its last communicator before the first iteration was complete
+  nccl_ready_after_utc: TIMESTAMP earliest possible time of the same; NCCL's lines up to 2.25 have no time, so times of neighboring lines bound it
+  train_start_utc: TIMESTAMP time of the line that says training starts
   first_iteration_utc: TIMESTAMP time of its first iteration line; NULL where it prints none
   last_line_utc: TIMESTAMP last line of its log with a time
 time: pod_start_utc
 checks:
-  # times of logs have no zone: an hour apart is a clock in another zone
+  # log times have no zone: a difference of an hour means a clock in another zone
   - warn: first_line_utc between pod_start_utc and pod_start_utc + INTERVAL '1 hour' or first_line_utc is null or pod_start_utc is null
     says: "{task}, {pod}: the pod started at {pod_start_utc}, its log begins at {first_line_utc}: its clock may be in another zone"
 sources: docs/metrics/tasks.md

@@ -1,5 +1,5 @@
 /* ---
-about: 'Each training task in a row: how it was set up, how fast it was, and how much of its GPUs'' peak it used.'
+about: 'Each training task in one row: settings, speed, and utilization of the GPUs'' peak (MFU).'
 grain: [cluster, task]
 columns:
   cluster: VARCHAR the cluster's folder
@@ -8,26 +8,26 @@ columns:
   params: BIGINT [1] parameters
   layers: BIGINT [1] transformer layers
   hidden_size: BIGINT [1] width of the model
-  sequence_length: BIGINT [1] tokens of a sample
-  micro_batch: BIGINT [1] samples a GPU takes at once
-  accumulation: BIGINT [1] micro batches of an iteration
+  sequence_length: BIGINT [1] tokens per sample
+  micro_batch: BIGINT [1] samples per GPU and forward pass
+  accumulation: BIGINT [1] micro batches per iteration
   world_size: BIGINT [1] ranks
-  data_parallel: BIGINT [1] copies of the model
+  data_parallel: BIGINT [1] data-parallel replicas of the model
   tensor_parallel: BIGINT [1] ranks that share a layer
-  pipeline_parallel: BIGINT [1] stages that the layers are cut into
-  zero_stage: BIGINT [1] what DeepSpeed shards, 0 to 3; NULL without DeepSpeed
+  pipeline_parallel: BIGINT [1] pipeline stages
+  zero_stage: BIGINT [1] DeepSpeed's ZeRO stage, 0 to 3; NULL without DeepSpeed
   precision: VARCHAR number format of weights
   trainer: VARCHAR deepspeed, megatron or hf_trainer
-  nccl_version: VARCHAR NULL where no line says it
+  nccl_version: VARCHAR version of NCCL; NULL where no line states it
   pods: BIGINT [1] pods of the task
   iterations: BIGINT [1] iterations with a line
-  iteration_p50_seconds: DOUBLE [s] median of an iteration
+  iteration_p50_seconds: DOUBLE [s] median time of an iteration
   tokens_per_iteration: BIGINT [1] samples x sequence length
   tokens_per_second: DOUBLE [1/s] tokens_per_iteration over the median iteration
   gpu_model: VARCHAR GPUs of the cluster, from reference.clusters
-  mfu_6n: DOUBLE [1] share of the GPUs' peak at 6 operations a parameter and token
-  mfu_6n_12lhs: DOUBLE [1] the same with 12 x layers x hidden size x sequence length for attention
-  start_utc: TIMESTAMP first start of a pod, else first line
+  mfu_6n: DOUBLE [1] share of the GPUs' peak at 6 operations per parameter and token
+  mfu_6n_12lhs: DOUBLE [1] share of the GPUs' peak, with 12 x layers x hidden size x sequence length added for attention
+  start_utc: TIMESTAMP earliest pod start, else first line with a time
   end_utc: TIMESTAMP last line with a time
   warnings: BIGINT [1] lines of level WARNING
   errors: BIGINT [1] lines of level ERROR or CRITICAL, and tracebacks
@@ -41,7 +41,7 @@ measures:
 checks:
   - mfu_6n between 0 and 1 or mfu_6n is null
   - warn: not null(iteration_p50_seconds)
-    says: "{task}: no log tells how long an iteration took ({pods} pods, {iterations:,} iterations with a line, {errors:,} errors)"
+    says: "{task}: no log shows how long an iteration took ({pods} pods, {iterations:,} iterations with a line, {errors:,} errors)"
   - none: SELECT cluster, task FROM staging.task_settings ANTI JOIN this USING (cluster, task)
 sources: docs/metrics/tasks.md
 --- */
@@ -72,7 +72,7 @@ levels AS (
     GROUP BY cluster, task
 ),
 
-work AS (                      -- operations a second, over what the GPUs could do
+work AS (                      -- operations per second over the peak of the GPUs
     SELECT
         s.cluster,
         s.task,

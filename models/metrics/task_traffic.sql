@@ -1,23 +1,23 @@
 /* ---
-about: What each NIC of a training task received and sent while it trained and counters are loaded, beside what it should have in as many iterations.
+about: Bytes received and sent by each NIC of a training task in its observed iterations, beside the bytes expected in them.
 grain: [cluster, task, pod, hca]
 columns:
   cluster: VARCHAR the cluster's folder
   task: VARCHAR the task's folder
   pod: VARCHAR the pod
   hca: VARCHAR the NIC
-  server: VARCHAR its server
-  switch: VARCHAR the leaf that it is plugged into
+  server: VARCHAR server of the pod
+  switch: VARCHAR the leaf that the NIC is plugged into
   port: VARCHAR the leaf's port
-  rx_bytes: BIGINT [B] bytes that the NIC received in iterations that were observed; NULL where none was
-  tx_bytes: BIGINT [B] bytes that it sent in them
-  expected_nominal_bytes: BIGINT [B] each way by the books, in the observed part of these iterations; in all iterations where none was observed
-  expected_implemented_bytes: BIGINT [B] the same as the framework does it
+  rx_bytes: BIGINT [B] bytes that the NIC received in observed iterations; NULL where none was observed
+  tx_bytes: BIGINT [B] bytes that the NIC sent in observed iterations
+  expected_nominal_bytes: BIGINT [B] nominal expected bytes in each direction, in the observed part of these iterations; in all iterations where none was observed
+  expected_implemented_bytes: BIGINT [B] expected bytes as implemented by the framework, over the same iterations
   iterations: BIGINT [1] iterations of the task
-  observed_iterations: BIGINT [1] those of which at least a part was observed
-  status: VARCHAR ok, shared (another task has the NIC in some of them), no_overlap (no traffic is loaded of any of them) or no_counters (none of this port)
-  tasks_on_nic: BIGINT [1] most tasks that have the NIC in an observed iteration, this one included; the bytes are those of all of them
-  gap_seconds: DOUBLE [s] from the task's first or last line to the nearest loaded traffic; NULL unless no_overlap
+  observed_iterations: BIGINT [1] iterations of which at least a part was observed
+  status: VARCHAR ok, shared (another task uses the NIC in some iterations), no_overlap (no traffic of any iteration is loaded) or no_counters (no counters of this port)
+  tasks_on_nic: BIGINT [1] largest number of tasks that use the NIC in an observed iteration, including this one; the bytes are the sum over all of them
+  gap_seconds: DOUBLE [s] time from the task's first or last line to the nearest loaded traffic; NULL unless no_overlap
 dimensions: [cluster, task, pod, hca, server, switch, port, status]
 measures:
   rx_bytes, tx_bytes: sum, shown in GB

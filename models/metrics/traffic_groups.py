@@ -1,5 +1,5 @@
 """---
-about: Servers whose traffic rises and falls together, that is jobs as the network sees them. A group is what correlations of at least 0.6 connect.
+about: Groups of servers whose traffic rises and falls together, that is jobs as the network sees them. Servers are connected by correlations of at least 0.6.
 partition: hour_utc
 reads: [metrics.traffic_periods, metrics.busy_server_second]
 grain: [cluster, hour_utc, group_id, server]
@@ -9,7 +9,7 @@ columns:
   group_id: INTEGER [1] 1, 2, ... in order of the first server's name
   server: VARCHAR GPU-n
   servers: INTEGER [1] servers of the group, two or more
-  period_seconds: DOUBLE [s] median of the periods of its servers; NULL where none of them is resolved
+  period_seconds: DOUBLE [s] median of its servers' periods; NULL where no period is resolved
   correlation: DOUBLE [1] mean correlation with the other servers of the group
 time: hour_utc
 dimensions: [cluster, group_id, server]
@@ -37,14 +37,14 @@ from numpy.typing import NDArray
 
 HOUR = 3600
 GAP_MS = 10_000
-"""A second that a longer window touches is not observed."""
+"""A second that a longer window overlaps counts as not observed."""
 LEVELS = 1000
-"""Steps that bytes are rounded to. Sums of products of small integers are exact in any order, at any number of threads."""
+"""Number of levels that bytes are rounded to. Sums of products of small integers are exact in any order."""
 SMOOTH = (1, 4, 6, 4, 1)
-"""Weights of neighbouring seconds: ports show the same pulse up to a second sooner or later."""
+"""Weights of neighboring seconds: ports show the same pulse up to a second sooner or later."""
 TOGETHER = 0.6
 COMMON = 120
-"""Two servers are compared where both were observed for so many seconds."""
+"""Two servers are compared if both were observed for this many seconds."""
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -73,7 +73,7 @@ def model(periods: pa.Table, seconds: pa.Table) -> pa.Table:
 
 
 def per_server(seconds: pa.Table) -> Iterator[tuple[Server, tuple[Ints, Ints]]]:
-    """Bytes of each second of the hour, and 1 where it was observed, server by server."""
+    """Yield for each server the bytes of each second of the hour, and 1 for each observed second."""
     cluster, server = (seconds[name].combine_chunks().dictionary_encode() for name in ("cluster", "server"))
     new = [np.diff(one.indices.to_numpy(), prepend=-1) != 0 for one in (cluster, server)]
     edges = [*np.flatnonzero(new[0] | new[1]).tolist(), len(seconds)]
@@ -89,7 +89,7 @@ def per_server(seconds: pa.Table) -> Iterator[tuple[Server, tuple[Ints, Ints]]]:
 
 
 def wave(moved: Ints, observed: Ints) -> tuple[Ints, Ints]:
-    """The series as small integers around zero, smoothed, 0 where nothing was observed; and where it was."""
+    """Return the series as smoothed small integers around zero, 0 where not observed, and the observed seconds."""
     values = moved[observed > 0]
     if not values.any():
         return np.zeros_like(moved), observed
@@ -100,7 +100,7 @@ def wave(moved: Ints, observed: Ints) -> tuple[Ints, Ints]:
 
 
 def correlations(waves: Ints, observed: Ints) -> Floats:
-    """Pearson's correlation of every two servers over the seconds in which both were observed."""
+    """Return Pearson's correlation of every two servers over the seconds in which both were observed."""
     wave, there = waves.astype(np.float64), observed.astype(np.float64)
     products, squares, common = wave @ wave.T, wave**2 @ there.T, there @ there.T
     scale = np.sqrt(squares) * np.sqrt(squares.T)
@@ -109,10 +109,10 @@ def correlations(waves: Ints, observed: Ints) -> Floats:
 
 
 def connected(near: NDArray[np.bool_]) -> list[list[int]]:
-    """The servers that are connected, by groups of two or more, in order of their first."""
+    """Return the groups of two or more connected servers, ordered by their first server."""
     near = near | np.eye(len(near), dtype=bool)
     first = np.arange(len(near))
-    while True:  # everyone takes the number of the first server that a neighbour knows of
+    while True:  # every server takes the smallest number that a neighbor has
         known = np.where(near, first, len(near)).min(axis=1)
         if (known == first).all():
             break

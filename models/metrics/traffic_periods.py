@@ -1,5 +1,5 @@
 """---
-about: The period with which each server's traffic pulses, found by autocorrelation of its bytes per second; one iteration of a training job is one pulse. Where no period can be resolved, why.
+about: Period of each server's traffic pulses, found by autocorrelation of its bytes per second, or the reason why no period is resolved. One iteration of a training job is one pulse.
 partition: hour_utc
 reads: [metrics.server_hour, metrics.busy_server_second]
 grain: [cluster, server, hour_utc]
@@ -7,14 +7,14 @@ columns:
   cluster: VARCHAR the cluster's folder
   server: VARCHAR GPU-n
   hour_utc: TIMESTAMP the hour
-  period_seconds: DOUBLE [s] mean time from pulse to pulse; NULL where it is not resolved
-  strength: DOUBLE [1] autocorrelation at the candidate, 1 for pulses that repeat exactly
+  period_seconds: DOUBLE [s] mean time from pulse to pulse; NULL where the period is not resolved
+  strength: DOUBLE [1] autocorrelation at candidate_seconds, 1 for pulses that repeat exactly
   duty_cycle: DOUBLE [1] share of the time above half of the pulses' height; NULL where no period is resolved
   peak_over_mean: DOUBLE [1] 99th percentile of bytes per second over their mean
-  pulses: INTEGER [1] pulses whose start could be dated; NULL where no period is resolved
-  scatter_seconds: DOUBLE [s] how far the times from start to start lie from their median, 1.4826 x the median deviation
-  candidate_seconds: DOUBLE [s] the period that the autocorrelation shows, believed or not
-  unresolved: VARCHAR why there is no period, idle, aperiodic, fast, few_cycles, shallow or unsteady; NULL where there is one
+  pulses: INTEGER [1] pulses with a known start; NULL where no period is resolved
+  scatter_seconds: DOUBLE [s] spread of the times from start to start, 1.4826 x the median absolute deviation
+  candidate_seconds: DOUBLE [s] period at the autocorrelation's peak, accepted or rejected
+  unresolved: VARCHAR why no period is resolved, idle, aperiodic, fast, few_cycles, shallow or unsteady; NULL where a period is resolved
   observed_seconds: INTEGER [s] seconds of the hour outside gaps
   starts_ms: INTEGER[] start of each pulse, milliseconds of the hour; NULL where no period is resolved
 time: hour_utc
@@ -48,30 +48,30 @@ from numpy.typing import NDArray
 
 HOUR = 3600
 GAP_MS = 10_000
-"""A second that a longer window touches is not observed."""
+"""A second that a longer window overlaps counts as not observed."""
 LEVELS = 1000
-"""Steps that bytes are rounded to: the autocorrelation is one of small integers."""
+"""Number of levels that bytes are rounded to, so that the autocorrelation is over small integers."""
 FINER = 4
-"""Lags are looked at every 1/4 s, between seconds by the spectrum."""
+"""Steps per second of the lags: 1/4 s, interpolated by the spectrum."""
 
 SHORTEST, LEAST_CYCLES = 4.0, 12
-"""Periods that can be resolved: from four seconds to a twelfth of what was observed."""
+"""Periods that can be resolved: from 4 s to a twelfth of the observed time."""
 STRONG, RISE = 0.4, 0.2
-"""A period shows as a peak of the autocorrelation this high, and this far above the lowest value before it."""
+"""A period needs a peak of the autocorrelation this high, and this far above the lowest value before it."""
 NEARLY = 0.85
 """The first peak that is nearly as high as the highest is the period; those after it are its multiples."""
 CLIMB, COHERENT = 3, 0.7
-"""Peaks are looked for this many steps around a lag; multiples are followed while theirs keep this part of the height."""
+"""Search range for peaks in steps around a lag; multiples are followed while their peaks keep this part of the height."""
 HARMONICS, TWICE = 12, 2
-"""Pulses come n times in a period where the wave of its n-th part is this much deeper than that of the whole."""
+"""A period holds n pulses if the wave of its n-th part is this many times deeper than that of the whole."""
 DEEP = 0.25
-"""Pulses have at least this depth, and more than an alias can have."""
+"""Minimum depth of pulses, which must also exceed the depth of an alias."""
 ROUNDS = 8
-"""Height and quiet are told apart in this many rounds."""
+"""Iterations to separate pulse height from quiet level."""
 QUIET, APART = 0.6, 0.7
-"""A pulse starts after this part of the usual quiet, and this part of a period after the last one."""
+"""A pulse starts after at least this part of the usual quiet, and this part of a period after the last start."""
 SEEN, AGREE = 0.8, 0.003
-"""The start of this part of the pulses must be found, and tell the same period as the autocorrelation."""
+"""Starts of this part of the pulses must be found, and their period must agree this closely with the autocorrelation."""
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -80,7 +80,7 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Found:
-    """What was found of one server; the columns of the same meaning."""
+    """Result for one server; fields are the columns of the same name."""
 
     observed_seconds: int = 0
     peak_over_mean: float | None = None
@@ -109,7 +109,7 @@ COLUMNS = {
 
 
 def model(servers: pa.Table, seconds: pa.Table) -> pa.Table:
-    """Look at every server of the hour; those without a series are idle."""
+    """Analyze every server of the hour; servers without a series are idle."""
     series = dict(per_server(seconds))
     idle = (np.zeros(HOUR, np.int64), np.zeros(HOUR, bool))
     names = zip(servers["cluster"].to_pylist(), servers["server"].to_pylist(), strict=True)
@@ -121,7 +121,7 @@ def model(servers: pa.Table, seconds: pa.Table) -> pa.Table:
 
 
 def per_server(seconds: pa.Table) -> Iterator[tuple[tuple[str, str], tuple[Ints, Mask]]]:
-    """Bytes of each second of the hour, and which seconds were observed, server by server."""
+    """Yield for each server the bytes of each second of the hour, and which seconds were observed."""
     cluster, server = (seconds[name].combine_chunks().dictionary_encode() for name in ("cluster", "server"))
     new = [np.diff(one.indices.to_numpy(), prepend=-1) != 0 for one in (cluster, server)]
     edges = [*np.flatnonzero(new[0] | new[1]).tolist(), len(seconds)]
@@ -140,7 +140,7 @@ def per_server(seconds: pa.Table) -> Iterator[tuple[tuple[str, str], tuple[Ints,
 def look_at(moved: Ints, observed: Mask) -> Found:
     """Find the period of one server, or the reason why there is none.
 
-    `moved` has the bytes of each second of the hour; `observed` says which of the seconds count.
+    `moved` has the bytes of each second of the hour; `observed` marks the seconds that count.
     """
     count, total = int(observed.sum()), int(moved[observed].sum())
     if not total:
@@ -195,22 +195,22 @@ def look_at(moved: Ints, observed: Mask) -> Found:
 
 
 def percentile(values: Ints, share: int) -> int:
-    """The value at this percent of the sorted ones, rounded down; the largest where that is zero."""
+    """Return the value at this percentile, rounded down; the largest value where the percentile is zero."""
     ascending = np.sort(values)
     return int(ascending[share * (len(ascending) - 1) // 100]) or int(ascending[-1])
 
 
 def in_levels(moved: Ints, observed: Mask, peak: int) -> Ints:
-    """The series as integers up to `LEVELS`, cut at the peak, less its mean; 0 where nothing was observed."""
+    """Return the series as integers up to `LEVELS`, cut at the peak, minus its mean; 0 where not observed."""
     levels = np.minimum(moved, peak) * LEVELS // peak
     return np.where(observed, levels - round(int(levels[observed].sum()) / int(observed.sum())), 0)
 
 
 def autocorrelation(levels: Ints, observed: Mask) -> Floats:
-    """The correlation of the series with itself, at lags of 0, 1/FINER, ... s up to half of the time observed.
+    """Return the autocorrelation of the series at lags of 0, 1/FINER, ... s up to half of the observed time.
 
-    Products of pairs of observed seconds, over their number; both by the power spectrum, which padded with zeros also
-    gives what lies between seconds.
+    Mean product of pairs of observed seconds. The power spectrum gives sums and numbers of pairs; padded with zeros, it
+    also gives values between whole seconds.
     """
     length = 1 << (2 * len(levels) - 1).bit_length()
     power, pairs = (np.abs(np.fft.rfft(series, length)) ** 2 for series in (levels, observed.astype(np.int64)))
@@ -225,19 +225,19 @@ def autocorrelation(levels: Ints, observed: Mask) -> Floats:
 
 
 def first_period(rho: Floats) -> float | None:
-    """The lag of the first positive peak that is nearly as high as the highest one."""
+    """Return the lag of the first positive peak that is nearly as high as the highest one."""
     inner = rho[1:-1]
     peaks = np.flatnonzero((inner > rho[:-2]) & (inner >= rho[2:])) + 1
     peaks = peaks[(rho[peaks] > 0) & (rho[peaks] - np.minimum.accumulate(rho)[peaks] > RISE)]
     if not len(peaks):
         return None
     first = int(peaks[rho[peaks] >= NEARLY * rho[peaks].max()][0])
-    near = first * 4 // 5  # the top itself, where a smaller peak stands on its slope
+    near = first * 4 // 5  # take the top itself if a smaller peak is on its slope
     return (near + int(np.argmax(rho[near : first * 6 // 5 + 2]))) / FINER
 
 
 def summits(rho: Floats, lags: Floats) -> tuple[Floats, Floats]:
-    """Climb to the peaks next to these lags (in steps); place and height of the parabola through three points."""
+    """Return place and height of the peaks next to these lags (in steps), by a parabola through three points."""
     last = len(rho) - 2
     at = np.clip(np.rint(lags).astype(np.int64), 1, last)
     for _ in range(CLIMB):
@@ -250,10 +250,10 @@ def summits(rho: Floats, lags: Floats) -> tuple[Floats, Floats]:
 
 
 def follow(rho: Floats, period: float) -> tuple[float, float] | None:
-    """The period (s) from the peaks at its multiples, as far as they cohere, and the height of the first one.
+    """Return the period (s) from the peaks at its multiples, as far as they cohere, and the height of the first peak.
 
-    None where no peak is next to this period. A peak at m periods tells the period m times as well as the first. Its
-    multiple is doubled while the next peak is found where it must be; then a line through the origin is laid through
+    None where no peak is next to this period. A peak at m periods gives the period m times as precisely as the first. The
+    multiple is doubled while the next peak is at its expected place; then a line through the origin is fitted to
     all peaks up to there.
     """
     (lag,), (strength,) = (one.tolist() for one in summits(rho, np.array([period * FINER])))
@@ -284,7 +284,7 @@ def follow(rho: Floats, period: float) -> tuple[float, float] | None:
 
 
 def depths(moved: Ints, observed: Mask, period: float) -> Floats:
-    """Amplitudes over the mean of the waves of a period, its half, third ...: up to 2 for short pulses, 0 without any."""
+    """Return amplitude over mean of the waves of a period, its half, third ...: up to 2 for short pulses, 0 for none."""
     at = np.flatnonzero(observed)
     values = moved[at]
     turn = np.exp(2j * np.pi / period * at)
@@ -296,9 +296,9 @@ def depths(moved: Ints, observed: Mask, period: float) -> Floats:
 
 
 def depth_of_alias(period: float) -> float:
-    """The deepest that pulses of less than two seconds can look when they seem to have this period.
+    """Return the largest depth of pulses with a period under 2 s that appear as this period by aliasing.
 
-    Seconds that see a frequency of 1 - 1/period cycles a second show it as one of 1/period, weakened by the mean over
+    Sampled once a second, a frequency of 1 - 1/period cycles per second appears as 1/period, weakened by the mean over
     a second; the shortest pulses have twice their mean as amplitude.
     """
     return 2 * abs(float(np.sinc(1 - 1 / period)))
@@ -308,7 +308,7 @@ def depth_of_alias(period: float) -> float:
 
 
 def half_height(values: Ints) -> int:
-    """Halfway between pulses and quiet: between the means of the seconds above and below it."""
+    """Return the level halfway between pulses and quiet, from the means of the seconds above and below it."""
     half = (int(values.max()) + int(values.min())) // 2
     for _ in range(ROUNDS):
         above = values[values > half]
@@ -319,17 +319,17 @@ def half_height(values: Ints) -> int:
 
 
 def share_above(moved: Ints, observed: Mask, half: int) -> float:
-    """The share of the time above a height, in a straight line from the middle of each second to that of the next."""
+    """Return the share of the time above a height, interpolated linearly between the middles of seconds."""
     low, high = np.minimum(moved[1:], moved[:-1]), np.maximum(moved[1:], moved[:-1])
     share = np.clip((high - half) / np.maximum(high - low, 1), 0, 1)
     return float(share[observed[1:] & observed[:-1]].mean())
 
 
 def date(moved: Ints, observed: Mask, period: float, half: int) -> Ints:
-    """The starts of the pulses, in milliseconds of the hour.
+    """Return the starts of the pulses, in milliseconds of the hour.
 
-    A pulse starts where the series rises through half of its height, between the middles of two seconds. Rises after
-    a short quiet are inside a pulse.
+    A pulse starts where the series rises through half of its height, between the middles of two seconds. A rise after
+    a short quiet time is inside a pulse.
     """
     above = moved >= half
     both = observed[1:] & observed[:-1]

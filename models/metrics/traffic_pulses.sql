@@ -1,5 +1,5 @@
 /* ---
-about: When each pulse of a server's traffic began, and how long after the one before; of servers whose period is resolved.
+about: Start of each pulse of a server's traffic, and time since the previous pulse, for servers whose period is resolved.
 partition: hour_utc
 grain: [cluster, server, hour_utc, pulse]
 materialize: view
@@ -7,9 +7,9 @@ columns:
   cluster: VARCHAR the cluster's folder
   server: VARCHAR GPU-n
   hour_utc: TIMESTAMP the hour
-  pulse: INTEGER [1] 1, 2, ... within the hour
-  start_utc: TIMESTAMP when it began, as its ports show it
-  interval_seconds: DOUBLE [s] time since the start of the one before; NULL for the first of the hour
+  pulse: INTEGER [1] number of the pulse in the hour, from 1
+  start_utc: TIMESTAMP start of the pulse, as seen on the server's ports
+  interval_seconds: DOUBLE [s] time since the start of the previous pulse; NULL for the first of the hour
 time: start_utc
 measures:
   interval_seconds: mean

@@ -1,5 +1,5 @@
 /* ---
-about: How evenly a leaf spreads its traffic over its uplinks, per hour and direction.
+about: Balance of a leaf's traffic over its uplinks, per hour and direction.
 partition: hour_utc
 grain: [cluster, switch, hour_utc, direction]
 columns:
@@ -10,10 +10,10 @@ columns:
   uplinks: BIGINT [1] uplinks with counters
   mean_bytes: DOUBLE [B] mean of the uplinks' bytes
   cov: DOUBLE [1] population standard deviation over mean; NULL under 1e9 B mean
-  max_over_mean: DOUBLE [1] the fullest uplink over the mean; NULL under 1e9 B mean
+  max_over_mean: DOUBLE [1] bytes of the fullest uplink over the mean; NULL under 1e9 B mean
   jain_index: DOUBLE [1] Jain's fairness index, 1/uplinks to 1; NULL under 1e9 B mean
-  flows: BIGINT [1] flows that cross the uplinks by the hour's flow table; NULL without one
-  flow_imbalance: DOUBLE [1] FlowTracer's mean deviation from an even spread, flows shared out by bytes; NULL without flows
+  flows: BIGINT [1] flows that cross the uplinks, from the hour's flow table; NULL without a flow table
+  flow_imbalance: DOUBLE [1] FlowTracer's mean deviation from an even spread, with flows assigned to uplinks in proportion to bytes; NULL without flows
 time: hour_utc
 measures:
   uplinks: sum except over hour_utc, direction
@@ -26,7 +26,7 @@ measures:
 checks:
   - direction in ('in', 'out')
   - jain_index between 0 and 1.000000001 or jain_index is null
-  # every uplink once in each direction
+  # every uplink counts once in each direction
   - none: WITH uplinks AS (
       SELECT cluster, switch, hour_utc, count(*) AS there FROM metrics.port_hour WHERE port_class IN ('uplink', 'storage_uplink') GROUP BY ALL)
       SELECT u.cluster, u.switch, u.there, sum(b.uplinks) AS counted FROM uplinks AS u LEFT JOIN this AS b USING (cluster, switch, hour_utc)
@@ -35,7 +35,7 @@ checks:
     says: "{switch}, {direction}: the bytes of its {uplinks} uplinks deviate by {cov:.1%} of their mean, the fullest has {max_over_mean:.2f} times it"
 sources: docs/metrics/balance.md
 --- */
-WITH uplink_bytes AS (         -- one row an uplink and direction
+WITH uplink_bytes AS (         -- one row per uplink and direction
     SELECT
         h.cluster,
         h.switch,
@@ -47,7 +47,7 @@ WITH uplink_bytes AS (         -- one row an uplink and direction
     WHERE h.port_class IN ('uplink', 'storage_uplink')
 ),
 
-sums AS (                      -- exact: sums of integers and of their squares
+sums AS (                      -- exact sums of integers and of their squares
     SELECT
         cluster,
         switch,
@@ -61,7 +61,7 @@ sums AS (                      -- exact: sums of integers and of their squares
     GROUP BY ALL
 ),
 
-deviations AS (                -- n times the sum of distances from the mean, still in integers
+deviations AS (                -- n times the sum of distances from the mean, in integers
     SELECT
         u.cluster,
         u.switch,
@@ -73,7 +73,7 @@ deviations AS (                -- n times the sum of distances from the mean, st
     GROUP BY ALL
 ),
 
-crossing AS (                  -- flows whose ends are on different leaves, seen from either leaf
+crossing AS (                  -- flows whose ends are on different leaves, seen from each leaf
     SELECT
         f.cluster,
         CASE d.direction WHEN 'out' THEN f.source_switch ELSE f.dest_switch END AS switch,

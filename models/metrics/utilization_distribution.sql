@@ -1,13 +1,13 @@
 /* ---
-about: The distribution of a utilisation metric in a cluster, over all servers or GPUs and all times.
+about: Distribution of a utilization metric in a cluster, over all servers or GPUs and all times.
 partition: file_group
 grain: [cluster, metric]
 columns:
   file_group: VARCHAR cluster and metric
   cluster: VARCHAR seren or kalos
   metric: VARCHAR name of the metric
-  unit: VARCHAR unit of the values, by reference.utilization_metrics; NULL of a metric that is not known
-  samples: BIGINT [1] samples, empty cells apart
+  unit: VARCHAR unit of the values, by reference.utilization_metrics; NULL for an unknown metric
+  samples: BIGINT [1] samples, without empty cells
   min_value: DOUBLE the smallest sample
   p01: DOUBLE 1st percentile
   p05: DOUBLE 5th percentile
@@ -19,8 +19,8 @@ columns:
   p95: DOUBLE 95th percentile
   p99: DOUBLE 99th percentile
   max_value: DOUBLE the largest sample
-  mean: DOUBLE mean of the samples, each to a millionth
-  zero_share: DOUBLE [1] samples that are 0
+  mean: DOUBLE mean of the samples, each rounded to a millionth
+  zero_share: DOUBLE [1] share of the samples that are 0
 dimensions: [cluster, metric, unit]
 measures:
   samples: sum except over metric

@@ -1,5 +1,5 @@
 /* ---
-about: 'A utilisation metric of a cluster over time: mean and quartiles of all its servers'' or GPUs'' samples in a minute.'
+about: 'A utilization metric of a cluster over time: mean and quartiles over all servers or GPUs, per minute.'
 partition: file_group
 grain: [cluster, metric, minute_utc]
 kernel: utilization_minutes
@@ -7,10 +7,10 @@ columns:
   file_group: VARCHAR cluster and metric
   cluster: VARCHAR seren or kalos
   metric: VARCHAR name of the metric
-  minute_utc: TIMESTAMP the minute, UTC; one without a sample has no row
-  samples: BIGINT [1] samples, empty cells apart
-  zero_samples: BIGINT [1] samples that are 0
-  mean: DOUBLE mean of the samples, to a millionth
+  minute_utc: TIMESTAMP start of the minute, UTC; a minute without a sample has no row
+  samples: BIGINT [1] samples, without empty cells
+  zero_samples: BIGINT [1] share of the samples that are 0
+  mean: DOUBLE mean of the samples, rounded to a millionth
   p25: DOUBLE first quartile
   p50: DOUBLE median
   p75: DOUBLE third quartile
@@ -29,7 +29,7 @@ checks:
   - min_value <= p25 and p25 <= p50 and p50 <= p75 and p75 <= max_value
 sources: docs/metrics/utilization.md
 --- */
-WITH samples AS (              -- in millionths, since sums of integers do not depend on their order
+WITH samples AS (              -- in integer millionths, so that sums do not depend on the order of rows
     SELECT
         file_group,
         cluster,

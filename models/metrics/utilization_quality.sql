@@ -1,5 +1,5 @@
 /* ---
-about: 'How much of a wide utilisation file is there: rows, gaps, columns in doubt, cells without a number.'
+about: 'Completeness of each wide utilization file: rows, gaps, columns in doubt, cells without a number.'
 partition: file_group
 grain: [file]
 columns:
@@ -9,15 +9,15 @@ columns:
   file: VARCHAR the file's path in its release
   first_utc: TIMESTAMP time of its first row, UTC
   last_utc: TIMESTAMP time of its last row, UTC
-  rows: BIGINT [1] rows, each a time
-  covered_rows: BIGINT [1] rows whose times lie within an earlier file of the group; they are in no metric
-  step_seconds: DOUBLE [s] median distance of two rows
-  longest_gap_seconds: DOUBLE [s] largest distance of two rows
+  rows: BIGINT [1] rows, one per time
+  covered_rows: BIGINT [1] rows whose times lie within an earlier file of the group; no metric counts them
+  step_seconds: DOUBLE [s] median time between two rows
+  longest_gap_seconds: DOUBLE [s] longest time between two rows
   columns: BIGINT [1] columns beside the time
-  columns_in_doubt: BIGINT [1] columns with a problem; see staging.utilization_columns
-  cells: BIGINT [1] cells of the rows that are not covered
+  columns_in_doubt: BIGINT [1] columns with a doubtful name; see staging.utilization_columns
+  cells: BIGINT [1] cells of rows that no earlier file covers
   values: BIGINT [1] cells with a number
-  nan_cells: BIGINT [1] cells in which nan stands; the rest are empty
+  nan_cells: BIGINT [1] cells with nan; the remaining cells without a number are empty
 time: first_utc
 dimensions: [cluster, metric, file]
 measures:

@@ -1,8 +1,8 @@
 /* ---
-about: Quantities of utilisation and power that figures were published of, from the distributions that the release's own figures draw. Those of both clusters are there only when both are.
+about: Utilization and power quantities with published figures, from the distributions that the release's own figures draw. Quantities over both clusters exist only when both clusters are loaded.
 grain: [quantity]
 columns:
-  quantity: VARCHAR its name, from the whole to the part, as seren/utilization/gpu_util/median_percent
+  quantity: VARCHAR name of the quantity, from general to specific, as seren/utilization/gpu_util/median_percent
   value: DOUBLE our value, in the unit that the name ends with
 measures:
   value: none
@@ -21,7 +21,7 @@ medians AS (                   -- gpu_util, sm_active
     WHERE metric IN ('GPU_UTIL', 'SM_ACTIVE')
 ),
 
-power AS (                     -- a row of all servers and GPUs, if there are any
+power AS (                     -- one row over all servers and GPUs, if there are any
     SELECT
         count(DISTINCT cluster) FILTER (WHERE metric = 'POWER_USAGE') AS clusters,
         max(max_value) FILTER (WHERE metric = 'POWER_USAGE') AS gpu_max,
@@ -36,7 +36,7 @@ power AS (                     -- a row of all servers and GPUs, if there are an
     HAVING count(*) > 0
 ),
 
-idle AS (                      -- the mean of both clusters, an idle GPU being one of at most 70 W
+idle AS (                      -- the mean of both clusters; a GPU is idle at 70 W or less
     SELECT sum(CAST(at_most_share AS DECIMAL(18, 12)))::DOUBLE / count(*) * 100 AS gpus
     FROM metrics.utilization_shares
     WHERE figure IS NOT NULL AND metric = 'POWER_USAGE' AND threshold = 70

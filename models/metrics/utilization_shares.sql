@@ -1,18 +1,18 @@
 /* ---
-about: Shares of samples up to a value that means something, above all those of idle GPUs and NICs, in the wide files and in the published distributions.
+about: Shares of samples up to a threshold, mainly those of idle GPUs and NICs, in the wide files and in the published distributions.
 partition: file_group
 grain: [cluster, metric, origin, threshold]
 columns:
-  file_group: VARCHAR the files that the share is of
+  file_group: VARCHAR group of the files with the samples
   cluster: VARCHAR seren, kalos or philly
-  metric: VARCHAR what is measured
+  metric: VARCHAR name of the metric
   unit: VARCHAR unit of the threshold
-  threshold: DOUBLE the value, in that unit
-  meaning: 'VARCHAR what a sample up to it is: idle, or another word of reference.utilization_thresholds'
-  figure: VARCHAR the figure that draws the published series; NULL where none does
-  origin: VARCHAR measured, of the wide files; or the published series, as file and number
-  at_most_share: DOUBLE [1] samples of the threshold or less
-  over_share: DOUBLE [1] samples above it
+  threshold: DOUBLE the threshold, in that unit
+  meaning: 'VARCHAR meaning of a sample up to the threshold: idle, or another word of reference.utilization_thresholds'
+  figure: VARCHAR the published figure that draws the series; NULL where no figure does
+  origin: VARCHAR measured (from the wide files), or the published series as file and number
+  at_most_share: DOUBLE [1] share of the samples at or below the threshold
+  over_share: DOUBLE [1] share of the samples above the threshold
 dimensions: [cluster, metric, unit, threshold, meaning, origin]
 measures:
   at_most_share, over_share: none, shown in %
@@ -20,7 +20,7 @@ checks:
   - at_most_share between 0 and 1
 sources: docs/metrics/utilization.md
 --- */
-WITH published AS (            -- many points are equal: the share up to a value is that of the last one
+WITH published AS (            -- many points are equal: the share up to a value is that of the last equal point
     SELECT
         p.file_group,
         p.cluster,
