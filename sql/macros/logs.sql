@@ -3,9 +3,9 @@
 {% macro task_name(path) %}regexp_extract({{ path }}, 'taskinfo/([^/]+)/[^/]+$', 1){% endmacro %}
 {# the pod: the file's name without .log -#}
 {% macro pod_name(path) %}regexp_extract({{ path }}, '/([^/]+)[.]log([.]gz|[.]zst)?$', 1){% endmacro %}
-{# a number in a text that may hold anything else; NULL where it is none -#}
+{# integer value of a text; NULL where the text is no integer of up to 18 digits -#}
 {% macro whole(text) %}CASE WHEN regexp_matches({{ text }}, '^[0-9]{1,18}$') THEN CAST({{ text }} AS BIGINT) END{% endmacro %}
-{# the one value of a group where a condition holds; NULL where there are several -#}
+{# the only value in a group for rows that meet a condition; NULL where there are several values -#}
 {% macro only(column, condition) %}CASE WHEN min({{ column }}) FILTER (WHERE {{ condition }}) = max({{ column }}) FILTER (WHERE {{ condition }}) THEN min({{ column }}) FILTER (WHERE {{ condition }}) END{% endmacro %}
-{# whether a transport's indexes are those of the list of InfiniBand and RoCE NICs -#}
+{# true if a transport numbers NICs as in the list of InfiniBand and RoCE NICs -#}
 {% macro is_ib(transport) %}regexp_matches({{ transport }}, '^NET/(IB|.*RDMA)'){% endmacro %}

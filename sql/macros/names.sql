@@ -1,29 +1,29 @@
 {# Names of devices and ports in the form that all tables use. Each macro renders to one expression. -#}
-{# Leaf-1, ST-leaf-1 or spine-9 of a DeviceName; '' where it holds none -#}
+{# short switch name (Leaf-1, ST-leaf-1, spine-9) in a DeviceName; '' where it has none -#}
 {% macro switch_name(device) %}regexp_extract({{ device }}, '((ST-leaf|Leaf|spine)-[0-9]+)', 1){% endmacro %}
-{# GPU-31 of a sysname; '' where it holds none -#}
+{# server name (GPU-31) in a sysname; '' where it has none -#}
 {% macro server_name(sysname) %}regexp_extract(trim({{ sysname }}), '(GPU-[0-9]+)$', 1){% endmacro %}
-{# the port's full name where a table abbreviates it: 400GE1/0/8 is FourHundredGigE1/0/8 -#}
+{# full port name of an abbreviated one: 400GE1/0/8 is FourHundredGigE1/0/8 -#}
 {% macro port_name(port) %}replace(replace(trim({{ port }}), '400GE', 'FourHundredGigE'), '200GE', 'TwoHundredGigE'){% endmacro %}
-{# the n of Leaf-n, ST-leaf-n, GPU-n; NULL where there is none -#}
+{# n of Leaf-n, ST-leaf-n or GPU-n; NULL where the name has no number -#}
 {% macro number_of(name) %}CAST(nullif(regexp_extract({{ name }}, '([0-9]{1,9})$', 1), '') AS INTEGER){% endmacro %}
-{# the leaves that share their servers: Leaf-1..4; NULL for a spine -#}
+{# group of leaves that share their servers, as Leaf-1..4; NULL for a spine -#}
 {% macro leaf_group(switch) %}CASE WHEN starts_with({{ switch }}, 'spine') THEN NULL ELSE regexp_extract({{ switch }}, '^(.*-)[0-9]+$', 1) || (({{ number_of(switch) }} - 1) // 4 * 4 + 1) || '..' || (({{ number_of(switch) }} - 1) // 4 * 4 + 4) END{% endmacro %}
-{# the p of 1/0/p and 1/0/p:h; NULL where the name has none -#}
+{# port number p of 1/0/p and 1/0/p:h; NULL where the name has none -#}
 {% macro port_number(port) %}CAST(nullif(regexp_extract({{ port }}, '/([0-9]{1,9})(:[0-9]+)?$', 1), '') AS INTEGER){% endmacro %}
-{# 1/0/p:h, the port's name without its speed -#}
+{# port name without its speed, as 1/0/p:h -#}
 {% macro short_port(port) %}regexp_extract({{ port }}, '[0-9].*$'){% endmacro %}
-{# what a leaf's or storage leaf's port is for, by its name and number alone -#}
+{# class of a leaf or storage-leaf port, from its name and number only -#}
 {% macro port_class(switch, port) %}CASE WHEN starts_with({{ port }}, 'M-GigabitEthernet') THEN 'management' WHEN starts_with({{ switch }}, 'ST-') AND {{ port_number(port) }} BETWEEN 55 AND 64 THEN 'storage_uplink' WHEN starts_with({{ switch }}, 'ST-') THEN 'storage_access' WHEN starts_with({{ port }}, 'TwoHundredGigE') THEN 'access' WHEN {{ port_number(port) }} BETWEEN 33 AND 62 THEN 'uplink' ELSE 'spare' END{% endmacro %}
-{# the port's line rate in bit/s, by its name alone -#}
+{# line rate of a port in bit/s, from its name only -#}
 {% macro line_rate_bps(port) %}CASE WHEN starts_with({{ port }}, 'M-GigabitEthernet') THEN 1000000000 WHEN starts_with({{ port }}, 'TwoHundredGigE') THEN 200000000000 WHEN starts_with({{ port }}, 'FourHundredGigE') THEN 400000000000 END{% endmacro %}
-{# the spine of an uplink: ports 33..62 of a leaf are ten bundles of three, ports 55..64 of a storage leaf one each -#}
+{# spine of an uplink: ports 33..62 of a leaf are ten bundles of three, one per spine; ports 55..64 of a storage leaf go to one spine each -#}
 {% macro uplink_spine(switch, port) %}'spine-' || CASE WHEN starts_with({{ switch }}, 'ST-') THEN {{ port_number(port) }} - 54 ELSE ({{ port_number(port) }} - 33) // 3 + 1 END{% endmacro %}
-{# the spine's port there: three a leaf, in order of leaves; NULL for a storage leaf, whose order is not known -#}
+{# spine port of an uplink: three ports per leaf, in order of leaves; NULL for a storage leaf, whose order is unknown -#}
 {% macro uplink_spine_port(switch, port) %}CASE WHEN NOT starts_with({{ switch }}, 'ST-') THEN 'FourHundredGigE1/0/' || (3 * ({{ number_of(switch) }} - 1) + ({{ port_number(port) }} - 33) % 3 + 1) END{% endmacro %}
-{# the NICs that a server has, by the name of one: ens10 (10, 11, 18, 19) or ens24 (24, 25, 30, 31) -#}
+{# NIC family of a server, from one NIC name: ens10 (10, 11, 18, 19) or ens24 (24, 25, 30, 31) -#}
 {% macro nic_family(nic) %}CASE WHEN regexp_matches({{ nic }}, '^ens1[0189]') THEN 'ens10' WHEN regexp_matches({{ nic }}, '^ens(24|25|30|31)') THEN 'ens24' END{% endmacro %}
-{# the place of a leaf in its group, 1 to 4: a server has one NIC on each rail -#}
+{# rail of a leaf, its place in the leaf group, 1 to 4; a server has one NIC on each rail -#}
 {% macro rail(switch) %}(({{ number_of(switch) }} - 1) % 4 + 1){% endmacro %}
-{# a text whose byte order is the natural one: each number in six digits, so that Leaf-5 comes before Leaf-10 -#}
+{# sort key for natural order: each number padded to six digits, so that Leaf-5 comes before Leaf-10 -#}
 {% macro natural(text) %}regexp_replace(regexp_replace({{ text }}, '([0-9]+)', '00000\1', 'g'), '0*([0-9]{6,})', '\1', 'g'){% endmacro %}

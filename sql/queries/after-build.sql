@@ -1,8 +1,8 @@
 /* ---
-about: The lines that `warehouse build` ends with, what to look at first.
+about: Findings in the last lines of `warehouse build`, most important first.
 question: What is loaded, and how well was it observed?
 --- */
-WITH kinds AS (                     -- a line a kind; at most seven of them
+WITH kinds AS (                     -- one line per kind, at most seven
     SELECT k.position, k.kind, k.severity, k.what, k.unit, count(*) AS findings,
         list(f.where_ ORDER BY f.rank) AS places, max(f.number) AS number
     FROM metrics.findings AS f

@@ -1,10 +1,10 @@
 /* ---
-about: The ports that moved most bytes in an hour, in and out together.
+about: Ports with the most bytes in an hour, in and out together.
 question: How full is the fabric, and how even?
 params:
   switch: VARCHAR = null only ports of this switch, as Leaf-10
-  hour: TIMESTAMP = null the hour (UTC); the latest where left out
-  limit: INTEGER = 20 how many
+  hour: TIMESTAMP = null the hour (UTC); default the latest
+  limit: INTEGER = 20 number of rows
 answer: [switch, port, server, in_bytes, out_bytes]
 ranked: in_bytes + out_bytes desc
 --- */

@@ -1,9 +1,9 @@
 /* ---
-about: The servers that moved most bytes in an hour, received and sent together.
+about: Servers with the most bytes in an hour, received and sent together.
 question: What does a server do, and where is it plugged in?
 params:
-  hour: TIMESTAMP = null the hour (UTC); the latest where left out
-  limit: INTEGER = 20 how many
+  hour: TIMESTAMP = null the hour (UTC); default the latest
+  limit: INTEGER = 20 number of rows
 answer: [server, nics, rails_used, rx_bytes, tx_bytes, rx_mean_bps, tx_mean_bps]
 ranked: rx_bytes + tx_bytes desc
 --- */

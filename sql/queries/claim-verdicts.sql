@@ -1,5 +1,5 @@
 /* ---
-about: How many published figures of each source come out, differ, are contradicted, or have no data at hand.
+about: Number of published figures of each source that are reproduced, differ, are contradicted, or have no data.
 question: Do published figures come out?
 --- */
 SELECT source, count(*) FILTER (WHERE verdict = 'reproduced') AS reproduced,

@@ -1,10 +1,10 @@
 /* ---
-about: Published figures beside ours, those that do not agree first.
+about: Published figures beside our values, differing figures first.
 question: Do published figures come out?
 params:
   verdict: VARCHAR = null only reproduced, differs, contradicted or no_data
-  source: VARCHAR = null only from sources whose name holds this text
-  limit: INTEGER = 40 how many
+  source: VARCHAR = null only sources whose name contains this text
+  limit: INTEGER = 40 number of rows
 answer: [claim, verdict, published, ours, unit]
 --- */
 SELECT claim, verdict, published_text AS published, round(our_value, 4) AS ours, unit, independent, quantity, remark, source, place

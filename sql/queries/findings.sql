@@ -1,5 +1,5 @@
 /* ---
-about: What is worth looking at first, in sentences, and a command for each that shows more.
+about: Findings to look at first, one sentence each, with a command that shows more.
 question: What should I look at first?
 params:
   kind: VARCHAR = null only this kind, as uneven_leaf

@@ -1,9 +1,9 @@
 /* ---
-about: 'GPUs in use against the size of the cluster, day by day: mean, and the fullest ten minutes.'
+about: 'GPUs in use as a share of the cluster, per day: mean, and the fullest ten minutes.'
 question: How long do jobs run and wait?
 params:
   cluster: VARCHAR = null only this cluster
-  limit: INTEGER = 14 how many days, the fullest first
+  limit: INTEGER = 14 number of days, the fullest first
 answer: [cluster, day, mean_gpus, most_gpus, cluster_gpus, mean_percent]
 ranked: mean_percent desc
 --- */

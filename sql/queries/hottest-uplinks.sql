@@ -1,11 +1,11 @@
 /* ---
-about: The uplinks that were fullest over an hour, by their busier direction.
+about: Uplinks with the highest utilization over an hour, in their busier direction.
 question: How full is the fabric, and how even?
 aliases: [fullest-uplinks, fullest-uplink]
 params:
   leaf: VARCHAR = null only uplinks of this leaf, as Leaf-10
-  hour: TIMESTAMP = null the hour (UTC); the latest where left out
-  limit: INTEGER = 20 how many
+  hour: TIMESTAMP = null the hour (UTC); default the latest
+  limit: INTEGER = 20 number of rows
 answer: [leaf, leaf_port, spine, utilization, direction]
 ranked: utilization desc
 --- */

@@ -1,10 +1,10 @@
 /* ---
-about: 'What changed between two hours: the servers whose traffic grew or shrank most.'
+about: 'Changes between two hours: servers whose traffic grew or shrank most.'
 question: What does a server do, and where is it plugged in?
 params:
-  before: TIMESTAMP = null the earlier hour (UTC); the one before the latest where left out
-  after: TIMESTAMP = null the later hour (UTC); the latest where left out
-  limit: INTEGER = 20 how many
+  before: TIMESTAMP = null the earlier hour (UTC); default the one before the latest
+  after: TIMESTAMP = null the later hour (UTC); default the latest
+  limit: INTEGER = 20 number of rows
 answer: [server, before_bytes, after_bytes, change_bytes, times]
 ranked: abs(change_bytes) desc
 --- */

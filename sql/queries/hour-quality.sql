@@ -1,9 +1,9 @@
 /* ---
-about: 'How well each switch was observed in an hour: polls, opening gap, missing polls, wraps.'
+about: 'Observation quality of each switch in an hour: polls, opening gap, missing polls, wraps.'
 question: What is loaded, and how well was it observed?
 aliases: [sampling-quality]
 params:
-  hour: TIMESTAMP = null the hour (UTC); the latest where left out
+  hour: TIMESTAMP = null the hour (UTC); default the latest
 answer: [switch, polls, median_poll_ms, gap_seconds, gap_share, missing, over_rate]
 --- */
 SELECT switch, polls, median_poll_ms, opening_gap_seconds AS gap_seconds, round(gap_bytes_share, 4) AS gap_share,

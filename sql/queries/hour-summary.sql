@@ -1,8 +1,8 @@
 /* ---
-about: Each loaded hour in one line, with what was seen, what moved and what was missed.
+about: 'Each loaded hour in one line: switches and ports with counters, bytes moved, busiest port, and missed polls.'
 question: What is loaded, and how well was it observed?
 params:
-  hour: TIMESTAMP = null only this hour (UTC); all where left out
+  hour: TIMESTAMP = null only this hour (UTC); default all hours
 answer: [cluster, hour_utc, switches, in_bytes, out_bytes, busiest_port]
 --- */
 SELECT cluster, hour_utc,

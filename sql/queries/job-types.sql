@@ -1,5 +1,5 @@
 /* ---
-about: What the GPU jobs of Seren and Kalos were for, by number and by GPU time, with the wait of half and nearly all.
+about: Types of the GPU jobs of Seren and Kalos, by number and by GPU time, with the queueing times of 50 % and 95 % of the jobs.
 question: How long do jobs run and wait?
 params:
   cluster: VARCHAR = null only this cluster

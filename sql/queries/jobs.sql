@@ -1,12 +1,12 @@
 /* ---
-about: How many jobs each cluster ran, for how long, of what size and after what wait; GPU time in hours.
+about: Number, run time, size and queueing time of each cluster's jobs; GPU time in hours.
 question: How long do jobs run and wait?
 aliases: [job-wait, wait, queueing]
 params:
   trace: VARCHAR = null only this trace, as acme or itp
 answer: [trace, cluster, kind, jobs, median_run, median_wait, mean_gpus, gpu_hours]
 unknown:
-  median_wait: the trace publishes neither queueing nor start times (ITP), so how long jobs waited is unknown
+  median_wait: the trace publishes neither queueing nor start times (ITP), so queueing times are unknown
   median_run: the trace publishes no durations
 --- */
 SELECT trace, cluster, kind, jobs, round(gpu_seconds / 3600, 1) AS gpu_hours, median_run_seconds AS median_run,

@@ -1,10 +1,10 @@
 /* ---
-about: The leaves whose uplinks share the traffic least evenly, by coefficient of variation.
+about: Leaves with the least even traffic over their uplinks, by coefficient of variation.
 question: How full is the fabric, and how even?
 aliases: [uplink-balance, uneven-leaves]
 params:
-  hour: TIMESTAMP = null the hour (UTC); the latest where left out
-  limit: INTEGER = 10 how many
+  hour: TIMESTAMP = null the hour (UTC); default the latest
+  limit: INTEGER = 10 number of rows
 answer: [leaf, direction, uplinks, cov, max_over_mean, dead_uplinks]
 ranked: cov desc
 --- */

@@ -1,20 +1,20 @@
 /* ---
-about: Where the NICs of a server are, what they moved in an hour, and when in steps of 5 minutes.
+about: Switch ports of a server's NICs, with their bytes in an hour, in steps of 5 minutes.
 question: What does a server do, and where is it plugged in?
 aliases: [nics, server-nics]
 params:
   server: VARCHAR the server, as GPU-35, or another owner of ports, as GPU-121/122
   hca: VARCHAR = null only this NIC, as mlx5_2
-  hour: TIMESTAMP = null the hour (UTC); the latest where left out
+  hour: TIMESTAMP = null the hour (UTC); default the latest
 answer: [hca, nic, switch, port, spread, bytes]
 unknown:
-  port: no sheet tells its switch port; warehouse sql -q unresolved-nics
+  port: no sheet names the switch port of this NIC; warehouse sql -q unresolved-nics
   bytes: SELECT 'its port is unknown, or its switch has no counters in this hour; loaded are ' || string_agg(switch, ', ' ORDER BY length(switch), switch) FROM topology.switches WHERE has_counters
 --- */
 WITH chosen AS (
     SELECT coalesce($hour::TIMESTAMP, max(hour_utc)) AS hour_utc FROM metrics.port_hour
 ),
-owned AS (                          -- ports whose owner the sheets do not name, or not with a NIC
+owned AS (                          -- ports whose owner or NIC is in no sheet
     SELECT o.cluster, o.server, o.hca, o.nic, o.switch, o.port, o.evidence
     FROM topology.hour_owners AS o
     ANTI JOIN topology.nic_ports AS n USING (cluster, switch, port)
@@ -29,7 +29,7 @@ nics AS (
 asked AS (
     SELECT * FROM nics WHERE lower(server) = lower($server) AND ($hca IS NULL OR hca = $hca)
 ),
-slots AS (                          -- 12 a port and hour, 5 minutes each
+slots AS (                          -- 12 per port and hour, 5 minutes each
     SELECT p.cluster, p.switch, p.port, s.slot, coalesce(sum(m.in_bytes + m.out_bytes), 0) AS bytes
     FROM (SELECT DISTINCT cluster, switch, port FROM asked WHERE port IS NOT NULL) AS p
     CROSS JOIN range(12) AS s(slot)
@@ -39,7 +39,7 @@ slots AS (                          -- 12 a port and hour, 5 minutes each
         AND m.hour_utc = c.hour_utc AND minute(m.minute_utc) // 5 = s.slot
     GROUP BY ALL
 ),
-heights AS (                        -- 0 to 7, of the port's own highest
+heights AS (                        -- height 0 to 7, relative to the port's own maximum
     SELECT cluster, switch, port, slot,
         coalesce(7 * bytes // nullif(max(bytes) OVER (PARTITION BY cluster, switch, port), 0), 0)::INTEGER AS height
     FROM slots

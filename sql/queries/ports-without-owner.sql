@@ -1,10 +1,10 @@
 /* ---
-about: Access ports whose owner no row of the topology sheet names but a rule infers, with the rule and what they moved.
+about: Access ports without a row in the topology sheet, with the inferred owner, the rule, and their bytes.
 question: Which cables are wrong or dead?
 params:
   switch: VARCHAR = null only ports of this switch, as Leaf-10
-  hour: TIMESTAMP = null the hour (UTC); the latest where left out
-  limit: INTEGER = 100 how many
+  hour: TIMESTAMP = null the hour (UTC); default the latest
+  limit: INTEGER = 100 number of rows
 answer: [switch, port, owner, evidence, in_bytes, out_bytes]
 ranked: in_bytes + out_bytes desc
 --- */

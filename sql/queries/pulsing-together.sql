@@ -1,13 +1,13 @@
 /* ---
-about: Which servers pulsed together in an hour, that is jobs as the network sees them, the largest group first.
+about: Groups of servers that pulsed together in an hour, that is jobs as the network sees them, the largest group first.
 question: Who trains together, over which ports, how much?
 aliases: [network-jobs, train-together]
 params:
-  hour: TIMESTAMP = null the hour (UTC); the latest where left out
+  hour: TIMESTAMP = null the hour (UTC); default the latest
 answer: [group_id, servers, period_seconds, duty_cycle, which]
 ranked: servers desc
 unknown:
-  period_seconds: no period of the group is resolved
+  period_seconds: no server of the group has a resolved period
 --- */
 SELECT
     g.group_id,

@@ -1,10 +1,10 @@
 /* ---
-about: 'From a line of a log to a switch port: where one rank of a training task sends and receives, and how each step is known.'
+about: 'Path of one rank of a training task, from log line to switch port, for sending and receiving, with the evidence for each step.'
 question: Who trains together, over which ports, how much?
 aliases: [rank-paths]
 params:
-  task: VARCHAR = null the task's folder; the latest with paths where left out
-  rank: INTEGER = 0 the rank, in its communicator
+  task: VARCHAR = null the task's folder; default the latest with paths
+  rank: INTEGER = 0 the rank in its communicator
 answer: [channel, kind, src, dst, hca, switch, port, other_server]
 --- */
 WITH chosen AS (SELECT coalesce($task, max(task)) AS task FROM topology.rank_paths)

@@ -1,9 +1,9 @@
 /* ---
-about: 'A server beside the others of its group of leaves: what it moved, over how many rails, and its place among them.'
+about: 'A server and the other servers of its leaf group: bytes, rails used, and place in the ranking.'
 question: What does a server do, and where is it plugged in?
 params:
   server: VARCHAR the server, as GPU-35
-  hour: TIMESTAMP = null the hour (UTC); the latest where left out
+  hour: TIMESTAMP = null the hour (UTC); default the latest
 answer: [server, place, servers, rails_used, rx_bytes, tx_bytes, times_median]
 ranked: place asc
 --- */

@@ -1,8 +1,8 @@
 /* ---
-about: 'How late each server of a training task is: the time of its line on an iteration after the first server''s, the latest first.'
+about: 'Lag of each server of a training task: time from the first server''s line about an iteration to its own, the slowest server first.'
 question: Who trains together, over which ports, how much?
 params:
-  task: VARCHAR = null the task's folder; the latest where several pods print iterations, where left out
+  task: VARCHAR = null the task's folder; default the latest where several pods print iterations
 answer: [server, late_p50_ms, late_max_ms, share_last, iterations]
 ranked: late_p50_ms desc
 --- */

@@ -1,15 +1,15 @@
 /* ---
-about: What each spine sent to and got from its leaves in an hour, and how evenly spines are used.
+about: Bytes that each spine sent to and received from its leaves in an hour, and how evenly spines are used.
 question: How full is the fabric, and how even?
 aliases: [even-spines, spines]
 params:
-  hour: TIMESTAMP = null the hour (UTC); the latest where left out
+  hour: TIMESTAMP = null the hour (UTC); default the latest
 answer: [spine, to_leaf_bytes, from_leaf_bytes, over_mean, leaves_seen]
 unknown:
   over_mean: SELECT max(checkable_note) FROM metrics.spine_hour
 --- */
 SELECT spine, to_leaf_bytes, from_leaf_bytes, round(over_mean, 4) AS over_mean,
-    round(in_out_difference, 6) + 0.0 AS in_out_difference,     -- + 0.0: no -0.0
+    round(in_out_difference, 6) + 0.0 AS in_out_difference,     -- + 0.0 turns -0.0 into 0.0
     leaves_seen, uplinks_seen, checkable, checkable_note, hour_utc, cluster
 FROM metrics.spine_hour
 WHERE hour_utc = coalesce($hour::TIMESTAMP, (SELECT max(hour_utc) FROM metrics.spine_hour))

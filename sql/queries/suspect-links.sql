@@ -1,5 +1,5 @@
 /* ---
-about: Links that look miswired or dead in every loaded hour, and what speaks for it.
+about: Links that look miswired or dead in every loaded hour, with the evidence.
 question: Which cables are wrong or dead?
 aliases: [miscabled, dead-links]
 params:

@@ -1,9 +1,9 @@
 /* ---
-about: Bytes that each NIC of a training task sends in an iteration, beside what it should by the books and as the framework does it. Where several tasks have the NIC (tasks_on_nic), the bytes are those of all of them.
+about: Bytes that each NIC of a training task sends per iteration, beside the expected bytes, nominal and as implemented by the framework. Where several tasks use the NIC (tasks_on_nic), the bytes are the sum over all of them.
 question: Who trains together, over which ports, how much?
 aliases: [task-traffic]
 params:
-  task: VARCHAR = null the task's folder; the latest with traffic where left out
+  task: VARCHAR = null the task's folder; default the latest with traffic
 answer: [pod, hca, status, tx_bytes, over_nominal]
 unknown:
   tx_bytes: SELECT 'the log ended ' || date_diff('day', max(end_utc), (SELECT min(hour_utc) FROM metrics.port_hour)) || ' days before the counters' FROM metrics.task_summary HAVING max(end_utc) < (SELECT min(hour_utc) FROM metrics.port_hour)

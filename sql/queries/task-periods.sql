@@ -1,8 +1,8 @@
 /* ---
-about: How long iterations take by the log of a training task, and by the traffic of its servers.
+about: Iteration time of a training task, by its log and by the traffic of its servers.
 question: Who trains together, over which ports, how much?
 params:
-  task: VARCHAR = null the task; all where left out
+  task: VARCHAR = null the task's folder; default all tasks
 answer: [task, server, iterations, log_seconds, traffic_seconds, difference, status]
 --- */
 SELECT

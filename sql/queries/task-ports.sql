@@ -1,8 +1,8 @@
 /* ---
-about: Which switch ports carried a training task, with what its NICs moved in the iterations that were observed.
+about: Switch ports that carried a training task, with the bytes of its NICs in observed iterations.
 question: Who trains together, over which ports, how much?
 params:
-  task: VARCHAR = null the task's folder; the latest with traffic where left out
+  task: VARCHAR = null the task's folder; default the latest with traffic
 answer: [server, hca, switch, port, tx_bytes, rx_bytes, status]
 unknown:
   tx_bytes: SELECT 'the log ended ' || date_diff('day', max(end_utc), (SELECT min(hour_utc) FROM metrics.port_hour)) || ' days before the counters' FROM metrics.task_summary HAVING max(end_utc) < (SELECT min(hour_utc) FROM metrics.port_hour)

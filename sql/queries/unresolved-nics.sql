@@ -1,5 +1,5 @@
 /* ---
-about: The NICs whose switch port no sheet tells, and why.
+about: NICs whose switch port no sheet names, and why.
 question: Which cables are wrong or dead?
 params:
   server: VARCHAR = null only NICs of this server, as GPU-35

@@ -1,9 +1,9 @@
 /* ---
-about: The uplinks that were fullest over an hour, and what their whole leaf took in from the ports of each task (which of it took the uplink, no counter says). A row an uplink and task; servers without a task together, and so tasks that share a NIC.
+about: Uplinks with the highest utilization over an hour, and the bytes that their whole leaf received from the ports of each task. No counter shows how much of these bytes took the uplink. One row per uplink and task; servers without a task form one row, and tasks that share a NIC form one row.
 question: Who trains together, over which ports, how much?
 params:
-  hour: TIMESTAMP = null the hour (UTC); the latest where left out
-  limit: INTEGER = 5 how many uplinks
+  hour: TIMESTAMP = null the hour (UTC); default the latest
+  limit: INTEGER = 5 number of uplinks
 answer: [leaf, leaf_port, task, utilization, share_of_leaf]
 ranked: utilization desc
 --- */
@@ -17,7 +17,7 @@ uplinks AS (
     ORDER BY utilization DESC NULLS LAST, h.cluster, h.switch, h.port
     LIMIT $limit
 ),
-owned AS (                          -- the tasks that had each access port in that hour
+owned AS (                          -- tasks that used each access port in that hour
     SELECT t.cluster, t.switch, t.port, string_agg(DISTINCT t.task, ', ' ORDER BY t.task) AS task,
         count(DISTINCT t.task) AS tasks_on_nic
     FROM topology.task_ports AS t
@@ -25,7 +25,7 @@ owned AS (                          -- the tasks that had each access port in th
     WHERE s.start_utc < (SELECT hour_utc FROM hour) + INTERVAL '1 hour' AND s.end_utc > (SELECT hour_utc FROM hour)
     GROUP BY ALL
 ),
-taken AS (                          -- what each leaf took in from servers, by task
+taken AS (                          -- bytes that each leaf received from servers, by task
     SELECT h.cluster, h.switch, o.task, o.tasks_on_nic, count(DISTINCT p.server) AS servers, sum(h.in_bytes)::BIGINT AS leaf_in_bytes
     FROM metrics.port_hour AS h
     JOIN topology.ports AS p USING (cluster, switch, port)

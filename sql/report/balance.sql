@@ -1,5 +1,5 @@
 /* ---
-about: How evenly each leaf spreads its traffic over its uplinks in an hour.
+about: Balance of each leaf's traffic over its uplinks in an hour.
 params:
   cluster: VARCHAR the cluster
   hour: TIMESTAMP the hour

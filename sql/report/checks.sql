@@ -1,5 +1,5 @@
 /* ---
-about: What the checks found, by layer of the warehouse.
+about: Results of the checks, by layer of the warehouse.
 --- */
 SELECT
     split_part(model, '.', 1) AS layer,

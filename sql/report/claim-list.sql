@@ -1,5 +1,5 @@
 /* ---
-about: The published claims that the loaded data can answer, with our value.
+about: Published claims that the loaded data can test, with our value.
 --- */
 SELECT verdict, source, place, quantity, published_text AS published, our_value AS ours, difference, tolerance, unit, independent, remark, claim
 FROM metrics.published_claims

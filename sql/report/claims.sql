@@ -1,5 +1,5 @@
 /* ---
-about: Published claims by their source, and what became of them here.
+about: Published claims by source and verdict.
 --- */
 SELECT source, verdict, count(*) AS claims
 FROM metrics.published_claims

@@ -1,5 +1,5 @@
 /* ---
-about: What came into each leaf in an hour against what went out; a switch keeps nothing, so that the two must agree.
+about: Bytes in and out of each leaf in an hour. A switch stores no data, so both must agree.
 params:
   cluster: VARCHAR the cluster
   hour: TIMESTAMP the hour

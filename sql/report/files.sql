@@ -1,5 +1,5 @@
 /* ---
-about: What was loaded, by format and hour, and what was set aside.
+about: Files by format, hour and status.
 --- */
 SELECT
     coalesce(format, 'other') AS format,

@@ -1,5 +1,5 @@
 /* ---
-about: What is worth looking at first, of each kind the first and the names of the others.
+about: 'Findings to look at first: the first of each kind in full, and the names of the others.'
 --- */
 WITH placed AS (
     SELECT *, row_number() OVER (PARTITION BY kind ORDER BY rank) AS of_kind

@@ -1,5 +1,5 @@
 /* ---
-about: How long GPU jobs run, by cluster; percentiles of run time.
+about: Percentiles of the run time of GPU jobs, by cluster.
 --- */
 SELECT
     trace,

@@ -1,5 +1,5 @@
 /* ---
-about: 'How many GPUs jobs ask for: shares of GPU jobs and of their GPU time by size.'
+about: 'GPUs requested per job: shares of GPU jobs and of their GPU time by size.'
 --- */
 WITH sized AS (
     SELECT

@@ -1,5 +1,5 @@
 /* ---
-about: 'How jobs end: shares of GPU jobs and of their GPU time.'
+about: 'End states of jobs: shares of GPU jobs and of their GPU time.'
 --- */
 WITH ended AS (
     SELECT

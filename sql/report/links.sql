@@ -1,15 +1,15 @@
 /* ---
-about: What each leaf sent to each spine and got from it in an hour, and how far that is from an even share of its uplinks.
+about: Bytes between each leaf and each spine in an hour, compared with an even share of the leaf's uplinks.
 params:
   cluster: VARCHAR the cluster
   hour: TIMESTAMP the hour
 --- */
-WITH dead AS (                      -- uplinks that carry traffic one way only, in all loaded hours
+WITH dead AS (                      -- uplinks that carry traffic in one direction only, in all loaded hours
     SELECT switch, port, replace(kind, 'uplink_dead_', '') AS direction
     FROM metrics.suspect_links
     WHERE cluster = $cluster AND kind IN ('uplink_dead_in', 'uplink_dead_out')
 ),
-uplinks AS (                        -- a row an uplink and direction, as the leaf sees it
+uplinks AS (                        -- one row per uplink and direction, seen from the leaf
     SELECT
         h.switch,
         h.port,
@@ -35,7 +35,7 @@ pairs AS (
     LEFT JOIN dead AS x USING (switch, port, direction)
     GROUP BY ALL
 ),
-shares AS (                         -- even: the same bytes over each uplink of the leaf in that direction
+shares AS (                         -- an even share is the same bytes over each uplink of the leaf in that direction
     SELECT
         *,
         sum(bytes) OVER leaf_way / sum(uplinks) OVER leaf_way * uplinks AS even_bytes,

@@ -1,10 +1,10 @@
 /* ---
-about: What each leaf moved on the side of its servers in each minute of an hour, and how well it was observed.
+about: Bytes of each leaf on its server side in each minute of an hour, with observation quality.
 params:
   cluster: VARCHAR the cluster
   hour: TIMESTAMP the hour
 --- */
-WITH minutes AS (                   -- a minute's rate is over the time that was observed
+WITH minutes AS (                   -- the rate of a minute is over its observed time
     SELECT
         m.switch,
         minute(m.minute_utc) AS minute,
@@ -16,7 +16,7 @@ WITH minutes AS (                   -- a minute's rate is over the time that was
     WHERE m.cluster = $cluster AND m.hour_utc = $hour AND h.port_class IN ('access', 'storage_access')
     GROUP BY ALL
 ),
-cells AS (                          -- 60 a switch; a minute that nobody looked at is NULL
+cells AS (                          -- 60 per switch; a minute without observation is NULL
     SELECT s.switch, r.minute, m.in_gbps, m.out_gbps, CASE WHEN m.in_gap IS NULL THEN 'none' WHEN m.in_gap THEN 'gap' ELSE 'seen' END AS state
     FROM (SELECT DISTINCT switch FROM minutes) AS s
     CROSS JOIN (SELECT unnest(range(60)) AS minute) AS r

@@ -1,5 +1,5 @@
 /* ---
-about: How full each port was in an hour, in percent of its line rate, and what is at its other end.
+about: Utilization of each port in an hour, in % of its line rate, with the device at the other end.
 params:
   cluster: VARCHAR the cluster
   hour: TIMESTAMP the hour

@@ -1,5 +1,5 @@
 /* ---
-about: What each server received and sent in an hour, the busiest first.
+about: Bytes that each server received and sent in an hour, the busiest first.
 params:
   cluster: VARCHAR the cluster
   hour: TIMESTAMP the hour

@@ -1,5 +1,5 @@
 /* ---
-about: Links where workbook and traffic contradict each other, or that are dead one way.
+about: Links where workbook and traffic contradict each other, or that are dead in one direction.
 params:
   cluster: VARCHAR the cluster
 --- */

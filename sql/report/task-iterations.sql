@@ -1,5 +1,5 @@
 /* ---
-about: 'How long the iterations of each training task took: the time that a share of them stays below.'
+about: 'Iteration times of each training task, as a cumulative distribution.'
 --- */
 SELECT
     t.task,

@@ -1,5 +1,5 @@
 /* ---
-about: 'What the NICs of each training task sent while it ran and counters are loaded, and what they should have sent in as many iterations.'
+about: 'Bytes that the NICs of each training task sent in observed iterations, beside the bytes expected in them.'
 --- */
 SELECT
     task,

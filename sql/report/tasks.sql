@@ -1,5 +1,5 @@
 /* ---
-about: The training tasks of the logs.
+about: Training tasks found in the logs.
 --- */
 SELECT
     task,

@@ -1,5 +1,5 @@
 /* ---
-about: 'Groups of servers that pulse together in an hour, that is jobs as the network sees them, by the bytes that they moved.'
+about: 'Groups of servers that pulse together in an hour, that is jobs as the network sees them, ordered by bytes.'
 params:
   cluster: VARCHAR the cluster
   hour: TIMESTAMP the hour

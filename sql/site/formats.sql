@@ -1,5 +1,5 @@
 /* ---
-about: What was loaded of each raw format, by cluster and status.
+about: Files of each raw format, by cluster and status.
 --- */
 WITH rejected AS (
     SELECT file AS release_path, count(*) AS rejected_lines

@@ -1,5 +1,5 @@
 /* ---
-about: Every NIC of a server with the leaf port it is plugged into, and what it received and sent in the latest hour.
+about: Every NIC of a server with its leaf port, and its bytes received and sent in the latest hour.
 --- */
 WITH latest AS (
     SELECT cluster, max(hour_utc) AS hour_utc
@@ -7,7 +7,7 @@ WITH latest AS (
     GROUP BY cluster
 ),
 
-plugged AS (                   -- NICs of the sheets, and ports whose owner no sheet names
+plugged AS (                   -- NICs of the sheets, and ports without an owner in the sheets
     SELECT
         coalesce(n.cluster, o.cluster) AS cluster,
         coalesce(n.server, o.server) AS server,

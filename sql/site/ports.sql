@@ -1,5 +1,5 @@
 /* ---
-about: Every port of a leaf, what is at its other end, and what it moved in the latest hour of its cluster.
+about: Every port of a leaf, with the device at the other end and its bytes in the latest hour of its cluster.
 --- */
 WITH latest AS (
     SELECT cluster, max(hour_utc) AS hour_utc

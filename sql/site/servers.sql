@@ -1,5 +1,5 @@
 /* ---
-about: Every server that has a name, with what it moved in the latest hour of its cluster.
+about: Every server with a name, with its bytes in the latest hour of its cluster.
 --- */
 WITH latest AS (
     SELECT cluster, max(hour_utc) AS hour_utc

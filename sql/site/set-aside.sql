@@ -1,5 +1,5 @@
 /* ---
-about: Files that are not simply read, and lines that could not be, with the reason.
+about: Files that were not read completely, and lines that could not be read, with the reason.
 --- */
 WITH files AS (
     SELECT format, 'file' AS what, status, reason, count(*) AS found, min(release_path) AS first_place

@@ -1,5 +1,5 @@
 /* ---
-about: What speaks against a link or a server.
+about: Evidence against suspect links and servers.
 --- */
 SELECT cluster, switch, port, kind, server, evidence, candidate_port
 FROM metrics.suspect_links

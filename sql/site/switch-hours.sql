@@ -1,5 +1,5 @@
 /* ---
-about: What each leaf moved in each hour, by where it came from and went to.
+about: Bytes of each leaf in each hour, on its server side and its spine side.
 --- */
 SELECT cluster, switch, hour_utc, access_in_bytes, access_out_bytes, uplink_in_bytes, uplink_out_bytes, leaving_share
 FROM metrics.leaf_hour

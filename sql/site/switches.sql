@@ -1,7 +1,7 @@
 /* ---
-about: Every switch, what it is and how many of its ports are in use.
+about: Every switch, with its role and the number of its ports in use.
 --- */
-WITH ends AS (                 -- a cable, seen from both of its switches
+WITH ends AS (                 -- each cable, seen from both of its switches
     SELECT cluster, switch, port_class, server, peer_switch
     FROM topology.ports
     UNION ALL BY NAME

@@ -1,5 +1,5 @@
 /* ---
-about: The servers that pulse together, in the latest hour of their cluster.
+about: Groups of servers that pulse together, in the latest hour of their cluster.
 --- */
 SELECT cluster, hour_utc, group_id, server, servers, period_seconds, correlation
 FROM metrics.traffic_groups
