@@ -21,7 +21,7 @@ ANSWERS = {
     "Where is uplink_balance.cov from?": r"deviation over mean[^~]*comes from\n[^~]*  raw.port_counters: .*InOctets",
     "How is a table exported and cited?": r"Wrote  2 files[^~]*FROM metrics.uplink_balance; .*citation [0-9a-f]{12}",
     "Who trains together?": r"which: GPU-1 GPU-2 GPU-61 GPU-62",
-    "How long did ITP's jobs wait in the median, or why does nobody know?": r"\(ITP\), so\s+how long jobs waited",
+    "How long did ITP's jobs wait in the median, or why does nobody know?": r"\(ITP\), so\s+queueing times",
     "Which tables are about jobs?": r"^How long do jobs run and wait\?\n(  metrics\..*\n(    .*\n)+)+",
 }
 """Text in the answer on the sample."""
