@@ -1,5 +1,5 @@
 /* ---
-about: Bytes that a NIC received between its first and last reading of the hour, compared with the bytes that its leaf port sent in the same seconds.
+about: Bytes that a NIC received between its first and last reading of the hour, and bytes that its leaf port sent meanwhile.
 partition: hour_utc
 grain: [cluster, server, hca, hour_utc]
 columns:

@@ -1,5 +1,5 @@
 /* ---
-about: Types of the GPU jobs of Seren and Kalos, by number and by GPU time, with the queueing times of 50 % and 95 % of the jobs.
+about: 'Types of the GPU jobs of Seren and Kalos: jobs, GPU time, and the queueing times of 50 % and 95 % of jobs.'
 question: How long do jobs run and wait?
 params:
   cluster: VARCHAR = null only this cluster
