@@ -101,7 +101,7 @@ function search(text) {
   const worth = ([entry, [hits, score]]) => {
     const [kind, title, text] = window.SEARCH.entries[entry];
     const layer = (kind === "table" || kind === "column") && LAYER[title.split(".")[0]] || 1;
-    return hits * 1000 + score * WORTH[kind] * layer / (1 + Math.log(1 + text.length / 200));
+    return hits * 1000 + score * WORTH[kind] * layer / (1 + Math.log(1 + text.length / 400));
   };
   return [...scores].sort((a, b) => worth(b) - worth(a) || a[0] - b[0]).slice(0, MOST).map(([entry]) => window.SEARCH.entries[entry]);
 }
