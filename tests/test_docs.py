@@ -141,7 +141,7 @@ def _columns() -> str:
     old = {
         (table, word): name for (name, _, about), of in meant.items() for table in of for word in RENAMED.findall(about)
     }
-    rows = ["| column | of | unit | what it is | name |", "|---|---|---|---|---|"]
+    rows = ["| column | tables | unit | meaning | name |", "|---|---|---|---|---|"]
     for (name, unit, about), tables in sorted(meant.items()):
         said = f"until the next release, then {of}" if (of := "".join(RENAMED.findall(about))) else "kept"
         said = f"renamed, was {was}" if (was := old.get((tables[0], name))) else said

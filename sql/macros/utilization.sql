@@ -1,4 +1,4 @@
-{# Lines of the wide utilisation files and their cells. Each macro renders to one expression. -#}
+{# Lines of the wide utilization files and their cells. Each macro renders to one expression. -#}
 {# what stands before the first comma of a line, and what from it on: the time, and the cells with a comma before each -#}
 {% macro line_time(line) %}substr({{ line }}, 1, greatest(strpos({{ line }}, ',') - 1, 0)){% endmacro %}
 {% macro line_cells(line) %}substr({{ line }}, greatest(strpos({{ line }}, ','), 1)){% endmacro %}
