@@ -25,9 +25,10 @@ quick: setup     ## lint, types and the tests of what changed since the last com
 
 check: lint types sql-format unit
 
-lint: setup      ## ruff: lint and format; import-linter: imports go one way
+lint: setup      ## ruff: lint and format; codespell: spelling; import-linter: imports go one way
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell -D -
 	$(BIN)/lint-imports --no-cache
 
 types: setup     ## mypy, strict

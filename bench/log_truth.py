@@ -246,12 +246,12 @@ def _damaged(world: World, lines: list[str], damage: str) -> list[str]:
             whole_next = False
             continue
         other = rest.pop() if rest and damage != "cut" else ""
-        out += _spoilt(world, line, other, damage)
+        out += _spoiled(world, line, other, damage)
         whole_next = True
     return out
 
 
-def _spoilt(world: World, line: str, other: str, damage: str) -> list[str]:
+def _spoiled(world: World, line: str, other: str, damage: str) -> list[str]:
     """Return one or two lines after the damage, or the line unchanged if damage would split or join digits."""
     at = world.chance.randint(1, len(line) - 1)
     if _is_number(line[at - 1]) and _is_number(line[at]):

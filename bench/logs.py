@@ -165,8 +165,8 @@ def _clock(seconds: int) -> str:
 
 def _nccl(folder: Path, size: int) -> int:
     lines = [line for server in range(16) for gpu in range(8) for line in _connections(server, gpu)]
-    labelled = [f"[1,{number % 8}]<stdout>:{line}" for number, line in enumerate(lines)]
-    return _write(folder / "nccl.log", "".join(lines + labelled), size)
+    labeled = [f"[1,{number % 8}]<stdout>:{line}" for number, line in enumerate(lines)]
+    return _write(folder / "nccl.log", "".join(lines + labeled), size)
 
 
 def _training(folder: Path, size: int) -> int:

@@ -113,7 +113,7 @@ class Browser:
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 500
         )
 
-    def colours(self, scheme: str) -> None:
+    def colors(self, scheme: str) -> None:
         """Set the color scheme: `dark` or `light`."""
         self.do("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 

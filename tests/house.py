@@ -99,7 +99,7 @@ def table() -> str:
     lines += [
         "",
         (
-            f"Modules that import each other: {len(largest_circle(import_graph()))} (1 is none). At the root: "
+            f"Largest import cycle: {len(largest_circle(import_graph()))} (1 is no cycle). Files at the root: "
             f"{', '.join(f'`{name}`' for name in at_the_root())}."
         ),
         (

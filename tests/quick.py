@@ -73,6 +73,7 @@ def main(given: Iterable[str]) -> int:
     for command in (
         [binaries / "ruff", "check", "."],
         [binaries / "ruff", "format", "--check", "."],
+        [binaries / "codespell", "-D", "-"],
         [binaries / "lint-imports", "--no-cache"],
         [binaries / "mypy"],
         [binaries / "pytest", "-n", "2", "--dist", "worksteal", *tests],

@@ -59,12 +59,12 @@ def main(target: Path, folder: Path, look: Path | None = None) -> int:
 
 def _of_report(browser: Browser, report: Path, folder: Path) -> None:
     browser.size(1200, 800)
-    browser.colours("light")
+    browser.colors("light")
     browser.go(report)
     for name, (top, bottom) in REPORT.items():
         browser.picture(folder / f"{name}.png", _height(browser, top, bottom), top)
     browser.size(390, 844)
-    browser.colours("dark")
+    browser.colors("dark")
     browser.go(report)
     browser.picture(
         folder / "report-phone.png", _height(browser, "#section-replace", "#links .panels"), "#section-replace"
@@ -81,7 +81,7 @@ def _of_whole_report(browser: Browser, report: Path, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for scheme, width in WAYS:
         browser.size(width, 900)
-        browser.colours(scheme)
+        browser.colors(scheme)
         browser.go(report)
         high = int(browser.run("document.documentElement.scrollHeight"))
         for part, top in enumerate(range(0, high, MOST)):
@@ -91,14 +91,14 @@ def _of_whole_report(browser: Browser, report: Path, folder: Path) -> None:
             browser.picture(folder / f"report-{width}-{scheme}-{part}.png", min(MOST, high - top), "#cut")
             browser.run("document.querySelector('#cut').remove()")
     browser.size(1280, 900)
-    browser.colours("light")
+    browser.colors("light")
     browser.go(report)
     browser.print(folder / "report-print.pdf")
 
 
 def _of_site(browser: Browser, site: Path, folder: Path) -> None:
     browser.size(900, 620)
-    browser.colours("light")
+    browser.colors("light")
     browser.go(site / "index.html")
     browser.picture(folder / "site-start.png")
     browser.type("/uplnik balnace")
@@ -116,7 +116,7 @@ def _of_kinds(browser: Browser, site: Path, folder: Path) -> None:
     for page in (next(site.glob(kind)) for kind in KINDS):
         for scheme, width in WAYS:
             browser.size(width, 900)
-            browser.colours(scheme)
+            browser.colors(scheme)
             browser.go(page)
             browser.picture(folder / f"site-{page.stem}-{width}-{scheme}.png", HEIGHT)
 

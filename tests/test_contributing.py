@@ -59,9 +59,9 @@ def test_one_more_raw_format(command: Command, tmp_path: Path, monkeypatch: pyte
     asked = command("sql", "FROM staging.rack_power", "--format", "table")
     assert same(shown('warehouse sql "FROM staging.rack_power"').output, asked.out), asked.out
 
-    spoilt: dict[str, Any] = {}
-    exec(compile(test, "test_rack_power.py", "exec"), spoilt)
-    lines = ["time_utc,rack,watts", spoilt["GOOD"], spoilt["BAD"], spoilt["TORN"]]
+    spoiled: dict[str, Any] = {}
+    exec(compile(test, "test_rack_power.py", "exec"), spoiled)
+    lines = ["time_utc,rack,watts", spoiled["GOOD"], spoiled["BAD"], spoiled["TORN"]]
     _write(tmp_path / "torn" / "rack_power.csv", "\n".join(lines))
     assert command("build", "-d", "torn", "--project", "study", "-t", "t").status == 0
     rejected = command("sql", "SELECT line, reason FROM staging.rejected_rows ORDER BY line", "-t", "t").out

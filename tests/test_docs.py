@@ -141,7 +141,7 @@ def _columns() -> str:
     old = {
         (table, word): name for (name, _, about), of in meant.items() for table in of for word in RENAMED.findall(about)
     }
-    rows = ["| column | of | unit | what it is | name |", "|---|---|---|---|---|"]
+    rows = ["| column | tables | unit | meaning | name |", "|---|---|---|---|---|"]
     for (name, unit, about), tables in sorted(meant.items()):
         said = f"until the next release, then {of}" if (of := "".join(RENAMED.findall(about))) else "kept"
         said = f"renamed, was {was}" if (was := old.get((tables[0], name))) else said
@@ -179,7 +179,7 @@ def test_the_citation_file_is_valid_and_current() -> None:
 
 def test_the_hour_tables_are_published_and_not_at_hand() -> None:
     page = " ".join(_text(ROOT / "docs" / "formats" / "hour_tables.md").split())
-    assert "the public repository has those of one hour" in page
+    assert "the public repository has them for one hour" in page
     assert "not among those at hand" in page
     for other in [*PAGES, *ROOT.glob("warehouse/**/*.py"), *ROOT.glob("models/**/*.sql")]:
         said = " ".join(_text(other).split())

@@ -473,7 +473,10 @@ PROMISES = {
         "test_a_project_file_runs_only_its_select",
         "test_a_hostile_data_file_has_no_effect",
     ],
-    "Downloads are not believed.": ["test_a_hostile_data_file_has_no_effect", "test_an_archive_writes_nothing_outside"],
-    "A terminal is not moved.": ["test_a_cell_cannot_move_the_cursor", "test_a_hostile_data_file_has_no_effect"],
-    "A warehouse is whole or not there.": ["test_the_last_build_survives_a_failed_build"],
+    "Downloads are not trusted.": ["test_a_hostile_data_file_has_no_effect", "test_an_archive_writes_nothing_outside"],
+    "A terminal gets no control characters.": [
+        "test_a_cell_cannot_move_the_cursor",
+        "test_a_hostile_data_file_has_no_effect",
+    ],
+    "Publishing is atomic.": ["test_the_last_build_survives_a_failed_build"],
 }

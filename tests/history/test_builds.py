@@ -271,7 +271,7 @@ def test_the_next_build_removes_what_killed_ones_left(three: Tiny) -> None:
     assert not [path for path in three.target.rglob("*") if "99999999" in path.name and path.name not in MINE[-1]]
 
 
-def test_mended_copies_and_unpacked_archives_stay_as_long_as_a_kept_build_reads_them(three: Tiny) -> None:
+def test_repaired_copies_and_unpacked_archives_stay_as_long_as_a_kept_build_reads_them(three: Tiny) -> None:
     three.file(1, "1,100,2,200,0,0.5", "torn")
     archive = three.base / "release.zip"
     with zipfile.ZipFile(archive, "w") as packed:

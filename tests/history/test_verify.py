@@ -155,7 +155,7 @@ def test_a_target_among_its_own_data_is_not_taken_for_data(tiny: Tiny) -> None:
     target = tiny.data / "c" / "build" / "warehouse"
     tiny.model("staging.polls", "SELECT count(*) AS polls FROM raw.port_counters", {"polls": "BIGINT"})
     assert tiny.build("-t", target).status == 0
-    assert list((target / "cache" / "clean").rglob("*.csv"))  # a mended copy, which looks like data
+    assert list((target / "cache" / "clean").rglob("*.csv"))  # a repaired copy, which looks like data
     assert call("verify", "-t", target, cwd=tiny.base).status == 0
 
 

@@ -148,7 +148,7 @@ def swap(old: bytes, new: bytes) -> Spoil:
 
 
 CLOCKS = "SaveTime is not SaveTimeUTC + 8 h"
-MENDED: dict[str, tuple[Spoil, int, str]] = {
+REPAIRED: dict[str, tuple[Spoil, int, str]] = {
     "a garbled number": (field(5, b"12x4"), 101, "InOctets is not a number: '12x4'"),
     "a number with a comma": (field(5, b"1,234"), 101, "11 fields instead of 10"),
     "a field less": (row_100(lambda line: line.rpartition(b",")[0] + b"\n"), 101, "9 fields instead of 10"),
@@ -203,9 +203,9 @@ MENDED: dict[str, tuple[Spoil, int, str]] = {
 }
 
 
-@pytest.mark.parametrize("case", MENDED)
+@pytest.mark.parametrize("case", REPAIRED)
 def test_a_bad_line_is_left_out_with_its_number_and_the_rows_around_it_are_in(release: Release, case: str) -> None:
-    change, number, reason = MENDED[case]
+    change, number, reason = REPAIRED[case]
     rows = spoil(release.access, change)
     number = rows + 1 if number < 0 else number
     said = done(release.build())
@@ -311,7 +311,7 @@ def test_a_line_that_is_odd_in_its_form_alone_is_found_by_every_build(release: R
     assert done(release.build("--json")).out.splitlines()[1] == first.splitlines()[1]
 
 
-def test_a_mended_file_gives_the_same_build_again(release: Release) -> None:
+def test_a_repaired_file_gives_the_same_build_again(release: Release) -> None:
     spoil(release.access, field(5, b"x"))
     first = done(release.build("--json")).out
     assert '"changed": false' in done(release.build("--json")).out
@@ -640,7 +640,7 @@ def test_one_file_alone_can_be_given(release: Release) -> None:
 
 def test_a_target_among_the_data_is_not_taken_for_data(release: Release) -> None:
     release.target = release.root / "build" / "warehouse"
-    spoil(release.access, field(5, b"x"))  # so that the target holds a mended copy
+    spoil(release.access, field(5, b"x"))  # so that the target holds a repaired copy
     done(release.build())
     assert release.ask("SELECT count(*) FROM raw.files") == [(6,)]
     assert '"changed": false' in done(release.build("--json")).out

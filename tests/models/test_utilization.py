@@ -1,4 +1,4 @@
-"""Utilisation: planted values of the sample are found, and published ones in the real files."""
+"""Utilization: planted values of the sample are found, and published ones in the real files."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ CLAIMS = {
 
 
 @pytest.mark.real
-def test_claims_on_utilisation_have_our_values_and_verdicts(acme: Connection) -> None:
+def test_claims_on_utilization_have_our_values_and_verdicts(acme: Connection) -> None:
     rows = acme.execute("SELECT claim, our_value, verdict FROM metrics.published_claims").fetchall()
     found = {claim: (value, verdict) for claim, value, verdict in rows}
     for claim, (value, verdict) in CLAIMS.items():
@@ -157,7 +157,7 @@ def test_labels_of_bars_have_no_data_without_jobs(acme: Connection) -> None:
 
 @pytest.mark.real
 def test_both_series_stand_where_two_files_disagree(acme: Connection) -> None:
-    """Zeros of Kalos' GPU utilisation: 33.8 % in the file that the figure draws, 25.8 % in the other."""
+    """Zeros of Kalos' GPU utilization: 33.8 % in the file that the figure draws, 25.8 % in the other."""
     assert acme.execute(
         "SELECT file, p50, round(zero_share * 1000) / 10, figure IS NOT NULL, differs_from "
         "FROM metrics.published_distribution WHERE cluster = 'kalos' AND metric = 'GPU_UTIL' ORDER BY file"

@@ -33,7 +33,7 @@ FOCUSED = "one => one === document.body ? '' : one.closest('figure, form, ul, se
 @pytest.fixture
 def opened(report: Path, browser: Browser) -> Browser:
     browser.size(1000, 800)
-    browser.colours("light")
+    browser.colors("light")
     browser.go(report)
     return browser
 
@@ -63,7 +63,7 @@ def test_the_first_screen_has_the_findings_and_their_figures(opened: Browser) ->
 
 def test_a_phone_needs_no_moving_sideways(report: Path, browser: Browser) -> None:
     browser.size(390, 844)
-    browser.colours("light")
+    browser.colors("light")
     browser.go(report)
     assert browser.run("document.documentElement.scrollWidth") <= 390
     wide = "[...document.querySelectorAll('.panels svg')].filter(one => one.getBoundingClientRect().width > 390).length"
@@ -76,7 +76,7 @@ def test_a_phone_needs_no_moving_sideways(report: Path, browser: Browser) -> Non
 def test_the_dark_has_light_text_in_charts_too(opened: Browser) -> None:
     ink = "getComputedStyle(document.querySelector('#balance .panels text')).fill"
     assert opened.run(ink) == "rgb(27, 27, 27)"
-    opened.colours("dark")
+    opened.colors("dark")
     opened.wait(f"{ink} === 'rgb(230, 230, 230)'")
     assert opened.run("getComputedStyle(document.body).backgroundColor") == "rgb(22, 24, 27)"
 
@@ -193,7 +193,7 @@ def test_paper_has_charts_and_citations_and_no_controls(opened: Browser, tmp_pat
 @pytest.mark.parametrize(("width", "colors"), [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")])
 def test_axe_finds_no_violation(report: Path, browser: Browser, axe: str, width: int, colors: str) -> None:
     browser.size(width, 900)
-    browser.colours(colors)
+    browser.colors(colors)
     browser.go(report)
     browser.run("document.querySelectorAll('details').forEach(one => { one.open = true; })")
     browser.run(FEWER)

@@ -30,7 +30,7 @@ FOUND = "[...document.querySelectorAll('#search-found b')].map(one => one.textCo
 @pytest.fixture(autouse=True)
 def wide(browser: Browser) -> None:
     browser.size(1200, 800)
-    browser.colours("light")
+    browser.colors("light")
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -100,7 +100,7 @@ def test_search_knows_the_synonyms_of_ls(site: Path, browser: Browser, typed: st
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
 def test_a_page_is_accessible(site: Path, browser: Browser, page: str, scheme: str, width: int) -> None:
     browser.size(width, 844)
-    browser.colours(scheme)
+    browser.colors(scheme)
     browser.go(site / page)
     assert violations(browser) == []
 
@@ -242,5 +242,5 @@ def test_the_dark_is_dark(site: Path, browser: Browser) -> None:
     ground = "getComputedStyle(document.body).backgroundColor"
     browser.go(site / "index.html")
     light = browser.run(ground)
-    browser.colours("dark")
+    browser.colors("dark")
     assert (light, browser.run(ground)) == ("rgb(255, 255, 255)", "rgb(22, 24, 27)")
