@@ -205,7 +205,7 @@ def test_what_stands_on_a_view_that_has_to_go_is_named_before_anything_is_sent(
         with duckdb.connect(str(own_target / "warehouse.duckdb")) as opened:
             opened.execute("DROP TABLE topology.ports; DELETE FROM meta.models WHERE model = 'topology.ports'")
     for dry_run in (True, False):
-        with pytest.raises(QueryError, match="1 object of yours stands on what would change") as refused:
+        with pytest.raises(QueryError, match="1 object of yours depends on what would change") as refused:
             publish(own_target, url, dry_run=dry_run)
         assert named in refused.value.message
         assert "--schema-prefix" in str(refused.value.hint)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
+from warehouse.reader.findings import number_text
 from warehouse.report.charts import Bar, Bars, bars, shares
 from warehouse.report.figure import Figure, Section, Values
 from warehouse.report.svg import Key, Panel
@@ -26,45 +26,16 @@ SHOWN_BY = {
 MOST_CARDS = 8
 
 
-class Card(NamedTuple):
-    """A finding on the first screen."""
-
-    severity: str
-    what: str
-    number: str
-    sentence: str
-    so_what: str
-    others: str
-    figure: str
-
-
-def cards(rows: Sequence[Values]) -> list[Card]:
-    """A card for each kind, at most eight, the first to look at first."""
+def cards(rows: Sequence[Values]) -> list[dict[str, str]]:
+    """Return the first findings of up to eight kinds, with the number as text and the figure that shows it."""
     return [
-        Card(
-            str(row["severity"]),
-            str(row["what"]),
-            with_unit(row["number"], str(row["unit"])),
-            str(row["sentence"]),
-            str(row["so_what"]),
-            str(row["others"] or ""),
-            SHOWN_BY.get(str(row["kind"]), "findings"),
-        )
+        {
+            **{name: str(row[name] or "") for name in ("severity", "what", "sentence", "so_what", "others")},
+            "number": number_text(row["number"], str(row["unit"])),
+            "figure": SHOWN_BY.get(str(row["kind"]), "findings"),
+        }
         for row in rows[:MOST_CARDS]
     ]
-
-
-def with_unit(value: float, unit: str) -> str:
-    """A number and its unit, as people read them.
-
-    >>> with_unit(0.18607, "1"), with_unit(6785715334821, "B"), with_unit(1, "cables"), with_unit(389, "figures")
-    ('18.6 %', '6.79 TB', '1 cable', '389 figures')
-    """
-    if unit == "1":
-        return f"{100 * value:.1f} %"
-    if unit == "B":
-        return size(value)
-    return f"{value:,.12g} {unit.removesuffix('s') if value == 1 else unit}"
 
 
 def _found(rows: Sequence[Values]) -> str:
