@@ -1,4 +1,4 @@
-"""Datasets of the bundle: tables of the warehouse, and queries over several of them from datasets.yaml."""
+"""Datasets of the bundle: tables of the warehouse, and virtual datasets from datasets.yaml."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ VERSION = "1.0.0"
 
 @cache
 def written() -> dict[str, Any]:
-    """Return datasets.yaml."""
+    """Return the parsed datasets.yaml."""
     return dict(yaml.safe_load(DATASETS.read_text(encoding="utf-8")))
 
 
@@ -33,7 +33,7 @@ def read_dataset(warehouse: duckdb.DuckDBPyConnection, name: str, site: str | No
     Raises
     ------
     LookupError
-        Neither has this name.
+        No table and no dataset has this name.
     """
     if name not in written()["datasets"]:
         return with_labels(read_table(warehouse, name))
@@ -64,7 +64,7 @@ def read_dataset(warehouse: duckdb.DuckDBPyConnection, name: str, site: str | No
 
 
 def certified_by(table: str, column: str) -> str | None:
-    """Return the test that plants or recomputes a measure's numbers."""
+    """Return the test that plants or recomputes the numbers of a measure."""
     said = written()["datasets"].get(table, {})
     if "like" in said:
         table, column = said["like"], said.get("measures", {}).get(column, column)
@@ -73,12 +73,12 @@ def certified_by(table: str, column: str) -> str | None:
 
 
 def dataset_file(table: Table, ids: Ids) -> dict[str, Any]:
-    """Return a dataset as Superset imports it."""
+    """Return a dataset in Superset's import format."""
     schema, _, short = table.name.rpartition(".")
     rows = Metric(ROWS, ROWS, "count(*)", "number of rows [1]")
     return {
         "table_name": short,
-        "main_dttm_col": None,  # no filter of time: all filters are of whole hours
+        "main_dttm_col": None,  # no time filter: all filters select whole hours
         "description": table.about,
         "cache_timeout": 0,
         "schema": schema or None,

@@ -1,4 +1,4 @@
-"""Layout of the dashboard: tabs, rows, widths, notes, and the filters."""
+"""Layout of the dashboard: tabs, rows, widths, notes and filters."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ABOVE = ["ROOT_ID", "GRID_ID", "TABS-all"]
 
 
 class Ids:
-    """uuids of what belongs to one connection, the same in each run."""
+    """Deterministic uuids of the objects of one connection."""
 
     def __init__(self, connection: str) -> None:
         self._space = uuid5(NAMESPACE_URL, f"warehouse/{connection}")
@@ -34,12 +34,12 @@ def slug(name: str) -> str:
 
 
 def boxes_of(tab: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the charts of a tab, row by row, and the reasons that stand in the place of others."""
+    """Return the charts of a tab, row by row, with reasons in place of missing charts."""
     return [chart for row in tab["rows"] for chart in row]
 
 
 def charts_of(tab: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the charts of a tab that have data, row by row."""
+    """Return the charts of a tab with data, row by row."""
     return [chart for chart in boxes_of(tab) if "reason" not in chart]
 
 
@@ -56,7 +56,7 @@ def dashboard(said: Mapping[str, Any], titles: Mapping[str, str], connection: st
         "position": _position(said, titles, title, ids),
         "metadata": {
             "native_filter_configuration": [_filter(one, ids) for one in said["filters"]],
-            "cross_filters_enabled": False,  # they would filter charts of tabs whose columns mean something else
+            "cross_filters_enabled": False,  # they would also filter tabs whose columns have another meaning
             "refresh_frequency": 0,
             "color_scheme": "supersetColors",
             "label_colors": said["colors"],
@@ -81,7 +81,7 @@ def _position(said: Mapping[str, Any], titles: Mapping[str, str], title: str, id
         boxes |= {str(box["id"]): box for box in _tab(name, tab, titles, ids)}
     charts = [box for box in boxes.values() if isinstance(box, dict) and box["type"] == "CHART"]
     for number, box in enumerate(charts, 1):
-        box["meta"]["chartId"] = number  # of this bundle; the import puts its own in its place, by uuid
+        box["meta"]["chartId"] = number  # id within this bundle; the import replaces it, by uuid
     return boxes
 
 
@@ -100,7 +100,7 @@ def _tab(name: str, tab: Mapping[str, Any], titles: Mapping[str, str], ids: Ids)
 
 
 def _box(place: str, one: Mapping[str, Any], titles: Mapping[str, str], ids: Ids) -> dict[str, Any]:
-    """Return a chart, the reason why it is not there, or a note."""
+    """Return a chart, the reason for its absence, or a note."""
     meta = {"width": one["width"], "height": one.get("height", _HEIGHTS.get(one.get("kind", ""), _HEIGHT))}
     if "note" in one:
         return {"type": "MARKDOWN", "id": f"MARKDOWN-{place}", "children": [], "meta": {"code": one["note"], **meta}}

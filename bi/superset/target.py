@@ -1,4 +1,4 @@
-"""Facts of one target that shape its dashboard: which charts it can fill, and why it cannot fill the others."""
+"""Facts of a target that shape its dashboard: which charts have data, and why others have none."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def without_empty(
     said: Mapping[str, Any], tables: Mapping[str, Table], warehouse: duckdb.DuckDBPyConnection
 ) -> dict[str, Any]:
-    """Return the dashboard without tabs that this target cannot fill; a chart without data has a `reason`."""
+    """Return the dashboard without empty tabs; a chart without data gets a `reason`."""
     tabs = []
     for tab in said["tabs"]:
         if "needs" in tab and not _one(warehouse, tab["needs"]):
@@ -30,7 +30,7 @@ def without_empty(
 
 
 def many_days(warehouse: duckdb.DuckDBPyConnection) -> bool:
-    """Return True if the loaded hours are of several days, so that an axis of time needs dates."""
+    """Return True if the loaded hours span several days, so that time axes need dates."""
     return bool(_one(warehouse, "SELECT count(DISTINCT CAST(hour_utc AS DATE)) > 1 FROM metrics.leaf_hour"))
 
 
@@ -47,7 +47,7 @@ def _reasoned(chart: Mapping[str, Any], table: Table, warehouse: duckdb.DuckDBPy
 
 
 def _has_data(chart: Mapping[str, Any], table: Table, warehouse: duckdb.DuckDBPyConnection) -> bool:
-    """Return True if a row is left and one of the chart's numbers is not NULL."""
+    """Return True if a row remains and one of the chart's numbers is not NULL."""
     where = " AND ".join(f"{table.column_sql(name)} = '{value}'" for name, value in chart.get("where", {}).items())
     numbers = [f"({number.sql}) IS NOT NULL" for number in chart_numbers(chart, table)]
     found = f"count(*) > 0 AND ({' OR '.join(numbers)})" if numbers else "count(*) > 0"

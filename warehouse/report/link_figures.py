@@ -1,4 +1,4 @@
-"""Links between leaves and spines: which are dead, and how evenly the others share the traffic."""
+"""Links between leaves and spines: dead links, and balance of the others."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from warehouse.report.words import by_number, count, distinct, foremost, listed,
 WAY = {"in": "inward", "out": "outward"}
 GOES = {"out": "leaf to spine (out)", "in": "spine to leaf (in)"}
 CELL = 22
-"""Height of a cell of a matrix."""
+"""Height of a matrix cell."""
 FAINT = 0.8
-"""The strongest color of a deviation; a text on it can still be read."""
+"""Largest opacity of a deviation's color; text on it stays readable."""
 FULL = 50.0
-"""Percent off an even share, where a color is strongest."""
+"""Deviation from an even share, in percent, with the strongest color."""
 
 
 def _dead(rows: Sequence[Values]) -> list[str]:
@@ -24,7 +24,7 @@ def _dead(rows: Sequence[Values]) -> list[str]:
 
 
 def links_title(rows: Sequence[Values]) -> str:
-    """Name the dead links."""
+    """Return a title that names the dead links."""
     dead = [row for row in rows if row["dead_uplinks"]]
     if not dead:
         return "No link is dead"
@@ -82,7 +82,7 @@ def _where(row: Values) -> str:
 
 
 def _matrix(rows: Sequence[Values], way: str, cell: object) -> Panel:
-    """Leaves down, spines across, for one direction."""
+    """Draw the matrix of one direction: leaves down, spines across."""
     leaves = sorted(distinct(rows, "leaf"), key=by_number)
     spines = sorted(distinct(rows, "spine"), key=by_number)
     left, top = 8 + LETTER * max(map(len, leaves)), 34
@@ -129,7 +129,7 @@ def _spines_chart(rows: Sequence[Values]) -> list[Panel]:
 
 
 def balance_title(rows: Sequence[Values]) -> str:
-    """Name the leaf that shares least evenly, and why."""
+    """Return a title that names the least even leaf and the reason."""
     top = foremost(rows)
     off = percent(top["cov_percent"])
     if not any(row["uneven"] == "true" for row in rows):
@@ -181,7 +181,7 @@ def _balance_tip(row: Values) -> str:
 
 
 def suspects(cluster: Mapping[str, str], place: str) -> Figure:
-    """All links that are suspect, in words."""
+    """Return the list of suspect links."""
     return Figure(
         "suspects",
         lambda rows: f"{count(len(rows), 'link')} to look at, with the reason",
@@ -197,7 +197,7 @@ def suspects(cluster: Mapping[str, str], place: str) -> Figure:
 
 
 def links(asked: Mapping[str, str], place: str) -> Figure:
-    """The matrix that shows dead links at once."""
+    """Return the matrix of leaves and spines."""
     return Figure(
         "links",
         links_title,
@@ -213,7 +213,7 @@ def links(asked: Mapping[str, str], place: str) -> Figure:
 
 
 def balance(asked: Mapping[str, str], place: str) -> Figure:
-    """How even each leaf is."""
+    """Return the balance of each leaf's uplinks."""
     return Figure(
         "balance",
         balance_title,
@@ -229,7 +229,7 @@ def balance(asked: Mapping[str, str], place: str) -> Figure:
 
 
 def spines(asked: Mapping[str, str], place: str) -> Figure:
-    """Bytes of each pair."""
+    """Return the bytes of each leaf and spine."""
     return Figure(
         "links",
         _spines_title,

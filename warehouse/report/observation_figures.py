@@ -1,4 +1,4 @@
-"""How complete the observation is: minutes without a poll are hatched, and never drawn as zero."""
+"""Coverage of the observation; minutes without a poll are hatched, never drawn as zero."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from warehouse.report.svg import LETTER, WIDTH, Key, Panel, legend, linear, tick
 from warehouse.report.words import count, foremost, number, percent, rate, total
 
 ROW = 15
-"""Height of a switch in the figure of coverage."""
+"""Height of a switch in the coverage figure."""
 HOUR = (0.0, 15.0, 30.0, 45.0, 60.0)
 
 
@@ -19,7 +19,7 @@ def _loaded(rows: Sequence[Values]) -> list[Values]:
 
 
 def _stretches(minutes: str) -> list[tuple[str, int, int]]:
-    """Runs of equal minutes: state, first minute, and the one after the last.
+    """Return runs of equal minutes: state, first minute, end minute (exclusive).
 
     >>> _stretches("gg...-")
     [('g', 0, 2), ('.', 2, 5), ('-', 5, 6)]
@@ -157,7 +157,7 @@ def _leaf_series(row: Values) -> Panel:
 
 
 def coverage(asked: Mapping[str, str], place: str) -> Figure:
-    """Which minutes of which switch were seen."""
+    """Return the observed minutes of each switch."""
     return Figure(
         "observation",
         _coverage_title,
@@ -174,7 +174,7 @@ def coverage(asked: Mapping[str, str], place: str) -> Figure:
 
 
 def series(asked: Mapping[str, str], place: str) -> Figure:
-    """The hour of each leaf."""
+    """Return the time series of each leaf."""
     return Figure(
         "observation",
         _series_title,

@@ -1,4 +1,4 @@
-"""How full ports are: on the front panel of each switch, and as distributions by role."""
+"""Port utilization: on the front panel of each switch, and as distributions by role."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ ROLES = {
     "storage access": "access dash",
     "storage uplink": "uplink dash",
 }
-"""Classes of lines; storage has the colors of its GPU likes, dashed."""
+"""Line classes by role; storage roles are dashed."""
 PORT, GAP = 10.5, 7.0
-"""Sides of a port, and the gap between roles."""
+"""Side of a port, and gap between roles, in SVG units."""
 LEAST = 0.001
-"""Percent of line rate below which a port counts as idle in the distribution."""
+"""Percent of line rate below which the distribution counts a port as idle."""
 
 
 def _title(rows: Sequence[Values]) -> str:
@@ -45,7 +45,7 @@ def _says(rows: Sequence[Values]) -> str:
 
 
 def _number(port: str) -> tuple[int, int]:
-    """The slot of a port on the front panel, and its part where a cable is split.
+    """Return the slot of a port on the front panel, and its part if the cable is split.
 
     >>> _number("1/0/24:2"), _number("1/0/35")
     ((24, 2), (35, 0))
@@ -66,7 +66,7 @@ def _chart(rows: Sequence[Values]) -> list[Panel]:
 
 
 def _switch(name: str, rows: Sequence[Values]) -> Panel:
-    """Odd slots above, even ones below; a split port is two halves."""
+    """Draw a switch: odd slots above, even ones below, a split port as two halves."""
     split = any(_number(row["port"])[1] for row in rows)
     high = PORT * (2 if split else 1)
     panel = Panel(18 + 2 * high + 24, f"Ports of {name}", leaf=name)
@@ -140,7 +140,7 @@ def _ecdf(rows: Sequence[Values]) -> list[Panel]:
 
 
 def ports(asked: Mapping[str, str], place: str) -> Figure:
-    """The map of all ports."""
+    """Return the map of all ports."""
     return Figure(
         "ports",
         _title,
@@ -156,7 +156,7 @@ def ports(asked: Mapping[str, str], place: str) -> Figure:
 
 
 def utilization(asked: Mapping[str, str], place: str) -> Figure:
-    """The same ports as a distribution."""
+    """Return the distribution of port utilization."""
     return Figure(
         "ports",
         _ecdf_title,

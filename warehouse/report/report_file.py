@@ -1,7 +1,7 @@
-"""The report: one HTML file on what a warehouse holds, and its charts as files.
+"""The report: one HTML file about a warehouse, and its charts as files.
 
-Each section is a module: queries of `sql/report/`, a chart and a sentence for each. `page` writes the HTML,
-`paper` the files.
+Each section is a module with queries of `sql/report/`, and a chart and a sentence for each. `page` writes the HTML,
+`paper` the chart files.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ if TYPE_CHECKING:
 
 
 MOST_PORTS = 5_000
-"""Ports of hours that get figures, the latest hours first; the latest always has some."""
+"""Port limit over all hours with figures, latest hours first; the latest hour is always included."""
 
 
 class Made(NamedTuple):
-    """What was written."""
+    """Result of a report."""
 
     figures: int
     without: int
-    """Figures without data."""
+    """Number of figures without data."""
     bytes: int
     files: int
-    """Of `--figures`."""
+    """Number of files of `--figures`."""
 
 
 def write_report(
@@ -65,22 +65,22 @@ def write_report(
     Parameters
     ----------
     target
-        The folder of the warehouse; citations of the figures are kept for `warehouse cite`.
+        The folder of the warehouse; citations are stored there for `warehouse cite`.
     path
         The HTML file.
     query_folders
-        The folders of the report's queries; a later one's replace an earlier one's.
+        The folders of the report's queries; later folders override earlier ones.
     figures
         A folder for each chart as SVG and PDF.
     site
-        Where the site of `warehouse docs` is, for links to the pages of tables; empty without.
+        URL of the site of `warehouse docs`, for links to table pages; empty if there is none.
     memory, threads
         Limits of the engine.
 
     Raises
     ------
     QueryError
-        When there is no warehouse, a library is missing, or a place lies in the target.
+        When there is no warehouse, a library is missing, or an output path lies in the target.
     """
     if figures:
         try:
@@ -125,7 +125,7 @@ def _once(
     figure: Figure,
     queries: Mapping[str, Query],
 ) -> Answer | None:
-    """Ask a query once, also where two figures show its rows."""
+    """Run a query and cache its answer, since two figures can share one query."""
     key = figure.query, tuple(figure.parameters.values())
     if key not in asked:
         asked[key] = ask(connection, target, figure, queries)
@@ -133,7 +133,7 @@ def _once(
 
 
 def hours(connection: duckdb.DuckDBPyConnection) -> tuple[list[tuple[str, str]], int]:
-    """Return `(cluster, hour)` of the hours with figures, the latest first, and how many hours have none."""
+    """Return `(cluster, hour)` of the hours with figures, latest first, and the number of hours without."""
     found = _rows(
         connection,
         "SELECT cluster, strftime(hour_utc, '%Y-%m-%d %H:%M:%S'), count(*) FROM metrics.port_hour "
@@ -149,7 +149,7 @@ def hours(connection: duckdb.DuckDBPyConnection) -> tuple[list[tuple[str, str]],
 
 
 def sections(connection: duckdb.DuckDBPyConnection) -> list[Section]:
-    """The questions that the report answers; figures of the fabric for each cluster and hour."""
+    """Return the sections of the report; fabric figures exist per cluster and hour."""
     shown = hours(connection)[0]
     first: dict[str, str] = {}
     for cluster, hour in shown:
@@ -200,7 +200,7 @@ def _rows(connection: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[str, ..
 
 
 def _keep(target: Path, answers: Iterable[Answer]) -> bool:
-    """Keep the citations for `warehouse cite`; false where no folder for them can be written."""
+    """Store the citations for `warehouse cite`; return False if their folder cannot be written."""
     try:
         for answer in answers:
             keep(target, answer.citation)

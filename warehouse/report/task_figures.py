@@ -1,4 +1,4 @@
-"""Training tasks: how long iterations take, and what was sent beside what should have been."""
+"""Training tasks: duration of iterations, and bytes sent compared with bytes expected."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from warehouse.report.theme import CATEGORIES
 from warehouse.report.words import count, listed, number, size, total
 
 DASHES = ("", " dash")
-"""So that twice as many tasks as colors can be told apart."""
+"""Line styles that double the number of distinguishable tasks."""
 
 
 def _iterations_title(rows: Sequence[Values]) -> str:

@@ -1,4 +1,4 @@
-"""Who uses the network most: groups of servers that pulse together, single servers, and how bytes are distributed."""
+"""Largest network users: groups of servers with correlated traffic, single servers, distribution of bytes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from warehouse.report.svg import Key, Panel
 from warehouse.report.words import count, number, percent, size
 
 MOST = 10
-"""Groups that are drawn; all are in the table."""
+"""Largest number of groups drawn; the table has all."""
 BUSIEST = 10
-"""Servers that are drawn; all are in the table."""
+"""Largest number of servers drawn; the table has all."""
 DIRECTIONS = (Key("in", "received"), Key("out", "sent"))
 
 
@@ -109,7 +109,7 @@ def _spread(rows: Sequence[Values]) -> list[Panel]:
 
 
 def tenants(asked: Mapping[str, str], place: str) -> Figure:
-    """Groups of servers by bytes."""
+    """Return the traffic groups by bytes."""
     return Figure(
         "tenants",
         _tenants_title,
@@ -125,7 +125,7 @@ def tenants(asked: Mapping[str, str], place: str) -> Figure:
 
 
 def servers(asked: Mapping[str, str], place: str) -> Figure:
-    """Single servers by rate."""
+    """Return the single servers by rate."""
     return Figure(
         "servers",
         _servers_title,
@@ -141,7 +141,7 @@ def servers(asked: Mapping[str, str], place: str) -> Figure:
 
 
 def spread(asked: Mapping[str, str], place: str) -> Figure:
-    """Bytes of servers as a distribution."""
+    """Return the distribution of bytes over servers."""
     return Figure(
         "servers",
         _spread_title,

@@ -1,4 +1,4 @@
-"""What numbers rest on: published figures beside ours, checks, files; and what is worth looking at first."""
+"""Findings, published figures compared with computed ones, conservation of bytes, checks and files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Switches and servers: what each is, what is plugged into it, what it moved, and what speaks against it."""
+"""Pages of switches and servers: role, cabling, traffic and suspects."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ _SHORT_PORT = regex(r"^[A-Za-z]+(?=\d)")
 
 @dataclass(frozen=True)
 class Port:
-    """An end of a cable on the page of a switch or a server."""
+    """A cable end on the page of a switch or server."""
 
     told: Told
     shares: tuple[float, ...]
-    """How full it is each way, in or received first, from 0 to 1; empty without counters."""
+    """Utilization in and out (server: received, sent) from 0 to 1; empty without counters."""
     suspect: str = ""
-    """What speaks against it, in words."""
+    """Reason to suspect the port, as text."""
 
     @property
     def percent(self) -> str:
-        """Both ways in words.
+        """Return both utilizations as text.
 
         >>> Port({}, (0.0371, 1e-9)).percent
         '3.7 % / < 0.1 %'
@@ -55,43 +55,43 @@ class Port:
 
 @dataclass(frozen=True)
 class Node:
-    """A switch or a server, and all that its page shows."""
+    """A switch or server with all facts of its page."""
 
     kind: str
-    """`switch` or `server`"""
+    """`switch` or `server`."""
     cluster: str
     name: str
     path: str
     told: Told
     ports: Mapping[str, Sequence[Port]] = field(default_factory=dict)
-    """By what they are for."""
+    """Ports by role."""
     hours: Sequence[Told] = ()
     neighbors: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Names of switches and servers by what they are to it."""
+    """Names of neighbors by relation."""
     suspects: Sequence[str] = ()
-    """What speaks against it, a sentence each."""
+    """Suspicions, one sentence each."""
     group: Group | None = None
 
     @property
     def hour(self) -> str:
-        """The hour of its ports' numbers."""
+        """Hour of the port figures."""
         return next(
             (one.told["hour_utc"] or "" for some in self.ports.values() for one in some if one.told["hour_utc"]), ""
         )
 
     @property
     def loaded_hour(self) -> Told | None:
-        """What it moved in its last hour."""
+        """Traffic of the last loaded hour."""
         return self.hours[-1] if self.hours else None
 
 
 @dataclass(frozen=True)
 class Group:
-    """Servers that pulse together."""
+    """Servers with correlated traffic."""
 
     cluster: str
     place: str
-    """Its place in the index of switches and servers."""
+    """Anchor in the index of switches and servers."""
     told: Told
     servers: Sequence[str]
 
@@ -106,16 +106,16 @@ class Fabric:
 
     @property
     def nodes(self) -> Iterable[Node]:
-        """Switches, then servers."""
+        """Return switches, then servers."""
         return (*self.switches, *self.servers)
 
     def path(self, cluster: str, name: str | None) -> str | None:
-        """Return where the page of a switch or server stands; None where there is none."""
+        """Return the path of a switch or server page; None if there is none."""
         return self._paths.get((cluster, name or ""))
 
     @property
     def clusters(self) -> list[str]:
-        """The clusters that have a switch or server."""
+        """Return the clusters with a switch or server."""
         return sorted({one.cluster for one in self.nodes})
 
     @cached_property
@@ -124,7 +124,7 @@ class Fabric:
 
 
 def natural(name: str) -> list[tuple[int, str]]:
-    """Return a key that sorts numbers in names by their value.
+    """Return a sort key that orders numbers in names by value.
 
     >>> sorted(["Leaf-10", "Leaf-9", "spine-1"], key=natural)
     ['Leaf-9', 'Leaf-10', 'spine-1']
@@ -144,7 +144,7 @@ def short_port(port: str) -> str:
 def fabric_of(
     connection: duckdb.DuckDBPyConnection, queries: Mapping[str, Query], findings: Sequence[Finding]
 ) -> Fabric:
-    """Ask the warehouse for its switches and servers; an empty fabric where the build has none."""
+    """Return the switches and servers of the warehouse; empty if the build has none."""
     asked = {name: ask(connection, query) for name, query in queries.items()}
     given = _Given(asked, findings)
     if not asked["switches"].rows:
@@ -154,7 +154,7 @@ def fabric_of(
 
 
 class _Given:
-    """The rows of the site's queries on the fabric, grouped by what they are about."""
+    """Rows of the site's fabric queries, grouped by subject."""
 
     def __init__(self, asked: Mapping[str, Rows], findings: Sequence[Finding]) -> None:
         self.asked = asked
@@ -172,7 +172,7 @@ class _Given:
                 self.found.setdefault(one.cluster, []).append((one.where, one.sentence))
 
     def path(self, cluster: str, name: str) -> str:
-        """Return the file of a page: safe in any file system, and no other page's."""
+        """Return the file of a page: unique, and valid on any file system."""
         path = "/".join(["fabric", *(_NOT_IN_A_FILE.sub("-", one).strip(".") or "-" for one in (cluster, name))])
         while path.lower() in self.paths:
             path += "-"
@@ -180,7 +180,7 @@ class _Given:
         return f"{path}.html"
 
     def sentences(self, cluster: str, name: str, rows: Sequence[Row]) -> list[str]:
-        """Say what speaks against a switch or server: findings, then evidence that none of them holds."""
+        """Return the suspicions of a switch or server: findings, then evidence without a finding."""
         suspects = self.asked["suspects"]
         found = dict.fromkeys(one for where, one in self.found.get(cluster, ()) if where.split(" ")[0] == name)
         for row in rows:
@@ -248,7 +248,7 @@ class _Given:
         return {said: _distinct(several) for said, several in given.items() if any(several)}
 
     def servers(self, groups: Sequence[Group]) -> list[Node]:
-        """Return the servers that have a name."""
+        """Return the named servers."""
         of_group = {(one.cluster, server): one for one in groups for server in one.servers}
         rows, made = self.asked["servers"], []
         order = sorted(rows.rows, key=lambda one: (rows.of(one, "cluster"), natural(rows.of(one, "server"))))
@@ -292,7 +292,7 @@ def _distinct(names: Iterable[str]) -> list[str]:
 
 
 def lead(node: Node) -> str:
-    """Return a sentence on what a switch or server is."""
+    """Return a sentence that describes a switch or server."""
     told = node.told
     if node.kind == "server":
         nics = sum(map(len, node.ports.values()))

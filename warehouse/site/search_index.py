@@ -1,4 +1,4 @@
-"""What the search knows: tables, columns, queries, sections of pages, words, switches, servers and formats."""
+"""Search index: tables, columns, queries, page sections, words, switches, servers and formats."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Entry(NamedTuple):
-    """Something to find."""
+    """A search result."""
 
     kind: str
     title: str
@@ -34,7 +34,7 @@ def entries(
     nodes: Iterable[Node],
     formats: Iterable[FormatView],
 ) -> Iterator[Entry]:
-    """Return everything that can be found, tables first."""
+    """Yield all search results, tables first."""
     columns = set[str]()
     for table in tables:
         place = table_path(table.name)
