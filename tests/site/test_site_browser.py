@@ -81,7 +81,7 @@ def test_search_needs_no_mouse(site: Path, browser: Browser) -> None:
     browser.wait("location.pathname.endsWith('/tables/metrics.leaf_hour.html') && document.readyState === 'complete'")
     assert browser.run("location.hash") == "#leaving_share"
     browser.type("/zzzzqqqq")
-    browser.wait("document.getElementById('search-said').textContent === 'Nothing is like that.'")
+    browser.wait("document.getElementById('search-said').textContent === 'No match.'")
     browser.press("Escape")
     assert browser.run("document.getElementById('search-box-below').hidden")
 
@@ -93,7 +93,7 @@ def test_search_knows_the_synonyms_of_ls(site: Path, browser: Browser, typed: st
     browser.wait("document.querySelectorAll('#search-found b').length > 5")
     assert "metrics.port_hour.in_utilization" in browser.run(FOUND)
     said = browser.run("document.getElementById('search-said').textContent")
-    assert said == f"Also looked for {', '.join(SYNONYMS[typed])}."
+    assert said == f"Also searched for {', '.join(SYNONYMS[typed])}."
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -124,7 +124,7 @@ def _tabbed(browser: Browser, count: int) -> list[str]:
 def test_the_tab_key_goes_the_way_of_the_text(site: Path, browser: Browser) -> None:
     browser.go(site / "fabric.html")
     found = _tabbed(browser, 15)
-    assert found[:2] == ["To the text", "warehouse"]
+    assert found[:2] == ["Skip to content", "warehouse"]
     assert found[8:14] == [
         "Glossary", "Search tables, columns, queries, servers, pages and words", "filter", "only-odd", "Switches",
         "Leaf-1",

@@ -149,7 +149,7 @@ def test_formats_say_what_was_loaded(site: Path, built: Path) -> None:
 
 def test_a_table_opens_with_rows_and_who_uses_it(site: Path) -> None:
     said = _text(site / "tables" / "metrics.port_hour.html")
-    order = ["What a port moved in one hour", "A row is one", "Rows look like this", "Who uses it", "Columns"]
+    order = ["What a port moved in one hour", "A row is one", "Rows look like this", "Used by", "Columns"]
     places = [said.index(one) for one in order]
     assert places == sorted(places)
     rows = said[places[2] : places[3]]
