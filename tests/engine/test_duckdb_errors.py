@@ -1,4 +1,4 @@
-"""DuckDB's errors are read in one place, from their JSON and from their text."""
+"""DuckDB errors, parsed from JSON and from text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Python model: front matter, what it is given, what it may import, where its mistakes are."""
+"""Python models: front matter, inputs, imports, and places of errors."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_it_is_made_anew_when_its_code_changes_but_not_for_a_comment(tiny: Tiny)
 def test_it_is_made_anew_with_another_version_of_what_it_imports(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     _doubled(tiny)
     tiny.made()
-    snapshot = tiny.target / "cache" / "snapshot.json"  # sees packages come and go by their folders, not this patch
+    snapshot = tiny.target / "cache" / "snapshot.json"  # it detects packages by folder, not by this patch
     snapshot.unlink()
     monkeypatch.setattr(python_model, "version_of", lambda name: "9.9" if name == "scipy" else "1.0")
     assert tiny.made() == {"metrics.doubled"}

@@ -1,4 +1,4 @@
-"""What a SELECT needs rows of: compared with what it gives while each of its relations is empty, or not."""
+"""Required relations of a SELECT, compared with its result while each relation is empty."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The graph: who reads whom, what a selector means, and mistakes in SQL that show before anything runs."""
+"""The DAG: dependencies, selectors, and SQL errors found before a build runs."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_a_selector_that_names_nothing_is_an_error_with_the_nearest_name(chain: 
 
 
 MISTAKES = {
-    # the SELECT of models/metrics/total.sql, which begins in line 8: where the error is, and what it says
+    # SELECT of models/metrics/total.sql, which begins in line 8 -> place and text of the error
     "SELECT name,\n  spede FROM (SELECT 'a' AS name, 1 AS speed)": ":9:3: no column spede\nnearest: speed",
     "SELECT 'ü' AS name, sped FROM staging.ports": ":8:21: no column sped\nnearest: speed",
     "SELECT p.prt, p.speed FROM staging.ports AS p": ":8:8: no column prt in p\nnearest: port",

@@ -1,4 +1,4 @@
-"""Going back and cleaning up: a kept build can always be published again, and nothing that one needs ever goes."""
+"""Rollback and clean: each kept build can be published again, and its files are never removed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TOTAL = "SELECT speed FROM metrics.total"
 
 @pytest.fixture
 def three(tiny: Tiny) -> Tiny:
-    """With three builds, whose totals are 50, 52 and 54."""
+    """Three builds with the totals 50, 52 and 54."""
     for extra in range(3):
         tiny.model("staging.ports", f"SELECT port, speed + {extra} AS speed FROM reference.speeds", SPEEDS)
         tiny.model(
@@ -45,12 +45,12 @@ def run(tiny: Tiny, *arguments: str | Path) -> Said:
 
 
 def ids(tiny: Tiny) -> list[str]:
-    """The kept builds, the newest first."""
+    """Return the kept builds, newest first."""
     return [one.build for one in builds(tiny.target)]
 
 
 def everything(tiny: Tiny) -> dict[str, dict[str, list[tuple[object, ...]]]]:
-    """All rows of all relations of all kept builds."""
+    """Return all rows of all relations of all kept builds."""
     found = {}
     for build in ids(tiny):
         rollback(tiny.target, build)
@@ -73,7 +73,7 @@ def test_kept_builds_are_listed_the_newest_first_with_what_each_alone_holds(thre
     assert [len(one.manifest.parts) for one in kept] == [4, 4, 4]
     for one in kept:
         catalog = (three.target / "builds" / one.build / "catalogue.duckdb").stat().st_size
-        assert catalog < one.own_bytes < one.bytes  # the hours are shared by all three
+        assert catalog < one.own_bytes < one.bytes  # the three builds share the hours
     said = run(three, "builds")
     assert said.status == 0
     assert [line.split()[0] for line in said.out.splitlines()[2:]] == ids(three)
@@ -113,7 +113,7 @@ def test_any_kept_build_can_be_published_by_a_beginning_of_its_id_and_back(three
     assert three.ask(TOTAL) == [(50,)]
     assert run(three, "rollback", newest[:6]).status == 0
     assert three.ask(TOTAL) == [(54,)]
-    assert run(three, "rollback", newest[:6]).status == 0  # the published one: nothing happens
+    assert run(three, "rollback", newest[:6]).status == 0  # already published: nothing happens
     assert ids(three)[0] == newest
     assert not list(three.target.glob(".*"))
     said = run(three, "rollback", "zz")
@@ -198,7 +198,7 @@ def test_cleaning_removes_older_builds_and_the_parts_that_only_they_use(three: T
     assert said["removed"]
     assert said["kept"] == ids(three) == [newest, middle]
     kinds = [item["kind"] for item in said["items"]]
-    assert (kinds.count("build"), kinds.count("part")) == (1, 4)  # two parts, with their notes
+    assert (kinds.count("build"), kinds.count("part")) == (1, 4)  # two parts with their notes
     assert everything(three) == {build: rows for build, rows in before.items() if build != oldest}
     assert run(three, "clean", "--keep", "2").out.startswith("Nothing to remove; 2 builds kept")
 
@@ -239,12 +239,12 @@ LEFT = (
     "cache/.verify.7.99999999/parts/x.parquet",
     "cache/unpacked/.0123456789abcdef0123456789abcdef.7.99999999/a.csv",
 )
-"""What processes that are gone left on its way."""
+"""Temporary files of killed processes."""
 MINE = (
     "notes.txt", "parts/README", "parts/metrics.total/all/mine.parquet", "builds/note", ".hidden.txt",
     "cache/.rows.7.1", "cache/unpacked/0123456789abcdef0123456789abcdef/x/.a.csv.99999999",
 )  # fmt: skip
-"""What is of somebody else, of a process that lives, or in an archive that calls it so."""
+"""Files of others, of running processes, or inside of an unpacked archive."""
 
 
 def leave(tiny: Tiny, names: Sequence[str]) -> None:
@@ -281,7 +281,7 @@ def test_mended_copies_and_unpacked_archives_stay_as_long_as_a_kept_build_reads_
     shown = "SELECT count(*) FROM raw.port_counters"
     assert three.ask(shown) == [(2,)]
     cached = {name for name in files(three) if name.startswith(("cache/clean", "cache/unpacked"))}
-    assert len(cached) == 4  # two files unpacked; one copy and its list of lines
+    assert len(cached) == 4  # two unpacked files, one copy and its list of lines
 
     clean(three.target, 1, dry_run=False)
     assert cached <= files(three)

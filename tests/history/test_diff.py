@@ -1,4 +1,4 @@
-"""Two builds compared: what differs is found and named, what is equal is not read, and each change has an origin."""
+"""Diff of two builds: changes are found with their origin, and equal parts are not read."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ RAW = "c/trafficinfo/2024052401/x/Leaf-1_1_1.csv"
 
 @pytest.fixture
 def built(tiny: Tiny) -> Tiny:
-    """With polls by hour, a view on them, and a sum; built once."""
+    """Polls by hour, a view on them, and a sum; built once."""
     tiny.model("staging.polls", POLLS, POLL_COLUMNS, "partition: hour_utc", "grain: [hour_utc, ms]")
     tiny.model(
         "metrics.large",
@@ -54,7 +54,7 @@ def built(tiny: Tiny) -> Tiny:
 
 
 def again(tiny: Tiny) -> str:
-    """Build once more, and give the build before; the published one must be another."""
+    """Build again and return the previous build; the new one must differ."""
     before = builds(tiny.target)[0].build
     said = tiny.build()
     assert said.status == 0, said.err
@@ -67,7 +67,7 @@ def compare(tiny: Tiny, *arguments: str | Path) -> Said:
 
 
 def differing(tiny: Tiny, *arguments: str | Path) -> dict[str, Any]:
-    """What `diff --json` says of each table that differs."""
+    """Return the tables that differ, as `diff --json` reports them."""
     said = compare(tiny, "--json", *arguments)
     found = json.loads(said.out)
     assert found["equal"] == (said.status == 0) == (not found["differing"])
@@ -398,7 +398,7 @@ def test_files_that_came_and_went_are_named(built: Tiny) -> None:
 
 
 def test_files_are_named_whatever_column_splits_a_model(built: Tiny) -> None:
-    """By port, read by hour: each part over the hours holds what changed in any part by port."""
+    """Split by port, read by hour: each part over the hours shows the change in any part by port."""
     by_port = "SELECT PortName AS port, sum(InOctets) AS in_bytes FROM raw.port_counters GROUP BY PortName"
     built.model("staging.by_port", by_port, {"port": "VARCHAR", "in_bytes": "BIGINT"}, "partition: port")
     built.model(

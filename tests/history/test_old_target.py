@@ -1,8 +1,8 @@
-"""A target of the release before the packages: it opens, is whole, rolls back, and is continued.
+"""A target of the release before packages existed: it opens, is intact, rolls back, and builds on.
 
 `fixtures/before_packages` holds a project with a kernel, a macro, a reviewed table and a Python model, its raw files,
-and the target that commit a70b39f made of them in `/tmp/made_before_packages` with
-`warehouse build -d data -t target --project project`: once of the first hour, then of both. Its `cache` is left out.
+and a target. Commit a70b39f built the target in `/tmp/made_before_packages` with `warehouse build -d data -t target
+--project project`, first with one hour, then with two. Its `cache` is left out.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BUSIEST = [("TwoHundredGigE2/0/1:1", 3168.6666666666665)]
 
 @pytest.fixture
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with `project`, `data` and `target`. The parts are of version 3 of the format."""
+    """A folder with `project`, `data` and `target`; the parts have format version 3."""
     monkeypatch.setattr(type(PORT_COUNTERS), "version", 3)
     return unpack("before_packages", MADE_IN, tmp_path)
 

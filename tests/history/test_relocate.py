@@ -1,4 +1,4 @@
-"""Targets that are moved or copied: small tables are in the catalog, larger ones are not read elsewhere unseen."""
+"""Moved and copied targets: small tables are in the catalog, large ones are not read from a wrong place."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ print(json.dumps(opened.execute(sys.argv[2]).fetchall()))
 
 @pytest.fixture
 def partitioned(tiny: Tiny) -> Tiny:
-    """With a table of two hours, not built yet."""
+    """A table of two hours, not built yet."""
     tiny.model(
         "metrics.hour",
         "SELECT hour_utc, range AS n, md5(range::VARCHAR) AS t FROM raw.files CROSS JOIN range(2000) "
@@ -45,7 +45,7 @@ def partitioned(tiny: Tiny) -> Tiny:
 
 @pytest.fixture
 def outgrown(partitioned: Tiny, monkeypatch: pytest.MonkeyPatch) -> Tiny:
-    """Built with room for all tables but the one of two hours."""
+    """A build whose catalog has room for all tables but the one of two hours."""
     monkeypatch.setattr(catalog_entries, "COPIED_BYTES", 20_000)
     assert partitioned.build().status == 0
     assert kinds(partitioned)["metrics.hour"] == "partitioned"
@@ -156,7 +156,7 @@ def test_a_relocated_target_reads_the_same_in_older_engines(version: str, outgro
     answer, moved = outgrown.ask(ASKED), outgrown.base / "moved"
     shutil.copytree(outgrown.target, moved) if is_copy else outgrown.target.rename(moved)
     assert call("relocate", "-t", moved, cwd=outgrown.base).status == 0
-    shutil.rmtree(outgrown.target, ignore_errors=True)  # what is read now is not there
+    shutil.rmtree(outgrown.target, ignore_errors=True)  # the original parts are gone
     for python in (engine(version), Path(sys.executable)):
         command = [str(python), "-I", "-c", PLAIN, str(moved / "warehouse.duckdb"), ASKED]
         found = subprocess.run(command, capture_output=True, text=True, check=True).stdout

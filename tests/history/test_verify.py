@@ -1,4 +1,4 @@
-"""A published warehouse is proved: whole as it stands, and the same when it is built again."""
+"""Verification: the published warehouse is intact, and a rebuild is byte-identical."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SPEEDS = {"port": "VARCHAR", "speed": "BIGINT"}
 
 @pytest.fixture
 def published(tiny: Tiny) -> Tiny:
-    """With polls by hour; built once."""
+    """Polls by hour, built once."""
     tiny.model(
         "staging.polls",
         'SELECT f.hour_utc, c."SaveTimeUTC" AS ms, c."InOctets" AS in_bytes '
@@ -56,7 +56,7 @@ def part_of(tiny: Tiny, model: str) -> Path:
 
 
 def turn(path: Path) -> None:
-    """One bit of a file, in the middle of it."""
+    """Flip one bit in the middle of a file."""
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.chmod(0o644)
@@ -75,7 +75,7 @@ def test_the_same_files_and_models_give_the_same_bytes(published: Tiny) -> None:
     assert same.startswith("Same   every part, byte by byte; ")
     assert said.err == f"Again  from {published.data}\n"
     after = {path: path.stat().st_mtime_ns for path in published.target.rglob("*") if path.name != "lock"}
-    assert after == before | {published.target / "cache": after[published.target / "cache"]}  # nothing is left
+    assert after == before | {published.target / "cache": after[published.target / "cache"]}  # no temporary file
 
 
 def test_the_sample_gives_the_same_bytes(built: Path, run_cli: Command) -> None:
@@ -155,7 +155,7 @@ def test_a_target_among_its_own_data_is_not_taken_for_data(tiny: Tiny) -> None:
     target = tiny.data / "c" / "build" / "warehouse"
     tiny.model("staging.polls", "SELECT count(*) AS polls FROM raw.port_counters", {"polls": "BIGINT"})
     assert tiny.build("-t", target).status == 0
-    assert list((target / "cache" / "clean").rglob("*.csv"))  # a mended copy, which looks like data
+    assert list((target / "cache" / "clean").rglob("*.csv"))  # a repaired copy, which looks like data
     assert call("verify", "-t", target, cwd=tiny.base).status == 0
 
 

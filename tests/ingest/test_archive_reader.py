@@ -1,4 +1,4 @@
-"""Archives as downloaded: unpacked once, whole, and nowhere else."""
+"""Downloaded archives: unpacked once, completely, and only into their folder."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def refused(archive: Path, into: Path, **limits: int) -> str:
-    """The refusal; nothing may be left behind."""
+    """Return the refusal; nothing may remain on disk."""
     around = {path for path in into.parent.rglob("*") if into not in path.parents}
     with pytest.raises(DataError) as error:
         unpack(archive, into, **limits)
@@ -284,7 +284,7 @@ def test_truncated_archives_are_refused(tmp_path: Path, suffix: str) -> None:
     for length in (0, 5, len(whole) // 3, len(whole) // 2, len(whole) * 9 // 10):
         archive.write_bytes(whole[:length])
         if suffix == ".tar" and length > len(whole) // 2:
-            continue  # what is gone is padding beyond the end of the tar
+            continue  # the missing bytes are padding after the end of the tar
         assert "truncated" in refused(archive, tmp_path / "unpacked")
 
 

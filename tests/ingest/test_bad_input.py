@@ -1,7 +1,7 @@
-"""Whatever lies in a data folder: rows are in or visibly left out, an error is a sentence, the last build stays.
+"""Bad input: rows are loaded or visibly rejected, errors are one sentence, and the last build stays.
 
-Each test has a release of five ports of its own to spoil: the management port, a 200G port and an uplink of
-Leaf-1, the management port and an uplink of ST-leaf-1, for one hour.
+Each test damages a release of its own, with five ports in one hour: the management port, a 200G port and an uplink of
+Leaf-1, and the management port and an uplink of ST-leaf-1.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from warehouse.base import hashing
 
 @pytest.fixture(scope="module")
 def expected(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Rows:
-    """What the release says when nothing is wrong with it."""
+    """The rows of the undamaged release."""
     whole = lay_out(sample, tmp_path_factory.mktemp("whole"))
     assert whole.build().status == 0
     return whole.rows()
@@ -93,13 +93,13 @@ def an_hour_later(line: bytes) -> bytes:
 
 
 def place_of(release: Release, case: str) -> Path:
-    """Each case has a file of its own beside the good ones, all of which hold the same port at first."""
+    """Return the path of the case's own file, next to the good ones; all start with the same port."""
     return release.access.with_name(f"Leaf-1_{list(LOST).index(case)}_9.csv")
 
 
 @pytest.fixture(scope="module")
 def littered(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Release:
-    """A release with a file of each such kind, built."""
+    """A built release with one file of each kind."""
     release = lay_out(sample, tmp_path_factory.mktemp("littered"))
     for case, (change, _) in LOST.items():
         place_of(release, case).write_bytes(release.access.read_bytes())
@@ -128,12 +128,12 @@ def test_files_that_cannot_be_used_change_no_row(littered: Release, expected: Ro
 
 
 def row_100(change: Callable[[bytes], bytes]) -> Spoil:
-    """Line 101 of the file is changed."""
+    """Return a function that changes line 101 of a file."""
     return lambda lines: [*lines[:100], change(lines[100]), *lines[101:]]
 
 
 def field(position: int, value: bytes) -> Spoil:
-    """Line 101 has another value in this field, counted from 0."""
+    """Return a function that sets a field of line 101, counted from 0."""
 
     def change(line: bytes) -> bytes:
         fields = line.rstrip(b"\n").split(b",")
@@ -219,7 +219,7 @@ def test_a_bad_line_is_left_out_with_its_number_and_the_rows_around_it_are_in(re
 
 
 def test_the_most_that_a_counter_may_say_is_read(release: Release) -> None:
-    """Every row at its bound: nothing overflows on the way, though the port would be above line rate."""
+    """Every row at its maximum: nothing overflows, though the port exceeds its line rate."""
     rows = spoil(release.access, lambda lines: [lines[0], *map(at_the_bounds, lines[1:])])
     done(release.build())
     most = rows * (10**15 - 1)
@@ -238,7 +238,7 @@ def at_the_bounds(line: bytes) -> bytes:
     [(-(2**32) - 1, 0, 0), (-(2**32), 1, 0), (81_402 - 2**32, 1, 0), (10**9 - 2**32, 0, 1), (-5, 0, 1)],
 )
 def test_a_32_bit_counter_falls_by_no_more_than_it_holds(release: Release, value: int, wraps: int, resets: int) -> None:
-    """At 1 Gbit/s no second has 1e9 B; a fall by 5 B is no 4.29 GB."""
+    """At 1 Gbit/s no second has 1e9 B; a fall by 5 B is not 4.29 GB."""
     management = release.hour / LEAF / "Leaf-1_0.csv"
     before = management.read_bytes().count(b",-")
     spoil(management, field(7, b"%d" % value))
@@ -250,7 +250,7 @@ def test_a_32_bit_counter_falls_by_no_more_than_it_holds(release: Release, value
 
 
 def test_a_poll_at_the_very_begin_of_the_hour_is_read(release: Release) -> None:
-    """Its window is the first millisecond, which no other window may have."""
+    """Its window is the first millisecond, which belongs to no other window."""
 
     def begin(lines: list[bytes]) -> list[bytes]:
         fields = lines[1].split(b",")
@@ -271,7 +271,7 @@ LENIENT = {b"0012": 12, b"-0": 0}
 def test_some_numbers_are_read_in_other_forms_than_the_published_one(
     release: Release, number: bytes, another: bool
 ) -> None:
-    """As the page of the format says: read as this, whatever else is in the file."""
+    """The documented result, whatever else the file contains."""
     spoil(release.access, field(5, number))
     if another:
         spoil(release.access, lambda lines: [*lines, b"x\n"])
@@ -283,7 +283,7 @@ def test_some_numbers_are_read_in_other_forms_than_the_published_one(
 
 @pytest.mark.parametrize("column", [1, 4, 5, 6, 7])
 def test_a_fraction_is_rejected_without_kernels_too(release: Release, column: int) -> None:
-    """The engine alone would round it; points are in ratios too, so that hashing cannot see it."""
+    """DuckDB alone would round the fraction; ratios have points too, so hashing cannot notice it."""
     spoil(release.access, row_100(lambda line: b",".join(
         text + b".4" if at == column else text for at, text in enumerate(line.split(b","))
     )))  # fmt: skip
@@ -300,7 +300,7 @@ def test_a_blank_line_is_rejected(release: Release) -> None:
 
 
 def test_a_line_that_is_odd_in_its_form_alone_is_found_by_every_build(release: Release) -> None:
-    """The engine reads it, so that only the hashing can see it, and a second build need not hash again."""
+    """DuckDB reads the line, so only hashing notices it; a second build must not hash again."""
     spoil(release.access, field(5, b"1e3"))
     first = done(release.build("--json")).out
     (release.root / "note.txt").write_text("so that there is something to look at")
@@ -458,7 +458,7 @@ def test_a_workbook_that_would_burst_is_skipped(release: Release) -> None:
     done(release.build())
     status, reason = release.listed(release.workbook)
     assert status == "skipped"
-    assert "200" in str(reason)  # times its size, which is refused
+    assert "200" in str(reason)  # 200 times its size, which is refused
     assert len(release.rows()) == 5
 
 
@@ -513,7 +513,7 @@ def test_what_cannot_be_opened_is_skipped_and_listed(release: Release) -> None:
     release.access.unlink()
     release.access.symlink_to("nowhere.csv")
     pipe = release.hour / LEAF / "Leaf-1_34.csv"
-    os.mkfifo(pipe)  # who opened it would wait for ever
+    os.mkfifo(pipe)  # opening it would block forever
     (release.hour / LEAF / "Leaf-1_35.csv").mkdir()
     done(release.build())
     assert release.listed(release.access) == ("skipped", "cannot be read: No such file or directory")
@@ -526,7 +526,7 @@ def test_what_cannot_be_opened_is_skipped_and_listed(release: Release) -> None:
 def test_a_file_that_may_not_be_read_is_skipped_and_listed(
     release: Release, monkeypatch: pytest.MonkeyPatch, before: int
 ) -> None:
-    """Root may read everything, so that opening the file is made to fail, after it went well some times."""
+    """Root may read everything, so opening the file is patched to fail after some calls."""
     opened = Path.open
     allowed = [True] * before
 
@@ -559,7 +559,7 @@ NAMES = {
 
 @pytest.mark.parametrize("kind", NAMES)
 def test_folders_may_have_any_name(sample: Path, tmp_path: Path, expected: Rows, kind: str) -> None:
-    """Around release and target, one in the other; the first is also the cluster's and the last a switch's."""
+    """Odd names around release and target; the first is also the cluster's, the last a switch's."""
     names = NAMES[kind]
     release = lay_out(sample, tmp_path.joinpath(*names))
     release.cluster = release.cluster.rename(release.root / names[0])
@@ -640,7 +640,7 @@ def test_one_file_alone_can_be_given(release: Release) -> None:
 
 def test_a_target_among_the_data_is_not_taken_for_data(release: Release) -> None:
     release.target = release.root / "build" / "warehouse"
-    spoil(release.access, field(5, b"x"))  # so that the target holds a mended copy
+    spoil(release.access, field(5, b"x"))  # so that the target holds a repaired copy
     done(release.build())
     assert release.ask("SELECT count(*) FROM raw.files") == [(6,)]
     assert '"changed": false' in done(release.build("--json")).out

@@ -1,4 +1,4 @@
-"""Odd rows of the topology workbook: each is rejected with its sheet row, and the build goes on without it."""
+"""Odd rows of the topology workbook: each is rejected with its sheet row, and the build continues."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 TOPOLOGY, NICS = "cluster topology", "GPU NIC info"
 Change = tuple[str, int, int, object]
-"""Sheet, row, column from 1, and the value that stands there instead."""
+"""Sheet, row, column from 1, and the replacement value."""
 
 ODD: dict[str, tuple[Change, str]] = {
     "an address that is none": ((TOPOLOGY, 5, 2, "n/a"), "serverIP is 'n/a', not like 10.107.222.1"),
@@ -74,7 +74,7 @@ def test_doubled_rows_change_nothing(published: Release) -> None:
 
 
 def test_a_nameless_row_is_not_given_a_name_that_its_server_has_already(published: Release) -> None:
-    """A server's row on a second port of one leaf: the rail order would name both alike."""
+    """A server has two rows on ports of one leaf: the rail order would give both one name."""
     book = openpyxl.load_workbook(published.workbook)
     sheet = book[TOPOLOGY]
     row = next(row for row in sheet.iter_rows(min_row=2, values_only=True) if row[2])
@@ -115,7 +115,7 @@ def test_two_workbooks_that_differ_are_an_error_that_names_both(published: Relea
 
 
 def test_groups_of_one_base_make_no_suspects(published: Release) -> None:
-    """With the addresses of a second group wrong throughout, two groups claim the same numbers."""
+    """If a second group has wrong addresses throughout, two groups claim the same numbers."""
     book = openpyxl.load_workbook(published.workbook)
     sheet = book[TOPOLOGY]
     for row in sheet.iter_rows(min_row=2):

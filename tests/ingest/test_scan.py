@@ -1,4 +1,4 @@
-"""The inventory: every file once, taken for what it is, under the same name wherever the scan began."""
+"""The file inventory: each file once, with its format and release path, wherever the scan starts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from warehouse.ingest.scan import scan, settle_duplicates
 
 
 class Notes:
-    """A format of files `*.note` that accepts those that begin with a word of its own."""
+    """A format of files `*.note` that start with a certain word."""
 
     version = 1
     relations: Sequence[RawRelation] = ()
@@ -38,7 +38,7 @@ FORMATS = (Notes("red"), Notes("blue"))
 
 @pytest.fixture
 def release(tmp_path: Path) -> Path:
-    """`release/cluster_a`, a cluster by its folder `taskinfo`, and beside it a folder that is none."""
+    """`release/cluster_a`, a cluster by its folder `taskinfo`, next to a folder that is none."""
     root = tmp_path / "release"
     files = {
         "README.md": "for people",
@@ -219,7 +219,7 @@ HOUR = datetime(2024, 5, 23, 16)  # noqa: DTZ001
 
 
 def raw(path: str, digest: str, *, port: str | None = None, status: str = READ) -> RawFile:
-    """A file of a port and hour, or of neither, whose release path is its path below the first folder."""
+    """Return a file of a port and hour, or of neither; its release path starts below the first folder."""
     release_path = path.split("/", 1)[1]
     hour = HOUR if port else None
     return RawFile(

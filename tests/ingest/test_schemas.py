@@ -1,4 +1,4 @@
-"""The columns of `raw.files`, the rows that fill them, and what counts of them."""
+"""The columns and rows of `raw.files`, and which of them enter fingerprints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks: each kind holds or fails with the rows that fail; an error stops the build, a warning does not."""
+"""Checks: each kind passes or reports failing rows; an error stops the build, a warning does not."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ COLUMNS = {"port": "VARCHAR", "speed": "BIGINT"}
 
 @pytest.fixture
 def ports(tiny: Tiny) -> Tiny:
-    """`staging.ports` has two ports of one speed and one without; `staging.known` has the first alone."""
+    """`staging.ports` has two ports of one speed and one without; `staging.known` has only the first."""
     tiny.reference("speeds", COLUMNS, "eth0,10", "eth1,40", "eth2,40", "eth3,")
     tiny.model("staging.known", "SELECT port, speed FROM reference.speeds WHERE port = 'eth0'", COLUMNS)
     return tiny
 
 
 def check(tiny: Tiny, *checks: str, grain: str = "port") -> str:
-    """Give `staging.ports` these checks, from line 5 on; returns its path."""
+    """Give `staging.ports` these checks, from line 5 on; return its path."""
     lines = ["checks:", *(f"  - {one}" for one in checks)] if checks else []
     return tiny.model("staging.ports", "SELECT port, speed FROM reference.speeds", COLUMNS, f"grain: [{grain}]", *lines)
 
@@ -53,19 +53,19 @@ def test_every_kind_of_check_can_hold(ports: Tiny) -> None:
 
 
 FAILS = {
-    # check: how many rows fail, and which
+    # check -> number of failing rows, and the rows
     "unique(speed)": (1, ["40  2"]),
     "not null(port, speed)": (1, ["eth3  None"]),
     "references(port) -> staging.known(port)": (3, ["eth1  40", "eth2  40", "eth3  None"]),
-    "references(port, speed) -> staging.known(port, speed)": (2, ["eth1  40", "eth2  40"]),  # NULL refers to nothing
+    "references(port, speed) -> staging.known(port, speed)": (2, ["eth1  40", "eth2  40"]),  # NULL references nothing
     "total(speed) = total(staging.known.speed)": (1, ["90  10"]),
     "total(speed) = total(reference.speeds.speed where speed < 40)": (1, ["90  10"]),
     "total(speed) = total(reference.speeds.speed where speed < 40) by port": (2, ["eth1  40  0", "eth2  40  0"]),
-    "total(speed) = total(staging.known.speed) by port": (2, ["eth1  40  0", "eth2  40  0"]),  # eth3: NULL is 0
+    "total(speed) = total(staging.known.speed) by port": (2, ["eth1  40  0", "eth2  40  0"]),  # eth3: NULL counts as 0
     "rows = 3": (1, ["4"]),
     "rows between 5 and 9": (1, ["4"]),
     "none: SELECT port FROM this WHERE speed = 40": (2, ["eth1", "eth2"]),
-    "speed < 40": (3, ["eth1  40", "eth2  40", "eth3  None"]),  # what is NULL is not true
+    "speed < 40": (3, ["eth1  40", "eth2  40", "eth3  None"]),  # NULL is not true
 }
 
 

@@ -1,4 +1,4 @@
-"""A model's file: what its front matter says, and an error with file, line and column where it says it wrongly."""
+"""Model files: front matter, and errors with file, line and column."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ columns:
 SELECT 1 AS a
 """
 WRONG = {
-    # what is changed in the minimal model, to what: where the error is, and what it says
+    # change of the minimal model -> place and text of the error
     ("/* ---", "-- ---"): ":1:1: the file does not start with `/* ---`",
     ("--- */", "-- */"): ":1:1: the front matter has no end: `--- */` is missing",
     ("about: A model.", "about: A /* model"): ":2: `/*` cannot stand inside the front matter",

@@ -1,4 +1,4 @@
-"""The shipped folders and a user's own on top of them."""
+"""The shipped folders, and a user's folder that overrides them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COLUMNS = {"port": "VARCHAR", "speed": "BIGINT"}
 
 @pytest.fixture
 def mine(tmp_path: Path) -> Tiny:
-    """A project of two models and a table, which stands for none."""
+    """A project of two models and a table that override nothing."""
     return Tiny(tmp_path)
 
 
@@ -95,7 +95,7 @@ def test_a_missing_folder_is_an_error_with_a_way_out(tmp_path: Path) -> None:
 
 TABLES = "speeds:\n  about: A table.\n  columns:\n    port: VARCHAR\n    speed: BIGINT\n"
 WRONG = {
-    # what is written for data/tables.yaml: where the error is, and what it says
+    # content of data/tables.yaml -> place and text of the error
     "speeds:\n  about: [": "data/tables.yaml:3:1: the front matter is not valid YAML",
     "speeds:\n  about: x\n": "data/tables.yaml:1:1: `speeds` needs `about` and `columns`",
     "speeds: x\n": "data/tables.yaml:1:1: `speeds` needs `about` and `columns`",

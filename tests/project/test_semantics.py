@@ -1,4 +1,4 @@
-"""How to sum: every form is read, every mistake is a sentence at its line, readers find it in meta and in `show`."""
+"""Semantics: all forms are parsed, errors name their line, and `meta` and `show` have the results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SELECT = "SELECT port, NULL AS hour_utc, speed AS in_bytes, speed AS out_bytes, 
 
 
 def say(tiny: Tiny, *lines: str) -> str:
-    """Give `metrics.total` these lines, from line 4 on; returns its path."""
+    """Give `metrics.total` these lines, from line 4 on; return its path."""
     return tiny.model("metrics.total", SELECT, COLUMNS, *lines)
 
 
@@ -69,7 +69,7 @@ def test_the_grain_is_what_to_group_by(tiny: Tiny) -> None:
     assert tiny.project.models["metrics.total"].semantics.dimensions == ("port",)
 
 
-# lines from line 4 on: what is said
+# lines from line 4 on -> message
 WRONG = {
     ("time: hour", "measures:", "  others: sum"): ":4:1: no column hour nearest: hour_utc",
     ("time: port", "measures:", "  others: sum"): ":4:1: port is VARCHAR, no time",
@@ -98,7 +98,7 @@ WRONG = {
 @pytest.mark.parametrize("lines", WRONG, ids=lambda lines: WRONG[lines][:50])
 def test_a_mistake_is_a_sentence_at_its_line(tiny: Tiny, lines: tuple[str, ...]) -> None:
     shown = say(tiny, "grain: [port]", *lines)
-    # the grain stands on line 3
+    # the grain is in line 3
     told = tiny.build().told
     assert f"error: {shown}{WRONG[lines]}" in told, told
 
@@ -117,7 +117,7 @@ def test_every_shipped_metric_says_how_to_sum_its_numbers() -> None:
         assert {one.name for one in model.columns if is_number(one)} <= named, name
         times = [one.name for one in model.columns if one.name in ("hour_utc", "minute_utc", "second_utc")]
         assert said.time or not times, f"{name} says no time"
-        # of a ratio both sides add up, and a share is never summed over what it is a share of
+        # both sides of a ratio are additive; a share is never summed over its own dimension
         for measure in said.measures:
             sums = {one.column for one in said.measures if one.how == "sum"}
             assert measure.how != "ratio" or {measure.above, measure.below} <= sums, f"{name}.{measure.column}"

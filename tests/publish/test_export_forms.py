@@ -1,4 +1,4 @@
-"""Exports as Excel, as one DuckDB file, and what `datapackage.json` says: nothing is rounded on the way."""
+"""Exports as Excel and as one DuckDB file, and `datapackage.json`: no value is rounded."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ HARD = f"""
 
 @pytest.fixture
 def hard(own_target: Path) -> Path:
-    """A warehouse with what spreadsheets and other tools get wrong."""
+    """A warehouse with values that spreadsheets and other tools alter."""
     path = own_target / "warehouse.duckdb"
     path.chmod(0o644)
     with duckdb.connect(path) as connection:
@@ -65,7 +65,7 @@ def test_a_workbook_has_the_rows_and_what_they_mean(target: Path, tmp_path: Path
     for row, expected in zip(rows, found, strict=True):
         for cell, value in zip(row, expected, strict=True):
             if isinstance(value, float):
-                assert cell == pytest.approx(value, rel=1e-15)  # xlsx has 16 digits
+                assert cell == pytest.approx(value, rel=1e-15)  # xlsx stores 16 digits
             else:
                 assert cell == (f"[{', '.join(value)}]" if isinstance(value, list) else value)
 

@@ -1,4 +1,4 @@
-"""OpenLineage events: as the specification wants them, complete, and true of the models."""
+"""OpenLineage events: valid, complete, and consistent with the models."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ def told(tiny: Tiny) -> list[Event]:
 
 
 def structured(said: Any, hint: Any) -> Any:
-    """JSON as the value that a class of the published client, generated from the schema, makes of it.
+    """Return JSON parsed by a class of the published client, which is generated from the schema.
 
-    Every key is one of the schema's, what it requires is there, and each value is of its type.
+    Keys must exist in the schema, required keys must be present, and values must have the declared types.
     """
     if isinstance(hint, UnionType):
         hint = next(one for one in get_args(hint) if one is not type(None))
@@ -85,7 +85,7 @@ def structured(said: Any, hint: Any) -> Any:
 
 
 def is_event(one: Event) -> None:
-    """As the published schema of a RunEvent wants it, and its facets theirs."""
+    """Assert that an event and its facets match the published schema."""
     made = structured(one, event_v2.RunEvent)
     assert structured(Serde.to_dict(made), event_v2.RunEvent) == made
     assert datetime.fromisoformat(one["eventTime"]).tzinfo

@@ -1,4 +1,4 @@
-"""Tables in a real PostgreSQL: every value exact, keys and comments, only what changed is sent."""
+"""Publishing to a real PostgreSQL: exact values, keys, comments, and only changed tables are sent."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_keys_indexes_comments_and_meanings_are_there(own_target: Path, url: str
     )
     keys = {name.partition(".")[2].rpartition("_r")[0]: key for name, key in keys.items()}
     assert keys["port_hour"] == "PRIMARY KEY (cluster, switch, port, hour_utc)"
-    assert len(ask(url, "SELECT 1 FROM pg_indexes WHERE tablename ~ '^many_r'")) == 2  # the key, and `port`
+    assert len(ask(url, "SELECT 1 FROM pg_indexes WHERE tablename ~ '^many_r'")) == 2  # the key and `port`
     said = "What metrics.port_hour is. [warehouse build 7f3a91c2d0e1f2a3]"
     assert ask(url, "SELECT obj_description('metrics.port_hour'::regclass)") == [(said,)]
     assert ask(url, "SELECT col_description('metrics.leaf_hour'::regclass, 4)") == [("meaning of access_in_bytes [B]",)]
@@ -226,7 +226,7 @@ def test_the_password_comes_from_the_environment_or_pgpass_and_is_never_shown(
     until = time.monotonic() + 10
     while (said := command("publish", theirs, "-t", own_target, "--dry-run")).status == 0:
         assert time.monotonic() < until, "the server does not ask for a password"
-        time.sleep(0.05)  # it reads its settings anew
+        time.sleep(0.05)  # while the server reloads its settings
     assert "the server does not let us in: connection failed" in said.told
     monkeypatch.setenv("PGPASSWORD", "open sesame")
     said = command("publish", theirs, "-t", own_target)

@@ -1,4 +1,4 @@
-"""Publishing into a database that holds things of users: nothing of theirs is touched, and what is ours is checked."""
+"""Publishing into a database with objects of users: these stay untouched, and ours are verified."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def run(url: str, sql: str) -> None:
 
 
 def dump(url: str, *options: str) -> str:
-    """What `pg_dump` writes of some objects, without the keys that new releases draw by lot."""
+    """Return the `pg_dump` of some objects without random keys of new releases."""
     program = shutil.which("pg_dump") or next(map(str, Path("/usr/lib/postgresql").glob("*/bin/pg_dump")), None)
     if program is None:
         pytest.skip("no pg_dump: apt-get install postgresql-client")
@@ -45,7 +45,7 @@ def dump(url: str, *options: str) -> str:
 
 
 def objects(url: str) -> set[str]:
-    """Schemas, and the tables and views in them that are not the server's own."""
+    """Return schemas and their tables and views, without system objects."""
     rows = ask(
         url,
         "SELECT nspname || coalesce('.' || relname, '') FROM pg_namespace n LEFT JOIN LATERAL (SELECT relname FROM "
@@ -56,7 +56,7 @@ def objects(url: str) -> set[str]:
 
 
 def stored(url: str, table: str) -> str:
-    """The table that holds the rows that a view shows."""
+    """Return the table that holds the rows of a view."""
     [(name,)] = ask(
         url, f"SELECT stored FROM warehouse_data.versions JOIN warehouse_data.published USING (version) "
         f"WHERE relation = '{table}'",
@@ -216,7 +216,7 @@ def test_a_reader_reads_what_is_ours_and_nothing_of_others(own_target: Path, url
     run(admin, USERS + "GRANT ALL ON SCHEMA metrics, meta TO publisher WITH GRANT OPTION")
     publish(own_target, url, readers=["looks"])
     put(own_target, "topology.ports", "SELECT * REPLACE (1 AS server) FROM topology.ports LIMIT 1", PORTS)
-    publish(own_target, url)  # with another view in its place, and the grants of the old
+    publish(own_target, url)  # with a new view and the old grants
     with psycopg.connect(admin, autocommit=True) as reader:
         reader.execute("SET ROLE looks")
         assert reader.execute("SELECT count(*) FROM topology.ports").fetchone() == (1,)
@@ -384,7 +384,7 @@ def test_names_that_the_server_would_cut_are_refused(own_target: Path, url: str)
 
 
 def test_damaged_parts_are_not_sent(tiny: Tiny, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By their stamps before anything is read, and by their digests before anything is sent."""
+    """Detected by file stamps before reading and by digests before sending."""
     monkeypatch.setattr(catalog_entries, "COPIED_BYTES", 0)
     tiny.model(
         "metrics.hour",
@@ -397,7 +397,7 @@ def test_damaged_parts_are_not_sent(tiny: Tiny, url: str, monkeypatch: pytest.Mo
     part, *others = sorted((tiny.target / "parts" / "metrics.hour").rglob("*.parquet"))
     content = part.read_bytes()
     name = part.relative_to(tiny.target).as_posix()
-    part.write_bytes(others[0].read_bytes())  # whole, and not what the build wrote there
+    part.write_bytes(others[0].read_bytes())  # a valid part with other content
     with pytest.raises(QueryError, match="1 part that would be read is damaged") as refused:
         publish(tiny.target, url)
     assert name in str(refused.value)

@@ -1,4 +1,4 @@
-"""The Superset bundle: it holds what the template says, nothing dangles, and no chart sums what does not add up."""
+"""The Superset bundle: complete, without dangling references, and without sums of non-additive columns."""
 
 from __future__ import annotations
 
@@ -252,7 +252,7 @@ def test_every_suspect_link_names_its_evidence(opened: duckdb.DuckDBPyConnection
 
 
 def changed(monkeypatch: pytest.MonkeyPatch, title: str, **more: object) -> None:
-    """The template with a chart that is another."""
+    """Patch the template so that one chart differs."""
     said = copy.deepcopy(made.template())
     [chart] = [one for tab in said["tabs"] for one in charts_of(tab) if one["chart"] == title]
     chart.update(more)

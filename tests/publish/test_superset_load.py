@@ -1,4 +1,4 @@
-"""Loading a bundle: what Superset's API is asked for, and what is said when it cannot be asked."""
+"""Loading a bundle: requests to Superset's API, and messages of failures."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FILES = {
 
 
 class Recorded(ThreadingHTTPServer):
-    """A server that keeps what it was asked."""
+    """A server that records its requests."""
 
     asked: list[tuple[str, bytes]]
     refuses: str = ""

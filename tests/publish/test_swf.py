@@ -1,4 +1,4 @@
-"""Workloads in SWF, read back by the format's own rules and compared with the rows of metrics.jobs."""
+"""SWF workloads, read back by the rules of the format and compared with metrics.jobs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Workload(NamedTuple):
 
 
 def read_swf(path: Path) -> Workload:
-    """Read a workload as the definition has it, and refuse what that refuses."""
+    """Read a workload by the definition of the format; raise on violations."""
     comments: dict[str, list[str]] = {}
     jobs: list[tuple[int, ...]] = []
     text = path.read_bytes()
@@ -89,7 +89,7 @@ def test_jobs_read_back_are_those_of_the_table(written: Path, built: Path, name:
 
 
 def test_a_simulator_that_knows_the_format_finds_the_same_jobs(written: Path, built: Path) -> None:
-    # its reader needs nothing that AccaSim's simulations do
+    # its reader needs none of AccaSim's simulation packages
     compare(written, built, environment("accasim", "accasim==1.1.3\n"), ["AccaSim"])
 
 

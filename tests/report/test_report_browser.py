@@ -1,4 +1,4 @@
-"""The report in a browser: no network, filters in the address, files, phones, the dark, paper, and for everybody."""
+"""The report in a browser: no network, filters in the URL, downloads, phones, dark mode, print, accessibility."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FAINT = "[...document.querySelectorAll('{} .off')].filter(one => getComputedStyl
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 OPTIONS = json.dumps({"runOnly": TAGS, "resultTypes": ["violations"]})
 FEWER = "document.querySelectorAll('tr:nth-child(n+6), svg rect:nth-of-type(n+30)').forEach(one => one.remove())"
-"""Of many rows and marks that are alike, a few are looked at."""
+"""Remove most of the many similar rows and marks, to save time."""
 SUMMARY = """found => ({passes: found.passes.length, violations: found.violations.map(one =>
     ({id: one.id, where: one.nodes.slice(0, 3).map(node => node.html.slice(0, 200))}))})"""
 FOCUSED = "one => one === document.body ? '' : one.closest('figure, form, ul, section')?.tagName + ' ' + one.tagName"
@@ -178,7 +178,7 @@ def test_paper_has_charts_and_citations_and_no_controls(opened: Browser, tmp_pat
     pdf = (tmp_path / "report.pdf").read_bytes()
     assert pdf.startswith(b"%PDF")
     assert 5 < len(re.findall(rb"/Type\s*/Page\b", pdf)) < 40
-    opened.size(680, 1000)  # the width of A4 without its margins
+    opened.size(680, 1000)  # the width of A4 without margins
     opened.do("Emulation.setEmulatedMedia", media="print")
     opened.run("dispatchEvent(new Event('beforeprint'))")
     try:

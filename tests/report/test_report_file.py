@@ -1,4 +1,4 @@
-"""The report: each figure is its query's answer, nothing is fetched, text stays text."""
+"""The report file: figures match their queries, nothing is fetched, text is escaped."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ HOSTILE = """</script><img src="http://evil.example/x" onerror="alert(1)">&amp;<
 
 
 class _Figures(HTMLParser):
-    """Reads back what a page shows: by figure its title, table, SQL, parameters, caption and drawing."""
+    """Parser that returns each figure of a page: title, table, SQL, parameters, caption and drawing."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -90,7 +90,7 @@ class _Figures(HTMLParser):
 
 
 def values(one: dict[str, Any]) -> list[dict[str, str]]:
-    """The rows of a figure by column, as text."""
+    """Return the rows of a figure by column, as text."""
     return [dict(zip(one["columns"], row, strict=True)) for row in one["rows"]]
 
 
@@ -245,7 +245,7 @@ def _planted(value: str) -> list[tuple[Section, list[tuple[Figure, Answer | None
 
 
 def _tags(text: str) -> tuple[set[str], set[str]]:
-    """The elements and attributes of a page."""
+    """Return the elements and attributes of a page."""
     tags: set[str] = set()
     attributes: set[str] = set()
 

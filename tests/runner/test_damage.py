@@ -1,4 +1,4 @@
-"""Damage in place: parts, and files of a target that became pipes, folders, sockets or dangling links."""
+"""Damaged targets: parts, and files replaced by pipes, folders, sockets or dangling links."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Break = Callable[[Path], None]
 
 
 def rot(path: Path) -> None:
-    """Change one byte, and nothing that size and time of the content would show."""
+    """Change one byte without changing size or mtime."""
     about, content = path.stat(), path.read_bytes()
     path.write_bytes(content[:50] + bytes([content[50] ^ 1]) + content[51:])
     os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
@@ -61,7 +61,7 @@ ODD: dict[str, Break] = {"a pipe": pipe, "a folder": folder, "a dangling link": 
 
 @pytest.fixture
 def hours(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> Tiny:
-    """With `staging.hour`, a part for each hour of the raw files, which queries read: the catalog has no copy."""
+    """`staging.hour` with a part per hour, read from the parts: the catalog has no copy."""
     monkeypatch.setattr(catalog_entries, "COPIED_BYTES", 0)
     tiny.model(
         "staging.hour",
@@ -157,7 +157,7 @@ def test_a_citation_and_a_description_are_not_of_damaged_parts(hours: Tiny, comm
 
 @pytest.fixture
 def digested(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """The files that are digested from here on."""
+    """The files digested from here on."""
     found: list[Path] = []
     usual = hashing.of_file
 
@@ -170,7 +170,7 @@ def digested(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
 
 def copied(part: Path) -> None:
-    """Put a copy in place of a part: another inode, the same content."""
+    """Replace a part by a copy: another inode, equal content."""
     shutil.copy2(part, part.with_name("copy"))
     part.with_name("copy").replace(part)
 

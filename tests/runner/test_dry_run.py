@@ -1,4 +1,4 @@
-"""`warehouse plan` says what a build would do and why, and the build does just that."""
+"""`warehouse plan` predicts the actions of a build and their reasons."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Plan = dict[str, tuple[str, str]]
 
 @pytest.fixture
 def hours(tiny: Tiny) -> Tiny:
-    """Two chains, built: by hour and then over all hours; and from a reference table."""
+    """Two built chains: one by hour and then over all hours, one from a reference table."""
     tiny.model("staging.hour", HOURLY, HOUR, "partition: hour_utc")
     tiny.model("topology.hour", "SELECT hour_utc, bytes FROM staging.hour", HOUR, "partition: hour_utc")
     tiny.model("metrics.hours", "SELECT max(hour_utc) AS hour_utc, sum(bytes) AS bytes FROM topology.hour", HOUR)
@@ -37,7 +37,7 @@ def hours(tiny: Tiny) -> Tiny:
 
 @pytest.fixture
 def plan(tiny: Tiny, command: Command) -> Callable[..., Plan]:
-    """Runs `warehouse plan --json`: what it would do with each part that it would not keep."""
+    """Function that runs `warehouse plan --json` and returns the planned action for each stale part."""
 
     def run(*options: str) -> Plan:
         said = command("plan", "-d", tiny.data, "-t", tiny.target, "--json", *options)
@@ -314,8 +314,8 @@ def test_a_plan_waits_for_nobody_and_stops_nobody(
 
 
 def test_bad_lines_that_a_build_has_met_are_known_to_the_plan(hours: Tiny, plan: Callable[..., Plan]) -> None:
-    rows = ["1,100,2,200,0,0.5"] * 50  # a bad line at the top would be seen before the engine meets it
-    rows[40] = f"1,{'9' * 30},2,200,0,0.5"  # nor is this one seen while files are hashed: all its characters are usual
+    rows = ["1,100,2,200,0,0.5"] * 50  # a bad line near the top would be found before DuckDB reads it
+    rows[40] = f"1,{'9' * 30},2,200,0,0.5"  # hashing does not notice this line: all its characters are valid
     hours.file(1, *rows)
     said = hours.build()
     assert "looking for bad lines" in said.err

@@ -1,4 +1,4 @@
-"""What stops a build from outside is told in one sentence with what to do, and without a traceback."""
+"""External failures end a build with one sentence and a hint, without a traceback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What readers open: whole, described, read-only, and exchanged under them without a word."""
+"""The published file: complete, documented, read-only, and replaced atomically."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COLUMNS = {"port": "VARCHAR the port", "speed": "BIGINT [bit/s] line rate"}
 
 @pytest.fixture
 def published(tiny: Tiny) -> Tiny:
-    """With a model of every kind, built."""
+    """A model of every kind, built."""
     tiny.model("staging.ports", "SELECT port, speed FROM reference.speeds", COLUMNS, "sources: a 'book'")
     tiny.model("topology.fast", "SELECT port, speed FROM staging.ports WHERE speed > 20", COLUMNS, "materialize: view")
     tiny.model(
@@ -138,7 +138,7 @@ def test_another_process_can_read_while_builds_run(published: Tiny) -> None:
     assert reader.returncode == 0, said
     answers = [int(line) for line in said.split()]
     assert len(answers) == 5
-    assert answers == sorted(answers)  # each sees the build before or after, and none goes back
+    assert answers == sorted(answers)  # each reader sees the old or the new build, and none goes back
     assert set(answers) <= {50 + 2 * step for step in range(extra + 1)}
 
 
@@ -160,7 +160,7 @@ def test_the_last_builds_are_kept_and_can_be_opened(published: Tiny) -> None:
 
 
 def test_all_is_on_disk_before_it_is_published(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files and folders that the published file needs, by inode, in the order in which the disk was asked for them."""
+    """Compare the order of fsync calls with the files and folders that the published file needs."""
     synced: list[int] = []
     published: list[int] = []
     fsync, replace = os.fsync, os.replace

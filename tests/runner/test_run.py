@@ -1,4 +1,4 @@
-"""A build makes what is not there yet, in order, and stops at the first mistake."""
+"""A build makes missing parts in order, and stops at the first error."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HOUR_COLUMNS = {"hour_utc": "TIMESTAMP", "bytes": "BIGINT"}
 
 @pytest.fixture
 def hours(tiny: Tiny) -> Tiny:
-    """With `staging.hour`, a part for each hour of the raw files, and `metrics.hours` over all of them."""
+    """`staging.hour` with a part per hour, and `metrics.hours` over all of them."""
     tiny.model(
         "staging.hour",
         "SELECT make_timestamp(SaveTimeUTC // 3600000 * 3600000000) AS hour_utc, sum(InOctets) AS bytes\n"
@@ -52,7 +52,7 @@ def test_nothing_is_made_twice(hours: Tiny) -> None:
 
 
 def test_a_model_can_be_split_by_another_column_of_the_files(hours: Tiny) -> None:
-    """By port: a part sees the files of its port alone, and hours, which another column splits, whole."""
+    """Split by port: a part sees the files of its port, and all hours of models split by hour."""
     hours.file(0, "1,100,2,200,0,0.5").rename(hours.data / "c" / "trafficinfo" / "2024052400" / "x" / "Leaf-1_1_2.csv")
     hours.file(0, "1,300,2,200,0,0.5")
     path = hours.data / "c" / "trafficinfo" / "2024052400" / "x" / "Leaf-1_1_2.csv"
@@ -140,7 +140,7 @@ def test_a_new_hour_makes_its_own_part_and_what_is_over_all_hours(hours: Tiny) -
 def test_hours_are_made_one_after_another_and_before_the_first_what_it_needs(
     hours: Tiny, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`metrics.share` of an hour reads `metrics.hours`, which reads `staging.hour` of all of them."""
+    """`metrics.share` of an hour reads `metrics.hours`, which reads all hours of `staging.hour`."""
     select = "SELECT h.hour_utc, h.bytes / a.bytes AS share FROM {} AS h, metrics.hours AS a"
     columns = {"hour_utc": "TIMESTAMP", "share": "DOUBLE"}
     hours.model("metrics.share", select.format("staging.hour"), columns, "partition: hour_utc")
@@ -161,7 +161,7 @@ def test_hours_are_made_one_after_another_and_before_the_first_what_it_needs(
 
 
 def test_what_is_held_in_memory_is_of_the_hour_at_hand(hours: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small parts are held for those who read them after, and let go with the last of these."""
+    """Small parts stay in memory for their readers, and are dropped after the last reader."""
     select = "SELECT hour_utc, 2 * bytes AS bytes FROM staging.hour"
     hours.model("metrics.twice", select, HOUR_COLUMNS, "partition: hour_utc")
     hours.model("metrics.again", select.replace("staging.hour", "metrics.twice"), HOUR_COLUMNS, "partition: hour_utc")
@@ -360,7 +360,7 @@ def test_a_selection_of_nothing_is_a_usage_error(tiny: Tiny) -> None:
 
 FAULTS = {
     "SELECT port, spede AS speed FROM reference.speeds": "models/staging/ports.sql:8:14: no column spede",
-    "SELECT port, CAST(port AS BIGINT) AS speed\nFROM reference.speeds": "models/staging/ports.sql",  # when it runs
+    "SELECT port, CAST(port AS BIGINT) AS speed\nFROM reference.speeds": "models/staging/ports.sql",  # at run time
     "SELECT port, speed": "models/staging/ports.sql:8:",
 }
 
@@ -391,8 +391,8 @@ def test_a_value_that_its_type_does_not_hold_is_an_error_of_the_model(tiny: Tiny
 
 
 def test_a_bad_line_that_a_model_meets_is_left_out_and_the_rest_is_in(hours: Tiny) -> None:
-    rows = ["1,100,2,200,0,0.5"] * 50  # a bad line at the top would be seen before the engine meets it
-    rows[40] = f"1,{'9' * 30},2,200,0,0.5"  # nor is this one seen while files are hashed: all its characters are usual
+    rows = ["1,100,2,200,0,0.5"] * 50  # a bad line near the top would be found before DuckDB reads it
+    rows[40] = f"1,{'9' * 30},2,200,0,0.5"  # hashing does not notice this line: all its characters are valid
     hours.file(1, *rows)
     said = hours.build()
     assert said.status == 0
@@ -418,7 +418,7 @@ def test_a_mistake_of_a_model_that_reads_files_is_not_taken_for_a_bad_line(hours
 def test_a_build_is_the_same_at_any_number_of_threads_place_order_of_files_and_time_zone(
     sample: Path, built: Path, tmp_path: Path, threads: int
 ) -> None:
-    """Another folder, in which the files were laid the last first; exports are the same to the byte."""
+    """Build in another folder with files in reverse order; exports are byte-identical."""
     data, target = tmp_path / "other folder", tmp_path / "elsewhere"
     for path in sorted((path for path in sample.rglob("*") if path.is_file()), reverse=True):
         copy = data / path.relative_to(sample)
@@ -443,7 +443,7 @@ def _build_of(target: Path) -> str:
 
 
 def test_ctrl_c_ends_a_long_query_soon(tiny: Tiny) -> None:
-    """A query of hours runs, in a thread of the pool, when it comes."""
+    """Ctrl-C arrives while a pool thread runs a query of hours."""
     endless = "SELECT count(*) AS n FROM range(1000000) AS a, range(1000000) AS b WHERE a.range % 7 <> b.range % 9"
     tiny.model("staging.endless", endless, {"n": "BIGINT"})
     tiny.write("warehouse.toml", "shipped = false\n")
@@ -463,7 +463,7 @@ def test_ctrl_c_ends_a_long_query_soon(tiny: Tiny) -> None:
 
 
 def await_file(path: Path) -> None:
-    """Wait until something stands there."""
+    """Wait until a file exists."""
     until = time.monotonic() + 60
     while not path.exists():
         assert time.monotonic() < until, path
@@ -482,11 +482,11 @@ def test_an_interrupted_build_ends_with_status_130_and_publishes_nothing(sample:
     assert said.splitlines()[-1] == "interrupted"
     assert "Traceback" not in said
     assert not (tmp_path / "t" / "warehouse.duckdb").exists()
-    subprocess.run([*command, "--quiet"], env=environment, check=True, timeout=120)  # and nothing is in the way
+    subprocess.run([*command, "--quiet"], env=environment, check=True, timeout=120)  # nothing blocks the next build
 
 
 class Told(Silent):
-    """Notes which parts a build turns to, one after another."""
+    """A reporter that records the order of parts."""
 
     is_sequential = True
 
@@ -503,7 +503,7 @@ class Told(Silent):
 
 def test_a_damaged_file_costs_the_parts_of_its_partition_alone(hours: Tiny) -> None:
     rows = ["1,100,2,200,0,0.5"] * 50
-    rows[40] = f"1,{'9' * 30},2,200,0,0.5"  # it is not seen before the engine meets it
+    rows[40] = f"1,{'9' * 30},2,200,0,0.5"  # nothing notices the line before DuckDB reads it
     hours.file(1, *rows)
     told = Told()
     settings = settle({"data": [str(hours.data)], "target": str(hours.target), "project": str(hours.folder)})

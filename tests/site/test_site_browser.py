@@ -1,4 +1,4 @@
-"""The site in a browser, from disk: search by keyboard, the lineage graph, links, phones, the dark."""
+"""The site in a browser, from disk: keyboard search, lineage graph, links, phones, dark mode."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_axe_finds_what_is_wrong(site: Path, browser: Browser) -> None:
 
 
 def _tabbed(browser: Browser, count: int) -> list[str]:
-    """The names of the elements that the Tab key goes to."""
+    """Return the names of the elements that the Tab key visits."""
     name = "(one => one.getAttribute('aria-label') || one.id || one.textContent.trim())(document.activeElement)"
     found = []
     for _ in range(count):
@@ -165,7 +165,7 @@ def test_without_scripts_all_is_there(site: Path, browser: Browser, tmp_path: Pa
 
 
 def _drawn(browser: Browser) -> set[str]:
-    """The columns in the graph."""
+    """Return the columns in the graph."""
     links = browser.run("[...document.querySelectorAll('#graph a')].map(one => one.getAttribute('href').slice(1))")
     return {one for one in links if one.count(".") > 1}
 

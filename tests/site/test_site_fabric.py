@@ -1,4 +1,4 @@
-"""Pages of switches, servers and raw formats, and the findings first: what was planted stands where one would look."""
+"""Pages of switches, servers and raw formats, and the findings: planted facts are shown where expected."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 def _text(page: Path) -> str:
-    """The text of a page's main part, on one line."""
+    """Return the text of a page's main part, on one line."""
     main = page.read_text(encoding="utf-8").partition("<main")[2].partition("</main>")[0]
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", main.partition(">")[2])).split())
 
 
 def _rows(page: Path, place: str) -> list[list[str]]:
-    """The cells of the tables below a heading, as text."""
+    """Return the cells of the tables below a heading, as text."""
     text = page.read_text(encoding="utf-8").partition(f'id="{place}"')[2].partition("<h2")[0]
     rows = re.findall(r"<tr.*?</tr>", text.partition("<tbody>")[2], re.DOTALL)
     cells = [re.findall(r"<td.*?</td>", row, re.DOTALL) for row in rows]
@@ -189,7 +189,7 @@ def test_nothing_found_is_said_as_such(tiny: Tiny, tmp_path: Path) -> None:
     write_docs(tmp_path / "after", tiny.project, tiny.target)
     assert "Nothing is published yet" in _text(tmp_path / "before" / "index.html")
     said = _text(tmp_path / "after" / "index.html")
-    assert "Nothing of what is looked for: no dead link" in said
+    assert "No findings: no dead link" in said
     assert not (tmp_path / "after" / "fabric.html").exists()
     assert "fabric.html" not in (tmp_path / "after" / "index.html").read_text(encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""The site: every link leads somewhere, every table is there as its model and the warehouse say, text stays text."""
+"""The site: links resolve, tables match models and warehouse, text is escaped."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HOSTILE = """</script><img src="http://evil.example/x" onerror="alert(1)">&amp;<
 
 
 class _Page(HTMLParser):
-    """What a page links to, what can be linked to in it, and its text by element."""
+    """Parser that returns the links of a page, its anchors, and its text by element."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class _Page(HTMLParser):
 
 
 def _given(site: Path, name: str) -> Any:
-    """The value that a script of the site sets."""
+    """Return the value that a script of the site sets."""
     return json.loads(re.sub(r"^window\.\w+=|;\n$", "", (site / "assets" / name).read_text(encoding="utf-8")))
 
 
@@ -183,7 +183,7 @@ def test_a_project_that_is_not_built_has_a_site_that_says_so(tiny: Tiny, command
     assert said.status == 0, said.err
     assert "the models alone" in said.out
     page = _Page(tmp_path / "site" / "tables" / "metrics.total.html")
-    assert "no warehouse was published" in page.text["footer"]
+    assert "without a published warehouse" in page.text["footer"]
     assert "not run" in page.text.get("checks", "not run")
     graph = _given(tmp_path / "site", "lineage.js")
     names = [name for name, *_ in graph["tables"]]

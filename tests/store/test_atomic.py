@@ -1,4 +1,4 @@
-"""Files that are written under a hidden name first: what a killed process left is found."""
+"""Atomic file writes: temporary files of killed processes are found."""
 
 from __future__ import annotations
 

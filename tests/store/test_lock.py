@@ -1,4 +1,4 @@
-"""One build at a time holds a target."""
+"""A lock allows one build at a time per target."""
 
 from __future__ import annotations
 

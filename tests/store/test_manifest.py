@@ -1,4 +1,4 @@
-"""A manifest that cannot be read is one sentence, whatever is in it."""
+"""A damaged manifest ends in one sentence, whatever its content."""
 
 from __future__ import annotations
 

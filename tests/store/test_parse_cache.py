@@ -1,4 +1,4 @@
-"""What was found out is not found out again, unless anything that it follows from has changed."""
+"""Cache of parse, bind and inspection results, invalidated when an input changes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TOTAL = {"name": "VARCHAR", "speed": "BIGINT"}
 
 @pytest.fixture
 def asked(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What the parser, the binder and the formats were asked since the list was cleared."""
+    """Calls to the parser, the binder and the formats since the list was cleared."""
     found: list[str] = []
     parse, describe, inspect = DuckDBEngine.parse_all, DuckDBScratch.describe, PORT_COUNTERS.inspect
 

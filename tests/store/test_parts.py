@@ -1,4 +1,4 @@
-"""Parts: there and whole, or not there."""
+"""Parts are either complete or absent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from warehouse.store.parts import Store
 
 
 def make(content: bytes, rows: int = 3):  # type: ignore[no-untyped-def]
-    """What writes a part: these bytes, said to be so many rows."""
+    """Return a writer of a part with these bytes and this row count."""
 
     def write(path: Path) -> int:
         path.write_bytes(content)

@@ -1,4 +1,4 @@
-"""A build with nothing to do costs next to nothing; in doubt there is something to do."""
+"""An up-to-date build is almost free; in doubt a build runs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ UNUSED = {
 
 @pytest.fixture
 def hours(tiny: Tiny) -> Tiny:
-    """With a part for each hour, built."""
+    """A part per hour, built."""
     tiny.model(
         "staging.hour",
         "SELECT make_timestamp(SaveTimeUTC // 3600000 * 3600000000) AS hour_utc, sum(InOctets) AS bytes\n"
@@ -56,7 +56,7 @@ def hours(tiny: Tiny) -> Tiny:
 
 
 def is_still(tiny: Tiny, *options: str | Path) -> bool:
-    """Whether a build finds nothing to do."""
+    """Return True if a build finds nothing to do."""
     said = tiny.build(*options)
     print(said)
     assert said.status == 0
@@ -70,7 +70,7 @@ def test_a_build_with_nothing_to_do_imports_nothing_heavy_and_in_the_same_words_
     built: Path, sample: Path, run_cli: Command
 ) -> None:
     words = ["build", "-d", str(sample), "-t", str(built)]
-    run_cli(*words)  # what was built within the tests was built by a Python that looks for modules elsewhere
+    run_cli(*words)  # these tests import modules from another path than the CLI
     assert run_cli(*words).err.startswith("Up to date")
     code = "import sys; from warehouse.cli import main; status = main(sys.argv[1:]); print(status, *sys.modules)"
     for unused in (HEAVY, HEAVY | UNUSED):
@@ -97,7 +97,7 @@ def test_it_says_the_same_of_the_build_as_the_build_itself(hours: Tiny) -> None:
 
 
 def rewrite(path: Path, text: str) -> None:
-    """Another content of the same length, at the same time, as far as that can be set."""
+    """Replace the content by one of equal length and, where possible, equal timestamps."""
     about = path.stat()
     assert len(text.encode()) == about.st_size
     path.write_text(text, encoding="utf-8")
@@ -189,7 +189,7 @@ def look(path: Path) -> FileStates:
 
 
 def changed(before: FileStates, path: Path, *, same: bool) -> tuple[list[str], bool]:
-    """What `changes` finds, and whether it asked for the content."""
+    """Return the result of `changes`, and whether it read the content."""
     asked: list[str] = []
 
     def told(one: str) -> bool:
@@ -235,7 +235,7 @@ def test_an_old_file_that_is_as_it_was_is_not_opened(tmp_path: Path, monkeypatch
 
 
 def pretend(tiny: Tiny, path: Path) -> None:
-    """Have all caches hold the file's stamp of now, as if nothing of its change had shown."""
+    """Store the file's current stamp in all caches, as if the change were invisible."""
     now = signatures.stamp(path.stat())
     for name in ("snapshot.json", "digests.json"):
         cache = tiny.target / "cache" / name
