@@ -101,7 +101,7 @@ def box_of(boxes: list[dict[str, Any]], title: str) -> dict[str, Any]:
     return box
 
 
-def test_all_that_the_bundles_hold_was_imported(running: Superset) -> None:
+def test_everything_in_the_bundles_was_imported(running: Superset) -> None:
     charts = sum(len(charts_of(tab)) for name in CONNECTIONS for tab in dashboard_of(running, name))
     dashboards, slices, tables, databases = running.counts()
     assert (dashboards, slices, databases) == (3, charts, 3), "an import that drops what it cannot match says OK"
@@ -183,7 +183,7 @@ def test_all_requests_stayed_on_this_machine(name: str, seen: dict[str, dict[str
     assert seen[name]["elsewhere"] == []
 
 
-def test_leaves_stand_in_the_order_of_their_numbers(running: Superset, seen: dict[str, dict[str, Any]]) -> None:
+def test_leaves_are_sorted_by_number(running: Superset, seen: dict[str, dict[str, Any]]) -> None:
     title = "In and out of each leaf, TB"
     for name in CONNECTIONS:
         [data] = [one["data"] for one in seen[name]["answers"] if running.titles()[one["slice"]] == title]

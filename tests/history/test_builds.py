@@ -67,7 +67,7 @@ def files(tiny: Tiny) -> set[str]:
 # builds ------------------------------------------------------------------------------------------
 
 
-def test_kept_builds_are_listed_the_newest_first_with_what_each_alone_holds(three: Tiny) -> None:
+def test_kept_builds_are_listed_newest_first_with_their_own_bytes(three: Tiny) -> None:
     kept = builds(three.target)
     assert [one.current for one in kept] == [True, False, False]
     assert [len(one.manifest.parts) for one in kept] == [4, 4, 4]
@@ -81,7 +81,7 @@ def test_kept_builds_are_listed_the_newest_first_with_what_each_alone_holds(thre
     assert [one["build"] for one in json.loads(run(three, "builds", "--json").out)] == ids(three)
 
 
-def test_builds_of_no_target_are_a_sentence(tiny: Tiny) -> None:
+def test_builds_without_a_target_is_one_sentence(tiny: Tiny) -> None:
     for command in (["builds"], ["rollback"], ["clean"], ["verify"], ["diff", "1"]):
         said = run(tiny, *command)
         assert said.status == 2
@@ -92,7 +92,7 @@ def test_builds_of_no_target_are_a_sentence(tiny: Tiny) -> None:
 # rollback ----------------------------------------------------------------------------------------
 
 
-def test_going_back_publishes_the_build_before_and_again_the_one_before_that(three: Tiny) -> None:
+def test_rollback_publishes_the_previous_build_and_then_the_one_before(three: Tiny) -> None:
     newest, middle, oldest = ids(three)
     said = run(three, "rollback")
     assert said.status == 0
@@ -107,7 +107,7 @@ def test_going_back_publishes_the_build_before_and_again_the_one_before_that(thr
     assert three.ask(TOTAL) == [(50,)]
 
 
-def test_any_kept_build_can_be_published_by_a_beginning_of_its_id_and_back(three: Tiny) -> None:
+def test_any_kept_build_can_be_published_by_an_id_prefix(three: Tiny) -> None:
     newest, _, oldest = ids(three)
     assert run(three, "rollback", oldest[:6]).status == 0
     assert three.ask(TOTAL) == [(50,)]
@@ -121,7 +121,7 @@ def test_any_kept_build_can_be_published_by_a_beginning_of_its_id_and_back(three
     assert three.ask(TOTAL) == [(54,)]
 
 
-def test_readers_keep_what_they_opened_and_the_next_ones_see_the_earlier_build(three: Tiny) -> None:
+def test_open_readers_keep_their_build_and_new_ones_see_the_rollback(three: Tiny) -> None:
     with warehouse.open(three.target) as before:
         rollback(three.target)
         assert before.execute(TOTAL).fetchall() == [(54,)]
@@ -129,7 +129,7 @@ def test_readers_keep_what_they_opened_and_the_next_ones_see_the_earlier_build(t
         assert before.execute("SELECT count(*) FROM metrics.polls").fetchall() == [(2,)]
 
 
-def test_the_next_build_publishes_what_data_and_models_say(three: Tiny) -> None:
+def test_a_build_after_a_rollback_publishes_the_current_state(three: Tiny) -> None:
     newest = ids(three)[0]
     rollback(three.target)
     assert three.build().status == 0
@@ -138,7 +138,7 @@ def test_the_next_build_publishes_what_data_and_models_say(three: Tiny) -> None:
     assert builds(three.target)[0].current
 
 
-def test_a_build_of_which_a_part_is_gone_or_cut_short_is_refused(three: Tiny) -> None:
+def test_a_build_with_a_missing_or_truncated_part_is_refused(three: Tiny) -> None:
     _, middle, _ = ids(three)
     manifest = json.loads((three.target / "builds" / middle / "manifest.json").read_text(encoding="utf-8"))
     part = next(three.target / one["path"] for one in manifest["parts"] if one["model"] == "metrics.total")
@@ -166,7 +166,7 @@ def test_a_build_whose_catalog_is_damaged_is_refused(three: Tiny) -> None:
     assert three.ask(TOTAL) == [(54,)]
 
 
-def test_nobody_goes_back_or_cleans_while_a_build_holds_the_target(three: Tiny) -> None:
+def test_rollback_and_clean_need_the_lock(three: Tiny) -> None:
     with hold(three.target):
         for command in ("rollback", "clean", "verify"):
             said = run(three, command)
@@ -180,7 +180,7 @@ def test_nobody_goes_back_or_cleans_while_a_build_holds_the_target(three: Tiny) 
 # clean -------------------------------------------------------------------------------------------
 
 
-def test_cleaning_shows_and_removes_nothing_until_it_is_told_to(three: Tiny) -> None:
+def test_clean_is_a_dry_run_by_default(three: Tiny) -> None:
     before = files(three)
     said = run(three, "clean", "--keep", "1")
     assert said.status == 0
@@ -189,7 +189,7 @@ def test_cleaning_shows_and_removes_nothing_until_it_is_told_to(three: Tiny) -> 
     assert files(three) == before
 
 
-def test_cleaning_removes_older_builds_and_the_parts_that_only_they_use(three: Tiny) -> None:
+def test_clean_removes_older_builds_and_their_unshared_parts(three: Tiny) -> None:
     before = everything(three)
     newest, middle, oldest = ids(three)
 
@@ -203,7 +203,7 @@ def test_cleaning_removes_older_builds_and_the_parts_that_only_they_use(three: T
     assert run(three, "clean", "--keep", "2").out.startswith("Nothing to remove; 2 builds kept")
 
 
-def test_the_published_build_stays_however_old_it_is(three: Tiny) -> None:
+def test_clean_keeps_the_published_build_at_any_age(three: Tiny) -> None:
     newest, _, oldest = ids(three)
     rollback(three.target, oldest)
     assert clean(three.target, 1, dry_run=False).kept == (newest, oldest)
@@ -212,7 +212,7 @@ def test_the_published_build_stays_however_old_it_is(three: Tiny) -> None:
     assert clean(three.target, 0, dry_run=False).kept == (newest, oldest)
 
 
-def test_what_readers_open_stays_even_where_the_targets_own_record_is_of_another_build(three: Tiny) -> None:
+def test_clean_keeps_the_linked_build_if_the_record_names_another(three: Tiny) -> None:
     newest, _, oldest = ids(three)
     rollback(three.target, oldest)
     (three.target / "builds" / "current").write_text(newest + "\n", encoding="utf-8")  # killed between two renames
@@ -220,7 +220,7 @@ def test_what_readers_open_stays_even_where_the_targets_own_record_is_of_another
     assert three.ask("SELECT count(*) FROM metrics.polls") == [(2,)]
 
 
-def test_cleaning_leaves_a_build_with_nothing_to_do(three: Tiny) -> None:
+def test_a_build_after_clean_is_up_to_date(three: Tiny) -> None:
     assert three.build().err.startswith("Up to date")
     assert clean(three.target, 1, dry_run=False).items
     assert three.build().err.startswith("Up to date")
@@ -254,7 +254,7 @@ def leave(tiny: Tiny, names: Sequence[str]) -> None:
         path.write_text("x", encoding="utf-8")
 
 
-def test_what_killed_builds_left_goes_and_what_is_not_ours_stays(three: Tiny) -> None:
+def test_clean_removes_leftovers_of_killed_builds_and_keeps_foreign_files(three: Tiny) -> None:
     leave(three, [*LEFT, *MINE[:-1], "cache/clean/0123456789abcdef0123456789abcdef-1/a.csv"])
     before = everything(three)
     clean(three.target, dry_run=False)
@@ -264,14 +264,14 @@ def test_what_killed_builds_left_goes_and_what_is_not_ours_stays(three: Tiny) ->
     assert three.build().status == 0
 
 
-def test_the_next_build_removes_what_killed_ones_left(three: Tiny) -> None:
+def test_the_next_build_removes_leftovers_of_killed_builds(three: Tiny) -> None:
     leave(three, [*LEFT, *MINE])
     assert three.build("--paranoid").status == 0
     assert files(three) & {*LEFT, *MINE} == set(MINE)
     assert not [path for path in three.target.rglob("*") if "99999999" in path.name and path.name not in MINE[-1]]
 
 
-def test_mended_copies_and_unpacked_archives_stay_as_long_as_a_kept_build_reads_them(three: Tiny) -> None:
+def test_repaired_copies_and_unpacked_archives_stay_while_a_kept_build_reads_them(three: Tiny) -> None:
     three.file(1, "1,100,2,200,0,0.5", "torn")
     archive = three.base / "release.zip"
     with zipfile.ZipFile(archive, "w") as packed:
@@ -309,7 +309,7 @@ def test_tables_that_python_reads_stay_readable(sample: Path, tmp_path: Path) ->
         assert connection.execute("SELECT count(*) > 0 FROM raw.gpu_nics").fetchall() == [(True,)]
 
 
-def test_nothing_goes_that_a_catalog_may_use_which_cannot_be_read(three: Tiny) -> None:
+def test_clean_keeps_all_parts_if_a_catalog_is_unreadable(three: Tiny) -> None:
     copy = three.target / "cache" / "clean" / ("0" * 32 + "-1") / "a.csv"
     copy.parent.mkdir(parents=True)
     copy.write_text("x", encoding="utf-8")
@@ -320,7 +320,7 @@ def test_nothing_goes_that_a_catalog_may_use_which_cannot_be_read(three: Tiny) -
     assert copy.is_file()
 
 
-def test_nothing_is_removed_where_the_published_build_does_not_say_what_it_needs(three: Tiny) -> None:
+def test_clean_removes_nothing_if_the_published_manifest_is_unreadable(three: Tiny) -> None:
     newest = ids(three)[0]
     manifest = three.target / "builds" / newest / "manifest.json"
     content = manifest.read_text(encoding="utf-8")

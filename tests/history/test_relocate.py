@@ -56,7 +56,7 @@ def kinds(tiny: Tiny) -> dict[str, str]:
     return {str(row[0]): str(row[1]) for row in tiny.ask("SELECT model, kind FROM meta.models")}
 
 
-def test_tables_are_copied_in_the_smallest_first_and_one_that_outgrows_answers_alike(
+def test_small_tables_are_copied_into_the_catalog_and_large_ones_answer_alike(
     partitioned: Tiny, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert partitioned.build().status == 0
@@ -78,7 +78,7 @@ def test_tables_are_copied_in_the_smallest_first_and_one_that_outgrows_answers_a
     assert partitioned.ask("DESCRIBE metrics.hour") == types
 
 
-def test_a_moved_target_with_all_tables_inside_works_and_says_that_it_was_moved(partitioned: Tiny) -> None:
+def test_a_moved_target_with_all_tables_inside_works_and_reports_the_move(partitioned: Tiny) -> None:
     assert partitioned.build().status == 0
     answer, moved = partitioned.ask(ASKED), partitioned.base / "moved"
     partitioned.target.rename(moved)
@@ -122,7 +122,7 @@ def test_a_target_that_was_moved_or_copied_is_one_sentence_until_it_is_relocated
         assert len(rows.fetchall()) == 3
 
 
-def test_kept_builds_move_too_and_what_has_lost_its_parts_is_left(outgrown: Tiny) -> None:
+def test_kept_builds_are_relocated_unless_parts_are_missing(outgrown: Tiny) -> None:
     first = outgrown.ask("SELECT build_id FROM meta.build")
     outgrown.reference("speeds", {"port": "VARCHAR", "speed": "BIGINT"}, "eth0,10")
     assert outgrown.build().status == 0
@@ -139,7 +139,7 @@ def test_kept_builds_move_too_and_what_has_lost_its_parts_is_left(outgrown: Tiny
     assert outgrown.ask("SELECT n FROM metrics.last") == [(1999,)]
 
 
-def test_a_part_that_did_not_come_along_is_named_and_nothing_changes(outgrown: Tiny) -> None:
+def test_a_missing_part_is_named_and_nothing_changes(outgrown: Tiny) -> None:
     moved = outgrown.target.rename(outgrown.base / "moved")
     before = (moved / "warehouse.duckdb").read_bytes()
     gone = next((moved / "parts" / "metrics.hour").rglob("*.parquet"))

@@ -45,7 +45,7 @@ def test_it_opens(made: Path) -> None:
     assert not str(engine[0]).startswith("duckdb")
 
 
-def test_it_is_whole_and_damage_shows(made: Path) -> None:
+def test_it_is_intact_and_damage_is_detected(made: Path) -> None:
     said = call("verify", "--quick", "-t", made / "target", cwd=made)
     assert (said.status, said.out.startswith("Whole")) == (0, True), said
     part = next((made / "target" / "parts" / "staging.polls").glob("*/*.parquet"))
@@ -53,7 +53,7 @@ def test_it_is_whole_and_damage_shows(made: Path) -> None:
     assert call("verify", "--quick", "-t", made / "target", cwd=made).status == 1
 
 
-def test_it_is_continued(made: Path) -> None:
+def test_it_builds_on(made: Path) -> None:
     """Existing hours are reused; the new hour and its downstream tables are built."""
     old = last_manifest(made / "target")
     assert old is not None
@@ -81,7 +81,7 @@ def test_it_is_continued(made: Path) -> None:
     assert json.loads(call(*words, cwd=made).out)["made"] == []
 
 
-def test_built_again_it_is_told_which_parts_another_engine_made(made: Path) -> None:
+def test_verify_names_the_parts_of_the_other_engine(made: Path) -> None:
     said = call("verify", "-t", made / "target", "--project", made / "project", cwd=made)
     assert said.status == 1
     assert "staging.polls: the same 36 rows in other bytes" in said.out

@@ -110,7 +110,7 @@ def littered(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Release:
 
 
 @pytest.mark.parametrize("case", LOST)
-def test_a_file_that_cannot_be_used_is_listed_with_its_reason(littered: Release, case: str) -> None:
+def test_an_unusable_file_is_listed_with_its_reason(littered: Release, case: str) -> None:
     path = place_of(littered, case)
     status, reason = littered.listed(path)
     assert status == "skipped"
@@ -120,7 +120,7 @@ def test_a_file_that_cannot_be_used_is_listed_with_its_reason(littered: Release,
     assert f"  {path.relative_to(littered.root).as_posix()}\n    {reason}\n" in told
 
 
-def test_files_that_cannot_be_used_change_no_row(littered: Release, expected: Rows) -> None:
+def test_unusable_files_change_no_row(littered: Release, expected: Rows) -> None:
     assert littered.rows() == expected
 
 
@@ -204,7 +204,7 @@ MENDED: dict[str, tuple[Spoil, int, str]] = {
 
 
 @pytest.mark.parametrize("case", MENDED)
-def test_a_bad_line_is_left_out_with_its_number_and_the_rows_around_it_are_in(release: Release, case: str) -> None:
+def test_a_bad_line_is_rejected_with_its_number_and_its_neighbors_are_loaded(release: Release, case: str) -> None:
     change, number, reason = MENDED[case]
     rows = spoil(release.access, change)
     number = rows + 1 if number < 0 else number
@@ -218,7 +218,7 @@ def test_a_bad_line_is_left_out_with_its_number_and_the_rows_around_it_are_in(re
     assert "1 line could not be read" in release.doctor().out
 
 
-def test_the_most_that_a_counter_may_say_is_read(release: Release) -> None:
+def test_the_maximum_counter_values_are_read(release: Release) -> None:
     """Every row at its maximum: nothing overflows, though the port exceeds its line rate."""
     rows = spoil(release.access, lambda lines: [lines[0], *map(at_the_bounds, lines[1:])])
     done(release.build())
@@ -237,7 +237,7 @@ def at_the_bounds(line: bytes) -> bytes:
     ("value", "wraps", "resets"),
     [(-(2**32) - 1, 0, 0), (-(2**32), 1, 0), (81_402 - 2**32, 1, 0), (10**9 - 2**32, 0, 1), (-5, 0, 1)],
 )
-def test_a_32_bit_counter_falls_by_no_more_than_it_holds(release: Release, value: int, wraps: int, resets: int) -> None:
+def test_a_32_bit_counter_wraps_by_at_most_its_range(release: Release, value: int, wraps: int, resets: int) -> None:
     """At 1 Gbit/s no second has 1e9 B; a fall by 5 B is not 4.29 GB."""
     management = release.hour / LEAF / "Leaf-1_0.csv"
     before = management.read_bytes().count(b",-")
@@ -249,7 +249,7 @@ def test_a_32_bit_counter_falls_by_no_more_than_it_holds(release: Release, value
     assert release.ask("SELECT line, reason FROM staging.rejected_rows") == ([] if wraps or resets else [(101, reason)])
 
 
-def test_a_poll_at_the_very_begin_of_the_hour_is_read(release: Release) -> None:
+def test_a_poll_at_the_start_of_the_hour_is_read(release: Release) -> None:
     """Its window is the first millisecond, which belongs to no other window."""
 
     def begin(lines: list[bytes]) -> list[bytes]:
@@ -268,9 +268,7 @@ LENIENT = {b"0012": 12, b"-0": 0}
 
 @pytest.mark.parametrize("number", LENIENT)
 @pytest.mark.parametrize("another", [False, True], ids=["alone", "beside a bad line"])
-def test_some_numbers_are_read_in_other_forms_than_the_published_one(
-    release: Release, number: bytes, another: bool
-) -> None:
+def test_some_numbers_are_read_in_unpublished_formats(release: Release, number: bytes, another: bool) -> None:
     """The documented result, whatever else the file contains."""
     spoil(release.access, field(5, number))
     if another:
@@ -299,7 +297,7 @@ def test_a_blank_line_is_rejected(release: Release) -> None:
     assert release.access_rows() == rows
 
 
-def test_a_line_that_is_odd_in_its_form_alone_is_found_by_every_build(release: Release) -> None:
+def test_a_line_with_only_an_odd_format_is_found_by_every_build(release: Release) -> None:
     """DuckDB reads the line, so only hashing notices it; a second build must not hash again."""
     spoil(release.access, field(5, b"1e3"))
     first = done(release.build("--json")).out
@@ -311,7 +309,7 @@ def test_a_line_that_is_odd_in_its_form_alone_is_found_by_every_build(release: R
     assert done(release.build("--json")).out.splitlines()[1] == first.splitlines()[1]
 
 
-def test_a_mended_file_gives_the_same_build_again(release: Release) -> None:
+def test_a_repaired_file_gives_the_same_build_again(release: Release) -> None:
     spoil(release.access, field(5, b"x"))
     first = done(release.build("--json")).out
     assert '"changed": false' in done(release.build("--json")).out
@@ -326,21 +324,21 @@ def test_many_bad_lines_are_counted(release: Release) -> None:
     assert release.listed(release.access) == ("partial", "line 101: 1 fields instead of 10 and 2 more lines")
 
 
-def test_of_a_doubled_row_one_is_in(release: Release) -> None:
+def test_a_duplicate_row_is_loaded_once(release: Release) -> None:
     rows = spoil(release.access, lambda lines: [*lines[:101], lines[100], *lines[101:]])
     done(release.build())
     assert release.ask("SELECT line, reason FROM staging.rejected_rows") == [(102, "a second row of the same time")]
     assert release.access_rows() == rows
 
 
-def test_rows_out_of_order_are_all_in(release: Release, expected: Rows) -> None:
+def test_rows_out_of_order_are_all_loaded(release: Release, expected: Rows) -> None:
     spoil(release.access, lambda lines: [lines[0], *reversed(lines[1:])])
     done(release.build())
     assert release.rows() == expected
 
 
 @pytest.mark.parametrize("mixed", [False, True], ids=["every line", "one line"])
-def test_line_ends_of_another_system_change_no_row(release: Release, expected: Rows, mixed: bool) -> None:
+def test_crlf_line_ends_change_no_row(release: Release, expected: Rows, mixed: bool) -> None:
     def change(lines: list[bytes]) -> list[bytes]:
         return [line.replace(b"\n", b"\r\n") if at == 50 or not mixed else line for at, line in enumerate(lines)]
 
@@ -452,7 +450,7 @@ def test_two_different_workbooks_of_one_cluster_are_an_error_that_names_both(pub
 # workbooks ----------------------------------------------------------------------------------------
 
 
-def test_a_workbook_that_would_burst_is_skipped(release: Release) -> None:
+def test_a_zip_bomb_workbook_is_skipped(release: Release) -> None:
     with zipfile.ZipFile(release.workbook, "w", zipfile.ZIP_DEFLATED) as package:
         package.writestr("xl/workbook.xml", bytes(50_000_000))
     done(release.build())
@@ -462,14 +460,14 @@ def test_a_workbook_that_would_burst_is_skipped(release: Release) -> None:
     assert len(release.rows()) == 5
 
 
-def test_a_workbook_that_is_no_workbook_is_skipped(release: Release) -> None:
+def test_an_invalid_workbook_is_skipped(release: Release) -> None:
     release.workbook.write_bytes(b"PK\x03\x04 and then nothing")
     done(release.build())
     assert release.listed(release.workbook)[0] == "skipped"
     assert "cluster/cluster.xlsx" in release.doctor().out
 
 
-def test_a_workbook_without_one_sheet_is_read_in_part(release: Release) -> None:
+def test_a_workbook_with_a_missing_sheet_is_read_in_part(release: Release) -> None:
     book = openpyxl.load_workbook(release.workbook)
     del book["GPU NIC info"]
     book.save(release.workbook)
@@ -484,7 +482,7 @@ def test_a_workbook_without_one_sheet_is_read_in_part(release: Release) -> None:
 # hour tables --------------------------------------------------------------------------------------
 
 
-def test_contradicting_rows_of_links_count_as_none_and_are_said(release: Release, sample: Path) -> None:
+def test_contradicting_link_rows_are_ignored_and_reported(release: Release, sample: Path) -> None:
     header, first = next(sample.rglob(f"{HOUR}_link.csv")).read_text(encoding="utf-8").splitlines()[:2]
     assert "Leaf-1.GPU.S9825,400GE1/0/33," in first
     assert "spine-1.GPU.S9825,FourHundredGigE1/0/1," in first
@@ -509,7 +507,7 @@ def test_a_symlink_loop_ends(release: Release, expected: Rows) -> None:
     assert "/self\n    cannot be read: Too many levels of symbolic links" in release.doctor().out
 
 
-def test_what_cannot_be_opened_is_skipped_and_listed(release: Release) -> None:
+def test_unopenable_files_are_skipped_and_listed(release: Release) -> None:
     release.access.unlink()
     release.access.symlink_to("nowhere.csv")
     pipe = release.hour / LEAF / "Leaf-1_34.csv"
@@ -523,7 +521,7 @@ def test_what_cannot_be_opened_is_skipped_and_listed(release: Release) -> None:
 
 
 @pytest.mark.parametrize("before", [0, 2], ids=["when it is inspected", "when it is hashed"])
-def test_a_file_that_may_not_be_read_is_skipped_and_listed(
+def test_an_unreadable_file_is_skipped_and_listed(
     release: Release, monkeypatch: pytest.MonkeyPatch, before: int
 ) -> None:
     """Root may read everything, so opening the file is patched to fail after some calls."""
@@ -576,7 +574,7 @@ def test_folders_may_have_any_name(sample: Path, tmp_path: Path, expected: Rows,
     assert told.replace("\n", "").isprintable()
 
 
-def test_a_name_that_is_no_text_is_skipped_and_listed(release: Release) -> None:
+def test_a_name_that_is_not_utf8_is_skipped_and_listed(release: Release) -> None:
     folder = os.fsencode(release.hour) + b"/caf\xe9"
     os.mkdir(folder)
     os.rename(os.fsencode(release.access), folder + b"/Leaf-1_1_1.csv")

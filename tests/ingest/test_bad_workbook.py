@@ -35,7 +35,7 @@ def change(path: Path, *changes: Change) -> None:
 
 
 @pytest.mark.parametrize("case", ODD)
-def test_an_odd_row_is_left_out_with_its_number_and_the_others_are_in(published: Release, case: str) -> None:
+def test_an_odd_row_is_rejected_with_its_number_and_the_others_are_loaded(published: Release, case: str) -> None:
     (sheet, row, column, value), reason = ODD[case]
     relation = "cluster_topology" if sheet == TOPOLOGY else "gpu_nics"
     ((before,),) = published.ask(f"SELECT count(*) FROM staging.{relation}")
@@ -50,7 +50,7 @@ def test_an_odd_row_is_left_out_with_its_number_and_the_others_are_in(published:
     assert "1 line could not be read" in published.doctor().out
 
 
-def test_one_damage_in_the_same_cell_of_both_sheets_is_two_rejected_rows(published: Release) -> None:
+def test_the_same_error_in_both_sheets_is_two_rejected_rows(published: Release) -> None:
     change(published.workbook, (TOPOLOGY, 4, 1, "=A1"), (NICS, 4, 1, "=A1"))
     done(published.build())
     reasons = published.ask("SELECT reason FROM staging.rejected_rows ORDER BY ALL")
@@ -73,7 +73,7 @@ def test_doubled_rows_change_nothing(published: Release) -> None:
     ) == [(6, True)]
 
 
-def test_a_nameless_row_is_not_given_a_name_that_its_server_has_already(published: Release) -> None:
+def test_a_nameless_row_gets_no_name_that_its_server_already_has(published: Release) -> None:
     """A server has two rows on ports of one leaf: the rail order would give both one name."""
     book = openpyxl.load_workbook(published.workbook)
     sheet = book[TOPOLOGY]
@@ -100,7 +100,7 @@ def test_a_copy_of_the_workbook_is_not_read_twice(published: Release) -> None:
     ]
 
 
-def test_two_workbooks_that_differ_are_an_error_that_names_both(published: Release) -> None:
+def test_two_different_workbooks_are_an_error_that_names_both(published: Release) -> None:
     before = published.state()
     copy = published.workbook.with_name("newer.xlsx")
     copy.write_bytes(published.workbook.read_bytes())

@@ -42,7 +42,7 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("fault", ["model", "check"])
-def test_a_build_that_fails_leaves_every_table_as_it_was(project: Path, fault: str) -> None:
+def test_a_failed_build_leaves_every_table_unchanged(project: Path, fault: str) -> None:
     before = tables(project)
     assert len(before) == MODELS
     write("warehouse", project, chain(rows=NEW, checked=True, fault=fault))
@@ -54,9 +54,7 @@ def test_a_build_that_fails_leaves_every_table_as_it_was(project: Path, fault: s
 
 
 @pytest.mark.parametrize("made", [1, 8, 15, 25, 30])
-def test_a_build_that_is_killed_leaves_every_table_as_it_was_and_the_next_one_brings_all(
-    project: Path, made: int
-) -> None:
+def test_a_killed_build_leaves_every_table_unchanged_and_the_next_one_completes(project: Path, made: int) -> None:
     before, parts = tables(project), project / "build" / "warehouse" / "parts"
     write("warehouse", project, chain(rows=NEW, checked=True))
     there = len(list(parts.rglob("*.parquet")))

@@ -37,7 +37,7 @@ GOOD = (
 )
 
 
-def test_what_is_said_is_in_meta(tiny: Tiny) -> None:
+def test_semantics_are_in_meta(tiny: Tiny) -> None:
     say(tiny, *GOOD)
     assert tiny.build().status == 0
     assert tiny.ask("SELECT * EXCLUDE (model) FROM meta.measures WHERE model = 'metrics.total'") == [
@@ -48,7 +48,7 @@ def test_what_is_said_is_in_meta(tiny: Tiny) -> None:
     assert tiny.ask("SELECT column_name, is_time FROM meta.dimensions") == [("hour_utc", True), ("port", False)]
 
 
-def test_show_says_how_to_sum(tiny: Tiny, command: Command) -> None:
+def test_show_prints_the_semantics(tiny: Tiny, command: Command) -> None:
     say(tiny, *GOOD)
     tiny.build()
     told = " ".join(command("show", "metrics.total", "-t", tiny.target).out.split())
@@ -59,12 +59,12 @@ def test_show_says_how_to_sum(tiny: Tiny, command: Command) -> None:
     assert found["semantics"]["measures"][1]["how"] == "max"
 
 
-def test_a_model_that_says_nothing_has_none(tiny: Tiny) -> None:
+def test_a_model_without_semantics_has_none_in_meta(tiny: Tiny) -> None:
     assert tiny.build().status == 0
     assert tiny.ask("SELECT (SELECT count(*) FROM meta.measures), (SELECT count(*) FROM meta.dimensions)") == [(0, 0)]
 
 
-def test_the_grain_is_what_to_group_by(tiny: Tiny) -> None:
+def test_the_grain_is_the_default_for_dimensions(tiny: Tiny) -> None:
     say(tiny, "measures:", "  others: none")
     assert tiny.project.models["metrics.total"].semantics.dimensions == ("port",)
 
@@ -96,7 +96,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("lines", WRONG, ids=lambda lines: WRONG[lines][:50])
-def test_a_mistake_is_a_sentence_at_its_line(tiny: Tiny, lines: tuple[str, ...]) -> None:
+def test_an_error_is_one_sentence_at_its_line(tiny: Tiny, lines: tuple[str, ...]) -> None:
     shown = say(tiny, "grain: [port]", *lines)
     # the grain is in line 3
     told = tiny.build().told
@@ -108,7 +108,7 @@ def test_a_measure_reads_as_a_sentence() -> None:
     assert str(Measure("a", "ratio", (), "x", "y")) == "sum(x) / sum(y)"
 
 
-def test_every_shipped_metric_says_how_to_sum_its_numbers() -> None:
+def test_every_shipped_metric_declares_its_measures() -> None:
     for name, model in Project.open().models.items():
         if model.layer != LAYERS[-1]:
             continue

@@ -29,7 +29,7 @@ def relation(name: str, *checks: tuple[str, str]) -> Relation:
     )
 
 
-def test_keys_are_read_off_checks_that_passed() -> None:
+def test_keys_come_from_passed_checks() -> None:
     """Skip checks that failed or whose referenced table is missing."""
     one = relation(
         "m.one",
@@ -53,7 +53,7 @@ def test_keys_are_read_off_checks_that_passed() -> None:
     assert [(found.table.name, len(keys)) for found, keys in ordered] == [("m.two", 0), ("m.one", 2)]
 
 
-def test_every_table_with_a_key_of_the_star_says_so() -> None:
+def test_keys_of_every_dimension_of_a_metric_are_checked() -> None:
     """A check proves the keys of each finest dimension that the columns of a metric name."""
     models = Project.open().models
     checks = {
@@ -85,7 +85,7 @@ def exported(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return export(built, tmp_path_factory.mktemp("star") / "out", formats=["duckdb", "csv"])
 
 
-def test_the_file_has_the_keys_as_constraints_below_the_usual_names(built: Path, exported: Path) -> None:
+def test_the_duckdb_file_has_key_constraints_behind_the_usual_views(built: Path, exported: Path) -> None:
     """Each key of a check is a constraint, and views return the rows of the warehouse."""
     with duckdb.connect(exported / "tables.duckdb", read_only=True) as file, warehouse.open(built) as ours:
         found = {
@@ -112,7 +112,7 @@ def test_the_file_has_the_keys_as_constraints_below_the_usual_names(built: Path,
         file.execute("INSERT INTO star.leaf_hour (cluster, switch) VALUES ('no such cluster', 'Leaf-1')")
 
 
-def test_the_data_package_has_the_keys_whose_columns_are_never_null(exported: Path) -> None:
+def test_the_data_package_has_the_keys_of_non_null_columns(exported: Path) -> None:
     """Each fact table names its dimensions; keys with a nullable column are left out."""
     said = json.loads((exported / "datapackage.json").read_text(encoding="utf-8"))
     keys = {

@@ -112,7 +112,7 @@ def test_readers_of_six_tables_see_whole_publishes_at_every_level(own_target: Pa
     assert state(ask(url, JOINED)) == SWAPS
 
 
-def test_a_publisher_that_is_killed_leaves_one_whole_publish_to_readers(own_target: Path, url: str) -> None:
+def test_a_killed_publisher_leaves_one_whole_publish_to_readers(own_target: Path, url: str) -> None:
     """`kill -9` at random statements: the process kills itself before the n-th statement."""
     change(own_target, 0)
     publish(own_target, url, tables=NAMES)
@@ -176,7 +176,7 @@ def test_a_publisher_waits_for_readers_and_names_them_when_it_gives_up(own_targe
     assert state(ask(url, JOINED)) == 1
 
 
-def test_since_when_is_known_of_the_publishers_own_role(own_target: Path, url: str) -> None:
+def test_the_lock_start_is_known_for_the_publishers_own_role(own_target: Path, url: str) -> None:
     change(own_target, 0)
     publish(own_target, url, tables=NAMES)
     change(own_target, 1)
@@ -189,7 +189,7 @@ def test_since_when_is_known_of_the_publishers_own_role(own_target: Path, url: s
     assert f"since {since:%Y-%m-%d %H:%M:%S} UTC" in gave_up.value.message
 
 
-def test_time_outs_and_deadlocks_of_the_publisher_are_tried_again(own_target: Path, url: str, admin: str) -> None:
+def test_timeouts_and_deadlocks_of_the_publisher_are_retried(own_target: Path, url: str, admin: str) -> None:
     """Locks without NOWAIT on the catalog, and a lock on a view: the publisher retries."""
     change(own_target, 0)
     publish(own_target, url, tables=NAMES)

@@ -33,7 +33,7 @@ def documents(built: Path) -> list[dict[str, Any]]:
     return list(yaml.safe_load_all(semantics_text(built, "metricflow")))
 
 
-def test_the_json_is_valid_by_its_schema_and_a_wrong_one_is_not(built: Path, tmp_path: Path, command: Command) -> None:
+def test_the_schema_accepts_the_json_and_rejects_a_wrong_one(built: Path, tmp_path: Path, command: Command) -> None:
     """The published schema accepts the JSON, and rejects a measure without an aggregate."""
     jsonschema = pytest.importorskip("jsonschema")
     done = command("export", "out", "--semantics", "json", "-t", built)
@@ -54,7 +54,7 @@ def test_the_json_is_valid_by_its_schema_and_a_wrong_one_is_not(built: Path, tmp
     assert not list(validator.iter_errors(found))
 
 
-def test_the_json_says_what_every_model_says(tables: Tables) -> None:
+def test_the_json_matches_every_model(tables: Tables) -> None:
     """Each metrics model is there with its time, dimensions, measures and other columns."""
     models = {name: one for name, one in Project.open().models.items() if one.layer == "metrics"}
     assert {name for name in tables if name.startswith("metrics.")} == set(models)
@@ -79,7 +79,7 @@ def test_the_json_says_what_every_model_says(tables: Tables) -> None:
     assert {"reference.dim_switch", "reference.dim_port", "reference.dim_cluster"} <= tables.keys()
 
 
-def test_metricflow_takes_the_yaml(built: Path, tmp_path: Path, command: Command) -> None:
+def test_metricflow_accepts_the_yaml(built: Path, tmp_path: Path, command: Command) -> None:
     """The parser and validator of MetricFlow find no error."""
     pytest.importorskip("dbt_semantic_interfaces")
     from dbt_semantic_interfaces.parsing.dir_to_model import parse_directory_of_yaml_files_to_semantic_manifest
@@ -126,7 +126,7 @@ def test_metrics_sum_the_right_columns(built: Path, documents: list[dict[str, An
     assert "port_hour_in_p50_bps" not in ports, "a median of medians is none"
 
 
-def test_semantics_go_to_a_pipe_and_need_a_known_form(built: Path, said: dict[str, Any], command: Command) -> None:
+def test_semantics_are_printed_and_need_a_known_format(built: Path, said: dict[str, Any], command: Command) -> None:
     """Without a folder the output is standard output; other exports need a folder."""
     done = command("export", "--semantics", "json", "-t", built)
     assert (done.status, done.err) == (0, "")

@@ -56,7 +56,7 @@ def written(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return export(built, tmp_path_factory.mktemp("swf") / "out", formats=["swf"])
 
 
-def test_a_workload_a_cluster_and_nothing_else(written: Path) -> None:
+def test_one_workload_per_cluster_and_no_other_file(written: Path) -> None:
     names = {path.name for path in written.glob("*.swf")}
     assert names == {"acme-kalos.swf", "acme-seren.swf", *(f"itp-cluster{n:02}.swf" for n in range(1, 11))}
     assert not list(written.glob("*.parquet"))
@@ -66,7 +66,7 @@ def test_a_workload_a_cluster_and_nothing_else(written: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["acme-kalos", "acme-seren", "itp-cluster02"])
-def test_jobs_read_back_are_those_of_the_table(written: Path, built: Path, name: str) -> None:
+def test_jobs_read_back_equal_the_table(written: Path, built: Path, name: str) -> None:
     workload = read_swf(written / f"{name}.swf")
     trace, _, cluster = name.partition("-")
     with warehouse.open(built) as connection:
@@ -107,7 +107,7 @@ def compare(written: Path, built: Path, python: Path, readers: list[str]) -> Non
     assert len(files) == 12
 
 
-def test_the_size_of_the_cluster_is_said_where_it_is_known(written: Path) -> None:
+def test_the_cluster_size_is_given_if_known(written: Path) -> None:
     assert read_swf(written / "acme-seren.swf").comments["MaxProcs"] == ["2288"]
     assert "MaxProcs" not in read_swf(written / "itp-cluster01.swf").comments
     notes = read_swf(written / "acme-kalos.swf").comments["Note"]

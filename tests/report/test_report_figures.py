@@ -116,7 +116,7 @@ def test_every_number_in_a_sentence_is_in_the_rows(shown: dict[str, dict[str, An
             assert not _strange(_said(name, one), one["rows"]), f"{name}: {_said(name, one)}"
 
 
-def test_a_wrong_number_would_be_seen(shown: dict[str, dict[str, Any]]) -> None:
+def test_a_wrong_number_is_detected(shown: dict[str, dict[str, Any]]) -> None:
     for name, number in (("coverage", r"\d[\d,]+(?= polls)"), ("balance", r"[\d.]+(?= %)")):
         one = shown[name]
         wrong = re.sub(number, "1234.5", _said(name, one))
@@ -124,7 +124,7 @@ def test_a_wrong_number_would_be_seen(shown: dict[str, dict[str, Any]]) -> None:
         assert "1234.5" in _strange(wrong, one["rows"])
 
 
-def test_titles_that_count_in_parts_are_true(shown: dict[str, dict[str, Any]]) -> None:
+def test_titles_with_partial_counts_are_correct(shown: dict[str, dict[str, Any]]) -> None:
     one = shown["utilization"]
     rows = values(one)
     for role in ("uplink", "access"):
@@ -220,7 +220,7 @@ def test_bars_are_as_long_as_their_values(shown: dict[str, dict[str, Any]]) -> N
     assert [float(mark["width"]) for mark in rects] == pytest.approx([unit * rate for _, rate in rates], abs=0.2)
 
 
-def test_points_of_balance_stand_at_their_values(shown: dict[str, dict[str, Any]]) -> None:
+def test_points_of_balance_are_at_their_values(shown: dict[str, dict[str, Any]]) -> None:
     one = shown["balance"]
     places = [float(mark["cx"]) for mark in one["marks"] if mark["tag"] == "circle"]
     told = [float(row["cov_percent"]) for row in values(one)]
@@ -249,7 +249,7 @@ def test_minutes_without_a_poll_are_hatched_and_not_zero(shown: dict[str, dict[s
     assert len([tip for tip in told if "minutes 0 to 5: " in tip]) == len(panels)
 
 
-def test_a_minute_that_nobody_saw_interrupts_the_line() -> None:
+def test_a_minute_without_a_poll_interrupts_the_line() -> None:
     row = {
         "switch": "Leaf-1", "loaded": "true", "leaves_of_cluster": 2, "minutes": "g" + "." * 58 + "-",
         "gap_bytes_percent": 1.0, "median_poll_ms": 500,
@@ -289,7 +289,7 @@ def test_a_task_without_a_measurement_draws_no_axis() -> None:
     assert "not measured" in figure.title([row])
 
 
-def test_no_label_lies_on_another(report: Path) -> None:
+def test_labels_do_not_overlap(report: Path) -> None:
     for name, one in _Figures(report.read_text(encoding="utf-8")).found.items():
         rows: dict[tuple[int, str], list[tuple[float, float, str]]] = {}
         panel = 0

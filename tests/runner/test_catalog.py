@@ -123,7 +123,7 @@ CHANGES: dict[str, tuple[Callable[[Tiny], object], set[str]]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_what_differs_is_exchanged_and_the_rest_is_as_if_written_anew(
+def test_changed_tables_are_replaced_and_the_catalog_equals_one_from_scratch(
     built: Tiny, created: list[str], change: str
 ) -> None:
     make, expected = CHANGES[change]
@@ -138,7 +138,7 @@ def test_what_differs_is_exchanged_and_the_rest_is_as_if_written_anew(
     assert mine == everything(other)
 
 
-def test_a_catalog_is_no_base_unless_it_is_as_it_was_written(built: Tiny, created: list[str]) -> None:
+def test_a_modified_catalog_is_not_reused(built: Tiny, created: list[str]) -> None:
     path = folder(built) / NAME
     assert read_base(folder(built)) is not None
     content = bytearray(path.read_bytes())
@@ -153,12 +153,12 @@ def test_a_catalog_is_no_base_unless_it_is_as_it_was_written(built: Tiny, create
     assert read_base(folder(built)) is None
 
 
-def test_the_paranoid_write_from_nothing(built: Tiny, created: list[str]) -> None:
+def test_paranoid_builds_write_the_catalog_from_scratch(built: Tiny, created: list[str]) -> None:
     assert built.build("--paranoid").status == 0
     assert "staging.ports" in created
 
 
-def test_a_file_that_grew_is_written_from_nothing(tiny: Tiny, created: list[str]) -> None:
+def test_a_grown_catalog_is_written_from_scratch(tiny: Tiny, created: list[str]) -> None:
     """Replacing a large table may leave a hole in the file; holes must not accumulate."""
     tiny.model(
         "staging.large",

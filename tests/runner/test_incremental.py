@@ -96,9 +96,7 @@ def put(tiny: Tiny, hour: int, state: str) -> None:
 
 @slow(12)
 @given(history=st.lists(st.tuples(st.integers(0, 2), st.sampled_from(STATES)), min_size=1, max_size=5))
-def test_any_history_of_small_files_ends_as_a_build_of_what_is_there(
-    hours: Tiny, history: list[tuple[int, str]]
-) -> None:
+def test_any_history_of_small_files_equals_a_full_build(hours: Tiny, history: list[tuple[int, str]]) -> None:
     for folder in (hours.data, hours.target, hours.base / "fresh"):
         shutil.rmtree(folder, ignore_errors=True)
     hours.file(5, "1,1,1,1,0,0.5")  # at least one file always exists
@@ -116,7 +114,7 @@ def _id(target: Path) -> str:
 
 
 @pytest.mark.parametrize("state", [GONE, CORRECTED, HALF])
-def test_an_hour_touches_its_own_parts_and_what_is_over_all_hours(hours: Tiny, state: str) -> None:
+def test_an_hour_affects_its_own_parts_and_models_over_all_hours(hours: Tiny, state: str) -> None:
     for hour in (0, 1, 2):
         put(hours, hour, FIRST)
     hours.made()
@@ -174,7 +172,7 @@ def partitions(result: Result) -> set[str]:
     order=st.permutations(range(3)),
     then=st.lists(st.tuples(st.integers(0, 2), st.sampled_from(STATES)), min_size=1, max_size=2),
 )
-def test_any_history_of_a_release_ends_as_a_build_of_what_is_there(
+def test_any_history_of_a_release_equals_a_full_build(
     release: Path, tmp_path: Path, order: list[int], then: list[tuple[int, str]]
 ) -> None:
     data, target, fresh = (tmp_path / name for name in ("data", "target", "fresh"))

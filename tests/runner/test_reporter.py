@@ -43,7 +43,7 @@ def test_a_path_is_never_broken(tiny: Tiny) -> None:
     assert str(tiny.target) in told(tiny, io.StringIO())
 
 
-def test_a_terminal_gets_a_bar_that_is_gone_in_the_end(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_gets_a_bar_that_is_removed_at_the_end(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     said = told(tiny, Screen())
     assert re.search(r"Build +\S+ 0/2 +0% 0:00:0\d", re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", said))
@@ -74,7 +74,7 @@ def test_a_stream_that_is_no_terminal_gets_no_bar() -> None:
     assert stream.getvalue() == "Again\n"
 
 
-def test_a_terminal_has_its_cursor_back_after_an_error(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cursor_is_restored_after_an_error(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     told(tiny, io.StringIO())
     tiny.model(
@@ -90,7 +90,7 @@ def test_a_terminal_has_its_cursor_back_after_an_error(tiny: Tiny, monkeypatch: 
     assert "Nothing was published; " in said
 
 
-def test_silence_is_silence(tiny: Tiny, capfd: pytest.CaptureFixture[str]) -> None:
+def test_quiet_prints_nothing(tiny: Tiny, capfd: pytest.CaptureFixture[str]) -> None:
     build(settle({"data": [str(tiny.data)], "target": str(tiny.target)}), Silent())
     assert capfd.readouterr() == ("", "")
 
@@ -123,7 +123,7 @@ class _Writes(io.StringIO):
         return super().write(text)
 
 
-def test_an_interrupt_leaves_no_line_without_its_end() -> None:
+def test_an_interrupt_leaves_no_partial_line() -> None:
     """A long wrapped line is written in one call, line ends included."""
     stream = _Writes()
     told = Terminal(stream)
@@ -134,7 +134,7 @@ def test_an_interrupt_leaves_no_line_without_its_end() -> None:
     assert stream.getvalue().count("\n") > 3
 
 
-def test_what_is_told_on_stderr_is_told_in_whole_lines() -> None:
+def test_stderr_is_written_in_whole_lines() -> None:
     """`print` writes text and line end separately, and an interrupt could come between."""
     for path in (Path(__file__).parents[2] / "warehouse").glob("**/*.py"):
         assert not re.search(r"\bprint\([^\n]*file=sys\.stderr", path.read_text(encoding="utf-8")), path

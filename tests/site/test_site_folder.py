@@ -59,7 +59,7 @@ def _given(site: Path, name: str) -> Any:
     return json.loads(re.sub(r"^window\.\w+=|;\n$", "", (site / "assets" / name).read_text(encoding="utf-8")))
 
 
-def test_every_link_leads_to_a_file_and_a_place_in_it(site: Path) -> None:
+def test_every_link_resolves_to_a_file_and_an_anchor(site: Path) -> None:
     pages = {path: _Page(path) for path in site.rglob("*.html")}
     for path, page in pages.items():
         assert len(set(page.places)) == len(page.places), path
@@ -76,7 +76,7 @@ def test_every_link_leads_to_a_file_and_a_place_in_it(site: Path) -> None:
         assert not place or place in pages[site / name].places, f"{kind} {title}"
 
 
-def test_nothing_is_asked_of_a_network(site: Path) -> None:
+def test_no_network_request_is_made(site: Path) -> None:
     for path in site.rglob("*.html"):
         text = path.read_text(encoding="utf-8")
         assert "default-src 'none'" in text
@@ -85,7 +85,7 @@ def test_nothing_is_asked_of_a_network(site: Path) -> None:
         assert not re.search(r"\bfetch\(|XMLHttpRequest|@import|url\(|import\(", path.read_text(encoding="utf-8")), path
 
 
-def test_every_model_is_there_with_its_sql_columns_and_checks(site: Path, built: Path) -> None:
+def test_every_model_has_a_page_with_sql_columns_and_checks(site: Path, built: Path) -> None:
     with warehouse.open(built) as asked:
         found = asked.execute("SELECT model, check_text, failures FROM meta.checks").fetchall()
         rows = dict(asked.execute("SELECT model, rows FROM meta.models").fetchall())
@@ -104,7 +104,7 @@ def test_every_model_is_there_with_its_sql_columns_and_checks(site: Path, built:
 
 
 @pytest.mark.parametrize("name", ["metrics.uplink_balance", "staging.log_events", "topology.nic_ports"])
-def test_values_are_those_of_the_warehouse(site: Path, built: Path, name: str) -> None:
+def test_values_equal_those_of_the_warehouse(site: Path, built: Path, name: str) -> None:
     page = _Page(site / "tables" / f"{name}.html")
     with warehouse.open(built) as asked:
         frame = asked.execute(f"FROM {name}").fetchall()
@@ -118,7 +118,7 @@ def test_values_are_those_of_the_warehouse(site: Path, built: Path, name: str) -
             assert page.titles[column] == [str(one) for one in sorted({min(held), max(held)})], column
 
 
-def test_lineage_is_that_of_the_models(site: Path) -> None:
+def test_lineage_matches_the_models(site: Path) -> None:
     graph = _given(site, "lineage.js")
     names = [name for name, *_ in graph["tables"]]
 
@@ -147,7 +147,7 @@ def test_lineage_is_that_of_the_models(site: Path) -> None:
     assert "port_class IN" in page.text[f"L{place[1]}"]
 
 
-def test_answers_of_named_queries_are_theirs(site: Path, built: Path) -> None:
+def test_answers_match_the_named_queries(site: Path, built: Path) -> None:
     page = _Page(site / "queries.html")
     text = " ".join(page.text["main-text"].split())
     assert "$ warehouse sql -q nic --server GPU-1 " in text
@@ -157,7 +157,7 @@ def test_answers_of_named_queries_are_theirs(site: Path, built: Path) -> None:
         assert all(value in text for value in row.fetchall()[0])
 
 
-def test_pages_have_their_links_set_right() -> None:
+def test_links_of_pages_are_resolved() -> None:
     known = {"docs/b.md": "docs/b.html", "metrics.t": "tables/metrics.t.html"}
     page = render("docs/x/a.md", "# A `b` c\n\n[b](../b.md#d) [out](../../README.md) `metrics.t` <b>\n", known)
     assert '<h1 id="a-b-c">' in page.html
@@ -167,7 +167,7 @@ def test_pages_have_their_links_set_right() -> None:
     assert "&lt;b&gt;" in page.html
 
 
-def test_what_was_written_before_is_replaced_and_other_files_are_not(tiny: Tiny, tmp_path: Path) -> None:
+def test_an_earlier_site_is_replaced_and_other_folders_are_not(tiny: Tiny, tmp_path: Path) -> None:
     place = tmp_path / "site"
     write_docs(place, tiny.project, tiny.target)
     before = {path.relative_to(place): path.read_bytes() for path in place.rglob("*") if path.is_file()}
@@ -200,7 +200,7 @@ def test_tables_without_a_model_are_named(tiny: Tiny, command: Command) -> None:
     assert "1 table of the build without a page: metrics.total" in said.out
 
 
-def test_text_of_models_and_of_data_stays_text(tiny: Tiny, tmp_path: Path) -> None:
+def test_text_of_models_and_data_is_escaped(tiny: Tiny, tmp_path: Path) -> None:
     quoted = HOSTILE.replace("'", "''")
     tiny.model("metrics.total", f"SELECT '{quoted}' AS name, 1 AS speed", {"name": "VARCHAR", "speed": "BIGINT"})
     tiny.write("sql/queries/q.sql", f"/* ---\nabout: '{quoted}'\n--- */\nSELECT '{quoted}' AS a\n")
