@@ -35,8 +35,8 @@ def template() -> dict[str, Any]:
 
 def filled(warehouse: duckdb.DuckDBPyConnection, site: str | None = None) -> dict[str, Any]:
     """Return the dashboard of this target: without empty tabs, with reasons for empty charts."""
-    said = template()
-    return without_empty(said, {name: read_dataset(warehouse, name, site) for name in _named(said)}, warehouse)
+    content = template()
+    return without_empty(content, {name: read_dataset(warehouse, name, site) for name in _named(content)}, warehouse)
 
 
 def bundle(warehouse: duckdb.DuckDBPyConnection, uri: str, connection: str, site: str | None = None) -> bytes:
@@ -88,22 +88,22 @@ def metadata(kind: str) -> dict[str, str]:
 def _files(
     warehouse: duckdb.DuckDBPyConnection, uri: str, connection: str, site: str | None
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    said, ids = filled(warehouse, site), Ids(connection)
-    tables = {name: read_dataset(warehouse, name, site) for name in sorted(_named(said))}
-    titles = {one["chart"]: chart_title(one, tables[one["table"]]) for tab in said["tabs"] for one in charts_of(tab)}
+    content, ids = filled(warehouse, site), Ids(connection)
+    tables = {name: read_dataset(warehouse, name, site) for name in sorted(_named(content))}
+    titles = {one["chart"]: chart_title(one, tables[one["table"]]) for tab in content["tabs"] for one in charts_of(tab)}
     labels = {
-        one.label: said["colors"].get(one.label.rpartition(", ")[0])
-        for tab in said["tabs"]
+        one.label: content["colors"].get(one.label.rpartition(", ")[0])
+        for tab in content["tabs"]
         for chart in charts_of(tab)
         for one in chart_numbers(chart, tables[chart["table"]])
     }
-    said["colors"] = {label: color for label, color in labels.items() if color}
+    content["colors"] = {label: color for label, color in labels.items() if color}
     dates = many_days(warehouse)
     yield "metadata.yaml", metadata("Dashboard")
     yield f"databases/{slug(connection)}.yaml", _database(uri, connection, ids)
     for name, table in tables.items():
         yield f"datasets/{slug(connection)}/{slug(name)}.yaml", dataset_file(table, ids)
-    for tab in said["tabs"]:
+    for tab in content["tabs"]:
         for chart in charts_of(tab):
             table = tables[chart["table"]]
             params = chart_params(chart, table, many_days=dates)
@@ -121,13 +121,13 @@ def _files(
                     "dataset_uuid": ids("dataset", chart["table"]),
                 },
             )
-    yield f"dashboards/{slug(connection)}.yaml", dashboard(said, titles, connection, ids) | {"version": VERSION}
+    yield f"dashboards/{slug(connection)}.yaml", dashboard(content, titles, connection, ids) | {"version": VERSION}
 
 
-def _named(said: Mapping[str, Any]) -> set[str]:
+def _named(content: Mapping[str, Any]) -> set[str]:
     """Return all tables that charts and filters use."""
-    named = {chart["table"] for tab in said["tabs"] for chart in boxes_of(tab)}
-    return named | {one["column"].rpartition(".")[0] for one in said["filters"]}
+    named = {chart["table"] for tab in content["tabs"] for chart in boxes_of(tab)}
+    return named | {one["column"].rpartition(".")[0] for one in content["filters"]}
 
 
 def _database(uri: str, connection: str, ids: Ids) -> dict[str, Any]:

@@ -83,11 +83,11 @@ def chart_title(chart: Mapping[str, Any], table: Table) -> str:
 
 def chart_numbers(chart: Mapping[str, Any], table: Table) -> list[Shown]:
     """Return the numbers that a chart draws, after checking that they are additive."""
-    said = chart.get("measures", [])
-    if isinstance(said, list):
-        said = {None: said}
+    measures = chart.get("measures", [])
+    if isinstance(measures, list):
+        measures = {None: measures}
     found = []
-    for label, columns in said.items():
+    for label, columns in measures.items():
         for one in columns if isinstance(columns, list) else [columns]:
             place = one if isinstance(one, dict) else {"column": one}
             found.append(_measure(chart, table, label, **place))

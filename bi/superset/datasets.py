@@ -37,26 +37,26 @@ def read_dataset(warehouse: duckdb.DuckDBPyConnection, name: str, site: str | No
     """
     if name not in written()["datasets"]:
         return with_labels(read_table(warehouse, name))
-    said = written()["datasets"][name]
-    like = read_table(warehouse, said["like"]) if "like" in said else Table(name, "", (), {})
-    columns = {column: one for column, one in like.columns.items() if column not in said.get("without", [])}
-    for column, text in said.get("columns", {}).items():
+    entry = written()["datasets"][name]
+    like = read_table(warehouse, entry["like"]) if "like" in entry else Table(name, "", (), {})
+    columns = {column: one for column, one in like.columns.items() if column not in entry.get("without", [])}
+    for column, text in entry.get("columns", {}).items():
         kind, _, about = text.partition(" ")
         columns[column] = Column(kind, about)
-    as_ = {new: replace(like.measures[old], column=new) for new, old in said.get("measures", {}).items()}
-    sql = said["sql"].strip()
+    as_ = {new: replace(like.measures[old], column=new) for new, old in entry.get("measures", {}).items()}
+    sql = entry["sql"].strip()
     if "{places}" in sql:
         sql = sql.replace("{places}", evidence_rows(warehouse, site))
     return with_labels(
         Table(
             name,
-            said.get("about", like.about),
-            tuple(said.get("grain", like.grain)),
+            entry.get("about", like.about),
+            tuple(entry.get("grain", like.grain)),
             columns,
             {column: one for column, one in like.measures.items() if column in columns} | as_,
             {
                 metric: Metric(metric, one["title"], one["expression"], one["about"], one.get("format", ",d"))
-                for metric, one in said.get("metrics", {}).items()
+                for metric, one in entry.get("metrics", {}).items()
             },
             sql,
         )
@@ -65,9 +65,9 @@ def read_dataset(warehouse: duckdb.DuckDBPyConnection, name: str, site: str | No
 
 def certified_by(table: str, column: str) -> str | None:
     """Return the test that plants or recomputes the numbers of a measure."""
-    said = written()["datasets"].get(table, {})
-    if "like" in said:
-        table, column = said["like"], said.get("measures", {}).get(column, column)
+    entry = written()["datasets"].get(table, {})
+    if "like" in entry:
+        table, column = entry["like"], entry.get("measures", {}).get(column, column)
     tests = [one["test"] for one in written()["certified"] if column in one["measures"].get(table, [])]
     return tests[0] if tests else None
 

@@ -43,23 +43,23 @@ def charts_of(tab: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [chart for chart in boxes_of(tab) if "reason" not in chart]
 
 
-def dashboard(said: Mapping[str, Any], titles: Mapping[str, str], connection: str, ids: Ids) -> dict[str, Any]:
+def dashboard(template: Mapping[str, Any], titles: Mapping[str, str], connection: str, ids: Ids) -> dict[str, Any]:
     """Return the dashboard; `titles` has the full title of each chart."""
-    title = f"{said['title']}: {connection}"
+    title = f"{template['title']}: {connection}"
     return {
         "dashboard_title": title,
-        "description": said["about"],
+        "description": template["about"],
         "css": "",
         "published": True,
         "slug": slug(connection),
-        "uuid": ids("dashboard", said["title"]),
-        "position": _position(said, titles, title, ids),
+        "uuid": ids("dashboard", template["title"]),
+        "position": _position(template, titles, title, ids),
         "metadata": {
-            "native_filter_configuration": [_filter(one, ids) for one in said["filters"]],
+            "native_filter_configuration": [_filter(one, ids) for one in template["filters"]],
             "cross_filters_enabled": False,  # they would also filter tabs whose columns have another meaning
             "refresh_frequency": 0,
             "color_scheme": "supersetColors",
-            "label_colors": said["colors"],
+            "label_colors": template["colors"],
             "timed_refresh_immune_slices": [],
             "expanded_slices": {},
             "default_filters": "{}",
@@ -68,8 +68,8 @@ def dashboard(said: Mapping[str, Any], titles: Mapping[str, str], connection: st
     }
 
 
-def _position(said: Mapping[str, Any], titles: Mapping[str, str], title: str, ids: Ids) -> dict[str, Any]:
-    tabs = [f"TAB-{slug(tab['title'])}" for tab in said["tabs"]]
+def _position(template: Mapping[str, Any], titles: Mapping[str, str], title: str, ids: Ids) -> dict[str, Any]:
+    tabs = [f"TAB-{slug(tab['title'])}" for tab in template["tabs"]]
     boxes: dict[str, Any] = {
         "DASHBOARD_VERSION_KEY": "v2",
         "ROOT_ID": {"type": "ROOT", "id": "ROOT_ID", "children": ["GRID_ID"]},
@@ -77,7 +77,7 @@ def _position(said: Mapping[str, Any], titles: Mapping[str, str], title: str, id
         "GRID_ID": {"type": "GRID", "id": "GRID_ID", "children": ["TABS-all"], "parents": ["ROOT_ID"]},
         "TABS-all": {"type": "TABS", "id": "TABS-all", "children": tabs, "meta": {}, "parents": _ABOVE[:2]},
     }
-    for name, tab in zip(tabs, said["tabs"], strict=True):
+    for name, tab in zip(tabs, template["tabs"], strict=True):
         boxes |= {str(box["id"]): box for box in _tab(name, tab, titles, ids)}
     charts = [box for box in boxes.values() if isinstance(box, dict) and box["type"] == "CHART"]
     for number, box in enumerate(charts, 1):

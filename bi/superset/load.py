@@ -95,8 +95,8 @@ def main() -> int:
         content = given.file.read_bytes()
         Superset(given.url, given.username, os.environ["SUPERSET_PASSWORD"]).load(content)
     except urllib.error.HTTPError as error:
-        said = error.read().decode(errors="replace")[:500]
-        print(f"error: {given.url} answered {error.code}: {said}", file=sys.stderr)
+        answer = error.read().decode(errors="replace")[:500]
+        print(f"error: {given.url} answered {error.code}: {answer}", file=sys.stderr)
         return 2
     except zipfile.BadZipFile:
         print(f"error: {given.file} is not a zip file", file=sys.stderr)

@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 
 def without_empty(
-    said: Mapping[str, Any], tables: Mapping[str, Table], warehouse: duckdb.DuckDBPyConnection
+    template: Mapping[str, Any], tables: Mapping[str, Table], warehouse: duckdb.DuckDBPyConnection
 ) -> dict[str, Any]:
     """Return the dashboard without empty tabs; a chart without data gets a `reason`."""
     tabs = []
-    for tab in said["tabs"]:
+    for tab in template["tabs"]:
         if "needs" in tab and not _one(warehouse, tab["needs"]):
             continue
         rows = [[_reasoned(chart, tables[chart["table"]], warehouse) for chart in row] for row in tab["rows"]]
         tabs.append({**tab, "rows": rows})
     titles = {tab["title"] for tab in tabs}
-    filters = [{**one, "tabs": [tab for tab in one["tabs"] if tab in titles]} for one in said["filters"]]
-    return {**said, "tabs": tabs, "filters": [one for one in filters if one["tabs"]]}
+    filters = [{**one, "tabs": [tab for tab in one["tabs"] if tab in titles]} for one in template["filters"]]
+    return {**template, "tabs": tabs, "filters": [one for one in filters if one["tabs"]]}
 
 
 def many_days(warehouse: duckdb.DuckDBPyConnection) -> bool:

@@ -46,7 +46,7 @@ def test_a_missing_column_of_an_alias_is_named_with_candidates(connection: duckd
     assert error.candidates == ("in_bytes",)
 
 
-def test_missing_files_and_parameters_are_one_sentence(connection: duckdb.DuckDBPyConnection) -> None:
+def test_missing_files_and_parameters_are_recognized(connection: duckdb.DuckDBPyConnection) -> None:
     assert said(connection, "FROM '/nowhere/*.csv'").no_files == "/nowhere/*.csv"
     assert said(connection, "SELECT $port, $hour").unset == ("port", "hour")
     connection.execute("SET enable_external_access = false")

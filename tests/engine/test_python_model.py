@@ -162,7 +162,7 @@ def test_a_select_and_a_function_of_one_name_are_an_error(tiny: Tiny) -> None:
     assert "is metrics.doubled, too" in tiny.build().told
 
 
-def test_a_select_model_declares_no_reads(tiny: Tiny) -> None:
+def test_a_select_model_cannot_declare_reads(tiny: Tiny) -> None:
     tiny.model("metrics.half", "SELECT port, speed FROM staging.ports", HALF, "reads: [staging.ports]")
     assert "unknown key `reads` in the front matter" in tiny.build().told
 

@@ -81,7 +81,7 @@ def test_kept_builds_are_listed_newest_first_with_their_own_bytes(three: Tiny) -
     assert [one["build"] for one in json.loads(run(three, "builds", "--json").out)] == ids(three)
 
 
-def test_builds_without_a_target_is_one_sentence(tiny: Tiny) -> None:
+def test_commands_without_a_target_end_in_one_sentence(tiny: Tiny) -> None:
     for command in (["builds"], ["rollback"], ["clean"], ["verify"], ["diff", "1"]):
         said = run(tiny, *command)
         assert said.status == 2
@@ -309,7 +309,7 @@ def test_tables_that_python_reads_stay_readable(sample: Path, tmp_path: Path) ->
         assert connection.execute("SELECT count(*) > 0 FROM raw.gpu_nics").fetchall() == [(True,)]
 
 
-def test_clean_keeps_all_parts_if_a_catalog_is_unreadable(three: Tiny) -> None:
+def test_clean_keeps_repaired_copies_if_a_catalog_is_unreadable(three: Tiny) -> None:
     copy = three.target / "cache" / "clean" / ("0" * 32 + "-1") / "a.csv"
     copy.parent.mkdir(parents=True)
     copy.write_text("x", encoding="utf-8")

@@ -74,7 +74,7 @@ def differing(tiny: Tiny, *arguments: str | Path) -> dict[str, Any]:
     return {table["name"]: table for table in found["differing"]}
 
 
-# what is found -----------------------------------------------------------------------------------
+# differences -------------------------------------------------------------------------------------
 
 
 def test_a_build_is_equal_to_itself(built: Tiny) -> None:
@@ -294,7 +294,7 @@ def test_whole_numbers_are_summed_exactly() -> None:
     assert [(total.old, total.new) for total in found.totals] == [(2**63 + 1, 2**63 + 2)]
 
 
-# what is compared --------------------------------------------------------------------------------
+# compared builds ---------------------------------------------------------------------------------
 
 
 def test_an_export_is_equal_to_its_build_and_differs_from_the_next(built: Tiny) -> None:
@@ -362,7 +362,7 @@ def test_a_missing_part_is_reported_with_a_hint(built: Tiny) -> None:
     assert said.err.splitlines()[1].strip() == "warehouse verify tells whether all parts are there and whole"
 
 
-# where from --------------------------------------------------------------------------------------
+# origins of changes ------------------------------------------------------------------------------
 
 
 def origins(tiny: Tiny, before: str) -> dict[str, list[tuple[str, str, list[str]]]]:
@@ -460,6 +460,6 @@ def test_missing_records_of_inputs_are_reported(tiny: Tiny) -> None:
     assert origins(tiny, again(tiny))["staging.ports"] == [("unrecorded", "staging.ports", [])]
 
 
-def test_a_target_equals_itself_under_any_engine_limits(built: Tiny) -> None:
+def test_a_target_equals_itself_under_engine_limits(built: Tiny) -> None:
     side = find(str(built.target), built.target)
     assert diff(side, side, memory="64MB", threads=1).is_equal

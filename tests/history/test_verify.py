@@ -63,7 +63,7 @@ def turn(path: Path) -> None:
     path.write_bytes(content)
 
 
-# again -------------------------------------------------------------------------------------------
+# rebuild -----------------------------------------------------------------------------------------
 
 
 def test_a_rebuild_is_byte_identical(published: Tiny) -> None:
@@ -159,7 +159,7 @@ def test_a_target_among_its_own_data_is_not_taken_for_data(tiny: Tiny) -> None:
     assert call("verify", "-t", target, cwd=tiny.base).status == 0
 
 
-# whole -------------------------------------------------------------------------------------------
+# integrity ---------------------------------------------------------------------------------------
 
 
 def _truncate(path: Path) -> None:

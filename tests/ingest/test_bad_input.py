@@ -31,7 +31,7 @@ def expected(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Rows:
     return whole.rows()
 
 
-# files that cannot be used ------------------------------------------------------------------------
+# bad files ----------------------------------------------------------------------------------------
 
 
 def with_header(header: bytes) -> Spoil:
@@ -124,7 +124,7 @@ def test_unusable_files_change_no_row(littered: Release, expected: Rows) -> None
     assert littered.rows() == expected
 
 
-# lines that cannot be used ------------------------------------------------------------------------
+# bad lines ----------------------------------------------------------------------------------------
 
 
 def row_100(change: Callable[[bytes], bytes]) -> Spoil:
@@ -393,7 +393,7 @@ def test_a_file_that_is_compressed_by_name_only_is_skipped(release: Release, suf
     assert "cannot be decompressed" in str(reason)
 
 
-# the same place twice -----------------------------------------------------------------------------
+# duplicates ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("suffix", PACK)

@@ -213,7 +213,7 @@ def test_progress_is_reported_periodically(tmp_path: Path) -> None:
     assert told == [500, 1000]
 
 
-# the same place twice -----------------------------------------------------------------------------
+# duplicates ---------------------------------------------------------------------------------------
 
 HOUR = datetime(2024, 5, 23, 16)  # noqa: DTZ001
 

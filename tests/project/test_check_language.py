@@ -171,7 +171,7 @@ def test_an_invalid_check_is_an_error_at_its_line(ports: Tiny, text: str) -> Non
     assert f"error: {shown}:6:5: {INVALID[text]}" in said.err
 
 
-# how recent, how it was before -------------------------------------------------------------
+# age and history ---------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -329,7 +329,7 @@ def test_errors_and_sql_checks_show_their_message(ports: Tiny) -> None:
         ("", "`says` is one sentence"),
     ],
 )
-def test_a_message_with_unknown_columns_is_an_error(ports: Tiny, says: str, error: str) -> None:
+def test_a_message_that_cannot_be_filled_is_an_error(ports: Tiny, says: str, error: str) -> None:
     place = check(ports, f"warn: speed < 40\n    says: '{says}'")
     said = ports.build()
     assert said.status == 1

@@ -42,7 +42,7 @@ def hours(tiny: Tiny) -> Tiny:
     return tiny
 
 
-# what is made, and what is there already ----------------------------------------------------------
+# cached and rebuilt parts -------------------------------------------------------------------------
 
 
 def test_a_second_build_is_up_to_date(hours: Tiny) -> None:
@@ -354,7 +354,7 @@ def test_a_selection_of_nothing_is_a_usage_error(tiny: Tiny) -> None:
     assert "error: --select metrics.totl: no model has this name\n       nearest: metrics.total" in said.err
 
 
-# what goes wrong ----------------------------------------------------------------------------------
+# errors -------------------------------------------------------------------------------------------
 
 FAULTS = {
     "SELECT port, spede AS speed FROM reference.speeds": "models/staging/ports.sql:8:14: no column spede",

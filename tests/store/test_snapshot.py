@@ -63,7 +63,7 @@ def is_still(tiny: Tiny, *options: str | Path) -> bool:
     return said.err.startswith("Up to date")
 
 
-# what it costs ------------------------------------------------------------------------------------
+# cost of an up-to-date build ----------------------------------------------------------------------
 
 
 def test_an_up_to_date_build_imports_no_heavy_module(built: Path, sample: Path, run_cli: Command) -> None:
@@ -91,7 +91,7 @@ def test_an_up_to_date_build_reports_the_same_as_the_build(hours: Tiny) -> None:
     assert last == first | {"made": [], "changed": False}
 
 
-# what has changed means a build -------------------------------------------------------------------
+# changes cause a build ----------------------------------------------------------------------------
 
 
 def rewrite(path: Path, text: str) -> None:
@@ -179,7 +179,7 @@ def test_a_selection_checks_all_inputs_and_is_not_up_to_date_with_stale_models(h
     assert not is_still(hours)
 
 
-# times that prove nothing -------------------------------------------------------------------------
+# unreliable timestamps ----------------------------------------------------------------------------
 
 
 def look(path: Path) -> FileStates:
@@ -254,7 +254,7 @@ def test_an_invisible_change_is_found_by_a_paranoid_build(hours: Tiny) -> None:
     assert hours.made("--paranoid") == {f"staging.hour {HOURS[1]}"}
 
 
-# what is never still ------------------------------------------------------------------------------
+# volatile models ----------------------------------------------------------------------------------
 
 
 VOLATILE = {
@@ -296,7 +296,7 @@ def test_a_check_of_the_clock_runs_in_every_build(tiny: Tiny, command: Command) 
     assert f"staging.ports is never skipped: a check at {shown}:5:5" in command("doctor", "-d", tiny.data).out
 
 
-# the world changes while a build runs --------------------------------------------------------------
+# changes during a build ----------------------------------------------------------------------------
 
 
 def while_it_runs(monkeypatch: pytest.MonkeyPatch, change: Callable[[], object]) -> None:
@@ -358,7 +358,7 @@ def test_a_model_edited_during_a_build_is_left_to_the_next_one(hours: Tiny, monk
     assert hours.made() == {"metrics.total"}
 
 
-# the same words -----------------------------------------------------------------------------------
+# same arguments -----------------------------------------------------------------------------------
 
 
 def test_the_default_target_has_one_name() -> None:

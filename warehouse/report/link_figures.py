@@ -37,12 +37,12 @@ def links_title(rows: Sequence[Values]) -> str:
 def _links_say(rows: Sequence[Values]) -> str:
     top = foremost(rows)
     leaves, spines = len(distinct(rows, "leaf")), len(distinct(rows, "spine"))
-    said = (
+    text = (
         f"Bytes between {count(leaves, 'leaf')} and {count(spines, 'spine')}, "
         "each cell in percent off an even share of the leaf's uplinks. "
         f"Farthest off is {top['leaf']} with {top['spine']}, {top['direction']}: {percent(top['off_even_percent'])}."
     )
-    return said + (" Cells with a dead uplink have a ✕." if _dead(rows) else "")
+    return text + (" Cells with a dead uplink have a ✕." if _dead(rows) else "")
 
 
 def _links_chart(rows: Sequence[Values]) -> list[Panel]:
@@ -155,10 +155,10 @@ def _balance_says(rows: Sequence[Values]) -> str:
     uneven = [row for row in rows if row["uneven"] == "true"]
     limit = percent(rows[0]["threshold_percent"])
     judged = [row for row in rows if row["judged"] == "true"]
-    said = "Standard deviation of bytes over a leaf's uplinks, in percent of their mean. "
+    text = "Standard deviation of bytes over a leaf's uplinks, in percent of their mean. "
     of = f"{count(len(judged), 'direction')} of {count(len(distinct(judged, 'switch')), 'leaf')}"
-    said += f"From {limit} on (dashed) it is uneven: {len(uneven)} of {of}."
-    return said + (" Storage leaves have few flows and are not judged." if len(judged) < len(rows) else "")
+    text += f"From {limit} on (dashed) it is uneven: {len(uneven)} of {of}."
+    return text + (" Storage leaves have few flows and are not judged." if len(judged) < len(rows) else "")
 
 
 def _balance_chart(rows: Sequence[Values]) -> list[Panel]:
@@ -196,7 +196,7 @@ def suspects(cluster: Mapping[str, str], place: str) -> Figure:
     )
 
 
-def links(asked: Mapping[str, str], place: str) -> Figure:
+def links(parameters: Mapping[str, str], place: str) -> Figure:
     """Return the matrix of leaves and spines."""
     return Figure(
         "links",
@@ -205,14 +205,14 @@ def links(asked: Mapping[str, str], place: str) -> Figure:
         "Links between leaves and spines",
         "No uplinks with traffic are loaded.",
         _links_chart,
-        asked,
+        parameters,
         ("metrics.port_hour", "topology.hour_uplinks", "metrics.suspect_links"),
-        f"sql -q hottest-uplinks --hour {asked['hour'][:13].replace(' ', 'T')}:00",
+        f"sql -q hottest-uplinks --hour {parameters['hour'][:13].replace(' ', 'T')}:00",
         place=place,
     )
 
 
-def balance(asked: Mapping[str, str], place: str) -> Figure:
+def balance(parameters: Mapping[str, str], place: str) -> Figure:
     """Return the balance of each leaf's uplinks."""
     return Figure(
         "balance",
@@ -221,14 +221,14 @@ def balance(asked: Mapping[str, str], place: str) -> Figure:
         "How evenly uplinks share the traffic",
         "No uplinks with traffic are loaded.",
         _balance_chart,
-        asked,
+        parameters,
         ("metrics.uplink_balance",),
-        f"sql -q most-unbalanced --hour {asked['hour'][:13].replace(' ', 'T')}:00",
+        f"sql -q most-unbalanced --hour {parameters['hour'][:13].replace(' ', 'T')}:00",
         place=place,
     )
 
 
-def spines(asked: Mapping[str, str], place: str) -> Figure:
+def spines(parameters: Mapping[str, str], place: str) -> Figure:
     """Return the bytes of each leaf and spine."""
     return Figure(
         "links",
@@ -237,7 +237,7 @@ def spines(asked: Mapping[str, str], place: str) -> Figure:
         "Bytes between leaves and spines",
         "No uplinks with traffic are loaded.",
         _spines_chart,
-        asked,
+        parameters,
         ("metrics.port_hour", "metrics.spine_hour"),
         'sql "FROM metrics.spine_hour"',
         "spines",

@@ -37,10 +37,10 @@ def _coverage_title(rows: Sequence[Values]) -> str:
     if not seen:
         return "No switch is loaded in this hour"
     top = foremost(seen)
-    said = f"{len(seen)} of {count(rows[0]['leaves_of_cluster'], 'leaf')} loaded"
+    text = f"{len(seen)} of {count(rows[0]['leaves_of_cluster'], 'leaf')} loaded"
     if top["opening_gap_seconds"] is None:
-        return said
-    return f"{said}; nobody polled in the first {number(top['opening_gap_seconds'])} s on {top['switch']}"
+        return text
+    return f"{text}; nobody polled in the first {number(top['opening_gap_seconds'])} s on {top['switch']}"
 
 
 def _coverage_says(rows: Sequence[Values]) -> str:
@@ -156,7 +156,7 @@ def _leaf_series(row: Values) -> Panel:
     return panel
 
 
-def coverage(asked: Mapping[str, str], place: str) -> Figure:
+def coverage(parameters: Mapping[str, str], place: str) -> Figure:
     """Return the observed minutes of each switch."""
     return Figure(
         "observation",
@@ -165,7 +165,7 @@ def coverage(asked: Mapping[str, str], place: str) -> Figure:
         "What was observed",
         "No port counters are loaded.",
         _coverage,
-        asked,
+        parameters,
         ("metrics.sampling_quality", "metrics.port_minute"),
         "sql -q hour-quality",
         "coverage",
@@ -173,7 +173,7 @@ def coverage(asked: Mapping[str, str], place: str) -> Figure:
     )
 
 
-def series(asked: Mapping[str, str], place: str) -> Figure:
+def series(parameters: Mapping[str, str], place: str) -> Figure:
     """Return the time series of each leaf."""
     return Figure(
         "observation",
@@ -182,7 +182,7 @@ def series(asked: Mapping[str, str], place: str) -> Figure:
         "Traffic by the minute",
         "No port counters are loaded.",
         _series,
-        asked,
+        parameters,
         ("metrics.port_minute", "metrics.leaf_hour"),
         'sql "FROM metrics.leaf_hour"',
         "minutes",

@@ -51,7 +51,7 @@ def page(build: tuple[Any, ...], found: One, answered: Answered, *, kept: bool, 
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
-    figures = [one for _, asked in answered for one in asked]
+    figures = [one for _, figures_of in answered for one in figures_of]
     rows = found[1].values if found[1] else []
     return environment.from_string(_text("page.html.j2")).render(
         build=dict(zip(("id", "published", "version", "engine"), build, strict=True)),
@@ -59,7 +59,7 @@ def page(build: tuple[Any, ...], found: One, answered: Answered, *, kept: bool, 
         looked=found[1] is not None,
         cards=cards(rows),
         warnings=any(row["severity"] == "warning" for row in rows),
-        sections=[(section, [_shown(*one) for one in asked]) for section, asked in answered],
+        sections=[(section, [_shown(*one) for one in figures_of]) for section, figures_of in answered],
         hours=sorted({figure.hour for figure, answer in figures if figure.hour and answer}, reverse=True),
         leaves=sorted(_names(figures, "ports", "switch"), key=by_number),
         servers=sorted(_names(figures, "servers", "server"), key=by_number),

@@ -34,10 +34,10 @@ def _title(rows: Sequence[Values]) -> str:
 
 def _says(rows: Sequence[Values]) -> str:
     idle = [row for row in rows if not row["fuller_percent"]]
-    said = f"{count(len(rows), 'port')} of {count(len(distinct(rows, 'switch')), 'switch')} as on their front panels, "
-    said += f"colored by the fuller direction; {count(len(idle), 'port')} moved nothing or under 0.005 %. "
+    text = f"{count(len(rows), 'port')} of {count(len(distinct(rows, 'switch')), 'switch')} as on their front panels, "
+    text += f"colored by the fuller direction; {count(len(idle), 'port')} moved nothing or under 0.005 %. "
     suspect = [row for row in rows if row["suspect"]]
-    return said + (
+    return text + (
         f"{count(len(suspect), 'port')} with a ✕ {'is' if len(suspect) == 1 else 'are'} suspect."
         if suspect
         else "None is suspect."
@@ -109,16 +109,16 @@ def _port(panel: Panel, row: Values, x: float, y: float, width: float, height: f
 
 
 def _ecdf_title(rows: Sequence[Values]) -> str:
-    said = []
+    statements = []
     for role in ("uplink", "access"):
         values = sorted(row["fuller_percent"] for row in rows if row["role"] == role)
         idle = sum(not value for value in values)
         if values and 2 * idle > len(values):
-            said.append(f"{idle:,} of {len(values):,} {role} ports are idle")
+            statements.append(f"{idle:,} of {len(values):,} {role} ports are idle")
         elif values:
-            said.append(f"half of the {role} ports stay below {percent(values[len(values) // 2])}")
-    joined = ", ".join(said)
-    return joined[:1].upper() + joined[1:] if said else "How full ports of storage are"
+            statements.append(f"half of the {role} ports stay below {percent(values[len(values) // 2])}")
+    joined = ", ".join(statements)
+    return joined[:1].upper() + joined[1:] if statements else "How full ports of storage are"
 
 
 def _ecdf_says(rows: Sequence[Values]) -> str:
@@ -139,7 +139,7 @@ def _ecdf(rows: Sequence[Values]) -> list[Panel]:
     )
 
 
-def ports(asked: Mapping[str, str], place: str) -> Figure:
+def ports(parameters: Mapping[str, str], place: str) -> Figure:
     """Return the map of all ports."""
     return Figure(
         "ports",
@@ -148,14 +148,14 @@ def ports(asked: Mapping[str, str], place: str) -> Figure:
         "Ports by utilization",
         "No port counters are loaded.",
         _chart,
-        asked,
+        parameters,
         ("metrics.port_hour", "topology.ports", "topology.hour_owners"),
-        f"sql -q busiest-ports --hour {asked['hour'][:13].replace(' ', 'T')}:00",
+        f"sql -q busiest-ports --hour {parameters['hour'][:13].replace(' ', 'T')}:00",
         place=place,
     )
 
 
-def utilization(asked: Mapping[str, str], place: str) -> Figure:
+def utilization(parameters: Mapping[str, str], place: str) -> Figure:
     """Return the distribution of port utilization."""
     return Figure(
         "ports",
@@ -164,9 +164,9 @@ def utilization(asked: Mapping[str, str], place: str) -> Figure:
         "How utilization is distributed",
         "No port counters are loaded.",
         _ecdf,
-        asked,
+        parameters,
         ("metrics.port_hour",),
-        f"sql -q busiest-ports --hour {asked['hour'][:13].replace(' ', 'T')}:00",
+        f"sql -q busiest-ports --hour {parameters['hour'][:13].replace(' ', 'T')}:00",
         "utilization",
         place,
     )

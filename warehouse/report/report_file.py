@@ -99,27 +99,27 @@ def write_report(
     try:
         refuse_damage(connection, target)
         build = connection.execute("SELECT build_id, published_utc, version, engine FROM meta.build").fetchall()[0]
-        asked: dict[tuple[str, tuple[str, ...]], Answer | None] = {}
+        cache: dict[tuple[str, tuple[str, ...]], Answer | None] = {}
         found = trust_figures.FINDINGS, ask(connection, target, trust_figures.FINDINGS, queries)
         answered = [
-            (section, [(figure, _once(asked, connection, target, figure, queries)) for figure in section.figures])
+            (section, [(figure, _once(cache, connection, target, figure, queries)) for figure in section.figures])
             for section in sections(connection)
         ]
         left_out = hours(connection)[1]
     finally:
         connection.close()
-    all_asked = [found, *(one for _, of in answered for one in of)]
-    answers = [(figure, answer) for figure, answer in all_asked if answer and answer.rows]
+    all_figures = [found, *(one for _, of in answered for one in of)]
+    answers = [(figure, answer) for figure, answer in all_figures if answer and answer.rows]
     kept = _keep(target, [answer for _, answer in answers])
     text = page(build, found, answered, kept=kept, site=site, left_out=left_out)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8", newline="\n")
     files = write_figures(figures, answers) if figures else 0
-    return Made(len(all_asked), len(all_asked) - len(answers), len(text.encode()), files)
+    return Made(len(all_figures), len(all_figures) - len(answers), len(text.encode()), files)
 
 
 def _once(
-    asked: dict[tuple[str, tuple[str, ...]], Answer | None],
+    cache: dict[tuple[str, tuple[str, ...]], Answer | None],
     connection: duckdb.DuckDBPyConnection,
     target: Path,
     figure: Figure,
@@ -127,9 +127,9 @@ def _once(
 ) -> Answer | None:
     """Run a query and cache its answer, since two figures can share one query."""
     key = figure.query, tuple(figure.parameters.values())
-    if key not in asked:
-        asked[key] = ask(connection, target, figure, queries)
-    return asked[key]
+    if key not in cache:
+        cache[key] = ask(connection, target, figure, queries)
+    return cache[key]
 
 
 def hours(connection: duckdb.DuckDBPyConnection) -> tuple[list[tuple[str, str]], int]:
@@ -154,17 +154,17 @@ def sections(connection: duckdb.DuckDBPyConnection) -> list[Section]:
     first: dict[str, str] = {}
     for cluster, hour in shown:
         first.setdefault(cluster, hour)
-    asked = []
+    hour_values = []
     for cluster, hour in shown:
         parts = [
             cluster if cluster != shown[0][0] else "",
             hour[:13].replace(" ", "T") if hour != first[cluster] else "",
         ]
-        asked.append(({"cluster": cluster, "hour": hour}, " ".join(filter(None, parts))))
+        hour_values.append(({"cluster": cluster, "hour": hour}, " ".join(filter(None, parts))))
     clusters = [({"cluster": one}, one if one != shown[0][0] else "") for one in first]
 
     def of(*makers: Callable[[Mapping[str, str], str], Figure]) -> tuple[Figure, ...]:
-        return tuple(make(values, place) for make in makers for values, place in asked)
+        return tuple(make(values, place) for make in makers for values, place in hour_values)
 
     none = "No port counters are loaded."
     suspects = tuple(link_figures.suspects(values, place) for values, place in clusters)

@@ -56,11 +56,11 @@ def _traffic_title(rows: Sequence[Values]) -> str:
 
 def _traffic_says(rows: Sequence[Values]) -> str:
     seen = _seen(rows)
-    said = f"{len(seen)} of {count(len(rows), 'task')} ran on observed NICs in loaded hours."
+    text = f"{len(seen)} of {count(len(rows), 'task')} ran on observed NICs in loaded hours."
     if not seen:
-        return f"{said} There is nothing to draw."
+        return f"{text} There is nothing to draw."
     return (
-        f"{said} Expected are the bytes that keep the copies of the model equal, by the books (line) and as the "
+        f"{text} Expected are the bytes that keep the copies of the model equal, by the books (line) and as the "
         f"framework does it.{_shared(seen)}"
     )
 

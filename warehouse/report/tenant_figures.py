@@ -36,11 +36,11 @@ def _tenants_say(rows: Sequence[Values]) -> str:
     top = groups[0]
     every = f", every {number(top['period_seconds'])} s" if top["period_seconds"] is not None else ""
     rest = [row for row in rows if row not in groups]
-    said = (
+    text = (
         f"{count(len(groups), 'group')} of servers whose traffic rises and falls together, that is jobs as the network "
         f"sees them. The largest received and sent {size(top['bytes'])}{every}."
     )
-    return said + (
+    return text + (
         f" {count(rest[0]['servers'], 'server')} in no group moved {percent(rest[0]['bytes_percent'])}." if rest else ""
     )
 
@@ -108,7 +108,7 @@ def _spread(rows: Sequence[Values]) -> list[Panel]:
     return distribution(curves, "Bytes of servers", "bytes of the hour", "% of the servers", words=size)
 
 
-def tenants(asked: Mapping[str, str], place: str) -> Figure:
+def tenants(parameters: Mapping[str, str], place: str) -> Figure:
     """Return the traffic groups by bytes."""
     return Figure(
         "tenants",
@@ -117,14 +117,14 @@ def tenants(asked: Mapping[str, str], place: str) -> Figure:
         "Groups of servers",
         "No server with traffic is loaded.",
         _tenants_chart,
-        asked,
+        parameters,
         ("metrics.traffic_groups", "metrics.server_hour"),
-        f"sql -q pulsing-together --hour {asked['hour'][:13].replace(' ', 'T')}:00",
+        f"sql -q pulsing-together --hour {parameters['hour'][:13].replace(' ', 'T')}:00",
         place=place,
     )
 
 
-def servers(asked: Mapping[str, str], place: str) -> Figure:
+def servers(parameters: Mapping[str, str], place: str) -> Figure:
     """Return the single servers by rate."""
     return Figure(
         "servers",
@@ -133,14 +133,14 @@ def servers(asked: Mapping[str, str], place: str) -> Figure:
         "The busiest servers",
         "No server with traffic is loaded.",
         _servers_chart,
-        asked,
+        parameters,
         ("metrics.server_hour", "metrics.traffic_periods"),
-        f"sql -q busiest-servers --hour {asked['hour'][:13].replace(' ', 'T')}:00",
+        f"sql -q busiest-servers --hour {parameters['hour'][:13].replace(' ', 'T')}:00",
         place=place,
     )
 
 
-def spread(asked: Mapping[str, str], place: str) -> Figure:
+def spread(parameters: Mapping[str, str], place: str) -> Figure:
     """Return the distribution of bytes over servers."""
     return Figure(
         "servers",
@@ -149,9 +149,9 @@ def spread(asked: Mapping[str, str], place: str) -> Figure:
         "How bytes of servers are distributed",
         "No server with traffic is loaded.",
         _spread,
-        asked,
+        parameters,
         ("metrics.server_hour",),
-        f"sql -q busiest-servers --hour {asked['hour'][:13].replace(' ', 'T')}:00",
+        f"sql -q busiest-servers --hour {parameters['hour'][:13].replace(' ', 'T')}:00",
         "server-bytes",
         place,
     )

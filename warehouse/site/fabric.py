@@ -145,9 +145,9 @@ def fabric_of(
     connection: duckdb.DuckDBPyConnection, queries: Mapping[str, Query], findings: Sequence[Finding]
 ) -> Fabric:
     """Return the switches and servers of the warehouse; empty if the build has none."""
-    asked = {name: ask(connection, query) for name, query in queries.items()}
-    given = _Given(asked, findings)
-    if not asked["switches"].rows:
+    rows_of = {name: ask(connection, query) for name, query in queries.items()}
+    given = _Given(rows_of, findings)
+    if not rows_of["switches"].rows:
         return Fabric()
     groups = given.groups()
     return Fabric(given.switches(), given.servers(groups), groups)
@@ -156,16 +156,16 @@ def fabric_of(
 class _Given:
     """Rows of the site's fabric queries, grouped by subject."""
 
-    def __init__(self, asked: Mapping[str, Rows], findings: Sequence[Finding]) -> None:
-        self.asked = asked
+    def __init__(self, rows_of: Mapping[str, Rows], findings: Sequence[Finding]) -> None:
+        self.rows_of = rows_of
         self.paths: set[str] = set()
-        self.ports = asked["ports"].by("cluster", "switch")
-        self.port_ends = asked["ports"].by("cluster", "peer_switch")
-        self.nics = asked["nics"].by("cluster", "server")
-        self.switch_hours = asked["switch-hours"].by("cluster", "switch")
-        self.server_hours = asked["server-hours"].by("cluster", "server")
-        self.suspect_ports = asked["suspects"].by("cluster", "switch", "port")
-        self.suspect_servers = asked["suspects"].by("cluster", "server")
+        self.ports = rows_of["ports"].by("cluster", "switch")
+        self.port_ends = rows_of["ports"].by("cluster", "peer_switch")
+        self.nics = rows_of["nics"].by("cluster", "server")
+        self.switch_hours = rows_of["switch-hours"].by("cluster", "switch")
+        self.server_hours = rows_of["server-hours"].by("cluster", "server")
+        self.suspect_ports = rows_of["suspects"].by("cluster", "switch", "port")
+        self.suspect_servers = rows_of["suspects"].by("cluster", "server")
         self.found: dict[str, list[tuple[str, str]]] = {}
         for one in findings:
             if one.severity == "warning":
@@ -181,33 +181,33 @@ class _Given:
 
     def sentences(self, cluster: str, name: str, rows: Sequence[Row]) -> list[str]:
         """Return the suspicions of a switch or server: findings, then evidence without a finding."""
-        suspects = self.asked["suspects"]
+        suspects = self.rows_of["suspects"]
         found = dict.fromkeys(one for where, one in self.found.get(cluster, ()) if where.split(" ")[0] == name)
         for row in rows:
             where = " ".join(filter(None, (suspects.of(row, "switch"), short_port(suspects.of(row, "port")))))
-            said = [one for link, one in self.found.get(cluster, ()) if where and (link == where or where in one)]
+            sentences = [one for link, one in self.found.get(cluster, ()) if where and (link == where or where in one)]
             evidence = f"{where}: {suspects.of(row, 'evidence')}" if where else suspects.of(row, "evidence")
-            found |= dict.fromkeys(said or [evidence])
+            found |= dict.fromkeys(sentences or [evidence])
         return list(found)
 
     def switches(self) -> list[Node]:
         """Return the switches: leaves, storage leaves, spines."""
-        rows, made = self.asked["switches"], []
+        rows, nodes = self.rows_of["switches"], []
         for row in sorted(rows.rows, key=lambda one: self._order(rows, one)):
             cluster, name = rows.of(row, "cluster"), rows.of(row, "switch")
             own = self.ports.get((cluster, name), []) or self.port_ends.get((cluster, name), [])
-            ports = self.asked["ports"]
+            ports = self.rows_of["ports"]
             suspects = [one for port in own for one in self._against(ports, port)]
             [told] = rows.told([row])
-            made.append(
+            nodes.append(
                 Node(
                     "switch", cluster, name, self.path(cluster, name), told, self._ports(ports, own),
-                    self.asked["switch-hours"].told(self.switch_hours.get((cluster, name), [])),
+                    self.rows_of["switch-hours"].told(self.switch_hours.get((cluster, name), [])),
                     self._neighbors(cluster, name, rows.of(row, "leaf_group")),
                     self.sentences(cluster, name, suspects),
                 )
             )  # fmt: skip
-        return made
+        return nodes
 
     @staticmethod
     def _order(rows: Rows, row: Row) -> tuple[object, ...]:
@@ -223,7 +223,7 @@ class _Given:
         found: dict[str, list[Port]] = {}
         for row, told in zip(ordered, rows.told(ordered), strict=True):
             shares = tuple(float(text) for side in sides if (text := rows.of(row, f"{side}_utilization")))
-            kinds = [self.asked["suspects"].of(one, "kind") for one in self._against(rows, row)]
+            kinds = [self.rows_of["suspects"].of(one, "kind") for one in self._against(rows, row)]
             of = _CLASSES.get(told.get("port_class") or "", OTHER_PORTS)
             found.setdefault(of, []).append(Port(told, shares, ", ".join(kinds).replace("_", " ")))
         return {name: found[name] for name in PORT_GROUPS if name in found}
@@ -233,7 +233,7 @@ class _Given:
         return self.suspect_ports.get((rows.of(row, "cluster"), rows.of(row, "switch"), rows.of(row, "port")), [])
 
     def _neighbors(self, cluster: str, name: str, leaf_group: str) -> dict[str, list[str]]:
-        rows, switches = self.asked["ports"], self.asked["switches"]
+        rows, switches = self.rows_of["ports"], self.rows_of["switches"]
         own = self.ports.get((cluster, name), [])
         spines = [rows.of(row, "peer_switch") for row in own]
         leaves = [rows.of(row, "switch") for row in self.port_ends.get((cluster, name), [])]
@@ -245,37 +245,37 @@ class _Given:
         ]
         others = [one for one in beside if one != name]
         given = {"spines": spines, "leaves": leaves, "servers": servers, f"other leaves of {leaf_group}": others}
-        return {said: _distinct(several) for said, several in given.items() if any(several)}
+        return {label: _distinct(several) for label, several in given.items() if any(several)}
 
     def servers(self, groups: Sequence[Group]) -> list[Node]:
         """Return the named servers."""
         of_group = {(one.cluster, server): one for one in groups for server in one.servers}
-        rows, made = self.asked["servers"], []
+        rows, nodes = self.rows_of["servers"], []
         order = sorted(rows.rows, key=lambda one: (rows.of(one, "cluster"), natural(rows.of(one, "server"))))
         for row, told in zip(order, rows.told(order), strict=True):
             cluster, name = rows.of(row, "cluster"), rows.of(row, "server")
             suspects = self.suspect_servers.get((cluster, name), [])
             nics = self.nics.get((cluster, name), [])
-            leaves = [self.asked["nics"].of(one, "switch") for one in nics]
+            leaves = [self.rows_of["nics"].of(one, "switch") for one in nics]
             group = of_group.get((cluster, name))
             near = {
                 "leaves": leaves,
                 "servers that pulse with it": [one for one in (group.servers if group else ()) if one != name],
             }
-            made.append(
+            nodes.append(
                 Node(
                     "server", cluster, name, self.path(cluster, name), told,
-                    self._ports(self.asked["nics"], nics),
-                    self.asked["server-hours"].told(self.server_hours.get((cluster, name), [])),
-                    {said: _distinct(several) for said, several in near.items() if any(several)},
+                    self._ports(self.rows_of["nics"], nics),
+                    self.rows_of["server-hours"].told(self.server_hours.get((cluster, name), [])),
+                    {label: _distinct(several) for label, several in near.items() if any(several)},
                     self.sentences(cluster, name, suspects), group,
                 )
             )  # fmt: skip
-        return made
+        return nodes
 
     def groups(self) -> list[Group]:
         """Return the traffic groups of the latest hour."""
-        rows = self.asked["traffic-groups"]
+        rows = self.rows_of["traffic-groups"]
         found = []
         for (cluster, number), some in rows.by("cluster", "group_id").items():
             place = f"group-{_NOT_IN_A_FILE.sub('-', cluster)}-{number}"

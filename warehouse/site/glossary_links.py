@@ -53,16 +53,16 @@ class Glossary:
         """Return a sentence with each word linked at its first use."""
         if not self.spoken:
             return escape(text)
-        made, end, seen = Markup(""), 0, set[str]()
+        html, end, seen = Markup(""), 0, set[str]()
         for found in self._pattern.finditer(text):
             word = found[0].lower()
             place = self.spoken.get(word) or self.spoken.get(word.removesuffix("s"))
             if place and place not in seen:
                 seen.add(place)
-                made += escape(text[end : found.start()])
-                made += Markup('<a class="term" href="{}">{}</a>').format(root + place, found[0])
+                html += escape(text[end : found.start()])
+                html += Markup('<a class="term" href="{}">{}</a>').format(root + place, found[0])
                 end = found.end()
-        return made + escape(text[end:])
+        return html + escape(text[end:])
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:

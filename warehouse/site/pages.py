@@ -69,14 +69,14 @@ class Site:
         """Read the models, and the warehouse if one is open."""
         columns: dict[str, Sequence[Column]] = {name: one.columns for name, one in project.models.items()}
         columns |= {name: one.columns for name, one in project.references.items()} | source_columns(known_formats())
-        said = {name: one.about for name, one in (project.models | project.references).items()}
-        said |= abouts(known_formats())
+        descriptions = {name: one.about for name, one in (project.models | project.references).items()}
+        descriptions |= abouts(known_formats())
         columns = {name: columns[name] for name in sorted(columns, key=lambda one: (LAYERS.index(_layer(one)), one))}
         origins = origins_of(load(project, target), {name: [c.name for c in some] for name, some in columns.items()})
         facts: Mapping[str, Facts] = facts_of(connection) if connection else {}
         froms = read_from(project)
         tables = {
-            name: view(project, name, said[name], some, origins, facts.get(name), read_from=froms.get(name, ""))
+            name: view(project, name, descriptions[name], some, origins, facts.get(name), read_from=froms.get(name, ""))
             for name, some in columns.items()
         }
         queries = {
@@ -85,7 +85,7 @@ class Site:
         }
         pages = _pages(project, tables, queries)
         own = load_queries(project.site_folders)
-        asked = {name: ask(connection, own[name]) if connection else NO_ROWS for name in _OF_FORMATS}
+        format_rows = {name: ask(connection, own[name]) if connection else NO_ROWS for name in _OF_FORMATS}
         found = findings_of(connection) if connection else None
         on_fabric = {name: query for name, query in own.items() if name not in _OF_FORMATS}
         return Site(
@@ -98,8 +98,8 @@ class Site:
             origins,
             None if found is None else cards(found),
             fabric_of(connection, on_fabric, found or ()) if connection else Fabric(),
-            format_views(project, origins, pages, asked["formats"], asked["set-aside"]),
-            unclaimed(asked["formats"]),
+            format_views(project, origins, pages, format_rows["formats"], format_rows["set-aside"]),
+            unclaimed(format_rows["formats"]),
             tuple(name for name in facts if name not in tables),
         )
 
@@ -153,8 +153,8 @@ class Site:
         """Return pages by group; those in no folder first."""
         named = {"": "Use and terms"} | GROUPS
         named |= {page.group: page.group for page in self.pages if page.group not in named}
-        found = {said: [one for one in self.pages if one.group == group] for group, said in named.items()}
-        return {said: pages for said, pages in found.items() if pages}
+        found = {title: [one for one in self.pages if one.group == group] for group, title in named.items()}
+        return {title: pages for title, pages in found.items() if pages}
 
     @property
     def checked(self) -> dict[str, int]:

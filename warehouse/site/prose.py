@@ -128,23 +128,23 @@ def _code(_: object, tokens: Sequence[Token], at: int, *__: object) -> str:
 def _sections(tokens: Sequence[Token]) -> Any:
     """Give each heading an anchor, and collect the text below it."""
     title, place = "", ""
-    said: list[str] = []
+    texts: list[str] = []
     taken: set[str] = set()
     for at, token in enumerate(tokens):
         if token.type == "heading_open":
             if title:
-                yield Section(title, place, " ".join(said))
+                yield Section(title, place, " ".join(texts))
             title = _plain(tokens[at + 1])
             place = slug(title)
             while place in taken:
                 place += "-1"
             taken.add(place)
             token.attrSet("id", place)
-            said = []
+            texts = []
         elif token.type in ("inline", "fence", "code_block") and (not at or tokens[at - 1].type != "heading_open"):
-            said.append(_plain(token))
+            texts.append(_plain(token))
     if title:
-        yield Section(title, place, " ".join(said))
+        yield Section(title, place, " ".join(texts))
 
 
 def _place_rows(tokens: Sequence[Token]) -> None:
@@ -183,7 +183,7 @@ def _linked(
     """Resolve links: those outside of the site become plain text, table names in `code` become links."""
     from markdown_it.token import Token
 
-    made: list[Token] = []
+    linked_tokens: list[Token] = []
     dropped: list[bool] = []
     for one in children:
         if one.type == "link_open":
@@ -191,18 +191,18 @@ def _linked(
             dropped.append(place is None)
             if place is not None:
                 one.attrSet("href", place)
-                made.append(one)
+                linked_tokens.append(one)
         elif one.type == "link_close":
             if not dropped.pop():
-                made.append(one)
+                linked_tokens.append(one)
         elif one.type == "image":  # the site has no pictures
-            made.append(Token("text", "", 0, content=f"[picture: {one.content}]"))
+            linked_tokens.append(Token("text", "", 0, content=f"[picture: {one.content}]"))
         elif one.type == "code_inline" and not dropped and one.content in known:
-            made += [
+            linked_tokens += [
                 Token("link_open", "a", 1, attrs={"href": up + known[one.content]}),
                 one,
                 Token("link_close", "a", -1),
             ]
         else:
-            made.append(one)
-    return made
+            linked_tokens.append(one)
+    return linked_tokens

@@ -40,9 +40,9 @@ def entries(
         place = table_path(table.name)
         yield Entry("table", table.name, table.about, place)
         for column in table.columns:
-            said = f"{column.about} {column.unit or ''} {column.type}"
+            text = f"{column.about} {column.unit or ''} {column.type}"
             columns.add(column.name)
-            yield Entry("column", f"{table.name}.{column.name}", said, f"{place}#{column.name}")
+            yield Entry("column", f"{table.name}.{column.name}", text, f"{place}#{column.name}")
     for query in queries:
         yield Entry("query", query.name, query.about, f"queries.html#{query.name}")
     for page in pages:

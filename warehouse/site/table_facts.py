@@ -129,15 +129,15 @@ def _values(
     """Read a table once: the values of its columns, and its first rows if a grain orders them."""
     source = qualified(relation.table.name)
     columns = [(name, kind) for name, kind, *_ in connection.execute(f"FROM {source} LIMIT 0").description]
-    asked = ["count(*)"]
+    expressions = ["count(*)"]
     for name, kind in columns:
         of = identifier(name)
-        asked += [text_of(f"min({of})", kind), text_of(f"max({of})", kind), f"count({of})"]
+        expressions += [text_of(f"min({of})", kind), text_of(f"max({of})", kind), f"count({of})"]
     if grain:
         texts = ", ".join(text_of(f"one.{identifier(name)}", kind) for name, kind in columns)
         order = ", ".join(map(identifier, grain))
-        asked.append(f"list_transform(arg_min(t, ({order}), {LOOKED_AT:d}), lambda one: [{texts}])")
-    row = connection.execute(f"SELECT {', '.join(asked)} FROM {source} AS t").fetchall()[0]
+        expressions.append(f"list_transform(arg_min(t, ({order}), {LOOKED_AT:d}), lambda one: [{texts}])")
+    row = connection.execute(f"SELECT {', '.join(expressions)} FROM {source} AS t").fetchall()[0]
     rows = row[0]
     values = {
         name: Values(row[1 + 3 * at], row[2 + 3 * at], rows - row[3 + 3 * at], rows)
