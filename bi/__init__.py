@@ -1,1 +1,1 @@
-"""Dashboards of other tools over a published warehouse."""
+"""Dashboards of other tools on a published warehouse."""

@@ -1,4 +1,4 @@
-"""python -m bi.superset TARGET URI FILE: write the dashboard's bundle for one connection.
+"""python -m bi.superset TARGET URI FILE: write the dashboard bundle of one connection.
 
 python -m bi.superset build/warehouse duckdb:////data/warehouse/warehouse.duckdb dashboard.zip
 python -m bi.superset build/warehouse postgresql+psycopg2://dashboards@localhost:5432/traces dashboard.zip --name traces
@@ -16,7 +16,7 @@ from warehouse.base.errors import WarehouseError
 
 
 def main() -> int:
-    """Write the bundle and say how to import it."""
+    """Write the bundle and print how to import it."""
     options = argparse.ArgumentParser(
         prog="python -m bi.superset", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

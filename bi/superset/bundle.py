@@ -1,7 +1,8 @@
-"""The files of a dashboard in the form that Superset imports, for one target and one connection.
+"""Files of a dashboard in Superset's import format, for one target and one connection.
 
-Names of connection, dataset, chart and dashboard give their uuids: another build makes the same ones, so that
-`python -m bi.superset.load` overwrites them, and the same template stands beside itself for two connections.
+Uuids derive from the names of connection, dataset, chart and dashboard. The bundle of another build thus has the same
+uuids, and `python -m bi.superset.load` overwrites the objects. Another connection gets a second copy of the
+dashboard.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ Files = dict[str, dict[str, Any]]
 
 
 def template() -> dict[str, Any]:
-    """Return dashboard.yaml."""
+    """Return the parsed dashboard.yaml."""
     return dict(yaml.safe_load(TEMPLATE.read_text(encoding="utf-8")))
 
 
 def filled(warehouse: duckdb.DuckDBPyConnection, site: str | None = None) -> dict[str, Any]:
-    """Return the dashboard of this target: without tabs that it cannot fill, with reasons for empty charts."""
-    said = template()
-    return without_empty(said, {name: read_dataset(warehouse, name, site) for name in _named(said)}, warehouse)
+    """Return the dashboard of this target: without empty tabs, with reasons for empty charts."""
+    content = template()
+    return without_empty(content, {name: read_dataset(warehouse, name, site) for name in _named(content)}, warehouse)
 
 
 def bundle(warehouse: duckdb.DuckDBPyConnection, uri: str, connection: str, site: str | None = None) -> bytes:
@@ -44,27 +45,27 @@ def bundle(warehouse: duckdb.DuckDBPyConnection, uri: str, connection: str, site
     Parameters
     ----------
     warehouse
-        A published warehouse: its `meta` says what tables, columns and measures mean.
+        A published warehouse: its `meta` describes tables, columns and measures.
     uri
-        Where Superset finds the tables, in the form of SQLAlchemy: `duckdb:////DIR/warehouse.duckdb`, or
+        SQLAlchemy URI of the tables: `duckdb:////DIR/warehouse.duckdb`, or
         `postgresql+psycopg2://USER@HOST:PORT/NAME`.
     connection
         The name of this connection in Superset; another name makes another dashboard.
     site
-        The address of the site of `warehouse docs`, where it is served: evidence links to it.
+        URL of the site of `warehouse docs`, if it is served: evidence links to it.
 
     Raises
     ------
     LookupError
         The template names a table or column that the warehouse does not have.
     ValueError
-        A chart sums what does not add up.
+        A chart sums a non-additive column.
     """
     return zipped(dict(_files(warehouse, uri, connection, site)))
 
 
 def zipped(files: Mapping[str, dict[str, Any]]) -> bytes:
-    """Return the files as a zip that has the same bytes each time."""
+    """Return the files as a byte-identical zip."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in sorted(files.items()):
@@ -74,35 +75,35 @@ def zipped(files: Mapping[str, dict[str, Any]]) -> bytes:
 
 
 def unzipped(content: bytes) -> Files:
-    """Return the files of a bundle by their path."""
+    """Return the files of a bundle by path."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         return {one.partition("/")[2]: yaml.safe_load(archive.read(one)) for one in archive.namelist()}
 
 
 def metadata(kind: str) -> dict[str, str]:
-    """Return the file by which Superset knows what a bundle holds."""
+    """Return the metadata.yaml by which Superset knows the type of a bundle."""
     return {"version": VERSION, "type": kind, "timestamp": "2024-01-01T00:00:00+00:00"}
 
 
 def _files(
     warehouse: duckdb.DuckDBPyConnection, uri: str, connection: str, site: str | None
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    said, ids = filled(warehouse, site), Ids(connection)
-    tables = {name: read_dataset(warehouse, name, site) for name in sorted(_named(said))}
-    titles = {one["chart"]: chart_title(one, tables[one["table"]]) for tab in said["tabs"] for one in charts_of(tab)}
+    content, ids = filled(warehouse, site), Ids(connection)
+    tables = {name: read_dataset(warehouse, name, site) for name in sorted(_named(content))}
+    titles = {one["chart"]: chart_title(one, tables[one["table"]]) for tab in content["tabs"] for one in charts_of(tab)}
     labels = {
-        one.label: said["colors"].get(one.label.rpartition(", ")[0])
-        for tab in said["tabs"]
+        one.label: content["colors"].get(one.label.rpartition(", ")[0])
+        for tab in content["tabs"]
         for chart in charts_of(tab)
         for one in chart_numbers(chart, tables[chart["table"]])
     }
-    said["colors"] = {label: color for label, color in labels.items() if color}
+    content["colors"] = {label: color for label, color in labels.items() if color}
     dates = many_days(warehouse)
     yield "metadata.yaml", metadata("Dashboard")
     yield f"databases/{slug(connection)}.yaml", _database(uri, connection, ids)
     for name, table in tables.items():
         yield f"datasets/{slug(connection)}/{slug(name)}.yaml", dataset_file(table, ids)
-    for tab in said["tabs"]:
+    for tab in content["tabs"]:
         for chart in charts_of(tab):
             table = tables[chart["table"]]
             params = chart_params(chart, table, many_days=dates)
@@ -120,20 +121,20 @@ def _files(
                     "dataset_uuid": ids("dataset", chart["table"]),
                 },
             )
-    yield f"dashboards/{slug(connection)}.yaml", dashboard(said, titles, connection, ids) | {"version": VERSION}
+    yield f"dashboards/{slug(connection)}.yaml", dashboard(content, titles, connection, ids) | {"version": VERSION}
 
 
-def _named(said: Mapping[str, Any]) -> set[str]:
+def _named(content: Mapping[str, Any]) -> set[str]:
     """Return all tables that charts and filters use."""
-    named = {chart["table"] for tab in said["tabs"] for chart in boxes_of(tab)}
-    return named | {one["column"].rpartition(".")[0] for one in said["filters"]}
+    named = {chart["table"] for tab in content["tabs"] for chart in boxes_of(tab)}
+    return named | {one["column"].rpartition(".")[0] for one in content["filters"]}
 
 
 def _database(uri: str, connection: str, ids: Ids) -> dict[str, Any]:
     duck = uri.startswith("duckdb:")
     return {
         "database_name": connection,
-        # a reader that could write would keep builds and other workers out
+        # a connection that can write would lock out builds and other workers
         "sqlalchemy_uri": f"{uri}?access_mode=read_only" if duck else uri,
         "cache_timeout": 0,
         "expose_in_sqllab": True,

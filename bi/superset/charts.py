@@ -1,4 +1,4 @@
-"""Settings of one chart as Superset keeps them, from the few words that dashboard.yaml has for it."""
+"""Form data of one Superset chart, from its entry in dashboard.yaml."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from bi.superset.semantic import Table
 
 ROW_LIMIT = 50_000
-"""Rows that a chart may ask for; Superset cuts silently at it, so `make e2e` checks that no chart comes near."""
+"""Row limit of a chart. Superset truncates silently at it; `make e2e` checks that no chart comes near."""
 _KINDS = {
     "number": "big_number_total",
     "line": "echarts_timeseries_line",
@@ -38,18 +38,18 @@ class Shown:
     unit: str
     number_format: str
     setting: str | dict[str, Any]
-    """The name of the dataset's metric, or a metric of this chart alone."""
+    """Name of a dataset metric, or an ad hoc metric of this chart."""
 
 
 def chart_params(chart: Mapping[str, Any], table: Table, *, many_days: bool = False) -> dict[str, Any]:
-    """Return the form data of a chart, as Superset calls it.
+    """Return the form data of a chart.
 
     Raises
     ------
     LookupError
         The chart names a column or measure that the table does not have.
     ValueError
-        Its rows are not at a grain at which its numbers may be shown.
+        The chart's grain does not allow to show its numbers.
     """
     x, by = chart.get("x"), list(chart.get("by", []))
     columns, where = list(chart.get("columns", [])), dict(chart.get("where", {}))
@@ -73,7 +73,7 @@ def chart_params(chart: Mapping[str, Any], table: Table, *, many_days: bool = Fa
 
 
 def chart_title(chart: Mapping[str, Any], table: Table) -> str:
-    """Return its title with the unit of what it shows, where that is one: `Into leaves, TB; the gap is blank`."""
+    """Return the title of a chart, with the unit if all numbers share one: `Into leaves, TB; the gap is blank`."""
     units = {one.unit for one in chart_numbers(chart, table)} - {"1", "%"}
     if chart["kind"] == "table" or chart.get("stack") == "shares" or not units:
         return str(chart["chart"])
@@ -82,12 +82,12 @@ def chart_title(chart: Mapping[str, Any], table: Table) -> str:
 
 
 def chart_numbers(chart: Mapping[str, Any], table: Table) -> list[Shown]:
-    """Return the numbers that a chart draws, checked against how they sum."""
-    said = chart.get("measures", [])
-    if isinstance(said, list):
-        said = {None: said}
+    """Return the numbers that a chart draws, after checking that they are additive."""
+    measures = chart.get("measures", [])
+    if isinstance(measures, list):
+        measures = {None: measures}
     found = []
-    for label, columns in said.items():
+    for label, columns in measures.items():
         for one in columns if isinstance(columns, list) else [columns]:
             place = one if isinstance(one, dict) else {"column": one}
             found.append(_measure(chart, table, label, **place))
@@ -100,7 +100,7 @@ def chart_numbers(chart: Mapping[str, Any], table: Table) -> list[Shown]:
 
 
 def _measure(chart: Mapping[str, Any], table: Table, label: str | None, column: str, where: str = "") -> Shown:
-    """Return a number over several rows: of the dataset, or of this chart where its unit, rows or label are its own."""
+    """Return an aggregated number: a dataset metric, or an ad hoc one if unit, rows or label differ."""
     if column == ROWS:
         return Shown(ROWS, "count(*)", "1", ",d", ROWS)
     if column not in table.measures:
@@ -115,7 +115,7 @@ def _measure(chart: Mapping[str, Any], table: Table, label: str | None, column: 
 
 
 def _value(chart: Mapping[str, Any], table: Table, column: str) -> Shown:
-    """Return the number of single rows, whose whole grain the chart must have."""
+    """Return the number of single rows; the chart must group by the whole grain."""
     coarser = {str(chart["x"])} if "grain" in chart else set()
     fixed = _fixed(chart)
     fixed |= {"hour_utc"} if "hour" in fixed else set()
@@ -127,14 +127,14 @@ def _value(chart: Mapping[str, Any], table: Table, column: str) -> Shown:
 
 
 def _fixed(chart: Mapping[str, Any]) -> set[str]:
-    """Return the columns of which each mark of the chart has one value."""
+    """Return the columns with one value for each mark of the chart."""
     return {*chart.get("by", []), *chart.get("where", {}), *([chart["x"]] if "x" in chart else [])}
 
 
 def _shown(chart: Mapping[str, Any], measure: Measure, sql: str, label: str | None, *, own: bool) -> Shown:
     unit = chart.get("unit", measure.unit)
     other = Measure(measure.column, measure.how, unit=unit, is_whole=measure.is_whole)
-    # with its unit always: a bare `out` is a keyword to the parser of SQL
+    # always with its unit: a bare `out` is a keyword to the SQL parser
     name = f"{label}, {_WORDS.get(unit, unit)}" if label else other.title
     if not (own or label or "unit" in chart or "extreme" in chart):
         return Shown(name, sql, unit, other.number_format, measure.name)
@@ -204,7 +204,7 @@ def _series(chart: Mapping[str, Any], shown: Sequence[Shown], x: str | None, by:
 
 
 def _axis_order(chart: Mapping[str, Any], shown: Sequence[Shown]) -> dict[str, Any]:
-    """Return how names on the axis are sorted: by their number, or the largest first."""
+    """Return the sort order of names on the axis: by number, or largest first."""
     if "top" in chart:
         return {"x_axis_sort": shown[0].label, "x_axis_sort_asc": False, "order_desc": True}
     if chart["x"] not in NAMED_WITH_NUMBERS:
@@ -218,7 +218,7 @@ def _heatmap(chart: Mapping[str, Any], shown: Sequence[Shown], x: str | None, by
         "time_grain_sqla": chart.get("grain"),
         "groupby": by[0],
         "metric": shown[0].setting,
-        "sort_x_axis": "alpha_asc",  # by number within names; rows come in another order from another server
+        "sort_x_axis": "alpha_asc",  # by number within names; row order depends on the server
         "sort_y_axis": "alpha_desc",  # the first at the top
         "normalize_across": "heatmap",
         "linear_color_scheme": _SCHEMES[chart["scheme"]],

@@ -1,4 +1,4 @@
-"""Datasets of the bundle: tables of the warehouse, and queries over several of them from datasets.yaml."""
+"""Datasets of the bundle: tables of the warehouse, and virtual datasets from datasets.yaml."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ VERSION = "1.0.0"
 
 @cache
 def written() -> dict[str, Any]:
-    """Return datasets.yaml."""
+    """Return the parsed datasets.yaml."""
     return dict(yaml.safe_load(DATASETS.read_text(encoding="utf-8")))
 
 
@@ -33,30 +33,30 @@ def read_dataset(warehouse: duckdb.DuckDBPyConnection, name: str, site: str | No
     Raises
     ------
     LookupError
-        Neither has this name.
+        No table and no dataset has this name.
     """
     if name not in written()["datasets"]:
         return with_labels(read_table(warehouse, name))
-    said = written()["datasets"][name]
-    like = read_table(warehouse, said["like"]) if "like" in said else Table(name, "", (), {})
-    columns = {column: one for column, one in like.columns.items() if column not in said.get("without", [])}
-    for column, text in said.get("columns", {}).items():
+    entry = written()["datasets"][name]
+    like = read_table(warehouse, entry["like"]) if "like" in entry else Table(name, "", (), {})
+    columns = {column: one for column, one in like.columns.items() if column not in entry.get("without", [])}
+    for column, text in entry.get("columns", {}).items():
         kind, _, about = text.partition(" ")
         columns[column] = Column(kind, about)
-    as_ = {new: replace(like.measures[old], column=new) for new, old in said.get("measures", {}).items()}
-    sql = said["sql"].strip()
+    as_ = {new: replace(like.measures[old], column=new) for new, old in entry.get("measures", {}).items()}
+    sql = entry["sql"].strip()
     if "{places}" in sql:
         sql = sql.replace("{places}", evidence_rows(warehouse, site))
     return with_labels(
         Table(
             name,
-            said.get("about", like.about),
-            tuple(said.get("grain", like.grain)),
+            entry.get("about", like.about),
+            tuple(entry.get("grain", like.grain)),
             columns,
             {column: one for column, one in like.measures.items() if column in columns} | as_,
             {
                 metric: Metric(metric, one["title"], one["expression"], one["about"], one.get("format", ",d"))
-                for metric, one in said.get("metrics", {}).items()
+                for metric, one in entry.get("metrics", {}).items()
             },
             sql,
         )
@@ -64,21 +64,21 @@ def read_dataset(warehouse: duckdb.DuckDBPyConnection, name: str, site: str | No
 
 
 def certified_by(table: str, column: str) -> str | None:
-    """Return the test that plants or recomputes a measure's numbers."""
-    said = written()["datasets"].get(table, {})
-    if "like" in said:
-        table, column = said["like"], said.get("measures", {}).get(column, column)
+    """Return the test that plants or recomputes the numbers of a measure."""
+    entry = written()["datasets"].get(table, {})
+    if "like" in entry:
+        table, column = entry["like"], entry.get("measures", {}).get(column, column)
     tests = [one["test"] for one in written()["certified"] if column in one["measures"].get(table, [])]
     return tests[0] if tests else None
 
 
 def dataset_file(table: Table, ids: Ids) -> dict[str, Any]:
-    """Return a dataset as Superset imports it."""
+    """Return a dataset in Superset's import format."""
     schema, _, short = table.name.rpartition(".")
     rows = Metric(ROWS, ROWS, "count(*)", "number of rows [1]")
     return {
         "table_name": short,
-        "main_dttm_col": None,  # no filter of time: all filters are of whole hours
+        "main_dttm_col": None,  # no time filter: all filters select whole hours
         "description": table.about,
         "cache_timeout": 0,
         "schema": schema or None,

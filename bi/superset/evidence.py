@@ -1,4 +1,4 @@
-"""Where the release says what a suspect link stands on: the file, and its line or row."""
+"""Evidence of suspect links in the release: file, and line or row."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import duckdb
 
 PAGE = "tables/metrics.suspect_links.html"
-"""The page of the site of `warehouse docs` that says how a link becomes suspect."""
+"""Page of `warehouse docs` that documents how links become suspect."""
 _PLACES = """
 WITH workbooks AS (
     SELECT cluster, min(release_path) AS file
@@ -44,12 +44,12 @@ ORDER BY ALL
 
 
 def evidence_rows(warehouse: duckdb.DuckDBPyConnection, site: str | None) -> str:
-    """Return SELECTs of (cluster, switch, port, kind, place), since raw files are not published to PostgreSQL.
+    """Return SELECTs of (cluster, switch, port, kind, place); PostgreSQL holds no raw files.
 
     Parameters
     ----------
     site
-        The address of the site of `warehouse docs`; with it each place links to the page of suspect links.
+        The address of the site of `warehouse docs`; if given, each place links to the page of suspect links.
     """
     rows = warehouse.execute(_PLACES).fetchall()
     if not rows:

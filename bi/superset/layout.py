@@ -1,4 +1,4 @@
-"""Layout of the dashboard: tabs, rows, widths, notes, and the filters."""
+"""Layout of the dashboard: tabs, rows, widths, notes and filters."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ABOVE = ["ROOT_ID", "GRID_ID", "TABS-all"]
 
 
 class Ids:
-    """uuids of what belongs to one connection, the same in each run."""
+    """Deterministic uuids of the objects of one connection."""
 
     def __init__(self, connection: str) -> None:
         self._space = uuid5(NAMESPACE_URL, f"warehouse/{connection}")
@@ -34,32 +34,32 @@ def slug(name: str) -> str:
 
 
 def boxes_of(tab: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the charts of a tab, row by row, and the reasons that stand in the place of others."""
+    """Return the charts of a tab, row by row, with reasons in place of missing charts."""
     return [chart for row in tab["rows"] for chart in row]
 
 
 def charts_of(tab: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the charts of a tab that have data, row by row."""
+    """Return the charts of a tab with data, row by row."""
     return [chart for chart in boxes_of(tab) if "reason" not in chart]
 
 
-def dashboard(said: Mapping[str, Any], titles: Mapping[str, str], connection: str, ids: Ids) -> dict[str, Any]:
+def dashboard(template: Mapping[str, Any], titles: Mapping[str, str], connection: str, ids: Ids) -> dict[str, Any]:
     """Return the dashboard; `titles` has the full title of each chart."""
-    title = f"{said['title']}: {connection}"
+    title = f"{template['title']}: {connection}"
     return {
         "dashboard_title": title,
-        "description": said["about"],
+        "description": template["about"],
         "css": "",
         "published": True,
         "slug": slug(connection),
-        "uuid": ids("dashboard", said["title"]),
-        "position": _position(said, titles, title, ids),
+        "uuid": ids("dashboard", template["title"]),
+        "position": _position(template, titles, title, ids),
         "metadata": {
-            "native_filter_configuration": [_filter(one, ids) for one in said["filters"]],
-            "cross_filters_enabled": False,  # they would filter charts of tabs whose columns mean something else
+            "native_filter_configuration": [_filter(one, ids) for one in template["filters"]],
+            "cross_filters_enabled": False,  # they would also filter tabs whose columns have another meaning
             "refresh_frequency": 0,
             "color_scheme": "supersetColors",
-            "label_colors": said["colors"],
+            "label_colors": template["colors"],
             "timed_refresh_immune_slices": [],
             "expanded_slices": {},
             "default_filters": "{}",
@@ -68,8 +68,8 @@ def dashboard(said: Mapping[str, Any], titles: Mapping[str, str], connection: st
     }
 
 
-def _position(said: Mapping[str, Any], titles: Mapping[str, str], title: str, ids: Ids) -> dict[str, Any]:
-    tabs = [f"TAB-{slug(tab['title'])}" for tab in said["tabs"]]
+def _position(template: Mapping[str, Any], titles: Mapping[str, str], title: str, ids: Ids) -> dict[str, Any]:
+    tabs = [f"TAB-{slug(tab['title'])}" for tab in template["tabs"]]
     boxes: dict[str, Any] = {
         "DASHBOARD_VERSION_KEY": "v2",
         "ROOT_ID": {"type": "ROOT", "id": "ROOT_ID", "children": ["GRID_ID"]},
@@ -77,11 +77,11 @@ def _position(said: Mapping[str, Any], titles: Mapping[str, str], title: str, id
         "GRID_ID": {"type": "GRID", "id": "GRID_ID", "children": ["TABS-all"], "parents": ["ROOT_ID"]},
         "TABS-all": {"type": "TABS", "id": "TABS-all", "children": tabs, "meta": {}, "parents": _ABOVE[:2]},
     }
-    for name, tab in zip(tabs, said["tabs"], strict=True):
+    for name, tab in zip(tabs, template["tabs"], strict=True):
         boxes |= {str(box["id"]): box for box in _tab(name, tab, titles, ids)}
     charts = [box for box in boxes.values() if isinstance(box, dict) and box["type"] == "CHART"]
     for number, box in enumerate(charts, 1):
-        box["meta"]["chartId"] = number  # of this bundle; the import puts its own in its place, by uuid
+        box["meta"]["chartId"] = number  # id within this bundle; the import replaces it, by uuid
     return boxes
 
 
@@ -100,7 +100,7 @@ def _tab(name: str, tab: Mapping[str, Any], titles: Mapping[str, str], ids: Ids)
 
 
 def _box(place: str, one: Mapping[str, Any], titles: Mapping[str, str], ids: Ids) -> dict[str, Any]:
-    """Return a chart, the reason why it is not there, or a note."""
+    """Return a chart, the reason for its absence, or a note."""
     meta = {"width": one["width"], "height": one.get("height", _HEIGHTS.get(one.get("kind", ""), _HEIGHT))}
     if "note" in one:
         return {"type": "MARKDOWN", "id": f"MARKDOWN-{place}", "children": [], "meta": {"code": one["note"], **meta}}

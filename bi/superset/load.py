@@ -1,7 +1,7 @@
-"""python -m bi.superset.load FILE URL: put a bundle into a running Superset, over what an earlier one put there.
+"""python -m bi.superset.load FILE URL: load a bundle into a running Superset, replacing an earlier one.
 
-Superset's own import of a dashboard leaves charts and datasets as they are. This asks for datasets, charts and
-dashboard one after another, each with overwrite. Connections that are there stay, with the password put in by hand.
+Superset's own dashboard import keeps existing charts and datasets. This script imports datasets, charts and
+dashboard one after another, each with overwrite. Existing connections stay, with the password entered by hand.
 
 SUPERSET_PASSWORD=... python -m bi.superset.load dashboard.zip http://127.0.0.1:8088 --username admin
 """
@@ -27,7 +27,7 @@ _STEPS = {
     "chart": ("Slice", ("databases/", "datasets/", "charts/")),
     "dashboard": ("Dashboard", ("databases/", "datasets/", "charts/", "dashboards/")),
 }
-"""What is imported -> the type that its bundle states, and the folders that it holds."""
+"""Import order: kind -> type in the bundle's metadata, and folders."""
 
 
 class Superset:
@@ -36,9 +36,9 @@ class Superset:
     Raises
     ------
     ValueError
-        The address is none of http.
+        The URL is not http or https.
     urllib.error.URLError
-        The server does not answer, or refuses.
+        The server does not answer or rejects the request.
     """
 
     def __init__(self, url: str, username: str, password: str) -> None:
@@ -60,7 +60,7 @@ class Superset:
             return json.load(answer)
 
     def load(self, content: bytes) -> None:
-        """Import a bundle, overwriting datasets, charts and dashboard of the same uuids."""
+        """Import a bundle, overwriting datasets, charts and dashboard with the same uuids."""
         files = unzipped(content)
         for what, (kind, folders) in _STEPS.items():
             part = {name: one for name, one in files.items() if name.startswith(folders)}
@@ -80,7 +80,7 @@ class Superset:
 
 
 def main() -> int:
-    """Load the bundle, or say in one sentence why not."""
+    """Load the bundle, or print one sentence with the reason for the failure."""
     options = argparse.ArgumentParser(
         prog="python -m bi.superset.load", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -95,8 +95,8 @@ def main() -> int:
         content = given.file.read_bytes()
         Superset(given.url, given.username, os.environ["SUPERSET_PASSWORD"]).load(content)
     except urllib.error.HTTPError as error:
-        said = error.read().decode(errors="replace")[:500]
-        print(f"error: {given.url} answered {error.code}: {said}", file=sys.stderr)
+        answer = error.read().decode(errors="replace")[:500]
+        print(f"error: {given.url} answered {error.code}: {answer}", file=sys.stderr)
         return 2
     except zipfile.BadZipFile:
         print(f"error: {given.file} is not a zip file", file=sys.stderr)

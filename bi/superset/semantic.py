@@ -1,4 +1,4 @@
-"""Meaning of a table for Superset: columns, units, number formats, and metrics from `meta.measures`."""
+"""Semantics of a table for Superset: columns, units, number formats, and metrics from `meta.measures`."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ if TYPE_CHECKING:
     import duckdb
 
 ROWS = "rows"
-"""The metric that every table has: the number of rows."""
+"""Metric of every table: the number of rows."""
 _AGGREGATES = {"sum": "sum", "mean": "avg", "min": "min", "max": "max"}
-_DOUBLE = "CAST({} AS DOUBLE PRECISION)"  # one quotient in both servers: neither whole numbers nor numerics
+_DOUBLE = "CAST({} AS DOUBLE PRECISION)"  # double in both servers: neither integers nor numerics
 _FACTORS = {"B": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "PB": 1e15}
 _FORMATS = {"%": ".1%", "TB": ",.1f", "GB": ",.1f", "h": ",.0f", "min": ",.1f", "W": ",.0f", "B": ",d", "ms": ",.0f"}
 _TIMES = {"s": "seconds", "min": "minutes", "h": "hours"}
 _HOUR = "substr(CAST(hour_utc AS VARCHAR), 1, 16) || ' UTC'"
 _SHORT_PORT = "regexp_replace(port, '^[A-Za-z]+', '')"
-_NUMBER = (  # its first letter, then its number
+_NUMBER = (  # the first letter, then the number
     "ascii({0}) * 10000000 + CAST(coalesce(nullif(regexp_replace({0}, '[^0-9]', '', 'g'), ''), '0') AS BIGINT)"
 )
 _HOUR_NUMBER = "CAST(substr(regexp_replace(CAST(hour_utc AS VARCHAR), '[^0-9]', '', 'g'), 3, 8) AS BIGINT)"
 NAMED_WITH_NUMBERS = ("switch", "server", "port")
-"""Columns whose values sort by their number: Leaf-5 before Leaf-10."""
+"""Columns sorted by their number: Leaf-5 before Leaf-10."""
 
 
 @dataclass(frozen=True)
 class Measure:
-    """A number of a table and how several rows of it become one."""
+    """A numeric column and its aggregation."""
 
     column: str
     how: str
@@ -46,7 +46,7 @@ class Measure:
 
     @property
     def title(self) -> str:
-        """`in_bytes, GB`, `run_hours`; a percentage carries its own sign."""
+        """Name with unit, such as `in_bytes, GB`; a percentage has no unit in its name."""
         if self.unit in _TIMES and self.column.endswith(("_seconds", "_ms")):
             return f"{self.column.rpartition('_')[0]}_{_TIMES[self.unit]}"
         is_said = self.unit in ("1", "%") or (self.unit == "1/s" and self.column.endswith("_per_second"))
@@ -54,32 +54,32 @@ class Measure:
 
     @property
     def name(self) -> str:
-        """`sum_in_bytes_gb`: letters alone, since `%` in a name means something to drivers."""
+        """Metric name, such as `sum_in_bytes_gb`; drivers interpret `%` in names."""
         return f"{self.how}_" + re.sub(r"\W+", "_", self.title).lower()
 
     @property
     def number_format(self) -> str:
-        """The format in d3's notation."""
+        """Number format in d3 notation."""
         if self.unit == "1":
             return ",d" if self.is_whole and self.how != "mean" else ",.3f"
         return _FORMATS.get(self.unit, ",.1f")
 
     @property
     def expression(self) -> str:
-        """SQL over several rows, in the unit that is shown."""
+        """SQL of the default aggregation, in the displayed unit."""
         return self.sql(self.how)
 
     def sql(self, how: str, *, where: str = "", unit: str | None = None) -> str:
-        """Return SQL over several rows.
+        """Return SQL of an aggregation.
 
         Parameters
         ----------
         how
-            `sum`, `mean`, `min`, `max`, or `ratio`; at the grain, `none` is the value of the row.
+            `sum`, `mean`, `min`, `max`, or `ratio`; `none` is the value of the row, for charts at the grain.
         where
-            A condition of rows.
+            A condition on rows.
         unit
-            Another unit of bytes than the model's.
+            A byte unit other than the model's.
         """
 
         def kept(column: str) -> str:
@@ -87,7 +87,7 @@ class Measure:
 
         if how == "ratio" and self.above and self.below:
             value = f"{_DOUBLE.format(f'sum({kept(self.above)})')} / nullif(sum({kept(self.below)}), 0)"
-        else:  # at its grain, the largest of one row is that row
+        else:  # at the grain, the maximum is the value of the single row
             value = _DOUBLE.format(f"{_AGGREGATES.get(how, 'max')}({kept(self.column)})")
         factor = (
             self.factor * 100
@@ -106,12 +106,12 @@ class Column:
     type: str
     about: str
     expression: str | None = None
-    """SQL, where Superset computes the column."""
+    """SQL of a computed column."""
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric that is written by hand: an expression over several rows."""
+    """A handwritten metric: an expression over several rows."""
 
     name: str
     title: str
@@ -122,7 +122,7 @@ class Metric:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of the warehouse, or a query over several, as a dataset."""
+    """A table of the warehouse or a virtual dataset."""
 
     name: str
     about: str
@@ -131,20 +131,20 @@ class Table:
     measures: dict[str, Measure] = field(default_factory=dict)
     metrics: dict[str, Metric] = field(default_factory=dict)
     sql: str | None = None
-    """The query of a virtual dataset."""
+    """Query of a virtual dataset."""
 
     @property
     def source(self) -> str:
-        """What follows FROM."""
+        """Relation or subquery for FROM."""
         return f"({self.sql}) AS virtual" if self.sql else self.name
 
     def column_sql(self, name: str) -> str:
-        """Return SQL of a column, computed or not."""
+        """Return SQL of a column."""
         return self.columns[name].expression or name
 
 
 def read_table(connection: duckdb.DuckDBPyConnection, name: str) -> Table:
-    """Return the table as `meta` describes it.
+    """Return a table with its description in `meta`.
 
     Raises
     ------
@@ -178,7 +178,7 @@ def read_table(connection: duckdb.DuckDBPyConnection, name: str) -> Table:
 
 
 def with_labels(table: Table) -> Table:
-    """Return the table with columns and metrics that make its names readable.
+    """Return the table with columns and metrics for readable labels and sorting.
 
     `hour` is an hour as text with its zone, `short_port` the port without its speed. `place_of_switch`, and as a metric
     `order_of_switch`, sort Leaf-5 before Leaf-10.
@@ -194,7 +194,7 @@ def with_labels(table: Table) -> Table:
             number = _NUMBER.format(table.column_sql(name))
             about = f"sorts names of the column {name} by their number [1]"
             more[f"place_of_{name}"] = Column("BIGINT", about, number)
-            order = f"order_of_{name}"  # its title is its name: Superset draws a metric to sort by that has another
+            order = f"order_of_{name}"  # the title is the name: Superset draws a sort metric that has another title
             orders[order] = Metric(order, order, f"min({number}){_then(table)}", about)
     return Table(
         table.name, table.about, table.grain, table.columns | more, table.measures, table.metrics | orders, table.sql
@@ -202,7 +202,7 @@ def with_labels(table: Table) -> Table:
 
 
 def _then(table: Table) -> str:
-    """Return what sorts rows of the same name: the hour, then in before out."""
+    """Return the order of rows with equal names: the hour, then in before out."""
     if "hour_utc" not in table.columns:
         return ""
     hour = f" * 100000000 + min({_HOUR_NUMBER})"

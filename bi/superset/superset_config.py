@@ -15,10 +15,10 @@ from superset import config
 SECRET_KEY = os.environ["SUPERSET_SECRET_KEY"]
 SQLALCHEMY_DATABASE_URI = os.environ["SUPERSET_METASTORE"]
 
-# a build puts new numbers in the place of the old; a chart that was kept would show the old ones
+# no cache: a cached chart would show the numbers of the previous build
 DATA_CACHE_CONFIG = {"CACHE_TYPE": "NullCache"}
 
-# the page asks a host elsewhere for a pixel that counts users; its own policy forbids that, and all other hosts
+# Superset's page loads a tracking pixel from another host; this policy forbids all other hosts
 TALISMAN_CONFIG = deepcopy(config.TALISMAN_CONFIG)
 TALISMAN_CONFIG["content_security_policy"] = {
     what: [one for one in allowed if one.startswith(("'", "data:", "blob:"))] if isinstance(allowed, list) else allowed

@@ -1,4 +1,4 @@
-"""Facts of one target that shape its dashboard: which charts it can fill, and why it cannot fill the others."""
+"""Facts of a target that shape its dashboard: which charts have data, and why others have none."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ if TYPE_CHECKING:
 
 
 def without_empty(
-    said: Mapping[str, Any], tables: Mapping[str, Table], warehouse: duckdb.DuckDBPyConnection
+    template: Mapping[str, Any], tables: Mapping[str, Table], warehouse: duckdb.DuckDBPyConnection
 ) -> dict[str, Any]:
-    """Return the dashboard without tabs that this target cannot fill; a chart without data has a `reason`."""
+    """Return the dashboard without empty tabs; a chart without data gets a `reason`."""
     tabs = []
-    for tab in said["tabs"]:
+    for tab in template["tabs"]:
         if "needs" in tab and not _one(warehouse, tab["needs"]):
             continue
         rows = [[_reasoned(chart, tables[chart["table"]], warehouse) for chart in row] for row in tab["rows"]]
         tabs.append({**tab, "rows": rows})
     titles = {tab["title"] for tab in tabs}
-    filters = [{**one, "tabs": [tab for tab in one["tabs"] if tab in titles]} for one in said["filters"]]
-    return {**said, "tabs": tabs, "filters": [one for one in filters if one["tabs"]]}
+    filters = [{**one, "tabs": [tab for tab in one["tabs"] if tab in titles]} for one in template["filters"]]
+    return {**template, "tabs": tabs, "filters": [one for one in filters if one["tabs"]]}
 
 
 def many_days(warehouse: duckdb.DuckDBPyConnection) -> bool:
-    """Return True if the loaded hours are of several days, so that an axis of time needs dates."""
+    """Return True if the loaded hours span several days, so that time axes need dates."""
     return bool(_one(warehouse, "SELECT count(DISTINCT CAST(hour_utc AS DATE)) > 1 FROM metrics.leaf_hour"))
 
 
@@ -47,7 +47,7 @@ def _reasoned(chart: Mapping[str, Any], table: Table, warehouse: duckdb.DuckDBPy
 
 
 def _has_data(chart: Mapping[str, Any], table: Table, warehouse: duckdb.DuckDBPyConnection) -> bool:
-    """Return True if a row is left and one of the chart's numbers is not NULL."""
+    """Return True if a row remains and one of the chart's numbers is not NULL."""
     where = " AND ".join(f"{table.column_sql(name)} = '{value}'" for name, value in chart.get("where", {}).items())
     numbers = [f"({number.sql}) IS NOT NULL" for number in chart_numbers(chart, table)]
     found = f"count(*) > 0 AND ({' OR '.join(numbers)})" if numbers else "count(*) > 0"

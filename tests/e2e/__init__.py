@@ -1,1 +1,1 @@
-"""Whole programs of others over a published warehouse; `make e2e`."""
+"""End-to-end tests with other programs on a published warehouse: `make e2e`."""

@@ -1,7 +1,7 @@
-"""Look at a dashboard as a person would, and print as JSON what was drawn; runs in Superset's environment.
+"""Browse a dashboard and print what was drawn as JSON; runs in Superset's environment.
 
-browse.py BASE_URL SLUG SCREENSHOTS SETTINGS: logs in, opens each tab and waits for its charts. Then sets the filters of
-each of the SETTINGS, a JSON list of {"tab": ..., "filters": {name: [value, ...]}}, and reads the tab again.
+browse.py BASE_URL SLUG SCREENSHOTS SETTINGS: logs in, opens each tab and waits for its charts. Then sets the filters
+of each of the SETTINGS, a JSON list of {"tab": ..., "filters": {name: [value, ...]}}, and reads the tab again.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ FLAGS = [
     "--disable-quic",
     "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
 ]
-"""The last one: no name but this machine's is looked up."""
+"""The last flag blocks host lookups outside of this machine."""
 WAIT = 120_000
 """Milliseconds; a busy machine draws slowly."""
 WIDTH, HEIGHT = 1440, 2600
-"""So high that all charts of a tab are in sight, and draw."""
+"""High enough that all charts of a tab are visible and draw."""
 DRAWN = """() => [...document.querySelectorAll('.dashboard-component-chart-holder')]
     .filter(box => box.offsetParent !== null).map(box => ({
         title: (box.querySelector('[data-test="editable-title"], .header-title') || {}).innerText || '',
@@ -50,11 +50,11 @@ DRAWN = """() => [...document.querySelectorAll('.dashboard-component-chart-holde
         number: (box.querySelector('.header-line') || {}).innerText || '',
         bottom: box.getBoundingClientRect().bottom,
     }))"""
-"""What each visible box of the dashboard shows: a note, a canvas of several colors, cells of a table, or a number."""
+"""Content of each visible box: a note, a canvas with several colors, table cells, or a number."""
 
 
 class Watch:
-    """Answers to charts, and requests to other hosts."""
+    """Chart answers, and requests to other hosts."""
 
     def __init__(self, page: Page) -> None:
         self.answers: list[dict[str, Any]] = []
@@ -69,7 +69,7 @@ class Watch:
             self.elsewhere.append(one.url)
 
     def _failed(self, one: Request) -> None:
-        if one.failure == "csp" and one.url in self.elsewhere:  # the page's own policy: nothing was sent
+        if one.failure == "csp" and one.url in self.elsewhere:  # blocked by the page's own policy: nothing was sent
             self.elsewhere.remove(one.url)
 
     def _answered(self, response: Response) -> None:
@@ -95,7 +95,7 @@ class Watch:
 
 
 def main() -> None:
-    from playwright.sync_api import sync_playwright  # here alone: the tests' own environment has none
+    from playwright.sync_api import sync_playwright  # only here: the environment of the tests lacks playwright
 
     base, slug, pictures = sys.argv[1], sys.argv[2], Path(sys.argv[3])
     pictures.mkdir(parents=True, exist_ok=True)
@@ -104,7 +104,7 @@ def main() -> None:
             executable_path=os.environ.get("CHROMIUM", "/usr/bin/chromium"), headless=True, args=FLAGS
         )
         context = browser.new_context(viewport={"width": WIDTH, "height": HEIGHT}, service_workers="block")
-        # the page's log of clicks: its late anonymous answers would overwrite the cookie of the login
+        # the page's click log: its late anonymous answers would overwrite the login cookie
         context.route("**/superset/log/**", lambda one: one.abort())
         page = context.new_page()
         page.set_default_timeout(WAIT)
@@ -130,7 +130,7 @@ def main() -> None:
 
 
 def log_in(page: Page, base: str) -> None:
-    """Until the answer to the login is there: late anonymous answers overwrite the cookie of who leaves earlier."""
+    """Log in and wait for the answer, since late anonymous answers overwrite the cookie."""
     page.goto(f"{base}/login/")
     page.fill('input[name="username"], #username', "admin")
     page.fill('input[name="password"], #password', "admin")
@@ -141,7 +141,7 @@ def log_in(page: Page, base: str) -> None:
 
 
 def open_dashboard(page: Page, base: str, slug: str) -> list[str]:
-    """Return the names of its tabs."""
+    """Open a dashboard and return the names of its tabs."""
     page.goto(f"{base}/superset/dashboard/{slug}/?standalone=0")
     tabs = page.locator('.dashboard [role="tab"]')
     tabs.first.wait_for()
@@ -155,7 +155,7 @@ def open_tab(page: Page, name: str) -> None:
 
 
 def look(page: Page) -> list[dict[str, Any]]:
-    """Wait until all charts of the tab are there, and return what is in its boxes."""
+    """Wait until all charts of the tab are drawn, and return the content of its boxes."""
     found: list[dict[str, Any]] = []
     for _ in range(40):
         page.wait_for_timeout(1500)
@@ -164,12 +164,12 @@ def look(page: Page) -> list[dict[str, Any]]:
         shown = ("note", "canvas", "cells", "number")
         if found and not any(box["busy"] or not any(box[how] for how in shown) for box in found):
             break
-    page.wait_for_timeout(1500)  # bars grow
+    page.wait_for_timeout(1500)  # bars are animated
     return found
 
 
 def setting(page: Page, base: str, slug: str, watch: Watch, one: dict[str, Any]) -> dict[str, Any]:
-    """Set filters, and return what the tab then asked for and shows."""
+    """Set filters; return the requests of the tab and its content."""
     open_dashboard(page, base, slug)
     open_tab(page, one["tab"])
     before = len(watch.answers)
@@ -177,7 +177,7 @@ def setting(page: Page, base: str, slug: str, watch: Watch, one: dict[str, Any])
         choose(page, name, values)
     page.locator('[data-test="filter-bar__apply-button"]').click()
     answers: list[dict[str, Any]] = []
-    for _ in range(60):  # answers to what was asked before the filters were set may come late
+    for _ in range(60):  # answers to requests before the filters may come late
         page.wait_for_timeout(1000)
         answers = [answer for answer in watch.answers[before:] if answer["filters"] == len(one["filters"])]
         charts = [box for box in page.evaluate(DRAWN) if not box["note"]]
@@ -187,12 +187,12 @@ def setting(page: Page, base: str, slug: str, watch: Watch, one: dict[str, Any])
 
 
 def choose(page: Page, name: str, values: list[str]) -> None:
-    """Choose values of a filter of the bar at the left."""
+    """Choose values of a filter in the left bar."""
     label = f"NATIVE_FILTER-{name.lower().replace(' ', '-')}"
     box = page.locator(f'[data-test="filter-bar"] [role="combobox"][aria-label="{label}"]')
     for value in values:
         option = page.locator(f'.ant-select-item-option[title="{value}"]').first
-        for _ in range(8):  # a click closes a list that is open
+        for _ in range(8):  # a click closes an open list
             box.click()
             box.fill(value)
             page.wait_for_timeout(1500)

@@ -1,4 +1,4 @@
-"""A Superset on loopback with the dashboard over several targets and connections; ended by its process."""
+"""A Superset on loopback with the dashboard over several targets and connections."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BROWSE = Path(__file__).with_name("browse.py")
 
 @dataclass(frozen=True)
 class Connection:
-    """A dashboard's place: a target, and the server that holds its tables."""
+    """A target and the server that holds its tables."""
 
     name: str
     target: Path
@@ -39,17 +39,17 @@ class Connection:
 
 @dataclass(frozen=True)
 class Superset:
-    """A running one."""
+    """A running Superset."""
 
     python: Path
     base: str
     metastore: str
     connections: Mapping[str, Connection]
     file: Path
-    """The DuckDB file that the first connection reads."""
+    """DuckDB file of the first connection."""
 
     def load(self, name: str) -> None:
-        """Make the bundle of a connection and load it."""
+        """Create the bundle of a connection and load it."""
         one = self.connections[name]
         with warehouse.open(one.target) as opened:
             content = bundle(opened, one.uri, one.name)
@@ -62,12 +62,12 @@ class Superset:
             return [(asked.execute(f"SELECT count(*) FROM {name}").fetchone() or (0,))[0] for name in tables]
 
     def titles(self) -> dict[int, str]:
-        """Return the title of each chart by its number."""
+        """Return the titles of the charts by id."""
         with psycopg.connect(self.metastore) as asked:
             return dict(asked.execute("SELECT id, slice_name FROM slices").fetchall())
 
     def rows_of(self, connection: str, table: str) -> int:
-        """Return the number of rows that a dataset has, asked as a chart does."""
+        """Return the number of rows of a dataset, requested as a chart does."""
         with psycopg.connect(self.metastore) as asked:
             found = asked.execute(
                 "SELECT t.id FROM tables t JOIN dbs d ON d.id = t.database_id "
@@ -106,14 +106,14 @@ class Superset:
 
 @contextmanager
 def superset(sample: Path, like_real: Path, scratch: Path) -> Iterator[Superset]:
-    """Install, fill and start it; `scratch` holds its settings and log."""
+    """Install, fill and start Superset; `scratch` holds its settings and log."""
     python = environment("superset", REQUIREMENTS.read_text(encoding="utf-8"))
     with server() as host:
         with psycopg.connect(f"{host}/postgres", autocommit=True) as made:
             made.execute("CREATE DATABASE traces")
             made.execute("CREATE DATABASE superset")
         file = scratch / "warehouse.duckdb"
-        shutil.copyfile(sample / "warehouse.duckdb", file)  # whose views name the parts by their whole path
+        shutil.copyfile(sample / "warehouse.duckdb", file)  # its views name the parts by absolute path
         publish(sample, f"{host}/traces", readers=["dashboards"])
         with psycopg.connect(f"{host}/traces", autocommit=True) as made:
             made.execute("CREATE ROLE viewer LOGIN IN ROLE dashboards")

@@ -43,7 +43,7 @@ SETTINGS: list[dict[str, Any]] = [
         "where": "hour_utc = '2024-05-23 16:00:00' AND switch = 'Leaf-1' AND server IN ('GPU-1', 'GPU-2')",
     },
 ]
-"""Settings of the filters, and the same in SQL by hand."""
+"""Filter settings, and the same filters in handwritten SQL."""
 BY_HAND = {
     "Fabric": "metrics.port_hour",
     "Servers": "metrics.port_hour JOIN topology.hour_owners USING (cluster, switch, port, hour_utc)",
@@ -71,7 +71,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Superset]:
 
 @pytest.fixture(scope="module")
 def seen(running: Superset, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
-    """What the browser saw, by connection."""
+    """The dashboard's content in the browser, by connection."""
     found = {}
     for name, one in running.connections.items():
         pictures = tmp_path_factory.mktemp(slug(name))
@@ -90,18 +90,18 @@ def said(target: Path) -> dict[str, Any]:
 
 
 def dashboard_of(running: Superset, name: str) -> list[dict[str, Any]]:
-    """Return the tabs that a connection's dashboard should have."""
+    """Return the expected tabs of a connection's dashboard."""
     return list(said(running.connections[name].target)["tabs"])
 
 
 def box_of(boxes: list[dict[str, Any]], title: str) -> dict[str, Any]:
-    """Return the box of a chart, whose title may end with its unit and a remark."""
+    """Return the box of a chart; its title may end with unit and remark."""
     [box] = [box for box in boxes if box["title"].partition("; ")[0].rpartition(", ")[0] == title.partition("; ")[0]
              or box["title"] == title]  # fmt: skip
     return box
 
 
-def test_all_that_the_bundles_hold_was_imported(running: Superset) -> None:
+def test_everything_in_the_bundles_was_imported(running: Superset) -> None:
     charts = sum(len(charts_of(tab)) for name in CONNECTIONS for tab in dashboard_of(running, name))
     dashboards, slices, tables, databases = running.counts()
     assert (dashboards, slices, databases) == (3, charts, 3), "an import that drops what it cannot match says OK"
@@ -183,7 +183,7 @@ def test_all_requests_stayed_on_this_machine(name: str, seen: dict[str, dict[str
     assert seen[name]["elsewhere"] == []
 
 
-def test_leaves_stand_in_the_order_of_their_numbers(running: Superset, seen: dict[str, dict[str, Any]]) -> None:
+def test_leaves_are_sorted_by_number(running: Superset, seen: dict[str, dict[str, Any]]) -> None:
     title = "In and out of each leaf, TB"
     for name in CONNECTIONS:
         [data] = [one["data"] for one in seen[name]["answers"] if running.titles()[one["slice"]] == title]
@@ -217,7 +217,7 @@ def test_loading_again_updates_datasets_and_charts_and_adds_none(running: Supers
 
 
 def test_charts_show_a_build_that_was_published_meanwhile(running: Superset, seen: dict[str, dict[str, Any]]) -> None:
-    assert seen  # by a browser, of the build before
+    assert seen  # the browser saw the previous build
     connection = running.connections["DuckDB"].name
     before = running.rows_of(connection, "suspect_links")
     new = running.file.with_suffix(".new")
@@ -229,7 +229,7 @@ def test_charts_show_a_build_that_was_published_meanwhile(running: Superset, see
 
 
 def _rows(answers: list[dict[str, Any]], titles: dict[int, str]) -> dict[str, list[tuple[Any, ...]]]:
-    """Rows of each chart, in an order that does not depend on the server."""
+    """Return the rows of each chart, in an order independent of the server."""
     return {
         titles[answer["slice"]]: sorted((tuple(row[name] for name in sorted(row)) for row in answer["data"]), key=_key)
         for answer in answers

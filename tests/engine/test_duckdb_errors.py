@@ -1,4 +1,4 @@
-"""DuckDB's errors are read in one place, from their JSON and from their text."""
+"""DuckDB errors, parsed from JSON and from text."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def test_the_sentence_is_the_same_as_json_and_as_text(
     assert said(connection, sql).message == message
 
 
-def test_a_missing_column_of_an_alias_names_both_and_what_there_is(connection: duckdb.DuckDBPyConnection) -> None:
+def test_a_missing_column_of_an_alias_is_named_with_candidates(connection: duckdb.DuckDBPyConnection) -> None:
     error = said(connection, "SELECT p.in_byte FROM ports p")
     assert (error.kind, error.table, error.name) == ("column", "p", "in_byte")
     assert error.candidates == ("in_bytes",)
 
 
-def test_a_file_that_is_not_there_and_parameters_without_a_value(connection: duckdb.DuckDBPyConnection) -> None:
+def test_missing_files_and_parameters_are_recognized(connection: duckdb.DuckDBPyConnection) -> None:
     assert said(connection, "FROM '/nowhere/*.csv'").no_files == "/nowhere/*.csv"
     assert said(connection, "SELECT $port, $hour").unset == ("port", "hour")
     connection.execute("SET enable_external_access = false")
@@ -57,7 +57,7 @@ def test_a_file_that_is_not_there_and_parameters_without_a_value(connection: duc
     ("sql", "kind", "name"),
     [("FROM port", "relation", "port"), ("SELECT fool(1)", "function", "fool"), ("SELECT 1::integr", "type", "integr")],
 )
-def test_json_says_what_kind_of_name_is_missing_and_where(sql: str, kind: str, name: str) -> None:
+def test_json_errors_give_the_kind_of_missing_name_and_its_place(sql: str, kind: str, name: str) -> None:
     connection = duckdb.connect(config={"errors_as_json": True})
     error = said(connection, sql)
     assert (error.kind, error.name) == (kind, name)
@@ -71,7 +71,7 @@ def test_a_position_inside_of_values_is_not_one_of_the_statement() -> None:
     assert not error.of_text
 
 
-def test_full_disks_are_told_from_other_errors() -> None:
+def test_full_disks_are_distinguished_from_other_errors() -> None:
     assert is_full_disk('Could not write file "/mnt/x": No space left on device')
     assert is_full_disk("Disk quota exceeded")
     assert not is_full_disk("Permission denied")

@@ -1,4 +1,4 @@
-"""A Python model: front matter, what it is given, what it may import, where its mistakes are."""
+"""Python models: front matter, inputs, imports, and places of errors."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _doubled(tiny: Tiny, *changes: tuple[str, str]) -> None:
     tiny.write(FILE, text)
 
 
-def test_its_rows_are_made_cast_sorted_and_checked(tiny: Tiny) -> None:
+def test_its_rows_are_cast_sorted_and_checked(tiny: Tiny) -> None:
     _doubled(tiny)
     tiny.model("metrics.half", "SELECT port, speed // 4 AS speed FROM metrics.doubled", HALF)
     assert tiny.made() == {"staging.ports", "metrics.total", "metrics.doubled", "metrics.half"}
@@ -65,7 +65,7 @@ def test_its_rows_are_made_cast_sorted_and_checked(tiny: Tiny) -> None:
 HALF = {"port": "VARCHAR", "speed": "BIGINT"}
 
 
-def test_it_is_made_anew_when_its_code_changes_but_not_for_a_comment(tiny: Tiny) -> None:
+def test_it_is_rebuilt_when_its_code_changes_but_not_for_a_comment(tiny: Tiny) -> None:
     _doubled(tiny)
     tiny.made()
     _doubled(tiny, ("# the last row first", "# backwards"), ("* 2", "*  2"), ("Twice the speed", "The speed, twice"))
@@ -75,10 +75,10 @@ def test_it_is_made_anew_when_its_code_changes_but_not_for_a_comment(tiny: Tiny)
     assert tiny.ask(SPEEDS) == [("eth0", 30), ("eth1", 120)]
 
 
-def test_it_is_made_anew_with_another_version_of_what_it_imports(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_rebuilt_with_a_new_version_of_an_imported_package(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     _doubled(tiny)
     tiny.made()
-    snapshot = tiny.target / "cache" / "snapshot.json"  # sees packages come and go by their folders, not this patch
+    snapshot = tiny.target / "cache" / "snapshot.json"  # it detects packages by folder, not by this patch
     snapshot.unlink()
     monkeypatch.setattr(python_model, "version_of", lambda name: "9.9" if name == "scipy" else "1.0")
     assert tiny.made() == {"metrics.doubled"}
@@ -87,7 +87,7 @@ def test_it_is_made_anew_with_another_version_of_what_it_imports(tiny: Tiny, mon
     assert tiny.made() == set()
 
 
-def test_a_part_sees_its_own_hour_and_all_of_what_has_none(hours: Tiny) -> None:
+def test_a_part_sees_its_own_hour_and_unpartitioned_tables(hours: Tiny) -> None:
     hours.write(
         "models/metrics/spread.py",
         '"""---\nabout: x\npartition: hour_utc\nreads: [staging.hour, staging.ports]\ngrain: [hour_utc]\ncolumns:\n'
@@ -103,7 +103,7 @@ def test_a_part_sees_its_own_hour_and_all_of_what_has_none(hours: Tiny) -> None:
     assert set(HOUR_COLUMNS) == {"hour_utc", "bytes"}
 
 
-def test_rows_come_in_order_of_the_grain_at_any_number_of_threads(tiny: Tiny) -> None:
+def test_rows_are_sorted_by_grain_at_any_number_of_threads(tiny: Tiny) -> None:
     tiny.reference("speeds", {"port": "VARCHAR", "speed": "BIGINT"}, *(f"p{n * 37 % 4001:04},{n}" for n in range(4000)))
     _doubled(
         tiny, ('ports["port"].to_pylist()[::-1]', 'ports["port"]'), ("np.flip(speed)", "np.arange(len(speed)) + 1")
@@ -142,7 +142,7 @@ def test_rows_come_in_order_of_the_grain_at_any_number_of_threads(tiny: Tiny) ->
         (("* 2", "* -2"), ":9:5: metrics.doubled: speed > 0: 2 rows fail"),
     ],
 )  # fmt: skip
-def test_a_mistake_is_a_sentence_with_its_place(tiny: Tiny, change: tuple[str, str], said: str) -> None:
+def test_an_error_is_one_sentence_with_its_place(tiny: Tiny, change: tuple[str, str], said: str) -> None:
     _doubled(tiny, change)
     ended = tiny.build()
     assert ended.status == 1
@@ -150,7 +150,7 @@ def test_a_mistake_is_a_sentence_with_its_place(tiny: Tiny, change: tuple[str, s
     assert not (tiny.target / "warehouse.duckdb").exists()
 
 
-def test_a_circle_through_python_is_an_error_where_it_is_read(tiny: Tiny) -> None:
+def test_a_cycle_through_a_python_model_is_an_error(tiny: Tiny) -> None:
     _doubled(tiny)
     tiny.model("staging.ports", "SELECT port, speed FROM metrics.doubled", HALF)
     assert "the models read each other in a circle" in tiny.build().told
@@ -162,12 +162,12 @@ def test_a_select_and_a_function_of_one_name_are_an_error(tiny: Tiny) -> None:
     assert "is metrics.doubled, too" in tiny.build().told
 
 
-def test_a_select_says_itself_what_it_reads(tiny: Tiny) -> None:
+def test_a_select_model_cannot_declare_reads(tiny: Tiny) -> None:
     tiny.model("metrics.half", "SELECT port, speed FROM staging.ports", HALF, "reads: [staging.ports]")
     assert "unknown key `reads` in the front matter" in tiny.build().told
 
 
-def test_lineage_and_render_know_it(tiny: Tiny, command: Command) -> None:
+def test_lineage_and_render_support_it(tiny: Tiny, command: Command) -> None:
     _doubled(tiny)
     assert "metrics.doubled  (models/metrics/doubled.py)\n└ staging.ports" in command("lineage", "doubled").out
     assert command("render", "doubled").out == BODY

@@ -1,4 +1,4 @@
-"""What a SELECT needs rows of: compared with what it gives while each of its relations is empty, or not."""
+"""Required relations of a SELECT, compared with its result while each relation is empty."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ SELECTS = {
 
 
 @pytest.mark.parametrize("select", SELECTS)
-def test_no_rows_come_out_of_what_is_said_to_need_them(select: str) -> None:
+def test_an_empty_required_relation_gives_no_rows(select: str) -> None:
     connection = duckdb.connect()
     found = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [select]).fetchone()
     assert found is not None
@@ -83,7 +83,7 @@ def test_all_aggregates_of_the_engine_are_known() -> None:
     assert known | over <= AGGREGATES
 
 
-def test_a_model_without_raw_files_has_no_part_and_is_there_empty(tiny: Tiny) -> None:
+def test_a_model_without_raw_files_has_no_part_and_is_empty(tiny: Tiny) -> None:
     tiny.model(
         "metrics.flows", "SELECT line, count(*) AS n FROM raw.flow GROUP BY ALL", {"line": "INTEGER", "n": "BIGINT"}
     )
@@ -115,7 +115,7 @@ def test_a_check_that_an_empty_model_can_fail_is_run(tiny: Tiny, check: str) -> 
     assert "metrics.flows" in said.told
 
 
-def test_rows_appear_when_their_files_do(tiny: Tiny) -> None:
+def test_rows_appear_with_their_files(tiny: Tiny) -> None:
     tiny.model("metrics.sheets", "SELECT DISTINCT filename FROM raw.flow", {"filename": "VARCHAR"})
     tiny.made()
     for path in tiny.data.rglob("2024052400"):

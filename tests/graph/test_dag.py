@@ -1,4 +1,4 @@
-"""The graph: who reads whom, what a selector means, and mistakes in SQL that show before anything runs."""
+"""The DAG: dependencies, selectors, and SQL errors found before a build runs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def chain(tiny: Tiny) -> Tiny:
     return tiny
 
 
-def test_what_a_model_reads_is_read_off_its_sql(chain: Tiny, engine: DuckDBEngine) -> None:
+def test_dependencies_are_derived_from_the_sql(chain: Tiny, engine: DuckDBEngine) -> None:
     graph = graph_of(chain, engine)
     assert {name: node.reads for name, node in graph.nodes.items()} == {
         "staging.ports": ("reference.speeds",),
@@ -57,17 +57,17 @@ def test_what_a_model_reads_is_read_off_its_sql(chain: Tiny, engine: DuckDBEngin
     }
 
 
-def test_a_model_has_no_name_of_a_table_of_data(tiny: Tiny, engine: DuckDBEngine) -> None:
+def test_a_model_cannot_have_the_name_of_a_reference_table(tiny: Tiny, engine: DuckDBEngine) -> None:
     tiny.model("reference.speeds", "SELECT 'x' AS name", NAME)
     assert mistake(tiny, engine) == "models/reference/speeds.sql: reference.speeds is a table of data/, too"
 
 
-def test_models_come_after_what_they_read_and_by_name_where_free(chain: Tiny, engine: DuckDBEngine) -> None:
+def test_models_come_after_their_dependencies_and_otherwise_by_name(chain: Tiny, engine: DuckDBEngine) -> None:
     order = graph_of(chain, engine).order
     assert order == ("metrics.alone", "staging.ports", "topology.a", "metrics.b", "metrics.total")
 
 
-def test_a_model_comes_after_what_its_checks_read(tiny: Tiny, engine: DuckDBEngine) -> None:
+def test_a_model_comes_after_the_dependencies_of_its_checks(tiny: Tiny, engine: DuckDBEngine) -> None:
     tiny.model("metrics.a", "SELECT 'x' AS name", NAME, "checks:", "  - references(name) -> staging.ports(port)")
     order = graph_of(tiny, engine).order
     assert order.index("metrics.a") > order.index("staging.ports")
@@ -92,14 +92,14 @@ def test_a_selector_names_models(chain: Tiny, engine: DuckDBEngine, selectors: t
     assert select_models(graph_of(chain, engine), selectors) == set(models.split())
 
 
-def test_a_selector_that_names_nothing_is_an_error_with_the_nearest_name(chain: Tiny, engine: DuckDBEngine) -> None:
+def test_an_unmatched_selector_is_an_error_with_the_nearest_name(chain: Tiny, engine: DuckDBEngine) -> None:
     with pytest.raises(SettingsError) as raised:
         select_models(graph_of(chain, engine), ["metrics.totl"])
     assert str(raised.value) == "--select metrics.totl: no model has this name\nnearest: metrics.total"
 
 
 MISTAKES = {
-    # the SELECT of models/metrics/total.sql, which begins in line 8: where the error is, and what it says
+    # SELECT of models/metrics/total.sql, which begins in line 8 -> place and text of the error
     "SELECT name,\n  spede FROM (SELECT 'a' AS name, 1 AS speed)": ":9:3: no column spede\nnearest: speed",
     "SELECT 'ü' AS name, sped FROM staging.ports": ":8:21: no column sped\nnearest: speed",
     "SELECT p.prt, p.speed FROM staging.ports AS p": ":8:8: no column prt in p\nnearest: port",
@@ -126,14 +126,14 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("select", MISTAKES, ids=range(len(MISTAKES)))
-def test_a_mistake_in_sql_is_told_with_its_place_before_anything_runs(
+def test_an_sql_error_is_reported_with_its_place_before_the_build(
     tiny: Tiny, engine: DuckDBEngine, select: str
 ) -> None:
     shown = tiny.model("metrics.total", select, {"name": "VARCHAR", "speed": "BIGINT"})
     assert mistake(tiny, engine).startswith(shown + MISTAKES[select])
 
 
-def test_models_that_read_each_other_in_a_circle_are_an_error_that_names_them(tiny: Tiny, engine: DuckDBEngine) -> None:
+def test_a_dependency_cycle_is_an_error_that_names_the_models(tiny: Tiny, engine: DuckDBEngine) -> None:
     shown = tiny.model("metrics.a", "SELECT name FROM metrics.b", NAME)
     tiny.model("metrics.b", "SELECT name FROM metrics.c", NAME)
     tiny.model("metrics.c", "SELECT name FROM metrics.a", NAME)
@@ -167,7 +167,7 @@ def test_a_check_that_reads_no_relation_is_an_error_at_its_line(
     assert mistake(tiny, engine).startswith(f"{shown}:5:5: {message}")
 
 
-def test_a_macro_is_written_out_and_a_mistake_beside_it_keeps_its_line(tiny: Tiny, engine: DuckDBEngine) -> None:
+def test_a_macro_is_expanded_and_errors_keep_their_line(tiny: Tiny, engine: DuckDBEngine) -> None:
     tiny.write("sql/macros/text.sql", "{% macro both(a, b) %}{{ a }} || {{ b }}{% endmacro %}")
     tiny.model("metrics.total", "SELECT\n{{ both('port', 'port') }} AS name\nFROM staging.ports", NAME)
     assert "port || port AS name" in graph_of(tiny, engine).nodes["metrics.total"].sql
@@ -204,14 +204,14 @@ def test_a_macro_file_that_does_not_parse_is_an_error_that_names_it(tiny: Tiny, 
     assert mistake(tiny, engine).startswith("sql/macros/text.sql:2: the macro file does not parse: ")
 
 
-def test_the_shipped_models_have_no_mistake(engine: DuckDBEngine) -> None:
+def test_the_shipped_models_have_no_error(engine: DuckDBEngine) -> None:
     graph = load_graph(Project.open(), engine)
     assert "metrics.port_hour" in graph.order
     assert {name.split(".")[0] for name in graph.order} == {"staging", "topology", "reference", "metrics"}
     assert graph.ancestors("metrics.port_hour") >= {"raw.port_counters", "raw.files", "staging.port_files"}
 
 
-def test_comments_and_formatting_do_not_count(tiny: Tiny, engine: DuckDBEngine) -> None:
+def test_comments_and_formatting_do_not_change_the_fingerprint(tiny: Tiny, engine: DuckDBEngine) -> None:
     def canonical(select: str) -> str:
         tiny.model("metrics.total", select, NAME)
         return graph_of(tiny, engine).nodes["metrics.total"].canonical
@@ -221,6 +221,6 @@ def test_comments_and_formatting_do_not_count(tiny: Tiny, engine: DuckDBEngine) 
     assert canonical("SELECT min(port) AS name FROM staging.ports") != plain
 
 
-def test_a_project_may_stand_anywhere(tmp_path: Path, engine: DuckDBEngine) -> None:
+def test_a_project_can_be_in_any_folder(tmp_path: Path, engine: DuckDBEngine) -> None:
     tiny = Tiny(tmp_path / "it's [1] {{ x }} 100%")
     assert graph_of(tiny, engine).order == ("staging.ports", "metrics.total")

@@ -1,4 +1,4 @@
-"""Two builds compared: what differs is found and named, what is equal is not read, and each change has an origin."""
+"""Diff of two builds: changes are found with their origin, and equal parts are not read."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ RAW = "c/trafficinfo/2024052401/x/Leaf-1_1_1.csv"
 
 @pytest.fixture
 def built(tiny: Tiny) -> Tiny:
-    """With polls by hour, a view on them, and a sum; built once."""
+    """Polls by hour, a view on them, and a sum; built once."""
     tiny.model("staging.polls", POLLS, POLL_COLUMNS, "partition: hour_utc", "grain: [hour_utc, ms]")
     tiny.model(
         "metrics.large",
@@ -54,7 +54,7 @@ def built(tiny: Tiny) -> Tiny:
 
 
 def again(tiny: Tiny) -> str:
-    """Build once more, and give the build before; the published one must be another."""
+    """Build again and return the previous build; the new one must differ."""
     before = builds(tiny.target)[0].build
     said = tiny.build()
     assert said.status == 0, said.err
@@ -67,14 +67,14 @@ def compare(tiny: Tiny, *arguments: str | Path) -> Said:
 
 
 def differing(tiny: Tiny, *arguments: str | Path) -> dict[str, Any]:
-    """What `diff --json` says of each table that differs."""
+    """Return the tables that differ, as `diff --json` reports them."""
     said = compare(tiny, "--json", *arguments)
     found = json.loads(said.out)
     assert found["equal"] == (said.status == 0) == (not found["differing"])
     return {table["name"]: table for table in found["differing"]}
 
 
-# what is found -----------------------------------------------------------------------------------
+# differences -------------------------------------------------------------------------------------
 
 
 def test_a_build_is_equal_to_itself(built: Tiny) -> None:
@@ -138,7 +138,7 @@ def test_a_new_hour_is_rows_added_and_one_that_is_gone_rows_removed(built: Tiny)
     assert came["examples"][0]["cells"] == {"in_bytes": [None, 5]}
 
 
-def test_examples_are_as_many_as_asked_for(built: Tiny) -> None:
+def test_the_number_of_examples_is_an_option(built: Tiny) -> None:
     built.file(2, *(f"1,{number},2,200,0,0.5" for number in range(9)))
     before = again(built)
     for asked in (0, 1, 5):
@@ -147,7 +147,7 @@ def test_examples_are_as_many_as_asked_for(built: Tiny) -> None:
         assert rows["added"] == 9
 
 
-def test_columns_that_came_went_or_became_others_are_told_apart_from_rows(tiny: Tiny) -> None:
+def test_added_removed_and_changed_columns_are_reported_apart_from_rows(tiny: Tiny) -> None:
     columns = {"port": "VARCHAR", "speed": "BIGINT [Gbit/s]", "old": "INTEGER"}
     tiny.model("staging.ports", "SELECT port, speed, 1 AS old FROM reference.speeds", columns)
     assert tiny.build().status == 0
@@ -166,7 +166,7 @@ def test_columns_that_came_went_or_became_others_are_told_apart_from_rows(tiny: 
     ]
 
 
-def test_another_unit_or_order_of_columns_is_a_difference_although_no_row_is(tiny: Tiny) -> None:
+def test_a_changed_unit_or_column_order_is_a_difference_without_row_changes(tiny: Tiny) -> None:
     assert tiny.build().status == 0
     tiny.model("staging.ports", "SELECT port, speed FROM reference.speeds", SPEEDS | {"speed": "BIGINT [bit/s]"})
     before = again(tiny)
@@ -182,7 +182,7 @@ def test_another_unit_or_order_of_columns_is_a_difference_although_no_row_is(tin
     assert differing(tiny, before)["staging.ports"]["reordered"]
 
 
-def test_a_description_is_no_difference_but_the_other_id_is_explained(tiny: Tiny) -> None:
+def test_a_changed_description_is_no_difference_but_explains_the_new_id(tiny: Tiny) -> None:
     assert tiny.build().status == 0
     tiny.model("staging.ports", "SELECT port, speed FROM reference.speeds", SPEEDS | {"speed": "BIGINT how fast"})
     said = compare(tiny, again(tiny))
@@ -190,7 +190,7 @@ def test_a_description_is_no_difference_but_the_other_id_is_explained(tiny: Tiny
     assert said.out.endswith("Their ids differ: descriptions do, or the bytes of parts.\n")
 
 
-def test_another_grain_is_told_and_rows_are_still_matched(tiny: Tiny) -> None:
+def test_a_changed_grain_is_reported_and_rows_are_still_matched(tiny: Tiny) -> None:
     assert tiny.build().status == 0
     tiny.model("staging.ports", "SELECT port, speed + 1 AS speed FROM reference.speeds", SPEEDS, "grain: [port, speed]")
     found = differing(tiny, again(tiny))["staging.ports"]
@@ -198,7 +198,7 @@ def test_another_grain_is_told_and_rows_are_still_matched(tiny: Tiny) -> None:
     assert (found["rows"]["added"], found["rows"]["removed"]) == (2, 2)
 
 
-def test_tables_that_came_and_went_are_named_with_their_rows(tiny: Tiny) -> None:
+def test_added_and_removed_tables_are_named_with_row_counts(tiny: Tiny) -> None:
     assert tiny.build().status == 0
     tiny.model("topology.fast", "SELECT port, speed FROM staging.ports WHERE speed > 20", SPEEDS)
     (tiny.folder / "models" / "metrics" / "total.sql").unlink()
@@ -262,7 +262,7 @@ def test_rows_are_added_removed_and_changed_as_by_definition(old: dict[Any, Any]
 
 @settings(deadline=None)
 @given(st.lists(CELL, max_size=6), st.lists(CELL, max_size=6))
-def test_without_a_grain_rows_are_counted_as_often_as_they_stand_there(old: list[Any], new: list[Any]) -> None:
+def test_without_a_grain_rows_are_compared_with_multiplicity(old: list[Any], new: list[Any]) -> None:
     def table(cells: list[Any]) -> Table:
         listed = ", ".join(f"({_sql(cell)})" for cell in cells) or "(NULL)"
         source = f"(SELECT CAST(a AS DOUBLE) AS x FROM (VALUES {listed}) AS v(a){'' if cells else ' WHERE false'})"
@@ -274,7 +274,7 @@ def test_without_a_grain_rows_are_counted_as_often_as_they_stand_there(old: list
     assert found.changed == 0
 
 
-def test_a_grain_that_does_not_hold_multiplies_no_rows() -> None:
+def test_a_violated_grain_multiplies_no_rows() -> None:
     source = "(SELECT 1 AS id, CAST(range AS DOUBLE) AS x FROM range({}))"
     columns = (Column("id", "INTEGER"), Column("x", "DOUBLE"))
     old, new = (Table("t", "export", columns, ("id",), source=source.format(count)) for count in (3, 5))
@@ -294,7 +294,7 @@ def test_whole_numbers_are_summed_exactly() -> None:
     assert [(total.old, total.new) for total in found.totals] == [(2**63 + 1, 2**63 + 2)]
 
 
-# what is compared --------------------------------------------------------------------------------
+# compared builds ---------------------------------------------------------------------------------
 
 
 def test_an_export_is_equal_to_its_build_and_differs_from_the_next(built: Tiny) -> None:
@@ -321,7 +321,7 @@ def test_two_targets_can_be_compared(built: Tiny) -> None:
     assert set(differing(built, built.target, there)) == {"staging.polls", "metrics.large", "metrics.hours"}
 
 
-def test_what_cannot_be_meant_is_refused_with_what_could_be(built: Tiny) -> None:
+def test_unknown_arguments_are_refused_with_suggestions(built: Tiny) -> None:
     for text, message in (
         ("zz", f"{built.target} keeps no build zz"),
         ("", f"{built.target} keeps no build "),
@@ -340,7 +340,7 @@ def test_what_cannot_be_meant_is_refused_with_what_could_be(built: Tiny) -> None
     assert (said.status, said.err.splitlines()[0]) == (2, "error: no table to compare")
 
 
-def test_a_beginning_of_an_id_must_name_one_build(built: Tiny) -> None:
+def test_an_id_prefix_must_be_unique(built: Tiny) -> None:
     first = builds(built.target)[0].build
     folder = built.target / "builds"
     manifest = json.loads((folder / first / "manifest.json").read_text(encoding="utf-8"))
@@ -352,7 +352,7 @@ def test_a_beginning_of_an_id_must_name_one_build(built: Tiny) -> None:
         find(first[:5], built.target)
 
 
-def test_a_part_that_is_gone_is_told_with_what_to_do(built: Tiny) -> None:
+def test_a_missing_part_is_reported_with_a_hint(built: Tiny) -> None:
     built.file(1, "1,101,2,200,0,0.5")
     before = again(built)
     for part in (built.target / "parts" / "staging.polls").rglob("*.parquet"):
@@ -362,7 +362,7 @@ def test_a_part_that_is_gone_is_told_with_what_to_do(built: Tiny) -> None:
     assert said.err.splitlines()[1].strip() == "warehouse verify tells whether all parts are there and whole"
 
 
-# where from --------------------------------------------------------------------------------------
+# origins of changes ------------------------------------------------------------------------------
 
 
 def origins(tiny: Tiny, before: str) -> dict[str, list[tuple[str, str, list[str]]]]:
@@ -390,15 +390,15 @@ def test_a_corrected_file_is_named_with_the_models_between(built: Tiny) -> None:
     ]
 
 
-def test_files_that_came_and_went_are_named(built: Tiny) -> None:
+def test_added_and_removed_files_are_named(built: Tiny) -> None:
     built.file(2, "1,1,2,200,0,0.5")
     (built.data / RAW).unlink()
     found = differing(built, again(built), "--where-from")["staging.polls"]["origins"]
     assert [one["files"] for one in found] == [[["removed", RAW], ["added", RAW.replace("2401", "2402")]]]
 
 
-def test_files_are_named_whatever_column_splits_a_model(built: Tiny) -> None:
-    """By port, read by hour: each part over the hours holds what changed in any part by port."""
+def test_files_are_named_for_any_partition_column(built: Tiny) -> None:
+    """Split by port, read by hour: each part over the hours shows the change in any part by port."""
     by_port = "SELECT PortName AS port, sum(InOctets) AS in_bytes FROM raw.port_counters GROUP BY PortName"
     built.model("staging.by_port", by_port, {"port": "VARCHAR", "in_bytes": "BIGINT"}, "partition: port")
     built.model(
@@ -419,7 +419,7 @@ def test_files_are_named_whatever_column_splits_a_model(built: Tiny) -> None:
     ]
 
 
-def test_another_select_or_reviewed_table_is_named_where_it_stands(tiny: Tiny) -> None:
+def test_a_changed_select_or_reviewed_table_is_named_as_the_origin(tiny: Tiny) -> None:
     assert tiny.build().status == 0
     tiny.model("staging.ports", "SELECT port, speed + 1 AS speed FROM reference.speeds", SPEEDS)
     assert origins(tiny, again(tiny)) == {
@@ -434,7 +434,7 @@ def test_another_select_or_reviewed_table_is_named_where_it_stands(tiny: Tiny) -
     }
 
 
-def test_a_change_within_a_view_is_the_views(built: Tiny) -> None:
+def test_a_change_within_a_view_is_attributed_to_the_view(built: Tiny) -> None:
     built.model(
         "metrics.large",
         "SELECT hour_utc, ms, in_bytes + 1 AS in_bytes FROM staging.polls WHERE in_bytes > 0",
@@ -446,13 +446,13 @@ def test_a_change_within_a_view_is_the_views(built: Tiny) -> None:
     assert origins(built, again(built)) == {"metrics.large": [("sql", "metrics.large", [])]}
 
 
-def test_rows_that_are_others_at_any_time_are_said_to_be(tiny: Tiny) -> None:
+def test_nondeterministic_rows_are_reported_as_such(tiny: Tiny) -> None:
     tiny.model("metrics.dice", "SELECT 1 AS name, random() AS speed", {"name": "BIGINT", "speed": "DOUBLE"})
     assert tiny.build().status == 0
     assert origins(tiny, again(tiny)) == {"metrics.dice": [("volatile", "metrics.dice", [])]}
 
 
-def test_what_was_not_noted_is_said_not_to_be(tiny: Tiny) -> None:
+def test_missing_records_of_inputs_are_reported(tiny: Tiny) -> None:
     assert tiny.build().status == 0
     for notes in (tiny.target / "parts").rglob("*.json"):
         notes.unlink()
@@ -460,6 +460,6 @@ def test_what_was_not_noted_is_said_not_to_be(tiny: Tiny) -> None:
     assert origins(tiny, again(tiny))["staging.ports"] == [("unrecorded", "staging.ports", [])]
 
 
-def test_a_comparison_of_a_target_with_itself_is_equal_whatever_the_engine_may_use(built: Tiny) -> None:
+def test_a_target_equals_itself_under_engine_limits(built: Tiny) -> None:
     side = find(str(built.target), built.target)
     assert diff(side, side, memory="64MB", threads=1).is_equal

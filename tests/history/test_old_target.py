@@ -1,8 +1,8 @@
-"""A target of the release before the packages: it opens, is whole, rolls back, and is continued.
+"""A target of the release before packages existed: it opens, is intact, rolls back, and builds on.
 
 `fixtures/before_packages` holds a project with a kernel, a macro, a reviewed table and a Python model, its raw files,
-and the target that commit a70b39f made of them in `/tmp/made_before_packages` with
-`warehouse build -d data -t target --project project`: once of the first hour, then of both. Its `cache` is left out.
+and a target. Commit a70b39f built the target in `/tmp/made_before_packages` with `warehouse build -d data -t target
+--project project`, first with one hour, then with two. Its `cache` is left out.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ BUSIEST = [("TwoHundredGigE2/0/1:1", 3168.6666666666665)]
 
 @pytest.fixture
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with `project`, `data` and `target`. The parts are of version 3 of the format."""
+    """A folder with `project`, `data` and `target`; the parts have format version 3."""
     monkeypatch.setattr(type(PORT_COUNTERS), "version", 3)
     return unpack("before_packages", MADE_IN, tmp_path)
 
 
-def test_it_opens_and_is_whole(made: Path) -> None:
+def test_it_opens_and_is_intact(made: Path) -> None:
     with warehouse.open(made / "target") as connection:
         assert connection.execute("SELECT port, mean_bytes FROM metrics.busiest").fetchall() == BUSIEST
         assert connection.execute("SELECT count(*), count(mean_mb) FROM metrics.rates").fetchall() == [(4, 4)]
@@ -45,7 +45,7 @@ def test_it_rolls_back(made: Path) -> None:
         assert connection.execute("SELECT count(*) FROM metrics.rates").fetchall() == [(2,)]
 
 
-def test_no_part_is_made_again(made: Path) -> None:
+def test_no_part_is_rebuilt(made: Path) -> None:
     words = ("build", "-d", made / "data", "-t", made / "target", "--project", made / "project", "--json", "--paranoid")
     said = call(*words, cwd=made)
     assert said.status == 0, said
@@ -56,7 +56,7 @@ def test_no_part_is_made_again(made: Path) -> None:
     assert last.build == BUILDS[0]
 
 
-def test_a_new_hour_is_made_and_nothing_else_but_what_reads_all(made: Path) -> None:
+def test_only_a_new_hour_and_models_over_all_hours_are_built(made: Path) -> None:
     folder = made / "data" / "c" / "trafficinfo" / "2024052402" / "x"
     folder.mkdir(parents=True)
     text = (made / "data/c/trafficinfo/2024052401/x/Leaf-1_1_1.csv").read_text(encoding="utf-8")

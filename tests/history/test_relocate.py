@@ -1,4 +1,4 @@
-"""Targets that are moved or copied: small tables are in the catalog, larger ones are not read elsewhere unseen."""
+"""Moved and copied targets: small tables are in the catalog, large ones are not read from a wrong place."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ print(json.dumps(opened.execute(sys.argv[2]).fetchall()))
 
 @pytest.fixture
 def partitioned(tiny: Tiny) -> Tiny:
-    """With a table of two hours, not built yet."""
+    """A table of two hours, not built yet."""
     tiny.model(
         "metrics.hour",
         "SELECT hour_utc, range AS n, md5(range::VARCHAR) AS t FROM raw.files CROSS JOIN range(2000) "
@@ -45,7 +45,7 @@ def partitioned(tiny: Tiny) -> Tiny:
 
 @pytest.fixture
 def outgrown(partitioned: Tiny, monkeypatch: pytest.MonkeyPatch) -> Tiny:
-    """Built with room for all tables but the one of two hours."""
+    """A build whose catalog has room for all tables but the one of two hours."""
     monkeypatch.setattr(catalog_entries, "COPIED_BYTES", 20_000)
     assert partitioned.build().status == 0
     assert kinds(partitioned)["metrics.hour"] == "partitioned"
@@ -56,7 +56,7 @@ def kinds(tiny: Tiny) -> dict[str, str]:
     return {str(row[0]): str(row[1]) for row in tiny.ask("SELECT model, kind FROM meta.models")}
 
 
-def test_tables_are_copied_in_the_smallest_first_and_one_that_outgrows_answers_alike(
+def test_small_tables_are_copied_into_the_catalog_and_large_ones_answer_alike(
     partitioned: Tiny, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert partitioned.build().status == 0
@@ -78,7 +78,7 @@ def test_tables_are_copied_in_the_smallest_first_and_one_that_outgrows_answers_a
     assert partitioned.ask("DESCRIBE metrics.hour") == types
 
 
-def test_a_moved_target_with_all_tables_inside_works_and_says_that_it_was_moved(partitioned: Tiny) -> None:
+def test_a_moved_target_with_all_tables_inside_works_and_reports_the_move(partitioned: Tiny) -> None:
     assert partitioned.build().status == 0
     answer, moved = partitioned.ask(ASKED), partitioned.base / "moved"
     partitioned.target.rename(moved)
@@ -122,7 +122,7 @@ def test_a_target_that_was_moved_or_copied_is_one_sentence_until_it_is_relocated
         assert len(rows.fetchall()) == 3
 
 
-def test_kept_builds_move_too_and_what_has_lost_its_parts_is_left(outgrown: Tiny) -> None:
+def test_kept_builds_are_relocated_unless_parts_are_missing(outgrown: Tiny) -> None:
     first = outgrown.ask("SELECT build_id FROM meta.build")
     outgrown.reference("speeds", {"port": "VARCHAR", "speed": "BIGINT"}, "eth0,10")
     assert outgrown.build().status == 0
@@ -139,7 +139,7 @@ def test_kept_builds_move_too_and_what_has_lost_its_parts_is_left(outgrown: Tiny
     assert outgrown.ask("SELECT n FROM metrics.last") == [(1999,)]
 
 
-def test_a_part_that_did_not_come_along_is_named_and_nothing_changes(outgrown: Tiny) -> None:
+def test_a_missing_part_is_named_and_nothing_changes(outgrown: Tiny) -> None:
     moved = outgrown.target.rename(outgrown.base / "moved")
     before = (moved / "warehouse.duckdb").read_bytes()
     gone = next((moved / "parts" / "metrics.hour").rglob("*.parquet"))
@@ -156,7 +156,7 @@ def test_a_relocated_target_reads_the_same_in_older_engines(version: str, outgro
     answer, moved = outgrown.ask(ASKED), outgrown.base / "moved"
     shutil.copytree(outgrown.target, moved) if is_copy else outgrown.target.rename(moved)
     assert call("relocate", "-t", moved, cwd=outgrown.base).status == 0
-    shutil.rmtree(outgrown.target, ignore_errors=True)  # what is read now is not there
+    shutil.rmtree(outgrown.target, ignore_errors=True)  # the original parts are gone
     for python in (engine(version), Path(sys.executable)):
         command = [str(python), "-I", "-c", PLAIN, str(moved / "warehouse.duckdb"), ASKED]
         found = subprocess.run(command, capture_output=True, text=True, check=True).stdout

@@ -1,8 +1,8 @@
-"""A target of an earlier release, whose parts its second engine made (ADR 8): it opens, is whole, and is continued.
+"""A target of an earlier release whose parts come from its second engine (ADR 8): it opens and builds on.
 
-`fixtures/second_engine` holds a project, its raw files, and the target that commit 3a1312f made of them in
-`/tmp/made_by_spark` with `warehouse build -d data -t target --project project --engine spark --master 'local[2]'`,
-less its folder `cache`. Two of its parts have other bytes than DuckDB gives them.
+`fixtures/second_engine` holds a project, its raw files and a target. Commit 3a1312f built the target in
+`/tmp/made_by_spark` with `warehouse build -d data -t target --project project --engine spark --master 'local[2]'`;
+its `cache` is left out. Two of its parts differ in bytes from DuckDB's.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ EXPECTED = [
 
 @pytest.fixture
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with `project`, `data` and `target`, as if the target had been made there: a target names its paths.
+    """A folder with `project`, `data` and `target`, at the path where the target was built.
 
-    The parts are of version 2 of the format; a later one makes them again.
+    The parts have format version 2; a later version rebuilds them.
     """
     monkeypatch.setattr(type(PORT_COUNTERS), "version", 2)
     return unpack("second_engine", MADE_IN, tmp_path)
@@ -45,7 +45,7 @@ def test_it_opens(made: Path) -> None:
     assert not str(engine[0]).startswith("duckdb")
 
 
-def test_it_is_whole_and_damage_shows(made: Path) -> None:
+def test_it_is_intact_and_damage_is_detected(made: Path) -> None:
     said = call("verify", "--quick", "-t", made / "target", cwd=made)
     assert (said.status, said.out.startswith("Whole")) == (0, True), said
     part = next((made / "target" / "parts" / "staging.polls").glob("*/*.parquet"))
@@ -53,8 +53,8 @@ def test_it_is_whole_and_damage_shows(made: Path) -> None:
     assert call("verify", "--quick", "-t", made / "target", cwd=made).status == 1
 
 
-def test_it_is_continued(made: Path) -> None:
-    """The hours that are there are taken as they are; the new one, and what reads all of them, is made."""
+def test_it_builds_on(made: Path) -> None:
+    """Existing hours are reused; the new hour and its downstream tables are built."""
     old = last_manifest(made / "target")
     assert old is not None
     folder = made / "data" / "c" / "trafficinfo" / "2024052402" / "x"
@@ -81,7 +81,7 @@ def test_it_is_continued(made: Path) -> None:
     assert json.loads(call(*words, cwd=made).out)["made"] == []
 
 
-def test_built_again_it_is_told_which_parts_another_engine_made(made: Path) -> None:
+def test_verify_names_the_parts_of_the_other_engine(made: Path) -> None:
     said = call("verify", "-t", made / "target", "--project", made / "project", cwd=made)
     assert said.status == 1
     assert "staging.polls: the same 36 rows in other bytes" in said.out

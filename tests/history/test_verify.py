@@ -1,4 +1,4 @@
-"""A published warehouse is proved: whole as it stands, and the same when it is built again."""
+"""Verification: the published warehouse is intact, and a rebuild is byte-identical."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SPEEDS = {"port": "VARCHAR", "speed": "BIGINT"}
 
 @pytest.fixture
 def published(tiny: Tiny) -> Tiny:
-    """With polls by hour; built once."""
+    """Polls by hour, built once."""
     tiny.model(
         "staging.polls",
         'SELECT f.hour_utc, c."SaveTimeUTC" AS ms, c."InOctets" AS in_bytes '
@@ -56,17 +56,17 @@ def part_of(tiny: Tiny, model: str) -> Path:
 
 
 def turn(path: Path) -> None:
-    """One bit of a file, in the middle of it."""
+    """Flip one bit in the middle of a file."""
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.chmod(0o644)
     path.write_bytes(content)
 
 
-# again -------------------------------------------------------------------------------------------
+# rebuild -----------------------------------------------------------------------------------------
 
 
-def test_the_same_files_and_models_give_the_same_bytes(published: Tiny) -> None:
+def test_a_rebuild_is_byte_identical(published: Tiny) -> None:
     before = {path: path.stat().st_mtime_ns for path in published.target.rglob("*") if path.name != "lock"}
     said = run(published)
     assert said.status == 0
@@ -75,10 +75,10 @@ def test_the_same_files_and_models_give_the_same_bytes(published: Tiny) -> None:
     assert same.startswith("Same   every part, byte by byte; ")
     assert said.err == f"Again  from {published.data}\n"
     after = {path: path.stat().st_mtime_ns for path in published.target.rglob("*") if path.name != "lock"}
-    assert after == before | {published.target / "cache": after[published.target / "cache"]}  # nothing is left
+    assert after == before | {published.target / "cache": after[published.target / "cache"]}  # no temporary file
 
 
-def test_the_sample_gives_the_same_bytes(built: Path, run_cli: Command) -> None:
+def test_a_rebuild_of_the_sample_is_byte_identical(built: Path, run_cli: Command) -> None:
     said = run_cli("verify", "-t", built, "--threads", "1", "--json")
     assert said.status == 0, said.out
     assert json.loads(said.out)["rebuilt"] == json.loads(said.out)["build"]
@@ -101,7 +101,7 @@ def test_a_corrected_file_is_found_with_its_rows_and_the_file(published: Tiny) -
     ]
 
 
-def test_hours_that_came_and_went_are_found(published: Tiny) -> None:
+def test_added_and_removed_hours_are_found(published: Tiny) -> None:
     published.file(2, "1,1,2,200,0,0.5")
     shutil.rmtree(published.data / "c" / "trafficinfo" / "2024052400")
     assert [(other["partition"], other["how"]) for other in verdict(published)["others"]] == [
@@ -110,14 +110,14 @@ def test_hours_that_came_and_went_are_found(published: Tiny) -> None:
     ]
 
 
-def test_another_select_is_found_and_named(published: Tiny) -> None:
+def test_a_changed_select_is_named(published: Tiny) -> None:
     published.model("staging.ports", "SELECT port, speed + 1 AS speed FROM reference.speeds", SPEEDS)
     said = run(published)
     assert said.status == 1
     assert "[1] the SQL of staging.ports" in said.out
 
 
-def test_another_promise_is_found_although_no_part_differs(published: Tiny) -> None:
+def test_a_changed_contract_is_found_although_no_part_differs(published: Tiny) -> None:
     columns = {"port": "VARCHAR", "speed": "BIGINT how fast"}
     published.model("staging.ports", "SELECT port, speed FROM reference.speeds", columns)
     said = run(published)
@@ -125,7 +125,7 @@ def test_another_promise_is_found_although_no_part_differs(published: Tiny) -> N
     assert said.out.splitlines()[1].startswith("Differs in what is promised, not in any part: now build ")
 
 
-def test_rows_by_chance_are_told_from_rows_that_are_reproducible(tiny: Tiny) -> None:
+def test_nondeterministic_rows_are_told_from_reproducible_ones(tiny: Tiny) -> None:
     tiny.model("metrics.dice", "SELECT 1 AS name, random() AS speed", {"name": "BIGINT", "speed": "DOUBLE"})
     assert tiny.build().status == 0
     said = run(tiny)
@@ -133,7 +133,7 @@ def test_rows_by_chance_are_told_from_rows_that_are_reproducible(tiny: Tiny) -> 
     assert "[1] metrics.dice is other rows at any time" in said.out
 
 
-def test_models_that_were_not_selected_are_not_held_against_the_build(published: Tiny) -> None:
+def test_models_outside_of_the_selection_do_not_fail_verification(published: Tiny) -> None:
     published.reference("speeds", SPEEDS, "eth0,1")
     assert published.build("-s", "staging.ports").status == 0
     found = verdict(published)
@@ -142,7 +142,7 @@ def test_models_that_were_not_selected_are_not_held_against_the_build(published:
     assert "not selected in that build: metrics.total" in run(published).out
 
 
-def test_data_that_moved_is_found_with_an_option(published: Tiny) -> None:
+def test_an_option_names_moved_data(published: Tiny) -> None:
     moved = published.data.rename(published.base / "elsewhere")
     said = run(published)
     assert (said.status, said.out) == (2, "")
@@ -159,7 +159,7 @@ def test_a_target_among_its_own_data_is_not_taken_for_data(tiny: Tiny) -> None:
     assert call("verify", "-t", target, cwd=tiny.base).status == 0
 
 
-# whole -------------------------------------------------------------------------------------------
+# integrity ---------------------------------------------------------------------------------------
 
 
 def _truncate(path: Path) -> None:
@@ -170,7 +170,7 @@ def _truncate(path: Path) -> None:
     ("damage", "problem"),
     [(turn, "its content is not what was written"), (_truncate, "bytes, not "), (Path.unlink, "it is gone")],
 )
-def test_a_damaged_part_is_named_with_what_to_do_and_that_helps(
+def test_a_damaged_part_is_named_with_a_hint_that_works(
     published: Tiny, damage: Callable[[Path], None], problem: str
 ) -> None:
     part = part_of(published, "staging.polls")
@@ -203,7 +203,7 @@ def test_damaged_notes_of_a_part_are_named(published: Tiny) -> None:
     assert run(published, "--quick").status == 0
 
 
-def test_a_catalog_that_is_gone_damaged_or_of_another_build_is_named(published: Tiny) -> None:
+def test_a_missing_damaged_or_foreign_catalog_is_named(published: Tiny) -> None:
     file = published.target / "warehouse.duckdb"
     catalog = file.read_bytes()
     for content, problem in (
@@ -233,14 +233,14 @@ def test_a_table_of_the_catalog_that_was_written_to_is_named(published: Tiny) ->
     assert f"it is not the catalog of build {build_of(published)[:8]}" in problems
 
 
-def test_a_quick_look_builds_nothing(published: Tiny) -> None:
+def test_a_quick_verification_builds_nothing(published: Tiny) -> None:
     shutil.rmtree(published.data)
     said = run(published, "--quick")
     assert (said.status, said.err) == (0, "")
     assert verdict(published, "--quick")["rebuilt"] is None
 
 
-def test_readers_go_on_while_it_is_verified(published: Tiny) -> None:
+def test_readers_are_not_blocked_by_verification(published: Tiny) -> None:
     with warehouse.open(published.target) as connection:
         assert run(published).status == 0
         assert connection.execute("SELECT count(*) FROM staging.polls").fetchall() == [(2,)]

@@ -1,4 +1,4 @@
-"""Archives as downloaded: unpacked once, whole, and nowhere else."""
+"""Downloaded archives: unpacked once, completely, and only into their folder."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def refused(archive: Path, into: Path, **limits: int) -> str:
-    """The refusal; nothing may be left behind."""
+    """Return the refusal; nothing may remain on disk."""
     around = {path for path in into.parent.rglob("*") if into not in path.parents}
     with pytest.raises(DataError) as error:
         unpack(archive, into, **limits)
@@ -105,7 +105,7 @@ def test_a_release_is_unpacked_once(tmp_path: Path, suffix: str) -> None:
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
 
 
-def test_what_counts_is_the_content(tmp_path: Path) -> None:
+def test_archives_are_identified_by_content(tmp_path: Path) -> None:
     archive, into = release(tmp_path, ".zip"), tmp_path / "unpacked"
     first = unpack(archive, into)
     os.utime(archive, (0, 0))
@@ -116,7 +116,7 @@ def test_what_counts_is_the_content(tmp_path: Path) -> None:
     assert contents(second) == {"other": b"1"}
 
 
-def test_a_killed_run_is_not_mistaken_for_a_complete_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_extraction_is_not_taken_for_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archive, into = release(tmp_path, ".tar.gz"), tmp_path / "unpacked"
 
     def killed(*_: object) -> None:
@@ -131,7 +131,7 @@ def test_a_killed_run_is_not_mistaken_for_a_complete_one(tmp_path: Path, monkeyp
     assert contents(unpack(archive, into)) == FILES
 
 
-def test_a_faster_run_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_faster_of_two_processes_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archive, into = release(tmp_path, ".zip"), tmp_path / "unpacked"
     rename = Path.rename
 
@@ -234,7 +234,7 @@ def test_links_and_devices_of_a_zip_are_refused(tmp_path: Path, mode: int, why: 
         (["a", "a/"], "its folder is also a file"),
     ],
 )
-def test_no_name_comes_twice(tmp_path: Path, names: list[str], why: str) -> None:
+def test_duplicate_names_are_refused(tmp_path: Path, names: list[str], why: str) -> None:
     def kind(name: str) -> bytes:
         return tarfile.DIRTYPE if name.endswith("/") else tarfile.REGTYPE
 
@@ -284,7 +284,7 @@ def test_truncated_archives_are_refused(tmp_path: Path, suffix: str) -> None:
     for length in (0, 5, len(whole) // 3, len(whole) // 2, len(whole) * 9 // 10):
         archive.write_bytes(whole[:length])
         if suffix == ".tar" and length > len(whole) // 2:
-            continue  # what is gone is padding beyond the end of the tar
+            continue  # the missing bytes are padding after the end of the tar
         assert "truncated" in refused(archive, tmp_path / "unpacked")
 
 
@@ -315,7 +315,7 @@ def test_encrypted_members_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["a.zip", "a.tar", "a.tar.gz", "a.tar.zst"])
-def test_what_is_no_archive_is_refused(tmp_path: Path, name: str) -> None:
+def test_other_files_are_refused(tmp_path: Path, name: str) -> None:
     archive = tmp_path / name
     archive.write_text("SaveTime,SaveTimeUTC\n" * 100)
     assert refused(archive, tmp_path / "unpacked")

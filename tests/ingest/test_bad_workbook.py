@@ -1,4 +1,4 @@
-"""Odd rows of the topology workbook: each is rejected with its sheet row, and the build goes on without it."""
+"""Odd rows of the topology workbook: each is rejected with its sheet row, and the build continues."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 TOPOLOGY, NICS = "cluster topology", "GPU NIC info"
 Change = tuple[str, int, int, object]
-"""Sheet, row, column from 1, and the value that stands there instead."""
+"""Sheet, row, column from 1, and the replacement value."""
 
 ODD: dict[str, tuple[Change, str]] = {
     "an address that is none": ((TOPOLOGY, 5, 2, "n/a"), "serverIP is 'n/a', not like 10.107.222.1"),
@@ -35,7 +35,7 @@ def change(path: Path, *changes: Change) -> None:
 
 
 @pytest.mark.parametrize("case", ODD)
-def test_an_odd_row_is_left_out_with_its_number_and_the_others_are_in(published: Release, case: str) -> None:
+def test_an_odd_row_is_rejected_with_its_number_and_the_others_are_loaded(published: Release, case: str) -> None:
     (sheet, row, column, value), reason = ODD[case]
     relation = "cluster_topology" if sheet == TOPOLOGY else "gpu_nics"
     ((before,),) = published.ask(f"SELECT count(*) FROM staging.{relation}")
@@ -50,7 +50,7 @@ def test_an_odd_row_is_left_out_with_its_number_and_the_others_are_in(published:
     assert "1 line could not be read" in published.doctor().out
 
 
-def test_one_damage_in_the_same_cell_of_both_sheets_is_two_rejected_rows(published: Release) -> None:
+def test_the_same_error_in_both_sheets_is_two_rejected_rows(published: Release) -> None:
     change(published.workbook, (TOPOLOGY, 4, 1, "=A1"), (NICS, 4, 1, "=A1"))
     done(published.build())
     reasons = published.ask("SELECT reason FROM staging.rejected_rows ORDER BY ALL")
@@ -73,8 +73,8 @@ def test_doubled_rows_change_nothing(published: Release) -> None:
     ) == [(6, True)]
 
 
-def test_a_nameless_row_is_not_given_a_name_that_its_server_has_already(published: Release) -> None:
-    """A server's row on a second port of one leaf: the rail order would name both alike."""
+def test_a_nameless_row_gets_no_name_that_its_server_already_has(published: Release) -> None:
+    """A server has two rows on ports of one leaf: the rail order would give both one name."""
     book = openpyxl.load_workbook(published.workbook)
     sheet = book[TOPOLOGY]
     row = next(row for row in sheet.iter_rows(min_row=2, values_only=True) if row[2])
@@ -100,7 +100,7 @@ def test_a_copy_of_the_workbook_is_not_read_twice(published: Release) -> None:
     ]
 
 
-def test_two_workbooks_that_differ_are_an_error_that_names_both(published: Release) -> None:
+def test_two_different_workbooks_are_an_error_that_names_both(published: Release) -> None:
     before = published.state()
     copy = published.workbook.with_name("newer.xlsx")
     copy.write_bytes(published.workbook.read_bytes())
@@ -115,7 +115,7 @@ def test_two_workbooks_that_differ_are_an_error_that_names_both(published: Relea
 
 
 def test_groups_of_one_base_make_no_suspects(published: Release) -> None:
-    """With the addresses of a second group wrong throughout, two groups claim the same numbers."""
+    """If a second group has wrong addresses throughout, two groups claim the same numbers."""
     book = openpyxl.load_workbook(published.workbook)
     sheet = book[TOPOLOGY]
     for row in sheet.iter_rows(min_row=2):

@@ -1,4 +1,4 @@
-"""The inventory: every file once, taken for what it is, under the same name wherever the scan began."""
+"""The file inventory: each file once, with its format and release path, wherever the scan starts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from warehouse.ingest.scan import scan, settle_duplicates
 
 
 class Notes:
-    """A format of files `*.note` that accepts those that begin with a word of its own."""
+    """A format of files `*.note` that start with a certain word."""
 
     version = 1
     relations: Sequence[RawRelation] = ()
@@ -38,7 +38,7 @@ FORMATS = (Notes("red"), Notes("blue"))
 
 @pytest.fixture
 def release(tmp_path: Path) -> Path:
-    """`release/cluster_a`, a cluster by its folder `taskinfo`, and beside it a folder that is none."""
+    """`release/cluster_a`, a cluster by its folder `taskinfo`, next to a folder that is none."""
     root = tmp_path / "release"
     files = {
         "README.md": "for people",
@@ -60,7 +60,7 @@ def seen(inventory: Inventory) -> dict[str, tuple[str, str | None, str | None]]:
     return {file.release_path: (file.status, file.format, file.reason) for file in inventory.files}
 
 
-def test_every_file_is_listed_with_what_it_was_taken_for(release: Path) -> None:
+def test_every_file_is_listed_with_its_format(release: Path) -> None:
     assert seen(scan([release], FORMATS)) == {
         "cluster_a/taskinfo/.DS_Store": (
             IGNORED,
@@ -91,7 +91,7 @@ def test_a_file_has_the_same_release_path_wherever_the_scan_begins(release: Path
     assert (file.cluster, file.release_path) == ("cluster_a", "cluster_a/taskinfo/one.note")
 
 
-def test_the_name_that_is_given_is_for_files_below_no_cluster(release: Path) -> None:
+def test_the_given_name_applies_to_files_outside_of_clusters(release: Path) -> None:
     clusters = {file.release_path: file.cluster for file in scan([release], FORMATS, cluster="mine").files}
     assert clusters["mine/else/five.note"] == "mine"
     assert clusters["cluster_a/taskinfo/one.note"] == "cluster_a"
@@ -101,7 +101,7 @@ def test_the_name_that_is_given_is_for_files_below_no_cluster(release: Path) -> 
     ("marker", "cluster"),
     [("trafficinfo/x", "place"), ("taskinfo/x", "place"), ("place.xlsx", "place"), ("other.xlsx", "unknown")],
 )
-def test_a_cluster_is_a_folder_that_holds_what_clusters_hold(tmp_path: Path, marker: str, cluster: str) -> None:
+def test_a_cluster_is_recognized_by_its_folders(tmp_path: Path, marker: str, cluster: str) -> None:
     path = tmp_path / "place" / marker
     path.parent.mkdir(parents=True)
     path.touch()
@@ -158,7 +158,7 @@ def test_files_of_the_kernel_are_never_opened(tmp_path: Path, follow_links: bool
         scan([tmp_path / "proc"], FORMATS)
 
 
-def test_what_is_left_out_is_not_listed_under_any_name(tmp_path: Path, release: Path) -> None:
+def test_excluded_files_are_not_listed_under_any_name(tmp_path: Path, release: Path) -> None:
     (release / "again").symlink_to(release / "cluster_a")
     listed = scan([release], FORMATS, leave_out=[release / "again", tmp_path / "not there"])
     assert set(seen(listed)) == {"unknown/README.md", "unknown/else/five.note"}
@@ -169,7 +169,7 @@ def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
         scan([tmp_path / "none"], FORMATS)
 
 
-def test_what_cannot_be_read_is_skipped_with_the_reason(release: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_files_are_skipped_with_the_reason(release: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> RawFile:
         raise PermissionError(13, "Permission denied")
 
@@ -198,14 +198,14 @@ def test_a_folder_that_cannot_be_listed_is_skipped_with_the_reason(
     )
 
 
-def test_a_path_that_is_no_text_is_skipped_and_shown_escaped(tmp_path: Path) -> None:
+def test_a_path_that_is_not_utf8_is_skipped_and_shown_escaped(tmp_path: Path) -> None:
     (tmp_path / os.fsdecode(b"caf\xe9.note")).write_text("red", encoding="utf-8")
     (file,) = scan([tmp_path], FORMATS).files
     assert (file.release_path, file.status) == ("unknown/caf\\xe9.note", SKIPPED)
     assert str(file.path) == str(tmp_path / "caf\\xe9.note")
 
 
-def test_progress_is_told_now_and_then(tmp_path: Path) -> None:
+def test_progress_is_reported_periodically(tmp_path: Path) -> None:
     for number in range(1001):
         (tmp_path / str(number)).touch()
     told: list[int] = []
@@ -213,13 +213,13 @@ def test_progress_is_told_now_and_then(tmp_path: Path) -> None:
     assert told == [500, 1000]
 
 
-# the same place twice -----------------------------------------------------------------------------
+# duplicates ---------------------------------------------------------------------------------------
 
 HOUR = datetime(2024, 5, 23, 16)  # noqa: DTZ001
 
 
 def raw(path: str, digest: str, *, port: str | None = None, status: str = READ) -> RawFile:
-    """A file of a port and hour, or of neither, whose release path is its path below the first folder."""
+    """Return a file of a port and hour, or of neither; its release path starts below the first folder."""
     release_path = path.split("/", 1)[1]
     hour = HOUR if port else None
     return RawFile(
@@ -257,7 +257,7 @@ def test_other_content_at_one_place_is_an_error_that_names_both() -> None:
         settled(raw("a/book", "1"), raw("b/book", "2"))
 
 
-def test_files_of_different_places_and_files_that_are_not_read_do_not_meet() -> None:
+def test_files_of_different_places_and_unread_files_do_not_conflict() -> None:
     assert settled(raw("a/x", "1", port="p"), raw("a/y", "2", port="q"), raw("a/z", "1")) == ["read"] * 3
     assert settled(raw("a/x", "1", port="p", status=SKIPPED), raw("a/y", "2", port="p")) == [
         "skipped",

@@ -1,4 +1,4 @@
-"""The columns of `raw.files`, the rows that fill them, and what counts of them."""
+"""The columns and rows of `raw.files`, and which of them enter fingerprints."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from warehouse.formats.base import RawFile
 from warehouse.ingest.schemas import FILES_COLUMNS, file_identity, file_row
 
 
-def test_a_row_has_the_columns_of_the_contract_in_their_order(tmp_path: Path) -> None:
+def test_a_row_has_the_columns_of_the_contract_in_order(tmp_path: Path) -> None:
     file = RawFile(tmp_path / "a.csv", "c/a.csv", 3, 0)
     assert list(file_row(file)) == [column.name for column in FILES_COLUMNS]
 
 
-def test_where_a_file_lies_and_when_it_was_written_do_not_count(tmp_path: Path) -> None:
+def test_location_and_mtime_do_not_enter_fingerprints(tmp_path: Path) -> None:
     file = RawFile(tmp_path / "a.csv", "c/a.csv", 3, 0).but(hour_utc=datetime(2024, 5, 23, 16), digest="d")  # noqa: DTZ001
     elsewhere = RawFile(tmp_path / "b" / "a.csv", "c/a.csv", 3, 10**9).but(hour_utc=file.hour_utc, digest="d")
     assert file_identity(file) == file_identity(elsewhere)

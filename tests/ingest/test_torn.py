@@ -1,4 +1,4 @@
-"""A build that ends half-way leaves all tables as they were, and does not end with status 0."""
+"""An interrupted build leaves all tables unchanged and exits with a nonzero status."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def start(project: Path) -> subprocess.Popen[str]:
 
 
 def tables(project: Path) -> Mapping[str, list[tuple[object, ...]]]:
-    """All rows of every table that readers find."""
+    """Return all rows of every published table."""
     with warehouse.open(project / "build" / "warehouse") as connection:
         return {
             link.full_name: connection.execute(f"FROM {link.full_name} ORDER BY ALL").fetchall() for link in chain()
@@ -42,7 +42,7 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("fault", ["model", "check"])
-def test_a_build_that_fails_leaves_every_table_as_it_was(project: Path, fault: str) -> None:
+def test_a_failed_build_leaves_every_table_unchanged(project: Path, fault: str) -> None:
     before = tables(project)
     assert len(before) == MODELS
     write("warehouse", project, chain(rows=NEW, checked=True, fault=fault))
@@ -54,9 +54,7 @@ def test_a_build_that_fails_leaves_every_table_as_it_was(project: Path, fault: s
 
 
 @pytest.mark.parametrize("made", [1, 8, 15, 25, 30])
-def test_a_build_that_is_killed_leaves_every_table_as_it_was_and_the_next_one_brings_all(
-    project: Path, made: int
-) -> None:
+def test_a_killed_build_leaves_every_table_unchanged_and_the_next_one_completes(project: Path, made: int) -> None:
     before, parts = tables(project), project / "build" / "warehouse" / "parts"
     write("warehouse", project, chain(rows=NEW, checked=True))
     there = len(list(parts.rglob("*.parquet")))
@@ -70,5 +68,5 @@ def test_a_build_that_is_killed_leaves_every_table_as_it_was_and_the_next_one_br
         assert process.wait(120) == 0
     after = tables(project)
     assert [len(after[link.full_name]) for link in chain() if link.layer == "staging"] == [NEW] * 10
-    assert found in (before, after)  # killed after the rename, all are new
+    assert found in (before, after)  # if killed after the rename, all tables are new
     assert found == before or made == MODELS

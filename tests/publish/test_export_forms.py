@@ -1,4 +1,4 @@
-"""Exports as Excel, as one DuckDB file, and what `datapackage.json` says: nothing is rounded on the way."""
+"""Exports as Excel and as one DuckDB file, and `datapackage.json`: no value is rounded."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ HARD = f"""
 
 @pytest.fixture
 def hard(own_target: Path) -> Path:
-    """A warehouse with what spreadsheets and other tools get wrong."""
+    """A warehouse with values that spreadsheets and other tools alter."""
     path = own_target / "warehouse.duckdb"
     path.chmod(0o644)
     with duckdb.connect(path) as connection:
@@ -50,7 +50,7 @@ def hard(own_target: Path) -> Path:
     return own_target
 
 
-def test_a_workbook_has_the_rows_and_what_they_mean(target: Path, tmp_path: Path) -> None:
+def test_a_workbook_has_rows_and_column_descriptions(target: Path, tmp_path: Path) -> None:
     folder = export(target, tmp_path / "out", tables=["metrics.port_hour"], formats=["xlsx"])
     book = openpyxl.load_workbook(folder / "metrics.port_hour.xlsx")
     assert book.sheetnames == ["about", "rows"]
@@ -65,12 +65,12 @@ def test_a_workbook_has_the_rows_and_what_they_mean(target: Path, tmp_path: Path
     for row, expected in zip(rows, found, strict=True):
         for cell, value in zip(row, expected, strict=True):
             if isinstance(value, float):
-                assert cell == pytest.approx(value, rel=1e-15)  # xlsx has 16 digits
+                assert cell == pytest.approx(value, rel=1e-15)  # xlsx stores 16 digits
             else:
                 assert cell == (f"[{', '.join(value)}]" if isinstance(value, list) else value)
 
 
-def test_what_excel_cannot_hold_is_text(hard: Path, tmp_path: Path) -> None:
+def test_values_beyond_excels_limits_are_text(hard: Path, tmp_path: Path) -> None:
     folder = export(hard, tmp_path / "out", tables=["topology.ports"], formats=["xlsx"])
     book = openpyxl.load_workbook(folder / "topology.ports.xlsx")
     head, *rows = book["rows"].iter_rows(values_only=True)
@@ -128,7 +128,7 @@ def test_times_are_times(target: Path, tmp_path: Path) -> None:
     assert rows[2][place].value == datetime.datetime(2024, 5, 23, 16, 0)  # noqa: DTZ001 - as the tables have it
 
 
-def test_large_tables_become_workbooks_only_where_they_are_named(
+def test_large_tables_become_workbooks_only_if_named(
     target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
 ) -> None:
     monkeypatch.setattr(module, "LARGE", 100)
@@ -142,13 +142,13 @@ def test_large_tables_become_workbooks_only_where_they_are_named(
     assert (folder / "metrics.port_minute.xlsx").exists()
 
 
-def test_a_workbook_is_the_same_twice(target: Path, tmp_path: Path) -> None:
+def test_workbooks_are_reproducible(target: Path, tmp_path: Path) -> None:
     one, two = (export(target, tmp_path / name, tables=["metrics.leaf_hour"], formats=["xlsx"]) for name in "ab")
     name = "metrics.leaf_hour.xlsx"
     assert (one / name).read_bytes() == (two / name).read_bytes()
 
 
-def test_one_file_holds_all_tables_as_they_are(hard: Path, tmp_path: Path) -> None:
+def test_one_duckdb_file_holds_all_tables_unchanged(hard: Path, tmp_path: Path) -> None:
     folder = export(hard, tmp_path / "out", formats=["duckdb"])
     path = folder / "tables.duckdb"
     assert path.read_bytes()[8:12] == b"DUCK"
@@ -174,7 +174,7 @@ def test_one_file_holds_all_tables_as_they_are(hard: Path, tmp_path: Path) -> No
     assert entry["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def test_the_data_package_is_valid_and_says_types_units_and_licences(built: Path, tmp_path: Path) -> None:
+def test_the_data_package_is_valid_with_types_units_and_licenses(built: Path, tmp_path: Path) -> None:
     frictionless = pytest.importorskip("frictionless")
     tables = [
         *(f"reference.dim_{name}" for name in ("cluster", "switch", "port", "server", "nic", "hour")),
@@ -205,7 +205,7 @@ def test_the_data_package_is_valid_and_says_types_units_and_licences(built: Path
         assert one["bytes"] == len(content)
 
 
-def test_a_package_finds_what_was_changed(built: Path, tmp_path: Path) -> None:
+def test_a_changed_file_fails_data_package_validation(built: Path, tmp_path: Path) -> None:
     frictionless = pytest.importorskip("frictionless")
     folder = export(built, tmp_path / "out", tables=["topology.switches"], formats=["csv"])
     path = folder / "topology.switches.csv"
@@ -213,7 +213,7 @@ def test_a_package_finds_what_was_changed(built: Path, tmp_path: Path) -> None:
     assert not frictionless.validate(str(folder / "datapackage.json")).valid
 
 
-def test_xlsx_without_its_library_says_what_to_install(
+def test_a_missing_xlsx_library_is_named_with_the_install_command(
     target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "xlsxwriter", None)

@@ -1,4 +1,4 @@
-"""Foreign keys of exports: those that `references` checks say, as constraints of the file and in the data package."""
+"""Foreign keys of exports, from `references` checks: as constraints of the file and in the data package."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from warehouse.reader.relation import Check, Column, Relation, Table
 from warehouse.reader.table_info import describe, list_tables
 
 _SECONDS = {"metrics.port_second", "metrics.nic_second"}
-"""Views of a row a second, whose checks every build would run."""
+"""Views with a row per second, whose checks would run in every build."""
 
 
 def relation(name: str, *checks: tuple[str, str]) -> Relation:
-    """Return a table with checks, each with what it found."""
+    """Return a table with checks and their results."""
     found = tuple(Check(text, "error", status, 0) for text, status in checks)
     return Relation(
         Table(name, "table", 1, 1, ""), ("a",), None, None, None, (Column("a", "VARCHAR", None, ""),), found
     )
 
 
-def test_keys_are_read_off_checks_that_passed() -> None:
-    """A check that failed, or whose other table is not there, is no key."""
+def test_keys_come_from_passed_checks() -> None:
+    """Skip checks that failed or whose referenced table is missing."""
     one = relation(
         "m.one",
         ("references(a, b) -> m.two(c, d)", "passed"),
@@ -53,8 +53,8 @@ def test_keys_are_read_off_checks_that_passed() -> None:
     assert [(found.table.name, len(keys)) for found, keys in ordered] == [("m.two", 0), ("m.one", 2)]
 
 
-def test_every_table_with_a_key_of_the_star_says_so() -> None:
-    """Each finest dimension that the columns of a metric name is checked to have its keys."""
+def test_keys_of_every_dimension_of_a_metric_are_checked() -> None:
+    """A check proves the keys of each finest dimension that the columns of a metric name."""
     models = Project.open().models
     checks = {
         name: [check for check in model.checks if check.text.startswith("referenced(")]
@@ -85,8 +85,8 @@ def exported(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return export(built, tmp_path_factory.mktemp("star") / "out", formats=["duckdb", "csv"])
 
 
-def test_the_file_has_the_keys_as_constraints_below_the_usual_names(built: Path, exported: Path) -> None:
-    """Every key that checks say is a constraint, and the views give the rows of the warehouse."""
+def test_the_duckdb_file_has_key_constraints_behind_the_usual_views(built: Path, exported: Path) -> None:
+    """Each key of a check is a constraint, and views return the rows of the warehouse."""
     with duckdb.connect(exported / "tables.duckdb", read_only=True) as file, warehouse.open(built) as ours:
         found = {
             (table, tuple(columns), other, tuple(others))
@@ -112,8 +112,8 @@ def test_the_file_has_the_keys_as_constraints_below_the_usual_names(built: Path,
         file.execute("INSERT INTO star.leaf_hour (cluster, switch) VALUES ('no such cluster', 'Leaf-1')")
 
 
-def test_the_data_package_has_the_keys_whose_columns_are_never_null(exported: Path) -> None:
-    """Each table of facts names its dimensions; a key with a column that may be NULL is left out."""
+def test_the_data_package_has_the_keys_of_non_null_columns(exported: Path) -> None:
+    """Each fact table names its dimensions; keys with a nullable column are left out."""
     said = json.loads((exported / "datapackage.json").read_text(encoding="utf-8"))
     keys = {
         one["name"]: {(tuple(key["fields"]), key["reference"]["resource"]) for key in one["schema"]["foreignKeys"]}

@@ -1,4 +1,4 @@
-"""OpenLineage events: as the specification wants them, complete, and true of the models."""
+"""OpenLineage events: valid, complete, and consistent with the models."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ def told(tiny: Tiny) -> list[Event]:
 
 
 def structured(said: Any, hint: Any) -> Any:
-    """JSON as the value that a class of the published client, generated from the schema, makes of it.
+    """Return JSON parsed by a class of the published client, which is generated from the schema.
 
-    Every key is one of the schema's, what it requires is there, and each value is of its type.
+    Keys must exist in the schema, required keys must be present, and values must have the declared types.
     """
     if isinstance(hint, UnionType):
         hint = next(one for one in get_args(hint) if one is not type(None))
@@ -85,7 +85,7 @@ def structured(said: Any, hint: Any) -> Any:
 
 
 def is_event(one: Event) -> None:
-    """As the published schema of a RunEvent wants it, and its facets theirs."""
+    """Assert that an event and its facets match the published schema."""
     made = structured(one, event_v2.RunEvent)
     assert structured(Serde.to_dict(made), event_v2.RunEvent) == made
     assert datetime.fromisoformat(one["eventTime"]).tzinfo
@@ -97,7 +97,7 @@ def is_event(one: Event) -> None:
                 assert transformation["subtype"] in TRANSFORMATIONS[transformation["type"]]
 
 
-def test_every_event_is_as_the_specification_wants_it(fleet: Tiny) -> None:
+def test_every_event_is_valid_by_the_specification(fleet: Tiny) -> None:
     found = told(fleet)
     for event in found:
         is_event(event)
@@ -116,7 +116,7 @@ def test_every_event_is_as_the_specification_wants_it(fleet: Tiny) -> None:
      {"schemaURL": "https://openlineage.io/spec/1-0-0/OpenLineage.json#/$defs/RunEvent"},
      {"outputs": [{"name": "no namespace"}]}, {"inputs": [{"namespace": "n", "name": 7}]}],
 )  # fmt: skip
-def test_what_the_schema_does_not_allow_would_be_noticed(change: Event) -> None:
+def test_schema_violations_are_detected(change: Event) -> None:
     good: Event = {
         "eventType": "START",
         "eventTime": "2024-05-23T16:00:00+00:00",
@@ -132,7 +132,7 @@ def test_what_the_schema_does_not_allow_would_be_noticed(change: Event) -> None:
         is_event({key: value for key, value in (good | change).items() if value is not None})
 
 
-def test_an_event_says_schema_rows_and_where_each_column_is_from(fleet: Tiny) -> None:
+def test_events_have_schema_row_count_and_column_lineage(fleet: Tiny) -> None:
     event = next(one for one in told(fleet) if one["job"]["name"] == "metrics.total" and one["outputs"])
     assert [one["name"] for one in event["inputs"]] == ["staging.ports"]
     [output] = event["outputs"]
@@ -157,7 +157,7 @@ def test_an_event_says_schema_rows_and_where_each_column_is_from(fleet: Tiny) ->
     ]
 
 
-def test_a_build_with_nothing_to_do_tells_the_same(fleet: Tiny) -> None:
+def test_an_up_to_date_build_emits_the_same_events(fleet: Tiny) -> None:
     def plain(events: list[Event]) -> list[object]:
         return [(one["eventType"], one["job"], one["inputs"], one["outputs"]) for one in events]
 
@@ -190,7 +190,7 @@ def test_events_are_posted_to_a_url(fleet: Tiny) -> None:
 
 
 @pytest.mark.parametrize("destination", ["http://127.0.0.1:9/api", "no/such/folder/events.jsonl"])
-def test_a_destination_that_takes_nothing_is_a_sentence_and_the_build_is_there(fleet: Tiny, destination: str) -> None:
+def test_a_failed_destination_is_one_sentence_and_the_build_is_published(fleet: Tiny, destination: str) -> None:
     said = fleet.build("--openlineage", destination)
     assert said.status == 2
     assert f"error: the build is published, but its lineage events cannot be given to {destination}: " in said.err

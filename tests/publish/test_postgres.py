@@ -1,4 +1,4 @@
-"""Tables in a real PostgreSQL: every value exact, keys and comments, only what changed is sent."""
+"""Publishing to a real PostgreSQL: exact values, keys, comments, and only changed tables are sent."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ KINDS = {
 }
 
 
-def test_every_value_comes_back_exactly(own_target: Path, url: str) -> None:
+def test_every_value_round_trips_exactly(own_target: Path, url: str) -> None:
     put(own_target, "metrics.kinds", "SELECT 1 AS k, " + ", ".join(f"{v[0]} AS {n}" for n, v in KINDS.items()), ["k"])
     publish(own_target, url, tables=["metrics.kinds"])
     columns = dict(
@@ -82,13 +82,13 @@ def test_every_value_comes_back_exactly(own_target: Path, url: str) -> None:
     assert dict(zip(KINDS, row, strict=True)) == {name: text for name, (_, _, text) in KINDS.items()}
 
 
-def test_a_type_that_is_not_known_becomes_text() -> None:
+def test_unknown_types_become_text() -> None:
     assert server_type("ENUM('a', 'b')") == "text"
     assert server_type("DECIMAL(18,3)[]") == "numeric(18,3)[]"
     assert server_type("STRUCT(a INTEGER)[]") == "jsonb"
 
 
-def test_foreign_keys_stand_in_comments_and_lists_of_meta_are_arrays(built: Path, url: str) -> None:
+def test_comments_name_foreign_keys_and_lists_in_meta_become_arrays(built: Path, url: str) -> None:
     tables = ["metrics.port_hour", "reference.dim_port", "reference.dim_hour"]
     publish(built, url, tables=tables)
     [(said,)] = ask(url, "SELECT obj_description('metrics.port_hour'::regclass)")
@@ -105,7 +105,7 @@ def test_foreign_keys_stand_in_comments_and_lists_of_meta_are_arrays(built: Path
     assert publish(built, url, tables=tables).changed == ()
 
 
-def test_keys_indexes_comments_and_meanings_are_there(own_target: Path, url: str) -> None:
+def test_tables_have_keys_indexes_and_comments(own_target: Path, url: str) -> None:
     put(
         own_target,
         "metrics.many",
@@ -118,14 +118,14 @@ def test_keys_indexes_comments_and_meanings_are_there(own_target: Path, url: str
     )
     keys = {name.partition(".")[2].rpartition("_r")[0]: key for name, key in keys.items()}
     assert keys["port_hour"] == "PRIMARY KEY (cluster, switch, port, hour_utc)"
-    assert len(ask(url, "SELECT 1 FROM pg_indexes WHERE tablename ~ '^many_r'")) == 2  # the key, and `port`
+    assert len(ask(url, "SELECT 1 FROM pg_indexes WHERE tablename ~ '^many_r'")) == 2  # the key and `port`
     said = "What metrics.port_hour is. [warehouse build 7f3a91c2d0e1f2a3]"
     assert ask(url, "SELECT obj_description('metrics.port_hour'::regclass)") == [(said,)]
     assert ask(url, "SELECT col_description('metrics.leaf_hour'::regclass, 4)") == [("meaning of access_in_bytes [B]",)]
     assert ask(url, "SELECT build_id FROM meta.build") == [("7f3a91c2d0e1f2a3",)]
 
 
-def test_rows_are_those_of_the_warehouse(target: Path, url: str) -> None:
+def test_rows_equal_those_of_the_warehouse(target: Path, url: str) -> None:
     publish(target, url)
     with duckdb.connect(str(target / "warehouse.duckdb"), read_only=True) as opened:
         for table, order in {"metrics.port_minute": "1, 2, 3, 4", "topology.nic_ports": "1, 2, 3"}.items():
@@ -133,7 +133,7 @@ def test_rows_are_those_of_the_warehouse(target: Path, url: str) -> None:
             assert ask(url, f'SELECT * FROM {table} ORDER BY cluster COLLATE "C", 2, 3, 4') == expected
 
 
-def test_only_what_changed_is_sent_again(own_target: Path, url: str) -> None:
+def test_only_changed_tables_are_sent_again(own_target: Path, url: str) -> None:
     first = publish(own_target, url)
     assert not first.unchanged
     before = dict(ask(url, "SELECT relname, oid FROM pg_class WHERE relkind = 'r' AND relname LIKE 'port%'"))
@@ -154,7 +154,7 @@ def test_only_what_changed_is_sent_again(own_target: Path, url: str) -> None:
     assert [name.rpartition("_r")[0] for name in after.keys() - before.keys()] == ["ports"]
 
 
-def test_a_table_that_the_warehouse_no_longer_has_goes_and_others_stay(own_target: Path, url: str) -> None:
+def test_a_table_gone_from_the_warehouse_is_dropped_and_others_stay(own_target: Path, url: str) -> None:
     put(own_target, "metrics.extra", "SELECT 1 AS k", ["k"])
     publish(own_target, url)
     with psycopg.connect(url) as user:
@@ -167,7 +167,7 @@ def test_a_table_that_the_warehouse_no_longer_has_goes_and_others_stay(own_targe
 
 
 @pytest.mark.parametrize("value", ["'a' || chr(0)", "['b', 'a' || chr(0)]", "{'t': ['a' || chr(0)]}"])
-def test_a_nul_byte_inside_of_lists_is_found(value: str, own_target: Path, url: str) -> None:
+def test_a_nul_byte_in_a_list_is_found(value: str, own_target: Path, url: str) -> None:
     put(own_target, "metrics.nul", f"SELECT 7 AS k, {value} AS t", ["k"])
     with pytest.raises(QueryError, match=r"metrics\.nul\.t holds a NUL byte.*the row of k = '7'"):
         publish(own_target, url, tables=["metrics.nul"])
@@ -185,7 +185,7 @@ def test_a_nul_byte_is_refused_with_the_row_named(own_target: Path, url: str) ->
     assert ask(url, "SELECT to_regclass('metrics.port_hour')") == [(None,)]
 
 
-def test_a_grain_that_is_not_unique_there_leaves_the_old_tables(own_target: Path, url: str) -> None:
+def test_a_duplicate_key_on_the_server_keeps_the_old_tables(own_target: Path, url: str) -> None:
     publish(own_target, url)
     put(own_target, "topology.ports", "SELECT 'a' AS cluster, 1 AS n FROM range(2)", ["cluster"])
     with pytest.raises(QueryError, match=r"the server does not take topology\.ports: could not create unique index"):
@@ -226,7 +226,7 @@ def test_the_password_comes_from_the_environment_or_pgpass_and_is_never_shown(
     until = time.monotonic() + 10
     while (said := command("publish", theirs, "-t", own_target, "--dry-run")).status == 0:
         assert time.monotonic() < until, "the server does not ask for a password"
-        time.sleep(0.05)  # it reads its settings anew
+        time.sleep(0.05)  # while the server reloads its settings
     assert "the server does not let us in: connection failed" in said.told
     monkeypatch.setenv("PGPASSWORD", "open sesame")
     said = command("publish", theirs, "-t", own_target)
@@ -238,7 +238,7 @@ def test_the_password_comes_from_the_environment_or_pgpass_and_is_never_shown(
     assert command("publish", theirs, "-t", own_target).status == 0
 
 
-def test_a_server_that_is_not_there_is_one_sentence(own_target: Path) -> None:
+def test_an_unreachable_server_is_one_sentence(own_target: Path) -> None:
     with pytest.raises(QueryError, match="the server does not let us in: connection failed"):
         publish(own_target, "postgresql://me@127.0.0.1:1/none")
     with pytest.raises(QueryError, match="not a PostgreSQL URL"):

@@ -1,4 +1,4 @@
-"""Publishing into a database that holds things of users: nothing of theirs is touched, and what is ours is checked."""
+"""Publishing into a database with objects of users: these stay untouched, and ours are verified."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def run(url: str, sql: str) -> None:
 
 
 def dump(url: str, *options: str) -> str:
-    """What `pg_dump` writes of some objects, without the keys that new releases draw by lot."""
+    """Return the `pg_dump` of some objects without random keys of new releases."""
     program = shutil.which("pg_dump") or next(map(str, Path("/usr/lib/postgresql").glob("*/bin/pg_dump")), None)
     if program is None:
         pytest.skip("no pg_dump: apt-get install postgresql-client")
@@ -45,7 +45,7 @@ def dump(url: str, *options: str) -> str:
 
 
 def objects(url: str) -> set[str]:
-    """Schemas, and the tables and views in them that are not the server's own."""
+    """Return schemas and their tables and views, without system objects."""
     rows = ask(
         url,
         "SELECT nspname || coalesce('.' || relname, '') FROM pg_namespace n LEFT JOIN LATERAL (SELECT relname FROM "
@@ -56,7 +56,7 @@ def objects(url: str) -> set[str]:
 
 
 def stored(url: str, table: str) -> str:
-    """The table that holds the rows that a view shows."""
+    """Return the table that holds the rows of a view."""
     [(name,)] = ask(
         url, f"SELECT stored FROM warehouse_data.versions JOIN warehouse_data.published USING (version) "
         f"WHERE relation = '{table}'",
@@ -78,7 +78,7 @@ FOREIGN = {
 
 
 @pytest.mark.parametrize("case", FOREIGN)
-def test_objects_of_users_with_our_names_are_a_refusal_and_a_prefix_is_the_way_out(
+def test_name_conflicts_with_user_objects_are_refused_and_a_prefix_avoids_them(
     case: str, own_target: Path, url: str, admin: str, command: Command
 ) -> None:
     sql, named = FOREIGN[case]
@@ -97,9 +97,7 @@ def test_objects_of_users_with_our_names_are_a_refusal_and_a_prefix_is_the_way_o
     assert dump(admin, "-N", "wh_*") == before
 
 
-def test_objects_beside_ours_stay_to_the_byte_through_all_that_publish_does(
-    own_target: Path, url: str, admin: str
-) -> None:
+def test_user_objects_stay_unchanged_through_all_publish_actions(own_target: Path, url: str, admin: str) -> None:
     run(admin, USERS + "GRANT ALL ON SCHEMA metrics, meta TO publisher WITH GRANT OPTION")
     mine = [option for name in ("metrics.my_secret", "warehouse_next.keep", "meta.notes", "meta.loud")
             for option in ("-t", name)]  # fmt: skip
@@ -113,7 +111,7 @@ def test_objects_beside_ours_stay_to_the_byte_through_all_that_publish_does(
     assert dump(admin, *mine) == before
 
 
-def test_a_view_of_ours_that_a_user_replaced_is_theirs(own_target: Path, url: str) -> None:
+def test_a_view_that_a_user_replaced_is_left_alone(own_target: Path, url: str) -> None:
     publish(own_target, url)
     run(url, "DROP VIEW topology.ports; CREATE VIEW topology.ports AS SELECT 'mine' AS cluster")
     put(own_target, "topology.ports", "SELECT * FROM topology.ports LIMIT 1", PORTS)
@@ -125,7 +123,7 @@ def test_a_view_of_ours_that_a_user_replaced_is_theirs(own_target: Path, url: st
     assert ask(url, "SELECT count(*) FROM topology.ports") == [(1,)]
 
 
-def test_a_dry_run_says_exactly_what_is_created_replaced_and_dropped(own_target: Path, url: str) -> None:
+def test_a_dry_run_lists_exactly_the_created_replaced_and_dropped_objects(own_target: Path, url: str) -> None:
     def step(**options: object) -> list[str]:
         before = objects(url)
         said = publish(own_target, url, dry_run=True, **options).actions  # type: ignore[arg-type]
@@ -157,7 +155,7 @@ def test_a_dry_run_says_exactly_what_is_created_replaced_and_dropped(own_target:
     assert ask(url, "SELECT count(*) FROM pg_class WHERE relname ~ '^ports_[rc]'") == [(0,)]
 
 
-def test_a_view_of_a_user_follows_new_rows_and_new_columns(own_target: Path, url: str, admin: str) -> None:
+def test_user_views_follow_new_rows_and_new_columns(own_target: Path, url: str, admin: str) -> None:
     publish(own_target, url)
     run(admin, "CREATE SCHEMA mine; CREATE VIEW mine.quiet AS SELECT * FROM topology.ports WHERE server IS NULL")
     before = dump(admin, "-n", "mine")
@@ -192,7 +190,7 @@ STANDING = {
 
 @pytest.mark.parametrize("case", STANDING)
 @pytest.mark.parametrize("change", ["columns", "drop"])
-def test_what_stands_on_a_view_that_has_to_go_is_named_before_anything_is_sent(
+def test_dependents_of_a_dropped_view_are_named_before_sending(
     case: str, change: str, own_target: Path, url: str, admin: str
 ) -> None:
     sql, named = STANDING[case]
@@ -205,18 +203,18 @@ def test_what_stands_on_a_view_that_has_to_go_is_named_before_anything_is_sent(
         with duckdb.connect(str(own_target / "warehouse.duckdb")) as opened:
             opened.execute("DROP TABLE topology.ports; DELETE FROM meta.models WHERE model = 'topology.ports'")
     for dry_run in (True, False):
-        with pytest.raises(QueryError, match="1 object of yours stands on what would change") as refused:
+        with pytest.raises(QueryError, match="1 object of yours depends on what would change") as refused:
             publish(own_target, url, dry_run=dry_run)
         assert named in refused.value.message
         assert "--schema-prefix" in str(refused.value.hint)
     assert dump(admin) == before
 
 
-def test_a_reader_reads_what_is_ours_and_nothing_of_others(own_target: Path, url: str, admin: str) -> None:
+def test_reader_roles_can_read_only_published_tables(own_target: Path, url: str, admin: str) -> None:
     run(admin, USERS + "GRANT ALL ON SCHEMA metrics, meta TO publisher WITH GRANT OPTION")
     publish(own_target, url, readers=["looks"])
     put(own_target, "topology.ports", "SELECT * REPLACE (1 AS server) FROM topology.ports LIMIT 1", PORTS)
-    publish(own_target, url)  # with another view in its place, and the grants of the old
+    publish(own_target, url)  # with a new view and the old grants
     with psycopg.connect(admin, autocommit=True) as reader:
         reader.execute("SET ROLE looks")
         assert reader.execute("SELECT count(*) FROM topology.ports").fetchone() == (1,)
@@ -232,7 +230,7 @@ def test_a_reader_reads_what_is_ours_and_nothing_of_others(own_target: Path, url
                 reader.execute(refused)
 
 
-def test_a_schema_of_somebody_else_that_readers_may_not_use_is_said(own_target: Path, url: str, admin: str) -> None:
+def test_a_schema_without_usage_for_readers_is_reported(own_target: Path, url: str, admin: str) -> None:
     run(admin, USERS + "GRANT ALL ON SCHEMA metrics, meta TO publisher")
     with pytest.raises(QueryError, match="the schema meta belongs to another role, so that publish cannot let looks"):
         publish(own_target, url, readers=["looks"])
@@ -241,7 +239,7 @@ def test_a_schema_of_somebody_else_that_readers_may_not_use_is_said(own_target: 
     assert publish(own_target, url, readers=["looks"]).sent == (), "what was sent is there"
 
 
-def test_rights_that_are_missing_are_said_before_anything_is_sent(own_target: Path, url: str, admin: str) -> None:
+def test_missing_privileges_are_reported_before_sending(own_target: Path, url: str, admin: str) -> None:
     run(admin, USERS)
     before = dump(admin)
     with pytest.raises(QueryError, match="the publishing role may not change schema meta, schema metrics"):
@@ -256,7 +254,7 @@ def test_rights_that_are_missing_are_said_before_anything_is_sent(own_target: Pa
     assert dump(admin) == before
 
 
-def test_rows_that_were_deleted_come_back(own_target: Path, url: str) -> None:
+def test_deleted_rows_are_sent_again(own_target: Path, url: str) -> None:
     publish(own_target, url)
     run(url, "DELETE FROM topology.ports WHERE port_class = 'uplink'")
     assert ask(url, "SELECT count(*) FROM topology.ports") == [(3,)]
@@ -267,7 +265,7 @@ def test_rows_that_were_deleted_come_back(own_target: Path, url: str) -> None:
     assert ask(url, "SELECT count(*), (SELECT count(*) FROM topology.switches) FROM topology.ports") == [(5, 3)]
 
 
-def test_rows_that_were_changed_are_found_by_verify_and_replaced_by_resend(own_target: Path, url: str) -> None:
+def test_changed_rows_are_found_by_verify_and_replaced_by_resend(own_target: Path, url: str) -> None:
     publish(own_target, url)
     harm = "UPDATE topology.ports SET server = 'GPU-9' WHERE server = 'GPU-1'"
     run(url, harm)
@@ -280,7 +278,7 @@ def test_rows_that_were_changed_are_found_by_verify_and_replaced_by_resend(own_t
     assert ask(url, "SELECT count(*) FROM topology.ports WHERE server = 'GPU-9'") == [(0,)]
 
 
-def test_indexes_of_users_survive_or_are_named(own_target: Path, url: str, command: Command) -> None:
+def test_user_indexes_survive_or_are_named(own_target: Path, url: str, command: Command) -> None:
     publish(own_target, url)
     rows, every = stored(url, "topology.ports"), "warehouse_data." + ask(
         url, "SELECT parent FROM warehouse_data.layouts WHERE relation = 'topology.ports'"
@@ -309,7 +307,7 @@ def test_indexes_of_users_survive_or_are_named(own_target: Path, url: str, comma
     assert len(indexes()) == 3
 
 
-def test_grants_of_users_survive_other_columns(own_target: Path, url: str, admin: str) -> None:
+def test_user_grants_survive_changed_columns(own_target: Path, url: str, admin: str) -> None:
     publish(own_target, url)
     for role in ("bob", "eve"):
         if not ask(admin, f"SELECT 1 FROM pg_roles WHERE rolname = '{role}'"):
@@ -337,7 +335,7 @@ def test_rows_stay_until_two_later_publishes_are_done(own_target: Path, url: str
         assert there == [position >= n - 1 for position in range(n + 1)]
 
 
-def test_rows_that_are_on_the_server_are_not_sent_again(own_target: Path, url: str) -> None:
+def test_rows_on_the_server_are_not_sent_again(own_target: Path, url: str) -> None:
     put(own_target, "metrics.one", "SELECT 1 AS n", ["n"])
     publish(own_target, url, tables=["metrics.one"])
     put(own_target, "metrics.one", "SELECT 2 AS n", ["n"])
@@ -348,7 +346,7 @@ def test_rows_that_are_on_the_server_are_not_sent_again(own_target: Path, url: s
     assert ask(url, "TABLE metrics.one") == [(1,)]
 
 
-def test_every_object_of_ours_says_so_and_names_its_build(own_target: Path, url: str) -> None:
+def test_every_created_object_carries_the_mark_and_build_id(own_target: Path, url: str) -> None:
     put(own_target, "metrics.many", "SELECT range AS k, TIMESTAMP '2024-05-23' AS t FROM range(1000)", ["k", "t"])
     publish(own_target, url)
     rows = ask(
@@ -373,7 +371,7 @@ def test_a_time_outside_of_the_key_has_a_brin_index(own_target: Path, url: str) 
     assert rows == [("brin (hour_utc)",), ("btree (k)",)]
 
 
-def test_names_that_the_server_would_cut_are_refused(own_target: Path, url: str) -> None:
+def test_names_that_the_server_would_truncate_are_refused(own_target: Path, url: str) -> None:
     name = "n" * 64
     put(own_target, f"metrics.{name}", "SELECT 1 AS k", ["k"])
     with pytest.raises(QueryError, match="longer than 63 bytes"):
@@ -384,7 +382,7 @@ def test_names_that_the_server_would_cut_are_refused(own_target: Path, url: str)
 
 
 def test_damaged_parts_are_not_sent(tiny: Tiny, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By their stamps before anything is read, and by their digests before anything is sent."""
+    """Detected by file stamps before reading and by digests before sending."""
     monkeypatch.setattr(catalog_entries, "COPIED_BYTES", 0)
     tiny.model(
         "metrics.hour",
@@ -397,7 +395,7 @@ def test_damaged_parts_are_not_sent(tiny: Tiny, url: str, monkeypatch: pytest.Mo
     part, *others = sorted((tiny.target / "parts" / "metrics.hour").rglob("*.parquet"))
     content = part.read_bytes()
     name = part.relative_to(tiny.target).as_posix()
-    part.write_bytes(others[0].read_bytes())  # whole, and not what the build wrote there
+    part.write_bytes(others[0].read_bytes())  # a valid part with other content
     with pytest.raises(QueryError, match="1 part that would be read is damaged") as refused:
         publish(tiny.target, url)
     assert name in str(refused.value)

@@ -1,4 +1,4 @@
-"""Readers and publishers at the same time: whole publishes at every isolation level, and the publisher gives way."""
+"""Concurrent readers and publishers: readers see whole publishes at each isolation level and never wait."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ JOINED = f"SELECT {', '.join(f'{letter}.n::text' for letter in 'abcdef')} FROM {
 LEVELS = ("READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE")
 READERS, SWAPS, KILLS = 8, 30, 20
 RESTLESS = 2
-"""Readers that never pause. More of them would keep Python busy, and the publisher's thread waiting for it."""
+"""Readers without pauses. More would starve the publisher's thread."""
 ROWS = 5
 
 
 def change(target: Path, n: int) -> None:
-    """Put one state into six tables; of every tenth a column is of another type.
+    """Write one state into six tables; every tenth state changes a column type.
 
-    Readers ask for it as text: a client's prepared statement may not change the types of its result.
+    Readers cast the column to text, since a prepared statement may not change its result types.
     """
     value = {0: f"'{n}'", 1: str(n), 2: f"{n}::DOUBLE"}[n // 10 % 3]
     put_all(target, dict.fromkeys(NAMES, f"SELECT range AS k, {value} AS n FROM range({ROWS})"), ["k"])
 
 
 def state(rows: list[tuple[Any, ...]]) -> int:
-    """The one state that all rows of a join are of."""
+    """Return the state shared by all rows of a join."""
     [found] = {int(float(value)) for row in rows for value in row}
     assert len(rows) == ROWS
     return found
 
 
 class Reader(threading.Thread):
-    """Asks again and again: joins over six tables, in transactions of one level."""
+    """A reader that repeats joins over six tables, in transactions of one isolation level."""
 
     def __init__(self, url: str, number: int, stop: threading.Event) -> None:
         super().__init__()
@@ -70,9 +70,9 @@ class Reader(threading.Thread):
     def look(self, reader: Any) -> None:
         with reader.transaction():
             if self.number % 2:
-                reader.execute("SELECT 1")  # the snapshot of a transaction is older than its first look
+                reader.execute("SELECT 1")  # a transaction's snapshot starts with its first query
             found = [state(reader.execute(JOINED).fetchall())]
-            names = random.sample(NAMES, 2)  # one after the other: at the higher levels all of one publish
+            names = random.sample(NAMES, 2)  # at the higher levels all queries see one publish
             found += [state(reader.execute(f"SELECT n::text FROM {name}").fetchall()) for name in names]
             self.reads += 1
         assert found == sorted(found), f"went back: {found}"
@@ -83,9 +83,9 @@ class Reader(threading.Thread):
 
 @contextmanager
 def readers(url: str, number: int) -> Iterator[list[Reader]]:
-    """Readers that ask while the block runs, none of which may fail."""
+    """Run readers during the block; none may fail."""
     stop, usual = threading.Event(), sys.getswitchinterval()
-    sys.setswitchinterval(1e-4)  # the publisher's thread comes into its turn among those of readers
+    sys.setswitchinterval(1e-4)  # gives the publisher's thread its share among the readers
     threads = [Reader(url, n, stop) for n in range(number)]
     for thread in threads:
         thread.start()
@@ -112,8 +112,8 @@ def test_readers_of_six_tables_see_whole_publishes_at_every_level(own_target: Pa
     assert state(ask(url, JOINED)) == SWAPS
 
 
-def test_a_publisher_that_is_killed_leaves_one_whole_publish_to_readers(own_target: Path, url: str) -> None:
-    """`kill -9` at random statements: the process ends itself before the n-th that it would send."""
+def test_a_killed_publisher_leaves_one_whole_publish_to_readers(own_target: Path, url: str) -> None:
+    """`kill -9` at random statements: the process kills itself before the n-th statement."""
     change(own_target, 0)
     publish(own_target, url, tables=NAMES)
     draw, before, ends = random.Random(7), 0, set[str]()
@@ -152,7 +152,7 @@ def execute(self, *words, **more):
 psycopg.Connection.execute = execute
 publish(Path(target), url, tables=tables, lock_timeout=300)
 """
-"""Publishes, and kills itself before a statement."""
+"""Publishes, and kills itself before a given statement."""
 
 
 def test_a_publisher_waits_for_readers_and_names_them_when_it_gives_up(own_target: Path, url: str, admin: str) -> None:
@@ -176,7 +176,7 @@ def test_a_publisher_waits_for_readers_and_names_them_when_it_gives_up(own_targe
     assert state(ask(url, JOINED)) == 1
 
 
-def test_since_when_is_known_of_the_publishers_own_role(own_target: Path, url: str) -> None:
+def test_the_lock_start_is_known_for_the_publishers_own_role(own_target: Path, url: str) -> None:
     change(own_target, 0)
     publish(own_target, url, tables=NAMES)
     change(own_target, 1)
@@ -189,8 +189,8 @@ def test_since_when_is_known_of_the_publishers_own_role(own_target: Path, url: s
     assert f"since {since:%Y-%m-%d %H:%M:%S} UTC" in gave_up.value.message
 
 
-def test_time_outs_and_deadlocks_of_the_publisher_are_tried_again(own_target: Path, url: str, admin: str) -> None:
-    """A lock that has no NOWAIT, on the catalog, and one on a view: the publisher tries until they are free."""
+def test_timeouts_and_deadlocks_of_the_publisher_are_retried(own_target: Path, url: str, admin: str) -> None:
+    """Locks without NOWAIT on the catalog, and a lock on a view: the publisher retries."""
     change(own_target, 0)
     publish(own_target, url, tables=NAMES)
     change(own_target, 1)
@@ -220,7 +220,7 @@ def test_a_transaction_keeps_its_publish_through_many_others(level: str, own_tar
     with psycopg.connect(url) as reader:
         reader.execute(f"SET TRANSACTION ISOLATION LEVEL {level}")
         reader.execute("SELECT 1")
-        for n in (1, 2, 3, 9, 10, 11):  # the fifth has a column of another type
+        for n in (1, 2, 3, 9, 10, 11):  # the fifth state changes a column type
             change(own_target, n)
             publish(own_target, url, tables=NAMES)
         assert state(reader.execute(JOINED).fetchall()) == 0

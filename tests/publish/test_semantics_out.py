@@ -1,4 +1,4 @@
-"""Semantics as JSON and as MetricFlow YAML: each is checked by its schema or tool, and says what the models say."""
+"""Semantics as JSON and MetricFlow YAML: valid by schema or tool, and consistent with the models."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def documents(built: Path) -> list[dict[str, Any]]:
     return list(yaml.safe_load_all(semantics_text(built, "metricflow")))
 
 
-def test_the_json_is_valid_by_its_schema_and_a_wrong_one_is_not(built: Path, tmp_path: Path, command: Command) -> None:
-    """The schema that is written beside the JSON takes it, and refuses a measure that says no way to sum."""
+def test_the_schema_accepts_the_json_and_rejects_a_wrong_one(built: Path, tmp_path: Path, command: Command) -> None:
+    """The published schema accepts the JSON, and rejects a measure without an aggregate."""
     jsonschema = pytest.importorskip("jsonschema")
     done = command("export", "out", "--semantics", "json", "-t", built)
     assert done.status == 0, done.err
@@ -54,8 +54,8 @@ def test_the_json_is_valid_by_its_schema_and_a_wrong_one_is_not(built: Path, tmp
     assert not list(validator.iter_errors(found))
 
 
-def test_the_json_says_what_every_model_says(tables: Tables) -> None:
-    """Each model of metrics is there, with its time, dimensions, measures and all other columns."""
+def test_the_json_matches_every_model(tables: Tables) -> None:
+    """Each metrics model is there with its time, dimensions, measures and other columns."""
     models = {name: one for name, one in Project.open().models.items() if one.layer == "metrics"}
     assert {name for name in tables if name.startswith("metrics.")} == set(models)
     for name, model in models.items():
@@ -79,8 +79,8 @@ def test_the_json_says_what_every_model_says(tables: Tables) -> None:
     assert {"reference.dim_switch", "reference.dim_port", "reference.dim_cluster"} <= tables.keys()
 
 
-def test_metricflow_takes_the_yaml(built: Path, tmp_path: Path, command: Command) -> None:
-    """The parser and the validator of MetricFlow's own package find no error."""
+def test_metricflow_accepts_the_yaml(built: Path, tmp_path: Path, command: Command) -> None:
+    """The parser and validator of MetricFlow find no error."""
     pytest.importorskip("dbt_semantic_interfaces")
     from dbt_semantic_interfaces.parsing.dir_to_model import parse_directory_of_yaml_files_to_semantic_manifest
     from dbt_semantic_interfaces.validations.semantic_manifest_validator import SemanticManifestValidator
@@ -99,7 +99,7 @@ def test_metricflow_takes_the_yaml(built: Path, tmp_path: Path, command: Command
 
 
 def test_metrics_sum_the_right_columns(built: Path, documents: list[dict[str, Any]]) -> None:
-    """The expressions give the numbers of SQL by hand, and keys find their rows in the dimension."""
+    """Expressions match handwritten SQL, and keys find their rows in the dimension."""
     models = {one["semantic_model"]["name"]: one["semantic_model"] for one in documents if "semantic_model" in one}
     metrics = {one["metric"]["name"]: one["metric"] for one in documents if "metric" in one}
     leaf = models["leaf_hour"]
@@ -126,8 +126,8 @@ def test_metrics_sum_the_right_columns(built: Path, documents: list[dict[str, An
     assert "port_hour_in_p50_bps" not in ports, "a median of medians is none"
 
 
-def test_semantics_go_to_a_pipe_and_need_a_known_form(built: Path, said: dict[str, Any], command: Command) -> None:
-    """Without a folder they are written to standard output; a folder is missing where nothing else is asked for."""
+def test_semantics_are_printed_and_need_a_known_format(built: Path, said: dict[str, Any], command: Command) -> None:
+    """Without a folder the output is standard output; other exports need a folder."""
     done = command("export", "--semantics", "json", "-t", built)
     assert (done.status, done.err) == (0, "")
     assert json.loads(done.out) == said

@@ -1,4 +1,4 @@
-"""The Superset bundle: it holds what the template says, nothing dangles, and no chart sums what does not add up."""
+"""The Superset bundle: complete, without dangling references, and without sums of non-additive columns."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def duck(opened: duckdb.DuckDBPyConnection) -> Files:
     return files(opened, "duck")
 
 
-def test_charts_datasets_and_database_follow_each_other_by_uuid(duck: Files) -> None:
+def test_charts_datasets_and_database_reference_each_other_by_uuid(duck: Files) -> None:
     [database] = of_kind(duck, "databases")
     [dashboard] = of_kind(duck, "dashboards")
     datasets = {one["uuid"]: one for one in of_kind(duck, "datasets")}
@@ -82,7 +82,7 @@ def test_charts_datasets_and_database_follow_each_other_by_uuid(duck: Files) -> 
             assert above["targets"][0]["column"]["name"] in columns
 
 
-def test_two_connections_stand_beside_each_other(duck: Files, opened: duckdb.DuckDBPyConnection) -> None:
+def test_two_connections_do_not_collide(duck: Files, opened: duckdb.DuckDBPyConnection) -> None:
     other = files(opened, "pg")
     assert not {one["uuid"] for one in duck.values() if "uuid" in one} & {
         one["uuid"] for one in other.values() if "uuid" in one
@@ -112,7 +112,7 @@ def test_every_filter_works_on_every_chart_of_its_tabs(duck: Files) -> None:
     assert "No filter applies" in said["tabs"][0]["note"]
 
 
-def test_time_is_filtered_by_whole_hours_alone(duck: Files) -> None:
+def test_time_filters_select_whole_hours(duck: Files) -> None:
     [dashboard] = of_kind(duck, "dashboards")
     assert {one["filterType"] for one in dashboard["metadata"]["native_filter_configuration"]} == {"filter_select"}
     for chart in of_kind(duck, "charts"):
@@ -131,7 +131,7 @@ def test_every_metric_has_a_format_a_meaning_and_a_unit(duck: Files) -> None:
         assert metric["description"].rpartition(" [")[0].strip(), metric
 
 
-def test_certified_metrics_name_a_test_that_is_there(duck: Files) -> None:
+def test_certified_metrics_name_an_existing_test(duck: Files) -> None:
     metrics = [metric for dataset in of_kind(duck, "datasets") for metric in dataset["metrics"]]
     shown = {metric["extra"]["certification"]["certified_by"] for metric in metrics if "extra" in metric}
     assert shown == {one["test"] for one in written()["certified"]}
@@ -152,7 +152,7 @@ def test_every_measure_computes_and_carries_its_unit(duck: Files, opened: duckdb
     assert {"Into leaves, TB", "Into each leaf (rows) by the minute UTC (columns), TB; gaps are blank"} <= titles
 
 
-def test_a_share_is_the_sums_divided_and_shown_as_a_percentage(duck: Files, opened: duckdb.DuckDBPyConnection) -> None:
+def test_a_share_is_a_quotient_of_sums_shown_as_a_percentage(duck: Files, opened: duckdb.DuckDBPyConnection) -> None:
     leaf = one_of(duck, "datasets", "leaf_hour")
     [share] = [one for one in leaf["metrics"] if one["verbose_name"] == "leaving_share"]
     (shown,) = opened.execute(f"SELECT {share['expression']} FROM metrics.leaf_hour").fetchone() or (None,)
@@ -163,7 +163,7 @@ def test_a_share_is_the_sums_divided_and_shown_as_a_percentage(duck: Files, open
     assert share["d3format"] == ".1%"
 
 
-def test_minutes_without_a_row_are_gaps_and_the_opening_gap_is_apart(
+def test_minutes_without_a_row_are_gaps_and_the_opening_gap_is_separate(
     duck: Files, opened: duckdb.DuckDBPyConnection
 ) -> None:
     rows = opened.execute(
@@ -183,7 +183,7 @@ def test_minutes_without_a_row_are_gaps_and_the_opening_gap_is_apart(
     assert rows[1] <= rows[0]
 
 
-def test_leaves_stand_in_the_order_of_their_numbers(like_real: duckdb.DuckDBPyConnection) -> None:
+def test_leaves_are_sorted_by_number(like_real: duckdb.DuckDBPyConnection) -> None:
     leaf = one_of(files(like_real, "duck"), "datasets", "leaf_hour")
     [order] = [one["expression"] for one in leaf["metrics"] if one["metric_name"] == "order_of_switch"]
     found = like_real.execute(f"SELECT switch FROM metrics.leaf_hour GROUP BY switch ORDER BY {order}").fetchall()
@@ -191,7 +191,7 @@ def test_leaves_stand_in_the_order_of_their_numbers(like_real: duckdb.DuckDBPyCo
     assert sorted(LEAVES) != list(LEAVES)
 
 
-def test_what_a_target_cannot_fill_says_why(like_real: duckdb.DuckDBPyConnection) -> None:
+def test_a_chart_without_data_has_a_reason(like_real: duckdb.DuckDBPyConnection) -> None:
     reasons = {
         chart["chart"]: chart["reason"]
         for tab in made.filled(like_real)["tabs"]
@@ -215,7 +215,7 @@ def test_what_a_target_cannot_fill_says_why(like_real: duckdb.DuckDBPyConnection
     assert {f"#### {title}\n\n{reason}" for title, reason in reasons.items()} <= set(texts)
 
 
-def test_a_tab_that_nothing_can_fill_is_left_out(tmp_path: Path, like_real: duckdb.DuckDBPyConnection) -> None:
+def test_an_empty_tab_is_left_out(tmp_path: Path, like_real: duckdb.DuckDBPyConnection) -> None:
     said = made.template()
     [tasks] = [tab for tab in said["tabs"] if tab["title"] == "Tasks"]
     assert like_real.execute(tasks["needs"]).fetchone() == (True,)
@@ -252,7 +252,7 @@ def test_every_suspect_link_names_its_evidence(opened: duckdb.DuckDBPyConnection
 
 
 def changed(monkeypatch: pytest.MonkeyPatch, title: str, **more: object) -> None:
-    """The template with a chart that is another."""
+    """Patch the template so that one chart differs."""
     said = copy.deepcopy(made.template())
     [chart] = [one for tab in said["tabs"] for one in charts_of(tab) if one["chart"] == title]
     chart.update(more)
@@ -274,7 +274,7 @@ UNEVEN = "Unevenness of each leaf's uplinks in its most uneven hour"
         ("Totals", {"table": "metrics.no_such"}, "no table metrics.no_such"),
     ],
 )
-def test_what_does_not_add_up_or_is_not_there_is_refused(
+def test_non_additive_sums_and_missing_columns_are_refused(
     title: str,
     more: dict[str, object],
     refused: str,
@@ -286,7 +286,7 @@ def test_what_does_not_add_up_or_is_not_there_is_refused(
         files(opened, "duck")
 
 
-def test_a_chart_that_nobody_thought_of_says_why_it_is_empty(
+def test_a_chart_without_a_written_reason_gets_a_default_one(
     opened: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert not [chart for tab in made.filled(opened)["tabs"] for chart in boxes_of(tab) if "reason" in chart]

@@ -1,4 +1,4 @@
-"""Loading a bundle: what Superset's API is asked for, and what is said when it cannot be asked."""
+"""Loading a bundle: requests to Superset's API, and messages of failures."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FILES = {
 
 
 class Recorded(ThreadingHTTPServer):
-    """A server that keeps what it was asked."""
+    """A server that records its requests."""
 
     asked: list[tuple[str, bytes]]
     refuses: str = ""
@@ -101,7 +101,7 @@ def test_datasets_charts_and_dashboard_are_each_overwritten(
         assert folders == set(["databases", "datasets", "charts", "dashboards"][: 2 + list(kinds.values()).index(kind)])
 
 
-def test_what_is_wrong_is_one_sentence(
+def test_errors_are_one_sentence(
     server: Recorded, bundle: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     url = f"http://127.0.0.1:{server.server_port}"

@@ -1,4 +1,4 @@
-"""Workloads in SWF, read back by the format's own rules and compared with the rows of metrics.jobs."""
+"""SWF workloads, read back by the rules of the format and compared with metrics.jobs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Workload(NamedTuple):
 
 
 def read_swf(path: Path) -> Workload:
-    """Read a workload as the definition has it, and refuse what that refuses."""
+    """Read a workload by the definition of the format; raise on violations."""
     comments: dict[str, list[str]] = {}
     jobs: list[tuple[int, ...]] = []
     text = path.read_bytes()
@@ -56,7 +56,7 @@ def written(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return export(built, tmp_path_factory.mktemp("swf") / "out", formats=["swf"])
 
 
-def test_a_workload_a_cluster_and_nothing_else(written: Path) -> None:
+def test_one_workload_per_cluster_and_no_other_file(written: Path) -> None:
     names = {path.name for path in written.glob("*.swf")}
     assert names == {"acme-kalos.swf", "acme-seren.swf", *(f"itp-cluster{n:02}.swf" for n in range(1, 11))}
     assert not list(written.glob("*.parquet"))
@@ -66,7 +66,7 @@ def test_a_workload_a_cluster_and_nothing_else(written: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["acme-kalos", "acme-seren", "itp-cluster02"])
-def test_jobs_read_back_are_those_of_the_table(written: Path, built: Path, name: str) -> None:
+def test_jobs_read_back_equal_the_table(written: Path, built: Path, name: str) -> None:
     workload = read_swf(written / f"{name}.swf")
     trace, _, cluster = name.partition("-")
     with warehouse.open(built) as connection:
@@ -89,7 +89,7 @@ def test_jobs_read_back_are_those_of_the_table(written: Path, built: Path, name:
 
 
 def test_a_simulator_that_knows_the_format_finds_the_same_jobs(written: Path, built: Path) -> None:
-    # its reader needs nothing that AccaSim's simulations do
+    # its reader needs none of AccaSim's simulation packages
     compare(written, built, environment("accasim", "accasim==1.1.3\n"), ["AccaSim"])
 
 
@@ -107,7 +107,7 @@ def compare(written: Path, built: Path, python: Path, readers: list[str]) -> Non
     assert len(files) == 12
 
 
-def test_the_size_of_the_cluster_is_said_where_it_is_known(written: Path) -> None:
+def test_the_cluster_size_is_given_if_known(written: Path) -> None:
     assert read_swf(written / "acme-seren.swf").comments["MaxProcs"] == ["2288"]
     assert "MaxProcs" not in read_swf(written / "itp-cluster01.swf").comments
     notes = read_swf(written / "acme-kalos.swf").comments["Note"]

@@ -1,4 +1,4 @@
-"""The report in a browser: no network, filters in the address, files, phones, the dark, paper, and for everybody."""
+"""The report in a browser: no network, filters in the URL, downloads, phones, dark mode, print, accessibility."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FAINT = "[...document.querySelectorAll('{} .off')].filter(one => getComputedStyl
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 OPTIONS = json.dumps({"runOnly": TAGS, "resultTypes": ["violations"]})
 FEWER = "document.querySelectorAll('tr:nth-child(n+6), svg rect:nth-of-type(n+30)').forEach(one => one.remove())"
-"""Of many rows and marks that are alike, a few are looked at."""
+"""Remove most of the many similar rows and marks, to save time."""
 SUMMARY = """found => ({passes: found.passes.length, violations: found.violations.map(one =>
     ({id: one.id, where: one.nodes.slice(0, 3).map(node => node.html.slice(0, 200))}))})"""
 FOCUSED = "one => one === document.body ? '' : one.closest('figure, form, ul, section')?.tagName + ' ' + one.tagName"
@@ -42,7 +42,7 @@ def _shown(browser: Browser, what: str) -> int:
     return int(browser.run(SHOWN.format(json.dumps(what))))
 
 
-def test_every_chart_is_there_and_asks_no_network(report: Path, opened: Browser) -> None:
+def test_every_chart_is_shown_without_network_requests(report: Path, opened: Browser) -> None:
     found = _Figures(report.read_text(encoding="utf-8")).found
     drawn = sum(mark["tag"] == "svg" for one in found.values() for mark in one["marks"])
     assert opened.run("document.querySelectorAll('.panels svg').length") == drawn > 30
@@ -61,7 +61,7 @@ def test_the_first_screen_has_the_findings_and_their_figures(opened: Browser) ->
     assert 0 <= opened.run("document.querySelector('#links h3').getBoundingClientRect().top") < 200
 
 
-def test_a_phone_needs_no_moving_sideways(report: Path, browser: Browser) -> None:
+def test_a_phone_needs_no_horizontal_scrolling(report: Path, browser: Browser) -> None:
     browser.size(390, 844)
     browser.colors("light")
     browser.go(report)
@@ -73,7 +73,7 @@ def test_a_phone_needs_no_moving_sideways(report: Path, browser: Browser) -> Non
     assert 11.5 * min(scales) >= 11
 
 
-def test_the_dark_has_light_text_in_charts_too(opened: Browser) -> None:
+def test_dark_mode_has_light_text_in_charts_too(opened: Browser) -> None:
     ink = "getComputedStyle(document.querySelector('#balance .panels text')).fill"
     assert opened.run(ink) == "rgb(27, 27, 27)"
     opened.colors("dark")
@@ -81,7 +81,7 @@ def test_the_dark_has_light_text_in_charts_too(opened: Browser) -> None:
     assert opened.run("getComputedStyle(document.body).backgroundColor") == "rgb(22, 24, 27)"
 
 
-def test_filters_stay_in_the_address(report: Path, opened: Browser) -> None:
+def test_filters_are_stored_in_the_url(report: Path, opened: Browser) -> None:
     panels = _shown(opened, "#ports svg")
     choose = "{0}.value = {1}; {0}.dispatchEvent(new Event('change', {{bubbles: true}}))"
     opened.run(choose.format("document.querySelector('[name=leaf]')", "'Leaf-2'"))
@@ -115,7 +115,7 @@ def test_a_server_is_found_on_its_leaves(report: Path, opened: Browser) -> None:
     assert set(opened.run(bright)) == {server}
 
 
-def test_an_earlier_hour_is_there_when_it_is_asked_for(report: Path, opened: Browser) -> None:
+def test_an_earlier_hour_can_be_chosen(report: Path, opened: Browser) -> None:
     assert _shown(opened, "#links") == 1
     assert _shown(opened, "#links-2024-05-23T16") == 0
     opened.go(report, "links-2024-05-23T16&hour=2024-05-23T16")
@@ -132,7 +132,7 @@ def test_data_sql_and_citation_are_one_click_away(opened: Browser) -> None:
         assert opened.run(f"{place}.querySelector('{what}').checkVisibility()") is True
 
 
-def test_files_hold_the_rows_and_the_drawing(report: Path, opened: Browser) -> None:
+def test_downloads_hold_the_rows_and_the_drawing(report: Path, opened: Browser) -> None:
     one = _Figures(report.read_text(encoding="utf-8")).found["ports"]
     text = opened.run("report.csv(document.querySelector('#ports table'))")
     assert list(csv.reader(io.StringIO(text))) == [one["columns"], *one["rows"]]
@@ -144,7 +144,7 @@ def test_files_hold_the_rows_and_the_drawing(report: Path, opened: Browser) -> N
     assert len({(panel.attrib["x"], panel.attrib["y"]) for panel in inner}) == len(inner)
 
 
-def test_a_pointer_is_told_what_it_is_on(opened: Browser) -> None:
+def test_marks_have_tooltips(opened: Browser) -> None:
     opened.run("document.querySelector('#ports').scrollIntoView()")
     mark = "document.querySelector('#ports rect[data-s]')"
     opened.run(f"{mark}.dispatchEvent(new PointerEvent('pointerover', {{bubbles: true}}))")
@@ -160,7 +160,7 @@ def test_a_box_that_scrolls_shows_it(opened: Browser) -> None:
     assert opened.run("[...document.querySelectorAll('.whole')].every(one => one.scrollHeight <= one.clientHeight + 1)")
 
 
-def test_without_a_script_all_is_there(report: Path, browser: Browser) -> None:
+def test_everything_is_shown_without_scripts(report: Path, browser: Browser) -> None:
     browser.do("Emulation.setScriptExecutionDisabled", value=True)
     try:
         browser.go(report)
@@ -178,7 +178,7 @@ def test_paper_has_charts_and_citations_and_no_controls(opened: Browser, tmp_pat
     pdf = (tmp_path / "report.pdf").read_bytes()
     assert pdf.startswith(b"%PDF")
     assert 5 < len(re.findall(rb"/Type\s*/Page\b", pdf)) < 40
-    opened.size(680, 1000)  # the width of A4 without its margins
+    opened.size(680, 1000)  # the width of A4 without margins
     opened.do("Emulation.setEmulatedMedia", media="print")
     opened.run("dispatchEvent(new Event('beforeprint'))")
     try:
@@ -203,7 +203,7 @@ def test_axe_finds_no_violation(report: Path, browser: Browser, axe: str, width:
     assert found["violations"] == []
 
 
-def test_axe_would_see_a_fault(report: Path, browser: Browser, axe: str) -> None:
+def test_axe_detects_a_violation(report: Path, browser: Browser, axe: str) -> None:
     browser.go(report)
     select = "document.querySelector('[name=leaf]')"
     browser.run(f"{select}.closest('label').replaceWith({select})")

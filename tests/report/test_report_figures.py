@@ -1,6 +1,6 @@
-"""Every figure of the report is its query's answer: what the table, the chart and the sentence say is in the rows.
+"""Figures of the report: table, chart and sentence all match the rows of the query.
 
-That the rows are those that the query gives again is tested beside it, in test_report_file.
+test_report_file checks that the rows match the query.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 PREFIXES = {"kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "PB": 1e15}
 MOST_VALUES = 6
-"""Of a column, to be taken together in every way."""
+"""Limit of values per column whose combinations are summed."""
 Table = list[list[str]]
 
 
@@ -35,7 +35,7 @@ def _number(text: str) -> float | None:
 
 
 def _derived(rows: Table) -> set[float]:
-    """What may be said of rows: their cells, how many there are, sums, also of those that have something in common."""
+    """Return all numbers that a sentence may state: cells, counts, and sums, also of groups."""
     found: set[float] = {len(rows)}
     columns = [list(column) for column in zip(*rows, strict=True)]
     for column in columns:
@@ -62,7 +62,7 @@ def _in_groups(column: Sequence[str], numbers: Sequence[float], by: Sequence[str
 
 
 def _strange(says: str, rows: Table) -> list[str]:
-    """The numbers of a sentence that the rows do not give."""
+    """Return the numbers of a sentence that do not follow from the rows."""
     texts = {text for row in rows for text in row if len(text) > 3 and _number(text) is None}
     texts |= {text[:10] for text in texts if re.match(r"\d{4}-\d\d-\d\d ", text)}
     for text in sorted(texts, key=len, reverse=True):
@@ -71,7 +71,7 @@ def _strange(says: str, rows: Table) -> list[str]:
     strange = []
     for found in re.finditer(r"(?<![\w.-])(\d[\d,]*(?:\.\d+)?)(?: (kB|MB|GB|TB|PB)\b)?", says):
         value = float(found[1].replace(",", ""))
-        if found[2]:  # three digits are said
+        if found[2]:  # three digits are shown
             fits = any(abs(value * PREFIXES[found[2]] - one) <= 0.005 * one for one in known if one)
         else:
             fits = any(abs(value - one) <= 1e-9 * abs(one) for one in known)
@@ -92,11 +92,11 @@ def _kind(name: str) -> str:
 
 TOLD_BELOW = ("findings", "utilization", "minutes", "server-bytes", "job-durations")
 CONSTANT = {"ports": "0.005", "servers": "10", "server-bytes": "10"}
-"""Numbers of sentences that are no results: a limit, how many are drawn."""
+"""Constants in sentences: limits and numbers of drawn items."""
 
 
 def _said(name: str, one: dict[str, Any]) -> str:
-    """Title and sentences, without cluster and hour."""
+    """Return title and sentences without cluster and hour."""
     text = f"{one['title'].removesuffix('#')}. {re.sub(r'^.*? UTC[.] ', '', one['says'])}"
     return text.replace(CONSTANT.get(_kind(name), "\0"), "")
 
@@ -116,7 +116,7 @@ def test_every_number_in_a_sentence_is_in_the_rows(shown: dict[str, dict[str, An
             assert not _strange(_said(name, one), one["rows"]), f"{name}: {_said(name, one)}"
 
 
-def test_a_wrong_number_would_be_seen(shown: dict[str, dict[str, Any]]) -> None:
+def test_a_wrong_number_is_detected(shown: dict[str, dict[str, Any]]) -> None:
     for name, number in (("coverage", r"\d[\d,]+(?= polls)"), ("balance", r"[\d.]+(?= %)")):
         one = shown[name]
         wrong = re.sub(number, "1234.5", _said(name, one))
@@ -124,7 +124,7 @@ def test_a_wrong_number_would_be_seen(shown: dict[str, dict[str, Any]]) -> None:
         assert "1234.5" in _strange(wrong, one["rows"])
 
 
-def test_titles_that_count_in_parts_are_true(shown: dict[str, dict[str, Any]]) -> None:
+def test_titles_with_partial_counts_are_correct(shown: dict[str, dict[str, Any]]) -> None:
     one = shown["utilization"]
     rows = values(one)
     for role in ("uplink", "access"):
@@ -168,7 +168,7 @@ def test_every_row_of_the_matrix_is_a_cell(shown: dict[str, dict[str, Any]]) -> 
         by_leaf.setdefault(row["leaf"], []).append(text)
     for leaf, texts in by_leaf.items():
         assert [cell["text"] for cell in cells if cell["data-l"] == leaf] == texts
-    for row in rows:  # even is the mean over the leaf's uplinks
+    for row in rows:  # even means the mean over the leaf's uplinks
         of = [other for other in rows if (other["leaf"], other["direction"]) == (row["leaf"], row["direction"])]
         even = (
             sum(int(other["bytes"]) for other in of) / sum(int(other["uplinks"]) for other in of) * int(row["uplinks"])
@@ -220,7 +220,7 @@ def test_bars_are_as_long_as_their_values(shown: dict[str, dict[str, Any]]) -> N
     assert [float(mark["width"]) for mark in rects] == pytest.approx([unit * rate for _, rate in rates], abs=0.2)
 
 
-def test_points_of_balance_stand_at_their_values(shown: dict[str, dict[str, Any]]) -> None:
+def test_points_of_balance_are_at_their_values(shown: dict[str, dict[str, Any]]) -> None:
     one = shown["balance"]
     places = [float(mark["cx"]) for mark in one["marks"] if mark["tag"] == "circle"]
     told = [float(row["cov_percent"]) for row in values(one)]
@@ -249,7 +249,7 @@ def test_minutes_without_a_poll_are_hatched_and_not_zero(shown: dict[str, dict[s
     assert len([tip for tip in told if "minutes 0 to 5: " in tip]) == len(panels)
 
 
-def test_a_minute_that_nobody_saw_interrupts_the_line() -> None:
+def test_a_minute_without_a_poll_interrupts_the_line() -> None:
     row = {
         "switch": "Leaf-1", "loaded": "true", "leaves_of_cluster": 2, "minutes": "g" + "." * 58 + "-",
         "gap_bytes_percent": 1.0, "median_poll_ms": 500,
@@ -289,7 +289,7 @@ def test_a_task_without_a_measurement_draws_no_axis() -> None:
     assert "not measured" in figure.title([row])
 
 
-def test_no_label_lies_on_another(report: Path) -> None:
+def test_labels_do_not_overlap(report: Path) -> None:
     for name, one in _Figures(report.read_text(encoding="utf-8")).found.items():
         rows: dict[tuple[int, str], list[tuple[float, float, str]]] = {}
         panel = 0
@@ -307,7 +307,7 @@ def test_no_label_lies_on_another(report: Path) -> None:
 
 
 def test_colors_differ_for_color_blind_people() -> None:
-    """Okabe and Ito's colors, and steps that differ in lightness."""
+    """Colors are Okabe and Ito's, and steps differ in lightness."""
     assert {LIGHT[name] for name in CATEGORIES} <= {"#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#8a8a8a"}
     for colors, sign in ((LIGHT, -1), (DARK, 1)):
         lightness = [_luminance(colors[f"u{at}"]) * sign for at in range(1, 7)]

@@ -1,4 +1,4 @@
-"""The report: each figure is its query's answer, nothing is fetched, text stays text."""
+"""The report file: figures match their queries, nothing is fetched, text is escaped."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ HOSTILE = """</script><img src="http://evil.example/x" onerror="alert(1)">&amp;<
 
 
 class _Figures(HTMLParser):
-    """Reads back what a page shows: by figure its title, table, SQL, parameters, caption and drawing."""
+    """Parser that returns each figure of a page: title, table, SQL, parameters, caption and drawing."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -90,7 +90,7 @@ class _Figures(HTMLParser):
 
 
 def values(one: dict[str, Any]) -> list[dict[str, str]]:
-    """The rows of a figure by column, as text."""
+    """Return the rows of a figure by column, as text."""
     return [dict(zip(one["columns"], row, strict=True)) for row in one["rows"]]
 
 
@@ -106,7 +106,7 @@ def _same(shown: str, value: object) -> bool:
     return shown == str(value)
 
 
-def test_every_figure_is_what_its_query_gives(report: Path, built: Path) -> None:
+def test_every_figure_matches_its_query(report: Path, built: Path) -> None:
     shown = {name: one for name, one in _Figures(report.read_text()).found.items() if one["sql"]}
     assert {"findings", "files", "links", "ports", "balance", "coverage", "tenants", "suspects", "claims"} <= set(shown)
     with warehouse.open(built) as asked:
@@ -118,7 +118,7 @@ def test_every_figure_is_what_its_query_gives(report: Path, built: Path) -> None
                 assert all(map(_same, cells, row)), f"{name}: {cells} is not {row}"
 
 
-def test_cards_are_the_findings_a_kind_each(report: Path, built: Path) -> None:
+def test_there_is_one_card_per_kind_of_finding(report: Path, built: Path) -> None:
     text = report.read_text()
     with warehouse.open(built) as asked:
         first = asked.execute(
@@ -144,7 +144,7 @@ def test_every_kind_of_finding_has_its_figure(built: Path) -> None:
     assert set(SHOWN_BY) == kinds
 
 
-def test_nothing_found_is_said(built: Path) -> None:
+def test_a_report_without_findings_says_so(built: Path) -> None:
     build = ("b", "2024-05-23", "0", "duckdb")
     empty = page(build, (FINDINGS, _answer(FINDINGS, ("kind",), [])), [], kept=True, site="", left_out=0)
     assert "Nothing found: no threshold" in empty
@@ -173,7 +173,7 @@ def test_titles_are_the_planted_findings(report: Path, sample: Path) -> None:
     assert len(crosses) == len(dead)
 
 
-def test_every_figure_leads_to_its_data(report: Path, built: Path) -> None:
+def test_every_figure_links_to_its_data(report: Path, built: Path) -> None:
     text = report.read_text()
     shown = {name: one for name, one in _Figures(text).found.items() if one["sql"]}
     for name, one in shown.items():
@@ -198,7 +198,7 @@ def test_lines_for_the_shell_run(report: Path, built: Path, command: Command) ->
         assert said.status == 0, f"{line}: {said.err}"
 
 
-def test_links_to_a_site_lead_to_pages_of_tables(built: Path, site: Path, tmp_path: Path) -> None:
+def test_links_to_a_site_point_to_table_pages(built: Path, site: Path, tmp_path: Path) -> None:
     write_report(built, tmp_path / "r.html", FOLDERS, site="site")
     pages = set(re.findall(r'href="site/([^"]+)"', (tmp_path / "r.html").read_text()))
     assert "tables/metrics.port_hour.html" in pages
@@ -218,7 +218,7 @@ def test_nothing_is_fetched(report: Path) -> None:
     assert len(text.encode()) < 5_000_000
 
 
-def test_it_is_the_same_text_twice(report: Path, built: Path, tmp_path: Path) -> None:
+def test_reports_are_reproducible(report: Path, built: Path, tmp_path: Path) -> None:
     write_report(built, tmp_path / "again.html", FOLDERS)
     assert (tmp_path / "again.html").read_bytes() == report.read_bytes()
 
@@ -245,7 +245,7 @@ def _planted(value: str) -> list[tuple[Section, list[tuple[Figure, Answer | None
 
 
 def _tags(text: str) -> tuple[set[str], set[str]]:
-    """The elements and attributes of a page."""
+    """Return the elements and attributes of a page."""
     tags: set[str] = set()
     attributes: set[str] = set()
 
@@ -258,7 +258,7 @@ def _tags(text: str) -> tuple[set[str], set[str]]:
     return tags, attributes
 
 
-def test_text_of_data_stays_text() -> None:
+def test_text_of_data_is_escaped() -> None:
     texts = ("kind", "severity", "what", "sentence", "so_what", "others")
     hostile = {**dict.fromkeys(texts, HOSTILE), "number": 1, "unit": "B", "findings": 1}
     found = _answer(FINDINGS, tuple(hostile), [tuple(hostile.values())])

@@ -1,4 +1,4 @@
-"""A catalog that begins as a copy of the last one is what it would be, written from nothing."""
+"""A catalog that starts as a copy of the previous one equals one written from scratch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HOURLY = (
 
 @pytest.fixture
 def built(tiny: Tiny) -> Tiny:
-    """With relations of every kind."""
+    """Relations of every kind."""
     for name in "abcd":
         tiny.model(f"topology.{name}", "SELECT port, speed FROM staging.ports", COLUMNS)
     tiny.model("topology.fast", "SELECT port, speed FROM staging.ports", COLUMNS, "materialize: view")
@@ -34,7 +34,7 @@ def built(tiny: Tiny) -> Tiny:
 
 @pytest.fixture
 def created(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The relations that were written, since the list was cleared last."""
+    """The relations written since the list was last cleared."""
     found: list[str] = []
     create = catalog._create
 
@@ -47,12 +47,12 @@ def created(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def folder(tiny: Tiny) -> Path:
-    """Of the published build."""
+    """Return the folder of the published build."""
     return tiny.target / "builds" / (tiny.target / "builds" / "current").read_text(encoding="utf-8").strip()
 
 
 def everything(target: Path) -> dict[str, object]:
-    """All that a catalog holds and says, but for when and where it was published; of views their text and rows."""
+    """Return the content of a catalog without publish time and place; for views their SQL and rows."""
     with duckdb.connect(str(target / "warehouse.duckdb"), read_only=True) as asked:
         names = asked.execute(
             "SELECT schema_name, table_name, comment, '' FROM duckdb_tables() UNION ALL "
@@ -107,7 +107,7 @@ CHANGES: dict[str, tuple[Callable[[Tiny], object], set[str]]] = {
     ),
     "rows of a reviewed table": (
         lambda t: t.reference("speeds", {"port": "VARCHAR", "speed": "BIGINT"}, "eth1,40", "eth0,10"),
-        {"reference.speeds", "staging.ports"},  # whose part has another name, and the same rows
+        {"reference.speeds", "staging.ports"},  # its part has another name and equal rows
     ),
     "a new hour": (
         lambda t: t.file(2, "1,7,2,200,0,0.5"),
@@ -123,7 +123,7 @@ CHANGES: dict[str, tuple[Callable[[Tiny], object], set[str]]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_what_differs_is_exchanged_and_the_rest_is_as_if_written_anew(
+def test_changed_tables_are_replaced_and_the_catalog_equals_one_from_scratch(
     built: Tiny, created: list[str], change: str
 ) -> None:
     make, expected = CHANGES[change]
@@ -138,7 +138,7 @@ def test_what_differs_is_exchanged_and_the_rest_is_as_if_written_anew(
     assert mine == everything(other)
 
 
-def test_a_catalog_is_no_base_unless_it_is_as_it_was_written(built: Tiny, created: list[str]) -> None:
+def test_a_modified_catalog_is_not_reused(built: Tiny, created: list[str]) -> None:
     path = folder(built) / NAME
     assert read_base(folder(built)) is not None
     content = bytearray(path.read_bytes())
@@ -153,13 +153,13 @@ def test_a_catalog_is_no_base_unless_it_is_as_it_was_written(built: Tiny, create
     assert read_base(folder(built)) is None
 
 
-def test_the_paranoid_write_from_nothing(built: Tiny, created: list[str]) -> None:
+def test_paranoid_builds_write_the_catalog_from_scratch(built: Tiny, created: list[str]) -> None:
     assert built.build("--paranoid").status == 0
     assert "staging.ports" in created
 
 
-def test_a_file_that_grew_is_written_from_nothing(tiny: Tiny, created: list[str]) -> None:
-    """Each exchange of a large table may leave a hole in the file; holes do not add up."""
+def test_a_grown_catalog_is_written_from_scratch(tiny: Tiny, created: list[str]) -> None:
+    """Replacing a large table may leave a hole in the file; holes must not accumulate."""
     tiny.model(
         "staging.large",
         "SELECT i AS n, hash(i) % 1000000 AS k FROM range(100000) AS r(i)",

@@ -1,4 +1,4 @@
-"""Damage in place: parts, and files of a target that became pipes, folders, sockets or dangling links."""
+"""Damaged targets: parts, and files replaced by pipes, folders, sockets or dangling links."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Break = Callable[[Path], None]
 
 
 def rot(path: Path) -> None:
-    """Change one byte, and nothing that size and time of the content would show."""
+    """Change one byte without changing size or mtime."""
     about, content = path.stat(), path.read_bytes()
     path.write_bytes(content[:50] + bytes([content[50] ^ 1]) + content[51:])
     os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
@@ -61,7 +61,7 @@ ODD: dict[str, Break] = {"a pipe": pipe, "a folder": folder, "a dangling link": 
 
 @pytest.fixture
 def hours(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> Tiny:
-    """With `staging.hour`, a part for each hour of the raw files, which queries read: the catalog has no copy."""
+    """`staging.hour` with a part per hour, read from the parts: the catalog has no copy."""
     monkeypatch.setattr(catalog_entries, "COPIED_BYTES", 0)
     tiny.model(
         "staging.hour",
@@ -78,7 +78,7 @@ def part_of(hours: Tiny, name: str = "staging.hour") -> Path:
 
 
 @pytest.mark.parametrize("how", [rot, *ODD.values()])
-def test_a_damaged_part_is_not_served_and_is_made_again(hours: Tiny, command: Command, how: Break) -> None:
+def test_a_damaged_part_is_not_served_and_is_rebuilt(hours: Tiny, command: Command, how: Break) -> None:
     hours.made()
     before = hours.ask("FROM staging.hour ORDER BY ALL")
     part = part_of(hours)
@@ -112,9 +112,7 @@ def test_a_connection_is_not_opened_over_a_damaged_part(hours: Tiny, how: Break)
     warehouse.open(hours.target).close()
 
 
-def test_damage_of_a_part_that_no_view_reads_is_no_reason_to_refuse(
-    hours: Tiny, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_damage_of_a_part_that_no_view_reads_is_ignored(hours: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(catalog_entries, "COPIED_BYTES", 10**6)
     hours.made()
     rot(part_of(hours))
@@ -144,7 +142,7 @@ def test_to_compare_a_thousand_parts_takes_less_than_50_ms(hours: Tiny) -> None:
 
 
 @pytest.mark.parametrize("how", [rot, pipe])
-def test_a_citation_and_a_description_are_not_of_damaged_parts(hours: Tiny, command: Command, how: Break) -> None:
+def test_citations_and_descriptions_refuse_damaged_parts(hours: Tiny, command: Command, how: Break) -> None:
     hours.made()
     assert command("sql", "FROM staging.hour", "-t", hours.target, "--cite").status == 0
     (cited,) = (hours.target / "citations").iterdir()
@@ -157,7 +155,7 @@ def test_a_citation_and_a_description_are_not_of_damaged_parts(hours: Tiny, comm
 
 @pytest.fixture
 def digested(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """The files that are digested from here on."""
+    """The files digested from here on."""
     found: list[Path] = []
     usual = hashing.of_file
 
@@ -170,12 +168,12 @@ def digested(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
 
 def copied(part: Path) -> None:
-    """Put a copy in place of a part: another inode, the same content."""
+    """Replace a part by a copy: another inode, equal content."""
     shutil.copy2(part, part.with_name("copy"))
     part.with_name("copy").replace(part)
 
 
-def test_a_part_with_another_stamp_and_the_same_content_is_digested_once(
+def test_a_part_with_a_new_stamp_and_equal_content_is_digested_once(
     hours: Tiny, command: Command, digested: list[Path]
 ) -> None:
     hours.made()
@@ -229,7 +227,7 @@ FILES = ("warehouse.duckdb", "lock", "builds/current", "builds/*/manifest.json",
 
 
 @pytest.mark.parametrize(("name", "how"), [*((name, "a pipe") for name in FILES), *((FILES[0], how) for how in ODD)])
-def test_what_is_no_file_in_a_target_heals(tiny: Tiny, name: str, how: str) -> None:
+def test_non_files_in_a_target_are_replaced(tiny: Tiny, name: str, how: str) -> None:
     assert tiny.build().status == 0
     before = tiny.ask("FROM metrics.total")
     (path,) = tiny.target.glob(name)
@@ -241,7 +239,7 @@ def test_what_is_no_file_in_a_target_heals(tiny: Tiny, name: str, how: str) -> N
     assert "Up to date" in tiny.build().err
 
 
-def test_notes_of_a_part_that_are_a_pipe_block_nobody(tiny: Tiny) -> None:
+def test_part_notes_that_are_a_pipe_do_not_block(tiny: Tiny) -> None:
     assert tiny.build().status == 0
     notes = part_of(tiny, "staging.ports").with_suffix(".json")
     pipe(notes)

@@ -1,4 +1,4 @@
-"""`warehouse plan` says what a build would do and why, and the build does just that."""
+"""`warehouse plan` predicts the actions of a build and their reasons."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Plan = dict[str, tuple[str, str]]
 
 @pytest.fixture
 def hours(tiny: Tiny) -> Tiny:
-    """Two chains, built: by hour and then over all hours; and from a reference table."""
+    """Two built chains: one by hour and then over all hours, one from a reference table."""
     tiny.model("staging.hour", HOURLY, HOUR, "partition: hour_utc")
     tiny.model("topology.hour", "SELECT hour_utc, bytes FROM staging.hour", HOUR, "partition: hour_utc")
     tiny.model("metrics.hours", "SELECT max(hour_utc) AS hour_utc, sum(bytes) AS bytes FROM topology.hour", HOUR)
@@ -37,7 +37,7 @@ def hours(tiny: Tiny) -> Tiny:
 
 @pytest.fixture
 def plan(tiny: Tiny, command: Command) -> Callable[..., Plan]:
-    """Runs `warehouse plan --json`: what it would do with each part that it would not keep."""
+    """Function that runs `warehouse plan --json` and returns the planned action for each stale part."""
 
     def run(*options: str) -> Plan:
         said = command("plan", "-d", tiny.data, "-t", tiny.target, "--json", *options)
@@ -177,7 +177,7 @@ CASES: dict[str, tuple[Change, dict[str, tuple[str, str]]]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_plan_says_what_will_be_made_and_why_and_the_build_does_just_that(
+def test_the_build_does_exactly_what_the_plan_predicts(
     hours: Tiny, plan: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch, case: str
 ) -> None:
     change, expected = CASES[case]
@@ -194,7 +194,7 @@ def test_the_plan_says_what_will_be_made_and_why_and_the_build_does_just_that(
 VOLATILE = ("make", "volatile: random() at models/staging/ports.sql:8:19")
 
 
-def test_files_are_reasons_of_the_parts_that_they_are_in_whatever_splits_a_model(
+def test_changed_files_are_reasons_for_their_parts_under_any_partition_column(
     hours: Tiny, plan: Callable[..., Plan]
 ) -> None:
     port = {"port": "VARCHAR", "bytes": "BIGINT"}
@@ -207,7 +207,7 @@ def test_files_are_reasons_of_the_parts_that_they_are_in_whatever_splits_a_model
     assert part in hours.made()
 
 
-def test_another_engine_is_a_reason_for_everything(
+def test_a_new_engine_version_rebuilds_everything(
     hours: Tiny, plan: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = DuckDBEngine.version
@@ -220,7 +220,7 @@ def test_another_engine_is_a_reason_for_everything(
     assert hours.made() == found.keys()
 
 
-def test_another_kernel_is_a_reason(tiny: Tiny, plan: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_kernel_is_a_reason(tiny: Tiny, plan: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch) -> None:
     edit(tiny, "staging.ports", "columns:", "kernel: port_seconds\ncolumns:")
     monkeypatch.setattr("warehouse.graph.dag.Graph.definition", lambda *_: SELECTS["port_seconds"])
     assert tiny.build("--plain-sql").status == 0
@@ -230,13 +230,13 @@ def test_another_kernel_is_a_reason(tiny: Tiny, plan: Callable[..., Plan], monke
     assert plan("--plain-sql") == {}
 
 
-def test_before_the_first_build_all_is_made_and_nothing_is_written(tiny: Tiny, command: Command) -> None:
+def test_before_the_first_build_the_plan_has_all_parts_and_writes_nothing(tiny: Tiny, command: Command) -> None:
     said = command("plan", "-d", tiny.data, "-t", tiny.target)
     assert said == (0, f"make   all: 2 models, 2 parts; nothing is built in {tiny.target} yet\n", "")
     assert not tiny.target.exists()
 
 
-def test_what_a_failed_build_left_is_not_made_again(hours: Tiny, plan: Callable[..., Plan]) -> None:
+def test_parts_of_a_failed_build_are_reused(hours: Tiny, plan: Callable[..., Plan]) -> None:
     edit(hours, "staging.ports", "speed FROM", "speed * 2 AS speed FROM")
     edit(hours, "metrics.total", "sum(speed)", "sum(CAST(name AS BIGINT))")
     assert hours.build().status == 1
@@ -245,7 +245,7 @@ def test_what_a_failed_build_left_is_not_made_again(hours: Tiny, plan: Callable[
     assert hours.made() == {"metrics.total"}
 
 
-def test_what_goes_back_to_how_it_was_may_be_there_already(hours: Tiny, plan: Callable[..., Plan]) -> None:
+def test_a_reverted_change_may_be_cached(hours: Tiny, plan: Callable[..., Plan]) -> None:
     edit(hours, "staging.ports", "speed FROM", "speed * 2 AS speed FROM")
     hours.made()
     edit(hours, "staging.ports", "speed * 2 AS speed FROM", "speed FROM")
@@ -254,7 +254,7 @@ def test_what_goes_back_to_how_it_was_may_be_there_already(hours: Tiny, plan: Ca
     assert hours.ask("SELECT speed FROM metrics.total") == [(50,)]
 
 
-def test_a_selection_is_planned_as_it_is_built(hours: Tiny, plan: Callable[..., Plan], command: Command) -> None:
+def test_the_plan_of_a_selection_matches_its_build(hours: Tiny, plan: Callable[..., Plan], command: Command) -> None:
     hours.reference("speeds", SPEED, "eth0,11")
     hours.file(1, "1,9,2,200,0,0.5")
     assert plan("-s", "staging.ports") == {"staging.ports": ("make", "reference.speeds changed")}
@@ -271,7 +271,7 @@ def test_the_plan_names_all_that_a_change_can_reach(hours: Tiny, command: Comman
     assert reaches == {"staging.hour": ["metrics.hours", "topology.hour"]}
 
 
-def test_a_plan_is_a_page_for_people(hours: Tiny, command: Command) -> None:
+def test_a_plan_is_readable_text(hours: Tiny, command: Command) -> None:
     hours.file(2, "1,7,2,200,0,0.5")
     hours.file(0, "1,9,2,200,0,0.5")
     hours.file(1).unlink()
@@ -302,9 +302,7 @@ def test_a_build_that_would_only_publish_says_why(hours: Tiny, command: Command)
     assert last() == f"Nothing is made; a build publishes again, since {hours.target}/warehouse.duckdb is gone."
 
 
-def test_a_plan_waits_for_nobody_and_stops_nobody(
-    hours: Tiny, plan: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_plan_needs_no_lock(hours: Tiny, plan: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch) -> None:
     hours.reference("speeds", SPEED, "eth0,11")
     seen: list[Plan] = []
     with monkeypatch.context() as patch:
@@ -313,9 +311,9 @@ def test_a_plan_waits_for_nobody_and_stops_nobody(
     assert seen[0].keys() == {"staging.ports", "metrics.total"}
 
 
-def test_bad_lines_that_a_build_has_met_are_known_to_the_plan(hours: Tiny, plan: Callable[..., Plan]) -> None:
-    rows = ["1,100,2,200,0,0.5"] * 50  # a bad line at the top would be seen before the engine meets it
-    rows[40] = f"1,{'9' * 30},2,200,0,0.5"  # nor is this one seen while files are hashed: all its characters are usual
+def test_bad_lines_found_by_a_build_are_known_to_the_plan(hours: Tiny, plan: Callable[..., Plan]) -> None:
+    rows = ["1,100,2,200,0,0.5"] * 50  # a bad line near the top would be found before DuckDB reads it
+    rows[40] = f"1,{'9' * 30},2,200,0,0.5"  # hashing does not notice this line: all its characters are valid
     hours.file(1, *rows)
     said = hours.build()
     assert "looking for bad lines" in said.err

@@ -1,4 +1,4 @@
-"""Hours are independent: two processes that make one each leave the parts that one process makes of both."""
+"""Hours are independent: two processes with an hour each write the same parts as one process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever comes, goes or is corrected, in whatever order: the result is that of a build from nothing."""
+"""Incremental builds: files appear, vanish or change in any order, and the result equals a full build."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STATES = (GONE, FIRST, CORRECTED, HALF)
 
 
 def slow(examples: int) -> settings:
-    """Settings of a test whose examples are builds, too slow to shrink; each clears the folders of the one before."""
+    """Return settings for slow examples without shrinking; each example clears the folders of the previous."""
     checks = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
     return settings(
         max_examples=examples, deadline=None, suppress_health_check=checks, phases=[Phase.generate], derandomize=True
@@ -34,7 +34,7 @@ def slow(examples: int) -> settings:
 
 
 def equal_cell_by_cell(one: Path, other: Path) -> None:
-    """All tables but the listing of the build itself."""
+    """Assert that all tables but the build's own listing are equal."""
     with closing(duckdb.connect(config={"threads": 1})) as connection:
         for name, target in (("a", one), ("b", other)):
             connection.execute(f"ATTACH '{target / 'warehouse.duckdb'}' AS {name} (READ_ONLY)")
@@ -58,7 +58,7 @@ def equal_cell_by_cell(one: Path, other: Path) -> None:
 
 @pytest.fixture
 def hours(tiny: Tiny) -> Tiny:
-    """A table by hour, one that is built on it, and one over all hours; without the files that Tiny begins with."""
+    """A table by hour, a downstream table by hour, and one over all hours; no raw files."""
     start = "make_timestamp(SaveTimeUTC // 3600000 * 3600000000) AS hour_utc"
     tiny.model(
         "staging.hour",
@@ -96,12 +96,10 @@ def put(tiny: Tiny, hour: int, state: str) -> None:
 
 @slow(12)
 @given(history=st.lists(st.tuples(st.integers(0, 2), st.sampled_from(STATES)), min_size=1, max_size=5))
-def test_any_history_of_small_files_ends_as_a_build_of_what_is_there(
-    hours: Tiny, history: list[tuple[int, str]]
-) -> None:
+def test_any_history_of_small_files_equals_a_full_build(hours: Tiny, history: list[tuple[int, str]]) -> None:
     for folder in (hours.data, hours.target, hours.base / "fresh"):
         shutil.rmtree(folder, ignore_errors=True)
-    hours.file(5, "1,1,1,1,0,0.5")  # so that there always is one
+    hours.file(5, "1,1,1,1,0,0.5")  # at least one file always exists
     for hour, state in history:
         put(hours, hour, state)
         assert hours.build().status == 0
@@ -116,7 +114,7 @@ def _id(target: Path) -> str:
 
 
 @pytest.mark.parametrize("state", [GONE, CORRECTED, HALF])
-def test_an_hour_touches_its_own_parts_and_what_is_over_all_hours(hours: Tiny, state: str) -> None:
+def test_an_hour_affects_its_own_parts_and_models_over_all_hours(hours: Tiny, state: str) -> None:
     for hour in (0, 1, 2):
         put(hours, hour, FIRST)
     hours.made()
@@ -132,7 +130,7 @@ def test_an_hour_touches_its_own_parts_and_what_is_over_all_hours(hours: Tiny, s
 
 @pytest.fixture(scope="module")
 def release(tmp_path_factory: pytest.TempPathFactory, fabric_project: Project) -> Iterator[Path]:
-    """Three hours of the smallest sample, from which folders are taken; the models are those of ports and NICs."""
+    """Three hours of the smallest sample with the models of ports and NICs."""
     root = tmp_path_factory.mktemp("release")
     write_sample(root, SampleOptions(seconds=60, hours=3, utilization=False))
     with pytest.MonkeyPatch.context() as patch:
@@ -142,7 +140,7 @@ def release(tmp_path_factory: pytest.TempPathFactory, fabric_project: Project) -
 
 
 def place(release: Path, data: Path, hour: int, state: str) -> str:
-    """Have the hour's folder in this state; its name."""
+    """Put the hour's folder into a state, and return its name."""
     (source,) = release.rglob(f"20240524{hour:02}")
     target = data / source.relative_to(release)
     shutil.rmtree(target, ignore_errors=True)
@@ -174,7 +172,7 @@ def partitions(result: Result) -> set[str]:
     order=st.permutations(range(3)),
     then=st.lists(st.tuples(st.integers(0, 2), st.sampled_from(STATES)), min_size=1, max_size=2),
 )
-def test_any_history_of_a_release_ends_as_a_build_of_what_is_there(
+def test_any_history_of_a_release_equals_a_full_build(
     release: Path, tmp_path: Path, order: list[int], then: list[tuple[int, str]]
 ) -> None:
     data, target, fresh = (tmp_path / name for name in ("data", "target", "fresh"))
@@ -186,7 +184,7 @@ def test_any_history_of_a_release_ends_as_a_build_of_what_is_there(
     for hour in order:
         place(release, data, hour, FIRST)
         assert partitions(build(data, target)) <= {hours[hour], "all"}
-    built = {(hour, state) for hour in range(3) for state in (GONE, FIRST)}  # what has its parts, or needs none
+    built = {(hour, state) for hour in range(3) for state in (GONE, FIRST)}  # hours with parts, or without need of any
     for hour, state in then:
         place(release, data, hour, state)
         changed = build(data, target)
@@ -197,7 +195,7 @@ def test_any_history_of_a_release_ends_as_a_build_of_what_is_there(
 
 
 def test_a_model_beside_raw_files_sees_the_files_of_its_own_formats(tiny: Tiny) -> None:
-    """What a workbook's table says does not depend on which counter files are there; a listing of all files does."""
+    """The workbook's table does not depend on the counter files; a listing of all files does."""
     columns = {"cluster": "VARCHAR", "files": "BIGINT"}
     tiny.model(
         "staging.books",

@@ -1,4 +1,4 @@
-"""What stops a build from outside is told in one sentence with what to do, and without a traceback."""
+"""External failures end a build with one sentence and a hint, without a traceback."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def told(said: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["a = " + "[" * 100_000, "a" + ".b" * 100_000 + " = 1"])
-def test_a_config_that_is_nested_too_deeply(tmp_path: Path, command: Command, text: str) -> None:
+def test_a_config_nested_too_deeply_is_one_sentence(tmp_path: Path, command: Command, text: str) -> None:
     (tmp_path / "warehouse.toml").write_text(text, encoding="utf-8")
     said = command("ls", cwd=tmp_path)
     assert said.status == 2
@@ -54,7 +54,7 @@ PHASES = {
 
 
 @pytest.mark.parametrize("phase", PHASES)
-def test_a_disk_that_is_full(tiny: Tiny, monkeypatch: pytest.MonkeyPatch, phase: str) -> None:
+def test_a_full_disk_is_one_sentence(tiny: Tiny, monkeypatch: pytest.MonkeyPatch, phase: str) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -77,21 +77,21 @@ def test_a_limit_of_file_sizes_names_the_file(tiny: Tiny) -> None:
     assert "error: /" in said.stderr
 
 
-def test_memory_too_small_to_start(tiny: Tiny) -> None:
+def test_too_little_memory_to_start_is_one_sentence(tiny: Tiny) -> None:
     said = run(tiny, before=limited(resource.RLIMIT_AS, 150_000_000))
     assert said.returncode == 2
     told(said.stderr)
     assert "this process may take 150 MB of memory, and a build needs 1.0 GB at least" in said.stderr
 
 
-def test_a_failed_build_says_its_error_and_nothing_of_the_engine(tiny: Tiny) -> None:
+def test_a_failed_build_shows_its_error_without_engine_internals(tiny: Tiny) -> None:
     tiny.model("staging.ports", "SELECT nothing FROM reference.speeds", {"port": "VARCHAR"})
     said = run(tiny)
     assert said.returncode == 1
     told(said.stderr)
 
 
-def test_a_raw_file_that_goes_early_in_a_build(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_raw_file_removed_early_in_a_build_is_one_sentence(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     (first, *_) = sorted(tiny.data.rglob("*.csv"))
     usual = scan.walk
 

@@ -1,4 +1,4 @@
-"""What readers open: whole, described, read-only, and exchanged under them without a word."""
+"""The published file: complete, documented, read-only, and replaced atomically."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COLUMNS = {"port": "VARCHAR the port", "speed": "BIGINT [bit/s] line rate"}
 
 @pytest.fixture
 def published(tiny: Tiny) -> Tiny:
-    """With a model of every kind, built."""
+    """A model of every kind, built."""
     tiny.model("staging.ports", "SELECT port, speed FROM reference.speeds", COLUMNS, "sources: a 'book'")
     tiny.model("topology.fast", "SELECT port, speed FROM staging.ports WHERE speed > 20", COLUMNS, "materialize: view")
     tiny.model(
@@ -45,14 +45,14 @@ def test_the_file_is_read_only_and_of_a_version_that_older_engines_read(publishe
         assert "v1.4" in str(tags.fetchone())
 
 
-def test_nothing_aside_is_left_in_the_target(published: Tiny) -> None:
+def test_no_temporary_file_remains_in_the_target(published: Tiny) -> None:
     names = sorted(path.name for path in published.target.iterdir())
     assert names == ["builds", "cache", "lock", "parts", "warehouse.duckdb"]
     hidden = [path for path in published.target.rglob(".*") if path.name != ".gitignore"]
     assert hidden == []
 
 
-def test_tables_and_columns_say_what_they_mean(published: Tiny) -> None:
+def test_tables_and_columns_have_comments(published: Tiny) -> None:
     assert published.ask("SELECT comment FROM duckdb_tables() WHERE table_name = 'ports'") == [("A model.",)]
     assert published.ask("SELECT comment FROM duckdb_views() WHERE view_name = 'fast'") == [("A model.",)]
     for table in ("ports", "fast"):
@@ -61,7 +61,7 @@ def test_tables_and_columns_say_what_they_mean(published: Tiny) -> None:
         ) == [("port", "the port"), ("speed", "[bit/s] line rate")]
 
 
-def test_meta_says_which_build_this_is_and_what_is_in_it(published: Tiny) -> None:
+def test_meta_describes_the_build_and_its_tables(published: Tiny) -> None:
     ((build, version, engine, folders, target),) = published.ask(
         "SELECT build_id, version, engine, data_folders, target FROM meta.build"
     )
@@ -138,7 +138,7 @@ def test_another_process_can_read_while_builds_run(published: Tiny) -> None:
     assert reader.returncode == 0, said
     answers = [int(line) for line in said.split()]
     assert len(answers) == 5
-    assert answers == sorted(answers)  # each sees the build before or after, and none goes back
+    assert answers == sorted(answers)  # each reader sees the old or the new build, and none goes back
     assert set(answers) <= {50 + 2 * step for step in range(extra + 1)}
 
 
@@ -160,7 +160,7 @@ def test_the_last_builds_are_kept_and_can_be_opened(published: Tiny) -> None:
 
 
 def test_all_is_on_disk_before_it_is_published(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files and folders that the published file needs, by inode, in the order in which the disk was asked for them."""
+    """Compare the order of fsync calls with the files and folders that the published file needs."""
     synced: list[int] = []
     published: list[int] = []
     fsync, replace = os.fsync, os.replace
@@ -194,20 +194,20 @@ def test_a_stale_log_of_a_reader_is_removed(published: Tiny) -> None:
     assert published.ask("SELECT count(*) FROM staging.ports") == [(2,)]
 
 
-def test_a_target_that_was_moved_is_published_anew_by_the_next_build(published: Tiny) -> None:
+def test_a_moved_target_is_republished_by_the_next_build(published: Tiny) -> None:
     published.target = published.target.rename(published.base / "moved")
     assert published.made() == set()
     assert published.ask("SELECT count(*) FROM metrics.hour") == [(2,)]
 
 
-def test_tables_without_rows_are_there(tiny: Tiny) -> None:
+def test_empty_tables_are_published(tiny: Tiny) -> None:
     tiny.reference("speeds", {"port": "VARCHAR", "speed": "BIGINT"})
     tiny.model("metrics.total", "SELECT port AS name, speed FROM staging.ports", {"name": "VARCHAR", "speed": "BIGINT"})
     assert tiny.build().status == 0
     assert tiny.ask("SELECT count(*) FROM metrics.total") == [(0,)]
 
 
-def test_words_that_are_sql_and_names_that_are_keywords_do_no_harm(tiny: Tiny) -> None:
+def test_sql_words_and_keywords_are_quoted(tiny: Tiny) -> None:
     columns = {
         "name": "VARCHAR",
         "order": 'BIGINT [%] it\'s "quoted"; DROP TABLE x; --',

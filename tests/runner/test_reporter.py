@@ -1,4 +1,4 @@
-"""What a build tells: plain lines on a stream, a bar on a terminal, nothing where nobody looks."""
+"""Build output: plain lines on a stream, a bar on a terminal, nothing if quiet."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from warehouse.runner.reporter import Silent, Terminal
 
 
 class Screen(io.StringIO):
-    """A stream that says it is a terminal."""
+    """A stream that claims to be a terminal."""
 
     def isatty(self) -> bool:
         return True
@@ -43,12 +43,12 @@ def test_a_path_is_never_broken(tiny: Tiny) -> None:
     assert str(tiny.target) in told(tiny, io.StringIO())
 
 
-def test_a_terminal_gets_a_bar_that_is_gone_in_the_end(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_gets_a_bar_that_is_removed_at_the_end(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     said = told(tiny, Screen())
     assert re.search(r"Build +\S+ 0/2 +0% 0:00:0\d", re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", said))
     assert "\nBuilt  " in said
-    assert said.count("\x1b[?25h") == said.count("\x1b[?25l") == 1  # the cursor was hidden, and shown again
+    assert said.count("\x1b[?25h") == said.count("\x1b[?25l") == 1  # the cursor was hidden and restored
 
 
 @pytest.mark.parametrize("columns", ["40", "60", "80", "200"])
@@ -62,7 +62,7 @@ def test_the_bar_is_one_line_however_narrow_the_terminal(monkeypatch: pytest.Mon
     drawn = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", screen.getvalue())
     assert "2/2 100%" in drawn or columns == "40"
     assert max(len(line.rstrip()) for line in re.split(r"[\r\n]", drawn)) <= int(columns)
-    assert drawn.count("\n") <= 1  # the line's own end
+    assert drawn.count("\n") <= 1  # the end of the line itself
     assert ("metrics.a_long_name" in drawn) == (columns in ("80", "200"))
 
 
@@ -74,7 +74,7 @@ def test_a_stream_that_is_no_terminal_gets_no_bar() -> None:
     assert stream.getvalue() == "Again\n"
 
 
-def test_a_terminal_has_its_cursor_back_after_an_error(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cursor_is_restored_after_an_error(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     told(tiny, io.StringIO())
     tiny.model(
@@ -90,7 +90,7 @@ def test_a_terminal_has_its_cursor_back_after_an_error(tiny: Tiny, monkeypatch: 
     assert "Nothing was published; " in said
 
 
-def test_silence_is_silence(tiny: Tiny, capfd: pytest.CaptureFixture[str]) -> None:
+def test_quiet_prints_nothing(tiny: Tiny, capfd: pytest.CaptureFixture[str]) -> None:
     build(settle({"data": [str(tiny.data)], "target": str(tiny.target)}), Silent())
     assert capfd.readouterr() == ("", "")
 
@@ -110,7 +110,7 @@ def test_a_name_cannot_break_a_line_or_move_the_cursor(name: str, shown: str) ->
 
 
 class _Writes(io.StringIO):
-    """Keeps what each write was given; the second one is broken by Ctrl-C."""
+    """A stream that records writes; Ctrl-C interrupts the second one."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -123,8 +123,8 @@ class _Writes(io.StringIO):
         return super().write(text)
 
 
-def test_an_interrupt_leaves_no_line_without_its_end() -> None:
-    """A long line that is broken into several goes out in one write, ends included."""
+def test_an_interrupt_leaves_no_partial_line() -> None:
+    """A long wrapped line is written in one call, line ends included."""
     stream = _Writes()
     told = Terminal(stream)
     told.note("word " * 60)
@@ -134,7 +134,7 @@ def test_an_interrupt_leaves_no_line_without_its_end() -> None:
     assert stream.getvalue().count("\n") > 3
 
 
-def test_what_is_told_on_stderr_is_told_in_whole_lines() -> None:
-    """`print` writes a line's text and its end one after the other, and an interrupt may come between them."""
+def test_stderr_is_written_in_whole_lines() -> None:
+    """`print` writes text and line end separately, and an interrupt could come between."""
     for path in (Path(__file__).parents[2] / "warehouse").glob("**/*.py"):
         assert not re.search(r"\bprint\([^\n]*file=sys\.stderr", path.read_text(encoding="utf-8")), path

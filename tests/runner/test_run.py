@@ -1,4 +1,4 @@
-"""A build makes what is not there yet, in order, and stops at the first mistake."""
+"""A build makes missing parts in order, and stops at the first error."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HOUR_COLUMNS = {"hour_utc": "TIMESTAMP", "bytes": "BIGINT"}
 
 @pytest.fixture
 def hours(tiny: Tiny) -> Tiny:
-    """With `staging.hour`, a part for each hour of the raw files, and `metrics.hours` over all of them."""
+    """`staging.hour` with a part per hour, and `metrics.hours` over all of them."""
     tiny.model(
         "staging.hour",
         "SELECT make_timestamp(SaveTimeUTC // 3600000 * 3600000000) AS hour_utc, sum(InOctets) AS bytes\n"
@@ -42,17 +42,17 @@ def hours(tiny: Tiny) -> Tiny:
     return tiny
 
 
-# what is made, and what is there already ----------------------------------------------------------
+# cached and rebuilt parts -------------------------------------------------------------------------
 
 
-def test_nothing_is_made_twice(hours: Tiny) -> None:
+def test_a_second_build_is_up_to_date(hours: Tiny) -> None:
     first = {"staging.ports", "metrics.total", "metrics.hours", *(f"staging.hour {hour}" for hour in HOURS)}
     assert hours.made() == first
     assert hours.made() == set()
 
 
 def test_a_model_can_be_split_by_another_column_of_the_files(hours: Tiny) -> None:
-    """By port: a part sees the files of its port alone, and hours, which another column splits, whole."""
+    """Split by port: a part sees the files of its port, and all hours of models split by hour."""
     hours.file(0, "1,100,2,200,0,0.5").rename(hours.data / "c" / "trafficinfo" / "2024052400" / "x" / "Leaf-1_1_2.csv")
     hours.file(0, "1,300,2,200,0,0.5")
     path = hours.data / "c" / "trafficinfo" / "2024052400" / "x" / "Leaf-1_1_2.csv"
@@ -75,14 +75,14 @@ def test_a_model_can_be_split_by_another_column_of_the_files(hours: Tiny) -> Non
     assert hours.ask("SELECT sum(bytes) FROM staging.by_port") == [(700,)]
 
 
-def test_a_model_is_made_anew_when_its_sql_changes_and_so_is_what_reads_other_rows(tiny: Tiny) -> None:
+def test_a_changed_model_is_rebuilt_with_downstream_models_whose_rows_change(tiny: Tiny) -> None:
     tiny.made()
     tiny.model("staging.ports", "SELECT port, speed * 2 AS speed FROM reference.speeds", COLUMNS)
     assert tiny.made() == {"staging.ports", "metrics.total"}
     assert tiny.ask("SELECT speed FROM metrics.total") == [(100,)]
 
 
-def test_what_reads_equal_rows_is_not_made_anew(tiny: Tiny) -> None:
+def test_models_with_equal_inputs_are_not_rebuilt(tiny: Tiny) -> None:
     tiny.made()
     tiny.model("staging.ports", "SELECT port, speed + 0 AS speed FROM reference.speeds", COLUMNS)
     assert tiny.made() == {"staging.ports"}
@@ -95,13 +95,13 @@ def test_what_reads_equal_rows_is_not_made_anew(tiny: Tiny) -> None:
         "SELECT port, /* speed */ speed FROM reference.speeds;",
     ],
 )
-def test_comments_and_formatting_make_nothing_anew(tiny: Tiny, select: str) -> None:
+def test_comments_and_formatting_rebuild_nothing(tiny: Tiny, select: str) -> None:
     tiny.made()
     tiny.model("staging.ports", select, COLUMNS)
     assert tiny.made() == set()
 
 
-def test_a_promise_that_changes_no_byte_makes_nothing_anew_but_another_build(tiny: Tiny) -> None:
+def test_a_contract_change_without_new_bytes_makes_a_new_build_without_rebuilds(tiny: Tiny) -> None:
     tiny.made()
     before = tiny.ask("SELECT build_id FROM meta.build")
     tiny.model(
@@ -114,7 +114,7 @@ def test_a_promise_that_changes_no_byte_makes_nothing_anew_but_another_build(tin
     ]
 
 
-def test_another_type_or_grain_makes_the_model_anew(tiny: Tiny) -> None:
+def test_a_changed_type_or_grain_rebuilds_the_model(tiny: Tiny) -> None:
     tiny.made()
     tiny.model("staging.ports", "SELECT port, speed FROM reference.speeds", {**COLUMNS, "speed": "INTEGER"})
     assert "staging.ports" in tiny.made()
@@ -124,23 +124,21 @@ def test_another_type_or_grain_makes_the_model_anew(tiny: Tiny) -> None:
     assert "staging.ports" in tiny.made()
 
 
-def test_a_new_row_of_a_reference_table_makes_anew_what_stands_on_it(tiny: Tiny) -> None:
+def test_a_new_row_of_a_reference_table_rebuilds_downstream_models(tiny: Tiny) -> None:
     tiny.made()
     tiny.reference("speeds", COLUMNS, "eth0,10")
     assert tiny.made() == {"staging.ports", "metrics.total"}
 
 
-def test_a_new_hour_makes_its_own_part_and_what_is_over_all_hours(hours: Tiny) -> None:
+def test_a_new_hour_builds_its_part_and_models_over_all_hours(hours: Tiny) -> None:
     hours.made()
     hours.file(2, "1,700,2,200,0,0.5")
     assert hours.made() == {"staging.hour 2024-05-23T18", "metrics.hours"}
     assert hours.ask("SELECT bytes FROM staging.hour ORDER BY hour_utc") == [(100,), (100,), (700,)]
 
 
-def test_hours_are_made_one_after_another_and_before_the_first_what_it_needs(
-    hours: Tiny, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """`metrics.share` of an hour reads `metrics.hours`, which reads `staging.hour` of all of them."""
+def test_hours_are_built_in_order_after_their_dependencies(hours: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`metrics.share` of an hour reads `metrics.hours`, which reads all hours of `staging.hour`."""
     select = "SELECT h.hour_utc, h.bytes / a.bytes AS share FROM {} AS h, metrics.hours AS a"
     columns = {"hour_utc": "TIMESTAMP", "share": "DOUBLE"}
     hours.model("metrics.share", select.format("staging.hour"), columns, "partition: hour_utc")
@@ -160,8 +158,8 @@ def test_hours_are_made_one_after_another_and_before_the_first_what_it_needs(
     ]
 
 
-def test_what_is_held_in_memory_is_of_the_hour_at_hand(hours: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small parts are held for those who read them after, and let go with the last of these."""
+def test_only_parts_of_the_current_hour_are_held_in_memory(hours: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small parts stay in memory for their readers, and are dropped after the last reader."""
     select = "SELECT hour_utc, 2 * bytes AS bytes FROM staging.hour"
     hours.model("metrics.twice", select, HOUR_COLUMNS, "partition: hour_utc")
     hours.model("metrics.again", select.replace("staging.hour", "metrics.twice"), HOUR_COLUMNS, "partition: hour_utc")
@@ -188,20 +186,20 @@ def test_what_is_held_in_memory_is_of_the_hour_at_hand(hours: Tiny, monkeypatch:
     assert most == [(1, 0), (1, 0)], "a part of one hour is held at a time, and none at the end"
 
 
-def test_an_hour_that_is_gone_is_gone_from_the_tables(hours: Tiny) -> None:
+def test_rows_of_a_removed_hour_vanish(hours: Tiny) -> None:
     hours.made()
     hours.file(1).unlink()
     assert hours.made() == {"metrics.hours"}
     assert hours.ask("SELECT count(*) FROM staging.hour") == [(1,)]
 
 
-def test_a_file_that_changed_makes_its_hour_anew(hours: Tiny) -> None:
+def test_a_changed_file_rebuilds_its_hour(hours: Tiny) -> None:
     hours.made()
     hours.file(1, "1,999,2,200,0,0.5")
     assert hours.made() == {f"staging.hour {HOURS[1]}", "metrics.hours"}
 
 
-def test_a_file_that_was_touched_or_moved_makes_nothing_anew(hours: Tiny) -> None:
+def test_a_touched_or_moved_file_rebuilds_nothing(hours: Tiny) -> None:
     hours.made()
     os.utime(hours.file(1, "1,100,2,200,0,0.5"), (1, 1))
     assert hours.made() == set()
@@ -211,7 +209,7 @@ def test_a_file_that_was_touched_or_moved_makes_nothing_anew(hours: Tiny) -> Non
 
 
 @pytest.mark.parametrize("damage", ["gone", "cut"])
-def test_a_part_that_is_damaged_is_made_anew(tiny: Tiny, damage: str) -> None:
+def test_a_damaged_part_is_rebuilt(tiny: Tiny, damage: str) -> None:
     tiny.made()
     before = tiny.ask("SELECT build_id FROM meta.build")
     (part,) = (tiny.target / "parts" / "staging.ports").rglob("*.parquet")
@@ -232,7 +230,7 @@ def test_a_damaged_cache_or_manifest_does_not_stop_a_build(hours: Tiny) -> None:
     assert hours.ask("SELECT count(*) FROM staging.hour") == [(2,)]
 
 
-def test_rows_are_written_in_the_order_of_the_grain_whatever_the_select_gives(tiny: Tiny) -> None:
+def test_rows_are_sorted_by_grain_whatever_the_select_returns(tiny: Tiny) -> None:
     tiny.reference("speeds", COLUMNS, "eth2,5", "eth0,10", "eth1,40")
     tiny.made()
     (part,) = (tiny.target / "parts" / "staging.ports").rglob("*.parquet")
@@ -240,7 +238,7 @@ def test_rows_are_written_in_the_order_of_the_grain_whatever_the_select_gives(ti
 
 
 @pytest.mark.parametrize("rows", [("eth0,10", "eth1,40", "eth2,5"), ("eth2,5", "eth0,10", "eth1,40")])
-def test_rows_that_are_said_to_come_in_order_are_sorted_if_they_do_not(tiny: Tiny, rows: tuple[str, ...]) -> None:
+def test_rows_declared_sorted_are_sorted_if_needed(tiny: Tiny, rows: tuple[str, ...]) -> None:
     tiny.reference("speeds", COLUMNS, *rows)
     tiny.model("staging.ports", "SELECT port, speed FROM reference.speeds", COLUMNS, "presorted: true")
     tiny.made()
@@ -249,7 +247,7 @@ def test_rows_that_are_said_to_come_in_order_are_sorted_if_they_do_not(tiny: Tin
     assert tiny.made() == set()
 
 
-def test_a_doubled_row_is_found_where_rows_are_said_to_come_in_order(tiny: Tiny) -> None:
+def test_a_duplicate_is_found_in_rows_declared_sorted(tiny: Tiny) -> None:
     tiny.reference("speeds", COLUMNS, "eth2,5", "eth0,10", "eth2,40")
     tiny.model("staging.ports", "SELECT port, speed FROM reference.speeds", COLUMNS, "presorted: true")
     said = tiny.build()
@@ -257,7 +255,7 @@ def test_a_doubled_row_is_found_where_rows_are_said_to_come_in_order(tiny: Tiny)
     assert "grain (port) is not unique" in said.err
 
 
-def test_equal_rows_are_equal_bytes_however_they_came_about(tiny: Tiny) -> None:
+def test_equal_rows_give_equal_bytes(tiny: Tiny) -> None:
     columns = {"n": "BIGINT", "k": "BIGINT"}
     tiny.model("staging.numbers", "SELECT i AS n, i % 7 AS k FROM range(10000) AS r(i)", columns)
     tiny.model("topology.text", "SELECT n, CAST(CAST(k AS VARCHAR) AS BIGINT) AS k FROM staging.numbers", columns)
@@ -267,7 +265,7 @@ def test_equal_rows_are_equal_bytes_however_they_came_about(tiny: Tiny) -> None:
     assert len({path.read_bytes() for path in parts}) == 1
 
 
-def test_a_view_is_no_part_and_sees_new_rows_of_what_it_reads(tiny: Tiny) -> None:
+def test_a_view_has_no_part_and_sees_new_upstream_rows(tiny: Tiny) -> None:
     tiny.model("topology.fast", "SELECT port, speed FROM staging.ports WHERE speed > 20", COLUMNS, "materialize: view")
     tiny.model("metrics.total", "SELECT 'all' AS port, sum(speed) AS speed FROM topology.fast", COLUMNS)
     assert tiny.made() == {"staging.ports", "metrics.total"}
@@ -281,7 +279,7 @@ def test_a_view_is_no_part_and_sees_new_rows_of_what_it_reads(tiny: Tiny) -> Non
 # a selection --------------------------------------------------------------------------------------
 
 
-def test_a_selection_makes_its_models_and_the_rest_keeps_its_rows_and_is_said_to_be_stale(tiny: Tiny) -> None:
+def test_a_selection_builds_its_models_and_marks_the_rest_stale(tiny: Tiny) -> None:
     tiny.model(
         "metrics.count",
         "SELECT 'all' AS name, count(*) AS ports FROM staging.ports",
@@ -299,7 +297,7 @@ def test_a_selection_makes_its_models_and_the_rest_keeps_its_rows_and_is_said_to
     assert tiny.ask("SELECT model FROM meta.models WHERE stale") == []
 
 
-def test_a_check_that_would_read_a_stale_part_is_not_asked_and_says_so(tiny: Tiny) -> None:
+def test_a_check_of_a_stale_part_is_skipped_and_reported(tiny: Tiny) -> None:
     tiny.model(
         "metrics.count",
         "SELECT 'all' AS name, sum(speed) AS speed FROM staging.ports",
@@ -324,7 +322,7 @@ def test_a_check_that_would_read_a_stale_part_is_not_asked_and_says_so(tiny: Tin
     assert {status for _, status in tiny.ask(asked)} == {"passed"}
 
 
-def test_a_check_of_a_part_made_of_stale_parts_is_not_asked_either(tiny: Tiny) -> None:
+def test_a_check_of_a_part_with_stale_inputs_is_skipped_too(tiny: Tiny) -> None:
     total = {"name": "VARCHAR", "speed": "BIGINT"}
     tiny.model("metrics.fresh", "SELECT 'all' AS name, sum(speed) AS speed FROM reference.speeds", total)
     check = "checks: ['total(speed) = total(metrics.fresh.speed)']"
@@ -346,7 +344,7 @@ def test_a_check_of_a_part_made_of_stale_parts_is_not_asked_either(tiny: Tiny) -
     assert tiny.ask("SELECT count(*) FROM meta.checks WHERE status <> 'passed'") == [(0,)]
 
 
-def test_a_first_build_makes_all_that_is_not_there_whatever_was_selected(tiny: Tiny) -> None:
+def test_a_first_build_makes_all_models_despite_a_selection(tiny: Tiny) -> None:
     assert tiny.made("-s", "staging") == {"staging.ports", "metrics.total"}
 
 
@@ -356,17 +354,17 @@ def test_a_selection_of_nothing_is_a_usage_error(tiny: Tiny) -> None:
     assert "error: --select metrics.totl: no model has this name\n       nearest: metrics.total" in said.err
 
 
-# what goes wrong ----------------------------------------------------------------------------------
+# errors -------------------------------------------------------------------------------------------
 
 FAULTS = {
     "SELECT port, spede AS speed FROM reference.speeds": "models/staging/ports.sql:8:14: no column spede",
-    "SELECT port, CAST(port AS BIGINT) AS speed\nFROM reference.speeds": "models/staging/ports.sql",  # when it runs
+    "SELECT port, CAST(port AS BIGINT) AS speed\nFROM reference.speeds": "models/staging/ports.sql",  # at run time
     "SELECT port, speed": "models/staging/ports.sql:8:",
 }
 
 
 @pytest.mark.parametrize("select", FAULTS)
-def test_a_model_that_fails_is_told_with_its_file_and_publishes_nothing(tiny: Tiny, select: str) -> None:
+def test_a_failing_model_is_reported_with_its_file_and_publishes_nothing(tiny: Tiny, select: str) -> None:
     tiny.made()
     before = tiny.ask("FROM meta.build")
     tiny.model("staging.ports", select, COLUMNS)
@@ -379,7 +377,7 @@ def test_a_model_that_fails_is_told_with_its_file_and_publishes_nothing(tiny: Ti
     assert tiny.ask("SELECT speed FROM metrics.total") == [(50,)]
 
 
-def test_a_value_that_its_type_does_not_hold_is_an_error_of_the_model(tiny: Tiny) -> None:
+def test_a_value_out_of_its_types_range_is_a_model_error(tiny: Tiny) -> None:
     tiny.model(
         "staging.ports",
         "SELECT port, speed * 1000000000 AS speed FROM reference.speeds",
@@ -390,9 +388,9 @@ def test_a_value_that_its_type_does_not_hold_is_an_error_of_the_model(tiny: Tiny
     assert "error: models/staging/ports.sql" in said.err
 
 
-def test_a_bad_line_that_a_model_meets_is_left_out_and_the_rest_is_in(hours: Tiny) -> None:
-    rows = ["1,100,2,200,0,0.5"] * 50  # a bad line at the top would be seen before the engine meets it
-    rows[40] = f"1,{'9' * 30},2,200,0,0.5"  # nor is this one seen while files are hashed: all its characters are usual
+def test_a_bad_line_found_by_a_model_is_rejected_and_the_rest_is_loaded(hours: Tiny) -> None:
+    rows = ["1,100,2,200,0,0.5"] * 50  # a bad line near the top would be found before DuckDB reads it
+    rows[40] = f"1,{'9' * 30},2,200,0,0.5"  # hashing does not notice this line: all its characters are valid
     hours.file(1, *rows)
     said = hours.build()
     assert said.status == 0
@@ -402,7 +400,7 @@ def test_a_bad_line_that_a_model_meets_is_left_out_and_the_rest_is_in(hours: Tin
     assert (line, reason) == (42, f"InOctets is beyond all bounds: '{'9' * 30}'")
 
 
-def test_a_mistake_of_a_model_that_reads_files_is_not_taken_for_a_bad_line(hours: Tiny) -> None:
+def test_an_error_of_a_model_is_not_taken_for_a_bad_line(hours: Tiny) -> None:
     columns = {"device": "VARCHAR", "bytes": "BIGINT"}
     hours.model(
         "staging.hour", "SELECT DeviceName AS device, CAST(PortName AS BIGINT) AS bytes FROM raw.port_counters", columns
@@ -415,10 +413,10 @@ def test_a_mistake_of_a_model_that_reads_files_is_not_taken_for_a_bad_line(hours
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_a_build_is_the_same_at_any_number_of_threads_place_order_of_files_and_time_zone(
+def test_builds_do_not_depend_on_threads_place_file_order_or_time_zone(
     sample: Path, built: Path, tmp_path: Path, threads: int
 ) -> None:
-    """Another folder, in which the files were laid the last first; exports are the same to the byte."""
+    """Build in another folder with files in reverse order; exports are byte-identical."""
     data, target = tmp_path / "other folder", tmp_path / "elsewhere"
     for path in sorted((path for path in sample.rglob("*") if path.is_file()), reverse=True):
         copy = data / path.relative_to(sample)
@@ -443,7 +441,7 @@ def _build_of(target: Path) -> str:
 
 
 def test_ctrl_c_ends_a_long_query_soon(tiny: Tiny) -> None:
-    """A query of hours runs, in a thread of the pool, when it comes."""
+    """Ctrl-C arrives while a pool thread runs a query of hours."""
     endless = "SELECT count(*) AS n FROM range(1000000) AS a, range(1000000) AS b WHERE a.range % 7 <> b.range % 9"
     tiny.model("staging.endless", endless, {"n": "BIGINT"})
     tiny.write("warehouse.toml", "shipped = false\n")
@@ -463,7 +461,7 @@ def test_ctrl_c_ends_a_long_query_soon(tiny: Tiny) -> None:
 
 
 def await_file(path: Path) -> None:
-    """Wait until something stands there."""
+    """Wait until a file exists."""
     until = time.monotonic() + 60
     while not path.exists():
         assert time.monotonic() < until, path
@@ -482,11 +480,11 @@ def test_an_interrupted_build_ends_with_status_130_and_publishes_nothing(sample:
     assert said.splitlines()[-1] == "interrupted"
     assert "Traceback" not in said
     assert not (tmp_path / "t" / "warehouse.duckdb").exists()
-    subprocess.run([*command, "--quiet"], env=environment, check=True, timeout=120)  # and nothing is in the way
+    subprocess.run([*command, "--quiet"], env=environment, check=True, timeout=120)  # nothing blocks the next build
 
 
 class Told(Silent):
-    """Notes which parts a build turns to, one after another."""
+    """A reporter that records the order of parts."""
 
     is_sequential = True
 
@@ -501,9 +499,9 @@ class Told(Silent):
         self.notes.append(text)
 
 
-def test_a_damaged_file_costs_the_parts_of_its_partition_alone(hours: Tiny) -> None:
+def test_a_damaged_file_affects_only_its_partition(hours: Tiny) -> None:
     rows = ["1,100,2,200,0,0.5"] * 50
-    rows[40] = f"1,{'9' * 30},2,200,0,0.5"  # it is not seen before the engine meets it
+    rows[40] = f"1,{'9' * 30},2,200,0,0.5"  # nothing notices the line before DuckDB reads it
     hours.file(1, *rows)
     told = Told()
     settings = settle({"data": [str(hours.data)], "target": str(hours.target), "project": str(hours.folder)})

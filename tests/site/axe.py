@@ -1,4 +1,4 @@
-"""axe-core, the accessibility rules of Deque, in a page of the browser; a package of PyPI brings its script."""
+"""axe-core, Deque's accessibility rules, run in a browser page; the script is from PyPI."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ if TYPE_CHECKING:
     from tests.browser import Browser
 
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-"""WCAG 2.2 AA, and what axe-core holds for good practice, such as landmarks."""
+"""WCAG 2.2 AA and axe-core's best practices, such as landmarks."""
 
 
 def violations(browser: Browser) -> list[str]:
-    """Return what the open page breaks: the rule, and the first elements that break it."""
+    """Return the violations on the open page: rule and first elements."""
     script = (resources.files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
     browser.run(f"{script};0")
     found = browser.run(

@@ -1,4 +1,4 @@
-"""The site in a browser, from disk: search by keyboard, the lineage graph, links, phones, the dark."""
+"""The site in a browser, from disk: keyboard search, lineage graph, links, phones, dark mode."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ def test_a_page_works_from_disk_and_is_no_wider_than_a_phone(site: Path, browser
         ("wait", "metrics.jobs.queue_seconds"),
     ],
 )
-def test_search_forgives_slips(site: Path, browser: Browser, typed: str, wanted: str) -> None:
+def test_search_tolerates_typos(site: Path, browser: Browser, typed: str, wanted: str) -> None:
     browser.go(site / "index.html")
     browser.type(f"/{typed}")
     browser.wait("index !== null && document.querySelector('#search-found b') !== null")
     assert browser.run(FOUND)[0] == wanted
 
 
-def test_search_needs_no_mouse(site: Path, browser: Browser) -> None:
+def test_search_works_by_keyboard(site: Path, browser: Browser) -> None:
     browser.go(site / "docs" / "formats" / "port_counters.html")
     browser.type("/")
     assert browser.run("document.activeElement.id") == "search-box"
@@ -81,7 +81,7 @@ def test_search_needs_no_mouse(site: Path, browser: Browser) -> None:
     browser.wait("location.pathname.endsWith('/tables/metrics.leaf_hour.html') && document.readyState === 'complete'")
     assert browser.run("location.hash") == "#leaving_share"
     browser.type("/zzzzqqqq")
-    browser.wait("document.getElementById('search-said').textContent === 'Nothing is like that.'")
+    browser.wait("document.getElementById('search-said').textContent === 'No match.'")
     browser.press("Escape")
     assert browser.run("document.getElementById('search-box-below').hidden")
 
@@ -93,7 +93,7 @@ def test_search_knows_the_synonyms_of_ls(site: Path, browser: Browser, typed: st
     browser.wait("document.querySelectorAll('#search-found b').length > 5")
     assert "metrics.port_hour.in_utilization" in browser.run(FOUND)
     said = browser.run("document.getElementById('search-said').textContent")
-    assert said == f"Also looked for {', '.join(SYNONYMS[typed])}."
+    assert said == f"Also searched for {', '.join(SYNONYMS[typed])}."
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -105,14 +105,14 @@ def test_a_page_is_accessible(site: Path, browser: Browser, page: str, scheme: s
     assert violations(browser) == []
 
 
-def test_axe_finds_what_is_wrong(site: Path, browser: Browser) -> None:
+def test_axe_detects_violations(site: Path, browser: Browser) -> None:
     browser.go(site / "formats.html")
     browser.run("document.querySelector('h1').style.color = '#ddd', document.querySelector('main').id = 'x'")
     assert {one.split(" ")[0] for one in violations(browser)} >= {"color-contrast", "skip-link"}
 
 
 def _tabbed(browser: Browser, count: int) -> list[str]:
-    """The names of the elements that the Tab key goes to."""
+    """Return the names of the elements that the Tab key visits."""
     name = "(one => one.getAttribute('aria-label') || one.id || one.textContent.trim())(document.activeElement)"
     found = []
     for _ in range(count):
@@ -121,10 +121,10 @@ def _tabbed(browser: Browser, count: int) -> list[str]:
     return found
 
 
-def test_the_tab_key_goes_the_way_of_the_text(site: Path, browser: Browser) -> None:
+def test_the_tab_key_follows_the_reading_order(site: Path, browser: Browser) -> None:
     browser.go(site / "fabric.html")
     found = _tabbed(browser, 15)
-    assert found[:2] == ["To the text", "warehouse"]
+    assert found[:2] == ["Skip to content", "warehouse"]
     assert found[8:14] == [
         "Glossary", "Search tables, columns, queries, servers, pages and words", "filter", "only-odd", "Switches",
         "Leaf-1",
@@ -152,7 +152,7 @@ def test_switches_and_servers_are_filtered(site: Path, browser: Browser) -> None
     assert browser.said == []
 
 
-def test_without_scripts_all_is_there(site: Path, browser: Browser, tmp_path: Path) -> None:
+def test_everything_is_shown_without_scripts(site: Path, browser: Browser, tmp_path: Path) -> None:
     (tmp_path / "assets").mkdir()
     shutil.copy(site / "assets" / "site.css", tmp_path / "assets")
     for page in ("fabric.html", "index.html", "queries.html"):
@@ -165,7 +165,7 @@ def test_without_scripts_all_is_there(site: Path, browser: Browser, tmp_path: Pa
 
 
 def _drawn(browser: Browser) -> set[str]:
-    """The columns in the graph."""
+    """Return the columns in the graph."""
     links = browser.run("[...document.querySelectorAll('#graph a')].map(one => one.getAttribute('href').slice(1))")
     return {one for one in links if one.count(".") > 1}
 
@@ -190,7 +190,7 @@ def test_the_graph_of_a_column_is_its_whole_path(site: Path, browser: Browser, b
     assert "raw.port_counters.InOctets" in browser.run("document.getElementById('steps').textContent")
 
 
-def test_the_graph_is_walked_by_links_and_shows_what_decides_rows(site: Path, browser: Browser) -> None:
+def test_links_navigate_the_graph_and_row_deciding_columns_are_shown(site: Path, browser: Browser) -> None:
     browser.go(site / "lineage.html")
     everything = browser.run("document.querySelectorAll('#graph g').length")
     assert everything == len(list((site / "tables").iterdir()))
@@ -227,7 +227,7 @@ def test_the_graph_zooms_by_keys_and_buttons(site: Path, browser: Browser) -> No
 
 
 @pytest.mark.parametrize("by", ["focus()", "dispatchEvent(new MouseEvent('mouseover', {bubbles: true}))"])
-def test_a_table_in_focus_keeps_its_up_and_downstream(site: Path, browser: Browser, by: str) -> None:
+def test_a_focused_table_highlights_upstream_and_downstream(site: Path, browser: Browser, by: str) -> None:
     browser.go(site / "lineage.html")
     browser.run(f"""document.querySelector('#graph a[href="#staging.elasticflow_jobs"]').{by}""")
     lit = "[...document.querySelectorAll('#graph g:not(.faint)')].map(one => one.querySelector('text').textContent)"
@@ -238,7 +238,7 @@ def test_a_table_in_focus_keeps_its_up_and_downstream(site: Path, browser: Brows
     assert browser.run("document.querySelectorAll('#graph path.near').length") >= len(with_own) - 1
 
 
-def test_the_dark_is_dark(site: Path, browser: Browser) -> None:
+def test_dark_mode_is_dark(site: Path, browser: Browser) -> None:
     ground = "getComputedStyle(document.body).backgroundColor"
     browser.go(site / "index.html")
     light = browser.run(ground)

@@ -1,4 +1,4 @@
-"""Pages of switches, servers and raw formats, and the findings first: what was planted stands where one would look."""
+"""Pages of switches, servers and raw formats, and the findings: planted facts are shown where expected."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 def _text(page: Path) -> str:
-    """The text of a page's main part, on one line."""
+    """Return the text of a page's main part, on one line."""
     main = page.read_text(encoding="utf-8").partition("<main")[2].partition("</main>")[0]
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", main.partition(">")[2])).split())
 
 
 def _rows(page: Path, place: str) -> list[list[str]]:
-    """The cells of the tables below a heading, as text."""
+    """Return the cells of the tables below a heading, as text."""
     text = page.read_text(encoding="utf-8").partition(f'id="{place}"')[2].partition("<h2")[0]
     rows = re.findall(r"<tr.*?</tr>", text.partition("<tbody>")[2], re.DOTALL)
     cells = [re.findall(r"<td.*?</td>", row, re.DOTALL) for row in rows]
@@ -91,7 +91,7 @@ def test_a_server_cabled_elsewhere_is_marked(site: Path, cluster: Path, truth: d
         assert marked == wanted
 
 
-def test_nics_and_bytes_of_a_server_are_those_of_the_truth(cluster: Path, truth: dict[str, Any], built: Path) -> None:
+def test_nics_and_bytes_of_a_server_match_the_planted_truth(cluster: Path, truth: dict[str, Any], built: Path) -> None:
     rows = _rows(cluster / "GPU-1.html", "nics")
     listed = [one for one in truth["nic_ports"] if one["server"] == "GPU-1"]
     assert {(row[0], row[1], row[3], row[4]) for row in rows} == {
@@ -111,7 +111,7 @@ def test_nics_and_bytes_of_a_server_are_those_of_the_truth(cluster: Path, truth:
     assert all(f"{name} " in f"{said} " or f"{name}," in said for (name,) in members)
 
 
-def test_findings_stand_first_a_card_a_kind(site: Path, built: Path) -> None:
+def test_findings_come_first_one_card_per_kind(site: Path, built: Path) -> None:
     with warehouse.open(built) as asked:
         found = asked.sql("SELECT kind, sentence FROM metrics.findings ORDER BY rank").fetchall()
     page = (site / "index.html").read_text(encoding="utf-8")
@@ -124,7 +124,7 @@ def test_findings_stand_first_a_card_a_kind(site: Path, built: Path) -> None:
     assert 'href="queries.html#suspect-links"' in cards[0]
 
 
-def test_formats_say_what_was_loaded(site: Path, built: Path) -> None:
+def test_format_pages_list_the_loaded_files(site: Path, built: Path) -> None:
     with warehouse.open(built) as asked:
         found = asked.sql(
             "SELECT format, status, count(*) FROM raw.files WHERE format IS NOT NULL GROUP BY ALL ORDER BY ALL"
@@ -147,9 +147,9 @@ def test_formats_say_what_was_loaded(site: Path, built: Path) -> None:
     assert "none in this build" in _text(site / "formats.html")
 
 
-def test_a_table_opens_with_rows_and_who_uses_it(site: Path) -> None:
+def test_a_table_page_opens_with_rows_and_users(site: Path) -> None:
     said = _text(site / "tables" / "metrics.port_hour.html")
-    order = ["What a port moved in one hour", "A row is one", "Rows look like this", "Who uses it", "Columns"]
+    order = ["What a port moved in one hour", "A row is one", "Rows look like this", "Used by", "Columns"]
     places = [said.index(one) for one in order]
     assert places == sorted(places)
     rows = said[places[2] : places[3]]
@@ -161,13 +161,13 @@ def test_a_table_opens_with_rows_and_who_uses_it(site: Path) -> None:
     assert re.search(r"figures of the report, by query \w", users)
 
 
-def test_units_and_words_lead_to_the_glossary(site: Path) -> None:
+def test_units_and_words_link_to_the_glossary(site: Path) -> None:
     page = (site / "tables" / "metrics.port_hour.html").read_text(encoding="utf-8")
     assert '<a class="term" href="../docs/glossary.html#word-bits">bit/s</a>' in page
     assert '<a class="term" href="../docs/glossary.html#word-line-rate">line rate</a>' in page
 
 
-def test_the_site_tells_no_place_on_this_machine(site: Path, sample: Path, built: Path) -> None:
+def test_the_site_contains_no_local_path(site: Path, sample: Path, built: Path) -> None:
     for path in (one for one in site.rglob("*") if one.is_file()):
         text = path.read_text(encoding="utf-8")
         assert str(sample) not in text, path
@@ -181,7 +181,7 @@ FINDINGS = {
 }  # fmt: skip
 
 
-def test_nothing_found_is_said_as_such(tiny: Tiny, tmp_path: Path) -> None:
+def test_a_site_without_findings_says_so(tiny: Tiny, tmp_path: Path) -> None:
     nothing = ", ".join(f"CAST(NULL AS {kind}) AS {name}" for name, kind in FINDINGS.items())
     tiny.model("metrics.findings", f"SELECT {nothing} WHERE false", FINDINGS)
     write_docs(tmp_path / "before", tiny.project, tiny.target)
@@ -189,7 +189,7 @@ def test_nothing_found_is_said_as_such(tiny: Tiny, tmp_path: Path) -> None:
     write_docs(tmp_path / "after", tiny.project, tiny.target)
     assert "Nothing is published yet" in _text(tmp_path / "before" / "index.html")
     said = _text(tmp_path / "after" / "index.html")
-    assert "Nothing of what is looked for: no dead link" in said
+    assert "No findings: no dead link" in said
     assert not (tmp_path / "after" / "fabric.html").exists()
     assert "fabric.html" not in (tmp_path / "after" / "index.html").read_text(encoding="utf-8")
 
@@ -200,7 +200,7 @@ def test_a_build_without_findings_says_so(tiny: Tiny, tmp_path: Path) -> None:
     assert "This build did not look for findings" in _text(tmp_path / "site" / "index.html")
 
 
-def test_names_make_safe_files() -> None:
+def test_names_become_safe_file_names() -> None:
     names = ("ports", "nics", "switch-hours", "server-hours", "suspects", "switches", "servers", "traffic-groups")
     given = _Given(dict.fromkeys(names, NO_ROWS), [])
     paths = [given.path("..", "a/b"), given.path("..", "a b"), given.path("c", "../../x"), given.path("c", "A-B")]

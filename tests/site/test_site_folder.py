@@ -1,4 +1,4 @@
-"""The site: every link leads somewhere, every table is there as its model and the warehouse say, text stays text."""
+"""The site: links resolve, tables match models and warehouse, text is escaped."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HOSTILE = """</script><img src="http://evil.example/x" onerror="alert(1)">&amp;<
 
 
 class _Page(HTMLParser):
-    """What a page links to, what can be linked to in it, and its text by element."""
+    """Parser that returns the links of a page, its anchors, and its text by element."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -55,11 +55,11 @@ class _Page(HTMLParser):
 
 
 def _given(site: Path, name: str) -> Any:
-    """The value that a script of the site sets."""
+    """Return the value that a script of the site sets."""
     return json.loads(re.sub(r"^window\.\w+=|;\n$", "", (site / "assets" / name).read_text(encoding="utf-8")))
 
 
-def test_every_link_leads_to_a_file_and_a_place_in_it(site: Path) -> None:
+def test_every_link_resolves_to_a_file_and_an_anchor(site: Path) -> None:
     pages = {path: _Page(path) for path in site.rglob("*.html")}
     for path, page in pages.items():
         assert len(set(page.places)) == len(page.places), path
@@ -76,7 +76,7 @@ def test_every_link_leads_to_a_file_and_a_place_in_it(site: Path) -> None:
         assert not place or place in pages[site / name].places, f"{kind} {title}"
 
 
-def test_nothing_is_asked_of_a_network(site: Path) -> None:
+def test_no_network_request_is_made(site: Path) -> None:
     for path in site.rglob("*.html"):
         text = path.read_text(encoding="utf-8")
         assert "default-src 'none'" in text
@@ -85,7 +85,7 @@ def test_nothing_is_asked_of_a_network(site: Path) -> None:
         assert not re.search(r"\bfetch\(|XMLHttpRequest|@import|url\(|import\(", path.read_text(encoding="utf-8")), path
 
 
-def test_every_model_is_there_with_its_sql_columns_and_checks(site: Path, built: Path) -> None:
+def test_every_model_has_a_page_with_sql_columns_and_checks(site: Path, built: Path) -> None:
     with warehouse.open(built) as asked:
         found = asked.execute("SELECT model, check_text, failures FROM meta.checks").fetchall()
         rows = dict(asked.execute("SELECT model, rows FROM meta.models").fetchall())
@@ -104,7 +104,7 @@ def test_every_model_is_there_with_its_sql_columns_and_checks(site: Path, built:
 
 
 @pytest.mark.parametrize("name", ["metrics.uplink_balance", "staging.log_events", "topology.nic_ports"])
-def test_values_are_those_of_the_warehouse(site: Path, built: Path, name: str) -> None:
+def test_values_equal_those_of_the_warehouse(site: Path, built: Path, name: str) -> None:
     page = _Page(site / "tables" / f"{name}.html")
     with warehouse.open(built) as asked:
         frame = asked.execute(f"FROM {name}").fetchall()
@@ -118,7 +118,7 @@ def test_values_are_those_of_the_warehouse(site: Path, built: Path, name: str) -
             assert page.titles[column] == [str(one) for one in sorted({min(held), max(held)})], column
 
 
-def test_lineage_is_that_of_the_models(site: Path) -> None:
+def test_lineage_matches_the_models(site: Path) -> None:
     graph = _given(site, "lineage.js")
     names = [name for name, *_ in graph["tables"]]
 
@@ -147,7 +147,7 @@ def test_lineage_is_that_of_the_models(site: Path) -> None:
     assert "port_class IN" in page.text[f"L{place[1]}"]
 
 
-def test_answers_of_named_queries_are_theirs(site: Path, built: Path) -> None:
+def test_answers_match_the_named_queries(site: Path, built: Path) -> None:
     page = _Page(site / "queries.html")
     text = " ".join(page.text["main-text"].split())
     assert "$ warehouse sql -q nic --server GPU-1 " in text
@@ -157,7 +157,7 @@ def test_answers_of_named_queries_are_theirs(site: Path, built: Path) -> None:
         assert all(value in text for value in row.fetchall()[0])
 
 
-def test_pages_have_their_links_set_right() -> None:
+def test_links_of_pages_are_resolved() -> None:
     known = {"docs/b.md": "docs/b.html", "metrics.t": "tables/metrics.t.html"}
     page = render("docs/x/a.md", "# A `b` c\n\n[b](../b.md#d) [out](../../README.md) `metrics.t` <b>\n", known)
     assert '<h1 id="a-b-c">' in page.html
@@ -167,7 +167,7 @@ def test_pages_have_their_links_set_right() -> None:
     assert "&lt;b&gt;" in page.html
 
 
-def test_what_was_written_before_is_replaced_and_other_files_are_not(tiny: Tiny, tmp_path: Path) -> None:
+def test_an_earlier_site_is_replaced_and_other_folders_are_not(tiny: Tiny, tmp_path: Path) -> None:
     place = tmp_path / "site"
     write_docs(place, tiny.project, tiny.target)
     before = {path.relative_to(place): path.read_bytes() for path in place.rglob("*") if path.is_file()}
@@ -183,7 +183,7 @@ def test_a_project_that_is_not_built_has_a_site_that_says_so(tiny: Tiny, command
     assert said.status == 0, said.err
     assert "the models alone" in said.out
     page = _Page(tmp_path / "site" / "tables" / "metrics.total.html")
-    assert "no warehouse was published" in page.text["footer"]
+    assert "without a published warehouse" in page.text["footer"]
     assert "not run" in page.text.get("checks", "not run")
     graph = _given(tmp_path / "site", "lineage.js")
     names = [name for name, *_ in graph["tables"]]
@@ -200,7 +200,7 @@ def test_tables_without_a_model_are_named(tiny: Tiny, command: Command) -> None:
     assert "1 table of the build without a page: metrics.total" in said.out
 
 
-def test_text_of_models_and_of_data_stays_text(tiny: Tiny, tmp_path: Path) -> None:
+def test_text_of_models_and_data_is_escaped(tiny: Tiny, tmp_path: Path) -> None:
     quoted = HOSTILE.replace("'", "''")
     tiny.model("metrics.total", f"SELECT '{quoted}' AS name, 1 AS speed", {"name": "VARCHAR", "speed": "BIGINT"})
     tiny.write("sql/queries/q.sql", f"/* ---\nabout: '{quoted}'\n--- */\nSELECT '{quoted}' AS a\n")

@@ -1,4 +1,4 @@
-"""Files that are written under a hidden name first: what a killed process left is found."""
+"""Atomic file writes: temporary files of killed processes are found."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GONE = 2**22 + 1
 """A number that no process has: Linux counts to 2**22."""
 
 
-def test_what_a_process_that_is_gone_left_is_found(tmp_path: Path) -> None:
+def test_leftovers_of_a_killed_process_are_found(tmp_path: Path) -> None:
     mine = temporary_path(tmp_path / "part.parquet")
     mine.write_bytes(b"")
     gone = tmp_path / f".part.parquet.1.{2**22 + 1}"
@@ -22,7 +22,7 @@ def test_what_a_process_that_is_gone_left_is_found(tmp_path: Path) -> None:
     assert list(orphaned_files(tmp_path)) == [gone]
 
 
-def test_a_process_that_got_the_number_of_a_killed_one_keeps_nothing(tmp_path: Path) -> None:
+def test_a_reused_pid_does_not_protect_leftovers(tmp_path: Path) -> None:
     left = temporary_path(tmp_path / "part.parquet")
     left.write_bytes(b"")
     before = time.time() - 365 * 86_400

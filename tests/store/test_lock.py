@@ -1,4 +1,4 @@
-"""One build at a time holds a target."""
+"""A lock allows one build at a time per target."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_the_lock_is_free_after_an_error(tmp_path: Path) -> None:
         pass
 
 
-def test_a_process_that_was_killed_leaves_no_lock(tmp_path: Path) -> None:
+def test_a_killed_process_leaves_no_lock(tmp_path: Path) -> None:
     script = (
         "import sys, time; from pathlib import Path; from warehouse.store.lock import hold\n"
         "with hold(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
@@ -67,7 +67,7 @@ def test_a_process_that_was_killed_leaves_no_lock(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("below", ["", "target"])
-def test_a_target_that_cannot_be_written_is_an_error_that_names_it(tmp_path: Path, below: str) -> None:
+def test_an_unwritable_target_is_named_in_the_error(tmp_path: Path, below: str) -> None:
     (tmp_path / "file").touch()
     with (
         pytest.raises(WarehouseError, match=r"the target .*/file.* cannot be written: "),

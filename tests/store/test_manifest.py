@@ -1,4 +1,4 @@
-"""A manifest that cannot be read is one sentence, whatever is in it."""
+"""A damaged manifest ends in one sentence, whatever its content."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from warehouse.store.manifest import read_manifest
 
 
 @pytest.mark.parametrize("text", ["null", "[]", "{", '{"build": 1}', '{"build": "x", "engine": "y", "parts": null}'])
-def test_a_damaged_manifest(tmp_path: Path, text: str) -> None:
+def test_a_damaged_manifest_is_one_sentence(tmp_path: Path, text: str) -> None:
     path = tmp_path / "manifest.json"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(WarehouseError, match=r"manifest\.json cannot be read: it is damaged"):
         read_manifest(path)
 
 
-def test_a_manifest_that_is_gone(tmp_path: Path) -> None:
+def test_a_missing_manifest_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(WarehouseError, match="No such file or directory"):
         read_manifest(tmp_path / "manifest.json")

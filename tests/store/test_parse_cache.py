@@ -1,4 +1,4 @@
-"""What was found out is not found out again, unless anything that it follows from has changed."""
+"""Cache of parse, bind and inspection results, invalidated when an input changes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TOTAL = {"name": "VARCHAR", "speed": "BIGINT"}
 
 @pytest.fixture
 def asked(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What the parser, the binder and the formats were asked since the list was cleared."""
+    """Calls to the parser, the binder and the formats since the list was cleared."""
     found: list[str] = []
     parse, describe, inspect = DuckDBEngine.parse_all, DuckDBScratch.describe, PORT_COUNTERS.inspect
 
@@ -46,14 +46,14 @@ def asked(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-def test_only_what_changed_is_parsed_and_bound(tiny: Tiny, asked: list[str]) -> None:
+def test_only_changed_models_are_parsed_and_bound(tiny: Tiny, asked: list[str]) -> None:
     tiny.model("metrics.total", "SELECT 'all' AS name, max(speed) AS speed FROM staging.ports", TOTAL)
     assert tiny.made() == {"metrics.total"}
     assert {one for one in asked if "max(speed)" not in one} == set()
     assert {one.split()[0] for one in asked} == {"parse", "bind"}
 
 
-def test_a_model_is_bound_again_when_what_it_reads_promises_something_else(tiny: Tiny, asked: list[str]) -> None:
+def test_a_model_is_bound_again_when_an_upstream_contract_changes(tiny: Tiny, asked: list[str]) -> None:
     tiny.model("staging.ports", "SELECT port FROM reference.speeds", {"port": "VARCHAR"})
     said = tiny.build()
     assert said.status == 1
@@ -77,7 +77,7 @@ def test_a_check_is_bound_again_when_it_changes(tiny: Tiny, asked: list[str]) ->
     assert "speeed" in said.err
 
 
-def test_a_macro_that_changes_is_written_out_again(tiny: Tiny) -> None:
+def test_a_changed_macro_is_expanded_again(tiny: Tiny) -> None:
     tiny.write("sql/macros/twice.sql", "{% macro twice(x) %}{{ x }} * 2{% endmacro %}")
     tiny.model("staging.ports", "SELECT port, {{ twice('speed') }} AS speed FROM reference.speeds", COLUMNS)
     assert tiny.build().status == 0
@@ -98,7 +98,7 @@ def test_only_files_that_changed_are_inspected(tiny: Tiny, asked: list[str]) -> 
     assert [one for one in asked if one.startswith("inspect")] == [f"inspect 202405240{hour}" for hour in range(3)]
 
 
-def test_a_file_that_is_as_young_as_the_build_is_inspected_again(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_as_new_as_the_build_is_inspected_again(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     assert tiny.build().status == 0
     seen: list[str] = []
     inspect = PORT_COUNTERS.inspect
@@ -113,7 +113,7 @@ def test_a_file_that_is_as_young_as_the_build_is_inspected_again(tiny: Tiny, mon
     assert len(seen) == 2, "both files were written within the last two seconds"
 
 
-def test_another_engine_or_package_knows_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_engine_or_package_version_invalidates_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parse_cache = ParseCache(tmp_path / FILE, "duckdb 2")
     assert parse_cache.get(["a", 1], lambda: [1, None]) == [1, None]
     parse_cache.save()
@@ -127,7 +127,7 @@ def test_another_engine_or_package_knows_nothing(tmp_path: Path, monkeypatch: py
     assert not ParseCache(tmp_path / FILE, "duckdb 2").contains(["a", 1])
 
 
-def test_what_nobody_asks_any_more_is_forgotten(tmp_path: Path) -> None:
+def test_unused_entries_are_dropped(tmp_path: Path) -> None:
     for questions in (["a", "b"], ["b"]):
         parse_cache = ParseCache(tmp_path / FILE)
         for question in questions:
@@ -137,7 +137,7 @@ def test_what_nobody_asks_any_more_is_forgotten(tmp_path: Path) -> None:
     assert not ParseCache(tmp_path / FILE).contains("a")
 
 
-def test_a_memo_of_which_a_byte_is_another_knows_nothing(tmp_path: Path) -> None:
+def test_a_cache_with_a_flipped_byte_is_ignored(tmp_path: Path) -> None:
     parse_cache = ParseCache(tmp_path / FILE)
     parse_cache.get("a", lambda: "right")
     parse_cache.save()
@@ -145,7 +145,7 @@ def test_a_memo_of_which_a_byte_is_another_knows_nothing(tmp_path: Path) -> None
     assert not ParseCache(tmp_path / FILE).contains("a")
 
 
-def test_a_memo_that_cannot_be_written_costs_nothing_but_time(tmp_path: Path) -> None:
+def test_an_unwritable_cache_costs_only_time(tmp_path: Path) -> None:
     (tmp_path / "folder").write_text("a file")
     parse_cache = ParseCache(tmp_path / "folder" / FILE)
     assert parse_cache.get("a", lambda: 1) == 1
@@ -153,6 +153,6 @@ def test_a_memo_that_cannot_be_written_costs_nothing_but_time(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"mark": 1}', b"\xff"])
-def test_a_damaged_memo_knows_nothing(tmp_path: Path, content: bytes) -> None:
+def test_a_damaged_cache_is_ignored(tmp_path: Path, content: bytes) -> None:
     (tmp_path / FILE).write_bytes(content)
     assert ParseCache(tmp_path / FILE).get("a", lambda: 1) == 1

@@ -1,4 +1,4 @@
-"""Parts: there and whole, or not there."""
+"""Parts are either complete or absent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from warehouse.store.parts import Store
 
 
 def make(content: bytes, rows: int = 3):  # type: ignore[no-untyped-def]
-    """What writes a part: these bytes, said to be so many rows."""
+    """Return a writer of a part with these bytes and this row count."""
 
     def write(path: Path) -> int:
         path.write_bytes(content)
@@ -21,7 +21,7 @@ def make(content: bytes, rows: int = 3):  # type: ignore[no-untyped-def]
     return write
 
 
-def test_a_part_that_was_written_is_found_with_all_that_is_known_of_it(tmp_path: Path) -> None:
+def test_a_written_part_is_found_with_its_notes(tmp_path: Path) -> None:
     store = Store(tmp_path)
     written = store.write("staging.a", ALL, "f1", make(b"abc"), {"note": [1, "ü"]})
     assert written.path == tmp_path / "parts" / "staging.a" / "all" / "f1.parquet"
@@ -53,7 +53,7 @@ def test_a_part_of_another_name_is_not_found(tmp_path: Path) -> None:
         (".json", ""),
     ],
 )
-def test_a_part_that_is_damaged_is_not_found(tmp_path: Path, suffix: str, content: str | None) -> None:
+def test_a_damaged_part_is_not_found(tmp_path: Path, suffix: str, content: str | None) -> None:
     store = Store(tmp_path)
     path = store.write("staging.a", ALL, "f1", make(b"abc")).path.with_suffix(suffix)
     path.unlink()
@@ -64,7 +64,7 @@ def test_a_part_that_is_damaged_is_not_found(tmp_path: Path, suffix: str, conten
     assert store.find("staging.a", ALL, "f1") is not None
 
 
-def test_a_part_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_a_failed_part_leaves_no_file(tmp_path: Path) -> None:
     store = Store(tmp_path)
 
     def fail(path: Path) -> int:
@@ -76,7 +76,7 @@ def test_a_part_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
-def test_what_is_remembered_later_is_found_with_the_part(tmp_path: Path) -> None:
+def test_notes_added_later_are_found_with_the_part(tmp_path: Path) -> None:
     store = Store(tmp_path)
     store.annotate(store.write("staging.a", ALL, "f1", make(b"abc"), {"first": 1}), second=2)
     found = store.find("staging.a", ALL, "f1")

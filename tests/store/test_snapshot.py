@@ -1,4 +1,4 @@
-"""A build with nothing to do costs next to nothing; in doubt there is something to do."""
+"""An up-to-date build is almost free; in doubt a build runs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ UNUSED = {
 
 @pytest.fixture
 def hours(tiny: Tiny) -> Tiny:
-    """With a part for each hour, built."""
+    """A part per hour, built."""
     tiny.model(
         "staging.hour",
         "SELECT make_timestamp(SaveTimeUTC // 3600000 * 3600000000) AS hour_utc, sum(InOctets) AS bytes\n"
@@ -56,21 +56,19 @@ def hours(tiny: Tiny) -> Tiny:
 
 
 def is_still(tiny: Tiny, *options: str | Path) -> bool:
-    """Whether a build finds nothing to do."""
+    """Return True if a build finds nothing to do."""
     said = tiny.build(*options)
     print(said)
     assert said.status == 0
     return said.err.startswith("Up to date")
 
 
-# what it costs ------------------------------------------------------------------------------------
+# cost of an up-to-date build ----------------------------------------------------------------------
 
 
-def test_a_build_with_nothing_to_do_imports_nothing_heavy_and_in_the_same_words_next_to_nothing(
-    built: Path, sample: Path, run_cli: Command
-) -> None:
+def test_an_up_to_date_build_imports_no_heavy_module(built: Path, sample: Path, run_cli: Command) -> None:
     words = ["build", "-d", str(sample), "-t", str(built)]
-    run_cli(*words)  # what was built within the tests was built by a Python that looks for modules elsewhere
+    run_cli(*words)  # these tests import modules from another path than the CLI
     assert run_cli(*words).err.startswith("Up to date")
     code = "import sys; from warehouse.cli import main; status = main(sys.argv[1:]); print(status, *sys.modules)"
     for unused in (HEAVY, HEAVY | UNUSED):
@@ -79,7 +77,7 @@ def test_a_build_with_nothing_to_do_imports_nothing_heavy_and_in_the_same_words_
         assert set(loaded) & unused == set()
 
 
-def test_a_build_with_nothing_to_do_says_so_in_a_line(hours: Tiny) -> None:
+def test_an_up_to_date_build_prints_one_line(hours: Tiny) -> None:
     said = hours.build()
     assert said.out == ""
     assert said.err.count("\n") == 1
@@ -88,16 +86,16 @@ def test_a_build_with_nothing_to_do_says_so_in_a_line(hours: Tiny) -> None:
     assert hours.build("--quiet").err == ""
 
 
-def test_it_says_the_same_of_the_build_as_the_build_itself(hours: Tiny) -> None:
+def test_an_up_to_date_build_reports_the_same_as_the_build(hours: Tiny) -> None:
     first, last = (json.loads(hours.build("--json", *more).out) for more in (["--paranoid"], []))
     assert last == first | {"made": [], "changed": False}
 
 
-# what has changed means a build -------------------------------------------------------------------
+# changes cause a build ----------------------------------------------------------------------------
 
 
 def rewrite(path: Path, text: str) -> None:
-    """Another content of the same length, at the same time, as far as that can be set."""
+    """Replace the content by one of equal length and, where possible, equal timestamps."""
     about = path.stat()
     assert len(text.encode()) == about.st_size
     path.write_text(text, encoding="utf-8")
@@ -141,19 +139,19 @@ CHANGES: dict[str, Callable[[Tiny], object]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_whatever_changes_is_noticed_and_after_a_build_all_is_still_again(hours: Tiny, change: str) -> None:
+def test_every_change_is_noticed_and_a_build_is_up_to_date_afterwards(hours: Tiny, change: str) -> None:
     CHANGES[change](hours)
     assert not is_still(hours)
     assert is_still(hours)
 
 
 @pytest.mark.parametrize("option", [["--keep", "2"], ["--cluster", "x"], ["--plain-sql"]])
-def test_another_wish_means_a_build(hours: Tiny, option: list[str]) -> None:
+def test_changed_options_cause_a_build(hours: Tiny, option: list[str]) -> None:
     assert not is_still(hours, *option)
     assert is_still(hours, *option)
 
 
-def test_another_environment_means_a_build(hours: Tiny, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_changed_environment_causes_a_build(hours: Tiny, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "site" / "duckdb-99.dist-info").mkdir(parents=True)
     monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path / "site")])
     assert not is_still(hours)
@@ -164,16 +162,16 @@ def test_another_environment_means_a_build(hours: Tiny, monkeypatch: pytest.Monk
     assert not is_still(hours)
 
 
-def test_more_threads_or_memory_change_nothing(hours: Tiny) -> None:
+def test_other_threads_or_memory_cause_no_build(hours: Tiny) -> None:
     assert is_still(hours, "--threads", "1", "--memory", "1GB")
 
 
-def test_a_source_that_was_touched_holds_what_it_held(hours: Tiny) -> None:
+def test_a_touched_source_file_causes_no_build(hours: Tiny) -> None:
     os.utime(hours.folder / "models/metrics/total.sql", (1, 1))
     assert is_still(hours)
 
 
-def test_a_selection_looks_at_everything_and_leaves_no_promise_where_it_left_models_behind(hours: Tiny) -> None:
+def test_a_selection_checks_all_inputs_and_is_not_up_to_date_with_stale_models(hours: Tiny) -> None:
     assert not is_still(hours, "-s", "metrics.total")
     assert is_still(hours)
     hours.reference("speeds", COLUMNS, "eth0,1")
@@ -181,7 +179,7 @@ def test_a_selection_looks_at_everything_and_leaves_no_promise_where_it_left_mod
     assert not is_still(hours)
 
 
-# times that prove nothing -------------------------------------------------------------------------
+# unreliable timestamps ----------------------------------------------------------------------------
 
 
 def look(path: Path) -> FileStates:
@@ -189,7 +187,7 @@ def look(path: Path) -> FileStates:
 
 
 def changed(before: FileStates, path: Path, *, same: bool) -> tuple[list[str], bool]:
-    """What `changes` finds, and whether it asked for the content."""
+    """Return the result of `changes`, and whether it read the content."""
     asked: list[str] = []
 
     def told(one: str) -> bool:
@@ -201,13 +199,13 @@ def changed(before: FileStates, path: Path, *, same: bool) -> tuple[list[str], b
 
 
 @pytest.mark.parametrize("same", [True, False])
-def test_a_file_that_is_as_young_as_the_look_at_it_is_compared_by_content(tmp_path: Path, same: bool) -> None:
+def test_a_file_as_new_as_the_snapshot_is_compared_by_content(tmp_path: Path, same: bool) -> None:
     file = tmp_path / "a"
     file.touch()
     assert changed(look(tmp_path), tmp_path, same=same) == ([] if same else [str(file)], True)
 
 
-def test_a_file_from_the_future_is_compared_by_content_however_often_it_is_looked_at(hours: Tiny) -> None:
+def test_a_file_from_the_future_is_always_compared_by_content(hours: Tiny) -> None:
     later = time.time() + 10**6
     os.utime(hours.file(1, "1,100,2,200,0,0.5"), (later, later))
     assert not is_still(hours)
@@ -218,7 +216,7 @@ def test_a_file_from_the_future_is_compared_by_content_however_often_it_is_looke
     assert hours.made() == {f"staging.hour {HOURS[1]}"}
 
 
-def test_a_clock_that_goes_back_hides_no_change(hours: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_clock_set_back_hides_no_change(hours: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     real = time.time_ns
     monkeypatch.setattr(time, "time_ns", lambda: real() - 10**15)
     assert not is_still(hours, "--paranoid")
@@ -227,7 +225,7 @@ def test_a_clock_that_goes_back_hides_no_change(hours: Tiny, monkeypatch: pytest
     assert hours.made() == {f"staging.hour {HOURS[1]}"}
 
 
-def test_an_old_file_that_is_as_it_was_is_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unchanged_old_file_is_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a").touch()
     real = time.time_ns
     monkeypatch.setattr(time, "time_ns", lambda: real() + 10**11)
@@ -235,7 +233,7 @@ def test_an_old_file_that_is_as_it_was_is_not_opened(tmp_path: Path, monkeypatch
 
 
 def pretend(tiny: Tiny, path: Path) -> None:
-    """Have all caches hold the file's stamp of now, as if nothing of its change had shown."""
+    """Store the file's current stamp in all caches, as if the change were invisible."""
     now = signatures.stamp(path.stat())
     for name in ("snapshot.json", "digests.json"):
         cache = tiny.target / "cache" / name
@@ -248,7 +246,7 @@ def pretend(tiny: Tiny, path: Path) -> None:
         cache.write_text(json.dumps(said), encoding="utf-8")
 
 
-def test_a_change_that_nothing_shows_is_found_by_the_paranoid(hours: Tiny) -> None:
+def test_an_invisible_change_is_found_by_a_paranoid_build(hours: Tiny) -> None:
     path = hours.data / "c/trafficinfo/2024052401/x/Leaf-1_1_1.csv"
     rewrite(path, path.read_text(encoding="utf-8").replace(",100,", ",999,"))
     pretend(hours, path)
@@ -256,7 +254,7 @@ def test_a_change_that_nothing_shows_is_found_by_the_paranoid(hours: Tiny) -> No
     assert hours.made("--paranoid") == {f"staging.hour {HOURS[1]}"}
 
 
-# what is never still ------------------------------------------------------------------------------
+# volatile models ----------------------------------------------------------------------------------
 
 
 VOLATILE = {
@@ -268,9 +266,7 @@ VOLATILE = {
 
 
 @pytest.mark.parametrize("select", VOLATILE)
-def test_a_volatile_model_is_made_by_every_build_and_the_doctor_names_it(
-    tiny: Tiny, command: Command, select: str
-) -> None:
+def test_a_volatile_model_is_rebuilt_every_time_and_named_by_doctor(tiny: Tiny, command: Command, select: str) -> None:
     shown = tiny.model("staging.ports", select, COLUMNS)
     tiny.made()
     for _ in range(2):
@@ -279,12 +275,12 @@ def test_a_volatile_model_is_made_by_every_build_and_the_doctor_names_it(
     assert f"staging.ports is never skipped: {VOLATILE[select].format(shown)}" in command("doctor", "-d", tiny.data).out
 
 
-def test_what_reads_a_volatile_view_is_made_by_every_build(tiny: Tiny) -> None:
+def test_downstream_models_of_a_volatile_view_are_rebuilt_every_time(tiny: Tiny) -> None:
     tiny.model("staging.ports", next(iter(VOLATILE)), COLUMNS, "materialize: view")
     assert tiny.made() == tiny.made() == {"metrics.total"}
 
 
-def test_a_limit_in_order_is_still(tiny: Tiny) -> None:
+def test_an_ordered_limit_is_deterministic(tiny: Tiny) -> None:
     tiny.model("staging.ports", "SELECT port, speed FROM reference.speeds ORDER BY port LIMIT 1", COLUMNS)
     tiny.made()
     assert is_still(tiny)
@@ -300,7 +296,7 @@ def test_a_check_of_the_clock_runs_in_every_build(tiny: Tiny, command: Command) 
     assert f"staging.ports is never skipped: a check at {shown}:5:5" in command("doctor", "-d", tiny.data).out
 
 
-# the world changes while a build runs --------------------------------------------------------------
+# changes during a build ----------------------------------------------------------------------------
 
 
 def while_it_runs(monkeypatch: pytest.MonkeyPatch, change: Callable[[], object]) -> None:
@@ -312,7 +308,7 @@ def while_it_runs(monkeypatch: pytest.MonkeyPatch, change: Callable[[], object])
 
 
 @pytest.mark.parametrize("change", ["a raw file changed", "a raw file gone", "a reference table"])
-def test_inputs_that_change_while_they_are_read_are_told_and_nothing_is_published(
+def test_inputs_changed_during_a_build_are_reported_and_nothing_is_published(
     hours: Tiny, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
     before = hours.ask("FROM meta.build")
@@ -328,7 +324,7 @@ def test_inputs_that_change_while_they_are_read_are_told_and_nothing_is_publishe
     assert hours.ask("SELECT build_id FROM meta.build") != [before[0][:1]]
 
 
-def test_a_raw_file_that_goes_while_the_catalog_is_written_is_told_as_a_change(
+def test_a_raw_file_removed_while_the_catalog_is_written_is_reported(
     hours: Tiny, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = hours.ask("FROM meta.build")
@@ -346,9 +342,7 @@ def test_a_raw_file_that_goes_while_the_catalog_is_written_is_told_as_a_change(
     assert hours.ask("FROM meta.build") == before
 
 
-def test_files_that_arrive_while_a_build_runs_are_for_the_next_one(
-    hours: Tiny, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_added_during_a_build_are_left_to_the_next_one(hours: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     hours.file(0, "1,101,2,200,0,0.5")
     with monkeypatch.context() as patch:
         while_it_runs(patch, lambda: hours.file(2, "1,7,2,200,0,0.5"))
@@ -356,9 +350,7 @@ def test_files_that_arrive_while_a_build_runs_are_for_the_next_one(
     assert hours.made() == {"staging.hour 2024-05-23T18"}
 
 
-def test_a_model_that_is_edited_while_a_build_runs_is_for_the_next_one(
-    hours: Tiny, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_edited_during_a_build_is_left_to_the_next_one(hours: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     hours.file(0, "1,101,2,200,0,0.5")
     with monkeypatch.context() as patch:
         while_it_runs(patch, lambda: CHANGES["a model"](hours))
@@ -366,7 +358,7 @@ def test_a_model_that_is_edited_while_a_build_runs_is_for_the_next_one(
     assert hours.made() == {"metrics.total"}
 
 
-# the same words -----------------------------------------------------------------------------------
+# same arguments -----------------------------------------------------------------------------------
 
 
 def test_the_default_target_has_one_name() -> None:
@@ -383,11 +375,11 @@ def test_the_default_target_has_one_name() -> None:
         (["build", "-d", "x", "-t"], ""),
     ],
 )
-def test_a_target_is_found_in_the_words(words: list[str], target: str) -> None:
+def test_the_target_is_parsed_from_the_arguments(words: list[str], target: str) -> None:
     assert up_to_date._target(words) == target
 
 
-def test_other_words_or_variables_are_parsed_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_arguments_or_variables_are_parsed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     seen = [up_to_date.words(["build"]), up_to_date.words(["build", "--json"])]
     monkeypatch.setenv("WAREHOUSE_CLUSTER", "x")

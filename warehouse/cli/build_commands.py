@@ -180,9 +180,9 @@ def _check_memory() -> None:
 
 
 def _send_lineage(settled: Settings, destination: str) -> None:
-    from warehouse.publish.openlineage import tell
+    from warehouse.publish.openlineage import emit
 
-    tell(settled, destination)
+    emit(settled, destination)
 
 
 def run_plan(given: argparse.Namespace) -> int:

@@ -1,1 +1,1 @@
-"""A published warehouse for readers elsewhere: files, PostgreSQL, OpenLineage."""
+"""Outputs for other tools: files, PostgreSQL, OpenLineage."""

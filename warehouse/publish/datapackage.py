@@ -1,7 +1,7 @@
-"""`datapackage.json`: what an export holds, in the words of Frictionless Data Package 1.0, which other tools read.
+"""`datapackage.json`: description of an export as a Frictionless Data Package 1.0.
 
-https://specs.frictionlessdata.io/data-package/ and /table-schema/. Each CSV is a table that can be validated; other
-files are listed with their hash. Units stand beside the types, as `unit`.
+Specification: https://specs.frictionlessdata.io/data-package/ and /table-schema/. Each CSV is a table that tools can
+validate. Other files are listed with their hash. Each field has its unit as `unit`.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ def datapackage(
     files: Sequence[Mapping[str, Any]],
     relations: Mapping[str, Relation],
 ) -> dict[str, Any]:
-    """The package of an export.
+    """Return the data package of an export.
 
     Parameters
     ----------
     connection
-        The warehouse: which traces it was made of.
+        The warehouse, read for the names of its traces.
     files
         The entries of `manifest.json`.
     relations
@@ -70,14 +70,14 @@ def datapackage(
 
 
 def _loaded(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    """The traces whose files were read."""
+    """Return the traces whose files were read."""
     from warehouse.base.startup import duckdb
 
     try:
         rows = connection.execute(
             "SELECT DISTINCT split_part(format, '.', 1) FROM raw.files WHERE status IN ('read', 'partial') ORDER BY 1"
         ).fetchall()
-    except duckdb.Error:  # a project that reads no files
+    except duckdb.Error:  # a project without raw files
         return []
     return [str(row[0]) for row in rows]
 
@@ -99,7 +99,7 @@ def _resource(file: Mapping[str, Any], relations: Mapping[str, Relation], tables
         "hash": f"sha256:{file['sha256']}",
     }
     if not table:
-        found["type"] = "file"  # for readers that would look into it
+        found["type"] = "file"  # stops tools from parsing the file
     else:
         found |= {"profile": "tabular-data-resource", "encoding": "utf-8"}
         found["schema"] = _schema(relations[file["table"]], {name: relations[name] for name in tables})
@@ -114,7 +114,7 @@ def _schema(relation: Relation, tables: Mapping[str, Relation]) -> dict[str, Any
     if relation.grain:
         found["primaryKey"] = list(relation.grain)
     keys = foreign_keys(relation, tables, tables.values())
-    keys = [key for key in keys if {*key.columns} <= required(relation)]  # there a key holds for rows with NULL, too
+    keys = [key for key in keys if {*key.columns} <= required(relation)]  # a data package key covers rows with NULL
     if keys:
         found["foreignKeys"] = [_foreign_key(key, relation) for key in keys]
     return found
@@ -124,7 +124,7 @@ def _field(column: Any, *, required: bool) -> dict[str, Any]:
     kind = column.type.partition("(")[0]
     form: dict[str, str] = {}
     if column.type.endswith("[]"):
-        name = "array"  # as JSON
+        name = "array"  # encoded as JSON
     elif kind in _INTEGERS or column.type.endswith(",0)") or column.type.endswith(", 0)"):
         name = "integer"
     elif kind in ("DOUBLE", "FLOAT", "DECIMAL"):
@@ -132,7 +132,7 @@ def _field(column: Any, *, required: bool) -> dict[str, Any]:
     elif kind in ("BOOLEAN", "DATE"):
         name = kind.lower()
     elif kind == "TIMESTAMP":
-        name, form = "datetime", {"format": "any"}  # 2024-05-23 16:00:00, with six digits more where they are not 0
+        name, form = "datetime", {"format": "any"}  # 2024-05-23 16:00:00, with six decimals unless they are 0
     else:
         name = "string"
     found: dict[str, Any] = {"name": column.name, "type": name, **form, "description": column.about}

@@ -1,7 +1,7 @@
-"""Tables as Excel workbooks: first a sheet that says what the columns mean, then the rows, shown by their units.
+"""Tables as Excel workbooks: one sheet with the meaning of each column, one with the rows.
 
-A spreadsheet holds 15 digits of a number, no times finer than a millisecond and 1,048,576 rows. What does not fit
-is not rounded: a column with larger integers is text, and both the sheet and the header say so.
+A worksheet holds 1,048,576 rows, numbers of 15 digits and times in milliseconds. Values beyond these limits are
+written as text, never rounded. The header and the first sheet mark such columns.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     from warehouse.reader.relation import Relation
 
 MOST_ROWS = 1_048_575
-"""Below the header."""
+"""Rows of a worksheet, without the header."""
 LONGEST_TEXT = 32_767
 DIGITS = 15
-"""Digits of a number that Excel keeps."""
+"""Significant digits that Excel keeps."""
 _TEXT = "text: Excel keeps 15 digits of a number"
 _CHUNK = 10_000
 _WIDEST = 60
 _WHOLE, _TIME, _DATE = "#,##0", "yyyy-mm-dd hh:mm:ss", "yyyy-mm-dd"
 _LARGE = ("B", "B/s", "bit/s", "FLOP/s")
-"""Units whose fractions nobody reads."""
+"""Units shown without decimals."""
 _MADE = datetime(2000, 1, 1)  # noqa: DTZ001 - the same for the same rows: no clock
 _FIRST_DAY = "TIMESTAMP '1900-03-01'"
 
@@ -49,9 +49,9 @@ class _Column:
     """`number`, `time`, `date`, `boolean` or `text`."""
     note: str = ""
     form: str = ""
-    """How Excel shows a value."""
+    """Number format of Excel."""
     width: int = 12
-    """In characters."""
+    """Column width in characters."""
 
 
 def write_workbook(
@@ -62,9 +62,9 @@ def write_workbook(
     Parameters
     ----------
     relation
-        What is known of it.
+        Name, columns and units of the table.
     source
-        Its name in SQL, of which each row is called `rows`.
+        The table's name in SQL; the query aliases the table as `rows`.
     order
         The columns to sort by, in SQL.
 
@@ -96,20 +96,22 @@ def _columns(connection: duckdb.DuckDBPyConnection, source: str, relation: Relat
     described = [(name, kind) for name, kind, *_ in connection.execute(f"FROM {source} LIMIT 0").description]
     units = {one.name: unit_of(one.name, one.type, one.unit) for one in relation.columns}
     shown = {one.name: one.unit for one in relation.columns}
-    asked = [part for name, kind in described for part in (_does_not_fit(identifier(name), kind), *_sizes(name, kind))]
-    row = connection.execute(f"SELECT {', '.join(asked)} FROM {source}").fetchall()[0]
+    expressions = [
+        part for name, kind in described for part in (_does_not_fit(identifier(name), kind), *_sizes(name, kind))
+    ]
+    row = connection.execute(f"SELECT {', '.join(expressions)} FROM {source}").fetchall()[0]
     found = []
     for at, (name, kind) in enumerate(described):
         does_not_fit, *sizes = row[4 * at : 4 * at + 4]
         column = _column(name, kind, fits=not does_not_fit)
         form, width = _shown(column, kind, units.get(name), *sizes)
-        head = len(_head(column, shown.get(name))) + 4  # the filter's button
+        head = len(_head(column, shown.get(name))) + 4  # room for the filter button
         found.append(replace(column, form=form, width=min(max(width + 2, head), _WIDEST)))
     return found
 
 
 def _sizes(name: str, kind: DuckDBPyType) -> tuple[str, str, str]:
-    """Return SQL of a column's largest absolute value, its smallest but 0, and its longest text."""
+    """Return SQL for a column's largest absolute value, its smallest nonzero one, and its longest text."""
     of = identifier(name)
     size = f"abs({of}::DOUBLE)"
     longest = f"max(length({text_of(of, kind)}))"
@@ -121,7 +123,10 @@ def _sizes(name: str, kind: DuckDBPyType) -> tuple[str, str, str]:
 def _shown(
     column: _Column, kind: DuckDBPyType, unit: str | None, most: float | None, least: float | None, longest: int | None
 ) -> tuple[str, int]:
-    """Return how Excel shows a column, and how many characters that takes: large numbers in full, never as 6.9E+14."""
+    """Return the number format and width of a column.
+
+    Large numbers are shown in full, never as 6.9E+14.
+    """
     if column.kind == "time":
         return (_TIME, 19) if (longest or 0) <= 19 else (f"{_TIME}.000", 23)
     if column.kind == "date":
@@ -142,7 +147,7 @@ def _shown(
 
 
 def _does_not_fit(name: str, kind: DuckDBPyType) -> str:
-    """A SQL expression: whether a value of the column would not be what it is in a cell."""
+    """Return a SQL expression that is true if Excel would alter a value of the column."""
     if kind.id in INTEGERS:
         return f"coalesce(max(abs({name}::HUGEINT)) >= 10::HUGEINT ** {DIGITS}, false)"
     if kind.id == "decimal":
@@ -188,9 +193,9 @@ def _about(book: Any, relation: Relation, columns: Sequence[_Column], build: str
     sheet.set_column(1, 2, 12)
     sheet.set_column(3, 3, 90, wrapped)
     sheet.set_column(4, 4, 36)
-    for at, (name, said) in enumerate(facts):
+    for at, (name, value) in enumerate(facts):
         sheet.write_string(at, 0, name, bold)
-        sheet.write_string(at, 3, said)
+        sheet.write_string(at, 3, value)
     start = len(facts) + 1
     for at, name in enumerate(("column", "type", "unit", "meaning", "in this file")):
         sheet.write_string(start, at, name, bold)

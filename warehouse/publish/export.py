@@ -1,7 +1,7 @@
-"""Tables as files for those elsewhere: Parquet, CSV, Excel, one DuckDB file; with a manifest and checksums.
+"""Export of tables as Parquet, CSV, Excel or one DuckDB file, with a manifest and checksums.
 
-The files of one build are the same bytes wherever and whenever they are written: rows in the order of the
-grain, no clock, no path of this machine. Of the DuckDB file only the rows are promised.
+Exports of one build are byte-identical: rows are sorted by grain, and files name no clock and no path. The DuckDB
+file is the exception: only its rows are reproducible.
 """
 
 from __future__ import annotations
@@ -34,19 +34,18 @@ if TYPE_CHECKING:
     import duckdb
     from duckdb.sqltypes import DuckDBPyType
 
-"""What `manifest.json` says of itself: only a folder with such a manifest is ever replaced."""
 FORMATS = ("parquet", "csv")
-"""The forms that are written where none is named."""
+"""Default formats."""
 TABLE_FORMATS = (*FORMATS, "xlsx")
-"""The forms that have a file a table."""
+"""Formats with one file per table."""
 DUCKDB = "duckdb"
-"""The form that has all tables in one file."""
+"""Format with all tables in one file."""
 LARGE = 100_000
-"""Tables of more rows are written as Excel workbooks only where they are named."""
+"""Row limit for Excel: larger tables are written as workbooks only if named."""
 SWF = "swf"
-"""The form of jobs alone, a file a cluster."""
+"""Format of job tables: one file per cluster."""
 SEMANTICS = ("json", "metricflow")
-"""The forms of what may be done with columns."""
+"""Formats of the semantics: measures, dimensions, units, keys."""
 LAYERS = ("reference", "topology", "metrics")
 _CSV_OPTIONS = "FORMAT csv, HEADER true, DELIMITER ',', QUOTE '\"', ESCAPE '\"', NULLSTR '', USE_TMP_FILE false"
 
@@ -69,15 +68,15 @@ def export(
     target
         The folder of the warehouse.
     directory
-        A new or empty folder, or an earlier export, which is replaced as a whole.
+        A new or empty folder, or an earlier export, which is replaced completely.
     tables
-        Full names (`metrics.port_hour`); all of reference, topology and metrics where left out.
+        Full names (`metrics.port_hour`). Default: all tables of reference, topology and metrics.
     everything
-        Take the tables of staging too.
+        Include the tables of staging.
     formats
-        Of `TABLE_FORMATS`, `DUCKDB`; and `SWF`, which jobs alone have.
+        Names from `TABLE_FORMATS`, `DUCKDB` or `SWF` (jobs only).
     semantics
-        Of `SEMANTICS`: measures, dimensions, times, units and keys of the tables, beside their rows.
+        Names from `SEMANTICS`: files with measures, dimensions, time columns, units and keys.
     memory, threads
         Limits of the engine.
 
@@ -103,7 +102,7 @@ def export(
 
 
 def semantics_text(target: Path, form: str) -> str:
-    """Return measures, dimensions, times, units and keys of all tables, as one of `SEMANTICS`."""
+    """Return measures, dimensions, times, units and keys of all tables in a format of `SEMANTICS`."""
     connection = connect(target)
     try:
         relations = {one.name: describe(connection, one.name) for one in _chosen(connection, None, everything=False)}
@@ -113,15 +112,15 @@ def semantics_text(target: Path, form: str) -> str:
 
 
 def _semantics(relations: Mapping[str, Relation], build: str | None, form: str) -> dict[str, str]:
-    """Return the files of a form of semantics, the one that is asked for first."""
+    """Return the files of a semantics format, by name; the main file comes first."""
     if form == "metricflow":
         from warehouse.publish.metricflow import metricflow_yaml
 
         return {"metricflow.yaml": metricflow_yaml(relations, build)}
     from warehouse.publish.semantics_json import semantics_json, semantics_schema
 
-    said = json.dumps(semantics_json(relations, build), ensure_ascii=False, indent=2) + "\n"
-    return {"semantics.json": said, "semantics.schema.json": semantics_schema()}
+    document = json.dumps(semantics_json(relations, build), ensure_ascii=False, indent=2) + "\n"
+    return {"semantics.json": document, "semantics.schema.json": semantics_schema()}
 
 
 def _build(connection: duckdb.DuckDBPyConnection) -> str | None:
@@ -160,7 +159,7 @@ def _write(
             files.append(_entry(relation, path, form, _copied(connection, relation, path, form, build)))
     if DUCKDB in formats:
         orders = {name: _order(connection, relation) for name, relation in relations.items()}
-        from warehouse.publish.single_file import NAME, write_file  # it loads the engine
+        from warehouse.publish.single_file import NAME, write_file  # imports the engine
 
         rows = write_file(connection, folder / NAME, list(relations.values()), orders)
         files.append(_described(folder / NAME, None, DUCKDB, f"{len(relations)} tables with their rows", rows))
@@ -177,8 +176,8 @@ def _write(
     write_json(folder / DATAPACKAGE, datapackage(connection, build, files, relations))
     about = "what the files hold, as a Frictionless Data Package"
     files.append(_described(folder / DATAPACKAGE, None, "json", about, None))
-    told = {"kind": EXPORT, "build": build, "time_zone": TIME_ZONE, "files": files, "left_out": left_out}
-    write_json(folder / MANIFEST, told)
+    manifest = {"kind": EXPORT, "build": build, "time_zone": TIME_ZONE, "files": files, "left_out": left_out}
+    write_json(folder / MANIFEST, manifest)
     write_checksums(folder)
 
 
@@ -205,7 +204,7 @@ def _source(relation: Relation) -> str:
 
 
 def _order(connection: duckdb.DuckDBPyConnection, relation: Relation) -> str:
-    """The grain, or all columns, so that rows come in one order only."""
+    """Return the columns to sort by: the grain, or all columns so that the order is deterministic."""
     names = relation.grain
     if not names:
         names = tuple(name for name, *_ in connection.execute(f"FROM {_source(relation)} LIMIT 0").description)

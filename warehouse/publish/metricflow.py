@@ -1,7 +1,7 @@
-"""Semantics of the tables as YAML of MetricFlow: a semantic model a table, a metric a measure, entities for keys.
+"""Semantics as MetricFlow YAML: a semantic model per table, a metric per measure, entities for keys.
 
-Measures are left out where MetricFlow has no words for them: those of tables without a time, those that do not add up
-over a column but time, and those that mean nothing beyond their row.
+MetricFlow cannot express some measures, which are left out: those of tables without a time column, those that are
+non-additive over a column other than time, and those valid only for a single row.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import yaml
 
 from warehouse.base.sql_text import identifier
 from warehouse.publish.foreign_keys import foreign_keys
-from warehouse.publish.semantics_json import dimensions, told
+from warehouse.publish.semantics_json import described_tables, dimensions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -28,8 +28,8 @@ _HOURS = "reference.dim_hour"
 
 
 def metricflow_yaml(relations: Mapping[str, Relation], build: str | None) -> str:
-    """Return the documents, each below a line `---`."""
-    shown = told(relations)
+    """Return the YAML documents, each after a line `---`."""
+    shown = described_tables(relations)
     documents: list[dict[str, Any]] = []
     if _HOURS in relations:
         spine = {
@@ -70,7 +70,7 @@ def _model(relation: Relation, relations: Mapping[str, Relation]) -> dict[str, A
 
 
 def _labels(relation: Relation) -> list[str]:
-    """Return the columns to group by; of a dimension, all that its key does not replace."""
+    """Return the columns to group by; in a dimension table, all columns outside the key."""
     if relation.table.name in _ENTITIES:
         return [one.name for one in relation.columns if one.name != _ENTITIES[relation.table.name]]
     if relation.table.name == _HOURS:
@@ -79,7 +79,7 @@ def _labels(relation: Relation) -> list[str]:
 
 
 def _entities(relation: Relation, relations: Mapping[str, Relation]) -> Iterator[dict[str, Any]]:
-    """Return the keys as one expression each, which is all that MetricFlow joins by."""
+    """Yield the keys as one expression each, since MetricFlow joins by single expressions."""
     own = _ENTITIES.get(relation.table.name)
     if own:
         column = "cluster" if own == "cluster_key" else own
@@ -110,7 +110,7 @@ def _dimension(column: Column) -> dict[str, Any]:
 
 
 def _kept(relation: Relation) -> list[Measure]:
-    """Return the measures that MetricFlow can sum: over all columns, or not over time."""
+    """Return the measures that MetricFlow can sum: additive, or additive over all columns but time."""
     time = relation.semantics.time
     if not time:
         return []

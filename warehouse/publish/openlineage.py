@@ -1,8 +1,8 @@
-"""A build as OpenLineage run events, for those who have a catalog: https://openlineage.io/docs/spec.
+"""OpenLineage run events of a build, for data catalogs: https://openlineage.io/docs/spec.
 
-One run of the build, and within it one of each model, both with START and COMPLETE: what it read, what it gave, with
-schema, row count, and for every column the columns of its inputs and how it comes of them. Read off the published
-warehouse and the models, so that a build with nothing to do tells the same.
+A build is one run with a child run per model, each with START and COMPLETE. Events carry inputs, outputs, schema, row
+count and column lineage. They are derived from the published warehouse and the models, so an up-to-date build emits
+the same events.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ FACETS = {
     "parent": f"{SPEC}/facets/1-2-0/ParentRunFacet.json#/$defs/ParentRunFacet",
 }
 KINDS = {COPIED: "IDENTITY", AGGREGATED: "AGGREGATION"}
-"""Our kinds of a step as subtypes of a direct transformation; the others are TRANSFORMATION."""
+"""Subtypes of direct transformations, by kind of step. The default is TRANSFORMATION."""
 CLAUSES = {"filter": "FILTER", "join": "JOIN", "group": "GROUP_BY", "limit": "SORT"}
-"""What decides rows as subtypes of an indirect transformation; the others are CONDITIONAL."""
+"""Subtypes of indirect transformations, by clause. The default is CONDITIONAL."""
 TIMEOUT_SECONDS = 10
 Event = dict[str, Any]
 
@@ -52,13 +52,13 @@ class _Table(NamedTuple):
     fields: list[dict[str, str]]
 
 
-def tell(settings: Settings, destination: str) -> None:
+def emit(settings: Settings, destination: str) -> None:
     """Write the events of the published build to a file, a line each, or post them to a URL.
 
     Raises
     ------
     WarehouseError
-        When the file cannot be written or the URL does not take them; the build is published all the same.
+        When the file cannot be written or the URL rejects the events. The build stays published.
     """
     found = list(events(settings))
     try:
@@ -79,13 +79,13 @@ def _post(url: str, event: Event) -> None:
     from urllib.request import Request, urlopen
 
     body = json.dumps(event).encode()
-    request = Request(url, body, {"Content-Type": "application/json"}, method="POST")  # noqa: S310 - http(s), see tell
+    request = Request(url, body, {"Content-Type": "application/json"}, method="POST")  # noqa: S310 - http(s), see emit
     with urlopen(request, timeout=TIMEOUT_SECONDS):  # noqa: S310
         pass
 
 
 def events(settings: Settings) -> Iterator[Event]:
-    """The events of the published build, in order of time."""
+    """Yield the events of the published build in order of time."""
     with closing(connect(settings.target)) as connection:
         row = connection.execute("SELECT build_id, published_utc FROM meta.build").fetchone()
         tables = _tables(connection)
@@ -111,8 +111,8 @@ def _tables(connection: Any) -> dict[str, _Table]:
     for model, name, kind, about in connection.execute(
         "SELECT model, column_name, type, about FROM meta.columns ORDER BY model, position"
     ).fetchall():
-        said = {"description": about} if about else {}
-        fields.setdefault(model, []).append({"name": name, "type": kind, **said})
+        description = {"description": about} if about else {}
+        fields.setdefault(model, []).append({"name": name, "type": kind, **description})
     rows = connection.execute("SELECT model, kind, rows, bytes, reads FROM meta.models ORDER BY rowid").fetchall()
     return {
         name: _Table(name, kind, count, size, tuple(reads or ()), fields.get(name, []))
@@ -135,8 +135,8 @@ def _event(
     }
 
 
-def _facet(name: str, **said: object) -> Event:
-    return {"_producer": PRODUCER, "_schemaURL": FACETS[name], **said}
+def _facet(name: str, **content: object) -> Event:
+    return {"_producer": PRODUCER, "_schemaURL": FACETS[name], **content}
 
 
 def _dataset(namespace: str, table: _Table) -> Event:
@@ -145,8 +145,8 @@ def _dataset(namespace: str, table: _Table) -> Event:
 
 
 def _output(namespace: str, table: _Table, columns: Columns) -> Event:
-    """The table that a model makes: where its columns are from, and how many rows there are."""
-    said = _dataset(namespace, table)
+    """Return the output dataset of a model with its column lineage, row count and size."""
+    output = _dataset(namespace, table)
     fields = {
         one["name"]: {"inputFields": _inputs(namespace, table.name, one["name"], columns)} for one in table.fields
     }
@@ -157,15 +157,15 @@ def _output(namespace: str, table: _Table, columns: Columns) -> Event:
         if node.column != ROWS
     ]
     unique = list({json.dumps(one, sort_keys=True): one for one in deciding}.values())
-    said["facets"]["columnLineage"] = _facet("columnLineage", fields=fields, dataset=unique)
+    output["facets"]["columnLineage"] = _facet("columnLineage", fields=fields, dataset=unique)
     statistics = {name: value for name, value in (("rowCount", table.rows), ("size", table.bytes)) if value is not None}
     if statistics:
-        said["outputFacets"] = {"outputStatistics": _facet("outputStatistics", **statistics)}
-    return said
+        output["outputFacets"] = {"outputStatistics": _facet("outputStatistics", **statistics)}
+    return output
 
 
 def _inputs(namespace: str, model: str, column: str, columns: Columns) -> list[Event]:
-    """The columns of other relations that a column is made of, by way of the model's own steps."""
+    """Return the columns of other relations that a column derives from, resolved through the model's CTEs."""
     kind = columns.blocks[model][""].kind_of(column)
     return [
         _input(namespace, node, "DIRECT", KINDS.get(kind, "TRANSFORMATION"))

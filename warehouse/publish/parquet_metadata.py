@@ -1,8 +1,8 @@
-"""Metadata of Parquet files: table, meaning, grain and build of the file; unit and meaning of each field.
+"""Parquet metadata: table, description, grain and build of the file; unit and description of each field.
 
-The format itself has metadata of files alone. Fields have theirs in the Arrow schema, which is metadata of the file
-under the key `ARROW:schema`: pyarrow, pandas, polars and R read it. The engine writes the rows. Writing them by Arrow
-would take their time again, and give other bytes with each version of Arrow.
+Parquet itself has key-value metadata for files only. Field metadata lives in the Arrow schema, stored under the file
+key `ARROW:schema`; pyarrow, pandas, polars and R read it. DuckDB writes the rows. Arrow would need as long again to
+write them, and its bytes depend on the version of Arrow.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ if TYPE_CHECKING:
     from warehouse.reader.relation import Relation
 
 TIME_ZONE = "UTC"
-"""Zone of all times, which stand without one."""
+"""Zone of all timestamps, which carry no zone themselves."""
 
 
 def metadata_option(
     connection: duckdb.DuckDBPyConnection, select: str, path: Path, relation: Relation, build: str | None
 ) -> str:
-    """Return the option of COPY that writes what is known of a table and its columns.
+    """Return the COPY option that writes the metadata of a table and its columns.
 
     Parameters
     ----------
     select
-        The rows that are to be written.
+        The SELECT of the rows.
     path
-        Where to; first without rows, to read how Arrow sees the types.
+        The output file. It is first written without rows, to read the Arrow types.
     """
     import pyarrow
     from pyarrow import parquet
 
-    told = {
+    metadata = {
         "table": relation.table.name,
         "about": relation.table.about,
         "grain": json.dumps(list(relation.grain)),
@@ -51,8 +51,8 @@ def metadata_option(
     connection.execute(f"COPY (SELECT * FROM ({select}) LIMIT 0) TO {literal(str(path))} (FORMAT parquet)")
     for field in parquet.read_schema(path):
         column = known.get(field.name)
-        said = {"unit": column.unit, "about": column.about, "type": column.type} if column else {}
-        fields.append(field.with_metadata({name: text for name, text in said.items() if text}))
-    schema = pyarrow.schema(fields, metadata=told).serialize().to_pybytes()
-    told["ARROW:schema"] = base64.b64encode(schema).decode()
-    return f"KV_METADATA {{{', '.join(f'{literal(name)}: {literal(text)}' for name, text in told.items())}}}"
+        attributes = {"unit": column.unit, "about": column.about, "type": column.type} if column else {}
+        fields.append(field.with_metadata({name: text for name, text in attributes.items() if text}))
+    schema = pyarrow.schema(fields, metadata=metadata).serialize().to_pybytes()
+    metadata["ARROW:schema"] = base64.b64encode(schema).decode()
+    return f"KV_METADATA {{{', '.join(f'{literal(name)}: {literal(text)}' for name, text in metadata.items())}}}"

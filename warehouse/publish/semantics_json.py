@@ -1,6 +1,6 @@
-"""Semantics of the tables as JSON: measures, dimensions, times, units and keys, for tools that make charts or models.
+"""Semantics as JSON: measures, dimensions, times, units and keys, for BI tools and language models.
 
-`semantics.schema.json` beside this module is the JSON Schema of what is written.
+The JSON Schema of the output is `semantics.schema.json` in this folder.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ def semantics_schema() -> str:
 
 
 def semantics_json(relations: Mapping[str, Relation], build: str | None) -> dict[str, Any]:
-    """Return what is known of the tables with measures or dimensions, and of those that their keys name."""
+    """Return the semantics of tables with measures or dimensions, and of the tables their keys reference."""
     return {
         "kind": KIND,
         "version": VERSION,
         "build": build,
         "time_zone": TIME_ZONE,
-        "tables": [_table(one, relations) for one in told(relations)],
+        "tables": [_table(one, relations) for one in described_tables(relations)],
     }
 
 
-def told(relations: Mapping[str, Relation]) -> list[Relation]:
-    """Return the tables that say how to sum them, then the dimensions that they join, by name."""
+def described_tables(relations: Mapping[str, Relation]) -> list[Relation]:
+    """Return the tables with semantics and all tables that their keys reference, sorted by name."""
     facts = [one for one in relations.values() if one.semantics.dimensions or one.semantics.measures]
     found = {one.table.name for one in facts}
     waiting = list(facts)
@@ -49,19 +49,21 @@ def told(relations: Mapping[str, Relation]) -> list[Relation]:
 
 
 def _table(relation: Relation, relations: Mapping[str, Relation]) -> dict[str, Any]:
-    said = relation.semantics
+    semantics = relation.semantics
     columns = {column.name: column for column in relation.columns}
-    measured = {one.column for one in said.measures}
+    measured = {one.column for one in semantics.measures}
     keys = foreign_keys(relation, relations, relations.values())
     return {
         "name": relation.table.name,
         "about": relation.table.about,
         "grain": list(relation.grain),
-        "time": said.time,
+        "time": semantics.time,
         "dimensions": [_column(columns[name]) for name in dimensions(relation)],
-        "measures": [_measure(one, columns[one.column]) for one in said.measures],
+        "measures": [_measure(one, columns[one.column]) for one in semantics.measures],
         "attributes": [
-            _column(one) for name, one in columns.items() if name not in {*dimensions(relation), *measured, said.time}
+            _column(one)
+            for name, one in columns.items()
+            if name not in {*dimensions(relation), *measured, semantics.time}
         ],
         "foreign_keys": [
             {"columns": list(key.columns), "table": key.other, "table_columns": list(key.others)} for key in keys
@@ -70,7 +72,7 @@ def _table(relation: Relation, relations: Mapping[str, Relation]) -> dict[str, A
 
 
 def dimensions(relation: Relation) -> list[str]:
-    """Return the columns to group by: those that the model names, else its grain; without the column of time."""
+    """Return the columns to group by: the declared dimensions or else the grain, without the time column."""
     names = relation.semantics.dimensions or relation.grain
     return [name for name in names if name != relation.semantics.time]
 

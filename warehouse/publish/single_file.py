@@ -1,7 +1,7 @@
-"""Tables as one DuckDB file that stands alone: with their rows, comments and `meta`, for any DuckDB from 1.4 on.
+"""Self-contained DuckDB file with rows, comments and `meta`, readable from DuckDB 1.4 on.
 
-Tables that foreign keys join stand in the schema `star`, with their keys as constraints: DuckDB has no keys across
-schemas. Views have their usual names.
+Tables joined by foreign keys are stored in the schema `star` with their constraints, since DuckDB has no foreign keys
+across schemas. Views give these tables their usual names.
 """
 
 from __future__ import annotations
@@ -24,16 +24,17 @@ if TYPE_CHECKING:
 
 NAME = "tables.duckdb"
 STAR = "star"
-"""The schema of tables with keys."""
+"""Schema of tables with key constraints."""
 BLOCK = 65_536
-"""Bytes of a block. Each key takes one at least: with 262,144, the default, keys would add half of the file's size."""
+"""Block size in bytes. Each key takes at least one block: the default of 262,144 would add half of the file's size.
+"""
 _HERE = {
     "build": {"data_folders": "[]::VARCHAR[]", "target": "NULL::VARCHAR"},
     "models": {"kind": "'table'", "stale": "false"},
 }
-"""What `meta` says otherwise in such a file: it holds rows and knows no folder."""
+"""Overrides of `meta` in the exported file, which holds rows and knows no folders."""
 _End = tuple[str, tuple[str, ...]]
-"""A table, and the columns that keys of others name."""
+"""A table and its columns that foreign keys reference."""
 
 
 def write_file(
@@ -44,9 +45,9 @@ def write_file(
     Parameters
     ----------
     connection
-        The warehouse, which may write there.
+        The warehouse, opened with write access to the folder.
     orders
-        Of each table the columns to sort by, in SQL.
+        Columns to sort by, in SQL, for each table.
     """
     form = f"STORAGE_VERSION {literal(STORAGE_VERSION)}, BLOCK_SIZE {BLOCK}"
     connection.execute(f"ATTACH {literal(str(path))} AS exported ({form})")
@@ -68,7 +69,7 @@ def write_file(
 def _targets(
     connection: duckdb.DuckDBPyConnection, ordered: Sequence[tuple[Relation, Sequence[ForeignKey]]]
 ) -> dict[_End, str]:
-    """Return the constraint of each (table, columns) that keys name; those that are not unique have none."""
+    """Return the constraint for each referenced (table, columns); columns that are not unique get none."""
     grains = {one.table.name: one.grain for one, _ in ordered}
     found: dict[_End, str] = {}
     for key in sorted({(key.other, key.others) for _, keys in ordered for key in keys}):
@@ -85,7 +86,7 @@ def _targets(
 
 
 def _places(ordered: Sequence[tuple[Relation, Sequence[ForeignKey]]], targets: Mapping[_End, str]) -> dict[str, str]:
-    """Return where the rows of each table go: into `star` where a key joins it."""
+    """Return the stored name of each table: in `star` if a foreign key joins it."""
     joined = {other for other, _ in targets}
     joined |= {one.table.name for one, keys in ordered if any((key.other, key.others) in targets for key in keys)}
     places: dict[str, str] = {}
@@ -103,7 +104,7 @@ def _copy(
     targets: Mapping[_End, str],
     places: Mapping[str, str],
 ) -> int:
-    """Write the rows of one table, with its keys as constraints; return their number."""
+    """Write the rows of one table with its key constraints; return the number of rows."""
     source, place = qualified(relation.table.name), qualified(places[relation.table.name])
     parts = [f"{identifier(name)} {kind}" for name, kind, *_ in connection.execute(f"DESCRIBE {source}").fetchall()]
     parts += [constraint for (other, _), constraint in targets.items() if other == relation.table.name]
@@ -119,9 +120,10 @@ def _copy(
 
 
 def _name(connection: duckdb.DuckDBPyConnection, relations: Sequence[Relation], places: Mapping[str, str]) -> None:
-    """Give each table its usual name and its comments.
+    """Create views with the usual names, and comments.
 
-    A view's text is kept as written, so it is written where the file is the only catalog: with no catalog's name.
+    DuckDB keeps the text of a view. The exported file is the current database here, so that the text names no
+    catalog.
     """
     row = connection.execute("SELECT current_database(), current_schema()").fetchone()
     assert row

@@ -1,10 +1,11 @@
-"""`metrics.jobs` in the Standard Workload Format, version 2.2, which scheduler simulators and analysers read.
+"""`metrics.jobs` in the Standard Workload Format 2.2, for scheduler simulators.
 
-A file a cluster: comment lines that begin with `;`, then a line a job of eighteen whole numbers, -1 for what is not
-known. Definition: Feitelson, *The Standard Workload Format*, https://www.cs.huji.ac.il/labs/parallel/workload/swf.html.
+Each cluster gets a file: comment lines that begin with `;`, then one line per job with eighteen integers, -1 if
+unknown. Definition: Feitelson, *The Standard Workload Format*,
+https://www.cs.huji.ac.il/labs/parallel/workload/swf.html.
 
-What the format calls processors are GPUs here, so jobs without GPUs are left out; comments say how many. Beside each
-file, `<name>.jobs.csv` has the trace's own id for each job number.
+The format's "processors" are GPUs here. Jobs without GPUs are left out, and a comment counts them. Beside each file,
+`<name>.jobs.csv` maps job numbers to the ids of the trace.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _JOBS = f"""
 
 
 class Written(NamedTuple):
-    """A file that was written."""
+    """A written file."""
 
     path: Path
     about: str
@@ -48,7 +49,7 @@ class Written(NamedTuple):
 
 
 def write_swf(connection: duckdb.DuckDBPyConnection, folder: Path, build: str | None) -> Iterator[Written]:
-    """Write a workload a cluster.
+    """Write one workload file per cluster, and yield the files.
 
     Raises
     ------

@@ -78,21 +78,19 @@ def cards(found: Sequence[Finding]) -> list[Card]:
     kinds: dict[str, list[Finding]] = {}
     for one in found:
         kinds.setdefault(one.kind, []).append(one)
-    return [Card(first, _number(first), tuple(others)) for first, *others in kinds.values()]
+    return [Card(first, number_text(first.number, first.unit), tuple(others)) for first, *others in kinds.values()]
 
 
-def _number(one: Finding) -> str:
-    """Return the number of a finding in readable form.
+def number_text(number: float, unit: str) -> str:
+    """Return the number of a finding with its unit, in readable form.
 
-    >>> _number(Finding("", "", "", "", 0.3451, "1", "", "", "", None, "")), _number(
-    ...     Finding("", "", "", "", 389.0, "figures", "", "", "", None, "")
-    ... )
-    ('34.5 %', '389 figures')
+    >>> [number_text(*one) for one in ((0.3451, "1"), (6785715334821, "B"), (1, "cables"), (389.0, "figures"))]
+    ['34.5 %', '6.79 TB', '1 cable', '389 figures']
     """
-    unit = SHARE if one.unit == "1" else one.unit
-    text = (readable([repr(one.number)], unit)[0] or "").strip()
-    words = one.unit[:-1] if one.number == 1 and one.unit.endswith("s") else one.unit
-    return text + (f" {words}" if header_unit(unit) else "")
+    shown_unit = SHARE if unit == "1" else unit
+    text = (readable([repr(number)], shown_unit)[0] or "").strip()
+    words = unit[:-1] if number == 1 and unit.endswith("s") else unit
+    return text + (f" {words}" if header_unit(shown_unit) else "")
 
 
 def print_findings(found: Sequence[Finding], stream: TextIO, width: int) -> None:

@@ -1,4 +1,4 @@
-"""Charts that several figures share: bars, shares of a whole, distributions."""
+"""Shared charts: bars, shares of a whole, distributions."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ BAR = 13
 
 
 class Bar(NamedTuple):
-    """A bar, or one of several below each other that share a label."""
+    """A bar; several bars can share a label."""
 
     value: float
     kind: str
     tip: str
     mark: float | None = None
-    """Where a second value stands, as a line across the bar."""
+    """Position of a second value, drawn as a line across the bar."""
 
 
 class Bars(NamedTuple):
@@ -45,7 +45,7 @@ class Bars(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """A distribution: its values in order."""
+    """A distribution: sorted values."""
 
     name: str
     kind: str
@@ -56,7 +56,7 @@ def bars(
     groups: Sequence[Bars], unit: str, label: str, *, keys: Sequence[Key] = (), limit: float | None = None,
     high: float = 0.0,
 ) -> list[Panel]:  # fmt: skip
-    """Horizontal bars from zero with their values at the end, and a legend."""
+    """Return horizontal bars from zero with their values at the end, and a legend."""
     left = min(150.0, 10 + LETTER * max(len(group.label) for group in groups))
     values = [value for group in groups for bar in group.bars for value in (bar.value, bar.mark or 0)]
     at = ticks(max([*values, limit or 0, high, 1e-9]))
@@ -91,7 +91,7 @@ def bars(
 
 
 def dots(groups: Sequence[Bars], unit: str, label: str, keys: Sequence[Key], limit: float) -> list[Panel]:
-    """A row a label with a point for each value; those from `limit` on have their number beside them."""
+    """Return a row per label with a point per value; values from `limit` on are labeled."""
     left = min(150.0, 10 + LETTER * max(len(group.label) for group in groups))
     at = ticks(max([bar.value for group in groups for bar in group.bars] + [limit]))
     scale = linear(0, at[-1], left, WIDTH - 40)
@@ -111,7 +111,7 @@ def dots(groups: Sequence[Bars], unit: str, label: str, keys: Sequence[Key], lim
 
 
 def shares(groups: Sequence[Bars], label: str, keys: Sequence[Key], unit: str) -> list[Panel]:
-    """Bars of parts of a whole, each 100 % long, in the same order everywhere."""
+    """Return stacked bars of 100 %, with the parts in one order everywhere."""
     left = min(200.0, 10 + LETTER * max(len(group.label) for group in groups))
     scale = linear(0, 100, left, WIDTH - 14)
     bottom = 4 + 20 * len(groups)
@@ -129,7 +129,7 @@ def shares(groups: Sequence[Bars], label: str, keys: Sequence[Key], unit: str) -
 
 def ranges(groups: Sequence[tuple[str, Sequence[float], str]], label: str, unit: str,
            words: Callable[[float], str], at: Sequence[float]) -> list[Panel]:  # fmt: skip
-    """Five values a row: a thin line over all, a thick one over the inner three, a point at the middle."""
+    """Return five-number rows: thin line for the range, thick line for the inner three, point for the median."""
     left = min(150.0, 10 + LETTER * max(len(name) for name, _, _ in groups))
     scale = logarithmic(at[0], at[-1], left, WIDTH - 18)
     bottom = 4 + 20 * len(groups)
@@ -148,7 +148,7 @@ def ranges(groups: Sequence[tuple[str, Sequence[float], str]], label: str, unit:
 
 def distribution(curves: Sequence[Curve], label: str, unit: str, what: str, *, floor: float = 0.0,
                  words: Callable[[float], str] = short) -> list[Panel]:  # fmt: skip
-    """Cumulated shares; a logarithmic axis where values span more than a decade, with zeros at its left edge."""
+    """Return cumulative shares; the axis is logarithmic if values span over a decade, with zeros at the left."""
     left, top, bottom, right = 46, 22, 190, WIDTH - 16
     found = [value for curve in curves for value in curve.values if value > floor]
     low, high = (min(found), max(found)) if found else (1.0, 10.0)

@@ -1,4 +1,4 @@
-"""A figure of the report: a query of `sql/report/`, a chart of its rows, and a sentence that says what they show."""
+"""A figure of the report: a query of `sql/report/`, a chart of its rows, and a sentence about them."""
 
 from __future__ import annotations
 
@@ -21,43 +21,43 @@ if TYPE_CHECKING:
     from warehouse.report.svg import Panel
 
 Values = Mapping[str, Any]
-"""A row by column: numbers as int or float, lists as lists, all else as text; None is NULL."""
+"""A row by column: numbers as int or float, lists as lists, other values as text, NULL as None."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """What is asked, and how it is shown."""
+    """Query, chart and texts of a figure."""
 
     query: str
-    """The name of its file in `sql/report/`."""
+    """Name of the file in `sql/report/`."""
     title: Callable[[Sequence[Values]], str]
-    """What was found, in a line."""
+    """Function that returns the finding as a title."""
     says: Callable[[Sequence[Values]], str]
-    """What the rows show, in a sentence or two; also the chart's text for those who do not see it."""
+    """Function that returns one or two sentences about the rows, also the chart's text for screen readers."""
     subject: str
-    """What it is about, in a few words: the title where there are no rows."""
+    """Subject in a few words: the title if there are no rows."""
     without: str
-    """The line that stands there when the query gives no row, or the chart nothing to draw."""
+    """Line shown if the query returns no row or the chart has nothing to draw."""
     chart: Callable[[Sequence[Values]], list[Panel]] | None = None
-    """None: the table alone."""
+    """Chart of the rows; None shows the table only."""
     parameters: Mapping[str, str] = field(default_factory=dict)
     tables: tuple[str, ...] = ()
-    """Where the numbers are from, for those who look further."""
+    """Source tables for further reading."""
     further: str = ""
-    """A command that shows more, without `warehouse`."""
+    """Command that shows more, without `warehouse`."""
     id: str = ""
-    """Where one query has several figures: the name of this one."""
+    """Name of the figure if several figures share a query."""
     place: str = ""
-    """What tells it from the same figure of another cluster or an earlier hour; empty in the first."""
+    """Suffix for another cluster or an earlier hour; empty for the first."""
 
     @property
     def name(self) -> str:
-        """Its id in the page and the name of its files."""
+        """Id in the page and file name."""
         return "-".join(filter(None, [self.id or self.query, plain(self.place)]))
 
     @property
     def hour(self) -> str:
-        """The hour that it is about, where it is about one."""
+        """Hour of the figure, empty if it has none."""
         return self.parameters.get("hour", "")
 
 
@@ -69,24 +69,24 @@ class Section:
     title: str
     figures: tuple[Figure, ...]
     without: str = ""
-    """The line that stands there when there is no figure at all."""
+    """Line shown if there is no figure at all."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A figure with the rows that its query gave."""
+    """A figure with the rows of its query."""
 
     figure: Figure
     query: Query
     columns: tuple[str, ...]
     numeric: tuple[bool, ...]
     rows: list[Row]
-    """As exact text, as the table shows them."""
+    """Rows as exact text, as the table shows them."""
     citation: Citation
 
     @property
     def values(self) -> list[Values]:
-        """The same rows as values, for the chart and the sentence."""
+        """Rows as values, for the chart and the sentence."""
         return [
             {
                 name: _value(text, number=number)
@@ -99,12 +99,12 @@ class Answer:
 def ask(
     connection: duckdb.DuckDBPyConnection, target: Path, figure: Figure, queries: Mapping[str, Query]
 ) -> Answer | None:
-    """Run a figure's query, once; None where the warehouse has not the tables that it reads.
+    """Run a figure's query; return None if the warehouse lacks a table of the query.
 
     Raises
     ------
     QueryError
-        When the query is none, or fails.
+        When the file holds no query, or the query fails.
     """
     from warehouse.base.startup import duckdb
 
@@ -115,7 +115,7 @@ def ask(
         bound = bind(query, figure.parameters)
         result = open_result(connection, statement, bound)
         rows = all_rows(result)
-    except duckdb.CatalogException:  # a project of its own, without the shipped models
+    except duckdb.CatalogException:  # a custom project without the shipped models
         return None
     except duckdb.Error as error:
         raise from_engine(error, text, connection, path=query.path) from error
@@ -131,7 +131,7 @@ def ask(
 
 
 def plain(text: str) -> str:
-    """A text as part of a name of files and places: other signs than letters, digits, `.` and `_` become `-`."""
+    """Return text for file names and anchors: characters other than letters, digits, `.` and `_` become `-`."""
     return "".join(sign if sign.isascii() and (sign.isalnum() or sign in "._") else "-" for sign in text).strip("-.")
 
 
@@ -143,6 +143,6 @@ def _value(text: str | None, *, number: bool) -> object:
     if text is None or not number:
         return text
     try:
-        return json.loads(text.replace("NULL", "null"))  # a list, as the engine shows it
+        return json.loads(text.replace("NULL", "null"))  # a list, as DuckDB shows it
     except ValueError:
-        return None  # nan, inf
+        return None  # NaN, infinity

@@ -1,4 +1,4 @@
-"""Jobs of the job traces: how long they run, how large they are, how they end."""
+"""Jobs of the job traces: run times, sizes, outcomes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _durations(rows: Sequence[Values]) -> list[Panel]:
 
 
 def _parts(rows: Sequence[Values], column: str, kinds: Mapping[str, str], label: str, words: str) -> list[Panel]:
-    """The GPU time of each cluster, in parts."""
+    """Draw the GPU time of each cluster by category."""
     groups = []
     for name in _clusters(rows):
         of = {row[column]: row for row in rows if _name(row) == name}

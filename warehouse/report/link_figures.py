@@ -1,4 +1,4 @@
-"""Links between leaves and spines: which are dead, and how evenly the others share the traffic."""
+"""Links between leaves and spines: dead links, and balance of the others."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from warehouse.report.words import by_number, count, distinct, foremost, listed,
 WAY = {"in": "inward", "out": "outward"}
 GOES = {"out": "leaf to spine (out)", "in": "spine to leaf (in)"}
 CELL = 22
-"""Height of a cell of a matrix."""
+"""Height of a matrix cell."""
 FAINT = 0.8
-"""The strongest color of a deviation; a text on it can still be read."""
+"""Largest opacity of a deviation's color; text on it stays readable."""
 FULL = 50.0
-"""Percent off an even share, where a color is strongest."""
+"""Deviation from an even share, in percent, with the strongest color."""
 
 
 def _dead(rows: Sequence[Values]) -> list[str]:
@@ -24,7 +24,7 @@ def _dead(rows: Sequence[Values]) -> list[str]:
 
 
 def links_title(rows: Sequence[Values]) -> str:
-    """Name the dead links."""
+    """Return a title that names the dead links."""
     dead = [row for row in rows if row["dead_uplinks"]]
     if not dead:
         return "No link is dead"
@@ -37,12 +37,12 @@ def links_title(rows: Sequence[Values]) -> str:
 def _links_say(rows: Sequence[Values]) -> str:
     top = foremost(rows)
     leaves, spines = len(distinct(rows, "leaf")), len(distinct(rows, "spine"))
-    said = (
+    text = (
         f"Bytes between {count(leaves, 'leaf')} and {count(spines, 'spine')}, "
         "each cell in percent off an even share of the leaf's uplinks. "
         f"Farthest off is {top['leaf']} with {top['spine']}, {top['direction']}: {percent(top['off_even_percent'])}."
     )
-    return said + (" Cells with a dead uplink have a ✕." if _dead(rows) else "")
+    return text + (" Cells with a dead uplink have a ✕." if _dead(rows) else "")
 
 
 def _links_chart(rows: Sequence[Values]) -> list[Panel]:
@@ -82,7 +82,7 @@ def _where(row: Values) -> str:
 
 
 def _matrix(rows: Sequence[Values], way: str, cell: object) -> Panel:
-    """Leaves down, spines across, for one direction."""
+    """Draw the matrix of one direction: leaves down, spines across."""
     leaves = sorted(distinct(rows, "leaf"), key=by_number)
     spines = sorted(distinct(rows, "spine"), key=by_number)
     left, top = 8 + LETTER * max(map(len, leaves)), 34
@@ -129,7 +129,7 @@ def _spines_chart(rows: Sequence[Values]) -> list[Panel]:
 
 
 def balance_title(rows: Sequence[Values]) -> str:
-    """Name the leaf that shares least evenly, and why."""
+    """Return a title that names the least even leaf and the reason."""
     top = foremost(rows)
     off = percent(top["cov_percent"])
     if not any(row["uneven"] == "true" for row in rows):
@@ -155,10 +155,10 @@ def _balance_says(rows: Sequence[Values]) -> str:
     uneven = [row for row in rows if row["uneven"] == "true"]
     limit = percent(rows[0]["threshold_percent"])
     judged = [row for row in rows if row["judged"] == "true"]
-    said = "Standard deviation of bytes over a leaf's uplinks, in percent of their mean. "
+    text = "Standard deviation of bytes over a leaf's uplinks, in percent of their mean. "
     of = f"{count(len(judged), 'direction')} of {count(len(distinct(judged, 'switch')), 'leaf')}"
-    said += f"From {limit} on (dashed) it is uneven: {len(uneven)} of {of}."
-    return said + (" Storage leaves have few flows and are not judged." if len(judged) < len(rows) else "")
+    text += f"From {limit} on (dashed) it is uneven: {len(uneven)} of {of}."
+    return text + (" Storage leaves have few flows and are not judged." if len(judged) < len(rows) else "")
 
 
 def _balance_chart(rows: Sequence[Values]) -> list[Panel]:
@@ -181,7 +181,7 @@ def _balance_tip(row: Values) -> str:
 
 
 def suspects(cluster: Mapping[str, str], place: str) -> Figure:
-    """All links that are suspect, in words."""
+    """Return the list of suspect links."""
     return Figure(
         "suspects",
         lambda rows: f"{count(len(rows), 'link')} to look at, with the reason",
@@ -196,8 +196,8 @@ def suspects(cluster: Mapping[str, str], place: str) -> Figure:
     )
 
 
-def links(asked: Mapping[str, str], place: str) -> Figure:
-    """The matrix that shows dead links at once."""
+def links(parameters: Mapping[str, str], place: str) -> Figure:
+    """Return the matrix of leaves and spines."""
     return Figure(
         "links",
         links_title,
@@ -205,15 +205,15 @@ def links(asked: Mapping[str, str], place: str) -> Figure:
         "Links between leaves and spines",
         "No uplinks with traffic are loaded.",
         _links_chart,
-        asked,
+        parameters,
         ("metrics.port_hour", "topology.hour_uplinks", "metrics.suspect_links"),
-        f"sql -q hottest-uplinks --hour {asked['hour'][:13].replace(' ', 'T')}:00",
+        f"sql -q hottest-uplinks --hour {parameters['hour'][:13].replace(' ', 'T')}:00",
         place=place,
     )
 
 
-def balance(asked: Mapping[str, str], place: str) -> Figure:
-    """How even each leaf is."""
+def balance(parameters: Mapping[str, str], place: str) -> Figure:
+    """Return the balance of each leaf's uplinks."""
     return Figure(
         "balance",
         balance_title,
@@ -221,15 +221,15 @@ def balance(asked: Mapping[str, str], place: str) -> Figure:
         "How evenly uplinks share the traffic",
         "No uplinks with traffic are loaded.",
         _balance_chart,
-        asked,
+        parameters,
         ("metrics.uplink_balance",),
-        f"sql -q most-unbalanced --hour {asked['hour'][:13].replace(' ', 'T')}:00",
+        f"sql -q most-unbalanced --hour {parameters['hour'][:13].replace(' ', 'T')}:00",
         place=place,
     )
 
 
-def spines(asked: Mapping[str, str], place: str) -> Figure:
-    """Bytes of each pair."""
+def spines(parameters: Mapping[str, str], place: str) -> Figure:
+    """Return the bytes of each leaf and spine."""
     return Figure(
         "links",
         _spines_title,
@@ -237,7 +237,7 @@ def spines(asked: Mapping[str, str], place: str) -> Figure:
         "Bytes between leaves and spines",
         "No uplinks with traffic are loaded.",
         _spines_chart,
-        asked,
+        parameters,
         ("metrics.port_hour", "metrics.spine_hour"),
         'sql "FROM metrics.spine_hour"',
         "spines",

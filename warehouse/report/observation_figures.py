@@ -1,4 +1,4 @@
-"""How complete the observation is: minutes without a poll are hatched, and never drawn as zero."""
+"""Coverage of the observation; minutes without a poll are hatched, never drawn as zero."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from warehouse.report.svg import LETTER, WIDTH, Key, Panel, legend, linear, tick
 from warehouse.report.words import count, foremost, number, percent, rate, total
 
 ROW = 15
-"""Height of a switch in the figure of coverage."""
+"""Height of a switch in the coverage figure."""
 HOUR = (0.0, 15.0, 30.0, 45.0, 60.0)
 
 
@@ -19,7 +19,7 @@ def _loaded(rows: Sequence[Values]) -> list[Values]:
 
 
 def _stretches(minutes: str) -> list[tuple[str, int, int]]:
-    """Runs of equal minutes: state, first minute, and the one after the last.
+    """Return runs of equal minutes: state, first minute, end minute (exclusive).
 
     >>> _stretches("gg...-")
     [('g', 0, 2), ('.', 2, 5), ('-', 5, 6)]
@@ -37,10 +37,10 @@ def _coverage_title(rows: Sequence[Values]) -> str:
     if not seen:
         return "No switch is loaded in this hour"
     top = foremost(seen)
-    said = f"{len(seen)} of {count(rows[0]['leaves_of_cluster'], 'leaf')} loaded"
+    text = f"{len(seen)} of {count(rows[0]['leaves_of_cluster'], 'leaf')} loaded"
     if top["opening_gap_seconds"] is None:
-        return said
-    return f"{said}; nobody polled in the first {number(top['opening_gap_seconds'])} s on {top['switch']}"
+        return text
+    return f"{text}; nobody polled in the first {number(top['opening_gap_seconds'])} s on {top['switch']}"
 
 
 def _coverage_says(rows: Sequence[Values]) -> str:
@@ -156,8 +156,8 @@ def _leaf_series(row: Values) -> Panel:
     return panel
 
 
-def coverage(asked: Mapping[str, str], place: str) -> Figure:
-    """Which minutes of which switch were seen."""
+def coverage(parameters: Mapping[str, str], place: str) -> Figure:
+    """Return the observed minutes of each switch."""
     return Figure(
         "observation",
         _coverage_title,
@@ -165,7 +165,7 @@ def coverage(asked: Mapping[str, str], place: str) -> Figure:
         "What was observed",
         "No port counters are loaded.",
         _coverage,
-        asked,
+        parameters,
         ("metrics.sampling_quality", "metrics.port_minute"),
         "sql -q hour-quality",
         "coverage",
@@ -173,8 +173,8 @@ def coverage(asked: Mapping[str, str], place: str) -> Figure:
     )
 
 
-def series(asked: Mapping[str, str], place: str) -> Figure:
-    """The hour of each leaf."""
+def series(parameters: Mapping[str, str], place: str) -> Figure:
+    """Return the time series of each leaf."""
     return Figure(
         "observation",
         _series_title,
@@ -182,7 +182,7 @@ def series(asked: Mapping[str, str], place: str) -> Figure:
         "Traffic by the minute",
         "No port counters are loaded.",
         _series,
-        asked,
+        parameters,
         ("metrics.port_minute", "metrics.leaf_hour"),
         'sql "FROM metrics.leaf_hour"',
         "minutes",

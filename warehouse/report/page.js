@@ -1,5 +1,5 @@
 "use strict";
-// Filters, which stay in the address; what is under the pointer; files. The charts are there without it.
+// Filters (stored in the URL), tooltips and downloads. The charts work without this script.
 const all = (what, inside = document) => [...inside.querySelectorAll(what)];
 const filters = document.querySelector("form.filters");
 const first = new Map(all("figure[data-hour]").map(one => [one, one.hidden]));
@@ -75,7 +75,7 @@ if (filters) {
 addEventListener("hashchange", come);
 come();
 
-// a text beside the pointer, at once, instead of the browser's own
+// instant tooltips in place of the browser's own
 const tip = document.getElementById("tip");
 addEventListener("pointerover", event => {
   const mark = event.target.closest?.(".panels svg *");
@@ -125,6 +125,6 @@ for (const button of all("button.csv, button.vector")) {
     : save(report.vector(figure), "image/svg+xml", `${figure.id}.svg`));
 }
 
-// a citation is of use on paper
+// open the citations for printing
 addEventListener("beforeprint", () => all("details.source:not([open])").forEach(one => { one.dataset.print = ""; one.open = true; }));
 addEventListener("afterprint", () => all("details[data-print]").forEach(one => { delete one.dataset.print; one.open = false; }));

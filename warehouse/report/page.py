@@ -1,8 +1,7 @@
-"""The HTML: one file that asks the network for nothing.
+"""HTML of the report: one self-contained file.
 
-Charts are SVG in the text, so that they are there at the first paint and without a script; the script filters, tells
-what is under the pointer, and hands out files. Text from data is escaped, and a content security policy forbids every
-request.
+Charts are inline SVG, which a browser shows without a script. The script filters, shows tooltips and offers
+downloads. Text from data is escaped, and a content security policy forbids every request.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ if TYPE_CHECKING:
     Answered = Sequence[tuple[Section, Sequence[One]]]
 
 MOST_OPEN = 16
-"""Rows of a table that stands open where there is no chart."""
+"""Longest table that is shown open in place of a chart."""
 PAGES = ("metrics", "staging", "topology")
 """Layers whose tables have a page in the site."""
 
 
 def page(build: tuple[Any, ...], found: One, answered: Answered, *, kept: bool, site: str, left_out: int) -> str:
-    """The report's text.
+    """Return the report as HTML.
 
     Parameters
     ----------
@@ -38,13 +37,13 @@ def page(build: tuple[Any, ...], found: One, answered: Answered, *, kept: bool, 
     found
         The findings, for the first screen.
     answered
-        Each section with its figures and their answers; None where the tables are not there.
+        Each section with its figures and their answers; None if a table is missing.
     kept
-        Whether `warehouse cite` knows the citations.
+        True if the citations are stored for `warehouse cite`.
     site
-        Where the site with pages of tables is; empty where there is none.
+        URL of the site with the table pages; empty if there is none.
     left_out
-        Hours that have no figures.
+        Number of hours without figures.
     """
     import jinja2
     from markupsafe import Markup
@@ -52,7 +51,7 @@ def page(build: tuple[Any, ...], found: One, answered: Answered, *, kept: bool, 
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
-    figures = [one for _, asked in answered for one in asked]
+    figures = [one for _, figures_of in answered for one in figures_of]
     rows = found[1].values if found[1] else []
     return environment.from_string(_text("page.html.j2")).render(
         build=dict(zip(("id", "published", "version", "engine"), build, strict=True)),
@@ -60,7 +59,7 @@ def page(build: tuple[Any, ...], found: One, answered: Answered, *, kept: bool, 
         looked=found[1] is not None,
         cards=cards(rows),
         warnings=any(row["severity"] == "warning" for row in rows),
-        sections=[(section, [_shown(*one) for one in asked]) for section, asked in answered],
+        sections=[(section, [_shown(*one) for one in figures_of]) for section, figures_of in answered],
         hours=sorted({figure.hour for figure, answer in figures if figure.hour and answer}, reverse=True),
         leaves=sorted(_names(figures, "ports", "switch"), key=by_number),
         servers=sorted(_names(figures, "servers", "server"), key=by_number),

@@ -1,4 +1,4 @@
-"""Charts as files in the sizes of papers: SVG and PDF, one and two columns wide."""
+"""Chart files in paper sizes: SVG and PDF, one and two columns wide."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from warehouse.report.svg import Panel
 
 COLUMN, PAGE = 320, 672
-"""3.33 and 7 inches, at 96 pixels an inch: one column, and two with the gap between them."""
+"""3.33 and 7 inches at 96 pixels per inch: one column, and two columns with their gap."""
 BETWEEN = 16
-"""Between panels, in units."""
+"""Gap between panels, in SVG units."""
 
 
 def write_figures(folder: Path, answers: Iterable[tuple[Figure, Answer]]) -> int:
-    """Write each chart as `NAME.svg` and `NAME.pdf`; returns the number of files."""
+    """Write each chart as `NAME.svg` and `NAME.pdf`; return the number of files."""
     import vl_convert
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -32,14 +32,14 @@ def write_figures(folder: Path, answers: Iterable[tuple[Figure, Answer]]) -> int
             continue
         text = composed(panels)
         (folder / f"{figure.name}.svg").write_text(text, encoding="utf-8", newline="\n")
-        # the converter makes a pixel a point, 72 an inch
+        # vl-convert makes a pixel a point, 1/72 inch
         (folder / f"{figure.name}.pdf").write_bytes(vl_convert.svg_to_pdf(composed(panels, 0.75)))
         files += 2
     return files
 
 
 def composed(panels: Sequence[Panel], scale: float = 1.0) -> str:
-    """One SVG of panels: the legend above, then a column, or two where there are several panels."""
+    """Return one SVG of panels: the legend, then one column, or two columns for several panels."""
     several = len(panels) > 2
     across = 2 * WIDTH + BETWEEN if several else WIDTH
     placed, y, row = [], 0.0, 0.0

@@ -1,4 +1,4 @@
-"""How full ports are: on the front panel of each switch, and as distributions by role."""
+"""Port utilization: on the front panel of each switch, and as distributions by role."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ ROLES = {
     "storage access": "access dash",
     "storage uplink": "uplink dash",
 }
-"""Classes of lines; storage has the colors of its GPU likes, dashed."""
+"""Line classes by role; storage roles are dashed."""
 PORT, GAP = 10.5, 7.0
-"""Sides of a port, and the gap between roles."""
+"""Side of a port, and gap between roles, in SVG units."""
 LEAST = 0.001
-"""Percent of line rate below which a port counts as idle in the distribution."""
+"""Percent of line rate below which the distribution counts a port as idle."""
 
 
 def _title(rows: Sequence[Values]) -> str:
@@ -34,10 +34,10 @@ def _title(rows: Sequence[Values]) -> str:
 
 def _says(rows: Sequence[Values]) -> str:
     idle = [row for row in rows if not row["fuller_percent"]]
-    said = f"{count(len(rows), 'port')} of {count(len(distinct(rows, 'switch')), 'switch')} as on their front panels, "
-    said += f"colored by the fuller direction; {count(len(idle), 'port')} moved nothing or under 0.005 %. "
+    text = f"{count(len(rows), 'port')} of {count(len(distinct(rows, 'switch')), 'switch')} as on their front panels, "
+    text += f"colored by the fuller direction; {count(len(idle), 'port')} moved nothing or under 0.005 %. "
     suspect = [row for row in rows if row["suspect"]]
-    return said + (
+    return text + (
         f"{count(len(suspect), 'port')} with a ✕ {'is' if len(suspect) == 1 else 'are'} suspect."
         if suspect
         else "None is suspect."
@@ -45,7 +45,7 @@ def _says(rows: Sequence[Values]) -> str:
 
 
 def _number(port: str) -> tuple[int, int]:
-    """The slot of a port on the front panel, and its part where a cable is split.
+    """Return the slot of a port on the front panel, and its part if the cable is split.
 
     >>> _number("1/0/24:2"), _number("1/0/35")
     ((24, 2), (35, 0))
@@ -66,7 +66,7 @@ def _chart(rows: Sequence[Values]) -> list[Panel]:
 
 
 def _switch(name: str, rows: Sequence[Values]) -> Panel:
-    """Odd slots above, even ones below; a split port is two halves."""
+    """Draw a switch: odd slots above, even ones below, a split port as two halves."""
     split = any(_number(row["port"])[1] for row in rows)
     high = PORT * (2 if split else 1)
     panel = Panel(18 + 2 * high + 24, f"Ports of {name}", leaf=name)
@@ -109,16 +109,16 @@ def _port(panel: Panel, row: Values, x: float, y: float, width: float, height: f
 
 
 def _ecdf_title(rows: Sequence[Values]) -> str:
-    said = []
+    statements = []
     for role in ("uplink", "access"):
         values = sorted(row["fuller_percent"] for row in rows if row["role"] == role)
         idle = sum(not value for value in values)
         if values and 2 * idle > len(values):
-            said.append(f"{idle:,} of {len(values):,} {role} ports are idle")
+            statements.append(f"{idle:,} of {len(values):,} {role} ports are idle")
         elif values:
-            said.append(f"half of the {role} ports stay below {percent(values[len(values) // 2])}")
-    joined = ", ".join(said)
-    return joined[:1].upper() + joined[1:] if said else "How full ports of storage are"
+            statements.append(f"half of the {role} ports stay below {percent(values[len(values) // 2])}")
+    joined = ", ".join(statements)
+    return joined[:1].upper() + joined[1:] if statements else "How full ports of storage are"
 
 
 def _ecdf_says(rows: Sequence[Values]) -> str:
@@ -139,8 +139,8 @@ def _ecdf(rows: Sequence[Values]) -> list[Panel]:
     )
 
 
-def ports(asked: Mapping[str, str], place: str) -> Figure:
-    """The map of all ports."""
+def ports(parameters: Mapping[str, str], place: str) -> Figure:
+    """Return the map of all ports."""
     return Figure(
         "ports",
         _title,
@@ -148,15 +148,15 @@ def ports(asked: Mapping[str, str], place: str) -> Figure:
         "Ports by utilization",
         "No port counters are loaded.",
         _chart,
-        asked,
+        parameters,
         ("metrics.port_hour", "topology.ports", "topology.hour_owners"),
-        f"sql -q busiest-ports --hour {asked['hour'][:13].replace(' ', 'T')}:00",
+        f"sql -q busiest-ports --hour {parameters['hour'][:13].replace(' ', 'T')}:00",
         place=place,
     )
 
 
-def utilization(asked: Mapping[str, str], place: str) -> Figure:
-    """The same ports as a distribution."""
+def utilization(parameters: Mapping[str, str], place: str) -> Figure:
+    """Return the distribution of port utilization."""
     return Figure(
         "ports",
         _ecdf_title,
@@ -164,9 +164,9 @@ def utilization(asked: Mapping[str, str], place: str) -> Figure:
         "How utilization is distributed",
         "No port counters are loaded.",
         _ecdf,
-        asked,
+        parameters,
         ("metrics.port_hour",),
-        f"sql -q busiest-ports --hour {asked['hour'][:13].replace(' ', 'T')}:00",
+        f"sql -q busiest-ports --hour {parameters['hour'][:13].replace(' ', 'T')}:00",
         "utilization",
         place,
     )

@@ -1,7 +1,7 @@
-"""The report: one HTML file on what a warehouse holds, and its charts as files.
+"""The report: one HTML file about a warehouse, and its charts as files.
 
-Each section is a module: queries of `sql/report/`, a chart and a sentence for each. `page` writes the HTML,
-`paper` the files.
+Each section is a module with queries of `sql/report/`, and a chart and a sentence for each. `page` writes the HTML,
+`paper` the chart files.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ if TYPE_CHECKING:
 
 
 MOST_PORTS = 5_000
-"""Ports of hours that get figures, the latest hours first; the latest always has some."""
+"""Port limit over all hours with figures, latest hours first; the latest hour is always included."""
 
 
 class Made(NamedTuple):
-    """What was written."""
+    """Result of a report."""
 
     figures: int
     without: int
-    """Figures without data."""
+    """Number of figures without data."""
     bytes: int
     files: int
-    """Of `--figures`."""
+    """Number of files of `--figures`."""
 
 
 def write_report(
@@ -65,22 +65,22 @@ def write_report(
     Parameters
     ----------
     target
-        The folder of the warehouse; citations of the figures are kept for `warehouse cite`.
+        The folder of the warehouse; citations are stored there for `warehouse cite`.
     path
         The HTML file.
     query_folders
-        The folders of the report's queries; a later one's replace an earlier one's.
+        The folders of the report's queries; later folders override earlier ones.
     figures
         A folder for each chart as SVG and PDF.
     site
-        Where the site of `warehouse docs` is, for links to the pages of tables; empty without.
+        URL of the site of `warehouse docs`, for links to table pages; empty if there is none.
     memory, threads
         Limits of the engine.
 
     Raises
     ------
     QueryError
-        When there is no warehouse, a library is missing, or a place lies in the target.
+        When there is no warehouse, a library is missing, or an output path lies in the target.
     """
     if figures:
         try:
@@ -99,41 +99,41 @@ def write_report(
     try:
         refuse_damage(connection, target)
         build = connection.execute("SELECT build_id, published_utc, version, engine FROM meta.build").fetchall()[0]
-        asked: dict[tuple[str, tuple[str, ...]], Answer | None] = {}
+        cache: dict[tuple[str, tuple[str, ...]], Answer | None] = {}
         found = trust_figures.FINDINGS, ask(connection, target, trust_figures.FINDINGS, queries)
         answered = [
-            (section, [(figure, _once(asked, connection, target, figure, queries)) for figure in section.figures])
+            (section, [(figure, _once(cache, connection, target, figure, queries)) for figure in section.figures])
             for section in sections(connection)
         ]
         left_out = hours(connection)[1]
     finally:
         connection.close()
-    all_asked = [found, *(one for _, of in answered for one in of)]
-    answers = [(figure, answer) for figure, answer in all_asked if answer and answer.rows]
+    all_figures = [found, *(one for _, of in answered for one in of)]
+    answers = [(figure, answer) for figure, answer in all_figures if answer and answer.rows]
     kept = _keep(target, [answer for _, answer in answers])
     text = page(build, found, answered, kept=kept, site=site, left_out=left_out)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8", newline="\n")
     files = write_figures(figures, answers) if figures else 0
-    return Made(len(all_asked), len(all_asked) - len(answers), len(text.encode()), files)
+    return Made(len(all_figures), len(all_figures) - len(answers), len(text.encode()), files)
 
 
 def _once(
-    asked: dict[tuple[str, tuple[str, ...]], Answer | None],
+    cache: dict[tuple[str, tuple[str, ...]], Answer | None],
     connection: duckdb.DuckDBPyConnection,
     target: Path,
     figure: Figure,
     queries: Mapping[str, Query],
 ) -> Answer | None:
-    """Ask a query once, also where two figures show its rows."""
+    """Run a query and cache its answer, since two figures can share one query."""
     key = figure.query, tuple(figure.parameters.values())
-    if key not in asked:
-        asked[key] = ask(connection, target, figure, queries)
-    return asked[key]
+    if key not in cache:
+        cache[key] = ask(connection, target, figure, queries)
+    return cache[key]
 
 
 def hours(connection: duckdb.DuckDBPyConnection) -> tuple[list[tuple[str, str]], int]:
-    """Return `(cluster, hour)` of the hours with figures, the latest first, and how many hours have none."""
+    """Return `(cluster, hour)` of the hours with figures, latest first, and the number of hours without."""
     found = _rows(
         connection,
         "SELECT cluster, strftime(hour_utc, '%Y-%m-%d %H:%M:%S'), count(*) FROM metrics.port_hour "
@@ -149,22 +149,22 @@ def hours(connection: duckdb.DuckDBPyConnection) -> tuple[list[tuple[str, str]],
 
 
 def sections(connection: duckdb.DuckDBPyConnection) -> list[Section]:
-    """The questions that the report answers; figures of the fabric for each cluster and hour."""
+    """Return the sections of the report; fabric figures exist per cluster and hour."""
     shown = hours(connection)[0]
     first: dict[str, str] = {}
     for cluster, hour in shown:
         first.setdefault(cluster, hour)
-    asked = []
+    hour_values = []
     for cluster, hour in shown:
         parts = [
             cluster if cluster != shown[0][0] else "",
             hour[:13].replace(" ", "T") if hour != first[cluster] else "",
         ]
-        asked.append(({"cluster": cluster, "hour": hour}, " ".join(filter(None, parts))))
+        hour_values.append(({"cluster": cluster, "hour": hour}, " ".join(filter(None, parts))))
     clusters = [({"cluster": one}, one if one != shown[0][0] else "") for one in first]
 
     def of(*makers: Callable[[Mapping[str, str], str], Figure]) -> tuple[Figure, ...]:
-        return tuple(make(values, place) for make in makers for values, place in asked)
+        return tuple(make(values, place) for make in makers for values, place in hour_values)
 
     none = "No port counters are loaded."
     suspects = tuple(link_figures.suspects(values, place) for values, place in clusters)
@@ -200,7 +200,7 @@ def _rows(connection: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[str, ..
 
 
 def _keep(target: Path, answers: Iterable[Answer]) -> bool:
-    """Keep the citations for `warehouse cite`; false where no folder for them can be written."""
+    """Store the citations for `warehouse cite`; return False if their folder cannot be written."""
     try:
         for answer in answers:
             keep(target, answer.citation)

@@ -1,7 +1,7 @@
-"""SVG by hand: panels of one width, marks with a text that says what they are, scales, axes.
+"""SVG drawing: panels of one width, marks with tooltips, scales, axes.
 
-A chart is a list of panels, which flow beside each other where there is room and below each other on a phone. Nothing
-has to be drawn by the reader's machine: the page shows its charts without a script.
+A chart is a list of panels, which flow side by side on wide screens and stack on phones. Charts are static SVG, shown
+without a script.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from html import escape
 from typing import NamedTuple
 
 WIDTH = 360
-"""Of a panel, in units; a phone shows about one pixel for each."""
+"""Panel width in SVG units; on a phone a unit is about a pixel."""
 LETTER = 6.9
-"""Width of a letter at the size of the labels, in units, on average."""
+"""Average letter width at label size, in SVG units."""
 Scale = Callable[[float], float]
 
 
@@ -29,7 +29,7 @@ class Panel:
         self, x: float, y: float, width: float, height: float, kind: str, tip: str = "", *, opacity: float = 1.0,
         leaf: str = "", server: str = "",
     ) -> None:  # fmt: skip
-        """Draw a rectangle; `tip` is what a pointer on it tells."""
+        """Draw a rectangle with the tooltip `tip`."""
         faint = f' fill-opacity="{opacity:.2f}"' if opacity < 1 else ""
         place = f'x="{_n(x)}" y="{_n(y)}" width="{_n(max(width, 0))}" height="{_n(max(height, 0))}"'
         self._add("rect", f"{place}{faint}", kind, tip, leaf, server)
@@ -41,7 +41,7 @@ class Panel:
         self._add("circle", f'cx="{_n(x)}" cy="{_n(y)}" r="{_n(radius)}"', kind, tip, leaf, server)
 
     def path(self, steps: str, kind: str, tip: str = "", *, leaf: str = "", server: str = "") -> None:
-        """Draw a line through `steps`, in the language of SVG paths."""
+        """Draw a line through `steps`, in SVG path syntax."""
         self._add("path", f'd="{steps}"', kind, tip, leaf, server)
 
     def line(self, points: Sequence[tuple[float, float] | None], kind: str, tip: str = "", *, leaf: str = "") -> None:
@@ -56,11 +56,11 @@ class Panel:
         self.path("".join(steps), f"line {kind}", tip, leaf=leaf)
 
     def text(self, x: float, y: float, text: str, kind: str = "", *, leaf: str = "", server: str = "") -> None:
-        """Write a text that begins at x; with `e` in `kind` it ends there, with `m` it is centered."""
+        """Write a text that begins at x; `kind` with `e` ends it there, with `m` centers it."""
         self._add("text", f'x="{_n(x)}" y="{_n(y)}"', kind, "", leaf, server, escape(text))
 
     def hatch(self, x: float, y: float, width: float, height: float, tip: str = "") -> None:
-        """Fill a rectangle with slanting lines: nobody looked there."""
+        """Fill a rectangle with hatching: no data."""
         steps = []
         at = 5.0
         while at < width + height:
@@ -83,26 +83,26 @@ class Panel:
 
     @property
     def body(self) -> str:
-        """The marks."""
+        """Return the SVG of the marks."""
         return "".join(self._marks)
 
     def svg(self) -> str:
-        """The panel for a page."""
+        """Return the panel as an SVG element."""
         of = f' data-l="{escape(self.leaf)}"' if self.leaf else ""
         box = f"0 0 {_n(self.width)} {_n(self.height)}"
         return f'<svg viewBox="{box}" role="img" aria-label="{escape(self.label)}"{of}>{self.body}</svg>'
 
 
 class Key(NamedTuple):
-    """A line of a legend: how it looks, and what it means."""
+    """A line of a legend: mark and meaning."""
 
     kind: str
-    """Class of a box; `line ...` draws a line, `hatch` and `cross` the marks of that name."""
+    """Class of the mark: a box, or `line ...`, `hatch`, `cross`."""
     words: str
 
 
 def legend(keys: Sequence[Key]) -> Panel:
-    """A panel that explains colors in words, in as many lines as they need."""
+    """Return a legend panel, wrapped into as many lines as needed."""
     rows, x, y = [], 0.0, 12.0
     for key in keys:
         needs = 20 + LETTER * len(key.words) + 12
@@ -128,24 +128,24 @@ def legend(keys: Sequence[Key]) -> Panel:
 
 
 def cross(x: float, y: float, arm: float) -> str:
-    """The path of an ✕."""
+    """Return the path of a ✕."""
     return f"M{_n(x - arm)} {_n(y - arm)}l{_n(2 * arm)} {_n(2 * arm)}m0 {_n(-2 * arm)}l{_n(-2 * arm)} {_n(2 * arm)}"
 
 
 def linear(low: float, high: float, start: float, end: float) -> Scale:
-    """A scale from [low, high] to [start, end]."""
+    """Return a linear scale from [low, high] to [start, end]."""
     span = (high - low) or 1.0
     return lambda value: start + (value - low) / span * (end - start)
 
 
 def logarithmic(low: float, high: float, start: float, end: float) -> Scale:
-    """A scale by orders of magnitude; what is below `low` stands at its edge."""
+    """Return a logarithmic scale; values below `low` are clamped."""
     inner = linear(math.log10(low), math.log10(high), start, end)
     return lambda value: inner(math.log10(max(value, low)))
 
 
 def ticks(high: float, most: int = 5, low: float = 0.0) -> list[float]:
-    """Round numbers from `low` on, the last at `high` or just above.
+    """Return round axis values from `low` on, the last at `high` or just above.
 
     >>> ticks(34.5), ticks(7)
     ([0.0, 10.0, 20.0, 30.0, 40.0], [0.0, 2.0, 4.0, 6.0, 8.0])
@@ -158,7 +158,7 @@ def ticks(high: float, most: int = 5, low: float = 0.0) -> list[float]:
 
 
 def decades(low: float, high: float) -> list[float]:
-    """Powers of ten that enclose both; at most six of them are kept.
+    """Return powers of ten that enclose both values, at most six.
 
     >>> decades(0.02, 34.5)
     [0.01, 0.1, 1.0, 10.0, 100.0]
@@ -171,7 +171,7 @@ def decades(low: float, high: float) -> list[float]:
 
 def x_axis(panel: Panel, at: Sequence[float], scale: Scale, top: float, bottom: float, title: str,
            words: Callable[[float], str] | None = None) -> None:  # fmt: skip
-    """Draw vertical lines at `at`, their numbers below, and the title of the axis with its unit."""
+    """Draw vertical grid lines at `at`, their numbers below, and the axis title with its unit."""
     for value in at:
         x = scale(value)
         panel.path(f"M{_n(x)} {_n(top)}V{_n(bottom)}", "grid")
@@ -181,7 +181,7 @@ def x_axis(panel: Panel, at: Sequence[float], scale: Scale, top: float, bottom: 
 
 def y_axis(panel: Panel, at: Sequence[float], scale: Scale, left: float, right: float,
            words: Callable[[float], str] | None = None) -> None:  # fmt: skip
-    """Draw horizontal lines at `at`, their numbers at the left."""
+    """Draw horizontal grid lines at `at`, their numbers at the left."""
     for value in at:
         y = scale(value)
         panel.path(f"M{_n(left)} {_n(y)}H{_n(right)}", "grid")
@@ -189,7 +189,7 @@ def y_axis(panel: Panel, at: Sequence[float], scale: Scale, left: float, right: 
 
 
 def short(value: float) -> str:
-    """A number of an axis.
+    """Return an axis number.
 
     >>> short(20.0), short(0.001), short(1500.0), short(2.5)
     ('20', '0.001', '1,500', '2.5')
@@ -198,7 +198,7 @@ def short(value: float) -> str:
 
 
 def _n(value: float) -> str:
-    """A coordinate, short.
+    """Return a coordinate with at most one decimal.
 
     >>> _n(12.0), _n(3.14159)
     ('12', '3.1')

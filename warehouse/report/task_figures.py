@@ -1,4 +1,4 @@
-"""Training tasks: how long iterations take, and what was sent beside what should have been."""
+"""Training tasks: duration of iterations, and bytes sent compared with bytes expected."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from warehouse.report.theme import CATEGORIES
 from warehouse.report.words import count, listed, number, size, total
 
 DASHES = ("", " dash")
-"""So that twice as many tasks as colors can be told apart."""
+"""Line styles that double the number of distinguishable tasks."""
 
 
 def _iterations_title(rows: Sequence[Values]) -> str:
@@ -56,11 +56,11 @@ def _traffic_title(rows: Sequence[Values]) -> str:
 
 def _traffic_says(rows: Sequence[Values]) -> str:
     seen = _seen(rows)
-    said = f"{len(seen)} of {count(len(rows), 'task')} ran on observed NICs in loaded hours."
+    text = f"{len(seen)} of {count(len(rows), 'task')} ran on observed NICs in loaded hours."
     if not seen:
-        return f"{said} There is nothing to draw."
+        return f"{text} There is nothing to draw."
     return (
-        f"{said} Expected are the bytes that keep the copies of the model equal, by the books (line) and as the "
+        f"{text} Expected are the bytes that keep the copies of the model equal, by the books (line) and as the "
         f"framework does it.{_shared(seen)}"
     )
 

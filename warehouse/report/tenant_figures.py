@@ -1,4 +1,4 @@
-"""Who uses the network most: groups of servers that pulse together, single servers, and how bytes are distributed."""
+"""Largest network users: groups of servers with correlated traffic, single servers, distribution of bytes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from warehouse.report.svg import Key, Panel
 from warehouse.report.words import count, number, percent, size
 
 MOST = 10
-"""Groups that are drawn; all are in the table."""
+"""Largest number of groups drawn; the table has all."""
 BUSIEST = 10
-"""Servers that are drawn; all are in the table."""
+"""Largest number of servers drawn; the table has all."""
 DIRECTIONS = (Key("in", "received"), Key("out", "sent"))
 
 
@@ -36,11 +36,11 @@ def _tenants_say(rows: Sequence[Values]) -> str:
     top = groups[0]
     every = f", every {number(top['period_seconds'])} s" if top["period_seconds"] is not None else ""
     rest = [row for row in rows if row not in groups]
-    said = (
+    text = (
         f"{count(len(groups), 'group')} of servers whose traffic rises and falls together, that is jobs as the network "
         f"sees them. The largest received and sent {size(top['bytes'])}{every}."
     )
-    return said + (
+    return text + (
         f" {count(rest[0]['servers'], 'server')} in no group moved {percent(rest[0]['bytes_percent'])}." if rest else ""
     )
 
@@ -108,8 +108,8 @@ def _spread(rows: Sequence[Values]) -> list[Panel]:
     return distribution(curves, "Bytes of servers", "bytes of the hour", "% of the servers", words=size)
 
 
-def tenants(asked: Mapping[str, str], place: str) -> Figure:
-    """Groups of servers by bytes."""
+def tenants(parameters: Mapping[str, str], place: str) -> Figure:
+    """Return the traffic groups by bytes."""
     return Figure(
         "tenants",
         _tenants_title,
@@ -117,15 +117,15 @@ def tenants(asked: Mapping[str, str], place: str) -> Figure:
         "Groups of servers",
         "No server with traffic is loaded.",
         _tenants_chart,
-        asked,
+        parameters,
         ("metrics.traffic_groups", "metrics.server_hour"),
-        f"sql -q pulsing-together --hour {asked['hour'][:13].replace(' ', 'T')}:00",
+        f"sql -q pulsing-together --hour {parameters['hour'][:13].replace(' ', 'T')}:00",
         place=place,
     )
 
 
-def servers(asked: Mapping[str, str], place: str) -> Figure:
-    """Single servers by rate."""
+def servers(parameters: Mapping[str, str], place: str) -> Figure:
+    """Return the single servers by rate."""
     return Figure(
         "servers",
         _servers_title,
@@ -133,15 +133,15 @@ def servers(asked: Mapping[str, str], place: str) -> Figure:
         "The busiest servers",
         "No server with traffic is loaded.",
         _servers_chart,
-        asked,
+        parameters,
         ("metrics.server_hour", "metrics.traffic_periods"),
-        f"sql -q busiest-servers --hour {asked['hour'][:13].replace(' ', 'T')}:00",
+        f"sql -q busiest-servers --hour {parameters['hour'][:13].replace(' ', 'T')}:00",
         place=place,
     )
 
 
-def spread(asked: Mapping[str, str], place: str) -> Figure:
-    """Bytes of servers as a distribution."""
+def spread(parameters: Mapping[str, str], place: str) -> Figure:
+    """Return the distribution of bytes over servers."""
     return Figure(
         "servers",
         _spread_title,
@@ -149,9 +149,9 @@ def spread(asked: Mapping[str, str], place: str) -> Figure:
         "How bytes of servers are distributed",
         "No server with traffic is loaded.",
         _spread,
-        asked,
+        parameters,
         ("metrics.server_hour",),
-        f"sql -q busiest-servers --hour {asked['hour'][:13].replace(' ', 'T')}:00",
+        f"sql -q busiest-servers --hour {parameters['hour'][:13].replace(' ', 'T')}:00",
         "server-bytes",
         place,
     )

@@ -1,7 +1,7 @@
-"""Colors of the report: Okabe and Ito's palette, which color-blind people can tell apart, for light, dark and paper.
+"""Colors of the report: the color-blind safe palette of Okabe and Ito, for light mode, dark mode and paper.
 
-A mark has a class, and a class a color. The page gives the classes their colors for light and dark; a file of its own
-carries those of paper.
+Each mark has a class and each class a color. The page sets the colors for light and dark mode. A chart file carries
+the paper colors.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ DARK: Final = LIGHT | {
     "u0": "#24272b",
     "u1": "#15324f", "u2": "#1b4f7d", "u3": "#2877b0", "u4": "#5aa5d8", "u5": "#9fcdec", "u6": "#eaf5fd",
 }  # fmt: skip
-"""On a dark ground more is lighter."""
+"""Dark mode; here larger values are lighter."""
 
 CATEGORIES: Final = ("access", "out", "in", "uplink", "bad", "none")
-"""Colors of things without a color of their own, in this order."""
+"""Colors for categories without a color of their own, in this order."""
 STEPS: Final = (1.0, 5.0, 10.0, 20.0, 40.0)
-"""Utilization, in percent: where the next of the colors u2 .. u6 begins; u0 is idle."""
+"""Utilization thresholds in percent for the color steps u2 to u6; u0 is idle."""
 
 MARKS: Final = (
     "svg{font:11.5px system-ui,'DejaVu Sans',sans-serif;fill:var(--ink);overflow:visible}"
@@ -44,21 +44,21 @@ MARKS: Final = (
     )
     + "".join(f"svg .u{at}{{fill:var(--u{at})}}" for at in range(7))
 )
-"""Of the marks of all charts, as CSS."""
+"""CSS of the marks of all charts."""
 
 
 def variables(colors: dict[str, str]) -> str:
-    """CSS that names the colors."""
+    """Return CSS variables for the colors."""
     return "".join(f"--{name}:{color};" for name, color in colors.items())
 
 
 def for_paper() -> str:
-    """The CSS of marks with the light colors filled in: converters know no variables."""
+    """Return the CSS of the marks with the light colors inlined, since converters ignore variables."""
     return re.sub(r"var\(--(\w+)\)", lambda found: LIGHT[found[1]], MARKS)
 
 
 def step(percent: float | None) -> str:
-    """The class of a utilization.
+    """Return the class of a utilization.
 
     >>> step(0.0), step(0.3), step(34.5), step(None)
     ('u0', 'u1', 'u5', 'u0')

@@ -1,10 +1,10 @@
-"""What numbers rest on: published figures beside ours, checks, files; and what is worth looking at first."""
+"""Findings, published figures compared with computed ones, conservation of bytes, checks and files."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
+from warehouse.reader.findings import number_text
 from warehouse.report.charts import Bar, Bars, bars, shares
 from warehouse.report.figure import Figure, Section, Values
 from warehouse.report.svg import Key, Panel
@@ -26,45 +26,16 @@ SHOWN_BY = {
 MOST_CARDS = 8
 
 
-class Card(NamedTuple):
-    """A finding on the first screen."""
-
-    severity: str
-    what: str
-    number: str
-    sentence: str
-    so_what: str
-    others: str
-    figure: str
-
-
-def cards(rows: Sequence[Values]) -> list[Card]:
-    """A card for each kind, at most eight, the first to look at first."""
+def cards(rows: Sequence[Values]) -> list[dict[str, str]]:
+    """Return the first findings of up to eight kinds, with the number as text and the figure that shows it."""
     return [
-        Card(
-            str(row["severity"]),
-            str(row["what"]),
-            with_unit(row["number"], str(row["unit"])),
-            str(row["sentence"]),
-            str(row["so_what"]),
-            str(row["others"] or ""),
-            SHOWN_BY.get(str(row["kind"]), "findings"),
-        )
+        {
+            **{name: str(row[name] or "") for name in ("severity", "what", "sentence", "so_what", "others")},
+            "number": number_text(row["number"], str(row["unit"])),
+            "figure": SHOWN_BY.get(str(row["kind"]), "findings"),
+        }
         for row in rows[:MOST_CARDS]
     ]
-
-
-def with_unit(value: float, unit: str) -> str:
-    """A number and its unit, as people read them.
-
-    >>> with_unit(0.18607, "1"), with_unit(6785715334821, "B"), with_unit(1, "cables"), with_unit(389, "figures")
-    ('18.6 %', '6.79 TB', '1 cable', '389 figures')
-    """
-    if unit == "1":
-        return f"{100 * value:.1f} %"
-    if unit == "B":
-        return size(value)
-    return f"{value:,.12g} {unit.removesuffix('s') if value == 1 else unit}"
 
 
 def _found(rows: Sequence[Values]) -> str:
@@ -78,27 +49,27 @@ def _found(rows: Sequence[Values]) -> str:
 
 
 def _claims_title(rows: Sequence[Values]) -> str:
-    told = [row for row in rows if row["verdict"] != "no_data"]
-    if not told:
+    comparable = [row for row in rows if row["verdict"] != "no_data"]
+    if not comparable:
         return "No published figure can be compared: the loaded files answer none"
-    same = total([row for row in told if row["verdict"] == "reproduced"], "claims")
-    return f"{same:,} of {count(total(told, 'claims'), 'published figure')} come out here"
+    same = total([row for row in comparable if row["verdict"] == "reproduced"], "claims")
+    return f"{same:,} of {count(total(comparable, 'claims'), 'published figure')} come out here"
 
 
 def _claims_say(rows: Sequence[Values]) -> str:
-    told = [row for row in rows if row["verdict"] != "no_data"]
-    without = total(rows, "claims") - total(told, "claims")
+    comparable = [row for row in rows if row["verdict"] != "no_data"]
+    without = total(rows, "claims") - total(comparable, "claims")
     of = {verdict: total([row for row in rows if row["verdict"] == verdict], "claims") for verdict in VERDICTS}
-    said = ", ".join(f"{many:,} {verdict}" for verdict, many in of.items() if many)
+    text = ", ".join(f"{many:,} {verdict}" for verdict, many in of.items() if many)
     rest = f"{without:,} more need files that are not loaded." if without else ""
-    return " ".join(filter(None, [f"{said[:1].upper()}{said[1:]}." if said else "", rest]))
+    return " ".join(filter(None, [f"{text[:1].upper()}{text[1:]}." if text else "", rest]))
 
 
 def _claims(rows: Sequence[Values]) -> list[Panel]:
-    told = [row for row in rows if row["verdict"] != "no_data"]
+    comparable = [row for row in rows if row["verdict"] != "no_data"]
     groups = []
-    for source in distinct(told, "source"):
-        of = [row for row in told if row["source"] == source]
+    for source in distinct(comparable, "source"):
+        of = [row for row in comparable if row["source"] == source]
         whole = total(of, "claims")
         parts = [
             Bar(100 * row["claims"] / whole, kind, f"{source}: {row['claims']:,} of {whole:,} {verdict}")
@@ -118,12 +89,12 @@ def _conservation_title(rows: Sequence[Values]) -> str:
 
 def _conservation_says(rows: Sequence[Values]) -> str:
     storage = [row for row in rows if row["kind"] == "storage leaf"]
-    said = f"Bytes in against bytes out of {count(len(rows), 'switch')} over the hour. "
-    said += "Switches keep nothing, so that this tests the counters."
+    text = f"Bytes in against bytes out of {count(len(rows), 'switch')} over the hour. "
+    text += "Switches keep nothing, so that this tests the counters."
     if not storage or len(storage) == len(rows):
-        return said
+        return text
     top = foremost(storage)
-    return f"{said} Storage leaves move less: up to {number(top['apart_ppm'])} ppm ({top['switch']})."
+    return f"{text} Storage leaves move less: up to {number(top['apart_ppm'])} ppm ({top['switch']})."
 
 
 def _conservation(rows: Sequence[Values]) -> list[Panel]:
@@ -144,7 +115,7 @@ def _conservation(rows: Sequence[Values]) -> list[Panel]:
     return bars(shown, "bytes in and out apart, parts per million", "Bytes in against bytes out")
 
 
-def conservation(asked: Mapping[str, str], place: str) -> Figure:
+def conservation(parameters: Mapping[str, str], place: str) -> Figure:
     """Return the figure that tests the counters of each switch."""
     return Figure(
         "conservation",
@@ -153,7 +124,7 @@ def conservation(asked: Mapping[str, str], place: str) -> Figure:
         "Bytes in against bytes out",
         "No leaf with traffic is loaded.",
         _conservation,
-        asked,
+        parameters,
         ("metrics.leaf_hour",),
         'sql "FROM metrics.leaf_hour"',
         place=place,
@@ -172,15 +143,15 @@ def _checks_say(rows: Sequence[Values]) -> str:
 
 def _files_title(rows: Sequence[Values]) -> str:
     read = [row for row in rows if row["status"] in ("read", "partial")]
-    said = f"{count(total(read, 'files'), 'file')} of {count(len(distinct(read, 'cluster')), 'cluster')} read"
-    return f"{said}, {size(total(read, 'bytes'))}"
+    text = f"{count(total(read, 'files'), 'file')} of {count(len(distinct(read, 'cluster')), 'cluster')} read"
+    return f"{text}, {size(total(read, 'bytes'))}"
 
 
 def _files_say(rows: Sequence[Values]) -> str:
     others = total([row for row in rows if row["status"] not in ("read", "partial")], "files")
     read = len(distinct([row for row in rows if row["status"] in ("read", "partial")], "format"))
-    said = f"In {count(read, 'format')}."
-    return f"{said} Skipped or ignored: {count(others, 'file')}, with the reason in the table." if others else said
+    text = f"In {count(read, 'format')}."
+    return f"{text} Skipped or ignored: {count(others, 'file')}, with the reason in the table." if others else text
 
 
 FINDINGS = Figure(

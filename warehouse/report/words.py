@@ -1,4 +1,4 @@
-"""Numbers and lists as people read them."""
+"""Numbers and lists as readable text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 
 
 def count(number: int, what: str) -> str:
-    """A number of things.
+    """Return a number with its noun, singular or plural.
 
     >>> count(1, "port"), count(2367, "port"), count(2, "leaf")
     ('1 port', '2,367 ports', '2 leaves')
@@ -24,7 +24,7 @@ def count(number: int, what: str) -> str:
 
 
 def size(number: float) -> str:
-    """Bytes in the unit that fits.
+    """Return bytes in a readable unit.
 
     >>> size(313335706)
     '313 MB'
@@ -36,7 +36,7 @@ def size(number: float) -> str:
 
 
 def number(value: float | None) -> str:
-    """A number as it is, with commas; `not known` where there is none.
+    """Return a number with commas, or `not known`.
 
     >>> number(91584.0), number(0.25), number(None)
     ('91,584', '0.25', 'not known')
@@ -47,7 +47,7 @@ def number(value: float | None) -> str:
 
 
 def percent(value: float | None) -> str:
-    """A share with its unit.
+    """Return a percentage with its sign.
 
     >>> percent(18.6), percent(-2.0), percent(None)
     ('18.6 %', '-2 %', 'not known')
@@ -56,7 +56,7 @@ def percent(value: float | None) -> str:
 
 
 def rate(gbps: float) -> str:
-    """Gb/s, from a thousand on Tb/s.
+    """Return a rate in Gb/s, from 1,000 on in Tb/s.
 
     >>> rate(69.0), rate(2345.6)
     ('69 Gb/s', '2.35 Tb/s')
@@ -65,7 +65,7 @@ def rate(gbps: float) -> str:
 
 
 def span(seconds: float) -> str:
-    """A time in the unit that fits.
+    """Return a duration in a readable unit.
 
     >>> span(0.4), span(45), span(600), span(7200), span(259200)
     ('0.4 s', '45 s', '10 min', '2 h', '3 d')
@@ -77,12 +77,12 @@ def span(seconds: float) -> str:
 
 
 def by_number(name: str) -> tuple[str, int, str]:
-    """Order names by their number: Leaf-2 before Leaf-10, and both before ST-leaf-1."""
+    """Return a sort key that orders names by their number: Leaf-2, Leaf-10, ST-leaf-1."""
     return name.rstrip("0123456789"), len(name), name
 
 
 def short_name(switch: str) -> str:
-    """The name of a spine or leaf where room is scarce.
+    """Return a short name of a spine or leaf.
 
     >>> short_name("spine-10"), short_name("ST-leaf-1")
     ('10', 'ST-leaf-1')
@@ -91,22 +91,22 @@ def short_name(switch: str) -> str:
 
 
 def foremost(rows: Iterable[Values]) -> Values:
-    """The row with the first `place`: queries rank by what they have not rounded."""
+    """Return the row with `place` 1; queries rank by unrounded values."""
     return min(rows, key=lambda row: int(row["place"]))
 
 
 def total(rows: Iterable[Values], column: str) -> Any:
-    """The sum of a column."""
+    """Return the sum of a column."""
     return sum(row[column] or 0 for row in rows)
 
 
 def distinct(rows: Iterable[Values], column: str) -> list[str]:
-    """The values of a column, each once, in the order in which they come."""
+    """Return the distinct values of a column in order of first appearance."""
     return list(dict.fromkeys(str(row[column]) for row in rows if row[column] is not None))
 
 
 def listed(names: Sequence[str]) -> str:
-    """Names in a sentence.
+    """Return names joined with commas and `and`.
 
     >>> listed(["a", "b", "c"])
     'a, b and c'

@@ -1,1 +1,1 @@
-"""The site: a folder of HTML pages on tables, columns, lineage, queries and formats, which needs no server."""
+"""The site: static HTML pages on tables, columns, lineage, queries and formats; needs no server."""

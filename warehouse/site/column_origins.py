@@ -1,4 +1,4 @@
-"""Lineage in both directions: what columns are made of, what is made of them, what decides the rows."""
+"""Column lineage in both directions, and the columns that decide rows."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Origins:
-    """Of all relations and their columns."""
+    """Lineage of all relations and columns."""
 
     reads: Mapping[str, Sequence[str]]
     read_by: Mapping[str, Sequence[str]]
     made_of: Mapping[Node, Sequence[Node]]
-    """Columns of other relations that a column is made of; `*` stands for their rows."""
+    """Columns of other relations that a column derives from; `*` stands for rows."""
     used_by: Mapping[Node, Sequence[Node]]
     kinds: Mapping[Node, str]
-    """copied, computed, aggregated or literal: the least plain of a column's steps in its model."""
+    """Kind of each column: copied, computed, aggregated or literal; the most complex step counts."""
     clauses: Mapping[str, Sequence[Origin]]
-    """What decides the rows of a model."""
+    """Clauses that decide the rows of a model."""
     decides: Mapping[Node, Sequence[str]]
-    """The models whose rows a column decides."""
+    """Models whose rows a column decides."""
 
 
 def origins_of(columns: Columns, tables: Mapping[str, Sequence[str]]) -> Origins:
-    """Turn the lineage of columns over.
+    """Return the lineage of columns in both directions.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def _reads(columns: Columns, name: str) -> list[str]:
 
 
 def _kind(columns: Columns, start: Node) -> str:
-    """Follow a column inside its model."""
+    """Return the kind of a column, following it through the model's CTEs."""
     found: dict[Node, None] = {}
     kinds = {KINDS[0]}
     waiting = [start]
@@ -87,7 +87,7 @@ def _kind(columns: Columns, start: Node) -> str:
 
 
 def as_graph(origins: Origins, tables: Mapping[str, Sequence[str]], abouts: Mapping[str, str]) -> dict[str, object]:
-    """The same as small numbers, for the page that draws it.
+    """Return the lineage as indexes, for the page that draws the graph.
 
     `tables` are [name, meaning, columns]; a column is a pair of numbers, of its table and of itself in that, -1
     for the rows; `made` has for each table and column [kind, pairs], `rows` for each table [how, place, pairs].

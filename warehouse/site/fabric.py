@@ -1,4 +1,4 @@
-"""Switches and servers: what each is, what is plugged into it, what it moved, and what speaks against it."""
+"""Pages of switches and servers: role, cabling, traffic and suspects."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ _SHORT_PORT = regex(r"^[A-Za-z]+(?=\d)")
 
 @dataclass(frozen=True)
 class Port:
-    """An end of a cable on the page of a switch or a server."""
+    """A cable end on the page of a switch or server."""
 
     told: Told
     shares: tuple[float, ...]
-    """How full it is each way, in or received first, from 0 to 1; empty without counters."""
+    """Utilization in and out (server: received, sent) from 0 to 1; empty without counters."""
     suspect: str = ""
-    """What speaks against it, in words."""
+    """Reason to suspect the port, as text."""
 
     @property
     def percent(self) -> str:
-        """Both ways in words.
+        """Return both utilizations as text.
 
         >>> Port({}, (0.0371, 1e-9)).percent
         '3.7 % / < 0.1 %'
@@ -55,43 +55,43 @@ class Port:
 
 @dataclass(frozen=True)
 class Node:
-    """A switch or a server, and all that its page shows."""
+    """A switch or server with all facts of its page."""
 
     kind: str
-    """`switch` or `server`"""
+    """`switch` or `server`."""
     cluster: str
     name: str
     path: str
     told: Told
     ports: Mapping[str, Sequence[Port]] = field(default_factory=dict)
-    """By what they are for."""
+    """Ports by role."""
     hours: Sequence[Told] = ()
     neighbors: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Names of switches and servers by what they are to it."""
+    """Names of neighbors by relation."""
     suspects: Sequence[str] = ()
-    """What speaks against it, a sentence each."""
+    """Suspicions, one sentence each."""
     group: Group | None = None
 
     @property
     def hour(self) -> str:
-        """The hour of its ports' numbers."""
+        """Hour of the port figures."""
         return next(
             (one.told["hour_utc"] or "" for some in self.ports.values() for one in some if one.told["hour_utc"]), ""
         )
 
     @property
     def loaded_hour(self) -> Told | None:
-        """What it moved in its last hour."""
+        """Traffic of the last loaded hour."""
         return self.hours[-1] if self.hours else None
 
 
 @dataclass(frozen=True)
 class Group:
-    """Servers that pulse together."""
+    """Servers with correlated traffic."""
 
     cluster: str
     place: str
-    """Its place in the index of switches and servers."""
+    """Anchor in the index of switches and servers."""
     told: Told
     servers: Sequence[str]
 
@@ -106,16 +106,16 @@ class Fabric:
 
     @property
     def nodes(self) -> Iterable[Node]:
-        """Switches, then servers."""
+        """Return switches, then servers."""
         return (*self.switches, *self.servers)
 
     def path(self, cluster: str, name: str | None) -> str | None:
-        """Return where the page of a switch or server stands; None where there is none."""
+        """Return the path of a switch or server page; None if there is none."""
         return self._paths.get((cluster, name or ""))
 
     @property
     def clusters(self) -> list[str]:
-        """The clusters that have a switch or server."""
+        """Return the clusters with a switch or server."""
         return sorted({one.cluster for one in self.nodes})
 
     @cached_property
@@ -124,7 +124,7 @@ class Fabric:
 
 
 def natural(name: str) -> list[tuple[int, str]]:
-    """Return a key that sorts numbers in names by their value.
+    """Return a sort key that orders numbers in names by value.
 
     >>> sorted(["Leaf-10", "Leaf-9", "spine-1"], key=natural)
     ['Leaf-9', 'Leaf-10', 'spine-1']
@@ -144,35 +144,35 @@ def short_port(port: str) -> str:
 def fabric_of(
     connection: duckdb.DuckDBPyConnection, queries: Mapping[str, Query], findings: Sequence[Finding]
 ) -> Fabric:
-    """Ask the warehouse for its switches and servers; an empty fabric where the build has none."""
-    asked = {name: ask(connection, query) for name, query in queries.items()}
-    given = _Given(asked, findings)
-    if not asked["switches"].rows:
+    """Return the switches and servers of the warehouse; empty if the build has none."""
+    rows_of = {name: ask(connection, query) for name, query in queries.items()}
+    given = _Given(rows_of, findings)
+    if not rows_of["switches"].rows:
         return Fabric()
     groups = given.groups()
     return Fabric(given.switches(), given.servers(groups), groups)
 
 
 class _Given:
-    """The rows of the site's queries on the fabric, grouped by what they are about."""
+    """Rows of the site's fabric queries, grouped by subject."""
 
-    def __init__(self, asked: Mapping[str, Rows], findings: Sequence[Finding]) -> None:
-        self.asked = asked
+    def __init__(self, rows_of: Mapping[str, Rows], findings: Sequence[Finding]) -> None:
+        self.rows_of = rows_of
         self.paths: set[str] = set()
-        self.ports = asked["ports"].by("cluster", "switch")
-        self.port_ends = asked["ports"].by("cluster", "peer_switch")
-        self.nics = asked["nics"].by("cluster", "server")
-        self.switch_hours = asked["switch-hours"].by("cluster", "switch")
-        self.server_hours = asked["server-hours"].by("cluster", "server")
-        self.suspect_ports = asked["suspects"].by("cluster", "switch", "port")
-        self.suspect_servers = asked["suspects"].by("cluster", "server")
+        self.ports = rows_of["ports"].by("cluster", "switch")
+        self.port_ends = rows_of["ports"].by("cluster", "peer_switch")
+        self.nics = rows_of["nics"].by("cluster", "server")
+        self.switch_hours = rows_of["switch-hours"].by("cluster", "switch")
+        self.server_hours = rows_of["server-hours"].by("cluster", "server")
+        self.suspect_ports = rows_of["suspects"].by("cluster", "switch", "port")
+        self.suspect_servers = rows_of["suspects"].by("cluster", "server")
         self.found: dict[str, list[tuple[str, str]]] = {}
         for one in findings:
             if one.severity == "warning":
                 self.found.setdefault(one.cluster, []).append((one.where, one.sentence))
 
     def path(self, cluster: str, name: str) -> str:
-        """Return the file of a page: safe in any file system, and no other page's."""
+        """Return the file of a page: unique, and valid on any file system."""
         path = "/".join(["fabric", *(_NOT_IN_A_FILE.sub("-", one).strip(".") or "-" for one in (cluster, name))])
         while path.lower() in self.paths:
             path += "-"
@@ -180,34 +180,34 @@ class _Given:
         return f"{path}.html"
 
     def sentences(self, cluster: str, name: str, rows: Sequence[Row]) -> list[str]:
-        """Say what speaks against a switch or server: findings, then evidence that none of them holds."""
-        suspects = self.asked["suspects"]
+        """Return the suspicions of a switch or server: findings, then evidence without a finding."""
+        suspects = self.rows_of["suspects"]
         found = dict.fromkeys(one for where, one in self.found.get(cluster, ()) if where.split(" ")[0] == name)
         for row in rows:
             where = " ".join(filter(None, (suspects.of(row, "switch"), short_port(suspects.of(row, "port")))))
-            said = [one for link, one in self.found.get(cluster, ()) if where and (link == where or where in one)]
+            sentences = [one for link, one in self.found.get(cluster, ()) if where and (link == where or where in one)]
             evidence = f"{where}: {suspects.of(row, 'evidence')}" if where else suspects.of(row, "evidence")
-            found |= dict.fromkeys(said or [evidence])
+            found |= dict.fromkeys(sentences or [evidence])
         return list(found)
 
     def switches(self) -> list[Node]:
         """Return the switches: leaves, storage leaves, spines."""
-        rows, made = self.asked["switches"], []
+        rows, nodes = self.rows_of["switches"], []
         for row in sorted(rows.rows, key=lambda one: self._order(rows, one)):
             cluster, name = rows.of(row, "cluster"), rows.of(row, "switch")
             own = self.ports.get((cluster, name), []) or self.port_ends.get((cluster, name), [])
-            ports = self.asked["ports"]
+            ports = self.rows_of["ports"]
             suspects = [one for port in own for one in self._against(ports, port)]
             [told] = rows.told([row])
-            made.append(
+            nodes.append(
                 Node(
                     "switch", cluster, name, self.path(cluster, name), told, self._ports(ports, own),
-                    self.asked["switch-hours"].told(self.switch_hours.get((cluster, name), [])),
+                    self.rows_of["switch-hours"].told(self.switch_hours.get((cluster, name), [])),
                     self._neighbors(cluster, name, rows.of(row, "leaf_group")),
                     self.sentences(cluster, name, suspects),
                 )
             )  # fmt: skip
-        return made
+        return nodes
 
     @staticmethod
     def _order(rows: Rows, row: Row) -> tuple[object, ...]:
@@ -223,7 +223,7 @@ class _Given:
         found: dict[str, list[Port]] = {}
         for row, told in zip(ordered, rows.told(ordered), strict=True):
             shares = tuple(float(text) for side in sides if (text := rows.of(row, f"{side}_utilization")))
-            kinds = [self.asked["suspects"].of(one, "kind") for one in self._against(rows, row)]
+            kinds = [self.rows_of["suspects"].of(one, "kind") for one in self._against(rows, row)]
             of = _CLASSES.get(told.get("port_class") or "", OTHER_PORTS)
             found.setdefault(of, []).append(Port(told, shares, ", ".join(kinds).replace("_", " ")))
         return {name: found[name] for name in PORT_GROUPS if name in found}
@@ -233,7 +233,7 @@ class _Given:
         return self.suspect_ports.get((rows.of(row, "cluster"), rows.of(row, "switch"), rows.of(row, "port")), [])
 
     def _neighbors(self, cluster: str, name: str, leaf_group: str) -> dict[str, list[str]]:
-        rows, switches = self.asked["ports"], self.asked["switches"]
+        rows, switches = self.rows_of["ports"], self.rows_of["switches"]
         own = self.ports.get((cluster, name), [])
         spines = [rows.of(row, "peer_switch") for row in own]
         leaves = [rows.of(row, "switch") for row in self.port_ends.get((cluster, name), [])]
@@ -245,37 +245,37 @@ class _Given:
         ]
         others = [one for one in beside if one != name]
         given = {"spines": spines, "leaves": leaves, "servers": servers, f"other leaves of {leaf_group}": others}
-        return {said: _distinct(several) for said, several in given.items() if any(several)}
+        return {label: _distinct(several) for label, several in given.items() if any(several)}
 
     def servers(self, groups: Sequence[Group]) -> list[Node]:
-        """Return the servers that have a name."""
+        """Return the named servers."""
         of_group = {(one.cluster, server): one for one in groups for server in one.servers}
-        rows, made = self.asked["servers"], []
+        rows, nodes = self.rows_of["servers"], []
         order = sorted(rows.rows, key=lambda one: (rows.of(one, "cluster"), natural(rows.of(one, "server"))))
         for row, told in zip(order, rows.told(order), strict=True):
             cluster, name = rows.of(row, "cluster"), rows.of(row, "server")
             suspects = self.suspect_servers.get((cluster, name), [])
             nics = self.nics.get((cluster, name), [])
-            leaves = [self.asked["nics"].of(one, "switch") for one in nics]
+            leaves = [self.rows_of["nics"].of(one, "switch") for one in nics]
             group = of_group.get((cluster, name))
             near = {
                 "leaves": leaves,
                 "servers that pulse with it": [one for one in (group.servers if group else ()) if one != name],
             }
-            made.append(
+            nodes.append(
                 Node(
                     "server", cluster, name, self.path(cluster, name), told,
-                    self._ports(self.asked["nics"], nics),
-                    self.asked["server-hours"].told(self.server_hours.get((cluster, name), [])),
-                    {said: _distinct(several) for said, several in near.items() if any(several)},
+                    self._ports(self.rows_of["nics"], nics),
+                    self.rows_of["server-hours"].told(self.server_hours.get((cluster, name), [])),
+                    {label: _distinct(several) for label, several in near.items() if any(several)},
                     self.sentences(cluster, name, suspects), group,
                 )
             )  # fmt: skip
-        return made
+        return nodes
 
     def groups(self) -> list[Group]:
         """Return the traffic groups of the latest hour."""
-        rows = self.asked["traffic-groups"]
+        rows = self.rows_of["traffic-groups"]
         found = []
         for (cluster, number), some in rows.by("cluster", "group_id").items():
             place = f"group-{_NOT_IN_A_FILE.sub('-', cluster)}-{number}"
@@ -292,7 +292,7 @@ def _distinct(names: Iterable[str]) -> list[str]:
 
 
 def lead(node: Node) -> str:
-    """Return a sentence on what a switch or server is."""
+    """Return a sentence that describes a switch or server."""
     told = node.told
     if node.kind == "server":
         nics = sum(map(len, node.ports.values()))

@@ -1,4 +1,4 @@
-"""Words of the glossary, and links to them from units, columns and meanings."""
+"""Glossary words, and links to them from units, columns and descriptions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _EVERYDAY = frozenset(
      "trace", "run", "duration", "base", "rank", "period", "strength", "depth", "event", "step", "outcome", "release",
      "segment", "catalog", "digest", "lineage", "reset"}
 )  # fmt: skip
-"""Words that most sentences use in their everyday meaning: not linked."""
+"""Words with an everyday meaning, never linked."""
 
 
 class Word(NamedTuple):
@@ -33,36 +33,36 @@ class Word(NamedTuple):
     meaning: str
     place: str
     is_code: bool
-    """Whether it is written as in a table."""
+    """True if the word is a name in tables."""
 
 
 @dataclass(frozen=True)
 class Glossary:
-    """Where each word stands; empty where the project has no glossary."""
+    """Anchors of the words; empty if the project has no glossary."""
 
     words: Mapping[str, str]
-    """Places in the site, by word."""
+    """Anchors by word."""
     spoken: Mapping[str, str]
-    """Of them the words of sentences, in lower case: no names, no everyday words."""
+    """Anchors of words in sentences, in lower case: no names, no everyday words."""
 
     def place(self, word: str | None) -> str:
-        """Return where a word stands, empty where it does not."""
+        """Return the anchor of a word; empty if unknown."""
         return self.words.get(word or "", "")
 
     def linked(self, text: str, root: str) -> Markup:
-        """Return a sentence with a link at the first use of each word."""
+        """Return a sentence with each word linked at its first use."""
         if not self.spoken:
             return escape(text)
-        made, end, seen = Markup(""), 0, set[str]()
+        html, end, seen = Markup(""), 0, set[str]()
         for found in self._pattern.finditer(text):
             word = found[0].lower()
             place = self.spoken.get(word) or self.spoken.get(word.removesuffix("s"))
             if place and place not in seen:
                 seen.add(place)
-                made += escape(text[end : found.start()])
-                made += Markup('<a class="term" href="{}">{}</a>').format(root + place, found[0])
+                html += escape(text[end : found.start()])
+                html += Markup('<a class="term" href="{}">{}</a>').format(root + place, found[0])
                 end = found.end()
-        return made + escape(text[end:])
+        return html + escape(text[end:])
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
@@ -71,7 +71,7 @@ class Glossary:
 
 
 def words_of(pages: Iterable[Page]) -> list[Word]:
-    """Return the words of the glossary, in its order."""
+    """Return the words of the glossary, in order."""
     return [
         Word(_text(found["word"]), _text(found["meaning"]), f"{page.path}#{found['place']}", "<code>" in found["word"])
         for page in pages
@@ -81,7 +81,7 @@ def words_of(pages: Iterable[Page]) -> list[Word]:
 
 
 def glossary_of(words: Iterable[Word]) -> Glossary:
-    """Index the words; the first place of a word counts."""
+    """Index the words; the first anchor of a word counts."""
     places: dict[str, str] = {}
     spoken: dict[str, str] = {}
     for word in words:

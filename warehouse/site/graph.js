@@ -1,5 +1,5 @@
 "use strict";
-// Lineage, drawn: tables from left to right by what they read, the columns of a path inside them.
+// Lineage graph: tables from left to right by dependency, with the columns of a path inside.
 (() => {
   const { tables, reads, made, rows } = window.LINEAGE;
   const KINDS = ["literal", "copied", "computed", "aggregated"];
@@ -8,7 +8,7 @@
   const readBy = tables.map(() => []);
   reads.forEach((several, at) => several.forEach(read => readBy[read].push(at)));
   const key = (table, column) => table + "." + column;
-  const usedBy = new Map();   // a column -> the columns made of it
+  const usedBy = new Map();   // column -> downstream columns
   made.forEach((columns, table) => columns.forEach(([, inputs], column) => inputs.forEach(([t, c]) => {
     if (!usedBy.has(key(t, c))) usedBy.set(key(t, c), []);
     usedBy.get(key(t, c)).push([table, column]);
@@ -16,7 +16,7 @@
 
   const nameOf = (table, column) => column === ROWS ? `the rows of ${tables[table][0]}` : `${tables[table][0]}.${tables[table][2][column]}`;
 
-  // A place such as metrics.port_hour or metrics.port_hour.in_bytes: [table, column], or nothing.
+  // Parse metrics.port_hour or metrics.port_hour.in_bytes: [table, column], or nothing.
   function named(text) {
     const [layer, table, ...rest] = text.split(".");
     const at = numbers.get(`${layer}.${table}`);
@@ -26,7 +26,7 @@
     return column < 0 ? null : [at, column];
   }
 
-  // ---- what is to be drawn
+  // ---- nodes and edges
 
   function within(start, next, steps) {
     const found = new Set([start]);
@@ -73,7 +73,7 @@
     return { shown: new Set(columns.keys()), columns, lines, chosen: table, column, above, below };
   }
 
-  // Columns that decide the rows of some tables, each a dashed line to the table's name.
+  // Columns that decide the rows of tables, each a dashed line to the table's name.
   function addRows(view, several) {
     for (const table of several) for (const [, , deciding] of rows[table]) for (const [t, c] of deciding) {
       if (t === table) continue;
@@ -84,9 +84,9 @@
     }
   }
 
-  // ---- where it stands
+  // ---- layout
 
-  const HEAD = 28, LINE = 24, GAP = 14, SPACE = 70;   // a line is high enough to be hit by a finger
+  const HEAD = 28, LINE = 24, GAP = 14, SPACE = 70;   // a line is high enough for a finger
 
   function placed(view) {
     const nodes = [...view.shown].sort((a, b) => a - b);
@@ -99,7 +99,7 @@
     nodes.forEach(rankOf);
     const readers = new Map(nodes.map(one => [one, []]));
     nodes.forEach(one => inside(one).forEach(read => readers.get(read).push(one)));
-    for (const one of [...nodes].sort((a, b) => rank.get(b) - rank.get(a))) {   // as near to its readers as can be
+    for (const one of [...nodes].sort((a, b) => rank.get(b) - rank.get(a))) {   // close to its readers
       if (readers.get(one).length) rank.set(one, Math.min(...readers.get(one).map(reader => rank.get(reader))) - 1);
     }
     const layers = [];
@@ -109,7 +109,7 @@
     const number = layer => layer.forEach((one, place) => at.set(one, place / layer.length));
     filled.forEach(number);
     const middle = (one, others) => others.length ? others.reduce((sum, other) => sum + at.get(other), 0) / others.length : at.get(one);
-    for (let sweep = 0; sweep < 8; sweep++) {   // few crossings: each layer in the order of its neighbours
+    for (let sweep = 0; sweep < 8; sweep++) {   // fewer crossings: order each layer by its neighbors
       const order = sweep % 2 ? [...filled].reverse() : filled;
       for (const layer of order) {
         const towards = sweep % 2 ? one => readers.get(one) : inside;
@@ -183,13 +183,13 @@
       box.columns.forEach((column, at) => {
         const y = box.y + HEAD + at * LINE;
         if (table === view.chosen && column === view.column) group.append(element("rect", { class: "at", x: box.x + 6, y: y, width: box.width - 8, height: LINE }));
-        const step = made[table][column] && made[table][column][1].length ? KINDS[made[table][column][0]] : "as it is read";
+        const step = made[table][column] && made[table][column][1].length ? KINDS[made[table][column][0]] : "as read from the file";
         group.append(element("a", { href: `${page}#${name}.${columns[column]}` }, element("title", {}, step),
           element("text", { class: "column", x: box.x + 12, y: y + 16 }, columns[column])));
       });
       return group;
     });
-    const label = view.chosen === null ? "All tables by what they read" : `Lineage of ${view.column === null ? tables[view.chosen][0] : nameOf(view.chosen, view.column)}`;
+    const label = view.chosen === null ? "All tables by dependency" : `Lineage of ${view.column === null ? tables[view.chosen][0] : nameOf(view.chosen, view.column)}`;
     return element("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": label }, ...paths, ...groups);
   }
 
@@ -200,7 +200,7 @@
     centre(box);
   }
 
-  // ---- zoom: buttons, + - 0 where the graph has the focus, the wheel with Ctrl; the mouse drags
+  // ---- zoom: buttons, + - 0 with focus on the graph, Ctrl with the wheel; the mouse drags
 
   const LEAST = .2, MOST = 3, STEP = 1.25;
 
@@ -227,7 +227,7 @@
     box.scrollTop = (chosen ? middle("y", "height") : box.scrollHeight / 2) - box.clientHeight / 2;
   }
 
-  // What a table under the mouse or with the focus is made of and makes stays; all else goes faint.
+  // Highlight the upstream and downstream tables of the hovered or focused one; fade the others.
   function keep(box, at) {
     const { shown } = box.view;
     const inside = next => one => next[one].filter(other => shown.has(other));
@@ -288,7 +288,7 @@
   if (!box) return;
   const control = name => document.getElementById(name);
 
-  // The same in words, with links to the pages of tables.
+  // Lineage as text, with links to table pages.
   function say(view) {
     const link = ([table, column]) => {
       const a = document.createElement("a");
@@ -309,21 +309,21 @@
     }
     const here = [view.chosen, view.column];
     const said = [paragraph("", [here])];
-    said[0].append(inputs(here).length ? ` is ${KINDS[made[here[0]][here[1]][0]]} from ` : " is as it is read.");
+    said[0].append(inputs(here).length ? ` is ${KINDS[made[here[0]][here[1]][0]]} from ` : " is as read from the file.");
     inputs(here).forEach((one, at) => said[0].append(at ? ", " : "", link(one)));
     const all = closure(here, inputs, 99).found.filter(one => !inputs(one).length && one !== here);
-    if (all.length) said.push(paragraph("It ends in ", all));
+    if (all.length) said.push(paragraph("It derives from ", all));
     const after = closure(here, outputs, 99).found.slice(1);
-    said.push(after.length ? paragraph(`If it changed, ${after.length} column${after.length > 1 ? "s" : ""} would: `, after) : paragraph("No column is made of it.", []));
+    said.push(after.length ? paragraph(`${after.length} downstream column${after.length > 1 ? "s" : ""}: `, after) : paragraph("No downstream column.", []));
     const deciding = [...new Map(rows[view.chosen].flatMap(([, , some]) => some).map(one => [key(...one), one])).values()];
-    if (deciding.length) said.push(paragraph(`Which rows ${tables[view.chosen][0]} has is decided by `, deciding));
+    if (deciding.length) said.push(paragraph(`Rows of ${tables[view.chosen][0]} are decided by `, deciding));
     return said;
   }
 
   function draw() {
     const text = decodeURIComponent(location.hash.slice(1));
     const found = text && named(text);
-    if (text && !found && document.getElementById(text)) return;   // a place of the page itself
+    if (text && !found && document.getElementById(text)) return;   // an anchor of this page
     const up = Number(control("up").value), down = Number(control("down").value);
     let view = { shown: new Set(tables.keys()), columns: new Map(), lines: [], chosen: null, column: null };
     if (found) {

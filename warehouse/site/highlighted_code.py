@@ -1,4 +1,4 @@
-"""SQL and Python in colour, each line with a place that links can name."""
+"""Highlighted SQL and Python, with an anchor per line."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _TABLE = regex(r'<span class="(?:n|k)">(\w+)</span><span class="(?:p|o)">\.</spa
 def highlighted(
     text: str, *, python: bool = False, links: Mapping[str, str] | None = None, places: bool = True
 ) -> Markup:
-    """A file's text as HTML.
+    """Return a file's text as HTML.
 
     Parameters
     ----------
     text
-        With its lines as the file has them; empty ones at its start are counted and left out.
+        Text of the file. Leading empty lines are counted and left out.
     python
-        Whether it is Python and not SQL.
+        True for Python, False for SQL.
     links
-        Pages of tables: their names in SQL become links.
+        Table pages by name; table names in SQL become links.
     places
-        Whether lines have ids: `L42`.
+        True to give lines ids such as `L42`.
     """
     from pygments import highlight
     from pygments.formatters import HtmlFormatter

@@ -1,7 +1,7 @@
-"""The pages of the site, from what is known to HTML.
+"""HTML pages of the site.
 
-Text of data and models is escaped by Jinja, in scripts by `for_script`. Scripts and styles are files of the site,
-so that they work from disk, and a content security policy forbids all others.
+Jinja escapes text of data and models, and `for_script` escapes it in scripts. Scripts and styles are files of the
+site, so pages work from disk. A content security policy forbids all other sources.
 """
 
 from __future__ import annotations
@@ -40,43 +40,43 @@ if TYPE_CHECKING:
 SCRIPTS = ("site.js", "graph.js")
 STYLE = "site.css"
 _OF_FORMATS = ("formats", "set-aside")
-"""Queries of the site on raw files; all others are on switches and servers."""
+"""Queries of the site on raw files; the others are on switches and servers."""
 
 
 @dataclass(frozen=True)
 class Site:
-    """All that the pages show."""
+    """All facts that the pages show."""
 
     build: Build | None
     tables: Mapping[str, TableView]
     queries: Mapping[str, tuple[Query, Answer | None]]
     figures: Mapping[str, Query]
-    """The queries of the report, by figure."""
+    """Queries of the report, by figure."""
     pages: Sequence[Page]
     words: Sequence[Word]
     origins: Origins
     cards: Sequence[Card] | None
-    """The findings by kind; None where the build did not look for any."""
+    """Findings by kind; None if the build has no findings table."""
     fabric: Fabric
     formats: Mapping[str, FormatView]
     other_files: Sequence[Told]
-    """Files that are of no format."""
+    """Files without a known format."""
     unknown: tuple[str, ...] = ()
-    """Tables of the build that the project does not have."""
+    """Tables of the build without a model in the project."""
 
     @staticmethod
     def of(project: Project, target: Path, connection: duckdb.DuckDBPyConnection | None) -> Site:
-        """Ask the models, and the warehouse where one is open."""
+        """Read the models, and the warehouse if one is open."""
         columns: dict[str, Sequence[Column]] = {name: one.columns for name, one in project.models.items()}
         columns |= {name: one.columns for name, one in project.references.items()} | source_columns(known_formats())
-        said = {name: one.about for name, one in (project.models | project.references).items()}
-        said |= abouts(known_formats())
+        descriptions = {name: one.about for name, one in (project.models | project.references).items()}
+        descriptions |= abouts(known_formats())
         columns = {name: columns[name] for name in sorted(columns, key=lambda one: (LAYERS.index(_layer(one)), one))}
         origins = origins_of(load(project, target), {name: [c.name for c in some] for name, some in columns.items()})
         facts: Mapping[str, Facts] = facts_of(connection) if connection else {}
         froms = read_from(project)
         tables = {
-            name: view(project, name, said[name], some, origins, facts.get(name), read_from=froms.get(name, ""))
+            name: view(project, name, descriptions[name], some, origins, facts.get(name), read_from=froms.get(name, ""))
             for name, some in columns.items()
         }
         queries = {
@@ -85,7 +85,7 @@ class Site:
         }
         pages = _pages(project, tables, queries)
         own = load_queries(project.site_folders)
-        asked = {name: ask(connection, own[name]) if connection else NO_ROWS for name in _OF_FORMATS}
+        format_rows = {name: ask(connection, own[name]) if connection else NO_ROWS for name in _OF_FORMATS}
         found = findings_of(connection) if connection else None
         on_fabric = {name: query for name, query in own.items() if name not in _OF_FORMATS}
         return Site(
@@ -98,13 +98,13 @@ class Site:
             origins,
             None if found is None else cards(found),
             fabric_of(connection, on_fabric, found or ()) if connection else Fabric(),
-            format_views(project, origins, pages, asked["formats"], asked["set-aside"]),
-            unclaimed(asked["formats"]),
+            format_views(project, origins, pages, format_rows["formats"], format_rows["set-aside"]),
+            unclaimed(format_rows["formats"]),
             tuple(name for name in facts if name not in tables),
         )
 
     def files(self) -> Iterator[tuple[str, str]]:
-        """Return the files of the site: place and text."""
+        """Yield the files of the site: path and text."""
         for name in (*SCRIPTS, STYLE):
             yield f"assets/{name}", asset(name)
         yield "assets/search.js", self._search_index()
@@ -140,7 +140,7 @@ class Site:
 
     @cached_property
     def glossary(self) -> Glossary:
-        """The words that pages link to."""
+        """Glossary words for links."""
         return glossary_of(self.words)
 
     @property
@@ -150,15 +150,15 @@ class Site:
 
     @property
     def _groups(self) -> dict[str, list[Page]]:
-        """Pages by what they are called together; those in no folder first."""
+        """Return pages by group; those in no folder first."""
         named = {"": "Use and terms"} | GROUPS
         named |= {page.group: page.group for page in self.pages if page.group not in named}
-        found = {said: [one for one in self.pages if one.group == group] for group, said in named.items()}
-        return {said: pages for said, pages in found.items() if pages}
+        found = {title: [one for one in self.pages if one.group == group] for group, title in named.items()}
+        return {title: pages for title, pages in found.items() if pages}
 
     @property
     def checked(self) -> dict[str, int]:
-        """How many checks passed, warned and failed."""
+        """Return the number of checks by status."""
         found: dict[str, int] = {}
         for table in self.tables.values():
             for check in table.checks:
@@ -167,7 +167,7 @@ class Site:
 
     @property
     def warned(self) -> list[tuple[TableView, Any]]:
-        """The checks that did not pass, each with its table."""
+        """Return the checks that did not pass, each with its table."""
         return [
             (table, check)
             for table in self.tables.values()
@@ -176,7 +176,7 @@ class Site:
         ]
 
     def place(self, card: Card) -> list[tuple[str, str]]:
-        """Return where a card leads: the switch or server that it names, and the query that shows more."""
+        """Return the links of a card: the switch or server that it names, and a query that shows more."""
         first = card.first
         names = [*first.where.split(), *first.sentence.replace(":", " ").split()]
         node = next(((name, path) for name in names if (path := self.fabric.path(first.cluster, name))), None)
@@ -189,7 +189,7 @@ class Site:
         return sorted(name for name in tables_of(query.sql) if name in self.tables)
 
     def _beside(self, name: str) -> dict[str, object]:
-        """Return what else is about a table: queries and figures that read it, pages that name it."""
+        """Return further links of a table: queries and figures that read it, pages that mention it."""
         model = self.tables[name].model
         sources = model.sources if model else ""
         return {

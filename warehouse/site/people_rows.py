@@ -1,4 +1,4 @@
-"""Rows of queries for the pages: exact text, and numbers with units as people read them."""
+"""Query rows for pages: exact text, and readable numbers with units."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ if TYPE_CHECKING:
     from warehouse.reader.value_text import Column
 
 Told = Mapping[str, str | None]
-"""A row by column, as people read it."""
+"""A row by column, as readable text."""
 _TABLE = regex(r"\b(?:raw|reference|staging|topology|metrics)\.\w+")
 
 
 @dataclass(frozen=True)
 class Rows:
-    """What a SELECT gave: exact text, and how to tell it."""
+    """Result of a SELECT as exact text, with its units."""
 
     columns: Sequence[Column] = ()
     units: Sequence[str | None] = ()
     rows: Sequence[Row] = ()
 
     def of(self, row: Row, name: str) -> str:
-        """Return a value of a row, empty where it is NULL."""
+        """Return a value of a row, empty if NULL."""
         return row[self._places[name]] or ""
 
     def by(self, *names: str) -> dict[tuple[str, ...], list[Row]]:
-        """Group the rows by some of their columns."""
+        """Return the rows grouped by some columns."""
         found: dict[tuple[str, ...], list[Row]] = {}
         for row in self.rows:
             found.setdefault(tuple(self.of(row, name) for name in names), []).append(row)
         return found
 
     def told(self, rows: Sequence[Row] | None = None) -> list[Told]:
-        """Return rows by column with numbers as people read them, alike within a column."""
+        """Return rows by column with readable numbers, formatted alike within a column."""
         rows = self.rows if rows is None else rows
         columns = people_values(self.columns, self.units, rows)
         texts = [[None if text is None else text.strip() for text in column] for column in columns]
@@ -53,7 +53,7 @@ class Rows:
 
     @property
     def heads(self) -> list[tuple[str, bool]]:
-        """The headers, with the unit where the cells do not have it, and True for numbers."""
+        """Return the headers with units (if cells lack them), and True for numbers."""
         return [
             (column.name + header_unit(unit), column.kind == "number")
             for column, unit in zip(self.columns, self.units, strict=True)
@@ -61,7 +61,7 @@ class Rows:
 
     @property
     def names(self) -> list[str]:
-        """The names of the columns."""
+        """Return the names of the columns."""
         return [column.name for column in self.columns]
 
     @cached_property
@@ -73,7 +73,7 @@ NO_ROWS = Rows()
 
 
 def tables_of(sql: str) -> set[str]:
-    """Return the names of relations in a text.
+    """Return the names of relations in a SQL text.
 
     >>> sorted(tables_of("FROM metrics.port_hour JOIN topology.ports USING (port)"))
     ['metrics.port_hour', 'topology.ports']
@@ -82,7 +82,7 @@ def tables_of(sql: str) -> set[str]:
 
 
 def ask(connection: duckdb.DuckDBPyConnection, query: Query) -> Rows:
-    """Return the rows of a query of the site; none where the build lacks a table or column that it reads."""
+    """Return the rows of a site query; empty if the build lacks a table or column of the query."""
     from warehouse.base.startup import duckdb
 
     built = {model for (model,) in connection.execute("SELECT model FROM meta.models").fetchall()}
@@ -91,6 +91,6 @@ def ask(connection: duckdb.DuckDBPyConnection, query: Query) -> Rows:
     try:
         [statement] = check_read_only(connection, query.sql.strip())
         result = for_people(open_result(connection, statement, bind(query, {})))
-    except duckdb.BinderException:  # a build of another version, whose table has other columns
+    except duckdb.BinderException:  # a build of another version, with other columns
         return NO_ROWS
     return Rows(result.columns, result.units or (), list(result.rows))

@@ -1,4 +1,4 @@
-"""The pages of docs/, as HTML: links lead to pages of the site, names of tables to their pages."""
+"""Pages of docs/ as HTML, with links to pages of the site."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ GROUPS = {
     "metrics": "Metrics and their formulas",
     "adr": "Decisions",
 }
-"""Folders of docs/, and what they are called."""
+"""Folders of docs/ and their titles."""
 GLOSSARY = "docs/glossary.md"
 _LEFT_OUT = ("docs/queries.md",)
-"""Pages that the site has in a form of its own."""
+"""Pages that the site replaces by pages of its own."""
 
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and the text below it, for the search."""
+    """A heading and its text, for the search."""
 
     title: str
     place: str
@@ -43,7 +43,7 @@ class Page:
     """A page of docs/."""
 
     source: str
-    """`docs/formats/port_counters.md`"""
+    """Source file, such as `docs/formats/port_counters.md`."""
     title: str
     group: str
     """A key of `GROUPS`, or empty."""
@@ -52,17 +52,17 @@ class Page:
 
     @property
     def path(self) -> str:
-        """Its place in the site."""
+        """Path in the site."""
         return page_path(self.source)
 
 
 def page_path(source: str) -> str:
-    """Where a page of docs/ stands in the site."""
+    """Return the path of a docs page in the site."""
     return f"{source.removesuffix('.md')}.html"
 
 
 def sources(folders: Sequence[Path]) -> dict[str, Path]:
-    """The pages below these folders (`docs/glossary.md`), a later folder's in the place of an earlier one's."""
+    """Return the pages below these folders; a later folder overrides an earlier one."""
     return {
         f"{FOLDER}/{path.relative_to(folder).as_posix()}": path
         for folder in folders
@@ -72,14 +72,14 @@ def sources(folders: Sequence[Path]) -> dict[str, Path]:
 
 
 def render(source: str, text: str, known: Mapping[str, str]) -> Page:
-    """One page.
+    """Render one page.
 
     Parameters
     ----------
     source
-        Its name: `docs/formats/port_counters.md`.
+        Source file, such as `docs/formats/port_counters.md`.
     known
-        Places in the site of other files (`models/metrics/jobs.sql`, `docs/glossary.md`), of tables
+        Paths in the site of other files (`models/metrics/jobs.sql`, `docs/glossary.md`), of tables
         (`metrics.jobs`) and of columns (`metrics.jobs.gpus`).
     """
     parser = _parser()
@@ -121,34 +121,34 @@ def _parser() -> MarkdownIt:
 
 
 def _code(_: object, tokens: Sequence[Token], at: int, *__: object) -> str:
-    """Render a block of code, which may be wider than a phone: the keyboard can scroll it."""
+    """Render a code block that the keyboard can scroll, since it may be wider than a phone."""
     return f'<pre tabindex="0" role="group" aria-label="Code"><code>{escape(tokens[at].content)}</code></pre>\n'
 
 
 def _sections(tokens: Sequence[Token]) -> Any:
-    """Give each heading a place, and collect what stands below it."""
+    """Give each heading an anchor, and collect the text below it."""
     title, place = "", ""
-    said: list[str] = []
+    texts: list[str] = []
     taken: set[str] = set()
     for at, token in enumerate(tokens):
         if token.type == "heading_open":
             if title:
-                yield Section(title, place, " ".join(said))
+                yield Section(title, place, " ".join(texts))
             title = _plain(tokens[at + 1])
             place = slug(title)
             while place in taken:
                 place += "-1"
             taken.add(place)
             token.attrSet("id", place)
-            said = []
+            texts = []
         elif token.type in ("inline", "fence", "code_block") and (not at or tokens[at - 1].type != "heading_open"):
-            said.append(_plain(token))
+            texts.append(_plain(token))
     if title:
-        yield Section(title, place, " ".join(said))
+        yield Section(title, place, " ".join(texts))
 
 
 def _place_rows(tokens: Sequence[Token]) -> None:
-    """Give the rows of tables places, named by their first cells."""
+    """Give table rows anchors named after their first cells."""
     taken: set[str] = set()
     in_body = False
     for at, token in enumerate(tokens):
@@ -163,7 +163,7 @@ def _place_rows(tokens: Sequence[Token]) -> None:
 
 
 def slug(heading: str) -> str:
-    """The place of a heading, as code hosts name it.
+    """Return the anchor of a heading, as code hosts name it.
 
     >>> slug("Uplinks: `metrics.uplink_balance`")
     'uplinks-metricsuplink_balance'
@@ -180,10 +180,10 @@ def _plain(token: Token) -> str:
 def _linked(
     children: Sequence[Token], place_of: Callable[[str], str | None], known: Mapping[str, str], up: str
 ) -> list[Token]:
-    """Set links right; those that lead out of the site are plain text, names of tables in `code` are links."""
+    """Resolve links: those outside of the site become plain text, table names in `code` become links."""
     from markdown_it.token import Token
 
-    made: list[Token] = []
+    linked_tokens: list[Token] = []
     dropped: list[bool] = []
     for one in children:
         if one.type == "link_open":
@@ -191,18 +191,18 @@ def _linked(
             dropped.append(place is None)
             if place is not None:
                 one.attrSet("href", place)
-                made.append(one)
+                linked_tokens.append(one)
         elif one.type == "link_close":
             if not dropped.pop():
-                made.append(one)
-        elif one.type == "image":  # pictures are not part of the site
-            made.append(Token("text", "", 0, content=f"[picture: {one.content}]"))
+                linked_tokens.append(one)
+        elif one.type == "image":  # the site has no pictures
+            linked_tokens.append(Token("text", "", 0, content=f"[picture: {one.content}]"))
         elif one.type == "code_inline" and not dropped and one.content in known:
-            made += [
+            linked_tokens += [
                 Token("link_open", "a", 1, attrs={"href": up + known[one.content]}),
                 one,
                 Token("link_close", "a", -1),
             ]
         else:
-            made.append(one)
-    return made
+            linked_tokens.append(one)
+    return linked_tokens

@@ -1,4 +1,4 @@
-"""Named queries with what they answer on the warehouse."""
+"""Named queries with their answers on the warehouse."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ if TYPE_CHECKING:
     from warehouse.reader.named_queries import Query
 
 SHOWN, COUNTED = 10, 10_000
-"""Rows shown of an answer, and read of it to say how many there are."""
+"""Number of rows shown, and row limit for counting the answer."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a query gave."""
+    """Result of a query."""
 
     command: str
     rows: Rows
     more: str
-    """How many rows are left out."""
+    """Number of rows left out, as text."""
     problem: str = ""
-    """Why there is none."""
+    """Reason why there is no answer."""
 
 
 def answer(connection: duckdb.DuckDBPyConnection, query: Query) -> Answer:
-    """Run a query; what it must be given is the first value that its tables have of that name."""
+    """Run a query; each parameter gets the first value that its tables have of that name."""
     from warehouse.base.startup import duckdb
 
     given: Mapping[str, str] = {}
@@ -58,7 +58,7 @@ def answer(connection: duckdb.DuckDBPyConnection, query: Query) -> Answer:
 
 
 def _example(connection: duckdb.DuckDBPyConnection, query: Query, name: str) -> str:
-    """A value for a parameter: the first of the column of its name in a table that the query reads."""
+    """Return a value for a parameter: the first of the column with its name in a table of the query."""
     found = connection.execute(
         "SELECT model FROM meta.columns WHERE column_name = $1 AND list_contains($2, model) ORDER BY model",
         [name, sorted(tables_of(query.sql))],

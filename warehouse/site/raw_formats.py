@@ -1,4 +1,4 @@
-"""Raw formats: what each holds, what of it was loaded, what was set aside, and its traps."""
+"""Raw formats: tables, loaded files, rejected lines, and traps."""
 
 from __future__ import annotations
 
@@ -26,33 +26,33 @@ _LINK = regex(r'(<a href=")((?![a-z]+:|#)[^"]+)"')
 
 @dataclass(frozen=True)
 class FormatView:
-    """All that the page of a format shows."""
+    """All facts on the page of a format."""
 
     name: str
     tables: Sequence[tuple[str, str]]
-    """The relations of `raw` that it fills, each with its meaning."""
+    """Relations of `raw` that the format fills, each with its description."""
     models: Sequence[str]
-    """The models that read these."""
+    """Models that read these relations."""
     loaded: Sequence[Told]
-    """By cluster and status."""
+    """Loaded files by cluster and status."""
     files: int
     rejected: Sequence[Told]
-    """Files and lines that were set aside, by reason."""
+    """Rejected files and lines, by reason."""
     pages: Sequence[Page]
-    """Pages of docs/ on it."""
+    """Pages of docs/ on the format."""
     traps: Markup
-    """What these say of traps and of bad cases."""
+    """Sections of these pages on traps and bad cases."""
 
     @property
     def path(self) -> str:
-        """Its place in the site."""
+        """Path in the site."""
         return f"formats/{self.name}.html"
 
 
 def format_views(
     project: Project, origins: Origins, pages: Sequence[Page], loaded: Rows, rejected: Rows
 ) -> dict[str, FormatView]:
-    """Put together what is known of each format, in the order of the formats' list."""
+    """Collect the facts on each format, in the order of the formats' list."""
     by_source = {page.source: page for page in pages}
     files, lines = loaded.by("format"), rejected.by("format")
     found = {}
@@ -73,12 +73,12 @@ def format_views(
 
 
 def unclaimed(loaded: Rows) -> list[Told]:
-    """Return the files that are of no format."""
+    """Return the files without a known format."""
     return loaded.told(loaded.by("format").get(("",), []))
 
 
 def _traps(page: Page) -> Markup:
-    """Cut the sections on traps and bad cases out of a page; its links stay right one folder up."""
+    """Return the sections on traps and bad cases of a page, with links rebased to the folder of formats."""
     html = str(page.html)
     heads = list(_HEADING.finditer(html))
     cut: list[str] = []
@@ -91,7 +91,7 @@ def _traps(page: Page) -> Markup:
 
 
 def _rebased(link: re.Match[str], path: str) -> str:
-    """Return a link of a page as it is from the folder of formats."""
+    """Return a link of a page, rebased to the folder of formats."""
     import posixpath
 
     place = posixpath.normpath(posixpath.join(posixpath.dirname(path), link[2]))

@@ -1,4 +1,4 @@
-"""Templates of the site and what they need: filters for numbers, sizes and long texts."""
+"""Template rendering: filters for numbers, sizes and long texts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 BAR = 60
-"""Width of the bar that shows how full a port is, in pixels."""
+"""Width of the utilization bar in pixels."""
 
 
 def renderer(site: object, linked: Callable[[str, str], Markup]) -> Callable[..., str]:
@@ -52,7 +52,7 @@ def asset(name: str) -> str:
 
 
 def for_script(value: object) -> str:
-    """Return JSON that can stand in a script, also in one of a page."""
+    """Return JSON that is safe inside a script element."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
@@ -64,7 +64,7 @@ def _short(text: str, most: int = 60) -> str:
 
 
 def _hour(text: str | None) -> str:
-    """Return an hour as people write it.
+    """Return an hour as text with its zone.
 
     >>> _hour("2024-05-23 16:00:00")
     '2024-05-23 16:00 UTC'

@@ -1,4 +1,4 @@
-"""What the search knows: tables, columns, queries, sections of pages, words, switches, servers and formats."""
+"""Search index: tables, columns, queries, page sections, words, switches, servers and formats."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Entry(NamedTuple):
-    """Something to find."""
+    """A search result."""
 
     kind: str
     title: str
@@ -34,15 +34,15 @@ def entries(
     nodes: Iterable[Node],
     formats: Iterable[FormatView],
 ) -> Iterator[Entry]:
-    """Return everything that can be found, tables first."""
+    """Yield all search results, tables first."""
     columns = set[str]()
     for table in tables:
         place = table_path(table.name)
         yield Entry("table", table.name, table.about, place)
         for column in table.columns:
-            said = f"{column.about} {column.unit or ''} {column.type}"
+            text = f"{column.about} {column.unit or ''} {column.type}"
             columns.add(column.name)
-            yield Entry("column", f"{table.name}.{column.name}", said, f"{place}#{column.name}")
+            yield Entry("column", f"{table.name}.{column.name}", text, f"{place}#{column.name}")
     for query in queries:
         yield Entry("query", query.name, query.about, f"queries.html#{query.name}")
     for page in pages:

@@ -1,5 +1,5 @@
 "use strict";
-// Search: tables, columns, queries, servers, pages and words, forgiving of slips of the keyboard; then the filter of tables.
+// Search over tables, columns, queries, servers, pages and words, tolerant of typos; then the table filter.
 const root = document.documentElement.dataset.root;
 const box = document.getElementById("search-box");
 const below = document.getElementById("search-box-below");
@@ -7,15 +7,15 @@ const list = document.getElementById("search-found");
 const form = document.querySelector(".search");
 const MOST = 16;
 const WORTH = { table: 1.5, query: 1.3, server: 1.3, switch: 1.3, word: 1.2, format: 1.2, column: 1, page: .9 };
-const LAYER = { metrics: 1, topology: .95, staging: .8, reference: .75, raw: .7 };   // the nearest to a question first
-const LIKE = .5;   // what a synonym is worth beside the word itself: people mean a column by it
+const LAYER = { metrics: 1, topology: .95, staging: .8, reference: .75, raw: .7 };   // most useful first
+const LIKE = .5;   // weight of a synonym relative to the word itself
 let index = null;
 let loading = false;
 let chosen = -1;
 
 form.hidden = false;
 
-// ---- the index: made of window.SEARCH when the search is first used
+// ---- the index, built from window.SEARCH on first use
 
 const plain = text => text.toLowerCase().normalize("NFKD").replace(/\p{M}/gu, "");
 const words = text => plain(text).match(/[\p{L}\p{N}]+/gu) || [];
@@ -29,7 +29,7 @@ function made() {
     else found.push(entry, weight);
   };
   window.SEARCH.entries.forEach(([kind, title, text], entry) => {
-    const own = kind === "column" ? title.split(".").slice(2).join(".") : title;   // its table only helps
+    const own = kind === "column" ? title.split(".").slice(2).join(".") : title;   // the table name counts less
     const named = words(own);
     for (const word of named) add(word, entry, 8 / Math.sqrt(named.length));
     for (const whole of plain(own).match(/[\p{L}\p{N}_]+/gu) || []) add(whole, entry, 10);
@@ -39,7 +39,7 @@ function made() {
   return postings;
 }
 
-// Edits from one word to another, a swap of neighbours counting as one; more than `most` is as good as many.
+// Damerau-Levenshtein distance, capped above `most`.
 function edits(one, other, most) {
   if (Math.abs(one.length - other.length) > most) return most + 1;
   let before = [], row = Array.from({ length: other.length + 1 }, (_, at) => at);
@@ -59,7 +59,7 @@ function edits(one, other, most) {
   return row[other.length];
 }
 
-// The words of the index that a typed one may mean, with how well.
+// Index words that match a typed word, with weights.
 function meant(typed) {
   const allowed = typed.length < 4 ? 0 : typed.length < 8 ? 1 : 2;
   const found = [];
@@ -70,7 +70,7 @@ function meant(typed) {
     else if (allowed) {
       const off = edits(typed, word, allowed);
       if (off <= allowed) found.push([word, .5 / off]);
-      // a slip in the beginning of a longer word
+      // a typo in the prefix of a longer word
       else if (word.length > typed.length && edits(typed, word.slice(0, typed.length), 1) <= 1) found.push([word, .2]);
     }
   }
@@ -106,7 +106,7 @@ function search(text) {
   return [...scores].sort((a, b) => worth(b) - worth(a) || a[0] - b[0]).slice(0, MOST).map(([entry]) => window.SEARCH.entries[entry]);
 }
 
-// ---- what is shown
+// ---- results
 
 function show() {
   if (!index) return load();
@@ -128,7 +128,7 @@ function show() {
     return item;
   }));
   const also = words(box.value).flatMap(word => window.SEARCH.synonyms[word] || []);
-  const said = box.value.trim() && !found.length ? "Nothing is like that." : also.length ? `Also looked for ${also.join(", ")}.` : "";
+  const said = box.value.trim() && !found.length ? "No match." : also.length ? `Also searched for ${also.join(", ")}.` : "";
   document.getElementById("search-said").textContent = said;
   document.getElementById("search-count").textContent = box.value.trim() ? `${found.length} found. ${said}` : "";
   open(Boolean(box.value.trim()));
@@ -175,7 +175,7 @@ box.addEventListener("keydown", event => {
 });
 form.addEventListener("submit", event => event.preventDefault());
 form.addEventListener("focusout", event => { if (!form.contains(event.relatedTarget)) open(false); });
-below.addEventListener("mousedown", event => event.preventDefault());   // a click is not a loss of focus
+below.addEventListener("mousedown", event => event.preventDefault());   // a click keeps the focus
 list.addEventListener("click", () => open(false));
 document.addEventListener("keydown", event => {
   const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement.tagName);
@@ -186,7 +186,7 @@ document.addEventListener("keydown", event => {
   }
 });
 
-// ---- the filter of switches and servers, kept in the address
+// ---- filter of switches and servers, stored in the URL
 
 const filter = document.getElementById("filter");
 if (filter) {

@@ -1,7 +1,8 @@
-"""The site: a folder of HTML pages on tables, columns, lineage, queries and formats, which needs no server.
+"""The site: static HTML pages on tables, columns, lineage, queries and formats; needs no server.
 
-`facts` asks a published warehouse, `origins` the models; `prose` renders docs/, `code` colours SQL, `answers` runs
-the named queries, `entries` is what the search knows. `pages` puts all of it into the templates.
+`table_facts` reads a published warehouse and `column_origins` the models. `prose` renders docs/, `highlighted_code`
+colors SQL, `query_answers` runs the named queries, and `search_index` lists what can be found. `pages` fills the
+templates.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ if TYPE_CHECKING:
 
 
 class Made(NamedTuple):
-    """What was written."""
+    """Result of writing the site."""
 
     pages: int
     bytes: int
     build: str | None
     unknown: tuple[str, ...]
-    """Tables of the build that the project has no model of: they have no page."""
+    """Tables of the build without a model in the project, which get no page."""
 
 
 def write_docs(
@@ -44,9 +45,9 @@ def write_docs(
     Parameters
     ----------
     directory
-        A new or empty folder, or an earlier site, which is replaced as a whole.
+        A new or empty folder, or an earlier site, which is replaced completely.
     project
-        Whose models, queries and pages are shown.
+        The project with the models, queries and pages.
     target
         The folder of the warehouse that says rows, values, results of checks and answers; the site goes without
         them where nothing is published in it.

@@ -1,4 +1,4 @@
-"""What a published warehouse says of its tables: rows, checks, and of each column lowest, highest, missing."""
+"""Facts of published tables: rows, checks, and lowest, highest and missing values per column."""
 
 from __future__ import annotations
 
@@ -23,47 +23,47 @@ if TYPE_CHECKING:
     import duckdb
 
 FAILING = 3
-"""Rows shown of those that fail a check."""
+"""Number of failing rows shown per check."""
 EXAMPLES, LOOKED_AT = 3, 50
-"""Example rows of a table: the fullest of its first ones."""
+"""Number of example rows, chosen as the fullest of the first rows."""
 _EMPTY = (None, "", "0", "0.0", "[]")
 _OF_THIS_MACHINE = ("path", "read_path", "filename")
-"""Columns of `raw` with places on this machine, which a site that is sent around does not tell."""
+"""Columns of `raw` with local paths, which a shared site must not show."""
 
 
 @dataclass(frozen=True)
 class Values:
-    """What a column holds, as text."""
+    """Values of a column, as text."""
 
     lowest: str | None
     highest: str | None
     missing: int
-    """Rows that are NULL."""
+    """Number of NULL rows."""
     rows: int
 
 
 @dataclass(frozen=True)
 class Facts:
-    """A table as it was published."""
+    """Facts of a published table."""
 
     relation: Relation
     values: Mapping[str, Values] = field(default_factory=dict)
     failing: Mapping[str, Sequence[Mapping[str, object]]] = field(default_factory=dict)
-    """Of each check the first rows that fail it."""
+    """First failing rows of each check."""
     unread: str = ""
-    """Why its values are not known."""
+    """Reason why the values are unknown."""
     examples: Rows = NO_ROWS
 
     @property
     def rows(self) -> int | None:
-        """How many there are, of views too."""
+        """Number of rows, also of views."""
         counted = next((one.rows for one in self.values.values()), None)
         return counted if self.relation.table.rows is None else self.relation.table.rows
 
 
 @dataclass(frozen=True)
 class Build:
-    """Which build it was."""
+    """The build."""
 
     id: str
     published: str
@@ -72,13 +72,13 @@ class Build:
 
 
 def build_of(connection: duckdb.DuckDBPyConnection) -> Build:
-    """The build that is open."""
+    """Return the facts of the open build."""
     row = connection.execute("SELECT build_id, published_utc, version, engine FROM meta.build").fetchall()[0]
     return Build(*map(str, row))
 
 
 def facts_of(connection: duckdb.DuckDBPyConnection) -> dict[str, Facts]:
-    """Of each table of the build what is known; the values of raw files are not looked through."""
+    """Return the facts of each table of the build; values of raw files are not read."""
     return {table.name: _facts(connection, describe(connection, table.name)) for table in list_tables(connection)}
 
 
@@ -96,19 +96,19 @@ def _facts(connection: duckdb.DuckDBPyConnection, relation: Relation) -> Facts:
         return Facts(relation, values, failing, examples=first or _first_rows(connection, relation))
     except duckdb.InterruptException:
         raise
-    except duckdb.Error as error:  # raw files behind a view that have moved
+    except duckdb.Error as error:  # moved raw files behind a view
         return Facts(relation, failing=failing, unread=sentence(error))
 
 
 def _first_rows(connection: duckdb.DuckDBPyConnection, relation: Relation) -> Rows:
-    """Read example rows of what is stored, which is in the order of its grain."""
+    """Return the first rows in stored order, which is the grain."""
     [statement] = check_read_only(connection, f"FROM {qualified(relation.table.name)} LIMIT {LOOKED_AT:d}")
     result = open_result(connection, statement)
     return _examples(relation, result.columns, list(result.rows))
 
 
 def _examples(relation: Relation, columns: Sequence[Column], rows: Sequence[Row]) -> Rows:
-    """Choose the fullest rows."""
+    """Return the fullest rows."""
     shown = [at for at, one in enumerate(columns) if not _is_of_this_machine(relation, one.name)]
     fullest = sorted(range(len(rows)), key=lambda at: (sum(one in _EMPTY for one in rows[at]), at))[:EXAMPLES]
     units = {one.name: unit_of(one.name, one.type, one.unit) for one in relation.columns}
@@ -126,18 +126,18 @@ def _is_of_this_machine(relation: Relation, column: str) -> bool:
 def _values(
     connection: duckdb.DuckDBPyConnection, relation: Relation, grain: Sequence[str]
 ) -> tuple[dict[str, Values], Rows | None]:
-    """Look through a table once: the values of its columns, and its first rows where a grain says their order."""
+    """Read a table once: the values of its columns, and its first rows if a grain orders them."""
     source = qualified(relation.table.name)
     columns = [(name, kind) for name, kind, *_ in connection.execute(f"FROM {source} LIMIT 0").description]
-    asked = ["count(*)"]
+    expressions = ["count(*)"]
     for name, kind in columns:
         of = identifier(name)
-        asked += [text_of(f"min({of})", kind), text_of(f"max({of})", kind), f"count({of})"]
+        expressions += [text_of(f"min({of})", kind), text_of(f"max({of})", kind), f"count({of})"]
     if grain:
         texts = ", ".join(text_of(f"one.{identifier(name)}", kind) for name, kind in columns)
         order = ", ".join(map(identifier, grain))
-        asked.append(f"list_transform(arg_min(t, ({order}), {LOOKED_AT:d}), lambda one: [{texts}])")
-    row = connection.execute(f"SELECT {', '.join(asked)} FROM {source} AS t").fetchall()[0]
+        expressions.append(f"list_transform(arg_min(t, ({order}), {LOOKED_AT:d}), lambda one: [{texts}])")
+    row = connection.execute(f"SELECT {', '.join(expressions)} FROM {source} AS t").fetchall()[0]
     rows = row[0]
     values = {
         name: Values(row[1 + 3 * at], row[2 + 3 * at], rows - row[3 + 3 * at], rows)

@@ -1,4 +1,4 @@
-"""What the page of a table shows: its contract, and beside each column where it is from and what it holds."""
+"""Table pages: the contract, and the origin and values of each column."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from warehouse.site.table_facts import Facts, Values
 
 LAYERS = ("metrics", "topology", "staging", "reference", "raw")
-"""The nearest to a question first."""
+"""Layers, most useful first."""
 _NUMBERS = ("BIGINT", "INTEGER", "SMALLINT", "TINYINT", "HUGEINT", "DOUBLE", "FLOAT")
 
 
 @dataclass(frozen=True)
 class Link:
-    """A name and where it leads."""
+    """A text and its target."""
 
     text: str
     href: str
@@ -51,7 +51,7 @@ class ColumnView:
 
     @property
     def ends(self) -> tuple[str, str]:
-        """Its lowest and highest value as people read them."""
+        """Return the lowest and highest value as readable text."""
         if self.values is None:
             return "", ""
         ends = [self.values.lowest, self.values.highest]
@@ -64,7 +64,7 @@ class ColumnView:
 
 @dataclass(frozen=True)
 class Clause:
-    """What decides rows: how, where it is written, which columns."""
+    """A clause that decides rows: kind, place in the SQL, columns."""
 
     how: str
     place: Link
@@ -73,7 +73,7 @@ class Clause:
 
 @dataclass(frozen=True)
 class CheckView:
-    """A check, and what it found if it was run."""
+    """A check and its result, if it ran."""
 
     text: str
     severity: str
@@ -84,7 +84,7 @@ class CheckView:
 
 @dataclass(frozen=True)
 class TableView:
-    """All that a table's page shows."""
+    """All facts on a table's page."""
 
     name: str
     about: str
@@ -98,12 +98,12 @@ class TableView:
     facts: Facts | None
     sql: Markup | None
     as_run: Markup | None
-    """The SELECT with its macros written out, where it has some."""
+    """The SELECT with macros expanded, if it has any."""
     read_from: str = ""
 
 
 def table_path(name: str) -> str:
-    """Where the page of a table stands in the site."""
+    """Return the path of a table's page in the site."""
     return f"tables/{name}.html"
 
 
@@ -117,7 +117,7 @@ def view(
     *,
     read_from: str = "",
 ) -> TableView:
-    """Put together what is known of a table; links are relative to the folder of tables."""
+    """Collect the facts of a table; links are relative to the folder of tables."""
     model = project.models.get(name)
     links = {other: f"{other}.html" for other in origins.reads if other != name}
     sql = as_run = None
@@ -163,7 +163,7 @@ def _column(
 
 
 def _checks(model: Model | None, facts: Facts | None) -> list[CheckView]:
-    """What was run in the build; else what the model says."""
+    """Return the checks with their results; without a build, the declared checks."""
     if facts is not None and facts.relation.checks:
         return [
             CheckView(one.check, one.severity, one.status, one.failures, facts.failing.get(one.check, ()))

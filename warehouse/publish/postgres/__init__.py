@@ -1,1 +1,1 @@
-"""Tables of a warehouse in a PostgreSQL server, for the tools that speak to one: docs/postgresql.md."""
+"""Publishing of tables to a PostgreSQL server: docs/postgresql.md."""

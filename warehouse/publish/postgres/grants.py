@@ -1,4 +1,4 @@
-"""Grants: those that users gave on an object that is replaced, and those of `--reader`."""
+"""Grants: those of users, copied to replaced objects, and those of `--reader`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def granted(server: Any, schema: str, relation: str, heir: str) -> list[str]:
-    """Return the statements that give `heir` the grants of `relation`, those of columns included."""
+    """Return the statements that copy the grants of `relation` and its columns to `heir`."""
     rows = server.execute(
         """
         WITH held AS (
@@ -46,7 +46,7 @@ def refuse_missing_roles(server: Any, readers: Sequence[str]) -> list[str]:
     Raises
     ------
     QueryError
-        When there are some, and the publishing role may not create roles.
+        When a role is missing and the publishing role may not create roles.
     """
     there = {row[0] for row in server.execute("SELECT rolname FROM pg_roles").fetchall()}
     missing = [reader for reader in dict.fromkeys(readers) if reader not in there]
@@ -60,12 +60,12 @@ def refuse_missing_roles(server: Any, readers: Sequence[str]) -> list[str]:
 
 
 def let_read(server: Any, names: Names, readers: Sequence[str], relations: Iterable[str], missing: list[str]) -> None:
-    """Let roles read our views, one by one, and nothing else.
+    """Grant the roles read access to the published views only.
 
     Raises
     ------
     QueryError
-        When a schema belongs to somebody who has not let them in.
+        When another role owns a schema and has not granted USAGE on it.
     """
     views = [names.view(relation) for relation in sorted(relations)]
     schemas = sorted({schema for schema, _ in views})
@@ -73,10 +73,10 @@ def let_read(server: Any, names: Names, readers: Sequence[str], relations: Itera
         role = ident(reader)
         if reader in missing:
             server.execute(f"CREATE ROLE {role} NOLOGIN; ALTER ROLE {role} SET default_transaction_read_only = on")
-        said = [f"GRANT USAGE ON SCHEMA {ident(schema)} TO {role}" for schema in schemas]
-        said += [f"GRANT SELECT ON {ident(*view)} TO {role}" for view in views]
-        if said:
-            server.execute("; ".join(said))
+        statements = [f"GRANT USAGE ON SCHEMA {ident(schema)} TO {role}" for schema in schemas]
+        statements += [f"GRANT SELECT ON {ident(*view)} TO {role}" for view in views]
+        if statements:
+            server.execute("; ".join(statements))
         for schema in schemas:
             row = server.execute("SELECT has_schema_privilege(%s, %s, 'USAGE')", [reader, schema]).fetchone()
             if not row[0]:

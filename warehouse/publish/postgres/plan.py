@@ -1,4 +1,4 @@
-"""Plan of a publish: what is created, replaced and dropped, and what forbids it; nothing is written."""
+"""Plan of a publish: objects to create, replace and drop, and conflicts. Planning writes nothing."""
 
 from __future__ import annotations
 
@@ -21,42 +21,42 @@ CREATE, KEEP, REPLACE, REBUILD = "create", "keep", "replace", "drop and create"
 
 @dataclass(frozen=True)
 class Change:
-    """A table whose rows, columns or meaning differ from those that readers see."""
+    """A table whose rows, columns or comments differ from the published ones."""
 
     table: Sent
     layout: Layout
     version: int
     stored: str
     view: str
-    """What becomes of the view: created, kept, replaced, or dropped and created."""
+    """Action on the view: create, keep, replace, or drop and create."""
     is_new_layout: bool
     is_sent: bool
-    """True if the rows are there, of a publish that gave up or of an earlier build."""
+    """True if the rows are on the server already, from an aborted publish or an earlier build."""
     previous: Version | None
-    """The version that readers see."""
+    """The published version."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a publish does."""
+    """Plan of one publish."""
 
     names: Names
     state: State
     changes: tuple[Change, ...]
     unchanged: tuple[Sent, ...]
     gone: tuple[str, ...]
-    """Tables of an earlier publish that this warehouse does not have, whose views are dropped."""
+    """Earlier published tables that this warehouse lacks; their views are dropped."""
     forgotten: tuple[str, ...]
-    """Tables of an earlier publish whose views the user has dropped or replaced."""
+    """Earlier published tables whose views the user dropped or replaced."""
 
     def current(self) -> dict[str, int]:
-        """Return the version of each table that readers will see."""
+        """Return the version of each table after the publish."""
         left = {*self.gone, *self.forgotten}
         kept = {name: one.version for name, one in self.state.current.items() if name not in left}
         return kept | {change.table.full_name: change.version for change in self.changes}
 
     def actions(self, schemas: Sequence[str], *, more: Sequence[str] = ()) -> Iterator[str]:
-        """Return what is created, replaced and dropped, a line an object."""
+        """Yield the objects to create, replace and drop, one line each."""
         names = self.names
         if not self.state.has_registry:
             yield f"create   schema {names.own}, with its registry"
@@ -86,12 +86,12 @@ def make_plan(
     verify: bool,
     resend: bool,
 ) -> Plan:
-    """Compare the tables with what is on the server.
+    """Compare the tables with the state of the server.
 
     Raises
     ------
     QueryError
-        When something that this program did not make is in the way, or the role lacks a privilege.
+        When objects of others conflict, or the role lacks a privilege.
     """
     next_layout, next_version = _next_numbers(server, names, state)
     changes, unchanged = [], []
@@ -125,7 +125,7 @@ def make_plan(
 
 
 def _next_numbers(server: Any, names: Names, state: State) -> tuple[int, int]:
-    """Return a layout and a version that never were, those that lost their table included."""
+    """Return unused numbers for a layout and a version, also skipping those whose table was dropped."""
     if not state.has_registry:
         return 1, 1
     own = ident(names.own)
@@ -137,14 +137,14 @@ def _next_numbers(server: Any, names: Names, state: State) -> tuple[int, int]:
 
 
 def _seen(names: Names, state: State, relation: str) -> Version | None:
-    """Return the version that readers see, if the view is as this program made it."""
+    """Return the published version if the view is unmodified."""
     current = state.current.get(relation)
     view = state.objects.get(names.shown(relation))
     if current is None or view is None or view.definition != current.definition:
         return None
     return state.versions.get(current.version) or Version(
         current.version, current.layout, "", "", 0, "", None
-    )  # whose rows somebody dropped
+    )  # its rows were dropped by somebody
 
 
 def _view(state: State, now: Version | None, layout: Layout) -> str:
@@ -157,7 +157,7 @@ def _view(state: State, now: Version | None, layout: Layout) -> str:
 
 
 def _whole(server: Any, names: Names, state: State, layout: Layout, table: Sent, *, verify: bool) -> Version | None:
-    """Return a version with the table's rows that is as it was sent: the current one, else the newest."""
+    """Return an intact stored version with the table's rows: the published one, else the newest."""
     current = state.current.get(table.full_name)
     same = [
         one for one in state.versions.values() if (one.layout, one.fingerprint) == (layout.layout, table.fingerprint)
@@ -175,11 +175,11 @@ def _is_whole(server: Any, names: Names, version: Version, rows: int, *, verify:
 
 
 DIGEST = "coalesce(sum(hash_record_extended(sent, 0)), 0)::text"
-"""Digest of the rows of `sent`, in any order, in SQL."""
+"""Order-independent digest of the rows of `sent`, in SQL."""
 
 
 def _refuse_foreign(plan: Plan) -> None:
-    """Refuse names that objects of somebody else have."""
+    """Raise if objects of others have the names that the publish needs."""
     names, state = plan.names, plan.state
     foreign = []
     if names.own in state.schemas and not state.has_registry:
@@ -198,7 +198,7 @@ def _refuse_foreign(plan: Plan) -> None:
 
 
 def _refuse_dependents(server: Any, plan: Plan) -> None:
-    """Refuse to drop a view on which an object of somebody else stands."""
+    """Raise if objects of others depend on a view that would be dropped."""
     dropped = {plan.names.shown(change.table.full_name): "other columns" for change in plan.changes
                if change.view == REBUILD}  # fmt: skip
     dropped |= {plan.names.shown(name): "it is dropped" for name in plan.gone}
@@ -223,11 +223,11 @@ def _refuse_dependents(server: Any, plan: Plan) -> None:
         [list(dropped)],
     ).fetchall()
     if rows:
-        views = f"{len(rows)} object{' of yours stands' if len(rows) == 1 else 's of yours stand'}"
-        said = ", ".join(f"{one} on {view} ({dropped[view]})" for view, one in rows)
+        views = f"{len(rows)} object{' of yours depends' if len(rows) == 1 else 's of yours depend'}"
+        dependents = ", ".join(f"{one} on {view} ({dropped[view]})" for view, one in rows)
         raise QueryError(
-            f"{views} on what would change: {said}",
-            hint=f"drop what stands there, publish, and create it again, or {_WAY_OUT}",
+            f"{views} on what would change: {dependents}",
+            hint=f"drop them, publish, and create them again, or {_WAY_OUT}",
         )
 
 
@@ -235,7 +235,7 @@ _WAY_OUT = "--schema-prefix NAME_ publishes beside it, into schemas NAME_metrics
 
 
 def _refuse_missing_rights(server: Any, plan: Plan) -> None:
-    """Refuse before anything is sent what the server would refuse afterwards."""
+    """Raise before sending if the role lacks a privilege that the publish needs."""
     names, state = plan.names, plan.state
     needed = {names.view(change.table.full_name)[0] for change in plan.changes} | {names.own}
     if plan.changes and not needed <= state.schemas.keys():

@@ -1,4 +1,4 @@
-"""`warehouse publish URL`: the tables of a warehouse into a PostgreSQL server, only those that changed."""
+"""`warehouse publish URL`: send the changed tables of a warehouse to a PostgreSQL server."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LOCK_TIMEOUT = 60.0
 
 @dataclass(frozen=True)
 class _Options:
-    """How to publish; `publish` says what each means."""
+    """Options of `publish`, which documents them."""
 
     tables: Sequence[str] | None
     readers: Sequence[str]
@@ -40,19 +40,19 @@ class _Options:
 
 @dataclass(frozen=True)
 class Published:
-    """What a publish did, or would do."""
+    """Result of a publish or dry run."""
 
     build: str
     changed: tuple[Sent, ...]
     sent: tuple[Sent, ...]
-    """Those of them whose rows were not on the server yet."""
+    """Tables among them whose rows were not on the server yet."""
     unchanged: tuple[Sent, ...]
     gone: tuple[str, ...]
-    """Tables of an earlier publish that this warehouse does not have."""
+    """Earlier published tables that this warehouse lacks."""
     actions: tuple[str, ...]
-    """What is created, replaced and dropped, a line an object."""
+    """Objects created, replaced and dropped, one line each."""
     lost: tuple[str, ...] = ()
-    """Indexes of users that the new rows or columns do not allow."""
+    """User indexes that the new rows or columns do not allow."""
 
 
 def publish(
@@ -70,7 +70,7 @@ def publish(
     progress: Callable[[Sent], None] = lambda _: None,
     warn: Callable[[str], None] = lambda _: None,
 ) -> Published:
-    """Send the tables that changed since the last publish, and make all of them visible at once.
+    """Send the tables that changed since the last publish, and publish them in one transaction.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def publish(
     url
         `postgresql://USER@HOST:PORT/NAME`, without a password.
     tables
-        Full names; all of reference, topology and metrics where left out. With names, other tables that were
+        Full names. Default: all tables of reference, topology and metrics. With names, other tables that were
         published earlier stay as they are.
     readers
         Roles that may read the published tables; created where they do not exist.
@@ -139,7 +139,7 @@ class _Publication:
         return Names(self.options.schema_prefix)
 
     def run(self, wanted: Sequence[Sent], progress: Callable[[Sent], None], warn: Callable[[str], None]) -> Published:
-        """Plan, and unless it is a dry run send, swap and drop what nobody reads any more."""
+        """Plan the publish; unless it is a dry run, send, swap and drop unused versions."""
         options, server = self.options, self.server
         schemas = sorted({self.names.view(table.full_name)[0] for table in wanted})
         with remote.refusals("the server refuses"):
@@ -193,7 +193,7 @@ class _Publication:
         return retire.superseded(self.server, plan.state, self.names, kept, relations, number)
 
     def _send(self, plan: Plan, progress: Callable[[Sent], None], warn: Callable[[str], None]) -> list[str]:
-        """Send what is not there, one table at a time, beside what readers see."""
+        """Send the missing rows, one table at a time, next to the published ones."""
         lost = []
         sent = [change.table.full_name for change in plan.changes if not change.is_sent]
         refuse_damage(self.connection, self.target, sent, digests=True)
@@ -214,7 +214,7 @@ class _Publication:
         return lost
 
     def _drop_old(self, plan: Plan, wanted: Sequence[Sent]) -> None:
-        """Drop what nobody can read any more; what is in use stays for the next publish."""
+        """Drop versions that nobody can read; those in use stay until the next publish."""
         with remote.refusals("published, but rows of earlier publishes cannot be dropped"):
             if plan.changes or plan.gone or plan.forgotten:
                 retire.note_readers(self.server, self.names)

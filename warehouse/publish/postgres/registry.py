@@ -1,9 +1,9 @@
-"""Registry of what this program made in a database, in a schema of its own.
+"""Registry of published objects in a database, in a schema of its own.
 
-The schema `warehouse_data` holds the rows of each published table: a partitioned table for each set of columns (a
-layout), a partition for each time that rows were sent (a version). `published` says which version readers see. The
-views in the public schemas ask it, so that a transaction finds the versions of its own snapshot, all of one publish.
-Every object has a comment that ends in `[warehouse build ID]`.
+The schema `warehouse_data` holds the rows. Each set of columns of a table (a layout) is a partitioned table. Each
+time that rows were sent (a version) is a partition. The table `published` names the current version of each table.
+The public views look up their version there, so a transaction sees the versions of its own snapshot, all of one
+publish. The comment of every object ends in `[warehouse build ID]`.
 """
 
 from __future__ import annotations
@@ -25,41 +25,41 @@ _MARK = regex(r"\[warehouse build \S*\]$")
 
 @dataclass(frozen=True)
 class Names:
-    """Schemas of a publication."""
+    """Schema names of a publication."""
 
     prefix: str = ""
 
     @property
     def own(self) -> str:
-        """The schema of rows and registry."""
+        """Schema of rows and registry."""
         return self.prefix + OWN
 
     def view(self, relation: str) -> tuple[str, str]:
-        """(schema, name) of the view of a table."""
+        """Return (schema, name) of a table's view."""
         schema, _, name = relation.partition(".")
         return self.prefix + schema, name
 
     def shown(self, relation: str) -> str:
-        """`metrics.port_hour`, with the prefix."""
+        """Return the view's full name, such as `metrics.port_hour`, with the prefix."""
         return ".".join(self.view(relation))
 
 
 @dataclass(frozen=True)
 class Layout:
-    """A set of columns of a table, and the partitioned table that holds it."""
+    """A set of columns of a table, stored as one partitioned table."""
 
     layout: int
     relation: str
     columns: tuple[tuple[str, str], ...]
-    """(name, type of PostgreSQL)."""
+    """Pairs of name and PostgreSQL type."""
     parent: str
     key: str
-    """The column that tells versions apart."""
+    """Column with the version number."""
 
 
 @dataclass(frozen=True)
 class Version:
-    """Rows of a table as they were sent once."""
+    """Rows of a table from one publish."""
 
     version: int
     layout: int
@@ -68,59 +68,59 @@ class Version:
     rows: int
     digest: str
     retired: int | None
-    """Number of the publish that replaced it; None while it is current, or not yet published."""
+    """Number of the publish that replaced it; None if current or not yet published."""
     attached: bool = False
 
 
 @dataclass(frozen=True)
 class Current:
-    """The version of a table that readers see."""
+    """The published version of a table."""
 
     version: int
     layout: int
     definition: str
-    """Of the view, as the server prints it, with the server's major version."""
+    """The server's text of the view, with the server's major version."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """A relation or type that is in the database."""
+    """A relation or type in the database."""
 
     kind: str
     comment: str
     definition: str | None
     owned: bool
-    """True if the publishing role may change it."""
+    """True if the publishing role may change the object."""
 
     @property
     def is_marked(self) -> bool:
-        """True if its comment says that this program made it."""
+        """True if the comment carries this program's mark."""
         return bool(_MARK.search(self.comment))
 
 
 @dataclass(frozen=True)
 class State:
-    """What is in the database before a publish."""
+    """State of the database before a publish."""
 
     number: int
-    """Of the last publish."""
+    """Number of the last publish."""
     layouts: dict[int, Layout]
     versions: dict[int, Version]
     current: dict[str, Current]
     objects: dict[str, Found]
-    """By `schema.name`, of all schemas that a publish touches."""
+    """Objects by `schema.name`, in all schemas that a publish touches."""
     schemas: dict[str, Found]
-    """Those of them that exist; `owned` if the role may create objects there."""
+    """Existing schemas among them; `owned` if the role may create objects there."""
     has_registry: bool = True
 
 
 def marked(about: str, build: str) -> str:
-    """Return the comment of an object of ours."""
+    """Return the comment of an object of this program."""
     return f"{about} [warehouse build {build}]"
 
 
 def look(server: Any, names: Names, schemas: Iterable[str]) -> State:
-    """Read registry and catalog."""
+    """Read the registry and the system catalog."""
     touched = [names.own, *schemas]
     there = _schemas(server, touched)
     objects = _objects(server, touched)
@@ -161,7 +161,7 @@ def _schemas(server: Any, names: Sequence[str]) -> dict[str, Found]:
 
 
 def _objects(server: Any, schemas: Sequence[str]) -> dict[str, Found]:
-    """Relations of any kind, and types that have no relation: all that share the names of views."""
+    """Return relations of any kind, and types without a relation: all share one namespace with views."""
     rows = server.execute(
         f"""
         SELECT n.nspname || '.' || c.relname,
@@ -183,11 +183,11 @@ def _objects(server: Any, schemas: Sequence[str]) -> dict[str, Found]:
 
 
 DEFINITION = "md5(current_setting('server_version_num')::integer / 10000 || pg_get_viewdef({}))"
-"""Fingerprint of a view's text, in SQL; another major version of the server may print the text in another way."""
+"""Fingerprint of a view's text and of the server's major version, which affects the text; in SQL."""
 
 
 def create(server: Any, names: Names, build: str) -> None:
-    """Create schema, registry and the function of the views; part of the caller's transaction."""
+    """Create schema, registry and the lookup function of the views, in the caller's transaction."""
     own = ident(names.own)
     about = marked("Rows and registry of `warehouse publish`; read the views in the other schemas.", build)
     server.execute(

@@ -1,4 +1,4 @@
-"""Rows of earlier publishes: kept until two later publishes are done and no older transaction runs, then dropped."""
+"""Retired versions: kept for two more publishes and until no older transaction runs, then dropped."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ if TYPE_CHECKING:
     from warehouse.publish.postgres.registry import Names, State, Version
 
 _DROP_SECONDS = 5.0
-"""To try to drop all of them; what is in use stays for the next publish."""
+"""Time limit for all drops together; tables in use stay until the next publish."""
 _RUNNING = """
     SELECT coalesce(array_agg(l.virtualtransaction), '{}') FROM pg_locks l LEFT JOIN pg_stat_activity a USING (pid)
     WHERE l.locktype = 'virtualxid' AND l.pid <> pg_backend_pid()
         AND (a.datname IS NULL OR a.datname = current_database())
 """
-"""The transactions that run now in this database, in SQL."""
+"""Running transactions of this database, in SQL."""
 
 
 def superseded(
     server: Any, state: State, names: Names, kept: set[int], relations: set[str], number: int
 ) -> list[Version]:
-    """Return the versions that nobody can read any more.
+    """Return the versions that no transaction can read.
 
     Parameters
     ----------
     kept
-        Versions that are published, or about to be.
+        Versions that are published or will be.
     relations
-        Tables of which rows that were sent and never published are not wanted any more.
+        Tables whose rows were sent but never published, and may be dropped.
     number
-        Of the last publish.
+        Number of the last publish.
     """
     if not state.has_registry:
         return []
@@ -57,9 +57,9 @@ def superseded(
 
 
 def left_over(state: State, versions: list[Version], needed: set[int]) -> list[str]:
-    """Return the tables that go with these versions: their own, and those of layouts that have no other.
+    """Return the tables to drop with these versions: partitions, and layouts that become empty.
 
-    Layouts in `needed` stay, since a version of theirs is to be sent.
+    Layouts in `needed` stay for a version that will be sent.
     """
     going = {one.version for one in versions}
     staying = needed | {one.layout for one in state.versions.values() if one.version not in going}
@@ -69,14 +69,14 @@ def left_over(state: State, versions: list[Version], needed: set[int]) -> list[s
 
 
 def note_readers(server: Any, names: Names) -> None:
-    """Note, of what was just replaced, which transactions may still read it: all that run now."""
+    """Record the running transactions, which may still read the versions just replaced."""
     server.execute(
         f"UPDATE {ident(names.own)}.versions SET readers = ({_RUNNING}) WHERE retired IS NOT NULL AND readers IS NULL"
     )
 
 
 def drop(server: Any, names: Names, state: State, versions: list[Version]) -> None:
-    """Drop versions and layouts that are not needed; what is in use waits for the next publish."""
+    """Drop unused versions and layouts; tables in use wait for the next publish."""
     own, patience = ident(names.own), Patience(_DROP_SECONDS)
     for one in versions:
         parent = state.layouts[one.layout].parent if one.attached else None
@@ -87,7 +87,7 @@ def drop(server: Any, names: Names, state: State, versions: list[Version]) -> No
 
 
 def _drop_table(server: Any, names: Names, table: str, parent: str | None, forget: str, patience: Patience) -> None:
-    """Drop a table if nobody uses it now and nothing of a user stands on it."""
+    """Drop a table if nobody uses it and no user object depends on it."""
 
     def work() -> None:
         server.execute(f"DROP TABLE {ident(names.own, table)}; {forget}")
@@ -96,7 +96,7 @@ def _drop_table(server: Any, names: Names, table: str, parent: str | None, forge
 
 
 def _unless_in_use(server: Any, work: Callable[[], None], lock: Lock, patience: Patience) -> None:
-    """Do it, unless the lock is not free soon, or an object of a user stands on what is dropped."""
+    """Run `work` unless the lock stays busy or a user object depends on the table."""
     from psycopg import errors
 
     with suppress(QueryError, errors.DependentObjectsStillExist):
@@ -113,7 +113,7 @@ def _empty_layouts(server: Any, names: Names, state: State) -> list[int]:
 
 
 def _drop_layout(server: Any, names: Names, state: State, layout: int, patience: Patience) -> None:
-    """Take a layout out of its view, then drop it."""
+    """Remove a layout from its view, then drop its table."""
     own, gone = ident(names.own), state.layouts[layout]
     current = state.current.get(gone.relation)
     view = ident(*names.view(gone.relation))

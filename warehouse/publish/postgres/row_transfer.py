@@ -1,4 +1,4 @@
-"""Rows of one table on their way to the server: a table beside those that readers see, whole or not there at all."""
+"""Transfer of one table's rows into a new partition, in one transaction."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _BTREE_KINDS = ("text", "timestamp", "date")
 
 
 def send(server: Any, plan: Plan, change: Change, csv: Path, build: str) -> list[str]:
-    """Create a table, fill it, index it and note it in the registry, in one transaction.
+    """Create a table, fill it, index it and record it in the registry, in one transaction.
 
     Returns
     -------
-    A sentence for each index of the user that the new rows or columns do not allow.
+    A sentence for each user index that the new rows or columns do not allow.
     """
     table, own = change.table, plan.names.own
     stored = ident(own, change.stored)
@@ -55,7 +55,7 @@ def send(server: Any, plan: Plan, change: Change, csv: Path, build: str) -> list
 
 
 def _create_parent(server: Any, plan: Plan, change: Change, build: str) -> None:
-    """Create the partitioned table of a new layout; nobody reads it yet."""
+    """Create the partitioned table of a new layout, which no view reads yet."""
     own, layout = plan.names.own, change.layout
     parent = ident(own, layout.parent)
     declared = ", ".join(f"{ident(name)} {kind}" for name, kind in layout.columns)
@@ -75,7 +75,7 @@ def _create_parent(server: Any, plan: Plan, change: Change, build: str) -> None:
 
 
 def _create(server: Any, plan: Plan, change: Change) -> None:
-    """Create the table of a version; the constraint spares its partitioned table a scan when it is attached."""
+    """Create the table of a version; its CHECK constraint makes attaching it skip a scan."""
     key, stored = ident(change.layout.key), ident(plan.names.own, change.stored)
     declared = ", ".join(f"{ident(name)} {kind}" for name, kind in change.layout.columns)
     server.execute(
@@ -88,27 +88,27 @@ def _create(server: Any, plan: Plan, change: Change) -> None:
 
 
 def _index(server: Any, own: str, change: Change, build: str) -> None:
-    """Create our keys and indexes, after the rows: unique by grain, B-tree or BRIN on time."""
+    """Create keys and indexes after the rows: unique by grain, B-tree or BRIN on time."""
     table, stored = change.table, ident(own, change.stored)
-    said = [f"COMMENT ON TABLE {stored} IS {text(marked(f'Rows of {table.full_name}.', build))}"]
+    statements = [f"COMMENT ON TABLE {stored} IS {text(marked(f'Rows of {table.full_name}.', build))}"]
     if table.grain:
         name = f"{change.stored}_key"
-        said.append(
+        statements.append(
             f"ALTER TABLE {stored} ADD CONSTRAINT {ident(name)} PRIMARY KEY ({', '.join(map(ident, table.grain))})"
         )
-        said.append(f"COMMENT ON INDEX {ident(own, name)} IS {text(marked('Unique by grain.', build))}")
+        statements.append(f"COMMENT ON INDEX {ident(own, name)} IS {text(marked('Unique by grain.', build))}")
     for number, (column, method) in enumerate(indexed(table).items(), start=1):
         name = f"{change.stored}_i{number}"
-        said.append(f"CREATE INDEX {ident(name)} ON {stored} USING {method} ({ident(column)})")
-        said.append(f"COMMENT ON INDEX {ident(own, name)} IS {text(marked(f'By {column}.', build))}")
-    server.execute("; ".join(said))
+        statements.append(f"CREATE INDEX {ident(name)} ON {stored} USING {method} ({ident(column)})")
+        statements.append(f"COMMENT ON INDEX {ident(own, name)} IS {text(marked(f'By {column}.', build))}")
+    server.execute("; ".join(statements))
 
 
 def indexed(table: Sent) -> dict[str, str]:
-    """Return the columns to index besides the first of the key, each with its method.
+    """Return the columns to index besides the first key column, each with its method.
 
-    A further text or time column of the key gets a B-tree. The rows are in the order of the key, so that a time
-    column outside of it changes slowly along them: BRIN.
+    Further text and time columns of the key get a B-tree. A time column outside of the key gets BRIN, since rows are
+    sorted by key and time changes slowly along them.
     """
     if table.rows < _INDEXED_ROWS:
         return {}
@@ -120,7 +120,7 @@ def indexed(table: Sent) -> dict[str, str]:
 
 
 def _index_as_user(server: Any, plan: Plan, change: Change) -> list[str]:
-    """Create the indexes that users made on the version before, or on the partitioned table."""
+    """Recreate user indexes of the previous version or its partitioned table; return the failures."""
     import psycopg
 
     sources = [change.previous.stored] if change.previous and change.previous.stored else []

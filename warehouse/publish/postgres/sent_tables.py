@@ -1,4 +1,4 @@
-"""What is sent: the tables of a published warehouse, each with the fingerprint that says whether it changed."""
+"""Tables to send, each with a fingerprint of its rows, columns, comments and keys."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ if TYPE_CHECKING:
 
 LAYERS = ("reference", "topology", "metrics")
 ABOUT = ("meta.build", "meta.models", "meta.columns", "meta.measures", "meta.dimensions", "meta.checks")
-"""What the tables mean, how to sum them, from which build they are and what its checks found: sent with any of them."""
+"""Metadata sent with any table: descriptions, semantics, build and check results."""
 FORM = 3
-"""Raised when the same rows would be laid out otherwise on the server."""
+"""Version of the layout on the server; raise it to resend unchanged rows."""
 _LONGEST_NAME = 63
 _CSV = "FORMAT csv, HEADER false, DELIMITER ',', QUOTE '\"', ESCAPE '\"', NULLSTR '', USE_TMP_FILE false"
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column as the server has it."""
+    """A column on the server."""
 
     name: str
     declared: str
-    """DuckDB's type."""
+    """DuckDB type."""
     comment: str
 
     @property
     def kind(self) -> str:
-        """PostgreSQL's type."""
+        """PostgreSQL type."""
         return server_type(self.declared)
 
 
 @dataclass(frozen=True)
 class Sent:
-    """A table as the server gets it."""
+    """A table on the server."""
 
     schema: str
     name: str
@@ -58,18 +58,18 @@ class Sent:
     grain: tuple[str, ...]
     rows: int
     time: str
-    """The column of time, which may be outside of the grain; empty where there is none."""
+    """Time column, inside or outside of the grain; empty if there is none."""
     fingerprint: str
-    """Of rows, columns, comments and keys: equal where there is nothing to send."""
+    """Hash of rows, columns, comments and keys; a table with an equal hash is not sent."""
 
     @property
     def full_name(self) -> str:
-        """`metrics.port_hour`."""
+        """Name with schema, such as `metrics.port_hour`."""
         return f"{self.schema}.{self.name}"
 
 
 def tables_to_send(connection: duckdb.DuckDBPyConnection, target: Path, names: Sequence[str] | None) -> list[Sent]:
-    """The tables, by name; those of reference, topology and metrics where none are named.
+    """Return the tables to send. Default: all tables of reference, topology and metrics.
 
     Raises
     ------
@@ -84,13 +84,13 @@ def tables_to_send(connection: duckdb.DuckDBPyConnection, target: Path, names: S
             if name not in known:
                 raise QueryError(f"no table {name} to publish", hint=nearest_hint(name, known) or "see warehouse ls")
         chosen = sorted(set(names))
-    refuse_damage(connection, target, chosen)  # a damaged part of an unchanged table changes its fingerprint
+    refuse_damage(connection, target, chosen)  # damage in an unchanged table would change its fingerprint
     there = {f"meta.{row[0]}" for row in connection.execute("SHOW TABLES FROM meta").fetchall()}
     return [_sent(connection, name) for name in (*chosen, *(name for name in ABOUT if name in there))]
 
 
 def write_csv(connection: duckdb.DuckDBPyConnection, table: Sent, path: Path) -> None:
-    """Write the rows as the server's COPY takes them, in the order of the grain."""
+    """Write the rows in the form of the server's COPY, sorted by grain."""
     columns = ", ".join(
         f"{copied(identifier(column.name), column.declared)} AS {identifier(column.name)}" for column in table.columns
     )
@@ -118,13 +118,13 @@ def _sent(connection: duckdb.DuckDBPyConnection, name: str) -> Sent:
     columns = tuple(Column(str(row[0]), str(row[1]), comments.get(str(row[0]), "")) for row in described)
     schema, _, table = name.partition(".")
     time = _time(connection, name)
-    said = [FORM, rows, str(content), about, grain, time, [(c.name, c.declared, c.comment) for c in columns]]
-    fingerprint = hashlib.sha256(json.dumps(said).encode()).hexdigest()[:32]
+    hashed_facts = [FORM, rows, str(content), about, grain, time, [(c.name, c.declared, c.comment) for c in columns]]
+    fingerprint = hashlib.sha256(json.dumps(hashed_facts).encode()).hexdigest()[:32]
     return Sent(schema, table, about, columns, grain, int(rows), time, fingerprint)
 
 
 def _refuse_long(names: Sequence[str], table: str) -> None:
-    """Refuse names that PostgreSQL would cut. Raises QueryError."""
+    """Raise QueryError if PostgreSQL would truncate a name."""
     for name in names:
         if len(name.encode()) > _LONGEST_NAME:
             raise QueryError(
@@ -134,7 +134,7 @@ def _refuse_long(names: Sequence[str], table: str) -> None:
 
 
 def _meaning(connection: duckdb.DuckDBPyConnection, name: str) -> tuple[str, tuple[str, ...], dict[str, str]]:
-    """(sentence, grain, comment of each column)."""
+    """Return (description, grain, comment of each column)."""
     if name in ABOUT:
         row = connection.execute(
             "SELECT comment FROM duckdb_tables() WHERE schema_name = 'meta' AND table_name = ?",
@@ -155,7 +155,7 @@ def _meaning(connection: duckdb.DuckDBPyConnection, name: str) -> tuple[str, tup
 
 
 def _time(connection: duckdb.DuckDBPyConnection, name: str) -> str:
-    """Return the column of time, as the model's contract names it, else as it is split."""
+    """Return the time column: the one in the model's contract, else its partition column."""
     if has_meta(connection, "dimensions"):
         row = connection.execute(
             "SELECT column_name FROM meta.dimensions WHERE model = ? AND is_time", [name]
@@ -167,7 +167,7 @@ def _time(connection: duckdb.DuckDBPyConnection, name: str) -> str:
 
 
 def refuse_nul(connection: duckdb.DuckDBPyConnection, table: Sent) -> None:
-    """Refuse a table whose texts PostgreSQL would not take.
+    """Raise if a text holds a NUL byte, which PostgreSQL rejects.
 
     Raises
     ------
@@ -189,7 +189,7 @@ def refuse_nul(connection: duckdb.DuckDBPyConnection, table: Sent) -> None:
         row = ", ".join(f"{key} = {value!r}" for key, value in zip(grain, found[1], strict=False))
         raise QueryError(
             f"{name}.{column} holds a NUL byte, which PostgreSQL takes in no text: the row of {row or 'unknown key'}",
-            hint="leave the table out (-s), or mend the text in its model",
+            hint="leave the table out (-s), or replace the text in its model",
         )
 
 

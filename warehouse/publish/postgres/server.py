@@ -1,4 +1,4 @@
-"""Connection to the server: sign in, be the only publisher, take locks without ever waiting for a reader."""
+"""Server connection: sign in, the publish lock, and table locks that never block readers."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 UNCHANGED = "nothing that readers see was changed"
 _LOCK = 0x77617265686F7573
-"""Key of the advisory lock that a publish holds."""
+"""Key of the advisory lock of a publish."""
 _OLDEST = 140000
-"""PostgreSQL 14: `hash_record_extended`, `client_connection_check_interval`."""
+"""PostgreSQL 14 has `hash_record_extended` and `client_connection_check_interval`."""
 _HOLD_SECONDS = 2.0
 _FIRST_PAUSE, _LONGEST_PAUSE, _TRIES_WITHOUT_WAITING = 0.005, 0.25, 3
 _SETTINGS = (
@@ -41,12 +41,12 @@ def connect(url: str) -> Any:
     except ImportError as error:
         raise QueryError("publishing needs psycopg", hint="pip install 'gpu-warehouse[postgres]'") from error
     try:
-        said = psycopg.conninfo.conninfo_to_dict(url)
+        parameters = psycopg.conninfo.conninfo_to_dict(url)
     except psycopg.ProgrammingError as error:
         raise QueryError(
             f"not a PostgreSQL URL: {first_line(error)}", hint="postgresql://USER@HOST:PORT/NAME"
         ) from error
-    if "password" in said:
+    if "password" in parameters:
         raise QueryError(
             "the URL holds a password, which would show in lists of processes",
             hint="put it into PGPASSWORD or ~/.pgpass, and leave it out of the URL",
@@ -62,31 +62,34 @@ def connect(url: str) -> Any:
     with refusals("the server refuses"):
         server.execute("; ".join(_SETTINGS))
     try:
-        server.execute("SET client_connection_check_interval = '500ms'")  # a killed publisher frees its lock soon
-    except psycopg.Error:  # not on every platform of the server
+        server.execute("SET client_connection_check_interval = '500ms'")  # frees the lock of a killed publisher soon
+    except psycopg.Error:  # not available on every platform
         return server
     return server
 
 
 @contextmanager
 def refusals(what: str) -> Iterator[None]:
-    """Turn an error of the server into one sentence."""
+    """Turn a server error into one sentence.
+
+    `what` opens the sentence.
+    """
     import psycopg
 
     try:
         yield
     except psycopg.Error as error:
-        details = (error.diag.message_detail or "").splitlines()  # what depends on a table, which key is there twice
+        details = (error.diag.message_detail or "").splitlines()  # dependent objects or the duplicate key
         raise QueryError(f"{what}: {first_line(error)}", details=details, hint=UNCHANGED) from error
 
 
 def hold(server: Any) -> None:
-    """Become the only publisher of this database.
+    """Take the lock that makes this process the only publisher of the database.
 
     Raises
     ------
     QueryError
-        When another publisher, which is named, does not end within two seconds.
+        When another publisher does not end within two seconds. The message names the publisher.
     """
     until = time.monotonic() + _HOLD_SECONDS
     while not server.execute("SELECT pg_try_advisory_lock(%s)", [_LOCK]).fetchone()[0]:
@@ -110,14 +113,14 @@ class Lock:
     """A lock that a transaction needs."""
 
     relation: str
-    """As SQL names it, after LOCK TABLE."""
+    """Name in SQL, after LOCK TABLE."""
     mode: str
     shown: str
-    """The table as users know it."""
+    """Name of the table for messages."""
 
 
 class Patience:
-    """Time for all locks of one step together."""
+    """Shared time limit for all locks of one step."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -125,21 +128,21 @@ class Patience:
 
     @property
     def is_over(self) -> bool:
-        """True once the time is over."""
+        """True after the time limit."""
         return time.monotonic() >= self._until
 
 
 def patiently(server: Any, work: Callable[[], None], locks: Sequence[Lock], patience: Patience) -> None:
-    """Run `work` in one transaction that holds the locks, again and again until it gets all of them.
+    r"""Run `work` in one transaction that holds all locks; retry until it gets them.
 
-    Locks are taken with NOWAIT. Where one is not free, the transaction ends, so that no reader waits while the
-    publisher does. After a few tries the publisher queues for that lock, for a quarter of a second at most and
-    before it holds any other: so it gets its turn among readers that never pause, and cannot be part of a deadlock.
+    Locks are taken with NOWAIT. If a lock is busy, the transaction ends, so no reader waits behind the publisher.
+    After a few tries the publisher queues for that lock first, for at most a quarter of a second and without holding
+    another lock. It thus gets a turn among steady readers and cannot cause a deadlock.
 
     Raises
     ------
     QueryError
-        When an attempt fails after the time is over: names who holds which relation.
+        When an attempt fails after the time limit. The message names who holds which relation.
     """
     from psycopg import errors
 
@@ -151,7 +154,7 @@ def patiently(server: Any, work: Callable[[], None], locks: Sequence[Lock], pati
         try:
             with server.transaction():
                 _lock(server, wanted, pause if attempt > _TRIES_WITHOUT_WAITING else 0)
-                server.execute("SET LOCAL lock_timeout = '100ms'")  # for what has no NOWAIT, such as the catalog
+                server.execute("SET LOCAL lock_timeout = '100ms'")  # for locks of the catalog, which lack NOWAIT
                 work()
         except again as error:
             held = _holders(server, locks, seen)
@@ -167,7 +170,7 @@ def patiently(server: Any, work: Callable[[], None], locks: Sequence[Lock], pati
 
 
 def _lock(server: Any, wanted: list[Lock], wait: float) -> None:
-    """Take the locks, the first in up to `wait` seconds; one that is not free is put first for the next attempt."""
+    """Take the locks, waiting up to `wait` seconds for the first; move a busy lock to the front."""
     from psycopg import errors
 
     for number, lock in enumerate(wanted):
@@ -182,7 +185,7 @@ def _lock(server: Any, wanted: list[Lock], wait: float) -> None:
 
 
 def _holders(server: Any, locks: Sequence[Lock], seen: dict[int, str]) -> list[str]:
-    """Return a sentence for each process that holds one of the relations: pid, application, since when."""
+    """Return a sentence per process that holds one of the relations: pid, application, start time."""
     rows = server.execute(
         """
         SELECT l.pid, coalesce(nullif(a.application_name, ''), 'no name'), coalesce(a.usename, '?'),
@@ -199,7 +202,7 @@ def _holders(server: Any, locks: Sequence[Lock], seen: dict[int, str]) -> list[s
     ).fetchall()
     held = []
     for pid, application, user, since, now, names in rows:
-        seen.setdefault(pid, f"at least {now}")  # the start is hidden from roles without pg_read_all_stats
+        seen.setdefault(pid, f"at least {now}")  # roles without pg_read_all_stats cannot see the start
         held.append(
             f"process {pid} ({application}, user {user}) holds {', '.join(names)} since {since or seen[pid]} UTC"
         )

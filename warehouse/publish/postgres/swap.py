@@ -1,8 +1,8 @@
-"""The swap: new rows behind the views, then one transaction that makes all of them the published ones.
+"""The swap: attach the new rows, then publish all new versions in one transaction.
 
-A reader's statement locks the partitioned tables that its views ask. Rows are attached to each of these while nobody
-reads it; the view goes on showing the version of `published`. Then
-one transaction sets all versions in `published`, and needs no lock of any table whose columns stay.
+A reader's statement locks the partitioned tables behind its views. New partitions are attached when no reader holds
+that lock, while the view still shows the version named in `published`. Then one transaction updates all versions in
+`published`. It locks no table whose columns are unchanged.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def attach(server: Any, plan: Plan, patience: Patience) -> None:
-    """Attach the new rows of each table where its views find them; readers see the old rows until the swap."""
+    """Attach the new partitions; readers see the old rows until the swap."""
     own = plan.names.own
     for change in plan.changes:
         known = plan.state.versions.get(change.version)
@@ -46,7 +46,7 @@ def swap(
     schemas: Sequence[str],
     patience: Patience,
 ) -> None:
-    """Make the new versions the published ones, in one transaction."""
+    """Publish the new versions in one transaction."""
     names = plan.names
     exclusive = [change.table.full_name for change in plan.changes if change.view not in (CREATE, KEEP)]
     exclusive += plan.gone
@@ -72,7 +72,7 @@ def swap(
 
 
 def _view(server: Any, plan: Plan, change: Change) -> None:
-    """Create or change the view of a table; where only rows are new it stays as it is."""
+    """Create or change a table's view; a change of rows alone keeps the view."""
     if change.view == KEEP:
         return
     names = plan.names
@@ -95,7 +95,7 @@ def _view(server: Any, plan: Plan, change: Change) -> None:
 
 
 def _note(server: Any, plan: Plan, build: str) -> None:
-    """Set the published versions; say of those that are replaced by which publish."""
+    """Record the published versions; mark the replaced ones with the publish that retired them."""
     own, current = ident(plan.names.own), plan.current()
     number = plan.state.number + 1
     server.execute(f"INSERT INTO {own}.publishes (number, build_id) VALUES (%s, %s)", [number, build])

@@ -1,6 +1,6 @@
-"""What a column of DuckDB is in PostgreSQL, and the text by which COPY takes its values.
+"""Type mapping from DuckDB to PostgreSQL, and values as text for COPY.
 
-Each type keeps every value exactly; what PostgreSQL has no room for becomes text or jsonb, never a double.
+The mapping is lossless. Types without a PostgreSQL equivalent become text or jsonb, never a double.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _SAME = {
 _DECIMAL = regex(r"DECIMAL\((\d+),\s*(\d+)\)")
 _LIST = regex(r"(?P<of>.+?)(?P<lists>(\[\d*\])+)")
 _QUOTED = """'"' || regexp_replace({}, '(["\\\\])', '\\\\\\1', 'g') || '"'"""
-"""An item of a server's array, its own quotes and backslashes escaped."""
+"""SQL of a quoted array item, with quotes and backslashes escaped."""
 _NUMBERS = frozenset({"smallint", "integer", "bigint", "real", "double precision", "boolean"})
 
 
 def server_type(declared: str) -> str:
-    """The type of PostgreSQL for a type as DuckDB writes it.
+    """Return the PostgreSQL type for a DuckDB type.
 
     >>> [server_type(name) for name in ("HUGEINT", "DECIMAL(10,2)", "VARCHAR[]", "BIGINT[][]", "STRUCT(a INTEGER)")]
     ['numeric(39,0)', 'numeric(10,2)', 'text[]', 'jsonb', 'jsonb']
@@ -56,20 +56,20 @@ def server_type(declared: str) -> str:
         return "jsonb"
     if match := _LIST.fullmatch(declared):
         inner = server_type(match["of"])
-        # a server's array of arrays must be a rectangle, a list of lists need not be one
+        # a PostgreSQL array of arrays must be rectangular, a DuckDB list of lists need not be
         return f"{inner}[]" if match["lists"].count("[") == 1 and inner != "jsonb" else "jsonb"
-    return "text"  # ENUM, BIT and what a later engine may bring
+    return "text"  # ENUM, BIT and future types
 
 
 def copied(reference: str, declared: str) -> str:
-    """A SQL expression of DuckDB for the value as COPY ... (FORMAT csv) takes it.
+    """Return a DuckDB expression that formats a value for COPY ... (FORMAT csv).
 
     Parameters
     ----------
     reference
         The column in SQL.
     declared
-        Its type as DuckDB writes it.
+        Its DuckDB type.
     """
     kind = server_type(declared)
     if declared == "BLOB":
@@ -89,7 +89,7 @@ def copied(reference: str, declared: str) -> str:
 
 
 def finite(reference: str, declared: str, depth: int = 0) -> str:
-    """A SQL expression for a nested value whose NaN and infinities are texts: JSON has no such numbers.
+    """Return SQL that turns NaN and infinities of a nested value into text, since JSON lacks them.
 
     >>> finite("c", "DOUBLE[]")
     'list_transform(c, LAMBDA x0: if(isfinite(x0), to_json(x0), to_json(CAST(x0 AS VARCHAR))))'
@@ -114,5 +114,5 @@ def finite(reference: str, declared: str, depth: int = 0) -> str:
 
 
 def holds_text(declared: str) -> bool:
-    """Whether values may hold a NUL byte, which PostgreSQL refuses in text."""
+    """Return True if values may hold a NUL byte, which PostgreSQL rejects in text."""
     return "VARCHAR" in declared or declared.startswith("ENUM")

@@ -1,4 +1,4 @@
-"""SQL of the views that readers ask, and of the objects below them."""
+"""SQL of the public views, and names of the tables behind them."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from warehouse.publish.postgres.sent_tables import Sent
 
 _LONGEST_STEM = 44
-"""Bytes of a table's name in those of its objects, which may have 63."""
+"""Longest prefix in bytes that object names take from a table's name; PostgreSQL names have 63."""
 
 
 def view_body(names: Names, layouts: Sequence[Layout]) -> str:
-    """Return the SELECT of a view: columns of the first layout, rows of the version that the snapshot sees.
+    """Return the SELECT of a view: columns of the first layout, rows of the snapshot's version.
 
-    Older layouts that still have rows are cast to the columns of the first: a transaction that began before the
-    columns changed finds its rows.
+    Older layouts with rows are cast to the columns of the first, so that a transaction begun before the columns
+    changed finds its rows.
     """
     first, *older = layouts
     branches = [_branch(names, first, [ident(name) for name, _ in first.columns])]
@@ -46,19 +46,19 @@ def _cast(name: str, kind: str, was: str | None) -> str:
 
 
 def is_replaceable(old: Layout, new: Layout) -> bool:
-    """Return True if CREATE OR REPLACE VIEW can make the new columns of the old."""
+    """Return True if CREATE OR REPLACE VIEW supports the change of columns."""
     return new.columns[: len(old.columns)] == old.columns
 
 
 def comments(names: Names, table: Sent, build: str) -> str:
-    """Return the statements that say what a view and its columns mean."""
+    """Return the statements that comment a view and its columns."""
     view = ident(*names.view(table.full_name))
-    said = [f"COMMENT ON VIEW {view} IS {text(marked(table.about, build))}"]
-    said += [
+    statements = [f"COMMENT ON VIEW {view} IS {text(marked(table.about, build))}"]
+    statements += [
         f"COMMENT ON COLUMN {view}.{ident(column.name)} IS {text(column.comment) if column.comment else 'NULL'}"
         for column in table.columns
     ]
-    return "; ".join(said)
+    return "; ".join(statements)
 
 
 def parent_name(relation: str, layout: int) -> str:
@@ -71,7 +71,7 @@ def parent_name(relation: str, layout: int) -> str:
 
 
 def stored_name(relation: str, version: int) -> str:
-    """Return the name of the partition of a version.
+    """Return the name of a version's partition.
 
     >>> stored_name("metrics.port_hour", 17)
     'port_hour_r17'
@@ -80,7 +80,7 @@ def stored_name(relation: str, version: int) -> str:
 
 
 def key_column(columns: Sequence[tuple[str, str]]) -> str:
-    """Return a name for the column that tells versions apart, which no column of the table has.
+    """Return a name for the version column that no column of the table has.
 
     >>> key_column([("switch", "text"), ("warehouse_version", "text")])
     'warehouse_version_'
