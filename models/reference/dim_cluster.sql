@@ -9,7 +9,7 @@ columns:
   storage_leaves: INTEGER [1] storage leaf switches of the whole cluster
   spines: INTEGER [1] spine switches of the whole cluster
   gpus: BIGINT [1] GPUs, from reference.job_clusters
-  gpu_model: VARCHAR what the GPUs are
+  gpu_model: VARCHAR model of the GPUs
 checks:
   - referenced(cluster) by metrics.elasticflow_tightness(cluster)
   - referenced(cluster) by metrics.flow_locality_hour(cluster)

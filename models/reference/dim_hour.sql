@@ -8,7 +8,7 @@ columns:
   date_utc: DATE the day
   hour_of_day: INTEGER [1] 0 to 23
   weekday: VARCHAR Monday to Sunday
-  has_counters: BOOLEAN whether port counter files of the hour are loaded
+  has_counters: BOOLEAN true if port counter files of the hour are loaded
 checks:
   - referenced(hour_utc) by metrics.busy_server_second(hour_utc)
   - referenced(hour_utc) by metrics.findings(hour_utc)

@@ -25,7 +25,7 @@ columns:
   nic_index: INTEGER [1] index of the NIC of the writer's host, as numbered by the transport
   host: VARCHAR the writer's host
   pid: BIGINT [1] the writer's process
-  listed: VARCHAR ranks of a ring in order, or parent and children of a tree's place, between blanks
+  listed: VARCHAR ranks of a ring in order, or parent and children of a place in a tree, separated by spaces
 sources: docs/metrics/tasks.md
 --- */
 -- A line belongs to the communicator that its thread is creating at that time, if all lines that the thread prints
