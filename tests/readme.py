@@ -24,7 +24,7 @@ _MAY_DIFFER = (
     (r"(?<=^Built  )[0-9a-f]{8}", "ID"),
     (r"→ \S+", "→ PLACE"),
     (r"\b\d+(\.\d+)? (B|kB|MB|GB)\b", "SIZE"),
-    (r"\b\d+ there already\b", "N there already"),
+    (r",? \d+ there already\b", ""),
     (r" +\d+\.\d s$", " TIME"),
 )
 """Output that depends on the machine, its load or the version of the engine."""

@@ -56,7 +56,9 @@ def test_five_minutes_from_clone_to_answers(command: Command, tmp_path: Path) ->
     for line in ASKING:
         assert _run(line, tmp_path)
 
-    asked = [line for line in _lines('warehouse sql "SELECT switch') if line.startswith("warehouse sql ")]
+    asked = [
+        line for line in _lines("warehouse findings                             ") if line.startswith("warehouse sql ")
+    ]
     asked = [line for line in asked if shlex.split(line, comments=True) != ["warehouse", "sql"]]  # the shell
     assert len(asked) > 4
     for line in asked:
