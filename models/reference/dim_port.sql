@@ -40,7 +40,7 @@ WITH named AS (                -- includes ports that only a rule, a link table 
     SELECT cluster, switch, port FROM staging.hour_port
 ),
 
-labelled AS (
+labeled AS (
     SELECT
         cluster,
         switch,
@@ -64,5 +64,5 @@ SELECT
     p.peer_switch,
     p.peer_port,
     coalesce(p.has_counters, false) AS has_counters
-FROM labelled AS n
+FROM labeled AS n
 LEFT JOIN topology.ports AS p ON p.cluster = n.cluster AND p.switch = n.switch AND p.port = n.port  -- noqa: ST11

@@ -75,18 +75,6 @@ def test_one_name_for_two_models_of_a_folder_is_an_error_that_names_both(mine: T
     assert str(raised.value) == "models/other/metrics/total.sql: models/metrics/total.sql is metrics.total, too"
 
 
-def test_all_inputs_of_a_build_are_listed(mine: Tiny) -> None:
-    mine.write("sql/macros/text.sql", "")
-    mine.write("notes.txt", "no part of it")
-    assert sorted(path.relative_to(mine.folder).as_posix() for path in mine.project.source_files()) == [
-        "data/speeds.csv",
-        "data/tables.yaml",
-        "models/metrics/total.sql",
-        "models/staging/ports.sql",
-        "sql/macros/text.sql",
-    ]
-
-
 def test_a_missing_folder_is_an_error_with_a_hint(tmp_path: Path) -> None:
     with pytest.raises(SettingsError) as raised:
         Project.open(tmp_path / "none")

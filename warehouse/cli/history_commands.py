@@ -268,7 +268,7 @@ def _cleaning(found: Cleaning) -> list[str]:
     for kind, what in (
         (BUILD, "builds older than those"),
         (PART, "files of parts that none of these uses"),
-        (CACHE, "mended, unpacked or listed again when needed"),
+        (CACHE, "repaired, unpacked or listed again when needed"),
         (LEFTOVER, "left behind by builds that were killed"),
     ):
         if counts[kind]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Licence(NamedTuple):
+class License(NamedTuple):
     """License as package formats name it."""
 
     name: str
@@ -19,13 +19,13 @@ class Trace(NamedTuple):
 
     title: str
     url: str
-    licence: Licence
+    license: License
 
 
-CC_BY = Licence(
+CC_BY = License(
     "CC-BY-4.0", "Creative Commons Attribution 4.0 International", "https://creativecommons.org/licenses/by/4.0/"
 )
-MIT = Licence("MIT", "MIT License", "https://opensource.org/license/mit")
+MIT = License("MIT", "MIT License", "https://opensource.org/license/mit")
 
 TRACES = {
     "zhejiang": Trace(

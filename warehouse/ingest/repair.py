@@ -77,7 +77,7 @@ class LineRepair:
                 f"{file.path}: {len(lines):,} of {plural(rows, 'row')} cannot be read, more than --max-rejected allows"
                 f" ({self._max_rejected:.3g} of them)",
                 details=[f"  line {bad.line}: {bad.reason}" for bad in lines[:3]],
-                hint="mend the file, or set the rows aside with a larger --max-rejected",
+                hint="repair the file, or allow more rejected rows with a larger --max-rejected",
             )
 
     def _scan_lines(self, file: RawFile) -> tuple[Path, list[Rejected], bool]:

@@ -15,7 +15,7 @@ FILES_COLUMNS = (
     Column("release_path", "VARCHAR", None, "its path in its release, from the cluster's folder on"),
     Column("bytes", "BIGINT", "B", "size as stored"),
     Column("mtime_utc", "TIMESTAMP", None, "when it was last changed"),
-    Column("format", "VARCHAR", None, "what it was recognised as"),
+    Column("format", "VARCHAR", None, "the format it was recognized as"),
     Column("cluster", "VARCHAR", None, "the folder that holds trafficinfo/, taskinfo/ or the workbook"),
     Column("hour_utc", "TIMESTAMP", None, "the hour that its rows belong to"),
     Column("switch", "VARCHAR", None, "the switch whose rows it holds"),
@@ -24,7 +24,7 @@ FILES_COLUMNS = (
     Column("file_group", "VARCHAR", None, "the files that are read together, where not those of an hour"),
     Column("status", "VARCHAR", None, "read, partial, skipped, ignored or unknown"),
     Column("reason", "VARCHAR", None, "why it is not simply read"),
-    Column("read_path", "VARCHAR", None, "what is read: the file, or its mended copy"),
+    Column("read_path", "VARCHAR", None, "what is read: the file, or its repaired copy"),
 )
 REJECTED_COLUMNS = (
     Column("file", "VARCHAR", None, "the file's release path"),

@@ -113,20 +113,6 @@ class Project:
         """Folders of documentation pages."""
         return [folder / "docs" for folder in self.folders]
 
-    def source_files(self) -> list[Path]:
-        """Return every project file that affects a build."""
-        files: list[Path] = []
-        for folder in self.folders:
-            for below, pattern in (
-                *(("models", kind) for kind in MODEL_FILES),
-                ("sql/macros", "*.sql"),
-                ("data", "*.csv"),
-                ("data", "*.yaml"),
-            ):
-                globbed = (folder / below).rglob(pattern) if below == "models" else (folder / below).glob(pattern)
-                files += sorted(globbed)
-        return files
-
     def render(self, model: Model, parse_cache: ParseCache | None = None) -> str:
         """Return a model's SELECT with rendered macros, or take it from the cache. A Python model has no macros.
 

@@ -62,9 +62,9 @@ def datapackage(
         "time_zone": TIME_ZONE,
     }
     if traces:
-        licences = dict.fromkeys(one.licence for one in traces)
-        found["licenses"] = [{"name": one.name, "title": one.title, "path": one.url} for one in licences]
-        found["sources"] = [{"title": f"{one.title} ({one.licence.name})", "path": one.url} for one in traces]
+        licenses = dict.fromkeys(one.license for one in traces)
+        found["licenses"] = [{"name": one.name, "title": one.title, "path": one.url} for one in licenses]
+        found["sources"] = [{"title": f"{one.title} ({one.license.name})", "path": one.url} for one in traces]
     found["resources"] = [_resource(file, relations, tables) for file in files]
     return found
 

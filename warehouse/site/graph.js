@@ -197,7 +197,7 @@
     box.hidden = false;
     box.replaceChildren(drawn(view, page));
     box.view = view;
-    centre(box);
+    center(box);
   }
 
   // ---- zoom: buttons, + - 0 with focus on the graph, Ctrl with the wheel; the mouse drags
@@ -214,12 +214,12 @@
     svg.setAttribute("width", width * next);
     svg.setAttribute("height", height * next);
     box.scrollTo(left, top);
-    if (factor === 0) centre(box);
+    if (factor === 0) center(box);
     const said = document.getElementById("zoom");
     if (said && box.id === "graph") said.textContent = `${Math.round(next * 100)} %`;
   }
 
-  function centre(box) {
+  function center(box) {
     const chosen = box.querySelector(".chosen rect");
     const scale = box.querySelector("svg").getAttribute("width") / box.querySelector("svg").getAttribute("viewBox").split(" ")[2];
     const middle = (start, length) => (Number(chosen.getAttribute(start)) + Number(chosen.getAttribute(length)) / 2) * scale;

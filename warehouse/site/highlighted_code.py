@@ -38,10 +38,10 @@ def highlighted(
     body = text.lstrip("\n")
     first = len(text) - len(body) + 1
     lexer = PythonLexer() if python else SqlLexer()
-    coloured = highlight(body.rstrip() + "\n", lexer, HtmlFormatter(nowrap=True)).rstrip("\n")
+    colored = highlight(body.rstrip() + "\n", lexer, HtmlFormatter(nowrap=True)).rstrip("\n")
     if links:
-        coloured = _TABLE.sub(lambda found: _linked(found, links), coloured)
-    lines = coloured.split("\n")
+        colored = _TABLE.sub(lambda found: _linked(found, links), colored)
+    lines = colored.split("\n")
     if places:
         lines = [f'<span id="L{at}" class="line">{line}</span>' for at, line in enumerate(lines, start=first)]
     return Markup("\n".join(lines))  # noqa: S704 - escaped by Pygments

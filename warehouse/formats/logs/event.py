@@ -133,21 +133,6 @@ def time_of_epoch(text: str) -> str | None:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
 
 
-def seconds_of_clock(text: str) -> int | None:
-    """Return the seconds of `[H:]MM:SS`; None if the text is not a clock.
-
-    >>> seconds_of_clock("31:02:05"), seconds_of_clock("?")
-    (111725, None)
-    """
-    parts = text.split(":")
-    if not all(part.isdigit() for part in parts):
-        return None
-    seconds = 0
-    for part in parts:
-        seconds = seconds * 60 + int(part)
-    return seconds
-
-
 _READ_AS = {
     name: float if kind == "DOUBLE" else int for name, kind in COLUMNS.items() if kind not in ("VARCHAR", "TIMESTAMP")
 }
