@@ -12,9 +12,14 @@ COLUMNS = {"port": "VARCHAR", "speed": "BIGINT"}
 
 @pytest.fixture
 def ports(tiny: Tiny) -> Tiny:
-    """`staging.ports` has two ports of one speed and one without; `staging.known` has only the first."""
+    """`staging.ports` has two ports of one speed and one without. `staging.known` has only the first.
+
+    `staging.more` has the first, too, and one that `staging.ports` lacks.
+    """
     tiny.reference("speeds", COLUMNS, "eth0,10", "eth1,40", "eth2,40", "eth3,")
     tiny.model("staging.known", "SELECT port, speed FROM reference.speeds WHERE port = 'eth0'", COLUMNS)
+    more = "SELECT port, speed FROM staging.known UNION ALL SELECT 'eth9', NULL"
+    tiny.model("staging.more", more, COLUMNS)
     return tiny
 
 
@@ -30,6 +35,8 @@ HOLDS = [
     "not null(port)",
     "references(port) -> reference.speeds(port)",
     "references(port, speed) -> reference.speeds(port, speed)",
+    "referenced(port) by reference.speeds(port)",
+    "referenced(port, speed) by staging.more(port, speed)",
     "total(speed) = total(reference.speeds.speed)",
     "total(speed * 2 - speed) = total(reference.speeds.speed)",
     "total(speed) = total(reference.speeds.speed) by port",
@@ -58,6 +65,7 @@ FAILS = {
     "not null(port, speed)": (1, ["eth3  None"]),
     "references(port) -> staging.known(port)": (3, ["eth1  40", "eth2  40", "eth3  None"]),
     "references(port, speed) -> staging.known(port, speed)": (2, ["eth1  40", "eth2  40"]),  # NULL references nothing
+    "referenced(port) by staging.more(port)": (1, ["eth9  None"]),
     "total(speed) = total(staging.known.speed)": (1, ["90  10"]),
     "total(speed) = total(reference.speeds.speed where speed < 40)": (1, ["90  10"]),
     "total(speed) = total(reference.speeds.speed where speed < 40) by port": (2, ["eth1  40  0", "eth2  40  0"]),
@@ -148,6 +156,7 @@ INVALID = {
     "not null(prt)": "the check names prt, which is no column of the model",
     "references(prt) -> reference.speeds(port)": "the check names prt, which is no column of the model",
     "references(port, speed) -> reference.speeds(port)": "the check refers 2 columns to 1",
+    "referenced(port, speed) by reference.speeds(port)": "the check refers 2 columns to 1",
     "references(port) -> reference.speeds(prt)": "the check `references(port) -> reference.speeds(prt)` is not valid",
     "total(spd) = total(reference.speeds.speed)": "the check `total(spd) = total(reference.speeds.speed)` is not valid",
     "total(speed) = total(reference.speeds.speed where prt = 'a')": (
