@@ -162,7 +162,7 @@ def build(
     from warehouse.base.settings import settle
     from warehouse.runner.build import build as run_build
     from warehouse.runner.options import BuildOptions
-    from warehouse.runner.reporter import Silent
+    from warehouse.runner.reporter import Reporter
 
     folders = [data] if isinstance(data, str) or not hasattr(data, "__iter__") else list(data)
     settings = settle(
@@ -177,4 +177,4 @@ def build(
             "follow_links": follow_links,
         }
     )
-    return run_build(settings, Silent(), BuildOptions(select=tuple(select)))
+    return run_build(settings, Reporter(), BuildOptions(select=tuple(select)))

@@ -22,7 +22,7 @@ from warehouse.formats.base import RawFile
 from warehouse.kernels.utilization_minutes import summary
 from warehouse.runner.build import build
 from warehouse.runner.options import BuildOptions
-from warehouse.runner.reporter import Silent
+from warehouse.runner.reporter import Reporter
 
 HEADER = "Time,10.140.1.10-0,10.140.1.10-1,10.140.1.9-0"
 ROWS = (
@@ -48,7 +48,7 @@ class Wide:
         return self.write("".join(f"{line}\n" for line in lines), name)
 
     def build(self, *, kernels: bool = True) -> None:
-        build(settle({"data": [str(self.data)], "target": str(self.target)}), Silent(), BuildOptions(kernels=kernels))
+        build(settle({"data": [str(self.data)], "target": str(self.target)}), Reporter(), BuildOptions(kernels=kernels))
 
     def ask(self, sql: str) -> list[tuple[object, ...]]:
         with warehouse.open(self.target) as reader:

@@ -30,13 +30,13 @@ from warehouse.project.contract import Column
 from warehouse.project.project import Project
 from warehouse.runner.build import build
 from warehouse.runner.options import BuildOptions
-from warehouse.runner.reporter import Silent
+from warehouse.runner.reporter import Reporter
 
 OF_FILES = ["staging.port_readings", "staging.port_seconds"]
 
 
 def _plain(data: Path, target: Path) -> Path:
-    build(settle({"data": [str(data)], "target": str(target)}), Silent(), BuildOptions(kernels=False))
+    build(settle({"data": [str(data)], "target": str(target)}), Reporter(), BuildOptions(kernels=False))
     return target
 
 

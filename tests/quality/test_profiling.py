@@ -15,7 +15,7 @@ from warehouse.engine.observed import Statement
 from warehouse.graph.parts import Key
 from warehouse.quality import profiling
 from warehouse.quality.profiling import Profile, Reading
-from warehouse.runner.reporter import Silent
+from warehouse.runner.reporter import Reporter
 from warehouse.store.part_records import Part
 
 ROWS = 50_000
@@ -130,7 +130,7 @@ def test_what_is_used_goes_to_what_the_build_is_at(monkeypatch: pytest.MonkeyPat
     given = iter(readings)
     monkeypatch.setattr(Reading, "now", staticmethod(lambda: next(given)))
     monkeypatch.setattr(profiling, "_memory", lambda _: 0)
-    profile = Profile(Silent())
+    profile = Profile(Reporter())
     profile.stage_started("models")
     profile.part_started("a.made", "all")
     profile.statement_finished(Statement("SELECT 1", "", memory=7, spill=5))

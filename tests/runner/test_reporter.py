@@ -15,7 +15,7 @@ from warehouse.base.text import on_one_line
 from warehouse.runner.bar import Bar
 from warehouse.runner.bar import told as told_of
 from warehouse.runner.build import build
-from warehouse.runner.reporter import Silent, Terminal
+from warehouse.runner.reporter import Reporter, Terminal
 
 
 class Screen(io.StringIO):
@@ -28,7 +28,7 @@ class Screen(io.StringIO):
 def told(tiny: Tiny, stream: io.StringIO) -> str:
     reporter = Terminal(stream)
     settings = settle({"data": [str(tiny.data)], "target": str(tiny.target)})
-    with reporter.telling(tiny.target):
+    with reporter.reporting_failure(tiny.target):
         reporter.ended(build(settings, reporter))
     return stream.getvalue()
 
@@ -91,7 +91,7 @@ def test_the_cursor_is_restored_after_an_error(tiny: Tiny, monkeypatch: pytest.M
 
 
 def test_quiet_prints_nothing(tiny: Tiny, capfd: pytest.CaptureFixture[str]) -> None:
-    build(settle({"data": [str(tiny.data)], "target": str(tiny.target)}), Silent())
+    build(settle({"data": [str(tiny.data)], "target": str(tiny.target)}), Reporter())
     assert capfd.readouterr() == ("", "")
 
 

@@ -18,7 +18,7 @@ from warehouse.base.settings import settle
 from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.engine.duckdb_scratch import DuckDBScratch
 from warehouse.runner.build import build
-from warehouse.runner.reporter import Silent
+from warehouse.runner.reporter import Reporter
 
 COLUMNS = {"port": "VARCHAR", "speed": "BIGINT"}
 HOUR_COLUMNS = {"hour_utc": "TIMESTAMP", "bytes": "BIGINT"}
@@ -146,7 +146,7 @@ def test_hours_are_built_in_order_after_their_dependencies(hours: Tiny, monkeypa
         "metrics.twice", "SELECT hour_utc, 2 * share AS share FROM metrics.share", columns, "partition: hour_utc"
     )
     made: list[tuple[str, str]] = []
-    monkeypatch.setattr(Silent, "part_started", lambda _, model, partition: made.append((model, partition)))
+    monkeypatch.setattr(Reporter, "part_started", lambda _, model, partition: made.append((model, partition)))
     assert hours.build("--threads", "1", "--quiet").status == 0
     first, second = HOURS
     assert [one for one in made if one[0] in ("metrics.hours", "metrics.share", "metrics.twice")] == [
@@ -483,7 +483,7 @@ def test_an_interrupted_build_ends_with_status_130_and_publishes_nothing(sample:
     subprocess.run([*command, "--quiet"], env=environment, check=True, timeout=120)  # nothing blocks the next build
 
 
-class Told(Silent):
+class Told(Reporter):
     """A reporter that records the order of parts."""
 
     is_sequential = True

@@ -20,7 +20,7 @@ from warehouse.base.settings import DEFAULT_TARGET
 from warehouse.cli import up_to_date
 from warehouse.runner import build, publish
 from warehouse.runner.preparation import Prepared
-from warehouse.runner.reporter import Silent
+from warehouse.runner.reporter import Reporter
 from warehouse.runner.result import Outcome
 from warehouse.runner.run import make_parts
 from warehouse.store import signatures, snapshot
@@ -300,7 +300,7 @@ def test_a_check_of_the_clock_runs_in_every_build(tiny: Tiny, command: Command) 
 
 
 def while_it_runs(monkeypatch: pytest.MonkeyPatch, change: Callable[[], object]) -> None:
-    def first_change(prepared: Prepared, reporter: Silent) -> Outcome:
+    def first_change(prepared: Prepared, reporter: Reporter) -> Outcome:
         change()
         return make_parts(prepared, reporter)
 

@@ -16,7 +16,7 @@ from warehouse.store import snapshot
 if TYPE_CHECKING:
     from warehouse.base.settings import Settings
     from warehouse.runner.options import BuildOptions
-    from warehouse.runner.reporter import Silent
+    from warehouse.runner.reporter import Reporter
 
 _LEAST_MEMORY = 1_000_000_000
 """Minimum address space: libraries and threads reserve more than they use."""
@@ -99,16 +99,16 @@ def run_build(given: argparse.Namespace) -> int:
     _check_memory()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's threads would compete with the engine's
     from warehouse.runner.build import build
-    from warehouse.runner.reporter import Silent, Terminal
+    from warehouse.runner.reporter import Reporter, Terminal
 
-    reporter = Silent() if given.quiet or given.json else Terminal(sys.stderr)
+    reporter = Reporter() if given.quiet or given.json else Terminal(sys.stderr)
     if given.profile:
         from pathlib import Path
 
         from warehouse.quality.profiling import Profile
 
         reporter = profile = Profile(reporter, Path(given.plans) if given.plans else None)
-    with reporter.telling(settled.target):
+    with reporter.reporting_failure(settled.target):
         result = build(settled, reporter, _options(given))
     if given.openlineage:
         _send_lineage(settled, given.openlineage)
@@ -149,7 +149,7 @@ def _options(given: argparse.Namespace) -> BuildOptions:
     )
 
 
-def _print_remarks(settled: Settings, reporter: Silent) -> None:
+def _print_remarks(settled: Settings, reporter: Reporter) -> None:
     """Print the remarks of the project's query `after-build`."""
     from warehouse.project.project import Project
     from warehouse.reader.after_build import remarks

@@ -78,7 +78,7 @@ def run_demo(given: argparse.Namespace) -> int:
     sys.stderr.write(f"Sample {folder}: a small synthetic release, every trap of the real one planted\n")
     settled = settings_of({"data": [str(folder)], "target": given.target})
     reporter = Terminal(sys.stderr)
-    with reporter.telling(settled.target):
+    with reporter.reporting_failure(settled.target):
         result = build(settled, reporter)
     reporter.ended(result)
     for line in remarks(Project.open(), settled.target):

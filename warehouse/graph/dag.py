@@ -164,7 +164,7 @@ class Graph:
         """
         node = self.nodes[name]
         below = [read for read in node.reads if read in self.nodes]
-        views = [read for read in below if self.nodes[read].model.materialize == "view"]
+        views = [read for read in below if self.nodes[read].model.is_view]
         return hashing.of([canonical_text(node.sql), *map(self.definition, views)])
 
 
@@ -255,7 +255,7 @@ def contracts(graph: Graph) -> list[object]:
             node.model.grain,
             node.model.materialize,
             [column._asdict() for column in node.model.columns],
-            node.canonical if node.model.materialize == "view" else None,
+            node.canonical if node.model.is_view else None,
         ]
         for node in nodes
     ]

@@ -8,11 +8,10 @@ from typing import Any
 
 from warehouse.base import hashing
 from warehouse.engine.base import CsvFiles, Engine, Parts, Select, Source
-from warehouse.graph.dag import Node
+from warehouse.graph.dag import Node, checked_relations
 from warehouse.graph.parts import Key, Plan
 from warehouse.ingest.schemas import FILES
 from warehouse.kernels import SELECTS, VERSIONS
-from warehouse.project.check_language import relations_of
 from warehouse.project.project import Project, Reference
 from warehouse.store.part_records import ALL, Part
 
@@ -71,10 +70,10 @@ class Inputs:
         return inputs | ({"once": self.nonce} if node.volatile else {})
 
     def is_equivalent(self, made: Mapping[str, Any], wanted: Mapping[str, object]) -> bool:
-        """Return True if the engine of an earlier release wrote a part from the same inputs: its rows are equal."""
-        own = {"engine", "kernel", "sql"}
+        """Return True if another engine, of an earlier release, wrote a part with equal rows from the same inputs."""
+        ignored = {"engine", "kernel", "sql"}
         wanted_inputs, made_inputs = (
-            {name: one for name, one in inputs.items() if name not in own} for inputs in (wanted, made)
+            {name: one for name, one in inputs.items() if name not in ignored} for inputs in (wanted, made)
         )
         return wanted_inputs == made_inputs and str(made["engine"][0]) != self._engine.name
 
@@ -110,7 +109,7 @@ class Inputs:
             types = [(column.name, column.type) for column in reference.columns]
             return hashing.of([hashing.of_file(reference.path), types])
         node = self._nodes[read]
-        if node.model.materialize == "view":
+        if node.model.is_view:
             below = {other: self.digest(other, partition) for other in node.reads}
             columns = [(column.name, column.type) for column in node.model.columns]
             return hashing.of([node.canonical, columns, below, self.nonce if node.volatile else None])
@@ -120,7 +119,7 @@ class Inputs:
     def sources(self, key: Key) -> dict[str, Source]:
         """Return the sources of all relations that a part's SELECT and checks read, in dependency order."""
         node = self._nodes[key.model]
-        wanted = {*node.reads, *(read for check in node.model.checks for read in relations_of(check))}
+        wanted = {*node.reads, *checked_relations(node)}
         sources: dict[str, Source] = {}
         if beside := self._joined_with_files(node):
             sources[FILES] = self._raw_files.source(FILES, _or_none(key.partition), self._engine, beside)
@@ -135,7 +134,7 @@ class Inputs:
         depend on counter files. The result is empty, and all files are listed, if the model reads no other raw
         relation or also reads `raw.files` through a view. The model's checks read the same list.
         """
-        if FILES not in node.reads or node.model.materialize == "view":
+        if FILES not in node.reads or node.model.is_view:
             return frozenset()
         if any(self._shows_files(read) for read in node.reads if read in self._nodes):
             return frozenset()
@@ -144,7 +143,7 @@ class Inputs:
     def _shows_files(self, read: str) -> bool:
         """Return True if a relation is `raw.files`, or a view that reads it."""
         node = self._nodes.get(read)
-        is_view = node is not None and node.model.materialize == "view"
+        is_view = node is not None and node.model.is_view
         return read == FILES or (is_view and node is not None and any(map(self._shows_files, node.reads)))
 
     def is_small(self, key: Key) -> bool:
@@ -155,7 +154,7 @@ class Inputs:
             node = self._nodes.get(read)
             if node is None and read not in self._project.references:
                 return False
-            if node is not None and node.model.materialize == "view":
+            if node is not None and node.model.is_view:
                 waiting += node.reads
             elif node is not None:
                 rows += sum(self._parts[Key(read, one)].rows for one in self._plan.visible(read, key.partition))
@@ -167,7 +166,7 @@ class Inputs:
         node = self._nodes.get(read)
         if node is None:
             sources[read] = self.raw_source(read, partition)
-        elif node.model.materialize == "view":
+        elif node.model.is_view:
             for below in node.reads:
                 self._add_source(sources, below, partition)
             sources[read] = Select(node.sql, node.model.columns)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from warehouse.graph.dag import Graph, Node
+from warehouse.graph.dag import Graph, Node, checked_relations
 from warehouse.ingest.inventory import RawFiles
 from warehouse.ingest.partitions import column_of
 from warehouse.ingest.schemas import FILES
@@ -61,7 +61,7 @@ class Plan:
     def _empty(self) -> frozenset[str]:
         """Raw relations without a raw file, and the models that must be empty without them.
 
-        A model is built all the same if a check could fail on it, such as a check of the number of rows.
+        A model does not count as empty if one of its checks could fail on an empty table, such as `rows >= 1`.
         """
         empty = {
             name for name in self.graph.source_columns if name.startswith("raw.") and not self.raw_files.feeds(name)
@@ -96,18 +96,15 @@ class Plan:
     def needs(self, key: Key) -> set[Key]:
         """Return the parts that must be finished before this part can be written and checked."""
         node = self.graph.nodes[key.model]
-        reads = {*node.reads, *self._checked(node)} - {key.model}
+        reads = {*node.reads, *checked_relations(node)} - {key.model}
         return {need for read in reads for need in self.parts_of(read, key.partition)}
 
-    def _checked(self, node: Node) -> set[str]:
-        return {read for check in node.model.checks for read in relations_of(check)}
-
     def parts_of(self, read: str, partition: str) -> set[Key]:
-        """Return the parts of a relation that a part of this partition reads; those below it if it is a view."""
+        """Return the parts of a relation that a part of this partition reads; of a view, the parts that it reads."""
         node = self.graph.nodes.get(read)
         if node is None:
             return set()
-        if node.model.materialize == "view":
+        if node.model.is_view:
             return {key for below in node.reads for key in self.parts_of(below, partition)}
         return {Key(read, one) for one in self.visible(read, partition)}
 

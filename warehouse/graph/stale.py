@@ -37,7 +37,7 @@ class Stale:
         if not self.parts:
             return None
         others = relations_of(check)
-        is_view = self._plan.graph.nodes[key.model].model.materialize == "view"
+        is_view = self._plan.graph.nodes[key.model].model.is_view
         names = (key.model, *others) if others or is_view else ()
         found = {model for name in names for model in self._stale_models(name, key.partition)}
         return CheckResult(check.text, check.warn, 0, not_checked=f"{min(found)} is stale") if found else None

@@ -24,7 +24,7 @@ from warehouse.reader.connection import connect
 from warehouse.runner.build import build
 from warehouse.runner.options import BuildOptions
 from warehouse.runner.publish import FILE
-from warehouse.runner.reporter import Silent
+from warehouse.runner.reporter import Reporter
 from warehouse.store.atomic import remove, temporary_path
 from warehouse.store.lock import hold
 from warehouse.store.manifest import Manifest, last_manifest
@@ -82,7 +82,7 @@ def verify(
     kernels: bool = True,
     wait: bool = False,
     say: Callable[[str], None] = lambda _: None,
-    reporter: Silent = Silent(),  # noqa: B008 - it keeps nothing
+    reporter: Reporter = Reporter(),  # noqa: B008 - it keeps nothing
 ) -> Verdict:
     """Check the published build, and rebuild it in a temporary target.
 

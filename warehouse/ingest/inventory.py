@@ -184,7 +184,7 @@ class RawFiles:
     def repair(self, files: Sequence[RawFile], *, record: bool = False) -> bool:
         """Scan CSV files line by line; read those with bad lines from a repaired copy.
 
-        Return True if any file was repaired. With `remember`, the next build repairs these files before it runs models.
+        Return True if any file was repaired. With `record`, the next build repairs these files before it runs models.
         """
         repaired: dict[Path, RawFile] = {}
         rejected: list[Rejected] = []

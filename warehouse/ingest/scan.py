@@ -15,7 +15,7 @@ from pathlib import Path
 from warehouse.base.errors import DataError
 from warehouse.base.startup import regex
 from warehouse.formats.base import IGNORED, SKIPPED, UNKNOWN, Format, Inventory, RawFile
-from warehouse.store.signatures import kernel_folders, leads_out, real_roots
+from warehouse.store.signatures import kernel_folders, must_not_follow, real_roots
 
 _DESKTOP_FILES = regex(r"^(\.DS_Store|\._.*|Thumbs\.db|desktop\.ini|~\$.*|\.complete|__MACOSX)$", re.IGNORECASE)
 _DOCUMENTS = regex(r"^(readme.*|licen[cs]e.*|.*\.md|.*\.txt|.*\.pdf|truth\.json)$", re.IGNORECASE)
@@ -69,7 +69,7 @@ def scan(
         start = root.absolute()
         if not start.exists():
             raise DataError(f"no such data folder: {root}", hint="give an existing folder with --data")
-        if leads_out(str(start), None):
+        if must_not_follow(str(start), None):
             raise DataError(f"{root} is a folder of the kernel, which holds no data", hint="give another with --data")
         for path, entry in walk(start, leave_out, inside):
             if path in found:
@@ -115,7 +115,7 @@ def walk(
             except OSError as error:
                 yield path, error
                 continue
-            if is_link and leads_out(str(path), inside):
+            if is_link and must_not_follow(str(path), inside):
                 yield path, LINK_OUT
             elif stat.S_ISDIR(about.st_mode):
                 below.append(path)

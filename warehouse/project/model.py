@@ -76,6 +76,11 @@ class Model(NamedTuple):
         """True for a Python model."""
         return self.path.suffix == ".py"
 
+    @property
+    def is_view(self) -> bool:
+        """True for a model that is published as a view, without parts."""
+        return self.materialize == "view"
+
     def place(self, line: int | None = None, column: int | None = None) -> Place:
         """Return a place in this file."""
         return Place(self.shown_path or self.path, line, column)

@@ -228,7 +228,7 @@ def _reads(node: Node) -> tuple[str, ...]:
 
 
 def _is_view(graph: Graph, relation: str) -> bool:
-    return relation in graph.nodes and graph.nodes[relation].model.materialize == "view"
+    return relation in graph.nodes and graph.nodes[relation].model.is_view
 
 
 def _add_sources(sources: dict[str, Source], node: Node, graph: Graph, given: Mapping[str, Rows]) -> None:

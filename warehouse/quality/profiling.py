@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from warehouse.graph.parts import Key
-from warehouse.runner.reporter import Silent
+from warehouse.runner.reporter import Reporter
 from warehouse.store.part_records import ALL, Part
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class Cost:
         return f"{shown:<{_NAME}}{self.cpu:>7.2f}{self.wall:>7.2f}{rows:>11}{sizes}"
 
 
-class Profile(Silent):
+class Profile(Reporter):
     """Reporter that measures each part and stage, and forwards all calls to another reporter.
 
     Parameters
@@ -99,7 +99,7 @@ class Profile(Silent):
 
     is_sequential = True
 
-    def __init__(self, reporter: Silent, plans: Path | None = None) -> None:
+    def __init__(self, reporter: Reporter, plans: Path | None = None) -> None:
         self._reporter = reporter
         self._plans = plans
         self._begun: set[str] = set()

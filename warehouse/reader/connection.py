@@ -266,9 +266,9 @@ def _links(folder: Path, depth: int, inside: Sequence[str]) -> Iterator[Path]:
         with os.scandir(folder) as entries:
             for entry in entries:
                 if entry.is_symlink():
-                    from warehouse.store.signatures import leads_out
+                    from warehouse.store.signatures import must_not_follow
 
-                    if not leads_out(entry.path, inside):
+                    if not must_not_follow(entry.path, inside):
                         yield Path(os.path.realpath(entry.path))  # also of a symlink loop, which leads nowhere
                 elif depth > 1 and entry.is_dir():
                     yield from _links(Path(entry.path), depth - 1, inside)

@@ -21,7 +21,7 @@ from warehouse.runner.disk_full import explaining_full_disk
 from warehouse.runner.options import BuildOptions
 from warehouse.runner.preparation import Prepared, check_folders, prepared
 from warehouse.runner.publish import FILE, keep_last, publish, quarantine_misplaced
-from warehouse.runner.reporter import Silent
+from warehouse.runner.reporter import Reporter
 from warehouse.runner.result import Outcome, Result
 from warehouse.runner.run import make_parts
 from warehouse.store import signatures, snapshot
@@ -31,7 +31,7 @@ from warehouse.store.manifest import Manifest, build_id, entry, kept_manifests
 from warehouse.store.parts import Store
 
 
-def build(settings: Settings, reporter: Silent, options: BuildOptions = BuildOptions()) -> Result:  # noqa: B008 - frozen
+def build(settings: Settings, reporter: Reporter, options: BuildOptions = BuildOptions()) -> Result:  # noqa: B008 - frozen
     """Build the warehouse and publish it.
 
     Parameters
@@ -61,7 +61,7 @@ def build(settings: Settings, reporter: Silent, options: BuildOptions = BuildOpt
         return result
 
 
-def _build(settings: Settings, reporter: Silent, options: BuildOptions) -> Result:
+def _build(settings: Settings, reporter: Reporter, options: BuildOptions) -> Result:
     """List the raw files, write the parts, check them, publish them."""
     project = Project.open(settings.project)
     changes = ChangeGuard(settings, project)
@@ -86,7 +86,7 @@ def _build(settings: Settings, reporter: Silent, options: BuildOptions) -> Resul
     return result
 
 
-def _open_store(settings: Settings, reporter: Silent, options: BuildOptions) -> Store:
+def _open_store(settings: Settings, reporter: Reporter, options: BuildOptions) -> Store:
     """Open the target's store; remove leftovers of killed builds and quarantine misplaced files."""
     for path in orphaned_files(settings.target):
         remove(path)

@@ -60,7 +60,7 @@ def _model_entries(prepared: Prepared, outcome: Outcome) -> Iterator[Entry]:
         parts = outcome.of(name)
         source: Source = Parts(model.columns, tuple(part.path for part in parts))
         kind = "table" if name in copied else "partitioned"
-        if model.materialize == "view":
+        if model.is_view:
             source, kind = Select(node.sql, model.columns), "view"
         yield Entry(
             name,
@@ -91,7 +91,7 @@ def _copied(graph: Graph, outcome: Outcome) -> set[str]:
     sizes = {
         name: sum(part.bytes for part in outcome.of(name))
         for name in graph.order
-        if graph.nodes[name].model.materialize != "view"
+        if not graph.nodes[name].model.is_view
     }
     ordered = sorted(sizes, key=lambda name: (sizes[name], name))
     together = accumulate(sizes[name] for name in ordered)

@@ -36,7 +36,7 @@ def explaining_full_disk(settings: Settings) -> Iterator[None]:
         text = _text(error)
         if is_full_disk(text) or _has(error, errno.ENOSPC, errno.EDQUOT):
             free = os.statvfs(settings.target)
-            needed = raw_bytes(settings)
+            needed = _raw_bytes(settings)
             raise WarehouseError(
                 f"the disk of {settings.target} is full: {size(free.f_bavail * free.f_frsize)} are free",
                 hint=f"A build of these data folders needs up to {size(needed)}; -t DIR builds on another disk.",
@@ -50,7 +50,7 @@ def explaining_full_disk(settings: Settings) -> Iterator[None]:
         raise
 
 
-def raw_bytes(settings: Settings) -> int:
+def _raw_bytes(settings: Settings) -> int:
     """Return the size of all raw files in bytes, an upper bound for parts and spilled rows together."""
     scan = scan_data(settings.data, settings.target.absolute(), follow_links=settings.follow_links)
     return max(sum(seen[0] for seen in scan.files.values() if seen), 50_000_000)

@@ -25,7 +25,7 @@ from warehouse.runner.options import BuildOptions
 from warehouse.runner.part_checks import PartChecks
 from warehouse.runner.preparation import check_folders, prepared
 from warehouse.runner.progress import Progress
-from warehouse.runner.reporter import Silent
+from warehouse.runner.reporter import Reporter
 from warehouse.store import snapshot
 from warehouse.store.manifest import Manifest, build_id
 from warehouse.store.part_records import ALL, Part
@@ -83,7 +83,7 @@ def dry_run(settings: Settings, options: BuildOptions = BuildOptions()) -> DryRu
         For any error that would stop the build before it writes parts.
     """
     check_folders(settings)
-    why = "all files are hashed again"
+    why = "all files are hashed again" if options.paranoid else "only selected models are compared"
     if not (options.select or options.paranoid):
         record, why = snapshot.unchanged(snapshot.asked(settings, keep=options.keep, kernels=options.kernels))
         if record is not None:
@@ -91,7 +91,7 @@ def dry_run(settings: Settings, options: BuildOptions = BuildOptions()) -> DryRu
     project = Project.open(settings.project)
     with (
         _store(settings, paranoid=options.paranoid) as store,
-        prepared(settings, options, project, store, Silent()) as ready,
+        prepared(settings, options, project, store, Reporter()) as ready,
     ):
         progress = Progress(ready)
         steps = tuple(_steps(progress, store))

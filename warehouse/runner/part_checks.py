@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from warehouse.base import hashing
 from warehouse.engine.base import Scratch, Select
 from warehouse.engine.volatile import looks_volatile
-from warehouse.graph.dag import Node
+from warehouse.graph.dag import Node, checked_relations
 from warehouse.graph.parts import Key
 from warehouse.project.check_language import relations_of
 from warehouse.project.contract import Check
@@ -30,7 +30,7 @@ class PartChecks:
         self._graph = progress.graph
 
     def to_run(self, key: Key, part: Part) -> list[Check]:
-        """Return the checks of a part, except new checks that would compare it with a stale part."""
+        """Return the checks of a part, without those that have no result yet and would read a stale part."""
         noted, stale = self._noted(key, part), self._progress.stale
         return [check for check in self._all(key) if check in noted or not stale.not_checked(key, check)]
 
@@ -43,7 +43,7 @@ class PartChecks:
     def can_run(self, key: Key) -> bool:
         """Return True if all parts that the checks of a part read are finished."""
         node = self._graph.nodes[key.model]
-        others = (read for check in node.model.checks for read in relations_of(check) if read != key.model)
+        others = checked_relations(node) - {key.model}
         return all(self._progress.inputs.is_known(read, key.partition) for read in others)
 
     def keep(self, scratch: Scratch, key: Key, part: Part, checks: Sequence[Check], counts: Sequence[int]) -> None:
@@ -65,7 +65,7 @@ class PartChecks:
         progress = self._progress
         for name in self._graph.order:
             node = self._graph.nodes[name]
-            if node.model.materialize != "view" or not node.model.checks:
+            if not node.model.is_view or not node.model.checks:
                 continue
             for partition in progress.plan.partitions(name):
                 key = Key(name, partition)

@@ -16,7 +16,7 @@ from warehouse.kernels import UnsupportedError, kernel
 from warehouse.runner.checks import run_checks
 from warehouse.runner.part_checks import PartChecks
 from warehouse.runner.progress import Progress
-from warehouse.runner.reporter import Silent
+from warehouse.runner.reporter import Reporter
 from warehouse.store.part_records import Part
 
 
@@ -33,7 +33,7 @@ class RawDamageError(Exception):
 class PartMaker:
     """Writer of the parts of one build, for use by several threads."""
 
-    def __init__(self, progress: Progress, checks: PartChecks, reporter: Silent) -> None:
+    def __init__(self, progress: Progress, checks: PartChecks, reporter: Reporter) -> None:
         self._progress = progress
         self._checks = checks
         self._reporter = reporter
@@ -61,6 +61,7 @@ class PartMaker:
         outcome = self._progress.outcome
         if found is not None and is_stale:
             outcome.checks[key] = []
+            self._reporter.part_finished(found, 0.0, reused=True)
             return found
         try:
             part = found
@@ -133,7 +134,7 @@ class PartMaker:
     def _raw_reads(self, node: Node) -> Iterator[str]:
         for read in node.reads:
             below = self._graph.nodes.get(read)
-            if below is not None and below.model.materialize == "view":
+            if below is not None and below.model.is_view:
                 yield from self._raw_reads(below)
             elif read.startswith("raw."):
                 yield read

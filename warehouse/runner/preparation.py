@@ -18,7 +18,7 @@ from warehouse.graph.selectors import select_models
 from warehouse.ingest.inventory import RawFiles, nothing_to_read
 from warehouse.project.project import Project
 from warehouse.runner.options import BuildOptions
-from warehouse.runner.reporter import Silent
+from warehouse.runner.reporter import Reporter
 from warehouse.store.atomic import temporary_path
 from warehouse.store.manifest import Manifest, last_manifest
 from warehouse.store.parse_cache import FILE as CACHE
@@ -77,7 +77,7 @@ def check_folders(settings: Settings) -> None:
 
 @contextmanager
 def prepared(
-    settings: Settings, options: BuildOptions, project: Project, store: Store, reporter: Silent
+    settings: Settings, options: BuildOptions, project: Project, store: Store, reporter: Reporter
 ) -> Iterator[Prepared]:
     """Open an engine, load the DAG, list the raw files.
 

@@ -34,7 +34,7 @@ _SHOWN_SENTENCES = 3
 _SLOW_SECONDS = 0.3
 
 
-class Silent:
+class Reporter:
     """Reporter without output; base class of the other reporters."""
 
     is_sequential = False
@@ -64,7 +64,7 @@ class Silent:
         """Report that the build failed. The caller prints the error."""
 
     @contextmanager
-    def telling(self, target: Path) -> Iterator[None]:
+    def reporting_failure(self, target: Path) -> Iterator[None]:
         """Report a failure or an interrupt of the block, which runs a build."""
         try:
             yield
@@ -76,7 +76,7 @@ class Silent:
         """Report a published build."""
 
 
-class Drawn(Silent):
+class Drawn(Reporter):
     """Reporter that shows only a progress bar.
 
     Parameters

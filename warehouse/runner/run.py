@@ -11,7 +11,7 @@ from warehouse.runner.part_checks import PartChecks
 from warehouse.runner.part_maker import PartMaker, RawDamageError
 from warehouse.runner.preparation import Prepared
 from warehouse.runner.progress import Progress
-from warehouse.runner.reporter import Silent
+from warehouse.runner.reporter import Reporter
 from warehouse.runner.result import Outcome
 from warehouse.store.part_records import ALL, Part
 
@@ -19,7 +19,7 @@ _INTERRUPT_SECONDS = 0.1
 """Seconds between two interrupts of parts that still run after another part failed."""
 
 
-def make_parts(prepared: Prepared, reporter: Silent) -> Outcome:
+def make_parts(prepared: Prepared, reporter: Reporter) -> Outcome:
     """Find or write every part, and run all checks.
 
     If a model that reads raw CSV files fails, scan these files line by line, once. If bad lines are found, quarantine
@@ -47,7 +47,7 @@ def make_parts(prepared: Prepared, reporter: Silent) -> Outcome:
             _repair(progress, damage, reporter)
 
 
-def _repair(progress: Progress, damage: RawDamageError, reporter: Silent) -> None:
+def _repair(progress: Progress, damage: RawDamageError, reporter: Reporter) -> None:
     """Repair the raw files that a failed part reads; re-raise its error if they have no bad line."""
     raw_files = progress.prepared.raw_files
     partition = None if damage.key.partition == ALL else damage.key.partition

@@ -45,7 +45,7 @@ def is_within(path: str, folders: Iterable[str]) -> bool:
     return any(path == folder or path.startswith(os.path.join(folder, "")) for folder in folders)
 
 
-def leads_out(link: str, inside: Sequence[str] | None) -> bool:
+def must_not_follow(link: str, inside: Sequence[str] | None) -> bool:
     """Return True if a link must not be followed.
 
     Parameters
@@ -108,7 +108,8 @@ class FileStates:
         later
             A later scan of the same places.
         same
-            Returns True if the content of a path is unchanged. Called if the signatures prove nothing.
+            Returns True if the content of a path is unchanged. Called if sizes are equal, and signatures differ or
+            are too recent.
         times_count
             True to treat a new mtime as a change, as for raw files, whose mtime is a column of `raw.files`.
         """
@@ -148,7 +149,7 @@ def _files(places: Iterable[tuple[str, bool]], leave_out: str | None, inside: Se
                         except OSError:
                             found[entry.path] = []
                             continue
-                        if entry.is_symlink() and leads_out(entry.path, inside):
+                        if entry.is_symlink() and must_not_follow(entry.path, inside):
                             found[entry.path] = []
                         elif stat.S_ISREG(about.st_mode):
                             found[entry.path] = stamp(about)
