@@ -80,6 +80,7 @@ class Browser:
     def go(self, page: Path, place: str = "") -> None:
         """Open a file, and wait until it is loaded."""
         self.do("Page.navigate", url="about:blank")
+        self.do("Emulation.setFocusEmulationEnabled", enabled=True)  # focus events without a window in front
         self.requests.clear()
         self.said.clear()
         url = page.as_uri() + (f"#{place}" if place else "")

@@ -93,8 +93,8 @@ def test_comments_name_foreign_keys_and_lists_in_meta_become_arrays(built: Path,
     publish(built, url, tables=tables)
     [(said,)] = ask(url, "SELECT obj_description('metrics.port_hour'::regclass)")
     assert (
-        "Foreign keys: (cluster, switch, port) -> reference.dim_port(cluster, switch, port); "
-        "(hour_utc) -> reference.dim_hour(hour_utc)."
+        "Foreign keys: (hour_utc) -> reference.dim_hour(hour_utc); "
+        "(cluster, switch, port) -> reference.dim_port(cluster, switch, port)."
     ) in said
     lost = "SELECT count(*) FROM metrics.port_hour LEFT JOIN reference.dim_port d USING (cluster, switch, port) "
     assert ask(url, f"{lost} WHERE d.port_key IS NULL") == [(0,)]

@@ -149,7 +149,13 @@ def test_format_pages_list_the_loaded_files(site: Path, built: Path) -> None:
 
 def test_a_table_page_opens_with_rows_and_users(site: Path) -> None:
     said = _text(site / "tables" / "metrics.port_hour.html")
-    order = ["What a port moved in one hour", "A row is one", "Rows look like this", "Used by", "Columns"]
+    order = [
+        "Bytes, utilization and observation quality of a port",
+        "A row is one",
+        "Rows look like this",
+        "Used by",
+        "Columns",
+    ]
     places = [said.index(one) for one in order]
     assert places == sorted(places)
     rows = said[places[2] : places[3]]

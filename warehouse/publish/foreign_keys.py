@@ -38,7 +38,7 @@ def foreign_keys(relation: Relation, tables: Collection[str], dimensions: Iterab
     A table of an hour names no table that spans hours, so the `dimensions` say which tables refer to them.
     """
     found = [*_own_keys(relation), *(key for other in dimensions for key in _keys_into(other, relation.table.name))]
-    return [key for key in found if key.other in tables]
+    return sorted((key for key in found if key.other in tables), key=lambda key: (key.other, key.columns))
 
 
 def _own_keys(relation: Relation) -> Iterator[ForeignKey]:

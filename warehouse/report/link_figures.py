@@ -109,7 +109,7 @@ def _spines_title(rows: Sequence[Values]) -> str:
         return "No bytes passed the spines"
     less = "less" if off < 0 else "more"
     way = "gets" if top["direction"] == "out" else "sends"
-    return f"{top['spine']} {way} {number(abs(off))} % {less} than the mean of the spines, no other is farther off"
+    return f"Over the loaded leaves, {top['spine']} {way} {number(abs(off))} % {less} than the mean of the spines"
 
 
 def _spines_say(rows: Sequence[Values]) -> str:

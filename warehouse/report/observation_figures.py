@@ -40,7 +40,9 @@ def _coverage_title(rows: Sequence[Values]) -> str:
     text = f"{len(seen)} of {count(rows[0]['leaves_of_cluster'], 'leaf')} loaded"
     if top["opening_gap_seconds"] is None:
         return text
-    return f"{text}; nobody polled in the first {number(top['opening_gap_seconds'])} s on {top['switch']}"
+    gaps = sum(row["opening_gap_seconds"] is not None for row in seen)
+    where = "" if gaps == len(seen) else f" on {gaps} of them"
+    return f"{text}; nobody polled in the first {number(top['opening_gap_seconds'])} s{where}"
 
 
 def _coverage_says(rows: Sequence[Values]) -> str:

@@ -30,7 +30,7 @@ _CLASSES = {
 OTHER_PORTS = "Other ports"
 PORT_GROUPS = (*dict.fromkeys(_CLASSES.values()), OTHER_PORTS)
 _NOT_IN_A_FILE = regex(r"[^\w.-]+")
-_SHORT_PORT = regex(r"^[A-Za-z]+(?=\d)")
+_SHORT_PORT = regex(r"^[A-Za-z]+(?=\d+/)")
 
 
 @dataclass(frozen=True)
@@ -135,8 +135,8 @@ def natural(name: str) -> list[tuple[int, str]]:
 def short_port(port: str) -> str:
     """Return a port's name without its speed.
 
-    >>> short_port("FourHundredGigE1/0/35")
-    '1/0/35'
+    >>> short_port("FourHundredGigE1/0/35"), short_port("ens10np0")
+    ('1/0/35', 'ens10np0')
     """
     return _SHORT_PORT.sub("", port)
 
