@@ -36,6 +36,8 @@ settings.load_profile("same")  # two runs of one commit try the same cases; --hy
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 """Restore Ctrl-C: a shell that starts tests in the background makes them and their children ignore it."""
+PATIENCE = 500
+"""Seconds to wait for a process: a busy machine is no failure. A test that hangs ends at pytest's own limit."""
 SETTINGS = tuple(f"WAREHOUSE_{key.upper()}" for key in (*KEYS, "engine"))
 
 
@@ -167,7 +169,7 @@ def run_cli(tmp_path: Path) -> Command:
             capture_output=True,
             encoding="utf-8",
             errors="replace",
-            timeout=120,
+            timeout=PATIENCE,
             check=False,
         )
         assert "Traceback" not in done.stderr, done.stderr

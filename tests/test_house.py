@@ -43,7 +43,7 @@ LATE = {
     "reader.user_query": COLD,
     "sample": RARE,
     "sample.task_logs": RARE,
-    "store.part_signatures": COLD,
+    "store.part_damage": COLD,
     "store.signatures": NOTHING_TO_DO,
 }
 """Modules with imports of our own modules inside functions, and why."""

@@ -13,7 +13,7 @@ import pytest
 
 import warehouse
 from bench.chain_models import MODELS, chain, write
-from tests.conftest import SETTINGS
+from tests.conftest import PATIENCE, SETTINGS
 
 OLD, NEW = 900, 700
 BUILD = (sys.executable, "-m", "warehouse", "build")
@@ -47,7 +47,7 @@ def test_a_failed_build_leaves_every_table_unchanged(project: Path, fault: str) 
     assert len(before) == MODELS
     write("warehouse", project, chain(rows=NEW, checked=True, fault=fault))
     with start(project) as process:
-        said = process.communicate(timeout=120)[1]
+        said = process.communicate(timeout=PATIENCE)[1]
     assert process.returncode == 1
     assert "error: models/topology/moved_05.sql" in said
     assert tables(project) == before

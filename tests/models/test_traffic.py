@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import warehouse
+from tests.conftest import PATIENCE
 from tests.models.conftest import Planted
 from tests.models.pulses import HOUR, Job, server
 from warehouse.engine.python_model import function_of
@@ -300,7 +301,7 @@ def test_threads_of_numpy_change_no_bit() -> None:
             capture_output=True,
             text=True,
             check=True,
-            timeout=120,
+            timeout=PATIENCE,
         )
         said.add(done.stdout)
     assert said == {digest() + "\n"}

@@ -12,7 +12,7 @@ import pytest
 
 from tests.tiny import HOURS, Tiny
 from warehouse.engine.observed import Statement
-from warehouse.graph.parts import Key
+from warehouse.graph.plan import Key
 from warehouse.quality import profiling
 from warehouse.quality.profiling import Profile, Reading
 from warehouse.runner.reporter import Reporter

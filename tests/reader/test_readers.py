@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import duckdb
 import pytest
 
-from tests.conftest import call
+from tests.conftest import PATIENCE, call
 from tests.tiny import Tiny
 
 COLUMNS = {"port": "VARCHAR", "speed": "BIGINT"}
@@ -104,7 +104,7 @@ def test_readers_always_see_exactly_one_build(published: Tiny) -> None:
         build(published, step)
     stop.touch()
     for way, reader in zip(ways, readers, strict=True):
-        said, problem = reader.communicate(timeout=60)
+        said, problem = reader.communicate(timeout=PATIENCE)
         assert (reader.returncode, problem) == (0, "")
         seen = [tuple(row) for row in json.loads(said)]
         assert set(seen) <= {(50 + step, 50 + step, 2 + step) for step in range(BUILDS + 1)}, "never parts of two"

@@ -17,6 +17,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from tests.conftest import PATIENCE
 from warehouse.base.errors import QueryError
 from warehouse.project.project import Project
 from warehouse.reader import interrupt
@@ -239,10 +240,10 @@ def test_a_session_in_a_terminal(target: Path, tmp_path: Path) -> None:
 def test_input_from_a_pipe(target: Path) -> None:
     command = [sys.executable, "-m", "warehouse", "sql", "-t", str(target)]
     text = "SELECT 1 AS a\n;\n\\format csv\nSELECT 2 AS b"
-    run = subprocess.run(command, input=text, capture_output=True, text=True, timeout=60, check=False)
+    run = subprocess.run(command, input=text, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert run.returncode == 0
     assert run.stdout.split() == ["a", "─", "1", "b", "2"]
-    run = subprocess.run(command, input="SELECT x;", capture_output=True, text=True, timeout=60, check=False)
+    run = subprocess.run(command, input="SELECT x;", capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert run.returncode == 2
     assert run.stderr.startswith("error: ")
 

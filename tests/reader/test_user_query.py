@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pytest
 
+from tests.conftest import PATIENCE
 from warehouse.base.errors import QueryError
 from warehouse.reader.named_queries import load_queries
 from warehouse.reader.user_query import run_query
@@ -228,7 +229,7 @@ def test_a_device_is_written_directly(target: Path, tmp_path: Path) -> None:
     os.mkfifo(pipe)
     with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE) as reader:
         run(target, "SELECT 1 AS a", output=pipe, format="csv")
-        assert reader.communicate(timeout=20)[0] == b"a\n1\n"
+        assert reader.communicate(timeout=PATIENCE)[0] == b"a\n1\n"
     assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Command
+from tests.conftest import PATIENCE, Command
 from tests.environments import environment
 from tests.tiny import Tiny
 
@@ -116,7 +116,7 @@ def test_a_reader_keeps_reading_while_builds_publish(version: str, tiny: Tiny) -
             tiny.reference("speeds", {"port": "VARCHAR", "speed": "BIGINT"}, "eth0,10", f"eth1,{40 + step}")
             assert tiny.build().status == 0
         stop.touch()
-        said, problem = reader.communicate(timeout=60)
+        said, problem = reader.communicate(timeout=PATIENCE)
     assert (reader.returncode, problem) == (0, "")
     seen = [tuple(row) for row in json.loads(said)]
     assert set(seen) <= {(50 + step, 50 + step) for step in range(5)}, "never parts of two"

@@ -11,7 +11,8 @@ import pytest
 from tests.conftest import call
 from tests.tiny import Tiny
 from warehouse.runner import catalog
-from warehouse.runner.catalog import HASHES, NAME, Entry, read_base
+from warehouse.runner.catalog import HASHES, Entry, read_base
+from warehouse.store.layout import CATALOG
 
 COLUMNS = {"port": "VARCHAR the port", "speed": "BIGINT [bit/s] line rate"}
 HOUR = {"hour_utc": "TIMESTAMP", "bytes": "BIGINT"}
@@ -139,7 +140,7 @@ def test_changed_tables_are_replaced_and_the_catalog_equals_one_from_scratch(
 
 
 def test_a_modified_catalog_is_not_reused(built: Tiny, created: list[str]) -> None:
-    path = folder(built) / NAME
+    path = folder(built) / CATALOG
     assert read_base(folder(built)) is not None
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
@@ -168,7 +169,7 @@ def test_a_grown_catalog_is_written_from_scratch(tiny: Tiny, created: list[str])
     for name in "abcdef":
         tiny.model(f"topology.{name}", "SELECT port, speed FROM staging.ports", COLUMNS)
     assert tiny.build().status == 0
-    first, sizes = (folder(tiny) / NAME).stat().st_size, []
+    first, sizes = (folder(tiny) / CATALOG).stat().st_size, []
     for step in range(8):
         tiny.model(
             "staging.large",
@@ -176,5 +177,5 @@ def test_a_grown_catalog_is_written_from_scratch(tiny: Tiny, created: list[str])
             {"n": "BIGINT", "k": "BIGINT"},
         )
         assert tiny.build().status == 0
-        sizes.append((folder(tiny) / NAME).stat().st_size)
+        sizes.append((folder(tiny) / CATALOG).stat().st_size)
     assert max(sizes) <= 2.6 * first

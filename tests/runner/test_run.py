@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import SETTINGS, call
+from tests.conftest import PATIENCE, SETTINGS, call
 from tests.tiny import HOURS, Tiny
 from warehouse.base.settings import settle
 from warehouse.engine.duckdb import DuckDBEngine
@@ -424,7 +424,9 @@ def test_builds_do_not_depend_on_threads_place_file_order_or_time_zone(
         copy.write_bytes(path.read_bytes())
     environment = {name: value for name, value in os.environ.items() if name not in SETTINGS} | {"TZ": "Asia/Shanghai"}
     words = ["build", "--quiet", "-d", str(data), "-t", str(target), "--threads", str(threads)]
-    subprocess.run([sys.executable, "-m", "warehouse", *words], cwd=tmp_path, env=environment, check=True, timeout=120)
+    subprocess.run(
+        [sys.executable, "-m", "warehouse", *words], cwd=tmp_path, env=environment, check=True, timeout=PATIENCE
+    )
     assert _build_of(target) == _build_of(built)
     exports = {}
     for name, one in (("here", built), ("there", target)):
@@ -453,7 +455,7 @@ def test_ctrl_c_ends_a_long_query_soon(tiny: Tiny) -> None:
         await_file(tiny.target / "parts" / "staging.endless")
         time.sleep(0.5)
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=120)
+        _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert said.splitlines()[-1] == "interrupted"
     assert "Traceback" not in said
@@ -480,7 +482,9 @@ def test_an_interrupted_build_ends_with_status_130_and_publishes_nothing(sample:
     assert said.splitlines()[-1] == "interrupted"
     assert "Traceback" not in said
     assert not (tmp_path / "t" / "warehouse.duckdb").exists()
-    subprocess.run([*command, "--quiet"], env=environment, check=True, timeout=120)  # nothing blocks the next build
+    subprocess.run(
+        [*command, "--quiet"], env=environment, check=True, timeout=PATIENCE
+    )  # nothing blocks the next build
 
 
 class Told(Reporter):

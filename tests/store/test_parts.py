@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from warehouse.base import hashing
-from warehouse.store.part_records import ALL
+from warehouse.store.layout import ALL
 from warehouse.store.parts import Store
 
 

@@ -80,7 +80,7 @@ def run_build(given: argparse.Namespace) -> int:
     started = time.perf_counter()
     settled = settings(given)
     keep, kernels = max(1, given.keep), not given.plain_sql
-    request = snapshot.asked(settled, keep=keep, kernels=kernels)
+    request = snapshot.request_of(settled, keep=keep, kernels=kernels)
     manner = {"as_json": given.json, "quiet": given.quiet}
     given.profile = given.profile or ("models" if given.plans else None)
     if not (given.select or given.paranoid or given.has_changed):

@@ -9,7 +9,7 @@ from pathlib import Path
 from warehouse.base.text import plural
 from warehouse.graph.rebuild_reasons import CHECK, DROP, KEEP, MAKE, MAYBE, NEW, READS, Step
 from warehouse.runner.dry_run import DryRun
-from warehouse.store.part_records import ALL
+from warehouse.store.layout import ALL
 
 _WIDTH, _WIDE = 80, 29
 _Row = tuple[str, str, str]

@@ -115,7 +115,7 @@ def run_export(given: argparse.Namespace) -> int:
     from warehouse.publish.datapackage import DATAPACKAGE
     from warehouse.publish.export import FORMATS, export, semantics_text
     from warehouse.runner.bar import Bar
-    from warehouse.store.output_folder import MANIFEST
+    from warehouse.store.layout import MANIFEST
 
     settled = settings(given)
     first = given.directory

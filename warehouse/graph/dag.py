@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import graphlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
@@ -18,6 +18,7 @@ from warehouse.engine import python_model
 from warehouse.engine.base import Engine, EngineError, Parsed
 from warehouse.engine.volatile import TABLES as READS_FILES
 from warehouse.engine.volatile import looks_volatile
+from warehouse.ingest.schemas import FILES
 from warehouse.project.check_language import compile_check, relations_of
 from warehouse.project.contract import Check, Column
 from warehouse.project.model import Model
@@ -156,6 +157,27 @@ class Graph:
     def descendants(self, name: str) -> set[str]:
         """Return all models downstream of a relation."""
         return {other for other in self.nodes if name in self.ancestors(other)}
+
+    def below_views(self, reads: Iterable[str]) -> Iterator[str]:
+        """Yield these relations, with each view replaced by the relations that it reads."""
+        for read in reads:
+            node = self.nodes.get(read)
+            if node is not None and node.model.is_view:
+                yield from self.below_views(node.reads)
+            else:
+                yield read
+
+    def joined_with_files(self, node: Node) -> frozenset[str]:
+        """Return the raw relations that a model joins with `raw.files`.
+
+        For such a model, `raw.files` lists only the files of these relations. So the table of a workbook does not
+        depend on counter files. The result is empty, and all files are listed, if the model reads no other raw
+        relation or also reads `raw.files` through a view. The model's checks read the same list.
+        """
+        others = [read for read in node.reads if read != FILES]
+        if len(others) == len(node.reads) or node.model.is_view or FILES in self.below_views(others):
+            return frozenset()
+        return frozenset(read for read in others if read.startswith("raw."))
 
     def definition(self, name: str) -> str:
         """Return the hash of a model's rendered SELECT and of the views that it reads.

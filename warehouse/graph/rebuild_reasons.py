@@ -12,7 +12,7 @@ from warehouse.engine.base import Engine, EngineError
 from warehouse.engine.select_pieces import changed_pieces
 from warehouse.engine.volatile import looks_volatile
 from warehouse.graph.dag import Graph, Node
-from warehouse.graph.parts import Key
+from warehouse.graph.plan import Key
 from warehouse.ingest.file_list import Listing, changes
 from warehouse.ingest.schemas import FILES
 
@@ -46,20 +46,21 @@ class Reasons:
         self._engine = engine
         self._before = before
         self._now = now
-        self._pieces: dict[str, list[str]] = {}
+        self._only_pieces: dict[str, list[str]] = {}
+        """Changed columns or CTEs of each model whose SELECT alone changed, and in nothing else."""
 
     def why(self, key: Key, old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> list[str]:
         """Return the differences between the inputs of the last part (None: no such part) and the new inputs."""
         node = self._graph.nodes[key.model]
         found = [f"volatile: {volatile_places(node)}"] if node.volatile else []
         if old is None:
-            return [*found, *self._new(key)]
+            return [*found, *self._first_reasons(key)]
         if old["engine"] != new["engine"]:
             found.append(f"engine changed: {' '.join(old['engine'])} to {' '.join(new['engine'])}")
         if old["recipe"] != new["recipe"]:
             found.append("the file format of parts changed")
         if old["select"] != new["select"]:
-            pieces = self._changed(old.get("sql", ""), node)
+            pieces = self._changed_pieces(old.get("sql", ""), node)
             found.append(f"SQL changed: {', '.join(pieces)}" if pieces else "SQL changed")
         found += _contract(old, new)
         before, after = old["inputs"], new["inputs"]
@@ -67,29 +68,29 @@ class Reasons:
         if any(read.startswith("raw.") and read != FILES for read in others):
             others = [read for read in others if read != FILES]  # its changes repeat those of the other raw relations
         for read in others:
-            found.append(self._reads(node, read) if after[read] is None else self._other(read, key.partition))
+            found.append(self._rebuilt(node, read) if after[read] is None else self._changed(read, key.partition))
         if len(found) == 1 and old["select"] != new["select"]:
-            self._pieces[key.model] = pieces
+            self._only_pieces[key.model] = pieces
         return found
 
-    def _new(self, key: Key) -> list[str]:
+    def _first_reasons(self, key: Key) -> list[str]:
         """Return the reasons for a part that the last build does not have: new files if it reads raw files."""
         reads = self._graph.nodes[key.model].reads
         raw = [read for read in reads if read.startswith("raw.")]
-        files = {read: text for read in raw if (text := self._files(read, key.partition))}
+        files = {read: text for read in raw if (text := self._changed_files(read, key.partition))}
         if len(files) > 1:
             files.pop(FILES, None)
         return list(files.values()) or [NEW]
 
-    def _changed(self, sql: str, node: Node) -> list[str]:
+    def _changed_pieces(self, sql: str, node: Node) -> list[str]:
         try:
             return changed_pieces(self._engine.parse(sql).canonical, node.canonical)
         except (EngineError, KeyError, TypeError, IndexError):
             return []
 
-    def _reads(self, node: Node, read: str) -> str:
+    def _rebuilt(self, node: Node, read: str) -> str:
         """Return the reason for an input that will be rebuilt; if only some columns change, name the columns read."""
-        pieces = self._pieces.get(read, [])
+        pieces = self._only_pieces.get(read, [])
         columns = {column.name for column in self._graph.nodes[read].model.columns}
         if not pieces or not columns.issuperset(pieces) or '"type":"STAR"' in node.canonical:
             return f"{READS}{read}"
@@ -100,15 +101,15 @@ class Reasons:
             else f"{READS}{read}, but nothing of it that changes"
         )
 
-    def _other(self, read: str, partition: str) -> str:
+    def _changed(self, read: str, partition: str) -> str:
         """Return the reason for an input that changed."""
         if read in self._graph.nodes and self._graph.nodes[read].model.materialize == "table":
             return f"{read} has other rows"
         if read.startswith("raw."):
-            return self._files(read, partition) or f"{read} is read in another way"
+            return self._changed_files(read, partition) or f"{read} is read in another way"
         return f"{read} changed"
 
-    def _files(self, read: str, partition: str) -> str:
+    def _changed_files(self, read: str, partition: str) -> str:
         """Return the changes of the files of a relation, such as `3 files new, 1 changed`."""
         found = (one for one in changes(self._before, self._now, read) if one.is_in(partition))
         counts = Counter(one.change for one in found)

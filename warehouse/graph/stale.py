@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warehouse.graph.parts import Key, Plan
+from warehouse.graph.plan import Key, Plan
 from warehouse.project.check_language import relations_of
 from warehouse.project.contract import Check
 from warehouse.store.part_records import CheckResult

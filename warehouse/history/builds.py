@@ -16,6 +16,7 @@ from warehouse.engine.duckdb_errors import sentence
 from warehouse.reader.connection import connect
 from warehouse.runner.publish import make_current
 from warehouse.store import snapshot
+from warehouse.store.layout import catalog_of
 from warehouse.store.lock import hold
 from warehouse.store.manifest import Manifest, kept_manifests, last_manifest
 
@@ -84,11 +85,6 @@ def kept_builds(target: Path) -> list[Manifest]:
     if not is_target(target):
         raise WarehouseError(f"{target} holds no builds", hint=f"warehouse build -d DIR -t {target}")
     return kept_manifests(target)
-
-
-def catalog_of(target: Path, build: str) -> Path:
-    """Return the path of a kept build's DuckDB file."""
-    return target / "builds" / build / "catalogue.duckdb"
 
 
 def part_sizes(manifest: Manifest) -> dict[str, int]:

@@ -15,9 +15,10 @@ from pathlib import Path
 from warehouse.base.errors import WarehouseError
 from warehouse.base.sql_text import literal
 from warehouse.base.startup import regex
-from warehouse.history.builds import builds, catalog_of, part_sizes
+from warehouse.history.builds import builds, part_sizes
 from warehouse.store import signatures, snapshot
 from warehouse.store.atomic import orphaned_files, remove
+from warehouse.store.layout import catalog_of
 from warehouse.store.lock import hold
 from warehouse.store.manifest import Manifest, build_folders, current_build, kept_manifests, last_manifest
 

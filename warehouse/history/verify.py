@@ -17,7 +17,7 @@ from warehouse.base.errors import SettingsError, WarehouseError
 from warehouse.base.settings import Settings
 from warehouse.base.sql_text import literal, qualified
 from warehouse.engine.duckdb_errors import sentence
-from warehouse.history.builds import catalog_of, try_catalog
+from warehouse.history.builds import try_catalog
 from warehouse.history.diff.compare import Comparison, diff
 from warehouse.history.diff.sides import PartFile, part_files, side_of
 from warehouse.reader.connection import connect
@@ -26,6 +26,7 @@ from warehouse.runner.options import BuildOptions
 from warehouse.runner.publish import FILE
 from warehouse.runner.reporter import Reporter
 from warehouse.store.atomic import remove, temporary_path
+from warehouse.store.layout import catalog_of
 from warehouse.store.lock import hold
 from warehouse.store.manifest import Manifest, last_manifest
 from warehouse.store.signatures import read_text

@@ -12,7 +12,7 @@ from warehouse.ingest.partitions import partition_of
 from warehouse.ingest.schemas import FILES
 from warehouse.project.model import PARTITIONS
 from warehouse.store.atomic import write_text
-from warehouse.store.part_records import ALL
+from warehouse.store.layout import ALL
 from warehouse.store.signatures import read_text
 
 FILE = "files.json"

@@ -43,8 +43,9 @@ from warehouse.ingest.schemas import (
     source_columns,
 )
 from warehouse.store.hash_cache import HashCache
+from warehouse.store.layout import ALL
 from warehouse.store.parse_cache import ParseCache
-from warehouse.store.part_records import ALL, Part
+from warehouse.store.part_records import Part
 from warehouse.store.parts import Store
 from warehouse.store.signatures import is_racy, stamp
 

@@ -28,11 +28,11 @@ from warehouse.project.contract import Check
 from warehouse.project.model import Model
 
 _UNIQUE = regex(r"^unique\((?P<columns>[^)]+)\)$", re.IGNORECASE)
-_NOT_NULL = regex(r"^not null\((?P<columns>[^)]+)\)$", re.IGNORECASE)
-_REFERENCES = regex(
+NOT_NULL = regex(r"^not null\((?P<columns>[^)]+)\)$", re.IGNORECASE)
+REFERENCES = regex(
     r"^references\((?P<columns>[^)]+)\)\s*->\s*(?P<relation>\w+\.\w+)\((?P<others>[^)]+)\)$", re.IGNORECASE
 )
-_REFERENCED = regex(
+REFERENCED = regex(
     r"^referenced\((?P<columns>[^)]+)\)\s+by\s+(?P<relation>\w+\.\w+)\((?P<others>[^)]+)\)$", re.IGNORECASE
 )
 _TOTAL = regex(
@@ -68,7 +68,7 @@ def relations_of(check: Check) -> list[str]:
 
 @cache  # called for every part
 def _relations(text: str) -> tuple[str, ...]:
-    for pattern in (_REFERENCES, _REFERENCED, _TOTAL, _LATEST):
+    for pattern in (REFERENCES, REFERENCED, _TOTAL, _LATEST):
         match = pattern.match(text)
         if match:
             return (match["relation"],) if match["relation"] else ()
@@ -90,12 +90,12 @@ def compile_check(check: Check, model: Model) -> Compiled:
     if match := _UNIQUE.match(text):
         columns = ", ".join(_known(match["columns"], names, check))
         return Compiled(f"SELECT {columns}, count(*) AS rows FROM {this} GROUP BY {columns} HAVING count(*) > 1")
-    if match := _NOT_NULL.match(text):
+    if match := NOT_NULL.match(text):
         condition = " AND ".join(f"{name} IS NOT NULL" for name in _known(match["columns"], names, check))
         return _of_rows(condition, model)
-    if match := _REFERENCES.match(text):
+    if match := REFERENCES.match(text):
         return Compiled(_lost(this, match["relation"], *_pairs(match, names, check)))
-    if match := _REFERENCED.match(text):
+    if match := REFERENCED.match(text):
         here, there = _pairs(match, names, check)
         return Compiled(_lost(match["relation"], this, there, here))
     if match := _TOTAL.match(text):

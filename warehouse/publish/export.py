@@ -14,6 +14,7 @@ from warehouse.base.sql_text import identifier, literal
 from warehouse.engine.duckdb_errors import is_full_disk, sentence
 from warehouse.publish.datapackage import DATAPACKAGE, datapackage
 from warehouse.publish.excel import write_workbook
+from warehouse.publish.output_folder import replaced, sha256, write_checksums, write_json
 from warehouse.publish.parquet_metadata import TIME_ZONE, metadata_option
 from warehouse.publish.swf import write_swf
 from warehouse.reader.connection import connect
@@ -25,7 +26,7 @@ from warehouse.reader.relation import Relation, Table
 from warehouse.reader.table_info import describe, list_tables
 from warehouse.reader.value_text import text_of
 from warehouse.store.atomic import write_text
-from warehouse.store.output_folder import EXPORT, MANIFEST, replaced, sha256, write_checksums, write_json
+from warehouse.store.layout import EXPORT, MANIFEST
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -5,19 +5,15 @@ A build has proven these joins.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from warehouse.base.startup import regex
+from warehouse.project.check_language import NOT_NULL, REFERENCED, REFERENCES
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from warehouse.reader.relation import Relation
-
-_REFERENCES = regex(r"^references\((?P<mine>[^)]*)\)\s*->\s*(?P<other>[\w.]+)\((?P<theirs>[^)]*)\)$", re.IGNORECASE)
-_REFERENCED = regex(r"^referenced\((?P<theirs>[^)]*)\)\s+by\s+(?P<table>[\w.]+)\((?P<mine>[^)]*)\)$", re.IGNORECASE)
-_NOT_NULL = regex(r"^not null\((?P<names>[^)]*)\)$", re.IGNORECASE)
 
 
 class ForeignKey(NamedTuple):
@@ -42,14 +38,14 @@ def foreign_keys(relation: Relation, tables: Collection[str], dimensions: Iterab
 
 
 def _own_keys(relation: Relation) -> Iterator[ForeignKey]:
-    for match in _passed(relation, _REFERENCES):
-        yield ForeignKey(_names(match["mine"]), match["other"], _names(match["theirs"]))
+    for match in _passed(relation, REFERENCES):
+        yield ForeignKey(_names(match["columns"]), match["relation"], _names(match["others"]))
 
 
 def _keys_into(dimension: Relation, table: str) -> Iterator[ForeignKey]:
-    for match in _passed(dimension, _REFERENCED):
-        if match["table"] == table:
-            yield ForeignKey(_names(match["mine"]), dimension.table.name, _names(match["theirs"]))
+    for match in _passed(dimension, REFERENCED):
+        if match["relation"] == table:
+            yield ForeignKey(_names(match["others"]), dimension.table.name, _names(match["columns"]))
 
 
 def _passed(relation: Relation, form: re.Pattern[str]) -> Iterator[re.Match[str]]:
@@ -60,7 +56,7 @@ def _passed(relation: Relation, form: re.Pattern[str]) -> Iterator[re.Match[str]
 
 def required(relation: Relation) -> set[str]:
     """Return the columns that have no NULL: those of the grain, and of `not null` checks that passed."""
-    return {*relation.grain, *(name for match in _passed(relation, _NOT_NULL) for name in _names(match["names"]))}
+    return {*relation.grain, *(name for match in _passed(relation, NOT_NULL) for name in _names(match["columns"]))}
 
 
 def others_first(relations: Mapping[str, Relation]) -> list[tuple[Relation, list[ForeignKey]]]:

@@ -17,9 +17,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from warehouse.graph.parts import Key
+from warehouse.graph.plan import Key
 from warehouse.runner.reporter import Reporter
-from warehouse.store.part_records import ALL, Part
+from warehouse.store.layout import ALL
+from warehouse.store.part_records import Part
 
 if TYPE_CHECKING:
     from warehouse.engine.observed import Statement

@@ -115,7 +115,7 @@ def _results(target: Path, build: str, name: str) -> dict[str, str]:
 
 
 def _stopped(target: Path, name: str) -> str | None:
-    from warehouse.runner.checks import FAILED
+    from warehouse.store.failed_check import FAILED
     from warehouse.store.signatures import read_text
 
     try:

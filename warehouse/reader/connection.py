@@ -16,6 +16,7 @@ from warehouse.base.errors import QueryError
 from warehouse.base.sql_text import literal
 from warehouse.engine.duckdb_errors import sentence
 from warehouse.engine.globs import escape_glob
+from warehouse.store.layout import catalog_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -102,7 +103,7 @@ def connect(
 
 
 def _catalog(target: Path, build: str | None) -> Path:
-    path = target.absolute() / ("builds" if build else "") / (build or "") / ("catalogue.duckdb" if build else FILE)
+    path = catalog_of(target.absolute(), build) if build else target.absolute() / FILE
     if path.is_file():
         return path
     hint = f"warehouse build -d DIR -t {target}"
@@ -164,7 +165,7 @@ def _build_copy(path: Path, target: Path) -> Path | None:
     """Return the build's own copy of the published file if another process left a write-ahead log beside the file."""
     from warehouse.store.manifest import current_build
 
-    kept = target / "builds" / (current_build(target) or "") / "catalogue.duckdb"
+    kept = catalog_of(target, current_build(target) or "")
     return kept if path.with_name(f"{path.name}.wal").exists() and kept.is_file() else None
 
 

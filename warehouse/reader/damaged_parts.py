@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import duckdb
 
-    from warehouse.store.part_signatures import Layout
+    from warehouse.store.part_damage import Layout
 
 _SHOWN = 3
 
@@ -44,7 +44,7 @@ def refuse_damage(
     wanted = None if tables is None else {name for name in tables if not name.startswith(("meta.", "."))}
     if wanted == set() or (not digests and _is_as_written(target, wanted)):
         return
-    from warehouse.store.part_signatures import damages
+    from warehouse.store.part_damage import damages
 
     found = list(damages(target.absolute(), wanted, lambda: _layout(connection), digests=digests))
     if found:
@@ -60,7 +60,7 @@ def refuse_damage(
 def _is_as_written(target: Path, wanted: set[str] | None) -> bool:
     """Return True if all parts have the file signatures recorded by the build.
 
-    False means that a full check is needed. This is a fast version of `warehouse.store.part_signatures` without its
+    False means that a full check is needed. This is a fast version of `warehouse.store.part_damage` without its
     imports.
     """
     try:
@@ -101,7 +101,7 @@ def _text(path: str) -> str:
 
 
 def _layout(connection: duckdb.DuckDBPyConnection) -> Layout:
-    from warehouse.store.part_signatures import Layout
+    from warehouse.store.part_damage import Layout
 
     rows = connection.execute("SELECT model, kind, reads FROM meta.models").fetchall()
     views = {str(name): list(reads or ()) for name, kind, reads in rows if kind == "view"}

@@ -15,8 +15,7 @@ from warehouse.ingest.file_list import listing
 from warehouse.project.project import Project
 from warehouse.runner.catalog import Entry
 from warehouse.runner.catalog_entries import catalog_entries, part_paths
-from warehouse.runner.changes import ChangeGuard
-from warehouse.runner.checks import note_failed
+from warehouse.runner.change_guard import ChangeGuard
 from warehouse.runner.disk_full import explaining_full_disk
 from warehouse.runner.options import BuildOptions
 from warehouse.runner.preparation import Prepared, check_folders, prepared
@@ -24,8 +23,10 @@ from warehouse.runner.publish import FILE, keep_last, publish, quarantine_mispla
 from warehouse.runner.reporter import Reporter
 from warehouse.runner.result import Outcome, Result
 from warehouse.runner.run import make_parts
+from warehouse.runner.snapshot_writer import write_snapshot
 from warehouse.store import signatures, snapshot
 from warehouse.store.atomic import orphaned_files, remove
+from warehouse.store.failed_check import note_failed
 from warehouse.store.lock import hold
 from warehouse.store.manifest import Manifest, build_id, entry, kept_manifests
 from warehouse.store.parts import Store
@@ -64,12 +65,12 @@ def build(settings: Settings, reporter: Reporter, options: BuildOptions = BuildO
 def _build(settings: Settings, reporter: Reporter, options: BuildOptions) -> Result:
     """List the raw files, write the parts, check them, publish them."""
     project = Project.open(settings.project)
-    changes = ChangeGuard(settings, project)
+    guard = ChangeGuard(settings, project)
     store = _open_store(settings, reporter, options)
     with ExitStack() as opened:
-        with changes.explaining():
+        with guard.explaining():
             ready = opened.enter_context(prepared(settings, options, project, store, reporter))
-        with changes.watching(ready.raw_files) as refuse_changes:
+        with guard.watching(ready.raw_files) as refuse_changes:
             outcome = make_parts(ready, reporter)
             refuse_changes()
             reporter.stage_started("catalog")
@@ -82,7 +83,7 @@ def _build(settings: Settings, reporter: Reporter, options: BuildOptions) -> Res
     if outcome.stale or any(node.is_volatile for node in ready.graph.nodes.values()):
         snapshot.drop(store.target)
     else:
-        changes.save_snapshot(result, entries, keep=options.keep, kernels=options.kernels)
+        write_snapshot(settings, options, project, guard, result, entries)
     return result
 
 

@@ -23,11 +23,11 @@ from warehouse.engine.duckdb_errors import sentence
 from warehouse.engine.duckdb_sql import insert_json, source_sql
 from warehouse.project.contract import Column
 from warehouse.project.semantics import NOTHING_SAID, Semantics
+from warehouse.store.layout import CATALOG
 from warehouse.store.part_records import CheckResult
 
 STORAGE_VERSION = "v1.4.0"
 """The file format that DuckDB 1.4 and later read."""
-NAME = "catalogue.duckdb"
 HASHES = "catalogue.json"
 """Hashes of the catalog file and its relations, in the same folder."""
 _FORMAT = 2
@@ -155,7 +155,7 @@ def write_catalog(
 
 def read_base(folder: Path) -> Base | None:
     """Return the catalog in a build's folder; None if it is missing or not byte-identical to what was written."""
-    path = folder / NAME
+    path = folder / CATALOG
     try:
         record = json.loads((folder / HASHES).read_text(encoding="utf-8"))
         if record["format"] != _FORMAT or hashing.of_file(path) != record["digest"]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from warehouse.engine.base import Parts, Select, Source
 from warehouse.graph.dag import Graph
-from warehouse.graph.fingerprints import reference_source
+from warehouse.graph.sources import reference_source
 from warehouse.ingest.schemas import FILES, REJECTED, abouts
 from warehouse.project.contract import Column
 from warehouse.runner.catalog import Entry

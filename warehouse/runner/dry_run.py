@@ -17,18 +17,19 @@ from typing import Any
 from warehouse.base import hashing
 from warehouse.base.settings import Settings
 from warehouse.graph.dag import Graph, contracts
-from warehouse.graph.parts import Key
+from warehouse.graph.plan import Key
 from warehouse.graph.rebuild_reasons import CHECK, DROP, KEEP, MAKE, MAYBE, Reasons, Step, volatile_places
 from warehouse.ingest.file_list import listing, read_listing
 from warehouse.project.project import Project
+from warehouse.runner.build_state import BuildState
 from warehouse.runner.options import BuildOptions
 from warehouse.runner.part_checks import PartChecks
 from warehouse.runner.preparation import check_folders, prepared
-from warehouse.runner.progress import Progress
 from warehouse.runner.reporter import Reporter
 from warehouse.store import snapshot
+from warehouse.store.layout import ALL, partition_value
 from warehouse.store.manifest import Manifest, build_id
-from warehouse.store.part_records import ALL, Part
+from warehouse.store.part_records import Part
 from warehouse.store.parts import Store
 
 
@@ -61,7 +62,7 @@ class DryRun:
             "parts": [
                 {
                     "model": step.key.model,
-                    "partition": None if step.key.partition == ALL else step.key.partition,
+                    "partition": partition_value(step.key.partition),
                     "action": step.action,
                     "reasons": list(step.reasons),
                     "reaches": self._reached(step),
@@ -85,7 +86,7 @@ def dry_run(settings: Settings, options: BuildOptions = BuildOptions()) -> DryRu
     check_folders(settings)
     why = "all files are hashed again" if options.paranoid else "only selected models are compared"
     if not (options.select or options.paranoid):
-        record, why = snapshot.unchanged(snapshot.asked(settings, keep=options.keep, kernels=options.kernels))
+        record, why = snapshot.unchanged(snapshot.request_of(settings, keep=options.keep, kernels=options.kernels))
         if record is not None:
             return DryRun((), "", record["summary"]["build"])
     project = Project.open(settings.project)
@@ -93,17 +94,17 @@ def dry_run(settings: Settings, options: BuildOptions = BuildOptions()) -> DryRu
         _store(settings, paranoid=options.paranoid) as store,
         prepared(settings, options, project, store, Reporter()) as ready,
     ):
-        progress = Progress(ready)
-        steps = tuple(_steps(progress, store))
-        if ready.last and _same_parts(ready.last, progress.parts):
-            now = build_id(list(progress.parts.values()), contracts(ready.graph), ready.engine_label)
+        state = BuildState(ready)
+        steps = tuple(_steps(state, store))
+        if ready.last and _same_parts(ready.last, state.parts):
+            now = build_id(list(state.parts.values()), contracts(ready.graph), ready.engine_label)
             other = ready.last.engine != ready.engine_label
             changed = (
                 f"the last build ran on {ready.last.engine}" if other else "what tables or columns mean has changed"
             )
             why = why if now == ready.last.build else changed
         before = {str(one["partition"] or ALL) for one in _parts(ready.last)}
-        after = {key.partition for key in progress.plan.keys}
+        after = {key.partition for key in state.plan.keys}
         last = ready.last.build if ready.last else None
         return DryRun(steps, why, last, ready.graph, frozenset(after - before), frozenset(before - after))
 
@@ -135,40 +136,41 @@ def _link_files(target: Path, folder: Path) -> None:
             (place / name).symlink_to(Path(below, name))
 
 
-def _steps(progress: Progress, store: Store) -> Iterator[Step]:
-    ready = progress.prepared
+def _steps(state: BuildState, store: Store) -> Iterator[Step]:
+    ready = state.prepared
     last = ready.last
-    checks = PartChecks(progress)
-    progress.read_tables()
+    checks = PartChecks(state)
+    state.read_tables()
     before = read_listing(store.target, last.build) if last else None
     reasons = Reasons(ready.graph, ready.engine, before or {}, listing(ready.raw_files))
     made = {Key(str(one["model"]), str(one["partition"] or ALL)): str(one["fingerprint"]) for one in _parts(last)}
-    for key in progress.plan.keys:
-        old = store.notes(key.model, key.partition, made[key]).get("made_of") if key in made else None
-        yield _step(progress, checks, reasons, key, made.get(key), old)
-    for key in sorted(made.keys() - set(progress.plan.keys)):
+    for key in state.plan.keys:
+        old = store.inputs(key.model, key.partition, made[key]) if key in made else None
+        yield _step(state, checks, reasons, key, made.get(key), old)
+    for key in sorted(made.keys() - set(state.plan.keys)):
         gone = "no file of it is left" if key.model in ready.graph.nodes else "no such model any more"
         yield Step(key, DROP, (gone,))
 
 
 def _step(
-    progress: Progress, checks: PartChecks, reasons: Reasons, key: Key, last_fingerprint: str | None, old: Any
+    state: BuildState, checks: PartChecks, reasons: Reasons, key: Key, last_fingerprint: str | None, old: Any
 ) -> Step:
     """Return the step of one part; add an existing part to the finished ones."""
-    node, store = progress.graph.nodes[key.model], progress.prepared.store
-    new = progress.inputs.made_of(key)
+    node, store = state.graph.nodes[key.model], state.prepared.store
+    new = state.inputs.of(key)
     unknown = [read for read, digest in dict(new["inputs"]).items() if digest is None]  # type: ignore[call-overload]
     name = None if unknown else hashing.of(new)
-    part, stale = progress.find(key, name, new)
+    part, stale = state.find(key, name, new)
     if part is not None:
-        progress.parts[key] = part
+        state.parts[key] = part
         if stale:
             return Step(key, KEEP, ("not selected",))
         if checks.can_run(key) and checks.is_unchecked(key, part):
             return Step(key, CHECK, (f"volatile: {volatile_places(node)}" if node.is_volatile else "not checked yet",))
         return Step(key, KEEP)
     why = reasons.why(key, old, new) if old or last_fingerprint is None else []
-    if unknown and not node.volatile and any(_may_match(made, new) for made in store.made_of(key.model, key.partition)):
+    others = store.inputs_of_parts(key.model, key.partition)
+    if unknown and not node.volatile and any(_may_match(made, new) for made in others):
         return Step(key, MAYBE, tuple(why))
     if not why:
         why = ["its part is missing or damaged"] if name == last_fingerprint else ["its part belongs to another build"]

@@ -1,4 +1,4 @@
-"""Checks of parts: choose which to run, and store the results with the part."""
+"""Choose the checks of a part that have no result yet, and store their results with the part."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from warehouse.base import hashing
 from warehouse.engine.base import Scratch, Select
 from warehouse.engine.volatile import looks_volatile
 from warehouse.graph.dag import Node, checked_relations
-from warehouse.graph.parts import Key
+from warehouse.graph.plan import Key
 from warehouse.project.check_language import relations_of
 from warehouse.project.contract import Check
-from warehouse.runner.checks import all_checks, check_error, results_of, run_checks
-from warehouse.runner.progress import Progress
-from warehouse.store.part_records import ALL, CheckResult, Part, results_to_notes
+from warehouse.runner.build_state import BuildState
+from warehouse.runner.check_sql import all_checks, check_error, results_of, run_checks
+from warehouse.store.layout import partition_value
+from warehouse.store.part_records import CheckResult, Part, results_to_notes
 
 
 class PartChecks:
@@ -21,17 +22,17 @@ class PartChecks:
 
     Parameters
     ----------
-    progress
+    state
         The finished parts, which checks compare.
     """
 
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._graph = progress.graph
+    def __init__(self, state: BuildState) -> None:
+        self._state = state
+        self._graph = state.graph
 
     def to_run(self, key: Key, part: Part) -> list[Check]:
         """Return the checks of a part, without those that have no result yet and would read a stale part."""
-        noted, stale = self._noted(key, part), self._progress.stale
+        noted, stale = self._noted(key, part), self._state.stale
         return [check for check in self._all(key) if check in noted or not stale.not_checked(key, check)]
 
     def is_unchecked(self, key: Key, part: Part) -> bool:
@@ -44,39 +45,39 @@ class PartChecks:
         """Return True if all parts that the checks of a part read are finished."""
         node = self._graph.nodes[key.model]
         others = checked_relations(node) - {key.model}
-        return all(self._progress.inputs.is_known(read, key.partition) for read in others)
+        return all(self._state.inputs.is_known(read, key.partition) for read in others)
 
     def keep(self, scratch: Scratch, key: Key, part: Part, checks: Sequence[Check], counts: Sequence[int]) -> None:
         """Store check results with the part. Raises CheckError for a failed check."""
         node = self._graph.nodes[key.model]
         keys = [self._key(check, part.digest, key.partition) for check in checks]
         results = results_of(scratch, node.model, checks, counts, keys)
-        self._progress.prepared.store.annotate(part, checks=results_to_notes(results))
+        self._state.prepared.store.annotate(part, checks=results_to_notes(results))
         _stop_at_failure(key, node, results)
 
     def results(self, key: Key, part: Part) -> list[CheckResult]:
         """Return the results of all checks of a part."""
-        noted, stale = self._noted(key, part), self._progress.stale
+        noted, stale = self._noted(key, part), self._state.stale
         found = ((check, noted.get(check) or stale.not_checked(key, check)) for check in self._all(key))
         return [one._replace(says=check.says) for check, one in found if one]
 
     def check_views(self) -> None:
         """Check the views in every build: without a part, a view has no place to store results."""
-        progress = self._progress
+        state = self._state
         for name in self._graph.order:
             node = self._graph.nodes[name]
             if not node.model.is_view or not node.model.checks:
                 continue
-            for partition in progress.plan.partitions(name):
+            for partition in state.plan.partitions(name):
                 key = Key(name, partition)
-                stale = {check: progress.stale.not_checked(key, check) for check in node.model.checks}
+                stale = {check: state.stale.not_checked(key, check) for check in node.model.checks}
                 checks = [check for check, why in stale.items() if not why]
-                sources = progress.inputs.sources(key)
+                sources = state.sources.of(key)
                 sources[name] = Select(node.sql, node.model.columns)
-                with progress.prepared.engine.scratch(sources) as scratch:
+                with state.prepared.engine.scratch(sources) as scratch:
                     counts = run_checks(scratch, node.model, checks)
                     results = results_of(scratch, node.model, checks, counts)
-                progress.outcome.checks[key] = [*results, *(why for why in stale.values() if why)]
+                state.outcome.checks[key] = [*results, *(why for why in stale.values() if why)]
                 _stop_at_failure(key, node, results)
 
     def _all(self, key: Key) -> list[Check]:
@@ -92,7 +93,7 @@ class PartChecks:
 
     def _key(self, check: Check, digest: str, partition: str) -> str:
         """Return the hash of a check and of all rows that it reads."""
-        inputs = self._progress.inputs
+        inputs = self._state.inputs
         others = [inputs.digest(read, partition) for read in relations_of(check)]
         others += [inputs.nonce] if looks_volatile(check.text) else []
         return hashing.of([check.text, check.warn, digest, others])
@@ -101,4 +102,4 @@ class PartChecks:
 def _stop_at_failure(key: Key, node: Node, results: Sequence[CheckResult]) -> None:
     failed = next((result for result in results if result.failures and not result.warn), None)
     if failed:
-        raise check_error(node.model, None if key.partition == ALL else key.partition, failed)
+        raise check_error(node.model, partition_value(key.partition), failed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from warehouse.base import hashing
@@ -11,13 +11,13 @@ from warehouse.base.errors import CheckError, ModelError
 from warehouse.engine import python_model
 from warehouse.engine.base import CsvFiles, EngineError, Parts, Scratch, Select
 from warehouse.graph.dag import Node, model_error
-from warehouse.graph.parts import Key
+from warehouse.graph.plan import Key
 from warehouse.kernels import UnsupportedError, kernel
-from warehouse.runner.checks import run_checks
+from warehouse.runner.build_state import BuildState
+from warehouse.runner.check_sql import run_checks
 from warehouse.runner.part_checks import PartChecks
-from warehouse.runner.progress import Progress
 from warehouse.runner.reporter import Reporter
-from warehouse.store.part_records import Part
+from warehouse.store.part_records import INPUTS, Part
 
 
 class RawDamageError(Exception):
@@ -33,13 +33,13 @@ class RawDamageError(Exception):
 class PartMaker:
     """Writer of the parts of one build, for use by several threads."""
 
-    def __init__(self, progress: Progress, checks: PartChecks, reporter: Reporter) -> None:
-        self._progress = progress
+    def __init__(self, state: BuildState, checks: PartChecks, reporter: Reporter) -> None:
+        self._state = state
         self._checks = checks
         self._reporter = reporter
-        self._graph = progress.graph
-        self._engine = progress.prepared.engine
-        self._store = progress.prepared.store
+        self._graph = state.graph
+        self._engine = state.prepared.engine
+        self._store = state.prepared.store
         self._unsupported: set[str] = set()
 
     def make(self, key: Key) -> Part:
@@ -55,10 +55,10 @@ class PartMaker:
         started = time.perf_counter()
         self._reporter.part_started(key.model, key.partition)
         node = self._graph.nodes[key.model]
-        made_of = self._progress.inputs.made_of(key)
-        fingerprint = hashing.of(made_of)
-        found, is_stale = self._progress.find(key, fingerprint, made_of)
-        outcome = self._progress.outcome
+        inputs = self._state.inputs.of(key)
+        fingerprint = hashing.of(inputs)
+        found, is_stale = self._state.find(key, fingerprint, inputs)
+        outcome = self._state.outcome
         if found is not None and is_stale:
             outcome.checks[key] = []
             self._reporter.part_finished(found, 0.0, reused=True)
@@ -66,7 +66,7 @@ class PartMaker:
         try:
             part = found
             if part is None or self._checks.is_unchecked(key, part):
-                part = self._write_and_check(key, node, fingerprint, made_of, part)
+                part = self._write_and_check(key, node, fingerprint, inputs, part)
             outcome.checks[key] = self._checks.results(key, part)
         except EngineError as error:
             raise self._find_cause(key, node, model_error(node.model, node.sql, error)) from error
@@ -79,7 +79,7 @@ class PartMaker:
         return part
 
     def _write_and_check(
-        self, key: Key, node: Node, fingerprint: str, made_of: Mapping[str, object], part: Part | None
+        self, key: Key, node: Node, fingerprint: str, inputs: Mapping[str, object], part: Part | None
     ) -> Part:
         """Write a part unless one is given, and check it.
 
@@ -87,12 +87,12 @@ class PartMaker:
         written a second time, sorted.
         """
         presorted = node.model.presorted
-        in_memory = not presorted and self._progress.inputs.is_small(key)
-        sources = self._progress.inputs.sources(key)
+        in_memory = not presorted and self._state.sources.are_few_rows(key)
+        sources = self._state.sources.of(key)
         with self._engine.scratch(sources, one_thread=presorted, in_memory=in_memory) as scratch:
 
             def write(*, sort: bool) -> Part:
-                notes: dict[str, object] = {"made_of": {**made_of, "sql": node.sql.strip()}}
+                notes: dict[str, object] = {INPUTS: {**inputs, "sql": node.sql.strip()}}
                 into = lambda path: self._write_rows(scratch, node, path, sort=sort)  # noqa: E731
                 return self._store.write(key.model, key.partition, fingerprint, into, notes)
 
@@ -115,7 +115,7 @@ class PartMaker:
             nodes = self._graph.nodes
             orders = [nodes[read].model.grain if read in nodes else () for read in model.reads]
             return python_model.write(scratch, model, orders, path)
-        if name := self._progress.inputs.kernel_of(node):
+        if name := self._state.inputs.kernel_of(node):
             try:
                 return scratch.write_arrays(kernel(name).rows(scratch), model.columns, path)
             except UnsupportedError as error:
@@ -126,15 +126,7 @@ class PartMaker:
 
     def _find_cause(self, key: Key, node: Node, error: ModelError) -> Exception:
         """Return RawDamageError if the model reads raw CSV files, directly or through views; else the error itself."""
-        raw = sorted(set(self._raw_reads(node)))
-        inputs = self._progress.inputs
-        direct = [read for read in raw if isinstance(inputs.raw_source(read, key.partition), CsvFiles)]
+        raw = sorted({read for read in self._graph.below_views(node.reads) if read.startswith("raw.")})
+        sources = self._state.sources
+        direct = [read for read in raw if isinstance(sources.raw(read, key.partition), CsvFiles)]
         return RawDamageError(key, direct, error) if direct else error
-
-    def _raw_reads(self, node: Node) -> Iterator[str]:
-        for read in node.reads:
-            below = self._graph.nodes.get(read)
-            if below is not None and below.model.is_view:
-                yield from self._raw_reads(below)
-            elif read.startswith("raw."):
-                yield read

@@ -20,6 +20,7 @@ from warehouse.project.project import Project
 from warehouse.runner.options import BuildOptions
 from warehouse.runner.reporter import Reporter
 from warehouse.store.atomic import temporary_path
+from warehouse.store.layout import ALL
 from warehouse.store.manifest import Manifest, last_manifest
 from warehouse.store.parse_cache import FILE as CACHE
 from warehouse.store.parse_cache import ParseCache
@@ -56,7 +57,7 @@ class Prepared:
         """Return the published parts, which models outside the selection keep. Empty without `--select`."""
         found = {}
         for entry in self.last.parts if self.last and self.options.select else ():
-            model, partition = str(entry["model"]), str(entry["partition"] or "all")
+            model, partition = str(entry["model"]), str(entry["partition"] or ALL)
             part = self.store.find(model, partition, str(entry["fingerprint"]))
             if part is not None:
                 found[model, partition] = part

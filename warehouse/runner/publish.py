@@ -13,10 +13,11 @@ from pathlib import Path
 
 from warehouse.engine.base import Engine
 from warehouse.ingest.file_list import Listing, write_listing
-from warehouse.runner.catalog import NAME, Entry, read_base, write_catalog
+from warehouse.runner.catalog import Entry, read_base, write_catalog
 from warehouse.store.atomic import is_misplaced, quarantine, remove, sync, temporary_path, write_text
+from warehouse.store.layout import CATALOG, build_folder, catalog_of
 from warehouse.store.manifest import Manifest, build_folders, current_build, kept_manifests
-from warehouse.store.part_signatures import Layout, write_stamps
+from warehouse.store.part_damage import Layout, write_stamps
 
 FILE = "warehouse.duckdb"
 
@@ -41,11 +42,11 @@ def publish(
     fresh
         True to write the catalog from scratch instead of updating a copy of the last one.
     """
-    folder = target / "builds" / manifest.build
+    folder = build_folder(target, manifest.build)
     temporary = temporary_path(folder)
     remove(temporary)
     temporary.mkdir(parents=True)
-    catalog = temporary / NAME
+    catalog = temporary / CATALOG
     write_catalog(
         catalog,
         entries,
@@ -102,7 +103,7 @@ def make_current(target: Path, build: str) -> None:
     """Publish a build whose folder is complete, with one atomic rename; remove a `.wal` that a reader left."""
     link = temporary_path(target / FILE)
     link.unlink(missing_ok=True)
-    _link_or_copy(target / "builds" / build / NAME, link)
+    _link_or_copy(catalog_of(target, build), link)
     (target / f"{FILE}.wal").unlink(missing_ok=True)
     link.replace(target / FILE)
     link.unlink(missing_ok=True)  # rename(2) does nothing if both names are links to one file

@@ -16,6 +16,7 @@ from warehouse.base.errors import WarehouseError
 from warehouse.base.text import on_one_line, plural, size
 from warehouse.formats.base import IGNORED, PARTIAL, SKIPPED, UNKNOWN, Inventory
 from warehouse.runner.bar import Bar
+from warehouse.store.layout import ALL
 from warehouse.store.manifest import last_manifest
 from warehouse.store.part_records import Part
 
@@ -101,7 +102,7 @@ class Drawn(Reporter):
 
     def part_started(self, model: str, partition: str) -> None:
         """Show the part that begins."""
-        self.bar.turn_to(model if partition == "all" else f"{model} {partition}")
+        self.bar.turn_to(model if partition == ALL else f"{model} {partition}")
 
     def part_finished(self, part: Part, seconds: float, reused: bool) -> None:
         """Advance the progress bar."""
@@ -187,7 +188,7 @@ class Terminal(Drawn):
         slow = [key for key in slow if outcome.seconds.get(key, 0.0) >= _SLOW_SECONDS][:_SHOWN]
         for key in slow:
             part = outcome.parts[key]
-            where = "" if key.partition == "all" else f" {key.partition}"
+            where = "" if key.partition == ALL else f" {key.partition}"
             room = max(self._width, _NARROW) - _BESIDE_NAME
             name = key.model + where
             name = name if len(name) <= room else f"{name[: room - 1]}…"
@@ -210,7 +211,7 @@ class Terminal(Drawn):
         tail += f", {len(not_checked):,} not checked" if not_checked else ""
         self._say("Check", f"{len(found) - len(warned) - len(not_checked):,} passed{tail}")
         for key, one in warned[:_SHOWN]:
-            where = "" if key.partition == "all" else f" {key.partition}"
+            where = "" if key.partition == ALL else f" {key.partition}"
             if one.says:
                 more = f" .. {one.failures - _SHOWN_SENTENCES:,} more" if one.failures > _SHOWN_SENTENCES else ""
                 sentences = "; ".join(on_one_line(sentence) for sentence in one.sentences[:_SHOWN_SENTENCES])

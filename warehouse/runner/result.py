@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from warehouse.formats.base import Inventory
-from warehouse.graph.parts import Key
+from warehouse.graph.plan import Key
 from warehouse.store.part_records import CheckResult, Part
 
 

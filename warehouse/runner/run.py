@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
 from warehouse.base.text import plural
-from warehouse.graph.parts import Key
+from warehouse.graph.plan import Key
+from warehouse.runner.build_state import BuildState
 from warehouse.runner.part_checks import PartChecks
 from warehouse.runner.part_maker import PartMaker, RawDamageError
 from warehouse.runner.preparation import Prepared
-from warehouse.runner.progress import Progress
 from warehouse.runner.reporter import Reporter
 from warehouse.runner.result import Outcome
-from warehouse.store.part_records import ALL, Part
+from warehouse.store.layout import ALL, partition_value
+from warehouse.store.part_records import Part
 
 _INTERRUPT_SECONDS = 0.1
 """Seconds between two interrupts of parts that still run after another part failed."""
@@ -30,69 +31,69 @@ def make_parts(prepared: Prepared, reporter: Reporter) -> Outcome:
     ModelError, CheckError
         When a model or a check fails. Nothing has been published.
     """
-    progress = Progress(prepared)
-    progress.read_tables()
-    reporter.started(len(progress.plan.keys))
-    checks = PartChecks(progress)
-    maker = PartMaker(progress, checks, reporter)
+    state = BuildState(prepared)
+    state.read_tables()
+    reporter.started(len(state.plan.keys))
+    checks = PartChecks(state)
+    maker = PartMaker(state, checks, reporter)
     workers = 1 if reporter.is_sequential else prepared.engine.parallel_parts
     while True:
         try:
-            _make_all(progress, maker, workers)
+            _make_all(state, maker, workers)
             reporter.stage_started("checks of views")
             checks.check_views()
-            progress.outcome.stale = progress.stale.models
-            return progress.outcome
+            state.outcome.stale = state.stale.models
+            return state.outcome
         except RawDamageError as damage:
-            _repair(progress, damage, reporter)
+            _repair(state, damage, reporter)
 
 
-def _repair(progress: Progress, damage: RawDamageError, reporter: Reporter) -> None:
+def _repair(state: BuildState, damage: RawDamageError, reporter: Reporter) -> None:
     """Repair the raw files that a failed part reads; re-raise its error if they have no bad line."""
-    raw_files = progress.prepared.raw_files
-    partition = None if damage.key.partition == ALL else damage.key.partition
+    raw_files = state.prepared.raw_files
+    partition = partition_value(damage.key.partition)
     files = {relation: raw_files.unrepaired(relation, partition) for relation in damage.relations}
     count = sum(map(len, files.values()))
     reporter.note(f"looking for bad lines in {plural(count, 'file')} of {damage.key.partition}")
     repaired = [raw_files.repair(group, record=True) for group in files.values()]
     if not any(repaired):
         raise damage.cause from damage.cause.__cause__
-    progress.after_repair(damage.key.partition)
+    state.after_repair(damage.key.partition)
 
 
-def _make_all(progress: Progress, maker: PartMaker, workers: int) -> None:
+def _make_all(state: BuildState, maker: PartMaker, workers: int) -> None:
     """Write the missing parts, each as soon as its upstream parts are finished."""
-    order = build_order(progress)
-    readers = _readers(progress, order)
-    waiting = {key: needs for key, needs in order.items() if key not in progress.parts}
+    order = build_order(state)
+    readers = _readers(state, order)
+    waiting = {key: needs for key, needs in order.items() if key not in state.parts}
     running: dict[Future[Part], Key] = {}
     with ThreadPoolExecutor(workers) as pool:
         try:
             while waiting or running:
-                ready = [key for key, needs in waiting.items() if needs <= progress.parts.keys()]
+                ready = [key for key, needs in waiting.items() if needs <= state.parts.keys()]
                 for key in ready[: workers - len(running)]:
                     del waiting[key]
                     running[pool.submit(maker.make, key)] = key
                 done, _ = wait(running, return_when=FIRST_COMPLETED)
                 for future in done:
                     key = running.pop(future)
-                    progress.parts[key] = future.result()
-                    _release(progress, key, readers)
+                    state.parts[key] = future.result()
+                    _release(state, key, readers)
         except BaseException:
             for future in running:
                 future.cancel()
             while wait(running, timeout=_INTERRUPT_SECONDS).not_done:
-                progress.prepared.engine.interrupt()
+                state.prepared.engine.interrupt()
             raise
 
 
-def build_order(progress: Progress) -> dict[Key, set[Key]]:
+def build_order(state: BuildState) -> dict[Key, set[Key]]:
     """Return all parts in build order, each with its upstream parts.
 
     Parts are grouped by hour, so that only the rows of a few hours are in memory. Upstream parts come first: the
     topology before the first hour that reads it.
     """
-    needs = {key: progress.plan.needs(key) for key in progress.plan.keys}
+    needs = {key: state.plan.needs(key) for key in state.plan.keys}
     ordered: dict[Key, set[Key]] = {}
 
     def add(key: Key) -> None:
@@ -106,20 +107,20 @@ def build_order(progress: Progress) -> dict[Key, set[Key]]:
     return ordered
 
 
-def _readers(progress: Progress, needs: Mapping[Key, set[Key]]) -> dict[Key, set[Key]]:
+def _readers(state: BuildState, needs: Mapping[Key, set[Key]]) -> dict[Key, set[Key]]:
     """Return the downstream parts that may read each part of an hour (or file group) from memory."""
     readers: dict[Key, set[Key]] = {key: set() for key in needs if key.partition != ALL}
     for key, needed in needs.items():
         for need in needed & readers.keys():
-            if need.partition == key.partition or len(progress.plan.partitions(need.model)) == 1:
+            if need.partition == key.partition or len(state.plan.partitions(need.model)) == 1:
                 readers[need].add(key)
     return readers
 
 
-def _release(progress: Progress, made: Key, readers: dict[Key, set[Key]]) -> None:
+def _release(state: BuildState, made: Key, readers: dict[Key, set[Key]]) -> None:
     """Release memory of parts that no unfinished part reads, now that `made` is finished."""
-    for need in (progress.plan.needs(made) | {made}) & readers.keys():
+    for need in (state.plan.needs(made) | {made}) & readers.keys():
         readers[need].discard(made)
         if not readers[need]:
             del readers[need]
-            progress.prepared.engine.release(progress.parts[need].path)
+            state.prepared.engine.release(state.parts[need].path)

@@ -10,11 +10,12 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple
 
+from warehouse.publish.output_folder import replaced, sha256, write_json
 from warehouse.reader.connection import FILE, connect
 from warehouse.reader.damaged_parts import refuse_damage
 from warehouse.reader.interrupt import interruptible
 from warehouse.site.pages import Site
-from warehouse.store.output_folder import MANIFEST, SITE, replaced, sha256, write_json
+from warehouse.store.layout import MANIFEST, SITE
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from warehouse.base import hashing
 from warehouse.base.errors import WarehouseError
+from warehouse.store.layout import partition_value
 from warehouse.store.signatures import read_text
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def entry(part: Part, target: Path) -> dict[str, object]:
     """Return the manifest entry of a part, with its path relative to the target."""
     return {
         "model": part.relation,
-        "partition": None if part.partition == "all" else part.partition,
+        "partition": partition_value(part.partition),
         "fingerprint": part.fingerprint,
         "digest": part.digest,
         "rows": part.rows,

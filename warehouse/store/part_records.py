@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from warehouse.base.sentences import filled
 
-ALL = "all"
-"""Partition of a relation that is not partitioned."""
+INPUTS = "made_of"
+"""Note of a part: what it was made from; its fingerprint is the hash of this."""
 
 
 class CheckResult(NamedTuple):

@@ -15,8 +15,8 @@ from typing import Any
 
 from warehouse.base import hashing
 from warehouse.store.atomic import is_misplaced, quarantine, sync, temporary_path, write_text
-from warehouse.store.part_records import Part
-from warehouse.store.part_signatures import problem_of
+from warehouse.store.part_damage import problem_of
+from warehouse.store.part_records import INPUTS, Part
 from warehouse.store.signatures import read_text, stamp
 
 
@@ -91,7 +91,7 @@ class Store:
     def find_equivalent(self, relation: str, partition: str, fits: Callable[[Mapping[str, Any]], bool]) -> Part | None:
         """Return an intact part whose inputs `fits` accepts."""
         for path in sorted((self.folder / relation / partition).glob("*.parquet")):
-            if fits(dict(self.notes(relation, partition, path.stem).get("made_of", {}))):
+            if fits(self.inputs(relation, partition, path.stem) or {}):
                 part = self.find(relation, partition, path.stem)
                 if part is not None:
                     return part
@@ -105,10 +105,15 @@ class Store:
         except (OSError, ValueError, KeyError, TypeError):
             return {}
 
-    def made_of(self, relation: str, partition: str) -> Iterator[dict[str, Any]]:
+    def inputs(self, relation: str, partition: str, fingerprint: str) -> dict[str, Any] | None:
+        """Return the inputs that a part was made from; None if they are unknown."""
+        known = self.notes(relation, partition, fingerprint).get(INPUTS)
+        return None if known is None else dict(known)
+
+    def inputs_of_parts(self, relation: str, partition: str) -> Iterator[dict[str, Any]]:
         """Yield the inputs of each existing part of a relation and partition."""
         for path in (self.folder / relation / partition).glob("*.parquet"):
-            yield dict(self.notes(relation, partition, path.stem).get("made_of", {}))
+            yield self.inputs(relation, partition, path.stem) or {}
 
     def write(
         self,

@@ -35,7 +35,7 @@ NAME = "snapshot.json"
 FILE = f"cache/{NAME}"
 
 
-def asked(settings: Settings, *, keep: int, kernels: bool) -> Json:
+def request_of(settings: Settings, *, keep: int, kernels: bool) -> Json:
     """Return the settings and options that affect the outputs of a build."""
     return {
         "data": [str(root.absolute()) for root in settings.data],
@@ -59,7 +59,7 @@ def environment() -> Json:
 
 
 def take(
-    asked: Json,
+    request: Json,
     data: signatures.FileStates,
     sources: signatures.FileStates,
     digests: Mapping[str, str],
@@ -71,8 +71,8 @@ def take(
 
     Parameters
     ----------
-    asked
-        Settings and options, from the function `asked`.
+    request
+        Settings and options, from `request_of`.
     data, sources
         Scans from before the build read any file.
     digests
@@ -85,11 +85,11 @@ def take(
         The summary to return while everything is up to date.
     """
     write(
-        asked["target"],
+        request["target"],
         NAME,
         {
             "format": FORMAT,
-            "asked": asked,
+            "asked": request,
             "environment": environment(),
             "looks": [
                 {
@@ -116,22 +116,22 @@ def drop(target: Path | str) -> None:
         os.unlink(f"{target}/{FILE}")
 
 
-def unchanged(asked: Json) -> tuple[Json | None, str]:
+def unchanged(request: Json) -> tuple[Json | None, str]:
     """Return the summary of the last build if everything is up to date; else None and the first difference."""
     try:
-        taken = json.loads(signatures.read_text(f"{asked['target']}/{FILE}"))
-        why = _difference(taken, asked)
+        taken = json.loads(signatures.read_text(f"{request['target']}/{FILE}"))
+        why = _difference(taken, request)
         return (None, why) if why else (taken["said"], "")
     except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError):
         return None, "the last build left no snapshot"
 
 
-def _difference(taken: Json, asked: Json) -> str:
+def _difference(taken: Json, request: Json) -> str:
     """Return the first difference, checking the cheapest first; an empty text if there is none."""
     if taken["format"] != FORMAT:
         return "the last build left no snapshot"
-    if taken["asked"] != asked:
-        others = [name for name in asked if taken["asked"].get(name) != asked[name]]
+    if taken["asked"] != request:
+        others = [name for name in request if taken["asked"].get(name) != request[name]]
         return f"the last build had other settings: {', '.join(others)}"
     if taken["environment"] != environment():
         return "Python or an installed package has changed"
@@ -143,7 +143,7 @@ def _difference(taken: Json, asked: Json) -> str:
             other = f"{path} has changed"
     if other:
         return other
-    if os.path.exists(f"{asked['target']}/warehouse.duckdb.wal"):
+    if os.path.exists(f"{request['target']}/warehouse.duckdb.wal"):
         return "a reader left a .wal file"
     for path, existed in taken["signs"].items():
         if os.path.exists(path) != existed:

@@ -14,6 +14,7 @@ from warehouse.history.diff.changed_tables import LISTINGS, Moves
 from warehouse.history.diff.sides import PartFile, Table
 from warehouse.ingest.file_list import changes
 from warehouse.ingest.schemas import FILES
+from warehouse.store.part_records import INPUTS
 
 RAW, REFERENCE, NEW, GONE = "files", "reference", "new", "gone"
 SQL, CONTRACT, ENGINE, KERNEL, VOLATILE = "sql", "contract", "engine", "kernel", "volatile"
@@ -95,7 +96,7 @@ class Trace:
             if one.fingerprint == other.fingerprint:
                 yield UNSTABLE
                 continue
-            before, after = _made_of(one), _made_of(other)
+            before, after = _inputs(one), _inputs(other)
             if not before or not after:
                 yield UNRECORDED
                 continue
@@ -129,10 +130,10 @@ def _contract(table: Table) -> object:
     return [(one.name, one.type, one.unit) for one in table.columns], table.grain
 
 
-def _made_of(part: PartFile) -> Mapping[str, object]:
+def _inputs(part: PartFile) -> Mapping[str, object]:
     """Return the inputs in a part's notes; empty if they are missing."""
     try:
         content = json.loads(part.path.with_suffix(".json").read_text(encoding="utf-8"))
-        return dict(content["notes"].get("made_of", {}))
+        return dict(content["notes"].get(INPUTS, {}))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}

@@ -19,9 +19,8 @@ from warehouse.engine.duckdb_errors import sentence
 from warehouse.engine.duckdb_sql import source_sql
 from warehouse.history.builds import find_build, is_target
 from warehouse.project.contract import Column
+from warehouse.store.layout import ALL, EXPORT, MANIFEST, catalog_of
 from warehouse.store.manifest import Manifest, last_manifest
-from warehouse.store.output_folder import EXPORT, MANIFEST
-from warehouse.store.part_records import ALL
 
 if TYPE_CHECKING:
     import duckdb
@@ -182,7 +181,7 @@ def _built(connection: duckdb.DuckDBPyConnection, side: Side, manifest: Manifest
     from warehouse.base.startup import duckdb
 
     assert side.target is not None
-    path = side.target / "builds" / manifest.build / "catalogue.duckdb"
+    path = catalog_of(side.target, manifest.build)
     try:
         connection.execute(f"ATTACH {literal(str(path))} AS {alias} (READ_ONLY)")
         models = connection.execute(

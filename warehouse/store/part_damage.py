@@ -1,4 +1,4 @@
-"""File signatures of published parts, to detect damage without reading the parts.
+"""Detect damaged parts of a build by their file signatures, without reading them.
 
 A build writes `stamps.json` to its folder: size, times and inode of each part, by path relative to the target. A part
 with a different signature is hashed once. If its hash is equal, the new signature is stored; if not, the part is

@@ -1,4 +1,4 @@
-"""Run the checks of a model and collect the failing rows.
+"""Run the checks of a model as SQL and collect the failing rows.
 
 The grain is always checked, and first. Conditions on single rows share one scan, and so do sums of one relation.
 """
@@ -7,20 +7,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 
 from warehouse.base.errors import CheckError, Place
-from warehouse.base.text import now_utc, plural
+from warehouse.base.text import plural
 from warehouse.engine.base import EngineError, Scratch
 from warehouse.graph.binding import check_is_not_valid
 from warehouse.project.check_language import ascent, compile_check
 from warehouse.project.contract import Check
 from warehouse.project.model import Model
-from warehouse.store.atomic import write_text
 from warehouse.store.part_records import CheckResult
 
-FAILED = "failed.json"
-GRAIN = "grain"
 SHOWN_ROWS = 5
 KEPT_ROWS = 50
 """Failing rows of a check and partition that the catalog keeps."""
@@ -28,7 +24,12 @@ KEPT_ROWS = 50
 
 def all_checks(model: Model) -> list[Check]:
     """Return the grain check, then the checks that the model lists."""
-    return [Check(f"{GRAIN}({', '.join(model.grain)})", model.place(1)), *model.checks]
+    return [_grain(model), *model.checks]
+
+
+def _grain(model: Model) -> Check:
+    """Return the check that every table has: the columns of its grain are unique and not NULL."""
+    return Check(f"grain({', '.join(model.grain)})", model.place(1))
 
 
 def run_checks(scratch: Scratch, model: Model, checks: Sequence[Check]) -> list[int]:
@@ -44,7 +45,7 @@ def run_checks(scratch: Scratch, model: Model, checks: Sequence[Check]) -> list[
     totals: dict[str, list[tuple[int, str, str]]] = {}
     rows = model.name
     for position, check in enumerate(checks):
-        if check.text.startswith(f"{GRAIN}("):
+        if check == _grain(model):
             grain = ascent(model)
             rows = grain.rows
             conditions.append((position, grain.fails))
@@ -82,7 +83,7 @@ def _count(scratch: Scratch, model: Model, sql: str, *checks: Check) -> list[int
     try:
         return [int(str(value)) for value in scratch.rows(sql)[0]]
     except EngineError as error:
-        written = [check for check in checks if not check.text.startswith(f"{GRAIN}(")]
+        written = [check for check in checks if check != _grain(model)]
         for check in written if len(written) > 1 else ():
             _count(scratch, model, f"SELECT count(*) FROM ({compile_check(check, model).failing})", check)
         wrong = (written or list(checks))[0]
@@ -125,19 +126,9 @@ def check_error(model: Model, partition: str | None, result: CheckResult) -> Che
     return error
 
 
-def note_failed(target: Path, error: CheckError | None) -> None:
-    """Record the check that stopped a build in `builds/failed.json`; with None, remove the record."""
-    path = target / "builds" / FAILED
-    if error is None or error.found is None:
-        path.unlink(missing_ok=True)
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_text(path, json.dumps({"at_utc": now_utc(), **error.found}, ensure_ascii=False))
-
-
 def _failing(model: Model, text: str) -> tuple[str, str, Place]:
     """Return the SELECT of the failing rows, the text to show, and the place of the check."""
-    if not text.startswith(f"{GRAIN}("):
+    if text != _grain(model).text:
         check = next(check for check in model.checks if check.text == text)
         return compile_check(check, model).failing, text, check.place
     names = ", ".join(model.grain)

@@ -16,9 +16,9 @@ from warehouse.graph.dag import Graph, Node, checked_relations
 from warehouse.ingest.inventory import RawFiles
 from warehouse.ingest.partitions import column_of
 from warehouse.ingest.schemas import FILES
-from warehouse.project.check_language import relations_of
+from warehouse.project.check_language import REFERENCES, relations_of
 from warehouse.project.contract import Check
-from warehouse.store.part_records import ALL
+from warehouse.store.layout import ALL
 
 
 class Key(NamedTuple):
@@ -47,7 +47,7 @@ class Plan:
 
     def partitions(self, name: str) -> list[str]:
         """Return the sorted partitions of a model or view; `[all]` if not partitioned, `[]` if it must be empty."""
-        if name in self._empty:
+        if name in self._without_files:
             return []
         if not self.is_partitioned(name):
             return [ALL]
@@ -58,8 +58,8 @@ class Plan:
         return self._column(name) is not None
 
     @cached_property
-    def _empty(self) -> frozenset[str]:
-        """Raw relations without a raw file, and the models that must be empty without them.
+    def _without_files(self) -> frozenset[str]:
+        """Raw relations without a raw file, and the models that are empty without them.
 
         A model does not count as empty if one of its checks could fail on an empty table, such as `rows >= 1`.
         """
@@ -76,6 +76,7 @@ class Plan:
 
     @cached_property
     def _values(self) -> Mapping[str, set[str]]:
+        """Partitions of each model: those of its partitioned inputs."""
         found: dict[str, set[str]] = {}
         for name in self.graph.order:
             column = self.graph.nodes[name].model.partition
@@ -101,12 +102,8 @@ class Plan:
 
     def parts_of(self, read: str, partition: str) -> set[Key]:
         """Return the parts of a relation that a part of this partition reads; of a view, the parts that it reads."""
-        node = self.graph.nodes.get(read)
-        if node is None:
-            return set()
-        if node.model.is_view:
-            return {key for below in node.reads for key in self.parts_of(below, partition)}
-        return {Key(read, one) for one in self.visible(read, partition)}
+        tables = (below for below in self.graph.below_views([read]) if below in self.graph.nodes)
+        return {Key(table, one) for table in tables for one in self.visible(table, partition)}
 
     def visible(self, read: str, partition: str) -> list[str]:
         """Return the partitions of `read` that a part of this partition reads.
@@ -121,7 +118,7 @@ class Plan:
 
 def _passes_when_empty(check: Check, node: Node, empty: set[str]) -> bool:
     """Return True if no row can fail a check while its model and these relations are empty."""
-    if check.text.lower().startswith("references("):
+    if REFERENCES.match(check.text):
         return True  # an empty model has no row that can fail
     if check.text in node.checks_need:
         return any(group <= empty for group in node.checks_need[check.text])

@@ -6,14 +6,16 @@ from collections.abc import Mapping
 
 from warehouse.base import hashing
 from warehouse.graph.fingerprints import Inputs
-from warehouse.graph.parts import Key, Plan
+from warehouse.graph.plan import Key, Plan
+from warehouse.graph.sources import Sources
 from warehouse.graph.stale import Stale
 from warehouse.runner.preparation import Prepared
 from warehouse.runner.result import Outcome
-from warehouse.store.part_records import ALL, Part
+from warehouse.store.layout import ALL
+from warehouse.store.part_records import Part
 
 
-class Progress:
+class BuildState:
     """State of a running build.
 
     Parameters
@@ -35,6 +37,7 @@ class Progress:
         self.plan = Plan(prepared.graph, prepared.raw_files)
         self.stale = Stale(self.plan)
         self.inputs = Inputs(prepared.project, self.plan, prepared.engine, self.parts, kernels=kernels)
+        self.sources = Sources(prepared.project, self.plan, prepared.engine, self.parts)
 
     @property
     def parts(self) -> dict[Key, Part]:
@@ -46,7 +49,7 @@ class Progress:
         read = {name for node in self.graph.nodes.values() for name in node.reads}
         self.prepared.raw_files.read_tables((name for name in read if name.startswith("raw.")), self.prepared.engine)
 
-    def find(self, key: Key, fingerprint: str | None, made_of: Mapping[str, object]) -> tuple[Part | None, bool]:
+    def find(self, key: Key, fingerprint: str | None, inputs: Mapping[str, object]) -> tuple[Part | None, bool]:
         """Return (existing part or None, True if the part is stale because its model is not selected).
 
         A part that the engine of an earlier release wrote from the same inputs is reused: its rows are equal.
@@ -54,9 +57,7 @@ class Progress:
         store = self.prepared.store
         part = store.find(key.model, key.partition, fingerprint) if fingerprint else None
         if part is None and fingerprint:
-            part = store.find_equivalent(
-                key.model, key.partition, lambda made: self.inputs.is_equivalent(made, made_of)
-            )
+            part = store.find_equivalent(key.model, key.partition, lambda made: self.inputs.is_equivalent(made, inputs))
         if part is None and key.model not in self._wanted:
             part = self._last.get((key.model, key.partition))
             if part is not None:
@@ -74,7 +75,7 @@ class Progress:
             if key not in kept or not self.plan.needs(key) <= self.parts.keys():
                 continue
             may_depend = ALL in (key.partition, partition) or key.partition == partition
-            if not may_depend or hashing.of(self.inputs.made_of(key)) == kept[key].fingerprint:
+            if not may_depend or hashing.of(self.inputs.of(key)) == kept[key].fingerprint:
                 self.parts[key] = kept[key]
         self.outcome.checks = {key: found for key, found in checks.items() if key in self.parts}
         self.outcome.made &= self.parts.keys()

@@ -10,14 +10,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from warehouse.base.errors import QueryError
+from warehouse.store.layout import MANIFEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-EXPORT, SITE = "warehouse export", "warehouse docs"
-"""Kinds of output folders, as their manifests name them."""
-MANIFEST, CHECKSUMS = "manifest.json", "SHA256SUMS"
+CHECKSUMS = "SHA256SUMS"
 
 
 @contextmanager
