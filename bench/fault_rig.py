@@ -17,7 +17,7 @@ from typing import NamedTuple
 import duckdb
 
 import warehouse
-from warehouse.runner.publish import FILE
+from warehouse.store.layout import PUBLISHED
 
 HEADER = "SaveTime,SaveTimeUTC,DeviceName,PortName,InPkts,InOctets,OutPkts,OutOctets,InRatio,OutRatio"
 HOURS = 3
@@ -204,7 +204,7 @@ class Rig:
 
     def found(self) -> tuple[object, ...]:
         """Return the answers of two kinds of readers, which must be equal."""
-        with duckdb.connect(str(self.target / FILE), read_only=True) as plain:
+        with duckdb.connect(str(self.target / PUBLISHED), read_only=True) as plain:
             one = plain.execute(QUERY).fetchall()[0]
         with warehouse.open(self.target) as ours:
             other = ours.execute(QUERY).fetchall()[0]

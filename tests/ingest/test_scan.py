@@ -205,14 +205,6 @@ def test_a_path_that_is_not_utf8_is_skipped_and_shown_escaped(tmp_path: Path) ->
     assert str(file.path) == str(tmp_path / "caf\\xe9.note")
 
 
-def test_progress_is_reported_periodically(tmp_path: Path) -> None:
-    for number in range(1001):
-        (tmp_path / str(number)).touch()
-    told: list[int] = []
-    scan([tmp_path], (), progress=told.append)
-    assert told == [500, 1000]
-
-
 # duplicates ---------------------------------------------------------------------------------------
 
 HOUR = datetime(2024, 5, 23, 16)  # noqa: DTZ001

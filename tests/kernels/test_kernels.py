@@ -44,7 +44,7 @@ def test_kernels_stand_for_the_selects_that_ship() -> None:
     """Who edits one looks at its kernel, too, and takes the new hash from here."""
     with closing(DuckDBEngine(threads=1, memory_bytes=2**30, spill=Path("spill"))) as engine:
         graph = load_graph(Project.open(), engine)
-    found = {node.model.kernel: graph.definition(name) for name, node in graph.nodes.items() if node.model.kernel}
+    found = {node.model.kernel: graph.select_hash(name) for name, node in graph.nodes.items() if node.model.kernel}
     assert found == SELECTS
 
 

@@ -46,6 +46,8 @@ HOLDS = [
     "rows >= 1",
     "rows between 4 and 4",
     "none: SELECT * FROM this WHERE speed > 100",
+    "references(port) -> staging.ports(port)",  # a check may name its own model
+    "none: SELECT * FROM staging.ports WHERE speed > 100",
     "none: WITH a AS (SELECT max(speed) AS m FROM this) SELECT * FROM a, reference.speeds WHERE speed > m",
     "speed between 10 and 40 or speed is null",
     "port in ('eth0', 'eth1', 'eth2', 'eth3')",

@@ -11,8 +11,8 @@ import pytest
 from tests.conftest import call
 from tests.tiny import Tiny
 from warehouse.runner import catalog
-from warehouse.runner.catalog import HASHES, Entry, read_base
-from warehouse.store.layout import CATALOG
+from warehouse.runner.catalog import Entry, read_base
+from warehouse.store.layout import CATALOG, CATALOG_HASHES
 
 COLUMNS = {"port": "VARCHAR the port", "speed": "BIGINT [bit/s] line rate"}
 HOUR = {"hour_utc": "TIMESTAMP", "bytes": "BIGINT"}
@@ -150,7 +150,7 @@ def test_a_modified_catalog_is_not_reused(built: Tiny, created: list[str]) -> No
     CHANGES["rows of a table"][0](built)
     assert built.build().status == 0
     assert "staging.ports" in created
-    (folder(built) / HASHES).unlink()
+    (folder(built) / CATALOG_HASHES).unlink()
     assert read_base(folder(built)) is None
 
 

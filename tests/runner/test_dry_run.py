@@ -222,7 +222,7 @@ def test_a_new_engine_version_rebuilds_everything(
 
 def test_a_changed_kernel_is_a_reason(tiny: Tiny, plan: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch) -> None:
     edit(tiny, "staging.ports", "columns:", "kernel: port_seconds\ncolumns:")
-    monkeypatch.setattr("warehouse.graph.dag.Graph.definition", lambda *_: SELECTS["port_seconds"])
+    monkeypatch.setattr("warehouse.graph.dag.Graph.select_hash", lambda *_: SELECTS["port_seconds"])
     assert tiny.build("--plain-sql").status == 0
     assert plan("--plain-sql") == {}
     assert plan()["staging.ports"] == ("make", "kernel changed")

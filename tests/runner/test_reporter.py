@@ -12,10 +12,9 @@ from tests.tiny import Tiny
 from warehouse.base.errors import ModelError
 from warehouse.base.settings import settle
 from warehouse.base.text import on_one_line
-from warehouse.runner.bar import Bar
-from warehouse.runner.bar import told as told_of
+from warehouse.runner.bar import Bar, with_progress
 from warehouse.runner.build import build
-from warehouse.runner.reporter import Reporter, Terminal
+from warehouse.runner.reporter import Reporter, StreamReporter
 
 
 class Screen(io.StringIO):
@@ -25,8 +24,8 @@ class Screen(io.StringIO):
         return True
 
 
-def told(tiny: Tiny, stream: io.StringIO) -> str:
-    reporter = Terminal(stream)
+def built_with_progress(tiny: Tiny, stream: io.StringIO) -> str:
+    reporter = StreamReporter(stream)
     settings = settle({"data": [str(tiny.data)], "target": str(tiny.target)})
     with reporter.reporting_failure(tiny.target):
         reporter.ended(build(settings, reporter))
@@ -34,18 +33,18 @@ def told(tiny: Tiny, stream: io.StringIO) -> str:
 
 
 def test_a_stream_gets_plain_lines(tiny: Tiny) -> None:
-    lines = told(tiny, io.StringIO()).splitlines()
+    lines = built_with_progress(tiny, io.StringIO()).splitlines()
     assert [line[:6] for line in lines if line[0] != " "] == ["Found ", "Build ", "Check ", "Built "]
 
 
 def test_a_path_is_never_broken(tiny: Tiny) -> None:
     tiny.target = tiny.base / ("a-long-name-" * 10)
-    assert str(tiny.target) in told(tiny, io.StringIO())
+    assert str(tiny.target) in built_with_progress(tiny, io.StringIO())
 
 
 def test_a_terminal_gets_a_bar_that_is_removed_at_the_end(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
-    said = told(tiny, Screen())
+    said = built_with_progress(tiny, Screen())
     assert re.search(r"Build +\S+ 0/2 +0% 0:00:0\d", re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", said))
     assert "\nBuilt  " in said
     assert said.count("\x1b[?25h") == said.count("\x1b[?25l") == 1  # the cursor was hidden and restored
@@ -58,7 +57,7 @@ def test_the_bar_is_one_line_however_narrow_the_terminal(monkeypatch: pytest.Mon
     screen = Screen()
     with Bar(screen, "Verify", "the parts that are there") as bar:
         names = ["metrics.b", f"metrics.a_long_name_{'x' * 60}"]
-        assert list(told_of(names, bar)) == names
+        assert list(with_progress(names, bar)) == names
     drawn = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", screen.getvalue())
     assert "2/2 100%" in drawn or columns == "40"
     assert max(len(line.rstrip()) for line in re.split(r"[\r\n]", drawn)) <= int(columns)
@@ -69,14 +68,14 @@ def test_the_bar_is_one_line_however_narrow_the_terminal(monkeypatch: pytest.Mon
 def test_a_stream_that_is_no_terminal_gets_no_bar() -> None:
     stream = io.StringIO()
     with Bar(stream, "Verify", "the parts that are there") as bar:
-        assert list(told_of(["a"], bar)) == list(told_of(["a"], None)) == ["a"]
+        assert list(with_progress(["a"], bar)) == list(with_progress(["a"], None)) == ["a"]
         bar.print("Again")
     assert stream.getvalue() == "Again\n"
 
 
 def test_the_cursor_is_restored_after_an_error(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
-    told(tiny, io.StringIO())
+    built_with_progress(tiny, io.StringIO())
     tiny.model(
         "metrics.total",
         "SELECT port AS name, CAST(port AS BIGINT) AS speed FROM staging.ports",
@@ -84,7 +83,7 @@ def test_the_cursor_is_restored_after_an_error(tiny: Tiny, monkeypatch: pytest.M
     )
     screen = Screen()
     with pytest.raises(ModelError):
-        told(tiny, screen)
+        built_with_progress(tiny, screen)
     said = screen.getvalue()
     assert said.count("\x1b[?25h") == said.count("\x1b[?25l") == 1
     assert "Nothing was published; " in said
@@ -126,7 +125,7 @@ class _Writes(io.StringIO):
 def test_an_interrupt_leaves_no_partial_line() -> None:
     """A long wrapped line is written in one call, line ends included."""
     stream = _Writes()
-    told = Terminal(stream)
+    told = StreamReporter(stream)
     told.note("word " * 60)
     with pytest.raises(KeyboardInterrupt):
         told.note("more")

@@ -13,7 +13,7 @@ from warehouse.engine.duckdb_scratch import DuckDBScratch
 from warehouse.formats.base import RawFile
 from warehouse.formats.zhejiang.port_counters import PORT_COUNTERS
 from warehouse.store import parse_cache as module
-from warehouse.store.parse_cache import FILE, ParseCache
+from warehouse.store.parse_cache import CACHE, ParseCache
 
 COLUMNS = {"port": "VARCHAR", "speed": "BIGINT"}
 TOTAL = {"name": "VARCHAR", "speed": "BIGINT"}
@@ -114,45 +114,45 @@ def test_a_file_as_new_as_the_build_is_inspected_again(tiny: Tiny, monkeypatch: 
 
 
 def test_a_new_engine_or_package_version_invalidates_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    parse_cache = ParseCache(tmp_path / FILE, "duckdb 2")
+    parse_cache = ParseCache(tmp_path / CACHE, "duckdb 2")
     assert parse_cache.get(["a", 1], lambda: [1, None]) == [1, None]
     parse_cache.save()
-    again = ParseCache(tmp_path / FILE, "duckdb 2")
+    again = ParseCache(tmp_path / CACHE, "duckdb 2")
     assert again.contains(["a", 1])
     assert again.get(["a", 1], lambda: pytest.fail("it is known")) == [1, None]
-    assert not ParseCache(tmp_path / FILE, "duckdb 3").contains(["a", 1])
-    assert not ParseCache(tmp_path / FILE, "duckdb 2", paranoid=True).contains(["a", 1])
+    assert not ParseCache(tmp_path / CACHE, "duckdb 3").contains(["a", 1])
+    assert not ParseCache(tmp_path / CACHE, "duckdb 2", paranoid=True).contains(["a", 1])
     monkeypatch.setattr(module, "_environment_hash", module._environment_hash.__wrapped__)
-    monkeypatch.setattr(module, "scan_sources", lambda _: type("FileStates", (), {"files": {"a.py": [1, 2, 3, 4]}}))
-    assert not ParseCache(tmp_path / FILE, "duckdb 2").contains(["a", 1])
+    monkeypatch.setattr(module, "scan_code", lambda _: type("FileStates", (), {"files": {"a.py": [1, 2, 3, 4]}}))
+    assert not ParseCache(tmp_path / CACHE, "duckdb 2").contains(["a", 1])
 
 
 def test_unused_entries_are_dropped(tmp_path: Path) -> None:
     for questions in (["a", "b"], ["b"]):
-        parse_cache = ParseCache(tmp_path / FILE)
+        parse_cache = ParseCache(tmp_path / CACHE)
         for question in questions:
             parse_cache.get(question, lambda: True)
         parse_cache.save()
-    assert ParseCache(tmp_path / FILE).contains("b")
-    assert not ParseCache(tmp_path / FILE).contains("a")
+    assert ParseCache(tmp_path / CACHE).contains("b")
+    assert not ParseCache(tmp_path / CACHE).contains("a")
 
 
 def test_a_cache_with_a_flipped_byte_is_ignored(tmp_path: Path) -> None:
-    parse_cache = ParseCache(tmp_path / FILE)
+    parse_cache = ParseCache(tmp_path / CACHE)
     parse_cache.get("a", lambda: "right")
     parse_cache.save()
-    (tmp_path / FILE).write_bytes((tmp_path / FILE).read_bytes().replace(b"right", b"wrong"))
-    assert not ParseCache(tmp_path / FILE).contains("a")
+    (tmp_path / CACHE).write_bytes((tmp_path / CACHE).read_bytes().replace(b"right", b"wrong"))
+    assert not ParseCache(tmp_path / CACHE).contains("a")
 
 
 def test_an_unwritable_cache_costs_only_time(tmp_path: Path) -> None:
     (tmp_path / "folder").write_text("a file")
-    parse_cache = ParseCache(tmp_path / "folder" / FILE)
+    parse_cache = ParseCache(tmp_path / "folder" / CACHE)
     assert parse_cache.get("a", lambda: 1) == 1
     parse_cache.save()
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"mark": 1}', b"\xff"])
 def test_a_damaged_cache_is_ignored(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / FILE).write_bytes(content)
-    assert ParseCache(tmp_path / FILE).get("a", lambda: 1) == 1
+    (tmp_path / CACHE).write_bytes(content)
+    assert ParseCache(tmp_path / CACHE).get("a", lambda: 1) == 1

@@ -52,3 +52,13 @@ def qualified(relation: str) -> str:
     """Return `schema.name` with both parts quoted."""
     schema, _, name = relation.partition(".")
     return f"{identifier(schema)}.{identifier(name)}"
+
+
+def line_column(text: str, offset: int) -> tuple[int, int]:
+    r"""Return line and column, both from 1, of a byte offset.
+
+    >>> line_column("SELECT 'é',\n  x", 15)
+    (2, 3)
+    """
+    before = text.encode()[:offset].decode(errors="ignore")
+    return before.count("\n") + 1, len(before) - before.rfind("\n")

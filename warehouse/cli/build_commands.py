@@ -99,9 +99,9 @@ def run_build(given: argparse.Namespace) -> int:
     _check_memory()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's threads would compete with the engine's
     from warehouse.runner.build import build
-    from warehouse.runner.reporter import Reporter, Terminal
+    from warehouse.runner.reporter import Reporter, StreamReporter
 
-    reporter = Reporter() if given.quiet or given.json else Terminal(sys.stderr)
+    reporter = Reporter() if given.quiet or given.json else StreamReporter(sys.stderr)
     if given.profile:
         from pathlib import Path
 

@@ -121,13 +121,14 @@ def _not_read(files: Iterable[RawFile], everything: bool) -> list[str]:
 
 
 def _target(target: Path) -> list[str]:
+    from warehouse.store.layout import PUBLISHED
     from warehouse.store.manifest import last_manifest
 
     last = last_manifest(target) if target.is_dir() else None
     if last is None:
         return [f"target {target}: nothing built yet · warehouse build -d DIR"]
     parts = sum(path.stat().st_size for path in (target / "parts").rglob("*.parquet"))
-    file = target / "warehouse.duckdb"
+    file = target / PUBLISHED
     state = f"{size(file.stat().st_size)} in {file.name}" if file.is_file() else f"{file.name} is missing: build again"
     lines = [
         f"target {target}: build {last.build} of {last.published_utc} UTC, {last.engine}",

@@ -115,7 +115,7 @@ def run_verify(given: argparse.Namespace) -> int:
     """Check the parts, rebuild and compare; return 1 if anything is damaged or differs."""
     from warehouse.history.verify import verify
     from warehouse.runner.bar import Bar
-    from warehouse.runner.reporter import Drawn
+    from warehouse.runner.reporter import BarReporter
 
     with Bar(sys.stderr, "Verify") as bar:
 
@@ -130,7 +130,7 @@ def run_verify(given: argparse.Namespace) -> int:
             kernels=not given.plain_sql,
             wait=given.wait,
             say=say,
-            reporter=Drawn(bar),
+            reporter=BarReporter(bar),
         )
     print(json.dumps(_verdict_json(found), indent=1) if given.json else "\n".join(_verdict(found)))  # noqa: T201
     return 0 if found.is_good else 1

@@ -67,7 +67,7 @@ def run_demo(given: argparse.Namespace) -> int:
     from warehouse.reader.named_queries import load_queries
     from warehouse.reader.user_query import run_query
     from warehouse.runner.build import build
-    from warehouse.runner.reporter import Terminal
+    from warehouse.runner.reporter import StreamReporter
     from warehouse.sample import write_sample
 
     folder = Path(given.directory)
@@ -77,7 +77,7 @@ def run_demo(given: argparse.Namespace) -> int:
         raise SettingsError(str(error)) from error
     sys.stderr.write(f"Sample {folder}: a small synthetic release, every trap of the real one planted\n")
     settled = settings_of({"data": [str(folder)], "target": given.target})
-    reporter = Terminal(sys.stderr)
+    reporter = StreamReporter(sys.stderr)
     with reporter.reporting_failure(settled.target):
         result = build(settled, reporter)
     reporter.ended(result)

@@ -44,7 +44,7 @@ def repeated(arguments: Sequence[str]) -> bool | None:
 
 def remember(asked: Mapping[str, Any], arguments: Sequence[str], **manner: bool) -> None:
     """Cache the build request derived from the arguments, and its output options."""
-    snapshot.write(asked["target"], NAME, {"words": words(arguments), "asked": asked, "manner": manner})
+    snapshot.write_cache_file(asked["target"], NAME, {"words": words(arguments), "asked": asked, "manner": manner})
 
 
 def words(arguments: Sequence[str]) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Interface of an engine. The runner uses only this interface."""
+"""Interface of an engine: parts are parsed, bound, written and checked through it."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ class Scratch(Protocol):
         """Bind one more relation."""
         ...
 
-    def rows(self, sql: str, limit: int | None = None) -> list[tuple[object, ...]]:
+    def rows(self, sql: str) -> list[tuple[object, ...]]:
         """Return the rows of a SELECT of the runner, such as a check."""
         ...
 

@@ -200,11 +200,11 @@ class DuckDBScratch:
         finally:
             self._cursor.unregister("python_rows")
 
-    def rows(self, sql: str, limit: int | None = None) -> list[tuple[object, ...]]:
+    def rows(self, sql: str) -> list[tuple[object, ...]]:
         """Run a SELECT and fetch its rows."""
         try:
             self._cursor.execute(sql)
-            return self._cursor.fetchall() if limit is None else self._cursor.fetchmany(limit)
+            return self._cursor.fetchall()
         except duckdb.Error as error:
             raise engine_error(error, sql, 0) from error
 

@@ -13,7 +13,7 @@ from warehouse.project.model import Model
 from warehouse.store.parse_cache import ParseCache
 
 
-def bind(graph: Graph, engine: Engine, parse_cache: ParseCache | None = None) -> None:
+def bind(graph: Graph, engine: Engine, parse_cache: ParseCache) -> None:
     """Bind every model and its checks against the contracts of their inputs, except those in the cache.
 
     Raises
@@ -23,7 +23,6 @@ def bind(graph: Graph, engine: Engine, parse_cache: ParseCache | None = None) ->
         from the contract.
     """
     contracts = {**graph.source_columns, **{name: node.model.columns for name, node in graph.nodes.items()}}
-    parse_cache = parse_cache or ParseCache(None)
     inputs = {name: _inputs(graph, name, contracts) for name in graph.order}
     uncached = [name for name in graph.order if not parse_cache.contains(inputs[name])]
     needed = {

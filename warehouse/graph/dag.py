@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from warehouse.base import hashing
 from warehouse.base.errors import ModelError, Place, nearest, nearest_hint
-from warehouse.base.sql_text import canonical_text
+from warehouse.base.sql_text import canonical_text, line_column
 from warehouse.base.startup import regex
 from warehouse.engine import python_model
 from warehouse.engine.base import Engine, EngineError, Parsed
@@ -68,7 +68,6 @@ class Graph:
         project: Project,
         source_columns: Mapping[str, tuple[Column, ...]],
         engine: Engine,
-        parse_cache: ParseCache | None = None,
     ) -> Graph:
         """Parse and order all models, except those in the cache.
 
@@ -78,10 +77,8 @@ class Graph:
             For a syntax error, an unknown relation (with the nearest name), or a circular dependency.
         """
         nodes = {}
-        parse_cache = parse_cache or ParseCache(None)
-        selects = {
-            name: project.render(model, parse_cache).rstrip().rstrip(";") for name, model in project.models.items()
-        }
+        parse_cache = project.parse_cache
+        selects = {name: project.render(model).rstrip().rstrip(";") for name, model in project.models.items()}
         in_sql = [name for name, model in project.models.items() if not model.is_python]
         of_sql = dict(zip(in_sql, _parse_all([selects[name] for name in in_sql], engine, parse_cache), strict=True))
         for name, model in project.models.items():
@@ -179,7 +176,7 @@ class Graph:
             return frozenset()
         return frozenset(read for read in others if read.startswith("raw."))
 
-    def definition(self, name: str) -> str:
+    def select_hash(self, name: str) -> str:
         """Return the hash of a model's rendered SELECT and of the views that it reads.
 
         Comments and formatting do not change the hash.
@@ -187,7 +184,7 @@ class Graph:
         node = self.nodes[name]
         below = [read for read in node.reads if read in self.nodes]
         views = [read for read in below if self.nodes[read].model.is_view]
-        return hashing.of([canonical_text(node.sql), *map(self.definition, views)])
+        return hashing.of([canonical_text(node.sql), *map(self.select_hash, views)])
 
 
 def _parse_all(selects: Sequence[str], engine: Engine, parse_cache: ParseCache) -> list[Parsed | EngineError]:
@@ -222,11 +219,7 @@ def checked_relations(node: Node) -> set[str]:
 
 
 def model_error(model: Model, sql: str, error: EngineError, relations: Sequence[str] = ()) -> ModelError:
-    """Return an engine's error with its place in the model's file.
-
-    DuckDB counts bytes; the place counts characters. A line with a macro call has no column number, since the rendered
-    text is longer.
-    """
+    """Return an engine's error with its place in the model's file. DuckDB counts bytes; the place counts characters."""
     message, hint = error.message, None
     if error.name and error.table:  # for a CTE or an alias, DuckDB may offer no names: take the words of the SQL
         message = f"no column {error.name} in {error.table}"
@@ -242,11 +235,18 @@ def model_error(model: Model, sql: str, error: EngineError, relations: Sequence[
                 hint = f"there are: {', '.join(error.candidates)}"
     if error.offset is None:
         return ModelError(message, place=model.place(), hint=hint)
-    before = sql.encode()[: error.offset].decode("utf-8", "ignore")
-    line = before.count("\n") + 1
-    written = model.sql.split("\n")[line - 1] if line <= model.sql.count("\n") + 1 else ""
-    column = None if "{{" in written else len(before) - (before.rfind("\n") + 1) + 1
-    return ModelError(message, place=model.place(line, column), hint=hint)
+    return ModelError(message, place=place_in_select(model, sql, error.offset), hint=hint)
+
+
+def place_in_select(model: Model, sql: str, offset: int) -> Place:
+    """Return the place in a model's file of a byte offset in its rendered SELECT.
+
+    A line with a macro call has no column number, since the rendered text is longer.
+    """
+    line, column = line_column(sql, offset)
+    written = model.sql.split("\n")
+    has_macro = line <= len(written) and "{{" in written[line - 1]
+    return model.place(line, None if has_macro else column)
 
 
 def _place_of(node: Node, relation: str) -> Place:
@@ -256,8 +256,7 @@ def _place_of(node: Node, relation: str) -> Place:
     found = re.search(rf"\b{re.escape(relation)}\b", node.sql)
     if found is None:
         return node.model.place()
-    before = node.sql[: found.start()]
-    return node.model.place(before.count("\n") + 1, found.start() - (before.rfind("\n") + 1) + 1)
+    return place_in_select(node.model, node.sql, len(node.sql[: found.start()].encode()))
 
 
 def _nearest_relation(name: str, known: Iterable[str]) -> str:

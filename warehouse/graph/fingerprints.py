@@ -80,7 +80,7 @@ class Inputs:
         name = node.model.kernel
         if not name or not self._kernels:
             return None
-        return name if self._plan.graph.definition(node.name) == SELECTS[name] else None
+        return name if self._plan.graph.select_hash(node.name) == SELECTS[name] else None
 
     def _kernel_version(self, node: Node) -> list[object] | None:
         """Return name and version of a model's kernel: it gives the rows of the SELECT, but other Parquet bytes."""

@@ -7,6 +7,7 @@ from warehouse.formats import known_formats
 from warehouse.graph.binding import bind
 from warehouse.graph.dag import Graph
 from warehouse.ingest.schemas import source_columns
+from warehouse.project.contract import Column
 from warehouse.project.project import Project
 from warehouse.store.parse_cache import ParseCache, cache_of_models
 
@@ -16,15 +17,18 @@ def load_graph(project: Project, engine: Engine) -> Graph:
 
     This finds every mistake that can be found without rows. Raises ModelError.
     """
-    parse_cache = project.parse_cache or cache_of(project, engine)
-    project = project.with_cache(parse_cache)
-    known = (source_columns(known_formats()) if project.reads_raw else {}) | {
-        name: one.columns for name, one in project.references.items()
-    }
-    graph = Graph.build(project, known, engine, parse_cache)
-    bind(graph, engine, parse_cache)
-    parse_cache.save()
+    if not project.parse_cache.is_on_disk:
+        project = project.with_cache(cache_of(project, engine))
+    graph = Graph.build(project, columns_outside(project), engine)
+    bind(graph, engine, project.parse_cache)
+    project.parse_cache.save()
     return graph
+
+
+def columns_outside(project: Project) -> dict[str, tuple[Column, ...]]:
+    """Return the columns of the relations that no model makes: raw ones and reviewed tables."""
+    raw = source_columns(known_formats()) if project.reads_raw else {}
+    return raw | {name: one.columns for name, one in project.references.items()}
 
 
 def cache_of(project: Project, engine: Engine, *, paranoid: bool = False) -> ParseCache:

@@ -11,7 +11,7 @@ from typing import Any
 from warehouse.engine.base import Engine, EngineError
 from warehouse.engine.select_pieces import changed_pieces
 from warehouse.engine.volatile import looks_volatile
-from warehouse.graph.dag import Graph, Node
+from warehouse.graph.dag import Graph, Node, place_in_select
 from warehouse.graph.plan import Key
 from warehouse.ingest.file_list import Listing, changes
 from warehouse.ingest.schemas import FILES
@@ -143,9 +143,6 @@ def volatile_places(node: Node) -> str:
     """Return the volatile expressions of a model, such as `random() at models/metrics/x.sql:12:8`."""
     found = [f"a check at {check.place}" for check in node.model.checks if looks_volatile(check.text)]
     for name, offset in node.volatile:
-        before = node.sql.encode()[: offset or 0].decode("utf-8", "ignore")
-        place = (
-            node.model.place(before.count("\n") + 1, len(before) - before.rfind("\n")) if offset else node.model.place()
-        )
+        place = node.model.place() if offset is None else place_in_select(node.model, node.sql, offset)
         found.append(f"{name} at {place}")
     return ", ".join(found)

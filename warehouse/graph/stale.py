@@ -26,10 +26,10 @@ class Stale:
         """Models of stale parts."""
         return {key.model for key in self.parts}
 
-    def note(self, key: Key, *, stale: bool) -> None:
-        """Record a part as stale if `stale` is true or if it reads a stale part."""
-        reads = self._plan.graph.nodes[key.model].reads if self.parts and not stale else ()
-        if stale or any(self._stale_models(read, key.partition) for read in reads):
+    def note(self, key: Key, *, is_kept: bool) -> None:
+        """Record a part as stale if it was kept without a rebuild, or if it reads a stale part."""
+        reads = self._plan.graph.nodes[key.model].reads if self.parts and not is_kept else ()
+        if is_kept or any(self._stale_models(read, key.partition) for read in reads):
             self.parts.add(key)
 
     def not_checked(self, key: Key, check: Check) -> CheckResult | None:

@@ -18,7 +18,7 @@ from warehouse.base.startup import regex
 from warehouse.history.builds import builds, part_sizes
 from warehouse.store import signatures, snapshot
 from warehouse.store.atomic import orphaned_files, remove
-from warehouse.store.layout import catalog_of
+from warehouse.store.layout import PUBLISHED, catalog_of
 from warehouse.store.lock import hold
 from warehouse.store.manifest import Manifest, build_folders, current_build, kept_manifests, last_manifest
 
@@ -101,7 +101,7 @@ def _kept(target: Path, keep: int) -> list[Manifest]:
 def _published(target: Path) -> set[str]:
     """Return the published build by `builds/current` and by `warehouse.duckdb`; two ids if these differ."""
     last_manifest(target)
-    build_ids = _query_catalog(target / "warehouse.duckdb", "SELECT build_id FROM {}.meta.build")
+    build_ids = _query_catalog(target / PUBLISHED, "SELECT build_id FROM {}.meta.build")
     return {build for build in (current_build(target), *(build_ids or ())) if build}
 
 

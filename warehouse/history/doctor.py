@@ -12,9 +12,9 @@ from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.formats import known_formats
 from warehouse.formats.base import Inventory
 from warehouse.graph.dag import Graph
+from warehouse.graph.loading import columns_outside
 from warehouse.graph.rebuild_reasons import volatile_places
 from warehouse.ingest.inventory import RawFiles
-from warehouse.ingest.schemas import source_columns
 from warehouse.project.project import Project
 from warehouse.store.manifest import last_manifest
 from warehouse.store.parts import Store
@@ -53,9 +53,8 @@ def never_skipped(settings: Settings) -> list[tuple[str, str]]:
     """
     try:
         project = Project.open(settings.project)
-        known = source_columns(known_formats()) | {name: one.columns for name, one in project.references.items()}
         with closing(DuckDBEngine(threads=1, memory_bytes=2**28, spill=Path("spill"))) as engine:
-            nodes = Graph.build(project, known, engine).nodes
+            nodes = Graph.build(project, columns_outside(project), engine).nodes
     except WarehouseError:
         return []
     return [(name, volatile_places(node)) for name, node in nodes.items() if node.is_volatile]

@@ -22,7 +22,7 @@ from warehouse.runner.catalog import STORAGE_VERSION
 from warehouse.runner.publish import make_current
 from warehouse.store import snapshot
 from warehouse.store.atomic import sync, temporary_path
-from warehouse.store.layout import catalog_of
+from warehouse.store.layout import CATALOG_HASHES, catalog_of
 from warehouse.store.lock import hold
 from warehouse.store.manifest import Manifest, last_manifest
 
@@ -95,7 +95,7 @@ def _rewrite(target: Path, manifest: Manifest, left: dict[str, str]) -> str | No
             return None
         written.chmod(0o444)
         sync(written)
-        path.with_name("catalogue.json").unlink(missing_ok=True)  # the next build writes its catalog from scratch
+        path.with_name(CATALOG_HASHES).unlink(missing_ok=True)  # the next build writes its catalog from scratch
         written.replace(path)
         sync(path.parent)
         return place

@@ -23,10 +23,9 @@ from warehouse.history.diff.sides import PartFile, part_files, side_of
 from warehouse.reader.connection import connect
 from warehouse.runner.build import build
 from warehouse.runner.options import BuildOptions
-from warehouse.runner.publish import FILE
 from warehouse.runner.reporter import Reporter
 from warehouse.store.atomic import remove, temporary_path
-from warehouse.store.layout import catalog_of
+from warehouse.store.layout import PUBLISHED, catalog_of
 from warehouse.store.lock import hold
 from warehouse.store.manifest import Manifest, last_manifest
 from warehouse.store.signatures import read_text
@@ -202,20 +201,20 @@ def _catalog_damages(target: Path, manifest: Manifest, *, whole: bool) -> Iterat
     """Yield the problems of the published catalog."""
     kept = catalog_of(target, manifest.build)
     advice = f"warehouse rollback {manifest.build[:8]} publishes it again, or warehouse build"
-    if not (target / FILE).is_file():
-        yield Damage(FILE, "it is gone", advice)
+    if not (target / PUBLISHED).is_file():
+        yield Damage(PUBLISHED, "it is gone", advice)
         return
     try:
         if whole:
             try_catalog(target, None)
             yield from _copies(target, manifest)
     except WarehouseError as error:
-        yield Damage(FILE, " ".join([error.message, *error.details]), "warehouse build writes a new one")
+        yield Damage(PUBLISHED, " ".join([error.message, *error.details]), "warehouse build writes a new one")
         return
     if not kept.is_file():
         yield Damage(kept.relative_to(target).as_posix(), "it is gone", "warehouse build writes a new one")
-    elif not kept.samefile(target / FILE) and hashing.of_file(kept) != hashing.of_file(target / FILE):
-        yield Damage(FILE, f"it is not the catalog of build {manifest.build[:8]}", advice)
+    elif not kept.samefile(target / PUBLISHED) and hashing.of_file(kept) != hashing.of_file(target / PUBLISHED):
+        yield Damage(PUBLISHED, f"it is not the catalog of build {manifest.build[:8]}", advice)
 
 
 def _copies(target: Path, manifest: Manifest) -> Iterator[Damage]:
@@ -234,7 +233,7 @@ def _copies(target: Path, manifest: Manifest) -> Iterator[Damage]:
             try:
                 differs = bool(connection.execute(f"SELECT 1 FROM ({both}) LIMIT 1").fetchall())
             except duckdb.Error as error:
-                yield Damage(FILE, f"{name} cannot be read: {sentence(error)}", "warehouse build writes a new one")
+                yield Damage(PUBLISHED, f"{name} cannot be read: {sentence(error)}", "warehouse build writes a new one")
                 return
             if differs:
-                yield Damage(FILE, f"{name} has other rows than its parts", "warehouse build writes a new one")
+                yield Damage(PUBLISHED, f"{name} has other rows than its parts", "warehouse build writes a new one")

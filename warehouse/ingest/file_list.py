@@ -12,10 +12,8 @@ from warehouse.ingest.partitions import partition_of
 from warehouse.ingest.schemas import FILES
 from warehouse.project.model import PARTITIONS
 from warehouse.store.atomic import write_text
-from warehouse.store.layout import ALL
+from warehouse.store.layout import ALL, RAW_FILES, build_folder
 from warehouse.store.signatures import read_text
-
-FILE = "files.json"
 
 
 class Listed(NamedTuple):
@@ -73,13 +71,13 @@ def changes(before: Listing, after: Listing, relation: str) -> Iterator[FileChan
 
 def write_listing(folder: Path, files: Listing) -> None:
     """Write the list of raw files to a build's folder."""
-    write_text(folder / FILE, json.dumps(files, separators=(",", ":")))
+    write_text(folder / RAW_FILES, json.dumps(files, separators=(",", ":")))
 
 
 def read_listing(target: Path, build: str) -> dict[str, Listed] | None:
     """Return the list of raw files of an earlier build; None if it is missing or damaged."""
     try:
-        listed = json.loads(read_text(target / "builds" / build / FILE))
+        listed = json.loads(read_text(build_folder(target, build) / RAW_FILES))
         return {
             path: Listed(str(content), tuple(feeds), tuple(partitions))
             for path, (content, feeds, partitions) in listed.items()

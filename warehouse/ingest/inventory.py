@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -61,7 +61,6 @@ class RawFiles:
         *,
         cluster: str | None = None,
         leave_out: Sequence[Path] = (),
-        progress: Callable[[int], None] | None = None,
         paranoid: bool = False,
         max_rejected: float = 1,
         parse_cache: ParseCache | None = None,
@@ -87,7 +86,6 @@ class RawFiles:
             formats,
             cluster=cluster,
             leave_out=[store.target, *leave_out],
-            progress=progress,
             inspect=self._inspect,
             follow_links=follow_links,
         )

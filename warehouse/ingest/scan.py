@@ -34,7 +34,6 @@ def scan(
     *,
     cluster: str | None = None,
     leave_out: Sequence[Path] = (),
-    progress: Callable[[int], None] | None = None,
     inspect: Inspect | None = None,
     follow_links: bool = False,
 ) -> Inventory:
@@ -50,8 +49,6 @@ def scan(
         The cluster of files that are not below a cluster's folder.
     leave_out
         Folders to skip, such as a target inside a data folder.
-    progress
-        Called with the number of files, every 500 files.
     inspect
         Replacement for `Format.inspect`, for example with a cache.
     follow_links
@@ -75,8 +72,6 @@ def scan(
             if path in found:
                 continue
             found[path] = _recognise(path, entry, start, formats, named, inspect or _inspect_directly)
-            if progress and len(found) % 500 == 0:
-                progress(len(found))
     files = sorted(found.values(), key=lambda file: (file.release_path, str(file.path)))
     return Inventory(tuple(root.absolute() for root in roots), tuple(files))
 

@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 from warehouse.base import hashing
 from warehouse.base.errors import SettingsError, nearest_hint
 from warehouse.base.text import few
-from warehouse.formats import known_formats
-from warehouse.ingest.schemas import source_columns
+from warehouse.graph.loading import columns_outside
 from warehouse.lineage.steps import COMPUTED, LITERAL, ROWS, Block, Ref, Step
 from warehouse.lineage.table_lineage import find_model
 from warehouse.project.model import Model
@@ -197,9 +196,10 @@ class Columns:
 
 def load(project: Project, target: Path) -> Columns:
     """Return the columns of all models of a project. Unchanged models come from the target's cache."""
-    sources = source_columns(known_formats()) | {name: one.columns for name, one in project.references.items()}
     cache = target / "cache" / CACHE if target.is_dir() else None
-    return columns_of(project, {name: [one.name for one in columns] for name, columns in sources.items()}, cache)
+    return columns_of(
+        project, {name: [one.name for one in columns] for name, columns in columns_outside(project).items()}, cache
+    )
 
 
 @contextmanager

@@ -23,9 +23,10 @@ from functools import cache
 from typing import NamedTuple
 
 from warehouse.base.errors import ModelError, nearest_hint
+from warehouse.base.sql_text import identifier
 from warehouse.base.startup import regex
 from warehouse.project.contract import Check
-from warehouse.project.model import Model
+from warehouse.project.model import LAYERS, Model
 
 _UNIQUE = regex(r"^unique\((?P<columns>[^)]+)\)$", re.IGNORECASE)
 NOT_NULL = regex(r"^not null\((?P<columns>[^)]+)\)$", re.IGNORECASE)
@@ -47,7 +48,7 @@ _LATEST = regex(
 )
 _ROWS = regex(r"^rows\s+(?P<bound>(?:[<>]=?|=)\s*\d+|between\s+\d+\s+and\s+\d+)$", re.IGNORECASE)
 _NONE = regex(r"^none:\s*(?P<select>(?:select|with|from)\b.+)$", re.IGNORECASE)
-_RELATION = regex(r"\b((?:raw|reference|staging|topology|metrics)\.[a-z_][a-z0-9_]*)\b")
+_RELATION = regex(rf"\b((?:raw|{'|'.join(LAYERS)})\.[a-z_][a-z0-9_]*)\b")
 
 
 class Compiled(NamedTuple):
@@ -133,7 +134,7 @@ class Ascent(NamedTuple):
 
 def ascent(model: Model) -> Ascent:
     """Return the grain check of a model."""
-    names = [f'"{name}"' for name in model.grain]  # a column name may be a keyword of SQL
+    names = [identifier(name) for name in model.grain]  # a column name may be a keyword of SQL
     lags = ", ".join(f"lag({name}) OVER () AS previous_{position}" for position, name in enumerate(names))
     nulls = " OR ".join(f"{name} IS NULL" for name in names)
     return Ascent(f"(SELECT *, {lags} FROM {model.name})", f"({_not_ascending(names)} OR {nulls}) IS TRUE")
@@ -203,4 +204,4 @@ def _known(listed: str, names: set[str], check: Check) -> list[str]:
                 place=check.place,
                 hint=nearest_hint(name, names),
             )
-    return [f'"{name}"' for name in columns]
+    return [identifier(name) for name in columns]

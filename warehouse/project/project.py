@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -47,8 +47,8 @@ class Project:
     """Project folders, the user's last: its models replace shipped models of the same name."""
 
     folders: tuple[Path, ...]
-    parse_cache: ParseCache | None = None
-    """Cache of parse results, if any."""
+    parse_cache: ParseCache = field(default_factory=lambda: ParseCache(None), compare=False)
+    """Cache of parse and bind results; one in memory unless `with_cache` gave another."""
 
     @staticmethod
     def open(extra: Path | None = None) -> Project:
@@ -85,7 +85,7 @@ class Project:
         for folder in self.folders:
             listing = folder / "data" / "tables.yaml"
             if os.path.lexists(listing):
-                for reference in _read_references(listing, folder, self.parse_cache or ParseCache(None)):
+                for reference in _read_references(listing, folder, self.parse_cache):
                     found[reference.name] = reference
         return found
 
@@ -113,7 +113,7 @@ class Project:
         """Folders of documentation pages."""
         return [folder / "docs" for folder in self.folders]
 
-    def render(self, model: Model, parse_cache: ParseCache | None = None) -> str:
+    def render(self, model: Model) -> str:
         """Return a model's SELECT with rendered macros, or take it from the cache. A Python model has no macros.
 
         Raises
@@ -129,7 +129,7 @@ class Project:
 
             return render(model, [folder / "sql" / "macros" for folder in self.folders])
 
-        return str(parse_cache.get(["render", model.sql, self._macros], write_out)) if parse_cache else write_out()
+        return str(self.parse_cache.get(["render", model.sql, self._macros], write_out))
 
     @cached_property
     def _macros(self) -> list[str]:

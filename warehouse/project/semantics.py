@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 OTHERS = "others"
 WAYS = ("sum", "mean", "min", "max", "none")
 _MEASURE = regex(
-    r"^(?:(?P<how>sum|mean|min|max|none)(?: except over (?P<but>[a-z0-9_]+(?:, [a-z0-9_]+)*))?"
+    rf"^(?:(?P<how>{'|'.join(WAYS)})(?: except over (?P<but>[a-z0-9_]+(?:, [a-z0-9_]+)*))?"
     r"|(?P<above>[a-z0-9_]+) / (?P<below>[a-z0-9_]+))(?:, shown in (?P<unit>\S+))?$"
 )
 _PREFIXES = {"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}

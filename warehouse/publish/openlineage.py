@@ -22,6 +22,7 @@ from warehouse.lineage.column_lineage import Columns, Node, load
 from warehouse.lineage.steps import AGGREGATED, COPIED, ROWS
 from warehouse.project.project import Project
 from warehouse.reader.connection import connect
+from warehouse.store.layout import PUBLISHED
 
 SPEC = "https://openlineage.io/spec"
 SCHEMA = f"{SPEC}/2-0-2/OpenLineage.json#/$defs/RunEvent"
@@ -93,7 +94,7 @@ def events(settings: Settings) -> Iterator[Event]:
     build, published = str(row[0]), row[1].replace(tzinfo=UTC)
     columns = load(Project.open(settings.project), settings.target)
     now = datetime.now(UTC)
-    namespace = f"file://{settings.target.absolute() / 'warehouse.duckdb'}"
+    namespace = f"file://{settings.target.absolute() / PUBLISHED}"
     run = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{namespace}#{build}#{now.isoformat()}"))
     yield _event("START", min(published, now), run, "build")
     for table in tables.values():

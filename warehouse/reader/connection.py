@@ -16,14 +16,13 @@ from warehouse.base.errors import QueryError
 from warehouse.base.sql_text import literal
 from warehouse.engine.duckdb_errors import sentence
 from warehouse.engine.globs import escape_glob
-from warehouse.store.layout import catalog_of
+from warehouse.store.layout import PUBLISHED, catalog_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     import duckdb
 
-FILE = "warehouse.duckdb"
 CATALOG = "warehouse"
 _SYMLINK_DEPTH = 3
 _TRIES = 20
@@ -103,7 +102,7 @@ def connect(
 
 
 def _catalog(target: Path, build: str | None) -> Path:
-    path = catalog_of(target.absolute(), build) if build else target.absolute() / FILE
+    path = catalog_of(target.absolute(), build) if build else target.absolute() / PUBLISHED
     if path.is_file():
         return path
     hint = f"warehouse build -d DIR -t {target}"
@@ -113,7 +112,7 @@ def _catalog(target: Path, build: str | None) -> Path:
         raise QueryError(f"no warehouse in {target}: there is no such folder", hint=hint)
     if build:
         raise QueryError(f"{target} keeps no build {build}", hint=f"see the folders of {target / 'builds'}")
-    raise QueryError(f"no warehouse in {target}: it holds no {FILE}", hint=hint)
+    raise QueryError(f"no warehouse in {target}: it holds no {PUBLISHED}", hint=hint)
 
 
 def _attach(connection: duckdb.DuckDBPyConnection, path: Path, target: Path) -> None:

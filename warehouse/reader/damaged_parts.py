@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import duckdb
 
-    from warehouse.store.part_damage import Layout
+    from warehouse.store.part_damage import Indirect
 
 _SHOWN = 3
 
@@ -46,7 +46,7 @@ def refuse_damage(
         return
     from warehouse.store.part_damage import damages
 
-    found = list(damages(target.absolute(), wanted, lambda: _layout(connection), digests=digests))
+    found = list(damages(target.absolute(), wanted, lambda: _indirect(connection), digests=digests))
     if found:
         from warehouse.base.text import plural
 
@@ -100,9 +100,9 @@ def _text(path: str) -> str:
         return stream.read()
 
 
-def _layout(connection: duckdb.DuckDBPyConnection) -> Layout:
-    from warehouse.store.part_damage import Layout
+def _indirect(connection: duckdb.DuckDBPyConnection) -> Indirect:
+    from warehouse.store.part_damage import Indirect
 
     rows = connection.execute("SELECT model, kind, reads FROM meta.models").fetchall()
     views = {str(name): list(reads or ()) for name, kind, reads in rows if kind == "view"}
-    return Layout(views, [str(name) for name, kind, _ in rows if kind in ("table", "reference")])
+    return Indirect(views, [str(name) for name, kind, _ in rows if kind in ("table", "reference")])

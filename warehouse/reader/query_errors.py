@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from warehouse.base.errors import Place, QueryError, nearest, nearest_hint
+from warehouse.base.sql_text import line_column
 from warehouse.base.startup import regex
 from warehouse.engine.duckdb_errors import Said, is_full_disk, read
 
@@ -18,16 +19,6 @@ if TYPE_CHECKING:
 _TABLE_NAME = regex(r'(?:"[^"]+"|[^\s."]+)(?:\s*\.\s*(?:"[^"]+"|[^\s."]+))*')
 FULL = "the disk is full that is written to"
 MOVED = "was the target moved? `warehouse relocate` writes its paths anew"
-
-
-def line_column(text: str, offset: int) -> tuple[int, int]:
-    r"""Return line and column, both from 1, of a byte offset.
-
-    >>> line_column("SELECT 'é',\n  x", 15)
-    (2, 3)
-    """
-    before = text.encode()[:offset].decode(errors="ignore")
-    return before.count("\n") + 1, len(before) - before.rfind("\n")
 
 
 def located(

@@ -15,7 +15,7 @@ _BESIDE, _NAME_AT_LEAST = 56, 12
 """Cells for all columns but the name of the step, and the minimum width of that name."""
 
 
-def told(names: Sequence[str], bar: Bar | None) -> Iterator[str]:
+def with_progress(names: Sequence[str], bar: Bar | None) -> Iterator[str]:
     """Yield each name; show it on the bar, if given, and advance the bar after it."""
     if bar:
         bar.count(len(names))

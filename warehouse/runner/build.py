@@ -9,17 +9,15 @@ from pathlib import Path
 from warehouse.base.errors import CheckError
 from warehouse.base.settings import Settings
 from warehouse.base.text import now_utc
-from warehouse.base.version import __version__
 from warehouse.graph.dag import contracts
 from warehouse.ingest.file_list import listing
 from warehouse.project.project import Project
-from warehouse.runner.catalog import Entry
 from warehouse.runner.catalog_entries import catalog_entries, part_paths
 from warehouse.runner.change_guard import ChangeGuard
 from warehouse.runner.disk_full import explaining_full_disk
 from warehouse.runner.options import BuildOptions
 from warehouse.runner.preparation import Prepared, check_folders, prepared
-from warehouse.runner.publish import FILE, keep_last, publish, quarantine_misplaced
+from warehouse.runner.publish import keep_last, publish, quarantine_misplaced
 from warehouse.runner.reporter import Reporter
 from warehouse.runner.result import Outcome, Result
 from warehouse.runner.run import make_parts
@@ -27,6 +25,7 @@ from warehouse.runner.snapshot_writer import write_snapshot
 from warehouse.store import signatures, snapshot
 from warehouse.store.atomic import orphaned_files, remove
 from warehouse.store.failed_check import note_failed
+from warehouse.store.layout import PUBLISHED
 from warehouse.store.lock import hold
 from warehouse.store.manifest import Manifest, build_id, entry, kept_manifests
 from warehouse.store.parts import Store
@@ -76,7 +75,15 @@ def _build(settings: Settings, reporter: Reporter, options: BuildOptions) -> Res
             reporter.stage_started("catalog")
             entries = catalog_entries(ready, outcome)
             manifest = _manifest(settings, ready, outcome)
-            _publish(ready, manifest, entries)
+            publish(
+                store.target,
+                entries,
+                manifest,
+                listing(ready.raw_files),
+                ready.engine,
+                part_paths(entries, store),
+                fresh=options.paranoid,
+            )
     reporter.stage_started("end")
     keep_last(store.target, options.keep)
     result = _result(settings, ready, outcome, manifest)
@@ -121,22 +128,8 @@ def _linked(settings: Settings, ready: Prepared) -> tuple[str, ...]:
     return tuple(sorted({os.path.dirname(path) for path in real if not signatures.is_within(path, roots)}))  # noqa: PTH120
 
 
-def _publish(ready: Prepared, manifest: Manifest, entries: list[Entry]) -> None:
-    """Write the catalog and publish the build."""
-    publish(
-        ready.store.target,
-        entries,
-        manifest,
-        listing(ready.raw_files),
-        __version__,
-        ready.engine,
-        part_paths(entries, ready.store),
-        fresh=ready.options.paranoid,
-    )
-
-
 def _result(settings: Settings, ready: Prepared, outcome: Outcome, manifest: Manifest) -> Result:
-    published = Path(ready.store.target, FILE)
+    published = Path(ready.store.target, PUBLISHED)
     size = sum(part.bytes for part in outcome.parts.values()) + published.stat().st_size
     changed = ready.last is None or ready.last.build != manifest.build
     return Result(manifest.build, settings.target, ready.raw_files.inventory, outcome, size, changed)

@@ -49,8 +49,8 @@ class BuildState:
         read = {name for node in self.graph.nodes.values() for name in node.reads}
         self.prepared.raw_files.read_tables((name for name in read if name.startswith("raw.")), self.prepared.engine)
 
-    def find(self, key: Key, fingerprint: str | None, inputs: Mapping[str, object]) -> tuple[Part | None, bool]:
-        """Return (existing part or None, True if the part is stale because its model is not selected).
+    def find_or_keep(self, key: Key, fingerprint: str | None, inputs: Mapping[str, object]) -> tuple[Part | None, bool]:
+        """Return (existing part or None, True if a part of the last build is kept because its model is not selected).
 
         A part that the engine of an earlier release wrote from the same inputs is reused: its rows are equal.
         """
@@ -61,9 +61,9 @@ class BuildState:
         if part is None and key.model not in self._wanted:
             part = self._last.get((key.model, key.partition))
             if part is not None:
-                self.stale.note(key, stale=True)
+                self.stale.note(key, is_kept=True)
                 return part, True
-        self.stale.note(key, stale=False)
+        self.stale.note(key, is_kept=False)
         return part, False
 
     def after_repair(self, partition: str) -> None:

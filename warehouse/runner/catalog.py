@@ -23,13 +23,11 @@ from warehouse.engine.duckdb_errors import sentence
 from warehouse.engine.duckdb_sql import insert_json, source_sql
 from warehouse.project.contract import Column
 from warehouse.project.semantics import NOTHING_SAID, Semantics
-from warehouse.store.layout import CATALOG
+from warehouse.store.layout import CATALOG, CATALOG_HASHES
 from warehouse.store.part_records import CheckResult
 
 STORAGE_VERSION = "v1.4.0"
 """The file format that DuckDB 1.4 and later read."""
-HASHES = "catalogue.json"
-"""Hashes of the catalog file and its relations, in the same folder."""
 _FORMAT = 2
 _GROWTH = 1.5
 """Growth factor of the file above which the catalog is written from scratch."""
@@ -150,14 +148,14 @@ def write_catalog(
         "fresh_bytes": base.fresh_bytes if base else size,
         "relations": {name: [kinds[name], digest] for name, digest in hashes.items()},
     }
-    path.with_name(HASHES).write_text(json.dumps(record), encoding="utf-8")
+    path.with_name(CATALOG_HASHES).write_text(json.dumps(record), encoding="utf-8")
 
 
 def read_base(folder: Path) -> Base | None:
     """Return the catalog in a build's folder; None if it is missing or not byte-identical to what was written."""
     path = folder / CATALOG
     try:
-        record = json.loads((folder / HASHES).read_text(encoding="utf-8"))
+        record = json.loads((folder / CATALOG_HASHES).read_text(encoding="utf-8"))
         if record["format"] != _FORMAT or hashing.of_file(path) != record["digest"]:
             return None
         kinds = {name: str(kind) for name, (kind, _) in record["relations"].items()}

@@ -28,7 +28,7 @@ class ChangeGuard:
 
     def __init__(self, settings: Settings, project: Project) -> None:
         self.data = signatures.scan_data(settings.data, settings.target.absolute(), follow_links=settings.follow_links)
-        self.sources = signatures.scan_sources(project.folders)
+        self.code = signatures.scan_code(project.folders)
         self._tables = {str(path): hashing.of_file(path) for path in project.tables()}
         self.digests: dict[str, str] = {}
 
@@ -78,7 +78,7 @@ class ChangeGuard:
         return True
 
     def _refuse_changes(self, error: WarehouseError | None = None) -> None:
-        changed = [*_changed(self.data, self.digests), *_changed(self.sources, self._tables)]
+        changed = [*_changed(self.data, self.digests), *_changed(self.code, self._tables)]
         if changed:
             raise _changed_meanwhile(changed) from error
 

@@ -9,6 +9,7 @@ import json
 from collections.abc import Sequence
 
 from warehouse.base.errors import CheckError, Place
+from warehouse.base.sql_text import identifier
 from warehouse.base.text import plural
 from warehouse.engine.base import EngineError, Scratch
 from warehouse.graph.binding import check_is_not_valid
@@ -132,7 +133,7 @@ def _failing(model: Model, text: str) -> tuple[str, str, Place]:
         check = next(check for check in model.checks if check.text == text)
         return compile_check(check, model).failing, text, check.place
     names = ", ".join(model.grain)
-    quoted = [f'"{name}"' for name in model.grain]
+    quoted = [identifier(name) for name in model.grain]
     nulls = " OR ".join(f"{name} IS NULL" for name in quoted)
     failing = (
         f"SELECT {', '.join(quoted)}, count(*) AS rows FROM {model.name} GROUP BY ALL HAVING count(*) > 1 OR {nulls}"

@@ -160,10 +160,10 @@ def _step(
     new = state.inputs.of(key)
     unknown = [read for read, digest in dict(new["inputs"]).items() if digest is None]  # type: ignore[call-overload]
     name = None if unknown else hashing.of(new)
-    part, stale = state.find(key, name, new)
+    part, is_kept = state.find_or_keep(key, name, new)
     if part is not None:
         state.parts[key] = part
-        if stale:
+        if is_kept:
             return Step(key, KEEP, ("not selected",))
         if checks.can_run(key) and checks.is_unchecked(key, part):
             return Step(key, CHECK, (f"volatile: {volatile_places(node)}" if node.is_volatile else "not checked yet",))

@@ -9,7 +9,7 @@ class BuildOptions(NamedTuple):
     """Options of one build."""
 
     select: tuple[str, ...] = ()
-    """Selectors; models that no selector matches keep their published parts."""
+    """Selectors: these models and all upstream of them are built; the others keep their published parts."""
     keep: int = 3
     """Number of builds to keep."""
     wait: bool = False

@@ -1,4 +1,4 @@
-"""Choose the checks of a part that have no result yet, and store their results with the part."""
+"""Choose the checks to run on a part, and store their results with it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class PartChecks:
         self._graph = state.graph
 
     def to_run(self, key: Key, part: Part) -> list[Check]:
-        """Return the checks of a part, without those that have no result yet and would read a stale part."""
+        """Return all checks of a part, except new ones that would read a stale part."""
         noted, stale = self._noted(key, part), self._state.stale
         return [check for check in self._all(key) if check in noted or not stale.not_checked(key, check)]
 
@@ -47,10 +47,12 @@ class PartChecks:
         others = checked_relations(node) - {key.model}
         return all(self._state.inputs.is_known(read, key.partition) for read in others)
 
-    def keep(self, scratch: Scratch, key: Key, part: Part, checks: Sequence[Check], counts: Sequence[int]) -> None:
+    def store_results(
+        self, scratch: Scratch, key: Key, part: Part, checks: Sequence[Check], counts: Sequence[int]
+    ) -> None:
         """Store check results with the part. Raises CheckError for a failed check."""
         node = self._graph.nodes[key.model]
-        keys = [self._key(check, part.digest, key.partition) for check in checks]
+        keys = [self._hash(check, key, part) for check in checks]
         results = results_of(scratch, node.model, checks, counts, keys)
         self._state.prepared.store.annotate(part, checks=results_to_notes(results))
         _stop_at_failure(key, node, results)
@@ -88,15 +90,15 @@ class PartChecks:
         noted = part.notes.get("checks", [])
         assert isinstance(noted, list)
         known = {str(one["key"]): CheckResult(**one) for one in noted}
-        keys = {check: self._key(check, part.digest, key.partition) for check in self._all(key)}
+        keys = {check: self._hash(check, key, part) for check in self._all(key)}
         return {check: known[one] for check, one in keys.items() if one in known}
 
-    def _key(self, check: Check, digest: str, partition: str) -> str:
+    def _hash(self, check: Check, key: Key, part: Part) -> str:
         """Return the hash of a check and of all rows that it reads."""
         inputs = self._state.inputs
-        others = [inputs.digest(read, partition) for read in relations_of(check)]
+        others = [inputs.digest(read, key.partition) for read in relations_of(check) if read != key.model]
         others += [inputs.nonce] if looks_volatile(check.text) else []
-        return hashing.of([check.text, check.warn, digest, others])
+        return hashing.of([check.text, check.warn, part.digest, others])
 
 
 def _stop_at_failure(key: Key, node: Node, results: Sequence[CheckResult]) -> None:

@@ -57,9 +57,9 @@ class PartMaker:
         node = self._graph.nodes[key.model]
         inputs = self._state.inputs.of(key)
         fingerprint = hashing.of(inputs)
-        found, is_stale = self._state.find(key, fingerprint, inputs)
+        found, is_kept = self._state.find_or_keep(key, fingerprint, inputs)
         outcome = self._state.outcome
-        if found is not None and is_stale:
+        if found is not None and is_kept:
             outcome.checks[key] = []
             self._reporter.part_finished(found, 0.0, reused=True)
             return found
@@ -105,7 +105,7 @@ class PartMaker:
             if presorted and counts[0]:  # the grain check is the first one
                 part = write(sort=True)
                 counts = run_checks(scratch, node.model, checks)
-            self._checks.keep(scratch, key, part, checks, counts)
+            self._checks.store_results(scratch, key, part, checks, counts)
         return part
 
     def _write_rows(self, scratch: Scratch, node: Node, path: Path, *, sort: bool) -> int:

@@ -20,10 +20,9 @@ from warehouse.project.project import Project
 from warehouse.runner.options import BuildOptions
 from warehouse.runner.reporter import Reporter
 from warehouse.store.atomic import temporary_path
-from warehouse.store.layout import ALL
+from warehouse.store.layout import ALL, current_file
 from warehouse.store.manifest import Manifest, last_manifest
-from warehouse.store.parse_cache import FILE as CACHE
-from warehouse.store.parse_cache import ParseCache
+from warehouse.store.parse_cache import CACHE, ParseCache
 from warehouse.store.part_records import Part
 from warehouse.store.parts import Store
 
@@ -112,7 +111,8 @@ def prepared(
 def _raw_files(settings: Settings, options: BuildOptions, store: Store, engine: Engine) -> RawFiles:
     """List and hash the raw files."""
     cache = ParseCache(store.target / "cache" / CACHE, f"{engine.name} {engine.version}", paranoid=options.paranoid)
-    skipped = [folder for folder in store.target.parents if (folder / "builds" / "current").is_file()]  # see verify
+    # `verify` builds in a folder of the target that it examines
+    skipped = [folder for folder in store.target.parents if current_file(folder).is_file()]
     skipped.append(settings.target)  # a dry run for a read-only target has a store elsewhere
     raw_files = RawFiles(
         settings.data,

@@ -11,15 +11,14 @@ import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from warehouse.base.version import __version__
 from warehouse.engine.base import Engine
 from warehouse.ingest.file_list import Listing, write_listing
 from warehouse.runner.catalog import Entry, read_base, write_catalog
 from warehouse.store.atomic import is_misplaced, quarantine, remove, sync, temporary_path, write_text
-from warehouse.store.layout import CATALOG, build_folder, catalog_of
+from warehouse.store.layout import CATALOG, MANIFEST, PUBLISHED, build_folder, catalog_of, current_file
 from warehouse.store.manifest import Manifest, build_folders, current_build, kept_manifests
-from warehouse.store.part_damage import Layout, write_stamps
-
-FILE = "warehouse.duckdb"
+from warehouse.store.part_damage import Indirect, write_stamps
 
 
 def publish(
@@ -27,7 +26,6 @@ def publish(
     entries: Sequence[Entry],
     manifest: Manifest,
     files: Listing,
-    version: str,
     engine: Engine,
     parts: Iterable[Path],
     *,
@@ -53,7 +51,7 @@ def publish(
         {
             "build_id": manifest.build,
             "published_utc": manifest.published_utc,
-            "version": version,
+            "version": __version__,
             "engine": manifest.engine,
             "data_folders": [*manifest.data, *manifest.linked],
             "target": str(target.absolute()),
@@ -61,9 +59,9 @@ def publish(
         engine,
         None if fresh else read_base(folder.with_name(current_build(target) or manifest.build)),
     )
-    manifest.write(temporary / "manifest.json")
+    manifest.write(temporary / MANIFEST)
     write_listing(temporary, files)
-    write_stamps(temporary, target.absolute(), parts, _layout(entries))
+    write_stamps(temporary, target.absolute(), parts, _indirect(entries))
     catalog.chmod(0o444)
     for path in temporary.iterdir():
         sync(path)
@@ -75,9 +73,9 @@ def publish(
     make_current(target, manifest.build)
 
 
-def _layout(entries: Sequence[Entry]) -> Layout:
+def _indirect(entries: Sequence[Entry]) -> Indirect:
     views = {entry.name: entry.reads for entry in entries if entry.kind == "view"}
-    return Layout(views, [entry.name for entry in entries if entry.kind in ("table", "reference")])
+    return Indirect(views, [entry.name for entry in entries if entry.kind in ("table", "reference")])
 
 
 def _folders(target: Path, manifest: Manifest) -> set[Path]:
@@ -89,7 +87,7 @@ def _folders(target: Path, manifest: Manifest) -> set[Path]:
 def quarantine_misplaced(target: Path) -> Iterator[str]:
     """Move pipes, sockets and broken links in the target to `damaged/`; yield their paths relative to the target."""
     folders = [target / name for name in ("builds", "cache", "parts", "cache/clean", "cache/unpacked")]
-    files = [target / FILE, target / "builds" / "current", *(target / "cache").glob("*.json")]
+    files = [target / PUBLISHED, current_file(target), *(target / "cache").glob("*.json")]
     files += [*(target / "cache").glob("*.msgpack"), *(target / "builds").glob("*.json")]
     files += (target / "builds").glob("*/*.*")
     folders += (target / "builds").glob("[0-9a-f]" * 16)
@@ -101,14 +99,14 @@ def quarantine_misplaced(target: Path) -> Iterator[str]:
 
 def make_current(target: Path, build: str) -> None:
     """Publish a build whose folder is complete, with one atomic rename; remove a `.wal` that a reader left."""
-    link = temporary_path(target / FILE)
+    link = temporary_path(target / PUBLISHED)
     link.unlink(missing_ok=True)
     _link_or_copy(catalog_of(target, build), link)
-    (target / f"{FILE}.wal").unlink(missing_ok=True)
-    link.replace(target / FILE)
+    (target / f"{PUBLISHED}.wal").unlink(missing_ok=True)
+    link.replace(target / PUBLISHED)
     link.unlink(missing_ok=True)  # rename(2) does nothing if both names are links to one file
     sync(target)
-    write_text(target / "builds" / "current", build + "\n")
+    write_text(current_file(target), build + "\n")
 
 
 def keep_last(target: Path, keep: int) -> None:

@@ -77,7 +77,7 @@ class Reporter:
         """Report a published build."""
 
 
-class Drawn(Reporter):
+class BarReporter(Reporter):
     """Reporter that shows only a progress bar.
 
     Parameters
@@ -109,7 +109,7 @@ class Drawn(Reporter):
         self.bar.advance()
 
 
-class Terminal(Drawn):
+class StreamReporter(BarReporter):
     """Reporter that writes to a stream: a progress bar on a terminal, plain lines elsewhere."""
 
     def __init__(self, stream: TextIO) -> None:

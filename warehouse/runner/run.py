@@ -54,7 +54,8 @@ def _repair(state: BuildState, damage: RawDamageError, reporter: Reporter) -> No
     partition = partition_value(damage.key.partition)
     files = {relation: raw_files.unrepaired(relation, partition) for relation in damage.relations}
     count = sum(map(len, files.values()))
-    reporter.note(f"looking for bad lines in {plural(count, 'file')} of {damage.key.partition}")
+    of = f" of {partition}" if partition else ""
+    reporter.note(f"looking for bad lines in {plural(count, 'file')}{of}")
     repaired = [raw_files.repair(group, record=True) for group in files.values()]
     if not any(repaired):
         raise damage.cause from damage.cause.__cause__

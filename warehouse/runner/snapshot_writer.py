@@ -14,9 +14,9 @@ from warehouse.runner.catalog import Entry
 from warehouse.runner.change_guard import ChangeGuard
 from warehouse.runner.options import BuildOptions
 from warehouse.runner.result import Result
-from warehouse.store import part_damage, signatures, snapshot
+from warehouse.store import signatures, snapshot
 from warehouse.store.content_hash import of_content
-from warehouse.store.layout import build_folder, catalog_of
+from warehouse.store.layout import MANIFEST, PUBLISHED, STAMPS, build_folder, catalog_of, current_file
 
 _SMALL_BYTES = 2**24
 """Size up to which a recently modified raw file is hashed for the snapshot."""
@@ -35,7 +35,7 @@ def write_snapshot(
     snapshot.take(
         snapshot.request_of(settings, keep=options.keep, kernels=options.kernels),
         guard.data,
-        guard.sources,
+        guard.code,
         guard.digests | _missing_digests(guard, project),
         [marker for root in settings.data for marker in cluster_markers_above(root)],
         _output_files(settings.target.absolute(), result, entries),
@@ -47,10 +47,10 @@ def _missing_digests(guard: ChangeGuard, project: Project) -> dict[str, str]:
     """Return the hashes of project files, and of raw files whose signature may not show another change."""
     own_folders = tuple(f"{folder}/" for folder in project.folders)
     digests = {}
-    for scan in (guard.data, guard.sources):
+    for scan in (guard.data, guard.code):
         after = scan.rescan().files
         for path, seen in scan.files.items():
-            wanted = path.startswith(own_folders) if scan is guard.sources else _is_small_and_racy(seen, scan.looked_ns)
+            wanted = path.startswith(own_folders) if scan is guard.code else _is_small_and_racy(seen, scan.looked_ns)
             if wanted and seen and path not in guard.digests and after.get(path) == seen:
                 with contextlib.suppress(OSError):  # unreadable: the next build tries again
                     digests[path] = of_content(Path(path))
@@ -65,8 +65,8 @@ def _is_small_and_racy(seen: Sequence[int], looked_ns: int) -> bool:
 def _output_files(target: Path, result: Result, entries: Iterable[Entry]) -> set[Path]:
     """Return all files of the target that readers or the next build need."""
     build, inside = build_folder(target, result.build), f"{target}/"
-    paths = {target / "warehouse.duckdb", build.parent / "current", build / "manifest.json"}
-    paths |= {catalog_of(target, result.build), build / part_damage.FILE}
+    paths = {target / PUBLISHED, current_file(target), build / MANIFEST}
+    paths |= {catalog_of(target, result.build), build / STAMPS}
     for part in result.outcome.parts.values():
         paths |= {part.path, part.path.with_suffix(".json")}
     for entry in entries:

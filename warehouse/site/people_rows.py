@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from warehouse.base.startup import regex
+from warehouse.project.model import LAYERS
 from warehouse.reader.answer_table import people_values
 from warehouse.reader.guard import check_read_only
 from warehouse.reader.named_queries import bind
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 Told = Mapping[str, str | None]
 """A row by column, as readable text."""
-_TABLE = regex(r"\b(?:raw|reference|staging|topology|metrics)\.\w+")
+_TABLE = regex(rf"\b(?:raw|{'|'.join(LAYERS)})\.\w+")
 
 
 @dataclass(frozen=True)

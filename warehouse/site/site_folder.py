@@ -11,11 +11,11 @@ from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple
 
 from warehouse.publish.output_folder import replaced, sha256, write_json
-from warehouse.reader.connection import FILE, connect
+from warehouse.reader.connection import connect
 from warehouse.reader.damaged_parts import refuse_damage
 from warehouse.reader.interrupt import interruptible
 from warehouse.site.pages import Site
-from warehouse.store.layout import MANIFEST, SITE
+from warehouse.store.layout import MANIFEST, PUBLISHED, SITE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,7 +63,7 @@ def write_docs(
         When a model or a named query is wrong.
     """
     with replaced(directory, target, SITE) as temporary_path:
-        if (target / FILE).exists():
+        if (target / PUBLISHED).exists():
             with closing(connect(target, memory=memory, threads=threads)) as connection:
                 refuse_damage(connection, target)
                 site = interruptible(connection, lambda: Site.of(project, target, connection))

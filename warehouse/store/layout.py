@@ -1,4 +1,4 @@
-"""Names and paths of files in a target and in an export."""
+"""Names and paths of the files of a target, and of an export."""
 
 from __future__ import annotations
 
@@ -8,10 +8,18 @@ if TYPE_CHECKING:
 
 ALL = "all"
 """Partition of a relation that is not partitioned."""
+PUBLISHED = "warehouse.duckdb"
+"""The published catalog, which readers open."""
 CATALOG = "catalogue.duckdb"
-"""Name of a build's copy of the catalog."""
+"""A build's copy of the catalog, in its folder."""
+CATALOG_HASHES = "catalogue.json"
+"""Hashes of that catalog and its relations."""
 MANIFEST = "manifest.json"
-"""Name of the list of files that a build, an export or a site consists of."""
+"""The list of files that a build, an export or a site consists of."""
+RAW_FILES = "files.json"
+"""The list of raw files of a build."""
+STAMPS = "stamps.json"
+"""File signatures of the parts of a build."""
 EXPORT, SITE = "warehouse export", "warehouse docs"
 """Kinds of output folders, as their manifests name them."""
 
@@ -19,6 +27,11 @@ EXPORT, SITE = "warehouse export", "warehouse docs"
 def partition_value(partition: str) -> str | None:
     """Return the value of the partition column of a part; None if its relation is not partitioned."""
     return None if partition == ALL else partition
+
+
+def current_file(target: Path) -> Path:
+    """Return the file with the id of the published build."""
+    return target / "builds" / "current"
 
 
 def build_folder(target: Path, build: str) -> Path:

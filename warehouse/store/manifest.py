@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from warehouse.base import hashing
 from warehouse.base.errors import WarehouseError
-from warehouse.store.layout import partition_value
+from warehouse.store.layout import MANIFEST, build_folder, current_file, partition_value
 from warehouse.store.signatures import read_text
 
 if TYPE_CHECKING:
@@ -88,14 +88,14 @@ def read_manifest(path: Path) -> Manifest:
 def last_manifest(target: Path) -> Manifest | None:
     """Return the manifest of the published build; None before the first build. Raises WarehouseError."""
     name = current_build(target)
-    path = target / "builds" / (name or "") / "manifest.json"
+    path = build_folder(target, name or "") / MANIFEST
     return read_manifest(path) if name and path.is_file() else None
 
 
 def current_build(target: Path) -> str | None:
     """Return the id of the published build from `builds/current`; None if that file is missing or damaged."""
     try:
-        return read_text(target / "builds" / "current").strip()
+        return read_text(current_file(target)).strip()
     except (OSError, ValueError):
         return None
 
@@ -105,7 +105,7 @@ def kept_manifests(target: Path) -> list[Manifest]:
     found = []
     for folder in build_folders(target):
         try:
-            found.append(read_manifest(folder / "manifest.json"))
+            found.append(read_manifest(folder / MANIFEST))
         except WarehouseError:
             continue  # no rollback to a build with a damaged manifest
     return sorted(found, key=lambda one: one.number, reverse=True)

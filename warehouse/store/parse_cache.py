@@ -1,4 +1,4 @@
-"""Cache of parse and bind results, keyed by a hash of their inputs.
+"""Cache of results that are slow to compute, keyed by a hash of their inputs.
 
 Each project has a cache of parsed and bound models. Each target has a cache of the formats of its raw files. A change
 of the engine, of Python or of this package invalidates a cache.
@@ -17,16 +17,16 @@ import msgspec
 
 from warehouse.base import hashing
 from warehouse.store.atomic import temporary_path
-from warehouse.store.signatures import scan_sources
+from warehouse.store.signatures import scan_code
 
-FILE = "memo.msgpack"
+CACHE = "memo.msgpack"
 _DIGEST_LENGTH = len(hashing.of(""))
 
 
 @cache
 def _environment_hash(engine: str) -> str:
     """Return the hash of engine, Python and this package, which every cached result depends on."""
-    return hashing.of([engine, sys.version, scan_sources(()).files])
+    return hashing.of([engine, sys.version, scan_code(()).files])
 
 
 def cache_of_models(folders: Sequence[Path], engine: str, *, paranoid: bool = False) -> ParseCache:
@@ -67,6 +67,11 @@ class ParseCache:
                 self._known = dict(cached["answers"])
         except (OSError, ValueError, KeyError, TypeError):
             pass  # missing or damaged
+
+    @property
+    def is_on_disk(self) -> bool:
+        """True for a cache in a file, False for one in memory."""
+        return self._path is not None
 
     def get(self, inputs: object, compute: Callable[[], Any]) -> Any:
         """Return the cached value for some inputs; compute and cache it if it is missing. Exceptions are not cached.

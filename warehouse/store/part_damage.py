@@ -17,13 +17,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from warehouse.store.layout import MANIFEST, STAMPS, build_folder, current_file
 from warehouse.store.signatures import read_text, stamp
 
-FILE = "stamps.json"
 Stamp = list[int]
 
 
-class Layout(NamedTuple):
+class Indirect(NamedTuple):
     """Tables of a build whose rows are not read from their own parts: views and copies."""
 
     views: Mapping[str, Sequence[str]]
@@ -35,16 +35,16 @@ class Layout(NamedTuple):
 _NO_FILE = "it is not a file"
 
 
-def write_stamps(folder: Path, target: Path, paths: Iterable[Path], layout: Layout) -> None:
-    """Write the signatures of parts, and the layout of tables, to the folder of their build."""
+def write_stamps(folder: Path, target: Path, paths: Iterable[Path], indirect: Indirect) -> None:
+    """Write the signatures of parts, and which tables are indirect, to the folder of their build."""
     from warehouse.store.atomic import write_text
 
     stamps = {path.relative_to(target).as_posix(): stamp(path.stat()) for path in paths}
-    write_text(folder / FILE, _as_text(layout, stamps))
+    write_text(folder / STAMPS, _as_text(indirect, stamps))
 
 
 def damages(
-    target: Path, tables: Iterable[str] | None, layout: Callable[[], Layout], *, digests: bool = False
+    target: Path, tables: Iterable[str] | None, indirect: Callable[[], Indirect], *, digests: bool = False
 ) -> Iterator[tuple[str, str]]:
     """Yield the damaged parts of tables: path relative to the target, and the problem.
 
@@ -56,18 +56,18 @@ def damages(
         The target; its published build is examined.
     tables
         Full names; unknown names are ignored. None for all tables.
-    layout
-        Returns the layout of a build of an earlier release, which did not store it.
+    indirect
+        Returns the indirect tables of a build of an earlier release, which did not store them.
     digests
         True to hash every part, even if its signature is unchanged.
     """
     try:
-        build = read_text(target / "builds" / "current").strip()
+        build = read_text(current_file(target)).strip()
     except (OSError, ValueError):  # a catalog copied without its builds
         return
-    known_layout, kept = _stamps(target, build, layout)
+    known_indirect, kept = _stamps(target, build, indirect)
     wanted = {path.split("/")[1] for path in kept} if tables is None else tables
-    folders = tuple(f"parts/{name}/" for name in _relations(known_layout, wanted, copies=digests))
+    folders = tuple(f"parts/{name}/" for name in _relations(known_indirect, wanted, copies=digests))
     user_stamps: dict[str, Stamp] | None = None
     new_stamps: dict[str, Stamp] = {}
     for path, stored in kept.items():
@@ -93,7 +93,7 @@ def damages(
         elif seen[: len(stored)] != stored:
             new_stamps[path] = seen
     if new_stamps:
-        _keep(target, build, _as_text(known_layout, {**kept, **new_stamps}), {**(user_stamps or {}), **new_stamps})
+        _keep(target, build, _as_text(known_indirect, {**kept, **new_stamps}), {**(user_stamps or {}), **new_stamps})
 
 
 def problem_of(path: Path, size: int, digest: str | None) -> str | None:
@@ -113,10 +113,10 @@ def problem_of(path: Path, size: int, digest: str | None) -> str | None:
     return None
 
 
-def _relations(layout: Layout, tables: Iterable[str], *, copies: bool) -> set[str]:
+def _relations(indirect: Indirect, tables: Iterable[str], *, copies: bool) -> set[str]:
     """Return the tables and those below views, in lower case. Copied tables only if `copies` is true."""
-    reads = {name.lower(): below for name, below in layout.views.items()}
-    copied = set() if copies else {name.lower() for name in layout.copied}
+    reads = {name.lower(): below for name, below in indirect.views.items()}
+    copied = set() if copies else {name.lower() for name in indirect.copied}
     found: set[str] = set()
     waiting = [name.lower() for name in tables]
     while waiting:
@@ -127,21 +127,21 @@ def _relations(layout: Layout, tables: Iterable[str], *, copies: bool) -> set[st
     return found - copied
 
 
-def _as_text(layout: Layout, stamps: Mapping[str, Stamp]) -> str:
-    return json.dumps([layout.views, layout.copied, stamps], separators=(",", ":"))
+def _as_text(indirect: Indirect, stamps: Mapping[str, Stamp]) -> str:
+    return json.dumps([indirect.views, indirect.copied, stamps], separators=(",", ":"))
 
 
-def _stamps(target: Path, build: str, layout: Callable[[], Layout]) -> tuple[Layout, Mapping[str, Stamp]]:
+def _stamps(target: Path, build: str, indirect: Callable[[], Indirect]) -> tuple[Indirect, Mapping[str, Stamp]]:
     with contextlib.suppress(OSError, ValueError, TypeError):
-        views, copied, stamps = json.loads(read_text(target / "builds" / build / FILE))
-        return Layout(dict(views), list(copied)), dict(stamps)
+        views, copied, stamps = json.loads(read_text(build_folder(target, build) / STAMPS))
+        return Indirect(dict(views), list(copied)), dict(stamps)
     found: dict[str, Stamp] = {}
     for part in _parts(target, build):
         path = str(part["path"])
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             notes = _notes(target, path)
             found[path] = list(notes.get("stamp") or [part["bytes"], notes["mtime_ns"]])
-    return layout(), found
+    return indirect(), found
 
 
 def _digest(target: Path, build: str, path: str) -> str | None:
@@ -160,7 +160,7 @@ def _parts(target: Path, build: str) -> Iterable[Mapping[str, object]]:
     from warehouse.store.manifest import read_manifest
 
     try:
-        return read_manifest(target / "builds" / build / "manifest.json").parts
+        return read_manifest(build_folder(target, build) / MANIFEST).parts
     except WarehouseError:
         return ()
 
@@ -190,7 +190,7 @@ def _keep(target: Path, build: str, text: str, own: Mapping[str, Stamp]) -> None
     from warehouse.store.atomic import write_text
 
     try:
-        write_text(target / "builds" / build / FILE, text)
+        write_text(build_folder(target, build) / STAMPS, text)
     except OSError:
         with contextlib.suppress(OSError, RuntimeError):
             path = _user_file(target)

@@ -14,9 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
-    from typing import Any
 
-    Json = dict[str, Any]
     Stamp = list[int]
 
 RACY_NS = 2 * 10**9
@@ -182,7 +180,7 @@ def scan_data(data: Sequence[Path], target: Path, *, follow_links: bool = False)
     return FileStates([(str(root.absolute()), True) for root in data], str(target), inside)
 
 
-def scan_sources(folders: Iterable[Path]) -> FileStates:
+def scan_code(folders: Iterable[Path]) -> FileStates:
     """Return the signatures of this package's modules and of the project's files."""
     places = [(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), True)]
     for folder in folders:

@@ -84,7 +84,7 @@ def take(
     summary
         The summary to return while everything is up to date.
     """
-    write(
+    write_cache_file(
         request["target"],
         NAME,
         {
@@ -164,7 +164,7 @@ def _difference(taken: Json, request: Json) -> str:
         stored["files"], stored["looked_ns"] = now.files, now.looked_ns
         moved = moved or bool(compared)
     if moved:  # the content is equal: store the new signatures, so that the next comparison reads no content
-        write(taken["asked"]["target"], NAME, taken)
+        write_cache_file(taken["asked"]["target"], NAME, taken)
     return ""
 
 
@@ -186,7 +186,7 @@ def _seen(path: str) -> Stamp:
     return signatures.stamp(os.stat(path))
 
 
-def write(target: str, name: str, value: object) -> None:
+def write_cache_file(target: str, name: str, value: object) -> None:
     """Write a JSON file of a target's cache atomically; remove it if that fails."""
     temporary_path = f"{target}/cache/.{name}.{os.getpid()}"
     try:

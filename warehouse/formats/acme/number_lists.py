@@ -81,7 +81,7 @@ class _Reader:
         self._at = 0
         self._stack: list[object] = []
         self._marks: list[int] = []
-        self._parse_cache: list[object] = []
+        self._memo: list[object] = []
 
     def run(self) -> object:
         """Run the instructions to the end; return the object left on the stack."""
@@ -145,11 +145,11 @@ class _Reader:
                 items = self._pop_marked()
                 self._top(list, "APPENDS").extend(items)
             case "MEMOIZE":
-                self._parse_cache.append(self._top(object, name))
+                self._memo.append(self._top(object, name))
             case "BINGET":
-                if argument[0] >= len(self._parse_cache):
+                if argument[0] >= len(self._memo):
                     raise RefusedError(f"BINGET of {argument[0]}, which was never put there,")
-                self._stack.append(self._parse_cache[argument[0]])
+                self._stack.append(self._memo[argument[0]])
             case "STACK_GLOBAL":
                 module, attribute = self._pop_several(2)
                 self._stack.append(_global(module, attribute))

@@ -21,7 +21,7 @@ from warehouse.history.diff.origins import Origin, Trace
 from warehouse.history.diff.row_diff import RowDiff, compare_rows, count_rows
 from warehouse.history.diff.sides import Side, Table, read_tables
 from warehouse.project.contract import Column
-from warehouse.runner.bar import Bar, told
+from warehouse.runner.bar import Bar, with_progress
 
 EXAMPLES = 3
 EQUAL, ADDED, REMOVED, CHANGED = "equal", "added", "removed", "changed"
@@ -122,7 +122,7 @@ def diff(
         moves = Moves(connection, old, new, before, after)
         tables = [
             _table(connection, name, before.get(name), after.get(name), moves, examples)
-            for name in told(sorted(names), bar)
+            for name in with_progress(sorted(names), bar)
         ]
         if where_from:
             trace = Trace(moves)
