@@ -206,7 +206,7 @@ spine_out_of_line AS (         -- number: relative difference of its bytes from 
             CASE WHEN over_mean > 1 THEN ' more' ELSE ' less' END, ' than the mean of the spines: ',
             {{ bytes_text('to_leaf_bytes') }}, ' to the leaves, ', {{ bytes_text('from_leaf_bytes') }}, ' from them.'
         ) AS sentence,
-        'warehouse sql "FROM metrics.spine_hour"' AS look_further
+        concat('warehouse sql -q spine-balance --hour ', strftime(hour_utc, '%Y-%m-%dT%H:00')) AS look_further
     FROM metrics.spine_hour
     WHERE checkable
     QUALIFY row_number() OVER (PARTITION BY cluster, spine ORDER BY abs(over_mean - 1) DESC NULLS LAST, hour_utc) = 1
