@@ -40,6 +40,18 @@ if TYPE_CHECKING:
 
 SCRIPTS = ("site.js", "graph.js")
 STYLE = "site.css"
+NUMBER_OF = {
+    "link_dead_one_way": "metrics.port_hour.out_bytes",
+    "server_cabled_elsewhere": "metrics.suspect_links.evidence",
+    "rails_differ": "metrics.suspect_servers.evidence",
+    "uneven_leaf": "metrics.uplink_balance.cov",
+    "spine_out_of_line": "metrics.spine_hour.over_mean",
+    "fullest_link": "metrics.port_hour.in_utilization",
+    "observation": "metrics.sampling_quality.gap_bytes_share",
+    "job_trades_most": "metrics.server_hour.rx_bytes",
+    "claims_differ": "metrics.published_claims.difference",
+}
+"""Column with the number of each kind of finding."""
 _OF_FORMATS = ("formats", "set-aside")
 """Queries of the site on raw files; the others are on switches and servers."""
 
@@ -182,14 +194,16 @@ class Site:
         ]
 
     def place(self, card: Card) -> list[tuple[str, str]]:
-        """Return the links of a card: the switch or server that it names, and a query that shows more."""
+        """Return the links of a card: the column of its number, the switch or server that it names, and a query."""
         first = card.first
         names = [*first.where.split(), *first.sentence.replace(":", " ").split()]
         node = next(((name, path) for name in names if (path := self.fabric.path(first.cluster, name))), None)
         _, _, query = first.look_further.partition(" -q ")
         name = query.partition(" ")[0]
         more = [(f"query {name}", f"queries.html#{name}")] if name in self.queries else []
-        return [*([(f"page of {node[0]}", node[1])] if node else []), *more]
+        table, _, column = NUMBER_OF.get(first.kind, "").rpartition(".")
+        number = [(f"{table}.{column}", f"{table_path(table)}#{column}")] if table in self.tables else []
+        return [*number, *([(f"page of {node[0]}", node[1])] if node else []), *more]
 
     def _read_tables(self, query: Query) -> list[str]:
         return sorted(name for name in tables_of(query.sql) if name in self.tables)
