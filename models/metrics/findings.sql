@@ -316,9 +316,9 @@ job_trades_most AS (           -- number: bytes received and sent by the servers
         g.hour_utc,
         g.bytes AS number,
         concat(
-            g.servers, ' servers that pulse together, the first ', g.first_server, ', received and sent ',
+            g.servers, ' servers pulse together, the first is ', g.first_server, '. They received and sent ',
             {{ bytes_text('g.bytes') }}, ' in an hour, ', {{ percent_text('g.bytes / nullif(t.bytes, 0)') }},
-            ' of what all servers did on the loaded leaves',
+            ' of the bytes of all servers on the loaded leaves',
             CASE
                 WHEN g.period_seconds IS NOT NULL THEN format('. Their period is {:.1f} s', g.period_seconds)
                 ELSE '. Their period is not resolved'

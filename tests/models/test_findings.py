@@ -313,4 +313,4 @@ def test_the_findings_of_the_five_switches_hold_in_plain_python(
     ).fetchall()
     assert number["group of GPU-63"] == sum(sum(totals[key]) for key in ports)
     access = sum(sum(both) for (_, port), both in totals.items() if port.startswith("Two"))
-    assert f"{100 * number['group of GPU-63'] / access:.1f} % of what all servers did" in said["group of GPU-63"]
+    assert f"{100 * number['group of GPU-63'] / access:.1f} % of the bytes of all servers" in said["group of GPU-63"]

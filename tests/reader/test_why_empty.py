@@ -87,4 +87,4 @@ def test_groups_have_the_bytes_and_the_share_of_the_finding(command: Command, bu
     found = json.loads(command("findings", "--json", "-t", built).out)
     [job] = [one for one in found if one["kind"] == "job_trades_most"]
     assert rows[0]["bytes"] == job["number"]
-    assert f", {100 * rows[0]['access_share']:.1f} % of what" in job["sentence"]
+    assert f", {100 * rows[0]['access_share']:.1f} % of the bytes of all servers" in job["sentence"]
