@@ -206,7 +206,7 @@ spine_out_of_line AS (         -- number: relative difference of its bytes from 
             CASE WHEN over_mean > 1 THEN ' more' ELSE ' less' END, ' than the mean of the spines: ',
             {{ bytes_text('to_leaf_bytes') }}, ' to the leaves, ', {{ bytes_text('from_leaf_bytes') }}, ' from them.'
         ) AS sentence,
-        'warehouse sql "FROM metrics.spine_hour"' AS look_further
+        concat('warehouse sql -q spine-balance --hour ', strftime(hour_utc, '%Y-%m-%dT%H:00')) AS look_further
     FROM metrics.spine_hour
     WHERE checkable
     QUALIFY row_number() OVER (PARTITION BY cluster, spine ORDER BY abs(over_mean - 1) DESC NULLS LAST, hour_utc) = 1
@@ -316,9 +316,9 @@ job_trades_most AS (           -- number: bytes received and sent by the servers
         g.hour_utc,
         g.bytes AS number,
         concat(
-            g.servers, ' servers that pulse together, the first ', g.first_server, ', received and sent ',
+            g.servers, ' servers pulse together, the first is ', g.first_server, '. They received and sent ',
             {{ bytes_text('g.bytes') }}, ' in an hour, ', {{ percent_text('g.bytes / nullif(t.bytes, 0)') }},
-            ' of what all servers did on the loaded leaves',
+            ' of the bytes of all servers on the loaded leaves',
             CASE
                 WHEN g.period_seconds IS NOT NULL THEN format('. Their period is {:.1f} s', g.period_seconds)
                 ELSE '. Their period is not resolved'

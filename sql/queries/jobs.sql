@@ -8,6 +8,7 @@ answer: [trace, cluster, kind, jobs, median_run, median_wait, mean_gpus, gpu_hou
 unknown:
   median_wait: the trace publishes neither queueing nor start times (ITP), so queueing times are unknown
   median_run: the trace publishes no durations
+empty: ITP publishes neither queueing nor start times, so the waiting times of its jobs are unknown when it is loaded, too
 --- */
 SELECT trace, cluster, kind, jobs, round(gpu_seconds / 3600, 1) AS gpu_hours, median_run_seconds AS median_run,
     median_queue_seconds AS median_wait, round(mean_gpus, 2) AS mean_gpus, max_gpus, running_jobs AS running,

@@ -4,13 +4,22 @@ question: How full is the fabric, and how even?
 aliases: [even-spines, spines]
 params:
   hour: TIMESTAMP = null the hour (UTC); default the latest
-answer: [spine, to_leaf_bytes, from_leaf_bytes, over_mean, leaves_seen]
+answer: [spine, to_leaf_bytes, from_leaf_bytes, over_mean, over_mean_loaded]
 unknown:
-  over_mean: SELECT max(checkable_note) FROM metrics.spine_hour
+  over_mean: >-
+    SELECT concat((SELECT max(checkable_note) FROM metrics.spine_hour), ': over_mean_loaded compares the bytes of these leaves only.
+    What can be judged: bytes of a leaf''s uplinks deviate by at most ', format('{:.1f} %', 100 * max(cov) FILTER (WHERE cov < threshold)),
+    ' of their mean', ', but ' || string_agg(concat(switch, ' ', direction, ' by ', format('{:.1f} %', 100 * cov)), ', ' ORDER BY cov DESC)
+    FILTER (WHERE cov >= threshold), ' (warehouse sql -q most-unbalanced)')
+    FROM (SELECT switch, direction, max(cov) AS cov FROM metrics.uplink_balance GROUP BY cluster, switch, direction)
+    CROSS JOIN (SELECT threshold FROM reference.finding_kinds WHERE kind = 'uneven_leaf')
 --- */
 SELECT spine, to_leaf_bytes, from_leaf_bytes, round(over_mean, 4) AS over_mean,
     round(in_out_difference, 6) + 0.0 AS in_out_difference,     -- + 0.0 turns -0.0 into 0.0
-    leaves_seen, uplinks_seen, checkable, checkable_note, hour_utc, cluster
+    leaves_seen, uplinks_seen, checkable, checkable_note, hour_utc, cluster,
+    round((to_leaf_bytes + from_leaf_bytes) * count(*) OVER same_hour
+        / nullif(sum(to_leaf_bytes + from_leaf_bytes) OVER same_hour, 0), 4) AS over_mean_loaded
 FROM metrics.spine_hour
 WHERE hour_utc = coalesce($hour::TIMESTAMP, (SELECT max(hour_utc) FROM metrics.spine_hour))
+WINDOW same_hour AS (PARTITION BY cluster, hour_utc)
 ORDER BY cluster, regexp_extract(spine, '^(.*?)[0-9]*$', 1), length(spine), spine

@@ -87,8 +87,17 @@ def test_the_planted_uneven_leaves_are_found_with_their_reason(planted: Planted)
     assert set(uneven) == expected
 
 
-def test_spines_of_the_sample_are_in_line(planted: Planted) -> None:
-    assert found(planted, "spine_out_of_line") == {}
+def test_the_planted_spine_is_found_with_its_share(planted: Planted) -> None:
+    spine_of = {(one["leaf"], one["leaf_port"]): one["spine"] for one in planted.truth["uplinks"]}
+    moved: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for port in planted.truth["ports"]:
+        if spine := spine_of.get((port["switch"], port["port"])):
+            moved[port["hour_utc"]][spine] += port["in_bytes"] + port["out_bytes"]
+    [trap] = [trap for trap in planted.truth["traps"] if trap["kind"] == "spine_favored"]
+    [(spine, (number, sentence))] = found(planted, "spine_out_of_line").items()
+    assert spine == trap["spine"]
+    assert number == pytest.approx(max(spines[spine] * 3 / sum(spines.values()) - 1 for spines in moved.values()))
+    assert sentence.startswith(f"{spine} carried {100 * number:.1f} % more than the mean of the spines: ")
 
 
 def test_the_notes_are_those_of_the_truth(planted: Planted) -> None:
@@ -113,18 +122,18 @@ def test_the_notes_are_those_of_the_truth(planted: Planted) -> None:
 def test_the_command_tells_warnings_first_and_the_same_as_json(planted: Planted, tmp_path: Path) -> None:
     said = call("findings", "-t", planted.target, cwd=tmp_path)
     assert said.status == 0
-    assert said.out.startswith("7 warnings\n\nlink dead one way: The uplink Leaf-2 1/0/35 is dead outward: ")
+    assert said.out.startswith("8 warnings\n\nlink dead one way: The uplink Leaf-2 1/0/35 is dead outward: ")
     assert max(map(len, said.out.splitlines())) <= 80
     told = json.loads(call("findings", "-t", planted.target, "--json", cwd=tmp_path).out)
-    assert [one["severity"] for one in told[:7]] == ["warning"] * 7
-    assert {one["severity"] for one in told[7:]} == {"note"}
+    assert [one["severity"] for one in told[:8]] == ["warning"] * 8
+    assert {one["severity"] for one in told[8:]} == {"note"}
     asked = json.loads(call("sql", "-t", planted.target, "-q", "findings", "--json", cwd=tmp_path).out)
     assert [one["sentence"] for one in asked] == [one["sentence"] for one in told]
 
 
 def test_the_build_ends_with_at_most_eight_lines_of_findings(planted: Planted, tmp_path: Path) -> None:
     said = call("sql", "-t", planted.target, "-q", "after-build", "--format", "csv", cwd=tmp_path).out
-    assert said.splitlines()[-1].strip('"') == "Next:  warehouse findings  (7 warnings, 4 notes, in sentences)"
+    assert said.splitlines()[-1].strip('"') == "Next:  warehouse findings  (8 warnings, 4 notes, in sentences)"
     lines = [line for line in said.splitlines() if "warning" in line or "note" in line]
     assert len(lines) == 8
     assert max(map(len, lines)) <= 73
@@ -155,11 +164,17 @@ def test_the_uplinks_of_a_clean_plan_are_even_and_alive(seed: int) -> None:
     """The bytes themselves, before they are written: far below the thresholds of a finding."""
     plan = make_plan(clean(seed))
     assert not any(place.is_visitor or place.wrong_rail is not None for place in plan.fabric.places)
+    of_spines: dict[int, int] = defaultdict(int)
     for switch in plan.fabric.switches:
+        for position, port in enumerate(switch.ports):
+            if port.spine:
+                both = plan.traffic.into[switch.name][position], plan.traffic.out[switch.name][position]
+                of_spines[port.spine] += sum(int(series.sum()) for series in both)
         at = [position for position, port in enumerate(switch.ports) if port.kind == "uplink"]
         for series in (plan.traffic.into[switch.name], plan.traffic.out[switch.name]):
             moved = [int(series[position].sum()) for position in at]
             assert not moved or deviation(moved) < 0.03
+    assert deviation(list(of_spines.values())) < 0.03
 
 
 def test_a_full_sample_is_never_clean(tmp_path: Path) -> None:
@@ -298,4 +313,4 @@ def test_the_findings_of_the_five_switches_hold_in_plain_python(
     ).fetchall()
     assert number["group of GPU-63"] == sum(sum(totals[key]) for key in ports)
     access = sum(sum(both) for (_, port), both in totals.items() if port.startswith("Two"))
-    assert f"{100 * number['group of GPU-63'] / access:.1f} % of what all servers did" in said["group of GPU-63"]
+    assert f"{100 * number['group of GPU-63'] / access:.1f} % of the bytes of all servers" in said["group of GPU-63"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 
@@ -10,9 +11,11 @@ import pytest
 
 from tests.conftest import Command
 from tests.publish.postgres_server import ask, put
+from tests.runner.test_reporter import Screen
 from warehouse.base.errors import QueryError
 from warehouse.publish.postgres.publisher import publish
 from warehouse.publish.postgres.types import server_type
+from warehouse.runner.bar import Bar
 
 psycopg = pytest.importorskip("psycopg")
 
@@ -191,6 +194,14 @@ def test_a_duplicate_key_on_the_server_keeps_the_old_tables(own_target: Path, ur
     with pytest.raises(QueryError, match=r"the server does not take topology\.ports: could not create unique index"):
         publish(own_target, url)
     assert ask(url, "SELECT count(*) FROM topology.ports") == [(5,)]
+
+
+def test_the_bar_counts_the_tables_to_send(own_target: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    with Bar(Screen(), "Publish", "tables") as bar:
+        sent = publish(own_target, url, bar=bar).sent
+    drawn = bar._stream.getvalue()  # type: ignore[attr-defined]
+    assert f"{len(sent)}/{len(sent)} 100%" in re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", drawn)
 
 
 def test_a_second_publish_is_refused_and_the_first_is_named(own_target: Path, url: str) -> None:

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import json
+import re
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
 
+import warehouse
 from warehouse.reader.connection import connect
 from warehouse.reader.why_empty import why_empty
 
@@ -32,7 +36,9 @@ def test_an_empty_answer_has_a_reason(command: Command, built: Path, arguments: 
 
 def test_an_empty_table_names_the_missing_files(command: Command, small: Path, tmp_path: Path) -> None:
     assert command("sql", "-q", "jobs", "-t", small).err == (
-        "no rows: metrics.job_totals is empty: no files of AcmeTrace or ITP in the data folders (warehouse doctor)\n"
+        "no rows: metrics.job_totals is empty: no files of AcmeTrace or ITP in the data folders (warehouse doctor); "
+        "ITP publishes neither queueing nor start times, so the waiting times of its jobs are unknown when it is "
+        "loaded, too\n"
     )
     assert "metrics.flow_locality_hour is empty: no files of flow" in command(
         "show", "metrics.flow_locality_hour", "-t", small
@@ -48,10 +54,6 @@ def test_an_empty_table_names_the_missing_files(command: Command, small: Path, t
 @pytest.fixture(scope="module")
 def small(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a build of one port file."""
-    import shutil
-
-    import warehouse
-
     folder = tmp_path_factory.mktemp("small")
     [file, *_] = sorted(sample.rglob("Leaf-1_1_*.csv"))
     place = folder / "data" / file.relative_to(sample)
@@ -64,3 +66,25 @@ def small(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_build_of_an_earlier_version_has_no_reason(command: Command, target: Path) -> None:
     said = command("sql", "FROM metrics.leaf_hour WHERE false", "--format", "csv", "-t", target)
     assert said.err == "no rows\n"
+
+
+def test_spines_that_cannot_be_judged_have_numbers_and_a_reason(sample: Path, command: Command, tmp_path: Path) -> None:
+    for file in sample.rglob("Leaf-1_3[3-9].csv"):
+        place = tmp_path / "data" / file.relative_to(sample)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, place)
+    warehouse.build(tmp_path / "data", tmp_path / "target")
+    said = command("sql", "-q", "spine-balance", "--format", "table", "-t", tmp_path / "target").out
+    assert re.search(r"^spine-1 +[\d.]+ [A-Z]B +[\d.]+ [A-Z]B +NULL +[\d.]+$", said, re.MULTILINE), said
+    told = " ".join(said.split())
+    assert "over_mean NULL: not checkable, 1 of 9 leaves loaded: over_mean_loaded compares the bytes" in told
+    assert re.search(r"What can be judged: bytes of a leaf's uplinks deviate by at most [\d.]+ % of their mean", told)
+
+
+def test_groups_have_the_bytes_and_the_share_of_the_finding(command: Command, built: Path) -> None:
+    rows = json.loads(command("sql", "-q", "pulsing-together", "--json", "-t", built).out)
+    assert [row["bytes"] for row in rows] == sorted((row["bytes"] for row in rows), reverse=True)
+    found = json.loads(command("findings", "--json", "-t", built).out)
+    [job] = [one for one in found if one["kind"] == "job_trades_most"]
+    assert rows[0]["bytes"] == job["number"]
+    assert f", {100 * rows[0]['access_share']:.1f} % of the bytes of all servers" in job["sentence"]

@@ -169,7 +169,16 @@ def test_titles_are_the_planted_findings(report: Path, sample: Path) -> None:
     for one in dead:
         assert f"{one['switch']} {one['port'].removeprefix('FourHundredGigE')}" in title
     assert len(re.findall(r"\d/\d/\d+", title)) == len(dead)
-    crosses = [mark for mark in shown["links"]["marks"] if mark["tag"] == "text" and mark["text"] == "✕"]
+    text = report.read_text()
+    numbers = re.findall(r'<span class="number">(.*?)</span>', text)
+    assert re.fullmatch(r"[\d.]+ k?B (outward|inward)", numbers[0])
+    assert re.fullmatch(r"\d cables? of GPU-\d+", numbers[1])
+    trust = re.findall(r'<p class="trust">.*?</p>', text)[0]
+    assert [name in trust for name in ("#checks", "#conservation", "#coverage")] == [True] * 3
+    assert "uplinks deviate by" in shown["checks"]["says"]
+    assert not re.search(r"\d{6,} B", " ".join(row["evidence"] for row in values(shown["suspects"])))
+    texts = [mark["text"] for mark in shown["links"]["marks"] if mark["tag"] == "text"]
+    crosses = [text for text in texts if re.fullmatch(r"✕[+-]?\d+", text)]
     assert len(crosses) == len(dead)
 
 
@@ -259,7 +268,7 @@ def _tags(text: str) -> tuple[set[str], set[str]]:
 
 
 def test_text_of_data_is_escaped() -> None:
-    texts = ("kind", "severity", "what", "sentence", "so_what", "others")
+    texts = ("kind", "severity", "what", "where_", "sentence", "so_what", "others")
     hostile = {**dict.fromkeys(texts, HOSTILE), "number": 1, "unit": "B", "findings": 1}
     found = _answer(FINDINGS, tuple(hostile), [tuple(hostile.values())])
     planted = _planted(HOSTILE)

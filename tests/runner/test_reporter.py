@@ -12,6 +12,7 @@ from tests.tiny import Tiny
 from warehouse.base.errors import ModelError
 from warehouse.base.settings import settle
 from warehouse.base.text import on_one_line
+from warehouse.cli import main
 from warehouse.runner.bar import Bar, with_progress
 from warehouse.runner.build import build
 from warehouse.runner.reporter import Reporter, StreamReporter
@@ -63,6 +64,29 @@ def test_the_bar_is_one_line_however_narrow_the_terminal(monkeypatch: pytest.Mon
     assert max(len(line.rstrip()) for line in re.split(r"[\r\n]", drawn)) <= int(columns)
     assert drawn.count("\n") <= 1  # the end of the line itself
     assert ("metrics.a_long_name" in drawn) == (columns in ("80", "200"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "steps"),
+    [
+        (("report", "r.html"), 2),
+        (("docs", "site/"), 10),
+        (("export", "tables/"), 2),
+        (("export", "one/", "--format", "duckdb"), 2),
+    ],
+)
+def test_commands_that_write_say_how_much_is_left(
+    tiny: Tiny, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], steps: int
+) -> None:
+    built_with_progress(tiny, io.StringIO())
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.chdir(tiny.base)
+    screen = Screen()
+    monkeypatch.setattr("sys.stderr", screen)
+    assert main([*arguments, "-t", str(tiny.target)]) == 0
+    drawn = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", screen.getvalue())
+    done, of = max((int(done), int(of)) for done, of in re.findall(r" (\d+)/(\d+) +\d+%", drawn))
+    assert done == of >= steps
 
 
 def test_a_stream_that_is_no_terminal_gets_no_bar() -> None:

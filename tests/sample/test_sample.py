@@ -291,8 +291,9 @@ def test_every_suspect_can_be_seen_in_the_files(series: dict[Key, list[list[str]
                 side = 0 if kind == "uplink_dead_in" else 1
                 bundle = _traps(truth, kind)[0]["neighbours"]
                 others = [_bytes(series, row["switch"], port, hour)[side] for port in bundle]
+                weight = _traps(truth, "spine_favored")[0]["weight"]  # of the spine of these ports
                 usual = [_bytes(series, row["switch"], f"FourHundredGigE1/0/{p}", hour)[side] for p in (39, 40, 41)]
-                assert all(1.35 < other / (sum(usual) / 3) < 1.65 for other in others)
+                assert all(1.35 < other / (sum(usual) / 3 / weight) < 1.65 for other in others)
 
 
 def test_only_the_planted_uplinks_are_one_way(truth: dict[str, Any]) -> None:

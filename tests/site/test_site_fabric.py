@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from html import unescape
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import warehouse
 from warehouse.site.fabric import _Given
+from warehouse.site.pages import NUMBER_OF
 from warehouse.site.people_rows import NO_ROWS
 from warehouse.site.site_folder import write_docs
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.tiny import Tiny
 
 
@@ -122,6 +123,15 @@ def test_findings_come_first_one_card_per_kind(site: Path, built: Path) -> None:
     assert all(sentence in text for _, sentence in found)
     assert all(re.search(r'class="number">[\d,.]+ \S', one) for one in cards)
     assert 'href="queries.html#suspect-links"' in cards[0]
+    for card in cards:  # the first link is the column of the number
+        name, anchor = re.findall(r'See <a href="(.*?)#(\w+)"', card)[0]
+        assert f'id="{anchor}"' in (site / name).read_text(encoding="utf-8")
+
+
+def test_each_kind_of_finding_links_to_a_column() -> None:
+    root = Path(__file__).parents[2]
+    with (root / "data" / "finding_kinds.csv").open(encoding="utf-8", newline="") as stream:
+        assert list(NUMBER_OF) == [row["kind"] for row in csv.DictReader(stream)]
 
 
 def test_format_pages_list_the_loaded_files(site: Path, built: Path) -> None:

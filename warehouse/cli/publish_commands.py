@@ -129,7 +129,7 @@ def run_export(given: argparse.Namespace) -> int:
         raise SettingsError(
             f"{first} is a table, and the folder to write is missing", hint=f"warehouse export DIR {words}"
         )
-    with Bar(sys.stderr, "Export", "tables"):
+    with Bar(sys.stderr, "Export", "tables") as bar:
         folder = export(
             settled.target,
             Path(given.directory),
@@ -138,6 +138,7 @@ def run_export(given: argparse.Namespace) -> int:
             formats=given.format or (() if given.semantics else FORMATS),
             semantics=[given.semantics] if given.semantics else (),
             memory=given.memory,
+            bar=bar,
         )
     manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     files = [file for file in manifest["files"] if file["path"] != DATAPACKAGE]
@@ -167,6 +168,7 @@ def run_publish(given: argparse.Namespace) -> int:
             memory=given.memory,
             progress=lambda table: bar.print(f"       {table.full_name}  {table.rows:,} rows"),
             warn=lambda what: bar.print(f"lost   {what}"),
+            bar=bar,
         )
     if given.dry_run:
         for action in result.actions:
@@ -190,7 +192,7 @@ def run_report(given: argparse.Namespace) -> int:
     from warehouse.runner.bar import Bar
 
     settled = settings(given)
-    with Bar(sys.stderr, "Report", "tables and figures"):
+    with Bar(sys.stderr, "Report", "tables and figures") as bar:
         made = write_report(
             settled.target,
             Path(given.file),
@@ -198,6 +200,7 @@ def run_report(given: argparse.Namespace) -> int:
             figures=Path(given.figures) if given.figures else None,
             site=given.site,
             memory=settled.memory,
+            bar=bar,
         )
     lacks = f", {made.without} without data" if made.without else ""
     print(f"Wrote  {given.file}: {plural(made.figures, 'figure')}{lacks}, {made.bytes / 1e6:.1f} MB")  # noqa: T201
@@ -216,8 +219,8 @@ def run_docs(given: argparse.Namespace) -> int:
 
     settled = settings(given)
     project, place = Project.open(settled.project), Path(given.directory)
-    with Bar(sys.stderr, "Docs", "pages"):
-        made = write_docs(place, project, settled.target, memory=settled.memory, threads=settled.threads)
+    with Bar(sys.stderr, "Docs", "models") as bar:
+        made = write_docs(place, project, settled.target, memory=settled.memory, threads=settled.threads, bar=bar)
     of = f"build {made.build[:8]}" if made.build else f"the models alone, as no warehouse is in {settled.target}"
     print(f"Wrote  {made.pages} pages on {of}, {made.bytes / 1e6:.1f} MB")  # noqa: T201
     if made.unknown:

@@ -25,6 +25,7 @@ from warehouse.reader.query_errors import FULL, MOVED
 from warehouse.reader.relation import Relation, Table
 from warehouse.reader.table_info import describe, list_tables
 from warehouse.reader.value_text import text_of
+from warehouse.runner.bar import Bar, with_progress
 from warehouse.store.atomic import write_text
 from warehouse.store.layout import EXPORT, MANIFEST
 
@@ -61,6 +62,7 @@ def export(
     semantics: Sequence[str] = (),
     memory: str | None = None,
     threads: int | None = None,
+    bar: Bar | None = None,
 ) -> Path:
     """Write tables of a warehouse as files and return the directory.
 
@@ -80,6 +82,8 @@ def export(
         Names from `SEMANTICS`: files with measures, dimensions, time columns, units and keys.
     memory, threads
         Limits of the engine.
+    bar
+        The progress bar, if any.
 
     Raises
     ------
@@ -96,7 +100,9 @@ def export(
             chosen = _chosen(connection, tables, everything=everything)
             refuse_damage(connection, target, [table.name for table in chosen], digests=True)
             forms = (*formats, *(f"semantics {one}" for one in semantics))
-            interruptible(connection, lambda: _write(connection, temporary_path, chosen, forms, named=bool(tables)))
+            interruptible(
+                connection, lambda: _write(connection, temporary_path, chosen, forms, named=bool(tables), bar=bar)
+            )
         finally:
             connection.close()
     return directory.resolve()
@@ -147,12 +153,14 @@ def _write(
     formats: Sequence[str],
     *,
     named: bool,
+    bar: Bar | None,
 ) -> None:
     build = _build(connection)
     relations = {table.name: describe(connection, table.name) for table in tables}
     files, left_out = [], []
-    for name, relation in relations.items():
-        for form in (one for one in TABLE_FORMATS if one in formats):
+    table_formats = [one for one in TABLE_FORMATS if one in formats]
+    for name, relation in with_progress(list(relations.items()) if table_formats else [], bar, lambda one: one[0]):
+        for form in table_formats:
             if form == "xlsx" and not named and (rows := _count(connection, relation)) > LARGE:
                 left_out.append({"table": name, "format": form, "rows": rows})
                 continue
@@ -162,7 +170,7 @@ def _write(
         orders = {name: _order(connection, relation) for name, relation in relations.items()}
         from warehouse.publish.single_file import NAME, write_file  # imports the engine
 
-        rows = write_file(connection, folder / NAME, list(relations.values()), orders)
+        rows = write_file(connection, folder / NAME, list(relations.values()), orders, bar)
         files.append(_described(folder / NAME, None, DUCKDB, f"{len(relations)} tables with their rows", rows))
     if SWF in formats:
         files += [

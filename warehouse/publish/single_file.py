@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from warehouse.base.sql_text import identifier, literal, qualified
 from warehouse.publish.foreign_keys import others_first
 from warehouse.reader.relation import has_meta
+from warehouse.runner.bar import Bar, with_progress
 from warehouse.runner.catalog import META, META_ABOUT, STORAGE_VERSION
 
 if TYPE_CHECKING:
@@ -38,7 +39,11 @@ _End = tuple[str, tuple[str, ...]]
 
 
 def write_file(
-    connection: duckdb.DuckDBPyConnection, path: Path, relations: Sequence[Relation], orders: Mapping[str, str]
+    connection: duckdb.DuckDBPyConnection,
+    path: Path,
+    relations: Sequence[Relation],
+    orders: Mapping[str, str],
+    bar: Bar | None = None,
 ) -> int:
     """Write the tables into a new file and return the number of their rows.
 
@@ -48,6 +53,8 @@ def write_file(
         The warehouse, opened with write access to the folder.
     orders
         Columns to sort by, in SQL, for each table.
+    bar
+        The progress bar, if any.
     """
     form = f"STORAGE_VERSION {literal(STORAGE_VERSION)}, BLOCK_SIZE {BLOCK}"
     connection.execute(f"ATTACH {literal(str(path))} AS exported ({form})")
@@ -57,7 +64,10 @@ def write_file(
         places = _places(ordered, targets)
         for schema in sorted({name.partition(".")[0] for name in (*places, *places.values())} | {"meta"}):
             connection.execute(f"CREATE SCHEMA exported.{identifier(schema)}")
-        rows = sum(_copy(connection, one, orders[one.table.name], keys, targets, places) for one, keys in ordered)
+        rows = sum(
+            _copy(connection, one, orders[one.table.name], keys, targets, places)
+            for one, keys in with_progress(ordered, bar, lambda pair: pair[0].table.name)
+        )
         _name(connection, relations, places)
         _copy_meta(connection, [one.table.name for one in relations])
         connection.execute("CHECKPOINT exported")

@@ -1,7 +1,8 @@
 """Units of a result's columns, derived from the contracts of the columns that the SELECT uses.
 
 Units propagate through names, CTEs, casts, `round`, `coalesce`, sums and differences of equal units, and aggregates
-that keep the unit (`sum`, `min`, `max`, `avg`, quantiles). A column has no unit where two units meet or a number is
+that keep the unit (`sum`, `min`, `max`, `avg`, quantiles). A quotient of equal units is a share if the column is named
+`.._share`, `.._ratio` or `.._utilization`. A column has no unit where two units meet or a number is
 multiplied: a wrong unit is worse than a plain number.
 """
 
@@ -20,6 +21,8 @@ SHARE = "share"
 """Unit of fractions of 1, shown as %."""
 COUNT = "count"
 """Unit of counts."""
+_QUOTIENT = "quotient"
+"""Quotient of two values of one unit: a share if the column's name says so, else a plain number."""
 _SHARE_NAMES = ("_share", "_utilization", "_ratio")
 _SHARE_WORDS = frozenset({"duty_cycle", "in_out_difference", "in_out_imbalance", "mfu_6n", "mfu_6n_12lhs"})
 _KEEP_FIRST = frozenset(
@@ -136,7 +139,10 @@ class _Reader:
                 found += self.star(one, sources)
                 continue
             name = one.get("alias") or (one["column_names"][-1] if one.get("class") == "COLUMN_REF" else "")
-            found.append((name, self.unit(one, sources, steps)))
+            unit = self.unit(one, sources, steps)
+            if unit == _QUOTIENT:
+                unit = SHARE if name.endswith(_SHARE_NAMES) else None
+            found.append((name, unit))
         return found
 
     def sources(self, table: Any, steps: Mapping[str, Columns]) -> list[tuple[str, Columns]]:
@@ -183,13 +189,15 @@ class _Reader:
                 name = str(node.get("function_name", "")).lower()
                 if name in _COUNTS:
                     return COUNT
+                if name == "/" and self.common(arguments, sources, steps) is not None:
+                    return _QUOTIENT
                 if name in _KEEP_COMMON:
                     return self.common(arguments, sources, steps)
                 if name in _KEEP_FIRST and arguments:
                     return self.unit(arguments[0], sources, steps)
                 if name in _SUMS and arguments:
                     unit = self.unit(arguments[0], sources, steps)
-                    return None if unit == SHARE else unit
+                    return None if unit in (SHARE, _QUOTIENT) else unit
         return None
 
     def common(self, nodes: list[Any], sources: list[tuple[str, Columns]], steps: Mapping[str, Columns]) -> str | None:

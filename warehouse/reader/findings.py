@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from warehouse.base.errors import QueryError
+from warehouse.base.startup import regex
 from warehouse.base.text import plural
 from warehouse.reader.column_units import SHARE
 from warehouse.reader.connection import connect
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     import duckdb
 
 TABLE = "metrics.findings"
+_DEAD = regex(r"dead (?P<way>inward|outward): (?P<into>\S+ \w+) came in, (?P<out>\S+ \w+) went out")
+"""The bytes of both directions in the sentence about a dead link."""
 
 
 class Finding(NamedTuple):
@@ -78,7 +81,23 @@ def cards(found: Sequence[Finding]) -> list[Card]:
     kinds: dict[str, list[Finding]] = {}
     for one in found:
         kinds.setdefault(one.kind, []).append(one)
-    return [Card(first, number_text(first.number, first.unit), tuple(others)) for first, *others in kinds.values()]
+    return [
+        Card(first, headline(first.kind, first.where, first.number, first.unit, first.sentence), tuple(others))
+        for first, *others in kinds.values()
+    ]
+
+
+def headline(kind: str, where: str, number: float, unit: str, sentence: str) -> str:
+    """Return the number of a card: of a dead link the bytes of the dead direction, of cables their server.
+
+    >>> headline("link_dead_one_way", "Leaf-1 1/0/35", 2e9, "B", "It is dead outward: 2.0 GB came in, 98 B went out.")
+    '98 B outward'
+    >>> headline("server_cabled_elsewhere", "GPU-228", 4, "cables", "GPU-228 ..")
+    '4 cables of GPU-228'
+    """
+    if kind == "link_dead_one_way" and (match := _DEAD.search(sentence)):
+        return f"{match['out' if match['way'] == 'outward' else 'into']} {match['way']}"
+    return number_text(number, unit) + (f" of {where}" if unit == "cables" else "")
 
 
 def number_text(number: float, unit: str) -> str:

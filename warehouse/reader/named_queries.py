@@ -3,13 +3,14 @@
 The header has the form of a model's front matter. A parameter is `name: TYPE [= default] meaning`; it is required if it
 has no default. Values are bound, never pasted into the text.
 
-Five more keys are for people at a terminal:
+Six more keys are for people at a terminal:
 
 - `question`: heading of the query in `--list`.
 - `aliases`: other names.
 - `answer: [columns]`: columns of a table, in this order.
 - `ranked: column desc`: sort order of the rows.
 - `unknown`: reason why a column may be NULL.
+- `empty`: what to know besides the reason if there are no rows.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     from warehouse.project.yaml_text import Value
 
-KEYS = ("about", "question", "aliases", "params", "answer", "ranked", "unknown")
+KEYS = ("about", "question", "aliases", "params", "answer", "ranked", "unknown", "empty")
 TYPES = ("VARCHAR", "INTEGER", "BIGINT", "DOUBLE", "TIMESTAMP", "BOOLEAN")
 _BITS = {"INTEGER": 31, "BIGINT": 63}
 _PARAMETER = regex(r"^(?P<type>[A-Z]+)(?:\s*=\s*(?P<default>'[^']*'|\S+))?\s+(?P<about>\S.*)$")
@@ -68,6 +69,8 @@ class Query(NamedTuple):
     """Sort column and `desc` or `asc`."""
     unknown: Mapping[str, str] = MappingProxyType({})
     """Reason why a column may be NULL, by column."""
+    empty: str = ""
+    """Sentence below an answer without rows, after the reason."""
 
 
 def load_queries(folders: Iterable[Path]) -> dict[str, Query]:
@@ -155,6 +158,7 @@ def read_query(path: Path) -> Query:
         answer=_list(values.get("answer"), shown),
         ranked=ranked,
         unknown={name: _text(value) for name, value in _entries(values.get("unknown"), shown, _UNKNOWN)},
+        empty=_text(values.get("empty")),
     )
 
 

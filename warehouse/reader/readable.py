@@ -73,6 +73,9 @@ def readable(values: Sequence[str | None], unit: str | None, *, exact: bool = Fa
     [' 5.769', '12.5  ']
     """
     cells = _cells(values, unit, exact=exact)
+    forms = {(cell.unit, len(cell.decimals)) for cell in cells if cell and not cell.apart}
+    if len(forms) > 1 and any(unit for unit, _ in forms):  # TB and MB have no common decimal place
+        cells = [cell and _Cell(f"{cell.whole}{cell.decimals}{cell.unit}", apart=True) for cell in cells]
     aligned = [cell for cell in cells if cell and not cell.apart]
     pieces = [(cell.whole, cell.decimals, cell.unit) for cell in aligned]
     wholes, decimals, units = (max(map(len, column)) for column in zip(*pieces, strict=True)) if pieces else (0, 0, 0)
@@ -150,7 +153,8 @@ def _scaled(number: Decimal, scale: Sequence[tuple[int, str]], smallest: Decimal
         decimals = 1
     if power == 0 and name in ("B", "b/s", "W") and number == int(number):
         decimals = 0
-    return _pieces(f"{number.scaleb(-power):,.{decimals}f}", f" {name}")
+    text = f"{number.scaleb(-power):,.{decimals}f}"
+    return _pieces(text if text.strip("-0.") else text.removeprefix("-"), f" {name}")
 
 
 def _plain(number: Decimal) -> _Cell:

@@ -70,6 +70,7 @@ def no_rows(
     reasons = reasons or [reason for table in sorted(statement.tables) if (reason := relations.why_empty(table))]
     if not reasons:
         return "no rows: none meets the conditions of the query" if relations.needs else "no rows"
+    reasons += [query.empty] if query and query.empty else []
     return "no rows: " + "; ".join(dict.fromkeys(reasons))
 
 

@@ -33,6 +33,8 @@ class Bar(NamedTuple):
     tip: str
     mark: float | None = None
     """Position of a second value, drawn as a line across the bar."""
+    note: str = ""
+    """Words after the value, where `dots` shows it."""
 
 
 class Bars(NamedTuple):
@@ -78,6 +80,7 @@ def bars(
                 max(end, scale(bar.mark or 0)) + 4,
                 top + BAR - 3,
                 number(bar.value),
+                "v",
                 leaf=group.leaf,
                 server=group.server,
             )
@@ -106,7 +109,11 @@ def dots(groups: Sequence[Bars], unit: str, label: str, keys: Sequence[Key], lim
         for bar in group.bars:
             panel.circle(scale(bar.value), y, 4.5, f"p {bar.kind}", bar.tip, leaf=group.leaf)
             if bar.value >= limit:
-                panel.text(scale(bar.value) + 8, y + 4, number(bar.value), "b", leaf=group.leaf)
+                text = " ".join(filter(None, [number(bar.value), bar.note]))
+                fits = scale(bar.value) + 8 + LETTER * len(text) <= WIDTH
+                kind = "v soft" if bar.note else "v b"
+                x, kind = (scale(bar.value) + 8, kind) if fits else (scale(bar.value) - 8, f"{kind} e")
+                panel.text(x, y + 4, text, kind, leaf=group.leaf)
     return [legend(keys), panel]
 
 

@@ -49,6 +49,8 @@ class Figure:
     """Name of the figure if several figures share a query."""
     place: str = ""
     """Suffix for another cluster or an earlier hour; empty for the first."""
+    is_folded: bool = False
+    """True to show the table folded although it is short."""
 
     @property
     def name(self) -> str:

@@ -38,8 +38,8 @@ def _links_say(rows: Sequence[Values]) -> str:
     top = foremost(rows)
     leaves, spines = len(distinct(rows, "leaf")), len(distinct(rows, "spine"))
     text = (
-        f"Bytes between {count(leaves, 'leaf')} and {count(spines, 'spine')}, "
-        "each cell in percent off an even share of the leaf's uplinks. "
+        f"Bytes between {count(leaves, 'leaf')} and {count(spines, 'spine')}. "
+        "Each cell says how many percent they are above or below an even share of the leaf's uplinks. "
         f"Farthest off is {top['leaf']} with {top['spine']}, {top['direction']}: {percent(top['off_even_percent'])}."
     )
     return text + (" Cells with a dead uplink have a ✕." if _dead(rows) else "")
@@ -62,7 +62,9 @@ def _deviation(panel: Panel, row: Values, x: float, y: float, width: float) -> N
     elif off is not None:
         strength = min(abs(off) / FULL, 1) ** 0.7 * FAINT
         panel.rect(x, y, width - 1, CELL - 1, "access" if off < 0 else "bad", tip, opacity=strength, **at)
-    text = "✕" if row["dead_uplinks"] else "" if off is None else f"{off:+.0f}" if round(off) else "0"
+    text = "" if off is None else f"{off:+.0f}" if round(off) else "0"
+    if row["dead_uplinks"]:
+        text = f"✕{text}" if width >= (1 + len(text)) * LETTER else "✕"
     if width >= len(text) * LETTER:
         panel.text(x + width / 2 - 0.5, y + 15, text, "m ondead" if row["dead_uplinks"] else "m", **at)
 
@@ -115,7 +117,7 @@ def _spines_title(rows: Sequence[Values]) -> str:
 def _spines_say(rows: Sequence[Values]) -> str:
     leaves = distinct(rows, "leaf")
     return (
-        f"TB between {count(len(leaves), 'leaf')} and each spine in the hour; the mean is over the loaded leaves alone."
+        f"TB between {count(len(leaves), 'leaf')} and each spine in the hour. Leaves that are not loaded do not count."
     )
 
 
@@ -165,9 +167,12 @@ def _balance_chart(rows: Sequence[Values]) -> list[Panel]:
     groups = []
     for switch in distinct(rows, "switch"):
         of = [row for row in rows if row["switch"] == switch]
-        groups.append(
-            Bars(switch, [Bar(row["cov_percent"], row["direction"], _balance_tip(row)) for row in of], leaf=switch)
-        )
+        notes = ["" if row["judged"] == "true" else "not judged" for row in of]
+        points = [
+            Bar(row["cov_percent"], row["direction"], _balance_tip(row), note=note)
+            for row, note in zip(of, notes, strict=True)
+        ]
+        groups.append(Bars(switch, points, leaf=switch))
     keys = [Key("in", "in (from spines)"), Key("out", "out (to spines)"), Key("limit", "uneven from here")]
     return dots(
         groups, "deviation of bytes, % of their mean", "How evenly uplinks share", keys, rows[0]["threshold_percent"]
@@ -239,7 +244,7 @@ def spines(parameters: Mapping[str, str], place: str) -> Figure:
         _spines_chart,
         parameters,
         ("metrics.port_hour", "metrics.spine_hour"),
-        'sql "FROM metrics.spine_hour"',
+        f"sql -q spine-balance --hour {parameters['hour'][:13].replace(' ', 'T')}:00",
         "spines",
         place,
     )

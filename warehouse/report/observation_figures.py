@@ -42,7 +42,7 @@ def _coverage_title(rows: Sequence[Values]) -> str:
         return text
     gaps = sum(row["opening_gap_seconds"] is not None for row in seen)
     where = "" if gaps == len(seen) else f" on {gaps} of them"
-    return f"{text}; nobody polled in the first {number(top['opening_gap_seconds'])} s{where}"
+    return f"{text}; no poll in the first {number(top['opening_gap_seconds'])} s{where}"
 
 
 def _coverage_says(rows: Sequence[Values]) -> str:
@@ -51,10 +51,10 @@ def _coverage_says(rows: Sequence[Values]) -> str:
         return "Its port counters are not among the files."
     top = foremost(seen)
     return (
-        f"That gap holds {percent(top['gap_bytes_percent'])} of the bytes that entered {top['switch']}, more than on "
-        "any other: their sum is known but not their minutes. "
-        f"Beside it {count(total(seen, 'missing_port_polls'), 'poll')} of single ports are missing. "
-        "Hatched is what nobody saw."
+        f"That gap holds {percent(top['gap_bytes_percent'])} of the bytes that entered {top['switch']}, the largest "
+        "share of a switch: the sum is known, the minutes are not. "
+        f"After it, {count(total(seen, 'missing_port_polls'), 'poll')} of single ports are missing. "
+        "Hatched: not observed."
     )
 
 
@@ -111,7 +111,7 @@ def _series_title(rows: Sequence[Values]) -> str:
     if not seen:
         return "No minute is known"
     top = min(seen, key=lambda row: int(row["busiest_place"]))
-    return f"{top['switch']} has the busiest minute: {_highest(top)}"
+    return f"{top['switch']} has the busiest polled minute: {_highest(top)}"
 
 
 def _highest(row: Values) -> str:
@@ -120,8 +120,8 @@ def _highest(row: Values) -> str:
 
 def _series_says(rows: Sequence[Values]) -> str:
     return (
-        "Traffic between each leaf and its servers, by the minute. In the hatched minutes there was no poll: the line "
-        "is the mean that the sum gives, and not idle time. Scales differ between the leaves."
+        "Traffic between each leaf and its servers, by the minute. In the hatched minutes there was no poll. There the "
+        "line is the mean of the gap, from its known sum; no highest minute is taken from it. Scales differ."
     )
 
 
@@ -144,7 +144,7 @@ def _leaf_series(row: Values) -> Panel:
     x, y = linear(0, 60, left, WIDTH - 12), linear(0, at[-1], 116, 20)
     panel.text(0, 11, leaf, "b")
     panel.text(LETTER * (len(leaf) + 1) + 4, 11, "Gb/s", "soft")
-    panel.text(WIDTH, 11, f"highest minute {_highest(row)}", "soft e")
+    panel.text(WIDTH, 11, f"highest polled minute {_highest(row)}", "soft e")
     y_axis(panel, at, y, left, x(60))
     x_axis(panel, HOUR, x, 20, 116, "minute of the hour")
     for state, start, end in _stretches(str(row["minutes"])):

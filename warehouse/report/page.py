@@ -10,7 +10,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from warehouse.report.theme import DARK, LIGHT, MARKS, for_paper, variables
-from warehouse.report.trust_figures import cards
+from warehouse.report.trust_figures import cards, trust
 from warehouse.report.words import by_number
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ def page(build: tuple[Any, ...], found: One, answered: Answered, *, kept: bool, 
         found={**_shown(*found), "open": False},
         looked=found[1] is not None,
         cards=cards(rows),
+        trust=trust(answered),
         warnings=any(row["severity"] == "warning" for row in rows),
         sections=[(section, [_shown(*one) for one in figures_of]) for section, figures_of in answered],
         hours=sorted({figure.hour for figure, answer in figures if figure.hour and answer}, reverse=True),
@@ -87,7 +88,7 @@ def _shown(figure: Figure, answer: Answer | None) -> dict[str, Any]:
         "says": figure.says(values),
         "panels": [Markup(panel.svg()) for panel in panels],  # noqa: S704 - escaped where it is drawn
         "wide": figure.chart is None or len(panels) > 2,
-        "open": figure.chart is None and len(answer.rows) <= MOST_OPEN,
+        "open": figure.chart is None and not figure.is_folded and len(answer.rows) <= MOST_OPEN,
         "parameters": [f"${name} = {value}" for name, value in answer.citation.parameters.items()],
     }
 

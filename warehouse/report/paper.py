@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from warehouse.report.svg import WIDTH
 from warehouse.report.theme import for_paper
+from warehouse.runner.bar import Bar, with_progress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from warehouse.report.figure import Answer, Figure
@@ -20,13 +21,13 @@ BETWEEN = 16
 """Gap between panels, in SVG units."""
 
 
-def write_figures(folder: Path, answers: Iterable[tuple[Figure, Answer]]) -> int:
+def write_figures(folder: Path, answers: Sequence[tuple[Figure, Answer]], bar: Bar | None = None) -> int:
     """Write each chart as `NAME.svg` and `NAME.pdf`; return the number of files."""
     import vl_convert
 
     folder.mkdir(parents=True, exist_ok=True)
     files = 0
-    for figure, answer in answers:
+    for figure, answer in with_progress(answers, bar, lambda one: one[0].name):
         panels = figure.chart(answer.values) if figure.chart else []
         if not panels:
             continue

@@ -92,8 +92,9 @@ def _switch(name: str, rows: Sequence[Values]) -> Panel:
     end = -100.0
     for start, role in starts:
         if role != "spare":
-            panel.text(max(start, end), 18 + 2 * high + 16, role, "soft")
-            end = max(start, end) + LETTER * len(role) + 6
+            start = min(max(start, end), WIDTH - LETTER * len(role))
+            panel.text(start, 18 + 2 * high + 16, role, "soft")
+            end = start + LETTER * len(role) + 6
     return panel
 
 

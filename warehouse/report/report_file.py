@@ -25,6 +25,7 @@ from warehouse.report import (
 from warehouse.report.figure import Answer, Figure, Section, ask
 from warehouse.report.page import page
 from warehouse.report.paper import write_figures
+from warehouse.runner.bar import Bar, with_progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -59,6 +60,7 @@ def write_report(
     site: str = "",
     memory: str | None = None,
     threads: int | None = None,
+    bar: Bar | None = None,
 ) -> Made:
     """Write the report of a warehouse.
 
@@ -76,6 +78,8 @@ def write_report(
         URL of the site of `warehouse docs`, for links to table pages; empty if there is none.
     memory, threads
         Limits of the engine.
+    bar
+        The progress bar, if any.
 
     Raises
     ------
@@ -100,11 +104,14 @@ def write_report(
         refuse_damage(connection, target)
         build = connection.execute("SELECT build_id, published_utc, version, engine FROM meta.build").fetchall()[0]
         cache: dict[tuple[str, tuple[str, ...]], Answer | None] = {}
-        found = trust_figures.FINDINGS, ask(connection, target, trust_figures.FINDINGS, queries)
-        answered = [
-            (section, [(figure, _once(cache, connection, target, figure, queries)) for figure in section.figures])
-            for section in sections(connection)
-        ]
+        of_sections = sections(connection)
+        asked = [trust_figures.FINDINGS, *(figure for section in of_sections for figure in section.figures)]
+        found, *rest = (
+            (figure, _once(cache, connection, target, figure, queries))
+            for figure in with_progress(asked, bar, lambda figure: figure.name)
+        )
+        others = iter(rest)
+        answered = [(section, [next(others) for _ in section.figures]) for section in of_sections]
         left_out = hours(connection)[1]
     finally:
         connection.close()
@@ -114,7 +121,7 @@ def write_report(
     text = page(build, found, answered, kept=kept, site=site, left_out=left_out)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8", newline="\n")
-    files = write_figures(figures, answers) if figures else 0
+    files = write_figures(figures, answers, bar) if figures else 0
     return Made(len(all_figures), len(all_figures) - len(answers), len(text.encode()), files)
 
 

@@ -92,12 +92,16 @@ def _servers_chart(rows: Sequence[Values]) -> list[Panel]:
 
 
 def _spread_title(rows: Sequence[Values]) -> str:
-    middle = sorted(row["bytes"] for row in rows)[len(rows) // 2]
-    return f"Half of the servers moved less than {size(middle)}, the busiest {size(rows[0]['bytes'])}"
+    received = sorted(row["rx_bytes"] for row in rows)
+    return f"Half of the servers received less than {size(received[len(rows) // 2])}, the busiest {size(received[-1])}"
 
 
 def _spread_says(rows: Sequence[Values]) -> str:
-    return f"Bytes of {count(len(rows), 'server')} in the hour, in orders of magnitude where they span several."
+    sent = sorted(row["tx_bytes"] for row in rows)
+    return (
+        f"Bytes of {count(len(rows), 'server')} in the hour. Half of them sent less than {size(sent[len(rows) // 2])}, "
+        f"the busiest {size(sent[-1])}."
+    )
 
 
 def _spread(rows: Sequence[Values]) -> list[Panel]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from warehouse.reader.findings import number_text
+from warehouse.reader.findings import headline
 from warehouse.report.charts import Bar, Bars, bars, shares
-from warehouse.report.figure import Figure, Section, Values
+from warehouse.report.figure import Answer, Figure, Section, Values
 from warehouse.report.svg import Key, Panel
 from warehouse.report.words import count, distinct, foremost, number, size, total
 
@@ -24,6 +24,8 @@ SHOWN_BY = {
 }
 """The figure of each kind of finding."""
 MOST_CARDS = 8
+TRUST = ("checks", "conservation", "coverage")
+"""Figures whose titles say how far the numbers can be trusted."""
 
 
 def cards(rows: Sequence[Values]) -> list[dict[str, str]]:
@@ -31,11 +33,21 @@ def cards(rows: Sequence[Values]) -> list[dict[str, str]]:
     return [
         {
             **{name: str(row[name] or "") for name in ("severity", "what", "sentence", "so_what", "others")},
-            "number": number_text(row["number"], str(row["unit"])),
+            "number": headline(*(row[name] for name in ("kind", "where_", "number", "unit", "sentence"))),
             "figure": SHOWN_BY.get(str(row["kind"]), "findings"),
         }
         for row in rows[:MOST_CARDS]
     ]
+
+
+def trust(answered: Iterable[tuple[Section, Sequence[tuple[Figure, Answer | None]]]]) -> list[tuple[str, str]]:
+    """Return the figures that say how far the numbers can be trusted: name and title, of the latest hour."""
+    found: dict[str, tuple[str, str]] = {}
+    for _, figures in answered:
+        for figure, answer in figures:
+            if (kind := figure.id or figure.query) in TRUST and answer and answer.rows:
+                found.setdefault(kind, (figure.name, figure.title(answer.values)))
+    return [found[kind] for kind in TRUST if kind in found]
 
 
 def _found(rows: Sequence[Values]) -> str:
@@ -61,7 +73,8 @@ def _claims_say(rows: Sequence[Values]) -> str:
     without = total(rows, "claims") - total(comparable, "claims")
     of = {verdict: total([row for row in rows if row["verdict"] == verdict], "claims") for verdict in VERDICTS}
     text = ", ".join(f"{many:,} {verdict}" for verdict, many in of.items() if many)
-    rest = f"{without:,} more need files that are not loaded." if without else ""
+    more = " more" if comparable else ""
+    rest = f"{without:,}{more} need files that are not loaded." if without else ""
     return " ".join(filter(None, [f"{text[:1].upper()}{text[1:]}." if text else "", rest]))
 
 
@@ -137,7 +150,7 @@ def _checks_title(rows: Sequence[Values]) -> str:
 
 
 def _checks_say(rows: Sequence[Values]) -> str:
-    found = " · ".join(str(row["which"]) for row in rows if row["which"])
+    found = " · ".join(str(row["says"]) for row in rows if row["says"])
     return f"Each check is a condition on a table. {f'Not passed: {found}.' if found else 'All hold.'}"
 
 
@@ -180,6 +193,7 @@ FIGURES = (
         _checks_say,
         "Checks",
         "The build has no checks.",
+        is_folded=True,
         tables=("meta.checks",),
         further='sql "FROM meta.checks"',
     ),

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, TextIO, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from types import TracebackType
 
     from rich.progress import Progress, TaskID
 
 _BAR = 12
+Item = TypeVar("Item")
 _BESIDE, _NAME_AT_LEAST = 56, 12
 """Cells for all columns but the name of the step, and the minimum width of that name."""
 
 
-def with_progress(names: Sequence[str], bar: Bar | None) -> Iterator[str]:
-    """Yield each name; show it on the bar, if given, and advance the bar after it."""
-    if bar:
-        bar.count(len(names))
-    for name in names:
+def with_progress(items: Sequence[Item], bar: Bar | None, name: Callable[[Item], str] = str) -> Iterator[Item]:
+    """Yield each item; show its name on the bar, if given, and advance the bar after it."""
+    if bar and items:
+        bar.count(len(items))
+    for item in items:
         if bar:
-            bar.turn_to(name)
-        yield name
+            bar.turn_to(name(item))
+        yield item
         if bar:
             bar.advance()
 

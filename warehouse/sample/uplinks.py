@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from warehouse.sample.flows import Traffic
     from warehouse.sample.options import SampleOptions
 
+FAVORED, FAVORED_PERCENT = 3, 119
+"""Number of the spine that gets more bytes, and its weight in percent of the others'. Of three spines it carries 12 %
+above their mean, which leaves the uplinks of a leaf just within the bound of an uneven leaf."""
 HOT_FACTOR = 2
 """Weight of the hot uplink in its bundle; its neighbors have weight 1."""
 
@@ -32,16 +35,19 @@ class Faults:
     dead_in: tuple[str, str] | None
     hot_out: tuple[str, str] | None
     """Hot from the second hour on."""
+    favored_spine: int | None
+    """Number of the spine that the hash of all leaves favors."""
 
 
 def plan_faults(options: SampleOptions) -> Faults:
     """Return the faults of a sample: on three different leaves, or none."""
     if not options.planted:
-        return Faults(None, None, None)
+        return Faults(None, None, None, None)
     second = 33 + 3 * min(1, options.spines - 1)
     if options.full:
-        return Faults(_port("Leaf-10", 35), _port("Leaf-18", 47), _port("Leaf-4", 40))
-    return Faults(_port("Leaf-2", 35), _port("Leaf-7", second + 1), _port("Leaf-4", 34))
+        return Faults(_port("Leaf-10", 35), _port("Leaf-18", 47), _port("Leaf-4", 40), FAVORED)
+    favored = FAVORED if options.spines >= FAVORED else None
+    return Faults(_port("Leaf-2", 35), _port("Leaf-7", second + 1), _port("Leaf-4", 34), favored)
 
 
 def _port(leaf: str, number: int) -> tuple[str, str]:
@@ -74,7 +80,7 @@ def spread(fabric: Fabric, traffic: Traffic, faults: Faults) -> None:
     sent = {switch.name: np.zeros(shape, np.int64) for switch in fabric.switches}
     received = {switch.name: np.zeros(shape, np.int64) for switch in fabric.switches}
     for (source, target), series in sorted(traffic.between.items()):
-        parts = _by_spine(options, f"{source}/{target}", series)
+        parts = _by_spine(options, f"{source}/{target}", series, faults.favored_spine)
         sent[source] += parts
         received[target] += parts
     for switch in fabric.switches:
@@ -91,10 +97,12 @@ def spread(fabric: Fabric, traffic: Traffic, faults: Faults) -> None:
             )
 
 
-def _by_spine(options: SampleOptions, label: str, series: Ints) -> Ints:
+def _by_spine(options: SampleOptions, label: str, series: Ints, favored: int | None) -> Ints:
     """Return one pair's bytes by spine: nearly equal shares, less equal for storage; one spine takes the remainder."""
     uneven = 150 if "ST-" in label else 15
     weights = 1000 + draw(options.seed, f"spines/{label}", options.spines, -uneven, uneven)
+    if favored:
+        weights[favored - 1] = weights[favored - 1] * FAVORED_PERCENT // 100
     parts = series[np.newaxis, :] * weights[:, np.newaxis] // int(weights.sum())
     parts[draw_one(options.seed, f"rest/{label}", 0, options.spines - 1)] += series - parts.sum(axis=0)
     return parts

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from warehouse.lineage.lineage_text import read_from
 from warehouse.reader.finding import SYNONYMS
 from warehouse.reader.findings import Card, cards, findings_of
 from warehouse.reader.named_queries import Query, load_queries
+from warehouse.runner.bar import Bar
 from warehouse.site.column_origins import Origins, as_graph, origins_of
 from warehouse.site.fabric import Fabric, fabric_of
 from warehouse.site.glossary_links import Glossary, Word, glossary_of, words_of
@@ -39,6 +40,18 @@ if TYPE_CHECKING:
 
 SCRIPTS = ("site.js", "graph.js")
 STYLE = "site.css"
+NUMBER_OF = {
+    "link_dead_one_way": "metrics.port_hour.out_bytes",
+    "server_cabled_elsewhere": "metrics.suspect_links.evidence",
+    "rails_differ": "metrics.suspect_servers.evidence",
+    "uneven_leaf": "metrics.uplink_balance.cov",
+    "spine_out_of_line": "metrics.spine_hour.over_mean",
+    "fullest_link": "metrics.port_hour.in_utilization",
+    "observation": "metrics.sampling_quality.gap_bytes_share",
+    "job_trades_most": "metrics.server_hour.rx_bytes",
+    "claims_differ": "metrics.published_claims.difference",
+}
+"""Column with the number of each kind of finding."""
 _OF_FORMATS = ("formats", "set-aside")
 """Queries of the site on raw files; the others are on switches and servers."""
 
@@ -65,7 +78,9 @@ class Site:
     """Tables of the build without a model in the project."""
 
     @staticmethod
-    def of(project: Project, target: Path, connection: duckdb.DuckDBPyConnection | None) -> Site:
+    def of(
+        project: Project, target: Path, connection: duckdb.DuckDBPyConnection | None, bar: Bar | None = None
+    ) -> Site:
         """Read the models, and the warehouse if one is open."""
         columns: dict[str, Sequence[Column]] = {name: one.columns for name, one in project.models.items()}
         columns |= {name: one.columns for name, one in project.references.items()} | source_columns(known_formats())
@@ -73,7 +88,7 @@ class Site:
         descriptions |= abouts(known_formats())
         columns = {name: columns[name] for name in sorted(columns, key=lambda one: (LAYERS.index(_layer(one)), one))}
         origins = origins_of(load(project, target), {name: [c.name for c in some] for name, some in columns.items()})
-        facts: Mapping[str, Facts] = facts_of(connection) if connection else {}
+        facts: Mapping[str, Facts] = facts_of(connection, bar) if connection else {}
         froms = read_from(project)
         tables = {
             name: view(project, name, descriptions[name], some, origins, facts.get(name), read_from=froms.get(name, ""))
@@ -103,15 +118,17 @@ class Site:
             tuple(name for name in facts if name not in tables),
         )
 
-    def files(self) -> Iterator[tuple[str, str]]:
-        """Yield the files of the site: path and text."""
+    def files(self) -> Iterator[tuple[str, Callable[[], str]]]:
+        """Yield the files of the site: path, and a function that returns the text."""
+        fill = renderer(self, self.glossary.linked)
+
+        def render(template: str, root: str, **values: object) -> Callable[[], str]:
+            return partial(fill, template, root, **values)
+
         for name in (*SCRIPTS, STYLE):
-            yield f"assets/{name}", asset(name)
-        yield "assets/search.js", self._search_index()
-        names = {name: [column.name for column in table.columns] for name, table in self.tables.items()}
-        graph = as_graph(self.origins, names, {name: table.about for name, table in self.tables.items()})
-        yield "assets/lineage.js", f"window.LINEAGE={for_script(graph)};\n"
-        render = renderer(self, self.glossary.linked)
+            yield f"assets/{name}", partial(asset, name)
+        yield "assets/search.js", self._search_index
+        yield "assets/lineage.js", self._lineage
         yield "index.html", render("index.html.j2", "", layers=self._layers, groups=self._groups)
         yield "lineage.html", render("lineage.html.j2", "")
         yield "queries.html", render("queries.html.j2", "", queries=self.queries, tables_of=self._read_tables)
@@ -120,18 +137,19 @@ class Site:
             yield table_path(name), render("table.html.j2", "../", table=table, **self._beside(name))
         for one in self.formats.values():
             yield one.path, render("format.html.j2", "../", format=one)
-        yield from self._fabric_files(render)
+        if self.fabric.switches:
+            yield "fabric.html", render("fabric.html.j2", "")
+        for node in self.fabric.nodes if self.fabric.switches else ():
+            yield node.path, render(f"{node.kind}.html.j2", "../../", node=node)
         for page in self.pages:
             root = "../" * page.path.count("/")
             loaded = [one for one in self.formats.values() if page in one.pages]
             yield page.path, render("prose.html.j2", root, page=page, groups=self._groups, loaded=loaded)
 
-    def _fabric_files(self, render: Callable[..., str]) -> Iterator[tuple[str, str]]:
-        if not self.fabric.switches:
-            return
-        yield "fabric.html", render("fabric.html.j2", "")
-        for node in self.fabric.nodes:
-            yield node.path, render(f"{node.kind}.html.j2", "../../", node=node)
+    def _lineage(self) -> str:
+        names = {name: [column.name for column in table.columns] for name, table in self.tables.items()}
+        graph = as_graph(self.origins, names, {name: table.about for name, table in self.tables.items()})
+        return f"window.LINEAGE={for_script(graph)};\n"
 
     def _search_index(self) -> str:
         queries, formats = [query for query, _ in self.queries.values()], self.formats.values()
@@ -176,14 +194,16 @@ class Site:
         ]
 
     def place(self, card: Card) -> list[tuple[str, str]]:
-        """Return the links of a card: the switch or server that it names, and a query that shows more."""
+        """Return the links of a card: the column of its number, the switch or server that it names, and a query."""
         first = card.first
         names = [*first.where.split(), *first.sentence.replace(":", " ").split()]
         node = next(((name, path) for name in names if (path := self.fabric.path(first.cluster, name))), None)
         _, _, query = first.look_further.partition(" -q ")
         name = query.partition(" ")[0]
         more = [(f"query {name}", f"queries.html#{name}")] if name in self.queries else []
-        return [*([(f"page of {node[0]}", node[1])] if node else []), *more]
+        table, _, column = NUMBER_OF.get(first.kind, "").rpartition(".")
+        number = [(f"{table}.{column}", f"{table_path(table)}#{column}")] if table in self.tables else []
+        return [*number, *([(f"page of {node[0]}", node[1])] if node else []), *more]
 
     def _read_tables(self, query: Query) -> list[str]:
         return sorted(name for name in tables_of(query.sql) if name in self.tables)

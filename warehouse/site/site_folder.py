@@ -14,6 +14,7 @@ from warehouse.publish.output_folder import replaced, sha256, write_json
 from warehouse.reader.connection import connect
 from warehouse.reader.damaged_parts import refuse_damage
 from warehouse.reader.interrupt import interruptible
+from warehouse.runner.bar import Bar, with_progress
 from warehouse.site.pages import Site
 from warehouse.store.layout import MANIFEST, PUBLISHED, SITE
 
@@ -40,6 +41,7 @@ def write_docs(
     *,
     memory: str | None = None,
     threads: int | None = None,
+    bar: Bar | None = None,
 ) -> Made:
     """Write the site of a project.
 
@@ -54,6 +56,8 @@ def write_docs(
         them where nothing is published in it.
     memory, threads
         Limits of the engine.
+    bar
+        The progress bar, if any.
 
     Raises
     ------
@@ -66,17 +70,18 @@ def write_docs(
         if (target / PUBLISHED).exists():
             with closing(connect(target, memory=memory, threads=threads)) as connection:
                 refuse_damage(connection, target)
-                site = interruptible(connection, lambda: Site.of(project, target, connection))
+                site = interruptible(connection, lambda: Site.of(project, target, connection, bar))
         else:
             site = Site.of(project, target, None)
-        for path, text in site.files():
+        files = dict(site.files())
+        for path in with_progress(list(files), bar):
             place = temporary_path / path
             place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_text(text, encoding="utf-8", newline="\n")
+            place.write_text(files[path](), encoding="utf-8", newline="\n")
         paths = sorted(path for path in temporary_path.rglob("*") if path.is_file())
         build = site.build.id if site.build else None
-        files = [{"path": path.relative_to(temporary_path).as_posix(), "sha256": sha256(path)} for path in paths]
-        write_json(temporary_path / MANIFEST, {"kind": SITE, "build": build, "files": files})
+        written = [{"path": path.relative_to(temporary_path).as_posix(), "sha256": sha256(path)} for path in paths]
+        write_json(temporary_path / MANIFEST, {"kind": SITE, "build": build, "files": written})
         pages = sum(path.suffix == ".html" for path in paths)
         size = sum(path.stat().st_size for path in paths)
     return Made(pages, size, build, site.unknown)

@@ -15,6 +15,7 @@ from warehouse.reader.relation import Relation
 from warehouse.reader.result import Row, open_result
 from warehouse.reader.table_info import describe, list_tables
 from warehouse.reader.value_text import Column, column, text_of
+from warehouse.runner.bar import Bar, with_progress
 from warehouse.site.people_rows import NO_ROWS, Rows
 
 if TYPE_CHECKING:
@@ -77,9 +78,10 @@ def build_of(connection: duckdb.DuckDBPyConnection) -> Build:
     return Build(*map(str, row))
 
 
-def facts_of(connection: duckdb.DuckDBPyConnection) -> dict[str, Facts]:
+def facts_of(connection: duckdb.DuckDBPyConnection, bar: Bar | None = None) -> dict[str, Facts]:
     """Return the facts of each table of the build; values of raw files are not read."""
-    return {table.name: _facts(connection, describe(connection, table.name)) for table in list_tables(connection)}
+    names = [table.name for table in list_tables(connection)]
+    return {name: _facts(connection, describe(connection, name)) for name in with_progress(names, bar)}
 
 
 def _facts(connection: duckdb.DuckDBPyConnection, relation: Relation) -> Facts:

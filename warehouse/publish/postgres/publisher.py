@@ -16,6 +16,7 @@ from warehouse.publish.postgres.sent_tables import Sent, refuse_nul, tables_to_s
 from warehouse.reader.connection import connect
 from warehouse.reader.damaged_parts import refuse_damage
 from warehouse.reader.interrupt import interruptible
+from warehouse.runner.bar import Bar, with_progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -69,6 +70,7 @@ def publish(
     memory: str | None = None,
     progress: Callable[[Sent], None] = lambda _: None,
     warn: Callable[[str], None] = lambda _: None,
+    bar: Bar | None = None,
 ) -> Published:
     """Send the tables that changed since the last publish, and publish them in one transaction.
 
@@ -97,6 +99,8 @@ def publish(
         Called with each table before it is sent.
     warn
         Called before the swap with each index of a user that would be lost.
+    bar
+        The progress bar, if any.
 
     Raises
     ------
@@ -116,7 +120,7 @@ def publish(
                 try:
                     build = str(row[0]) if row else ""
                     publication = _Publication(server, connection, target, options, build, Path(scratch))
-                    return publication.run(wanted, progress, warn)
+                    return publication.run(wanted, progress, warn, bar)
                 finally:
                     server.close()
 
@@ -138,7 +142,13 @@ class _Publication:
     def names(self) -> Names:
         return Names(self.options.schema_prefix)
 
-    def run(self, wanted: Sequence[Sent], progress: Callable[[Sent], None], warn: Callable[[str], None]) -> Published:
+    def run(
+        self,
+        wanted: Sequence[Sent],
+        progress: Callable[[Sent], None],
+        warn: Callable[[str], None],
+        bar: Bar | None,
+    ) -> Published:
         """Plan the publish; unless it is a dry run, send, swap and drop unused versions."""
         options, server = self.options, self.server
         schemas = sorted({self.names.view(table.full_name)[0] for table in wanted})
@@ -178,7 +188,7 @@ class _Publication:
         if result.changed or result.gone or options.readers:
             from warehouse.publish.postgres.swap import attach, swap
 
-            lost = self._send(plan, progress, warn)
+            lost = self._send(plan, progress, warn, bar)
             with remote.refusals("the tables cannot be swapped"):
                 patience = remote.Patience(options.lock_timeout)
                 attach(server, plan, patience)
@@ -192,17 +202,17 @@ class _Publication:
         relations = {table.full_name for table in wanted} | {*plan.gone, *plan.forgotten}
         return retire.superseded(self.server, plan.state, self.names, kept, relations, number)
 
-    def _send(self, plan: Plan, progress: Callable[[Sent], None], warn: Callable[[str], None]) -> list[str]:
+    def _send(
+        self, plan: Plan, progress: Callable[[Sent], None], warn: Callable[[str], None], bar: Bar | None
+    ) -> list[str]:
         """Send the missing rows, one table at a time, next to the published ones."""
         lost = []
-        sent = [change.table.full_name for change in plan.changes if not change.is_sent]
-        refuse_damage(self.connection, self.target, sent, digests=True)
+        to_send = [change for change in plan.changes if not change.is_sent]
+        refuse_damage(self.connection, self.target, [one.table.full_name for one in to_send], digests=True)
         if not plan.state.has_registry:
             with remote.refusals("the server refuses"), self.server.transaction():
                 registry.create(self.server, self.names, self.build)
-        for change in plan.changes:
-            if change.is_sent:
-                continue
+        for change in with_progress(to_send, bar, lambda one: one.table.full_name):
             progress(change.table)
             csv = self.scratch / "rows.csv"
             write_csv(self.connection, change.table, csv)
