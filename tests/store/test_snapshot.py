@@ -107,6 +107,11 @@ def edit(tiny: Tiny, name: str, old: str, new: str) -> None:
     path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
 
 
+def write_below(folder: Path) -> None:
+    folder.mkdir()
+    (folder / "notes").write_text("x", encoding="utf-8")
+
+
 CHANGES: dict[str, Callable[[Tiny], object]] = {
     "a new raw file": lambda t: t.file(2, "1,1,2,2,0,0.5"),
     "a raw file gone": lambda t: t.file(1).unlink(),
@@ -117,6 +122,7 @@ CHANGES: dict[str, Callable[[Tiny], object]] = {
     ),
     "a raw file touched": lambda t: os.utime(t.data / "c/trafficinfo/2024052401/x/Leaf-1_1_1.csv", (1, 1)),
     "a file that nobody knows": lambda t: (t.data / "c" / "notes").write_text("x", encoding="utf-8"),
+    "a file in a folder that Python would skip": lambda t: write_below(t.data / "c" / "__pycache__"),
     "an empty folder whose name means something": lambda t: (t.data / "c" / "taskinfo").mkdir(),
     "a sign above the data": lambda t: (t.data.parent / "trafficinfo").mkdir(),
     "a model": lambda t: edit(t, "models/metrics/total.sql", "sum(", "max("),

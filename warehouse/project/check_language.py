@@ -77,6 +77,16 @@ def _relations(text: str) -> tuple[str, ...]:
     return tuple(sorted(set(_RELATION.findall(match["select"])))) if match else ()
 
 
+def all_checks(model: Model) -> list[Check]:
+    """Return the grain check, then the checks that the model lists."""
+    return [grain_check(model), *model.checks]
+
+
+def grain_check(model: Model) -> Check:
+    """Return the check that every table has: the columns of its grain are unique and not NULL."""
+    return Check(f"grain({', '.join(model.grain)})", model.place(1))
+
+
 def compile_check(check: Check, model: Model) -> Compiled:
     """Return the SQL of one check.
 
@@ -88,6 +98,12 @@ def compile_check(check: Check, model: Model) -> Compiled:
     this = model.name
     names = {column.name for column in model.columns}
     text = check.text
+    if check == grain_check(model):
+        grain = [identifier(name) for name in model.grain]
+        is_null = " OR ".join(f"{name} IS NULL" for name in grain)
+        return Compiled(
+            f"SELECT {', '.join(grain)}, count(*) AS rows FROM {this} GROUP BY ALL HAVING count(*) > 1 OR {is_null}"
+        )
     if match := _UNIQUE.match(text):
         columns = ", ".join(_known(match["columns"], names, check))
         return Compiled(f"SELECT {columns}, count(*) AS rows FROM {this} GROUP BY {columns} HAVING count(*) > 1")

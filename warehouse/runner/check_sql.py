@@ -9,11 +9,10 @@ import json
 from collections.abc import Sequence
 
 from warehouse.base.errors import CheckError, Place
-from warehouse.base.sql_text import identifier
 from warehouse.base.text import plural
 from warehouse.engine.base import EngineError, Scratch
 from warehouse.graph.binding import check_is_not_valid
-from warehouse.project.check_language import ascent, compile_check
+from warehouse.project.check_language import all_checks, ascent, compile_check, grain_check
 from warehouse.project.contract import Check
 from warehouse.project.model import Model
 from warehouse.store.part_records import CheckResult
@@ -21,16 +20,6 @@ from warehouse.store.part_records import CheckResult
 SHOWN_ROWS = 5
 KEPT_ROWS = 50
 """Failing rows of a check and partition that the catalog keeps."""
-
-
-def all_checks(model: Model) -> list[Check]:
-    """Return the grain check, then the checks that the model lists."""
-    return [_grain(model), *model.checks]
-
-
-def _grain(model: Model) -> Check:
-    """Return the check that every table has: the columns of its grain are unique and not NULL."""
-    return Check(f"grain({', '.join(model.grain)})", model.place(1))
 
 
 def run_checks(scratch: Scratch, model: Model, checks: Sequence[Check]) -> list[int]:
@@ -46,7 +35,7 @@ def run_checks(scratch: Scratch, model: Model, checks: Sequence[Check]) -> list[
     totals: dict[str, list[tuple[int, str, str]]] = {}
     rows = model.name
     for position, check in enumerate(checks):
-        if check == _grain(model):
+        if check == grain_check(model):
             grain = ascent(model)
             rows = grain.rows
             conditions.append((position, grain.fails))
@@ -84,7 +73,7 @@ def _count(scratch: Scratch, model: Model, sql: str, *checks: Check) -> list[int
     try:
         return [int(str(value)) for value in scratch.rows(sql)[0]]
     except EngineError as error:
-        written = [check for check in checks if check != _grain(model)]
+        written = [check for check in checks if check != grain_check(model)]
         for check in written if len(written) > 1 else ():
             _count(scratch, model, f"SELECT count(*) FROM ({compile_check(check, model).failing})", check)
         wrong = (written or list(checks))[0]
@@ -129,13 +118,6 @@ def check_error(model: Model, partition: str | None, result: CheckResult) -> Che
 
 def _failing(model: Model, text: str) -> tuple[str, str, Place]:
     """Return the SELECT of the failing rows, the text to show, and the place of the check."""
-    if text != _grain(model).text:
-        check = next(check for check in model.checks if check.text == text)
-        return compile_check(check, model).failing, text, check.place
-    names = ", ".join(model.grain)
-    quoted = [identifier(name) for name in model.grain]
-    nulls = " OR ".join(f"{name} IS NULL" for name in quoted)
-    failing = (
-        f"SELECT {', '.join(quoted)}, count(*) AS rows FROM {model.name} GROUP BY ALL HAVING count(*) > 1 OR {nulls}"
-    )
-    return failing, f"grain ({names}) is not unique", model.place(1)
+    check = next(check for check in all_checks(model) if check.text == text)
+    shown = f"grain ({', '.join(model.grain)}) is not unique" if check == grain_check(model) else text
+    return compile_check(check, model).failing, shown, check.place

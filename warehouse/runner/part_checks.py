@@ -9,10 +9,10 @@ from warehouse.engine.base import Scratch, Select
 from warehouse.engine.volatile import looks_volatile
 from warehouse.graph.dag import Node, checked_relations
 from warehouse.graph.plan import Key
-from warehouse.project.check_language import relations_of
+from warehouse.project.check_language import all_checks, relations_of
 from warehouse.project.contract import Check
 from warehouse.runner.build_state import BuildState
-from warehouse.runner.check_sql import all_checks, check_error, results_of, run_checks
+from warehouse.runner.check_sql import check_error, results_of, run_checks
 from warehouse.store.layout import partition_value
 from warehouse.store.part_records import CheckResult, Part, results_to_notes
 

@@ -78,6 +78,8 @@ class FileStates:
         A folder to skip, such as a target inside a data folder.
     inside
         The resolved paths of the folders that links may lead to; None for all.
+    is_code
+        True to skip the bytecode that Python writes to `__pycache__`.
     """
 
     def __init__(
@@ -85,16 +87,19 @@ class FileStates:
         places: Iterable[tuple[str, bool]],
         leave_out: str | None = None,
         inside: Sequence[str] | None = None,
+        *,
+        is_code: bool = False,
     ) -> None:
         self.places = list(places)
         self.leave_out = leave_out
         self.inside = inside
         self.looked_ns = time.time_ns()
-        self.files = _files(self.places, leave_out, inside)
+        self.is_code = is_code
+        self.files = _files(self.places, leave_out, inside, "__pycache__" if is_code else None)
 
     def rescan(self) -> FileStates:
         """Return a new scan of the same places."""
-        return FileStates(self.places, self.leave_out, self.inside)
+        return FileStates(self.places, self.leave_out, self.inside, is_code=self.is_code)
 
     def changes(
         self, later: FileStates, same: Callable[[str], bool], *, times_count: bool = False
@@ -124,7 +129,9 @@ class FileStates:
         return new, gone, changed
 
 
-def _files(places: Iterable[tuple[str, bool]], leave_out: str | None, inside: Sequence[str] | None) -> dict[str, Stamp]:
+def _files(
+    places: Iterable[tuple[str, bool]], leave_out: str | None, inside: Sequence[str] | None, skipped: str | None
+) -> dict[str, Stamp]:
     """Return files with their signatures, empty for unreadable ones. Lists each folder once, so that loops end."""
     found: dict[str, Stamp] = {}
     listed = kernel_folders()
@@ -153,7 +160,7 @@ def _files(places: Iterable[tuple[str, bool]], leave_out: str | None, inside: Se
                             found[entry.path] = stamp(about)
                         elif not stat.S_ISDIR(about.st_mode):
                             found[entry.path] = []  # a pipe or a device is never read
-                        elif deep and entry.name != "__pycache__":
+                        elif deep and entry.name != skipped:
                             found[entry.path] = []  # record the name of a folder, not its times
                             below.append(entry.path)
                 waiting += sorted(below, reverse=True)
@@ -186,7 +193,7 @@ def scan_code(folders: Iterable[Path]) -> FileStates:
     for folder in folders:
         places += [(f"{folder}/models", True), (f"{folder}/sql", True), (f"{folder}/data", False)]
         places.append((f"{folder}/warehouse.toml", False))
-    return FileStates(places)
+    return FileStates(places, is_code=True)
 
 
 def same_content(path: str, digest: str | None) -> bool:

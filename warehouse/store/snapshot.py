@@ -176,7 +176,7 @@ def _change_counts(*files: Sequence[str]) -> str:
 
 def _restored(stored: Json) -> signatures.FileStates:
     """Return the scan that is stored in a snapshot."""
-    scan = signatures.FileStates((), stored["leave_out"], stored["inside"])
+    scan = signatures.FileStates((), stored["leave_out"], stored["inside"], is_code=not stored["times_count"])
     scan.places, scan.files, scan.looked_ns = stored["places"], stored["files"], stored["looked_ns"]
     return scan
 
