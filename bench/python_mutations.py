@@ -6,7 +6,8 @@
 
 A mutant swaps a comparison or an operator, negates a condition, changes a number or a truth value, returns None, or
 drops a call. `bench.mutations` does the same for the SQL of models (wraps, windows, sums). The tests run in a copy of
-the repository, in a fork per mutant. A mutant is caught if they fail or take more than five times as long.
+the repository, in a fork per mutant that can write only there. A mutant is caught if the tests fail or take more than
+five times as long.
 `bench.equivalent_mutants` lists the mutants that change no behavior. The exit status is 1 if others survive.
 """
 
@@ -16,11 +17,13 @@ import argparse
 import ast
 import contextlib
 import copy
+import ctypes
 import importlib
 import os
 import random
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -53,6 +56,11 @@ PRELOADED = ("duckdb", "hypothesis", "jinja2", "msgspec", "numpy", "pyarrow", "r
 """Libraries that are imported once, before the fork of each mutant."""
 
 
+_NEW_MOUNTS = 0x20000
+"""CLONE_NEWNS of unshare(2)."""
+_DISKS = ("btrfs", "ext4", "overlay", "tmpfs", "xfs")
+
+
 class Change(NamedTuple):
     """Change of a module."""
 
@@ -68,8 +76,11 @@ def main() -> int:
     options.add_argument("modules", nargs="*")
     options.add_argument("--most", type=int, default=40, help="mutants a module, drawn by --seed")
     options.add_argument("--seed", type=int, default=1)
+    options.add_argument("--unprotected", action="store_true", help="run mutants that can remove or rename any file")
     options.add_argument("-v", "--verbose", action="store_true")
     given = options.parse_args()
+    if not given.unprotected:
+        _protect_files()
     survivors: list[str] = []
     total = [0, 0, 0, 0]
     for name in PRELOADED:
@@ -105,6 +116,26 @@ def main() -> int:
             total = [one + other for one, other in zip(total, counts, strict=True)]
     print(_row("all", total), *survivors, sep="\n")
     return 1 if survivors else 0
+
+
+def _protect_files() -> None:
+    """Make all disks read-only for this process and its children, with an empty folder for temporary files.
+
+    A mutant of a module that removes or renames files can do so anywhere.
+    """
+    if ctypes.CDLL(None).unshare(_NEW_MOUNTS):
+        raise SystemExit("mutants need a mount namespace (Linux, root); --unprotected does without, in a container")
+    temporary = tempfile.gettempdir()
+    _run("mount", "--make-rprivate", "/")
+    for line in Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines():
+        _, place, kind, options, *_ = line.split()
+        if kind in _DISKS and options.startswith("rw") and not place.startswith(("/dev", "/proc", "/sys")):
+            _run("mount", "-o", "remount,bind,ro", place)
+    _run("mount", "-t", "tmpfs", "tmpfs", temporary)
+
+
+def _run(*command: str) -> None:
+    subprocess.run(command, check=True)
 
 
 def _row(name: str, counts: Sequence[int]) -> str:

@@ -200,7 +200,8 @@ def test_sources_are_the_visible_parts_files_and_views_in_dependency_order(case:
     assert list(each.items()) == [("staging.hour", of_hour), ("topology.hours", Select(view.sql, view.model.columns))]
     paths = tuple(Path("staging.hour") / hour for hour in HOURS)
     assert inputs.sources(Key("metrics.hours", ALL)) == {"staging.hour": Parts(columns, paths)}
-    assert inputs.sources(Key("staging.joined", FIRST)) == {
+    joined: Any = inputs.sources(Key("staging.joined", FIRST))
+    assert joined == {
         "raw.files": ("raw.files", FIRST, ["raw.port_counters"]),
         "raw.port_counters": ("raw.port_counters", FIRST, []),
     }

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import warehouse.runner.publish as publishing
+from warehouse.runner.catalog import NAME as CATALOG
 from warehouse.store.atomic import temporary_path
 from warehouse.store.manifest import Manifest
 
@@ -55,19 +56,19 @@ def hidden(target: Path) -> list[Path]:
 def test_the_folder_of_a_build_is_complete_and_its_catalog_is_read_only(target: Path) -> None:
     folder = publish(target, A)
     assert sorted(path.name for path in folder.iterdir()) == [
-        publishing.NAME, "files.json", "manifest.json", "stamps.json",
+        CATALOG, "files.json", "manifest.json", "stamps.json",
     ]  # fmt: skip
     assert (folder / "stamps.json").read_text() == "{'topology.v': ('staging.a',)} ['staging.a']"
-    assert stat.S_IMODE((folder / publishing.NAME).stat().st_mode) == 0o444
-    assert (target / "warehouse.duckdb").samefile(folder / publishing.NAME)
+    assert stat.S_IMODE((folder / CATALOG).stat().st_mode) == 0o444
+    assert (target / "warehouse.duckdb").samefile(folder / CATALOG)
     assert (target / "builds" / "current").read_text() == f"{A}\n"
     assert hidden(target) == []
 
 
 def test_a_catalog_begins_with_that_of_the_current_build_unless_fresh(target: Path) -> None:
-    assert (publish(target, A) / publishing.NAME).read_text() == f"{A} after {A}"
-    assert (publish(target, B) / publishing.NAME).read_text() == f"{B} after {A}"
-    assert (publish(target, A, fresh=True) / publishing.NAME).read_text() == f"{A} after None"
+    assert (publish(target, A) / CATALOG).read_text() == f"{A} after {A}"
+    assert (publish(target, B) / CATALOG).read_text() == f"{B} after {A}"
+    assert (publish(target, A, fresh=True) / CATALOG).read_text() == f"{A} after None"
     assert hidden(target) == []
 
 
@@ -85,7 +86,7 @@ def test_every_file_and_folder_is_synced_before_the_rename_that_needs_it(
     monkeypatch.setattr(Path, "replace", renamed)
     publish(target, A)
     at = events.index(f"rename {A}")
-    files = {publishing.NAME, "files.json", "manifest.json", "stamps.json"}
+    files = {CATALOG, "files.json", "manifest.json", "stamps.json"}
     assert set(events[:at]) == {*files, "all", "staging.a", "parts"}
     assert events[at + 1 :] == ["builds", "rename warehouse.duckdb", target.name, "rename current"]
 
@@ -104,7 +105,7 @@ def test_a_publish_that_failed_does_not_stop_the_next_one(target: Path, monkeypa
 
 
 def test_a_leftover_link_to_the_catalog_of_another_build_is_not_written_through(target: Path) -> None:
-    first = publish(target, A) / publishing.NAME
+    first = publish(target, A) / CATALOG
     publish(target, B)
     os.link(first, temporary_path(target / "warehouse.duckdb"))
     (target / "warehouse.duckdb.wal").touch()
@@ -122,7 +123,7 @@ def test_a_file_system_without_hard_links_has_a_copy(target: Path, monkeypatch: 
 
     monkeypatch.setattr(os, "link", refused)
     folder = publish(target, A)
-    assert (target / "warehouse.duckdb").read_text() == (folder / publishing.NAME).read_text()
+    assert (target / "warehouse.duckdb").read_text() == (folder / CATALOG).read_text()
 
 
 def test_the_newest_builds_and_the_current_one_are_kept(target: Path) -> None:

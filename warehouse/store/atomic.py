@@ -66,8 +66,9 @@ def remove(path: Path) -> None:
 
 def quarantine(target: Path, path: Path) -> Path:
     """Move a damaged file or folder to `damaged/` of its target; return the new path."""
-    place = target / "damaged" / path.relative_to(target)
-    for folder in place.parents:
+    name = path.relative_to(target)
+    place = target / "damaged" / name
+    for folder in (target / "damaged" / above for above in name.parents):
         if is_misplaced(folder, folder=True):  # a file that was quarantined from the place of a folder
             folder.rename(_free(folder))
     place.parent.mkdir(parents=True, exist_ok=True)
