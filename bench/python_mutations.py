@@ -38,7 +38,7 @@ from bench.equivalent_mutants import EQUIVALENT
 ROOT = Path(__file__).parents[1]
 TARGETS = {
     "warehouse/graph/fingerprints.py": ("tests/graph/test_fingerprints.py",),
-    "warehouse/store/atomic.py": ("tests/store/test_atomic.py",),
+    "warehouse/store/atomic.py": ("tests/store/test_atomic.py", "tests/store/test_parts.py"),
     "warehouse/store/parts.py": ("tests/store/test_parts.py",),
     "warehouse/runner/publish.py": ("tests/runner/test_published_files.py", "tests/runner/test_catalog.py"),
     "warehouse/kernels/port_seconds.py": ("tests/kernels/test_port_seconds.py",),

@@ -116,7 +116,7 @@ class Readings:
 def test_rows_of_all_ports_of_all_switches() -> None:
     """More ports than a chunk has, ports and a switch without rows, and management ports among the others."""
     chance = random.Random(7)
-    switches = ["Leaf-1"] * 21 + ["Leaf-2"] * 2 + ["Leaf-3"] * 8
+    switches = ["Leaf-1"] * 21 + ["Leaf-2"] * 2 + ["Leaf-3"] * 9
     management = [chance.random() < 0.5 for _ in switches]
     ports = {
         10 + 2 * place: [] if place in range(8, 16) or switch == "Leaf-2" else _port(chance)
@@ -124,7 +124,7 @@ def test_rows_of_all_ports_of_all_switches() -> None:
     }
     reader: Any = Readings(ports, switches, management)
     found = list(port_seconds.rows(reader))
-    assert [len(set(one["file_key"].tolist())) for one in found] == [8, 5, 8]
+    assert [len(set(one["file_key"].tolist())) for one in found] == [8, 5, 8, 1]
     assert {str(one[name].dtype) for one in found for name in ("second", "covered_ms", "longest_ms")} == {"int32"}
     expected = []
     for place, (key, polls) in enumerate(ports.items()):
@@ -160,6 +160,7 @@ def test_bytes_that_do_not_fall_are_not_corrected() -> None:
 
 def test_a_share_is_exact_beyond_64_bits() -> None:
     chance = random.Random(3)
+    assert share(*np.array([[2**62], [2], [4]])).tolist() == [2**61]  # the product is the first beyond
     cases = [(2**62, 2, 4), *((chance.randrange(10**15), chance.randrange(3_600_000), 3_600_000) for _ in range(200))]
     moved, part, whole = np.array(cases).T
     assert share(moved, part, whole).tolist() == [a * b // c for a, b, c in cases]
