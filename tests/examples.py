@@ -17,7 +17,7 @@ _NOT_COMPARED = (
     (r"\s+", " "),
 )
 """Output that depends on the machine, or changes with every model."""
-_SLOWEST = re.compile(r"(staging|topology|metrics)\.\w+ .*\brows?( TIME SIZE)?|TIME SIZE")
+_SLOWEST = re.compile(r"(raw|reference|staging|topology|metrics)\.\w+ .*\brows?( TIME SIZE)?|TIME SIZE")
 
 
 class Example(NamedTuple):

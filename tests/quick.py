@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -51,14 +52,18 @@ def _of_module(path: Path) -> list[str]:
     return list(dict.fromkeys([*own, *found])) or [f"tests/{package}"]
 
 
+@cache
+def _tests() -> dict[Path, str]:
+    return {path: path.read_text(encoding="utf-8") for path in sorted((ROOT / "tests").rglob("test_*.py"))}
+
+
 def _naming(stem: str, package: str, of: str = "") -> list[str]:
     """Return the test files that import a module (`of`), or name a helper of the tests or a model."""
     module = re.escape(of) + r"\b" if of else rf"\b{re.escape(stem)}\b"
     parent, _, last = of.rpartition(".")
     also = rf"|from {re.escape(parent)} import [^\n]*\b{re.escape(last)}\b" if of else ""
     pattern = re.compile(module + also)
-    paths = sorted((ROOT / "tests").rglob("test_*.py"))
-    found = [path for path in paths if pattern.search(path.read_text(encoding="utf-8"))]
+    found = [path for path, text in _tests().items() if pattern.search(text)]
     if len(found) > MOST:
         found = [path for path in found if package and (ROOT / "tests" / package) in path.parents][:MOST]
     return [path.relative_to(ROOT).as_posix() for path in found if "e2e" not in path.parts]

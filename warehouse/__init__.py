@@ -64,7 +64,7 @@ def open(target: str | Path = "build/warehouse", data: Sequence[str | Path] = ()
         connection = connect(
             Path(target),
             [Path(folder) for folder in data],
-            tell_moved=lambda said: warnings.warn(said, stacklevel=4),
+            tell_moved=lambda message: warnings.warn(message, stacklevel=4),
         )
         try:
             refuse_damage(connection, Path(target))

@@ -189,7 +189,7 @@ uneven_leaf AS (               -- number: standard deviation over mean, in the m
         concat('warehouse sql -q most-unbalanced --hour ', strftime(b.hour_utc, '%Y-%m-%dT%H:00')) AS look_further
     FROM metrics.uplink_balance AS b
     JOIN beside AS a USING (cluster, switch, hour_utc, direction)
-    LEFT JOIN dead_of_leaf AS d USING (cluster, switch, direction)  -- noqa: ST11
+    LEFT JOIN dead_of_leaf AS d USING (cluster, switch, direction)
     CROSS JOIN (SELECT threshold FROM reference.finding_kinds WHERE kind = 'uneven_leaf') AS k
     QUALIFY row_number() OVER (PARTITION BY b.cluster, b.switch, b.direction ORDER BY b.cov DESC NULLS LAST, b.hour_utc) = 1
 ),
@@ -258,7 +258,7 @@ fullest_link AS (              -- number: hourly mean over the line rate, in the
             ' --hour ', strftime(f.hour_utc, '%Y-%m-%dT%H:00')
         ) AS look_further
     FROM fullest AS f
-    LEFT JOIN fullest_uplink AS u USING (cluster)  -- noqa: ST11
+    LEFT JOIN fullest_uplink AS u USING (cluster)
     WHERE f.utilization > 0
 ),
 

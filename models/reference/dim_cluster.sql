@@ -94,6 +94,6 @@ SELECT
     s.gpus,
     coalesce(c.gpu_model, s.gpu_model) AS gpu_model
 FROM named AS n
-LEFT JOIN reference.clusters AS c ON c.cluster = n.cluster  -- noqa: ST11
-LEFT JOIN sizes AS s ON s.cluster = n.cluster  -- noqa: ST11
+LEFT JOIN reference.clusters AS c ON c.cluster = n.cluster
+LEFT JOIN sizes AS s ON s.cluster = n.cluster
 WHERE n.cluster IS NOT NULL

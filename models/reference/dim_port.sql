@@ -45,7 +45,7 @@ labeled AS (
         cluster,
         switch,
         port,
-        switch || ' ' || coalesce(nullif({{ short_port('port') }}, ''), port) AS label  -- noqa: LT01
+        switch || ' ' || coalesce(nullif({{ short_port('port') }}, ''), port) AS label
     FROM named
     WHERE cluster IS NOT NULL AND switch IS NOT NULL AND port IS NOT NULL
 )
@@ -65,4 +65,4 @@ SELECT
     p.peer_port,
     coalesce(p.has_counters, false) AS has_counters
 FROM labeled AS n
-LEFT JOIN topology.ports AS p ON p.cluster = n.cluster AND p.switch = n.switch AND p.port = n.port  -- noqa: ST11
+LEFT JOIN topology.ports AS p ON p.cluster = n.cluster AND p.switch = n.switch AND p.port = n.port

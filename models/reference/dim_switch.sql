@@ -42,5 +42,5 @@ SELECT
     coalesce(s.leaf_group, {{ leaf_group('n.switch') }}) AS leaf_group,
     coalesce(s.has_counters, false) AS has_counters
 FROM named AS n
-LEFT JOIN topology.switches AS s ON s.cluster = n.cluster AND s.switch = n.switch  -- noqa: ST11
+LEFT JOIN topology.switches AS s ON s.cluster = n.cluster AND s.switch = n.switch
 WHERE n.cluster IS NOT NULL AND n.switch IS NOT NULL

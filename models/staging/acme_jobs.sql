@@ -57,4 +57,4 @@ SELECT
     r.shared_mem_per_pod AS pod_shared_memory_gb
 FROM raw.acme_jobs AS r
 JOIN raw.files AS f ON f.read_path = r.filename
-LEFT JOIN reference.job_states AS s ON s.trace = 'acme' AND s.state_raw = upper(r.state)  -- noqa: ST11
+LEFT JOIN reference.job_states AS s ON s.trace = 'acme' AND s.state_raw = upper(r.state)

@@ -86,7 +86,7 @@ points AS (
         t.jobs AS all_jobs,
         t.gpu_seconds AS all_gpu_seconds
     FROM totals AS t
-    CROSS JOIN unnest({{ powers_of_two() }}) AS p(up_to_seconds)
+    CROSS JOIN unnest({{ powers_of_two() }}) AS p (up_to_seconds)
 )
 
 SELECT

@@ -142,7 +142,7 @@ SELECT
     e.text
 FROM raw.log_events AS e
 JOIN raw.files AS f ON f.release_path = e.filename
-LEFT JOIN known AS h ON h.filename = e.filename AND h.pid = e.pid AND h.host = e.host  -- noqa: ST11
-LEFT JOIN counted AS m ON m.filename = e.filename  -- noqa: ST11
-LEFT JOIN labelled AS l ON l.filename = e.filename AND l.label = e.label  -- noqa: ST11
+LEFT JOIN known AS h ON h.filename = e.filename AND h.pid = e.pid AND h.host = e.host
+LEFT JOIN counted AS m ON m.filename = e.filename
+LEFT JOIN labelled AS l ON l.filename = e.filename AND l.label = e.label
 WHERE f.status IN ('read', 'partial')

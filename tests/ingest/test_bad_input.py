@@ -11,7 +11,7 @@ import os
 import shutil
 import tarfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,19 @@ import zstandard
 
 from tests.release import HEADER, HOUR, LEAF, Release, Rows, Spoil, done, fails, lay_out, spoil
 from warehouse.base import hashing
+from warehouse.project.project import Project
 
 
 @pytest.fixture(scope="module")
-def expected(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Rows:
+def small_project(fabric_project: Project) -> Iterator[None]:
+    """Build the module's releases with the models of ports and NICs alone."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Project, "open", lambda _=None: fabric_project)
+        yield
+
+
+@pytest.fixture(scope="module")
+def expected(sample: Path, tmp_path_factory: pytest.TempPathFactory, small_project: None) -> Rows:
     """What the release says when nothing is wrong with it."""
     whole = lay_out(sample, tmp_path_factory.mktemp("whole"))
     assert whole.build().status == 0
@@ -98,7 +107,7 @@ def place_of(release: Release, case: str) -> Path:
 
 
 @pytest.fixture(scope="module")
-def littered(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Release:
+def littered(sample: Path, tmp_path_factory: pytest.TempPathFactory, small_project: None) -> Release:
     """A release with a file of each such kind, built."""
     release = lay_out(sample, tmp_path_factory.mktemp("littered"))
     for case, (change, _) in LOST.items():
@@ -203,19 +212,48 @@ REPAIRED: dict[str, tuple[Spoil, int, str]] = {
 }
 
 
+def place_of_port(release: Release, case: str) -> Path:
+    """Return the file of a case, each of a port of its own from 1/0/3:1 on."""
+    number, half = divmod(list(REPAIRED).index(case), 2)
+    return release.access.with_name(f"Leaf-1_{number + 3}_{half + 1}.csv")
+
+
+@pytest.fixture(scope="module")
+def spoiled(
+    sample: Path, tmp_path_factory: pytest.TempPathFactory, small_project: None
+) -> tuple[Release, dict[str, int]]:
+    """A release with a file for each such line, built; and the rows that each file had."""
+    release = lay_out(sample, tmp_path_factory.mktemp("spoiled"))
+    rows = {}
+    for case, (change, _, _) in REPAIRED.items():
+        path = place_of_port(release, case)
+        path.write_bytes(release.access.read_bytes())
+        rows[case] = spoil(path, change)
+        _, number, half = path.stem.split("_")
+        path.write_bytes(path.read_bytes().replace(b"GigE1/0/1:1", f"GigE1/0/{number}:{half}".encode()))
+    assert f"{len(REPAIRED)} lines rejected" in done(release.build()).told
+    return release, rows
+
+
 @pytest.mark.parametrize("case", REPAIRED)
-def test_a_bad_line_is_left_out_with_its_number_and_the_rows_around_it_are_in(release: Release, case: str) -> None:
-    change, number, reason = REPAIRED[case]
-    rows = spoil(release.access, change)
+def test_a_bad_line_is_left_out_with_its_number_and_the_rows_around_it_are_in(
+    spoiled: tuple[Release, dict[str, int]], case: str
+) -> None:
+    release, rows_of = spoiled
+    path, rows = place_of_port(release, case), rows_of[case]
+    _, number, reason = REPAIRED[case]
     number = rows + 1 if number < 0 else number
-    said = done(release.build())
-    assert "rejected" in said.err
-    ((file, line, why),) = release.ask("SELECT file, line, reason FROM staging.rejected_rows")
-    assert (file, line) == (release.access.relative_to(release.root).as_posix(), number)
+    name = path.relative_to(release.root).as_posix()
+    port = path.stem.removeprefix("Leaf-1_").replace("_", ":")
+    ((line, why),) = release.ask(f"SELECT line, reason FROM staging.rejected_rows WHERE file = '{name}'")
+    assert line == number
     assert reason in str(why)
-    assert release.listed(release.access) == ("partial", f"line {line}: {why}")
-    assert release.access_rows() == rows - 1
-    assert "1 line could not be read" in release.doctor().out
+    assert release.listed(path) == ("partial", f"line {line}: {why}")
+    assert release.ask(f"SELECT count(*) FROM staging.port_counters WHERE port LIKE '%GigE1/0/{port}'") == [(rows - 1,)]
+
+
+def test_doctor_counts_bad_lines(spoiled: tuple[Release, dict[str, int]]) -> None:
+    assert f"{len(REPAIRED)} lines could not be read" in spoiled[0].doctor().out
 
 
 def test_the_most_that_a_counter_may_say_is_read(release: Release) -> None:

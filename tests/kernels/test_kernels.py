@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import random
 import shutil
 import subprocess
 import sys
-from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -25,7 +23,6 @@ from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.formats.zhejiang.port_counters import WRAP
 from warehouse.graph.loading import load_graph
 from warehouse.kernels import SELECTS, VERSIONS, Arrays, kernel
-from warehouse.kernels.port_seconds import COLUMNS, seconds
 from warehouse.project.contract import Column
 from warehouse.project.project import Project
 from warehouse.runner.build import build
@@ -104,50 +101,6 @@ def test_an_hour_without_port_files_has_no_seconds(sample: Path, tmp_path: Path)
     with warehouse.open(tmp_path / "target") as built:
         assert built.execute("SELECT count(*) FROM staging.port_seconds").fetchall() == [(0,)]
         assert built.execute("SELECT count(*) > 0 FROM metrics.flow_locality_hour").fetchall() == [(True,)]
-
-
-def _seconds_of(port: int, polls: list[tuple[int, ...]]) -> Iterator[tuple[int, ...]]:
-    """The rows of one port by the rule of docs/metrics/rates.md, a window and a second at a time."""
-    found: dict[int, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
-    anchor = None
-    for place, (time, *moved) in enumerate(polls):
-        if any(moved):
-            start = 0 if anchor is None else max(anchor, polls[place - 1][0] - 1000, 1)
-            end = max(time, start + 1)
-            for second in range(start // 1000, (end - 1) // 1000 + 1):
-                low, high = max(second * 1000, start) - start, min(second * 1000 + 1000, end) - start
-                row = found[second]
-                for way, amount in enumerate(moved):
-                    row[way] += amount * high // (end - start) - amount * low // (end - start)
-                row[2] += high - low
-                row[3] = max(row[3], end - start)
-        if anchor is None or any(moved):
-            anchor = time
-    yield from ((port, second, *found[second]) for second in sorted(found))
-
-
-@pytest.mark.parametrize("most", [10, 10**9, 10**15 - 1])
-def test_seconds_of_random_ports(most: int) -> None:
-    """Idle ports, first polls that show something, gaps, windows of a millisecond, and bytes near the largest."""
-    chance = random.Random(most)
-    polls = {
-        port: [
-            (time, *(chance.choice([0, 0, chance.randrange(most + 1)]) for _ in range(2)))
-            for time in sorted(chance.sample(range(chance.choice([20, 5_000, 3_600_000])), chance.randrange(1, 20)))
-        ]
-        for port in sorted(chance.sample(range(1000), 200))
-    }
-    rows = np.array([(port, *row) for port, listed in polls.items() for row in listed])
-    found = seconds(*rows.T)
-    expected = [row for port, listed in polls.items() for row in _seconds_of(port, listed)]
-    assert len(expected) > 1000
-    assert list(zip(*(found[name].tolist() for name in COLUMNS), strict=True)) == expected
-
-
-def test_seconds_of_nothing() -> None:
-    assert {name: len(values) for name, values in seconds(*np.zeros((4, 0), np.int64)).items()} == dict.fromkeys(
-        COLUMNS, 0
-    )
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from rich.cells import cell_len
 
 from tests.conftest import call
-from warehouse.base.error_text import told
+from warehouse.base.error_text import error_text
 from warehouse.base.errors import QueryError
 from warehouse.reader.user_query import run_query
 
@@ -36,19 +36,19 @@ LONG = ", ".join(f"'{'漢字' * 4}' AS c{number}" for number in range(20))
 def test_carets_are_below_the_wrong_word(target: Path, sql: str, word: str, width: int) -> None:
     with pytest.raises(QueryError) as raised:
         run_query(target, sql, format="table", stream=io.StringIO())
-    lines = told(raised.value, width).splitlines()
+    lines = error_text(raised.value, width).splitlines()
     assert max(map(cell_len, lines)) <= width
     carets = next(line for line in lines if line.strip("^ ") == "")
     line = lines[lines.index(carets) - 1]
     before = line[: line.index(word)]
     assert carets == " " * cell_len(before) + "^" * cell_len(word)
-    assert "\x1b" not in told(raised.value, width)
+    assert "\x1b" not in error_text(raised.value, width)
 
 
 def test_the_error_may_be_at_the_end_of_the_text(target: Path) -> None:
     with pytest.raises(QueryError) as raised:
         run_query(target, "SELECT 1 +", format="table", stream=io.StringIO())
-    assert told(raised.value).splitlines()[1:] == ["       SELECT 1 +", "                ^"]
+    assert error_text(raised.value).splitlines()[1:] == ["       SELECT 1 +", "                ^"]
 
 
 def test_a_query_in_a_child_process_shows_its_line_too(built: Path, tmp_path: Path) -> None:

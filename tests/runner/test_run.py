@@ -412,11 +412,11 @@ def test_an_error_of_a_model_is_not_taken_for_a_bad_line(hours: Tiny) -> None:
     assert "TwoHundredGigE1/0/1:1" in said.err
 
 
-@pytest.mark.parametrize("threads", [1, 2])
 def test_builds_do_not_depend_on_threads_place_file_order_or_time_zone(
-    sample: Path, built: Path, tmp_path: Path, threads: int
+    sample: Path, built: Path, tmp_path: Path
 ) -> None:
     """Build in another folder with files in reverse order; exports are byte-identical."""
+    threads = 1 if (os.cpu_count() or 1) > 1 else 2  # not as many as `built` had
     data, target = tmp_path / "other folder", tmp_path / "elsewhere"
     for path in sorted((path for path in sample.rglob("*") if path.is_file()), reverse=True):
         copy = data / path.relative_to(sample)

@@ -81,7 +81,7 @@ def test_search_works_by_keyboard(site: Path, browser: Browser) -> None:
     browser.wait("location.pathname.endsWith('/tables/metrics.leaf_hour.html') && document.readyState === 'complete'")
     assert browser.run("location.hash") == "#leaving_share"
     browser.type("/zzzzqqqq")
-    browser.wait("document.getElementById('search-said').textContent === 'No match.'")
+    browser.wait("document.getElementById('search-note').textContent === 'No match.'")
     browser.press("Escape")
     assert browser.run("document.getElementById('search-box-below').hidden")
 
@@ -92,7 +92,7 @@ def test_search_knows_the_synonyms_of_ls(site: Path, browser: Browser, typed: st
     browser.type(f"/{typed}")
     browser.wait("document.querySelectorAll('#search-found b').length > 5")
     assert "metrics.port_hour.in_utilization" in browser.run(FOUND)
-    said = browser.run("document.getElementById('search-said').textContent")
+    said = browser.run("document.getElementById('search-note').textContent")
     assert said == f"Also searched for {', '.join(SYNONYMS[typed])}."
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from warehouse.store.atomic import is_misplaced, orphaned_files, quarantine, remove, temporary_path, write_text
+from warehouse.store import atomic
+from warehouse.store.atomic import is_misplaced, orphaned_files, quarantine, remove, sync, temporary_path, write_text
 
 GONE = 2**22 + 1
 """A number that no process has: Linux counts to 2**22."""
@@ -30,6 +34,29 @@ def test_a_reused_pid_does_not_protect_leftovers(tmp_path: Path) -> None:
     assert list(orphaned_files(tmp_path)) == [left]
 
 
+def test_the_start_of_a_process_is_known_to_two_seconds() -> None:
+    before = time.time()
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        start = atomic._start_time(child.pid)
+        child.communicate(b"\n")
+    assert before - 2 <= start <= time.time() + 2
+
+
+@pytest.mark.parametrize(("seconds", "orphaned"), [(1, False), (-1, False), (-3, True)])
+def test_a_temporary_file_is_older_than_its_process_by_more_than_the_tolerance(
+    tmp_path: Path, seconds: int, orphaned: bool
+) -> None:
+    path = temporary_path(tmp_path / "x")
+    path.touch()
+    written = atomic._start_time(os.getpid()) + seconds
+    os.utime(path, (written, written))
+    assert list(orphaned_files(tmp_path)) == ([path] if orphaned else [])
+
+
+def test_a_temporary_file_that_vanished_is_not_orphaned(tmp_path: Path) -> None:
+    assert not atomic._is_orphaned(temporary_path(tmp_path / "gone"))
+
+
 def test_temporary_files_inside_hidden_and_unpacked_folders_are_left_alone(tmp_path: Path) -> None:
     for folder in (".hidden", "unpacked/archive", "parts"):
         (tmp_path / folder).mkdir(parents=True)
@@ -46,6 +73,44 @@ def test_a_write_that_fails_leaves_no_temporary_file_and_names_the_file(tmp_path
     with pytest.raises(UnicodeEncodeError):
         write_text(tmp_path / "y.json", "\ud800")
     assert [path.name for path in tmp_path.iterdir()] == ["x.json"]
+
+
+def test_a_written_file_is_complete_and_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_text(tmp_path / "x.json", "ü")
+    write_text(tmp_path / "x.json", "ö")
+    assert (tmp_path / "x.json").read_text(encoding="utf-8") == "ö"
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(TypeError):
+        write_text(tmp_path / "y.json", 3)  # type: ignore[arg-type]
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(OSError, match="No space") as raised:
+        write_text(tmp_path / "y.json", "text")
+    assert raised.value.filename == str(tmp_path / "y.json")
+    assert [path.name for path in tmp_path.iterdir()] == ["x.json"]
+
+
+def test_sync_flushes_a_file_and_closes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append((handle, os.fstat(handle).st_ino)))
+    sync(tmp_path)
+    ((handle, inode),) = synced
+    assert inode == tmp_path.stat().st_ino
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(handle)
+
+
+def test_a_folder_disappears_before_its_files_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    removed: list[Path] = []
+    monkeypatch.setattr(shutil, "rmtree", removed.append)
+    for name in ("folder", ".temporary.1.2"):
+        (tmp_path / name).mkdir()
+        remove(tmp_path / name)
+    assert [path.exists() for path in removed] == [True, True]
+    assert not (tmp_path / "folder").exists()
+    assert removed[1].name == ".temporary.1.2"
 
 
 def test_remove_takes_files_links_and_folders_and_nothing_else(tmp_path: Path) -> None:

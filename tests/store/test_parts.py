@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import os
 from pathlib import Path
 
 import pytest
 
 from warehouse.base import hashing
+from warehouse.store import parts
 from warehouse.store.layout import ALL
 from warehouse.store.parts import Store
 
@@ -74,6 +77,98 @@ def test_a_failed_part_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         store.write("staging.a", ALL, "f1", fail)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_a_part_that_fails_before_its_first_byte_raises_its_own_error(tmp_path: Path) -> None:
+    def fail(_: Path) -> int:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Store(tmp_path).write("staging.a", ALL, "f1", fail)
+
+
+def test_parts_of_one_relation_are_beside_each_other_and_each_is_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[bytes] = []
+    monkeypatch.setattr(parts, "sync", lambda path: synced.append(path.read_bytes()))
+    store = Store(tmp_path)
+    store.write("staging.a", ALL, "f1", make(b"abc"), {"made_of": {"select": 1}})
+    store.write("staging.a", ALL, "f2", make(b"defg"), {"made_of": {"select": 2}})
+    assert synced == [b"abc", b"defg"]
+    assert not (tmp_path / "damaged").exists()
+    assert sorted(one["select"] for one in store.inputs_of_parts("staging.a", ALL)) == [1, 2]
+    second = store.find_equivalent("staging.a", ALL, lambda made: made["select"] == 2)
+    assert second == store.find("staging.a", ALL, "f2")
+    assert second is not None
+    second.path.write_bytes(b"damaged")
+    assert store.find_equivalent("staging.a", ALL, lambda made: made["select"] == 2) is None
+    assert store.notes("staging.a", ALL, "f3") == {}
+
+
+def test_a_damaged_part_is_quarantined_if_someone_is_told(tmp_path: Path) -> None:
+    path = Store(tmp_path).write("staging.a", ALL, "f1", make(b"abc")).path
+    path.write_bytes(b"ab")
+    assert Store(tmp_path).find("staging.a", ALL, "f1") is None
+    assert path.exists()
+    messages: list[str] = []
+    assert Store(tmp_path, on_damage=messages.append).find("staging.a", ALL, "f1") is None
+    assert not path.exists()
+    assert (tmp_path / "damaged" / path.relative_to(tmp_path)).read_bytes() == b"ab"
+    name = path.relative_to(tmp_path).as_posix()
+    assert messages == [f"{name} is damaged (2 bytes, not 3): moved to damaged/, rebuilt"]
+
+
+def test_a_new_signature_of_equal_bytes_is_recorded_once_by_a_build(tmp_path: Path) -> None:
+    path = Store(tmp_path).write("staging.a", ALL, "f1", make(b"abc")).path
+    notes = path.with_suffix(".json")
+    os.utime(path, (1, 1))
+    inode = notes.stat().st_ino
+    assert Store(tmp_path).find("staging.a", ALL, "f1") is not None
+    assert notes.stat().st_ino == inode
+    build = Store(tmp_path, on_damage=lambda _: None)
+    assert build.find("staging.a", ALL, "f1") is not None
+    assert json.loads(notes.read_text())["stamp"][1] == 10**9
+    recorded = notes.stat().st_ino, notes.stat().st_mtime_ns
+    assert build.find("staging.a", ALL, "f1") is not None
+    assert (notes.stat().st_ino, notes.stat().st_mtime_ns) == recorded
+
+
+def test_bytes_are_hashed_only_if_the_signature_differs_or_on_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Store(tmp_path).write("staging.a", ALL, "f1", make(b"abc"))
+    monkeypatch.setattr(parts, "problem_of", lambda *_: "rot")
+    assert Store(tmp_path).find("staging.a", ALL, "f1") is not None
+    assert Store(tmp_path, paranoid=True).find("staging.a", ALL, "f1") is None
+
+
+def test_notes_of_an_earlier_release_have_size_and_time_as_the_signature(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = Store(tmp_path).write("staging.a", ALL, "f1", make(b"abc")).path
+    notes = path.with_suffix(".json")
+    content = json.loads(notes.read_text())
+    content["mtime_ns"] = content.pop("stamp")[1]
+    notes.write_text(json.dumps(content))
+    monkeypatch.setattr(parts, "problem_of", lambda *_: "rot")
+    assert Store(tmp_path).find("staging.a", ALL, "f1") is not None
+
+
+def test_odd_files_in_the_way_of_a_part_are_quarantined(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    odd = tmp_path / "parts" / "staging.a"
+    odd.parent.mkdir()
+    odd.touch()
+    store.write("staging.a", ALL, "f1", make(b"abc"))
+    path = store.path("staging.a", ALL, "f2")
+    path.mkdir()
+    path.with_suffix(".json").symlink_to("nowhere")
+    assert store.write("staging.a", ALL, "f2", make(b"abc")) == store.find("staging.a", ALL, "f2")
+    damaged = tmp_path / "damaged" / "parts"
+    assert (damaged / "staging.a.1").is_file()  # made way for the folder
+    assert (damaged / "staging.a" / ALL / "f2.parquet").is_dir()
+    assert (damaged / "staging.a" / ALL / "f2.json").is_symlink()
 
 
 def test_notes_added_later_are_found_with_the_part(tmp_path: Path) -> None:

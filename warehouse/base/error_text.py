@@ -13,7 +13,7 @@ _WIDTH, _NARROW = 80, 20
 """Width in cells without a terminal, and the minimum width on a terminal."""
 
 
-def told(error: WarehouseError, width: int | None = None) -> str:
+def error_text(error: WarehouseError, width: int | None = None) -> str:
     """Return an error as indented text: message, source line with carets, details, hint.
 
     Parameters

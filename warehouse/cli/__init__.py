@@ -72,7 +72,7 @@ def parser(command: str = "") -> argparse.ArgumentParser:
     commands = top.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True, prog="warehouse")
     for group in [group for group, names in GROUPS.items() if command in names] or GROUPS:
         import_module(f"warehouse.cli.{group}").add(commands)
-    top.said = command if command in commands.choices else ""
+    top.command = command if command in commands.choices else ""
     return top
 
 
@@ -111,7 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
-        from warehouse.base.error_text import told
+        from warehouse.base.error_text import error_text
         from warehouse.base.errors import WarehouseError
 
         if isinstance(error, OSError):  # for example, a full disk or a file deleted meanwhile
@@ -128,7 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         import shutil
 
         width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
-        sys.stderr.write(f"{told(error, width)}\n")
+        sys.stderr.write(f"{error_text(error, width)}\n")
         if (
             arguments is None
         ):  # otherwise the engine's module prints dozens of lines about objects that the error still holds

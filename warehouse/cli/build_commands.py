@@ -54,7 +54,7 @@ def add(commands: Commands) -> None:
         "warehouse plan -d data/",
     )
     _add_common(one)
-    one.add_argument("--json", action="store_true", help="every part, its reasons, and what it reaches, as JSON")
+    one.add_argument("--json", action="store_true", help="every part with its reasons and downstream parts, as JSON")
     one.set_defaults(run=run_plan)
 
 
@@ -91,9 +91,9 @@ def run_build(given: argparse.Namespace) -> int:
                 _send_lineage(settled, given.openlineage)
             elif not given.profile:
                 up_to_date.remember(request, given.words, **manner)
-            up_to_date.tell(unchanged, started, **manner)
+            up_to_date.print_answer(unchanged, started, **manner)
             if given.profile and not given.quiet:
-                sys.stderr.write("Nothing was made: profile a build into a target of its own (-t DIR).\n")
+                sys.stderr.write("Nothing was built: use another target to profile a whole build (-t DIR).\n")
             return 0
 
     _check_memory()

@@ -50,7 +50,7 @@ class _HelpAction(argparse.Action):
 class Parser(argparse.ArgumentParser):
     """Parser with help that fits a screen and suggestions for misspelled options."""
 
-    said = ""
+    command = ""
     """Command, as far as it is known."""
     short = ""
     """Text in the help instead of a list of commands."""
@@ -100,8 +100,8 @@ class Parser(argparse.ArgumentParser):
         known = [
             option
             for group in groups
-            if self.said
-            for option in group.choices[self.said]._option_string_actions  # noqa: SLF001
+            if self.command
+            for option in group.choices[self.command]._option_string_actions  # noqa: SLF001
         ]
         hints = [hint for one in wrong if one.startswith("-") and (hint := nearest_hint(one.partition("=")[0], known))]
         super().error("\n       ".join([message, *hints]))

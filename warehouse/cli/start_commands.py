@@ -23,7 +23,7 @@ def add(commands: Commands) -> None:
     one.add_argument("--clean", action="store_true", help="plant no faults; what is odd in any release stays")
     one.set_defaults(run=run_sample)
 
-    one = command(commands, "demo", "write a sample, build it, show what it holds", "warehouse demo")
+    one = command(commands, "demo", "write a sample, build it, and query it", "warehouse demo")
     one.add_argument("directory", metavar="DIR", nargs="?", default="data/sample", help="default data/sample")
     add_target(one)
     one.set_defaults(run=run_demo)

@@ -36,7 +36,7 @@ def repeated(arguments: Sequence[str]) -> bool | None:
         unchanged, _ = snapshot.unchanged(last["asked"])
         if unchanged is None:
             return False
-        tell(unchanged, started, **last["manner"])
+        print_answer(unchanged, started, **last["manner"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return True
@@ -62,14 +62,14 @@ def words(arguments: Sequence[str]) -> dict[str, object]:
     }
 
 
-def tell(said: Mapping[str, Any], started: float, *, as_json: bool, quiet: bool) -> None:
+def print_answer(answer: Mapping[str, Any], started: float, *, as_json: bool, quiet: bool) -> None:
     """Print that the last build is up to date."""
-    summary = said["summary"]
+    summary = answer["summary"]
     if as_json:
         print(json.dumps(summary, indent=1), flush=True)
     elif not quiet:
         warnings = len(summary["checks"]["warned"])
-        shown = [summary["build"][:8], f"{summary['parts']:,} parts", f"{said['files']:,} files"]
+        shown = [summary["build"][:8], f"{summary['parts']:,} parts", f"{answer['files']:,} files"]
         shown += [f"{warnings:,} warning{'s' * (warnings > 1)}"] * bool(warnings)
         sys.stderr.write(f"Up to date  {', '.join(shown)}, checked in {time.perf_counter() - started:.2f} s\n")
 

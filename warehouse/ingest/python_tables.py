@@ -109,7 +109,7 @@ class Tables:
         except EngineError as error:
             raise WarehouseError(
                 f"{path} cannot be written: {error.message}",
-                hint="--memory gives the engine more, if that is what it lacks",
+                hint="if the engine lacks memory, raise --memory",
             ) from error
         finally:
             lines.unlink(missing_ok=True)

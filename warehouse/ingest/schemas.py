@@ -80,7 +80,7 @@ def source_columns(formats: Sequence[Format]) -> dict[str, tuple[Column, ...]]:
 def abouts(formats: Sequence[Format]) -> dict[str, str]:
     """Return a description of each relation of `raw`."""
     found = {
-        FILES: "Every file of the data folders and what it was taken for.",
+        FILES: "Every file of the data folders with its format and status.",
         REJECTED: "Lines that could not be read.",
     }
     return found | {f"raw.{relation.name}": relation.about for one in formats for relation in one.relations}

@@ -56,7 +56,7 @@ def datapackage(
     found: dict[str, Any] = {
         "profile": "data-package",
         "name": "gpu-cluster-tables",
-        "title": "Tables on GPU clusters, made of their published traces",
+        "title": "Tables on GPU clusters, derived from their published traces",
         "id": f"warehouse:{build}",
         "version": build,
         "time_zone": TIME_ZONE,

@@ -80,5 +80,5 @@ def _names(listed: str) -> tuple[str, ...]:
 
 def named_keys(keys: Iterable[ForeignKey]) -> str:
     """Return keys as a sentence of a comment; empty where there are none."""
-    said = "; ".join(map(str, keys))
-    return f"Foreign keys: {said}." if said else ""
+    listed = "; ".join(map(str, keys))
+    return f"Foreign keys: {listed}." if listed else ""

@@ -80,13 +80,13 @@ def warnings(connection: duckdb.DuckDBPyConnection) -> list[str]:
     rows = connection.execute(
         f"WITH c AS (FROM meta.checks WHERE status = 'warned'), "
         "counts AS (SELECT model, check_text, sum(failures)::BIGINT AS failures FROM c GROUP BY ALL), "
-        f"said AS (SELECT model, check_text, {sentence} AS sentence FROM c {failures} GROUP BY model, check_text) "
-        "SELECT model, check_text, sentence, failures FROM said JOIN counts USING (model, check_text) ORDER BY ALL"
+        f"sentences AS (SELECT model, check_text, {sentence} AS sentence FROM c {failures} GROUP BY model, check_text) "
+        "SELECT model, check_text, sentence, failures FROM sentences JOIN counts USING (model, check_text) ORDER BY ALL"
     ).fetchall()
     lines = []
-    for model, check, said, count in rows:
+    for model, check, sentence, count in rows:
         more = f" .. {count - 1:,} more" if count > 1 else ""
-        lines.append(f"{model}: {said}{more}" if said else f"{model}: {check}: {plural(count, 'row')}")
+        lines.append(f"{model}: {sentence}{more}" if sentence else f"{model}: {check}: {plural(count, 'row')}")
     return lines
 
 

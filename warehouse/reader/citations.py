@@ -276,7 +276,8 @@ def _tables(connection: duckdb.DuckDBPyConnection, target: Path, statement: Stat
 
     if statement.kind != "SELECT":
         return {}
-    cursor = execute(connection, "SELECT CAST(json_serialize_sql($said::VARCHAR) AS VARCHAR)", {"said": statement.text})
+    sql = "SELECT CAST(json_serialize_sql($statement::VARCHAR) AS VARCHAR)"
+    cursor = execute(connection, sql, {"statement": statement.text})
     tree = str((cursor.fetchone() or [""])[0])
     read = {f"{match[1]}.{match[2]}" for match in _TABLE.finditer(tree)}
     manifest = last_manifest(target)

@@ -50,15 +50,15 @@ def tree_of(connection: duckdb.DuckDBPyConnection, statement: Statement) -> dict
     if statement.kind != "SELECT":
         return None
     row = connection.execute("SELECT json_serialize_sql($1)", [statement.text]).fetchone()
-    told: dict[str, Any] = json.loads(row[0]) if row else {"error": True}
-    return None if told["error"] else told["statements"][0]["node"]
+    parsed: dict[str, Any] = json.loads(row[0]) if row else {"error": True}
+    return None if parsed["error"] else parsed["statements"][0]["node"]
 
 
 def followed(tree: Mapping[str, Any], names: Sequence[str], contracts: Mapping[str, Columns]) -> list[str | None]:
     """Return for each column of an answer the value that `contracts` has for its source column."""
     found = _Reader(contracts).query(tree, {})
     if len(found) == len(names) and all(
-        name.lower() == told.lower() or not told for name, (told, _) in zip(names, found, strict=True)
+        name.lower() == given.lower() or not given for name, (given, _) in zip(names, found, strict=True)
     ):
         return [unit for _, unit in found]
     by_name = _unique(found)

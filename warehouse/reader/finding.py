@@ -43,7 +43,7 @@ QUESTIONS = {
     "Do published figures come out?": ("metrics.published_*", "metrics.claim_*", "metrics.*_quantities"),
 }  # fmt: skip
 """Questions and the tables that answer them. The first match of a table wins."""
-OTHERS, BELOW = "Models of your own, and others", "Published rows, typed, and what they are made of"
+OTHERS, BELOW = "Models of your own, and others", "Published rows, typed, and their inputs"
 SYNONYMS = {
     "bandwidth": ("bps", "throughput", "utilization"),
     "throughput": ("bps", "bandwidth", "utilization"),
@@ -114,7 +114,7 @@ def find_tables(connection: duckdb.DuckDBPyConnection, word: str) -> list[Found]
     ranked = []
     for table in tables:
         named = tuple(name for name, _ in columns.get(table.name, ()) if any(one in name.lower() for one in words))
-        meant = tuple(name for name, said in columns.get(table.name, ()) if lowered in said)
+        meant = tuple(name for name, text in columns.get(table.name, ()) if lowered in text)
         rank = (
             0 if any(one in table.name for one in words)
             else 1 if named
@@ -234,7 +234,7 @@ def print_queries(queries: Mapping[str, Query], stream: TextIO, *, width: int | 
             stream.write(f"{question}\n")
             lines = wrapped(f"  {', '.join(names)}", wide)
             stream.writelines(line.replace("\xa0", " ") for line in lines)
-    stream.write("\nNext:  warehouse sql -q NAME\n       warehouse sql --list NAME   what it says and takes\n")
+    stream.write("\nNext:  warehouse sql -q NAME\n       warehouse sql --list NAME   its columns and parameters\n")
 
 
 def matching_queries(queries: Mapping[str, Query], word: str) -> list[Query]:

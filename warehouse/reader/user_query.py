@@ -134,7 +134,7 @@ def run_here(
         threads=threads,
         outputs=[temporary_path] if temporary_path else [],
         json_errors=True,
-        tell_moved=lambda said: sys.stderr.write(f"note: {said}\n"),
+        tell_moved=lambda message: sys.stderr.write(f"note: {message}\n"),
     )
     if memory and stream is None:  # in a child process: see `bounded_query`
         from warehouse.reader.bounded_query import limit_memory

@@ -104,7 +104,7 @@ class _Relations:
             return None
         missing = list(dict.fromkeys(self.missing(table)))
         if not missing:
-            return f"{table} is empty: what it reads has rows, none meets its conditions"
+            return f"{table} is empty: its inputs have rows, but none meets its conditions"
         listed = ", ".join(missing[:-1]) + " or " + missing[-1] if len(missing) > 1 else missing[0]
         return f"{table} is empty: no files of {listed} in the data folders (warehouse doctor)"
 

@@ -32,7 +32,7 @@ function apply() {
     }
   }
   for (const table of all("figure table")) rows(table, leaf, server);
-  filters.elements.said.textContent = leaf || server ? `${[leaf, server].filter(Boolean).join(", ")}: others are faint or left out` : "";
+  filters.elements.filtered.textContent = leaf || server ? `${[leaf, server].filter(Boolean).join(", ")}: others are faint or left out` : "";
 }
 
 function rows(table, leaf, server) {

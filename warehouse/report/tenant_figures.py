@@ -23,7 +23,7 @@ def _groups(rows: Sequence[Values]) -> list[Values]:
 def _tenants_title(rows: Sequence[Values]) -> str:
     groups = _groups(rows)
     if not groups:
-        return "No servers pulse together: no tenant can be told"
+        return "No servers pulse together: no tenant can be identified"
     top = groups[0]
     servers = count(top["servers"], "server")
     return f"Largest tenant: {servers} around {top['first_server']}, {percent(top['bytes_percent'])} of all bytes"

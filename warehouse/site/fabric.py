@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from warehouse.reader.findings import Finding
     from warehouse.reader.named_queries import Query
     from warehouse.reader.result import Row
-    from warehouse.site.people_rows import Told
+    from warehouse.site.people_rows import TextRow
 
 ROLES = {"leaf": "Leaf", "storage_leaf": "Storage leaf", "spine": "Spine"}
 _CLASSES = {
@@ -37,7 +37,7 @@ _SHORT_PORT = regex(r"^[A-Za-z]+(?=\d+/)")
 class Port:
     """A cable end on the page of a switch or server."""
 
-    told: Told
+    texts: TextRow
     shares: tuple[float, ...]
     """Utilization in and out (server: received, sent) from 0 to 1; empty without counters."""
     suspect: str = ""
@@ -62,10 +62,10 @@ class Node:
     cluster: str
     name: str
     path: str
-    told: Told
+    texts: TextRow
     ports: Mapping[str, Sequence[Port]] = field(default_factory=dict)
     """Ports by role."""
-    hours: Sequence[Told] = ()
+    hours: Sequence[TextRow] = ()
     neighbors: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Names of neighbors by relation."""
     suspects: Sequence[str] = ()
@@ -76,11 +76,11 @@ class Node:
     def hour(self) -> str:
         """Hour of the port figures."""
         return next(
-            (one.told["hour_utc"] or "" for some in self.ports.values() for one in some if one.told["hour_utc"]), ""
+            (one.texts["hour_utc"] or "" for some in self.ports.values() for one in some if one.texts["hour_utc"]), ""
         )
 
     @property
-    def loaded_hour(self) -> Told | None:
+    def loaded_hour(self) -> TextRow | None:
         """Traffic of the last loaded hour."""
         return self.hours[-1] if self.hours else None
 
@@ -92,7 +92,7 @@ class Group:
     cluster: str
     place: str
     """Anchor in the index of switches and servers."""
-    told: Told
+    texts: TextRow
     servers: Sequence[str]
 
 
@@ -198,11 +198,11 @@ class _Given:
             own = self.ports.get((cluster, name), []) or self.port_ends.get((cluster, name), [])
             ports = self.rows_of["ports"]
             suspects = [one for port in own for one in self._against(ports, port)]
-            [told] = rows.told([row])
+            [texts] = rows.text_rows([row])
             nodes.append(
                 Node(
-                    "switch", cluster, name, self.path(cluster, name), told, self._ports(ports, own),
-                    self.rows_of["switch-hours"].told(self.switch_hours.get((cluster, name), [])),
+                    "switch", cluster, name, self.path(cluster, name), texts, self._ports(ports, own),
+                    self.rows_of["switch-hours"].text_rows(self.switch_hours.get((cluster, name), [])),
                     self._neighbors(cluster, name, rows.of(row, "leaf_group")),
                     self.sentences(cluster, name, suspects),
                 )
@@ -221,11 +221,11 @@ class _Given:
         key = ("switch", "port") if sides[0] == "in" else ("hca", "switch", "port")
         ordered = sorted(some, key=lambda row: [natural(rows.of(row, one)) for one in key])
         found: dict[str, list[Port]] = {}
-        for row, told in zip(ordered, rows.told(ordered), strict=True):
+        for row, texts in zip(ordered, rows.text_rows(ordered), strict=True):
             shares = tuple(float(text) for side in sides if (text := rows.of(row, f"{side}_utilization")))
             kinds = [self.rows_of["suspects"].of(one, "kind") for one in self._against(rows, row)]
-            of = _CLASSES.get(told.get("port_class") or "", OTHER_PORTS)
-            found.setdefault(of, []).append(Port(told, shares, ", ".join(kinds).replace("_", " ")))
+            of = _CLASSES.get(texts.get("port_class") or "", OTHER_PORTS)
+            found.setdefault(of, []).append(Port(texts, shares, ", ".join(kinds).replace("_", " ")))
         return {name: found[name] for name in PORT_GROUPS if name in found}
 
     def _against(self, rows: Rows, row: Row) -> list[Row]:
@@ -252,7 +252,7 @@ class _Given:
         of_group = {(one.cluster, server): one for one in groups for server in one.servers}
         rows, nodes = self.rows_of["servers"], []
         order = sorted(rows.rows, key=lambda one: (rows.of(one, "cluster"), natural(rows.of(one, "server"))))
-        for row, told in zip(order, rows.told(order), strict=True):
+        for row, texts in zip(order, rows.text_rows(order), strict=True):
             cluster, name = rows.of(row, "cluster"), rows.of(row, "server")
             suspects = self.suspect_servers.get((cluster, name), [])
             nics = self.nics.get((cluster, name), [])
@@ -264,9 +264,9 @@ class _Given:
             }
             nodes.append(
                 Node(
-                    "server", cluster, name, self.path(cluster, name), told,
+                    "server", cluster, name, self.path(cluster, name), texts,
                     self._ports(self.rows_of["nics"], nics),
-                    self.rows_of["server-hours"].told(self.server_hours.get((cluster, name), [])),
+                    self.rows_of["server-hours"].text_rows(self.server_hours.get((cluster, name), [])),
                     {label: _distinct(several) for label, several in near.items() if any(several)},
                     self.sentences(cluster, name, suspects), group,
                 )
@@ -279,7 +279,7 @@ class _Given:
         found = []
         for (cluster, number), some in rows.by("cluster", "group_id").items():
             place = f"group-{_NOT_IN_A_FILE.sub('-', cluster)}-{number}"
-            found.append(Group(cluster, place, rows.told(some)[0], [rows.of(row, "server") for row in some]))
+            found.append(Group(cluster, place, rows.text_rows(some)[0], [rows.of(row, "server") for row in some]))
         return found
 
 
@@ -293,18 +293,18 @@ def _distinct(names: Iterable[str]) -> list[str]:
 
 def lead(node: Node) -> str:
     """Return a sentence that describes a switch or server."""
-    told = node.told
+    texts = node.texts
     if node.kind == "server":
         nics = sum(map(len, node.ports.values()))
-        on = f" on {told['leaf_group']}" if told["leaf_group"] else ""
+        on = f" on {texts['leaf_group']}" if texts["leaf_group"] else ""
         return f"Server{on} with {plural(nics, 'NIC')}, in {node.cluster}."
-    of = f" of {told['leaf_group']}" if told["leaf_group"] else ""
-    role = ROLES.get(told["role"] or "", told["role"] or "Switch")
+    of = f" of {texts['leaf_group']}" if texts["leaf_group"] else ""
+    role = ROLES.get(texts["role"] or "", texts["role"] or "Switch")
     spines, leaves = len(node.neighbors.get("spines", ())), len(node.neighbors.get("leaves", ()))
     others = plural(spines, "spine") if spines else "1 leaf" if leaves == 1 else f"{leaves} leaves"
-    parts = [f"{plural(int(told['uplinks'] or 0), 'link')} to {others}"] if spines or leaves else []
-    if told["servers"] not in ("0", None):
-        parts = [f"{plural(int(told['servers'] or 0), 'server')} on {told['access_ports']} access ports", *parts]
-    elif told["access_ports"] not in ("0", None):
-        parts = [f"{told['access_ports']} access ports", *parts]
+    parts = [f"{plural(int(texts['uplinks'] or 0), 'link')} to {others}"] if spines or leaves else []
+    if texts["servers"] not in ("0", None):
+        parts = [f"{plural(int(texts['servers'] or 0), 'server')} on {texts['access_ports']} access ports", *parts]
+    elif texts["access_ports"] not in ("0", None):
+        parts = [f"{texts['access_ports']} access ports", *parts]
     return f"{role}{of} with {' and '.join(parts) or 'no cable that is known'}, in {node.cluster}."

@@ -168,9 +168,9 @@
     }
     const seen = new Set();
     const paths = [...lines, ...view.lines].flatMap(([from, to, kind]) => {
-      const said = `${key(...from)} ${key(...to)} ${kind}`;
-      if (seen.has(said) || !boxes.has(from[0]) || !boxes.has(to[0]) || from[0] === to[0]) return [];
-      seen.add(said);
+      const line = `${key(...from)} ${key(...to)} ${kind}`;
+      if (seen.has(line) || !boxes.has(from[0]) || !boxes.has(to[0]) || from[0] === to[0]) return [];
+      seen.add(line);
       return [element("path", { d: curve(port(from, true), port(to, false)), class: kind, "data-from": from[0], "data-to": to[0] })];
     });
     const groups = [...boxes].map(([table, box]) => {
@@ -215,8 +215,8 @@
     svg.setAttribute("height", height * next);
     box.scrollTo(left, top);
     if (factor === 0) center(box);
-    const said = document.getElementById("zoom");
-    if (said && box.id === "graph") said.textContent = `${Math.round(next * 100)} %`;
+    const zoomed = document.getElementById("zoom");
+    if (zoomed && box.id === "graph") zoomed.textContent = `${Math.round(next * 100)} %`;
   }
 
   function center(box) {
@@ -308,16 +308,16 @@
         paragraph("Read by ", readBy[view.chosen].map(one => [one, null]))].filter(p => p.querySelector("a"));
     }
     const here = [view.chosen, view.column];
-    const said = [paragraph("", [here])];
-    said[0].append(inputs(here).length ? ` is ${KINDS[made[here[0]][here[1]][0]]} from ` : " is as read from the file.");
-    inputs(here).forEach((one, at) => said[0].append(at ? ", " : "", link(one)));
+    const paragraphs = [paragraph("", [here])];
+    paragraphs[0].append(inputs(here).length ? ` is ${KINDS[made[here[0]][here[1]][0]]} from ` : " is as read from the file.");
+    inputs(here).forEach((one, at) => paragraphs[0].append(at ? ", " : "", link(one)));
     const all = closure(here, inputs, 99).found.filter(one => !inputs(one).length && one !== here);
-    if (all.length) said.push(paragraph("It derives from ", all));
+    if (all.length) paragraphs.push(paragraph("It derives from ", all));
     const after = closure(here, outputs, 99).found.slice(1);
-    said.push(after.length ? paragraph(`${after.length} downstream column${after.length > 1 ? "s" : ""}: `, after) : paragraph("No downstream column.", []));
+    paragraphs.push(after.length ? paragraph(`${after.length} downstream column${after.length > 1 ? "s" : ""}: `, after) : paragraph("No downstream column.", []));
     const deciding = [...new Map(rows[view.chosen].flatMap(([, , some]) => some).map(one => [key(...one), one])).values()];
-    if (deciding.length) said.push(paragraph(`Rows of ${tables[view.chosen][0]} are decided by `, deciding));
-    return said;
+    if (deciding.length) paragraphs.push(paragraph(`Rows of ${tables[view.chosen][0]} are decided by `, deciding));
+    return paragraphs;
   }
 
   function draw() {

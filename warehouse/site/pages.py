@@ -23,7 +23,7 @@ from warehouse.runner.bar import Bar
 from warehouse.site.column_origins import Origins, as_graph, origins_of
 from warehouse.site.fabric import Fabric, fabric_of
 from warehouse.site.glossary_links import Glossary, Word, glossary_of, words_of
-from warehouse.site.people_rows import NO_ROWS, Told, ask, tables_of
+from warehouse.site.people_rows import NO_ROWS, TextRow, ask, tables_of
 from warehouse.site.prose import GROUPS, Page, page_path, render, sources
 from warehouse.site.query_answers import Answer, answer
 from warehouse.site.raw_formats import FormatView, format_views, unclaimed
@@ -72,7 +72,7 @@ class Site:
     """Findings by kind; None if the build has no findings table."""
     fabric: Fabric
     formats: Mapping[str, FormatView]
-    other_files: Sequence[Told]
+    other_files: Sequence[TextRow]
     """Files without a known format."""
     unknown: tuple[str, ...] = ()
     """Tables of the build without a model in the project."""

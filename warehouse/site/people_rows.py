@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from warehouse.reader.named_queries import Query
     from warehouse.reader.value_text import Column
 
-Told = Mapping[str, str | None]
+TextRow = Mapping[str, str | None]
 """A row by column, as readable text."""
 _TABLE = regex(rf"\b(?:raw|{'|'.join(LAYERS)})\.\w+")
 
@@ -45,7 +45,7 @@ class Rows:
             found.setdefault(tuple(self.of(row, name) for name in names), []).append(row)
         return found
 
-    def told(self, rows: Sequence[Row] | None = None) -> list[Told]:
+    def text_rows(self, rows: Sequence[Row] | None = None) -> list[TextRow]:
         """Return rows by column with readable numbers, formatted alike within a column."""
         rows = self.rows if rows is None else rows
         columns = people_values(self.columns, self.units, rows)

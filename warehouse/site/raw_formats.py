@@ -15,7 +15,7 @@ from warehouse.formats import known_formats
 if TYPE_CHECKING:
     from warehouse.project.project import Project
     from warehouse.site.column_origins import Origins
-    from warehouse.site.people_rows import Rows, Told
+    from warehouse.site.people_rows import Rows, TextRow
     from warehouse.site.prose import Page
 
 _HEADING = regex(r"<h(?P<level>[1-6])(?: id=\"[^\"]*\")?>(?P<title>.*?)</h(?P=level)>")
@@ -33,10 +33,10 @@ class FormatView:
     """Relations of `raw` that the format fills, each with its description."""
     models: Sequence[str]
     """Models that read these relations."""
-    loaded: Sequence[Told]
+    loaded: Sequence[TextRow]
     """Loaded files by cluster and status."""
     files: int
-    rejected: Sequence[Told]
+    rejected: Sequence[TextRow]
     """Rejected files and lines, by reason."""
     pages: Sequence[Page]
     """Pages of docs/ on the format."""
@@ -66,15 +66,15 @@ def format_views(
         mine = mine or [page for page in pages if page.group == "formats" and one.name in page.html]
         rows = files.get((one.name,), [])
         found[one.name] = FormatView(
-            one.name, tables, models, loaded.told(rows), sum(int(loaded.of(row, "files")) for row in rows),
-            rejected.told(lines.get((one.name,), [])), mine, Markup("").join(_traps(page) for page in mine),
+            one.name, tables, models, loaded.text_rows(rows), sum(int(loaded.of(row, "files")) for row in rows),
+            rejected.text_rows(lines.get((one.name,), [])), mine, Markup("").join(_traps(page) for page in mine),
         )  # fmt: skip
     return found
 
 
-def unclaimed(loaded: Rows) -> list[Told]:
+def unclaimed(loaded: Rows) -> list[TextRow]:
     """Return the files without a known format."""
-    return loaded.told(loaded.by("format").get(("",), []))
+    return loaded.text_rows(loaded.by("format").get(("",), []))
 
 
 def _traps(page: Page) -> Markup:

@@ -116,21 +116,21 @@ function show() {
     const item = document.createElement("li");
     const link = document.createElement("a");
     const name = document.createElement("b");
-    const said = document.createElement("small");
+    const note = document.createElement("small");
     item.id = "search-found-" + at;
     item.setAttribute("role", "option");
     link.href = root + href;
     link.tabIndex = -1;
     name.textContent = title;
-    said.textContent = ` ${kind} · ${text.length > 140 ? text.slice(0, 139) + "…" : text}`;
-    link.append(name, said);
+    note.textContent = ` ${kind} · ${text.length > 140 ? text.slice(0, 139) + "…" : text}`;
+    link.append(name, note);
     item.append(link);
     return item;
   }));
   const also = words(box.value).flatMap(word => window.SEARCH.synonyms[word] || []);
-  const said = box.value.trim() && !found.length ? "No match." : also.length ? `Also searched for ${also.join(", ")}.` : "";
-  document.getElementById("search-said").textContent = said;
-  document.getElementById("search-count").textContent = box.value.trim() ? `${found.length} found. ${said}` : "";
+  const note = box.value.trim() && !found.length ? "No match." : also.length ? `Also searched for ${also.join(", ")}.` : "";
+  document.getElementById("search-note").textContent = note;
+  document.getElementById("search-count").textContent = box.value.trim() ? `${found.length} found. ${note}` : "";
   open(Boolean(box.value.trim()));
   mark();
 }
@@ -202,8 +202,8 @@ if (filter) {
       if (!row.hidden) left++;
     }
     document.getElementById("filter-count").textContent = `${left} of ${rows.length} rows`;
-    const said = new URLSearchParams([...(filter.value ? [["q", filter.value]] : []), ...(odd.checked ? [["odd", "1"]] : [])]);
-    history.replaceState(null, "", `${location.pathname}${String(said) && "?" + said}${location.hash}`);
+    const address = new URLSearchParams([...(filter.value ? [["q", filter.value]] : []), ...(odd.checked ? [["odd", "1"]] : [])]);
+    history.replaceState(null, "", `${location.pathname}${String(address) && "?" + address}${location.hash}`);
   };
   const given = new URLSearchParams(location.search);
   filter.value = given.get("q") || "";

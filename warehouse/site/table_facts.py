@@ -148,5 +148,5 @@ def _values(
     }
     if not grain:
         return values, None
-    told = [column(name, kind, nested_as_json=False) for name, kind in columns]
-    return values, _examples(relation, told, row[-1] or [])
+    text_columns = [column(name, kind, nested_as_json=False) for name, kind in columns]
+    return values, _examples(relation, text_columns, row[-1] or [])

@@ -29,7 +29,7 @@ _ORIGIN_TEXTS = {
     origins.REFERENCE: "the reviewed table {name}",
     origins.NEW: "{name} is new",
     origins.GONE: "{name} is gone",
-    origins.UNRECORDED: "not recorded: {name} was built before builds noted what they are made of",
+    origins.UNRECORDED: "not recorded: {name} was built before builds recorded their inputs",
 }
 
 

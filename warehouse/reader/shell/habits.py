@@ -63,14 +63,14 @@ def _named(text: str, queries: Mapping[str, Query]) -> str:
     except ValueError as error:
         raise QueryError(f"{error} in: {text}") from error
     free = [one.name for one in sorted(query.parameters.values(), key=lambda one: not one.required)]
-    said: list[str] = []
+    arguments: list[str] = []
     while words:
         word = words.pop(0)
         if word.startswith("--"):
-            said += [word] if "=" in word else [word, *words[:1]]
+            arguments += [word] if "=" in word else [word, *words[:1]]
             words = words if "=" in word else words[1:]
             continue
         if not free:
             raise QueryError(f"{name} takes {len(query.parameters)} values", hint=f"\\run {name} --NAME VALUE")
-        said += [f"--{free.pop(0)}", word]
-    return f"\\run {name} {shlex.join(said)}".rstrip()
+        arguments += [f"--{free.pop(0)}", word]
+    return f"\\run {name} {shlex.join(arguments)}".rstrip()

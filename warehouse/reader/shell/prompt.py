@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warehouse.base.error_text import told
+from warehouse.base.error_text import error_text
 from warehouse.base.errors import QueryError, WarehouseError
 from warehouse.reader.connection import connect
 from warehouse.reader.shell.completion import Catalog, complete, read_catalog
@@ -54,7 +54,7 @@ def run_shell(
         memory=memory,
         threads=threads,
         json_errors=True,
-        tell_moved=lambda said: sys.stderr.write(f"note: {said}\n"),
+        tell_moved=lambda message: sys.stderr.write(f"note: {message}\n"),
     )
     try:
         session = Session(connection, target, queries, lineage, sys.stdout, data_folders)
@@ -118,7 +118,7 @@ def _run_input(session: Session, text: str) -> None:
         sys.stderr.write("cancelled\n")
     except WarehouseError as error:
         bar.gone()
-        sys.stderr.write(f"{told(error, session.width)}\n")
+        sys.stderr.write(f"{error_text(error, session.width)}\n")
     bar.gone()
     _show(answer.getvalue())
 

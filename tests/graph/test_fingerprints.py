@@ -1,0 +1,231 @@
+"""Fingerprints and sources: each input of a part is in its fingerprint, and nothing else is; what a part reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from tests.tiny import HOURS, Tiny
+from warehouse.base import hashing
+from warehouse.engine.base import CsvFiles, Parts, Select
+from warehouse.engine.duckdb import DuckDBEngine
+from warehouse.graph.dag import Graph
+from warehouse.graph.fingerprints import RECIPE, Inputs
+from warehouse.graph.loading import load_graph
+from warehouse.graph.plan import Key, Plan
+from warehouse.graph.sources import Sources
+from warehouse.kernels import SELECTS, VERSIONS
+from warehouse.store.layout import ALL
+from warehouse.store.part_records import Part
+
+HOUR, BYTES = {"hour_utc": "TIMESTAMP"}, {"hour_utc": "TIMESTAMP", "bytes": "BIGINT"}
+FIRST, _ = HOURS
+OF_HOUR = "SELECT make_timestamp(SaveTimeUTC * 1000) AS hour_utc, sum(InOctets) AS bytes FROM raw.port_counters"
+JOINED = "FROM raw.port_counters AS r JOIN raw.files AS f ON f.read_path = r.filename"
+MODELS: Mapping[str, tuple[str, Mapping[str, str], str]] = {
+    "staging.hour": (f"{OF_HOUR} GROUP BY ALL", BYTES, "partition: hour_utc"),
+    "staging.joined": (f"SELECT f.hour_utc, count(*) AS bytes {JOINED} GROUP BY ALL", BYTES, "partition: hour_utc"),
+    "topology.files": (
+        "SELECT hour_utc, read_path AS path FROM raw.files",
+        {**HOUR, "path": "VARCHAR"},
+        "materialize: view",
+    ),
+    "topology.hours": (
+        "SELECT hour_utc, bytes FROM staging.hour",
+        BYTES,
+        "partition: hour_utc\nmaterialize: view",
+    ),
+    "metrics.hours": ("SELECT max(hour_utc) AS hour_utc FROM staging.hour", HOUR, ""),
+    "metrics.each": ("SELECT hour_utc FROM topology.hours", HOUR, "partition: hour_utc"),
+    "metrics.of_view": ("SELECT max(hour_utc) AS hour_utc FROM topology.hours", HOUR, ""),
+    "metrics.seen": (f"SELECT max(f.hour_utc) AS hour_utc {JOINED} JOIN topology.files AS s ON true", HOUR, ""),
+    "metrics.beside": (f"SELECT max(f.hour_utc) AS hour_utc {JOINED} JOIN staging.ports AS s ON true", HOUR, ""),
+    "metrics.by_view": (f"SELECT max(f.hour_utc) AS hour_utc {JOINED} JOIN topology.hours AS s ON true", HOUR, ""),
+}
+
+
+class RawStub:
+    """Raw files with two hours, whose digests and sources are the arguments."""
+
+    def feeds(self, _: str) -> bool:
+        return True
+
+    def partitions(self, *_: object) -> set[str]:
+        return set(HOURS)
+
+    def digest(self, relation: str, partition: str | None, beside: frozenset[str] = frozenset()) -> str:
+        return f"{relation} {partition} {sorted(beside)}"
+
+    def source(self, relation: str, partition: str | None, _: object, beside: frozenset[str] = frozenset()) -> Any:
+        return relation, partition, sorted(beside)
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DuckDBEngine]:
+    with closing(DuckDBEngine(threads=1, memory_bytes=2**29, spill=tmp_path_factory.mktemp("spill"))) as engine:
+        yield engine
+
+
+class Case:
+    """Graph of `MODELS`, finished parts, and the inputs of them."""
+
+    def __init__(self, tiny: Tiny, engine: DuckDBEngine) -> None:
+        for name, (select, columns, more) in MODELS.items():
+            tiny.model(name, select, dict(columns), *filter(None, [more]))
+        self.project, self.engine = tiny.project, engine
+        self.graph = load_graph(self.project, engine)
+        self.parts: dict[Key, Part] = {}
+        for name, node in self.graph.nodes.items():
+            for partition in HOURS if node.model.partition else (ALL,):
+                self.part(name, partition)
+
+    def part(self, name: str, partition: str = ALL, rows: int = 1, digest: str = "") -> None:
+        digest = digest or f"{name} {partition}"
+        path = Path(f"{name}/{partition}")
+        self.parts[Key(name, partition)] = Part(name, partition, "f", digest, rows, 1, path)
+
+    def change(self, name: str, **changes: Any) -> None:
+        node = self.graph.nodes[name]
+        node = node._replace(volatile=changes.pop("volatile", node.volatile))
+        node = node._replace(model=node.model._replace(**changes))
+        self.graph = Graph({**self.graph.nodes, name: node}, self.graph.source_columns)
+
+    def inputs(self, **options: bool) -> Inputs:
+        plan = Plan(self.graph, cast("Any", RawStub()))
+        return Inputs(self.project, plan, self.engine, self.parts, **options)
+
+    def sources(self) -> Sources:
+        plan = Plan(self.graph, cast("Any", RawStub()))
+        return Sources(self.project, plan, self.engine, self.parts)
+
+    def reads(self, name: str, partition: str = ALL) -> Any:
+        return self.inputs().of(Key(name, partition))["inputs"]
+
+
+@pytest.fixture
+def case(tiny: Tiny, engine: DuckDBEngine) -> Case:
+    return Case(tiny, engine)
+
+
+def test_the_inputs_of_a_part_are_its_select_types_engine_and_the_files_of_its_partition(case: Case) -> None:
+    assert case.inputs().of(Key("staging.joined", FIRST)) == {
+        "recipe": RECIPE,
+        "engine": [case.engine.name, case.engine.version],
+        "select": case.graph.nodes["staging.joined"].canonical_hash,
+        "columns": [["hour_utc", "TIMESTAMP"], ["bytes", "BIGINT"]],
+        "grain": ["hour_utc"],
+        "kernel": None,
+        "presorted": False,
+        "inputs": {
+            "raw.files": f"raw.files {FIRST} ['raw.port_counters']",
+            "raw.port_counters": f"raw.port_counters {FIRST} []",
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("model", "partition", "files"),
+    [
+        ("staging.hour", FIRST, None),
+        ("metrics.beside", ALL, "raw.files None ['raw.port_counters']"),
+        ("metrics.by_view", ALL, "raw.files None ['raw.port_counters']"),
+        ("metrics.seen", ALL, "raw.files None []"),
+    ],
+)
+def test_a_model_lists_the_files_of_its_raw_relations_unless_a_view_lists_all(
+    case: Case, model: str, partition: str, files: str | None
+) -> None:
+    assert case.reads(model, partition).get("raw.files") == files
+
+
+def test_the_digest_of_an_input_is_of_its_content_and_of_the_visible_partitions(case: Case) -> None:
+    inputs = case.inputs()
+    path = case.project.references["reference.speeds"].path
+    types = [("port", "VARCHAR"), ("speed", "BIGINT")]
+    hours = hashing.of([[hour, f"staging.hour {hour}"] for hour in HOURS])
+    first = hashing.of([[FIRST, f"staging.hour {FIRST}"]])
+    view = case.graph.nodes["topology.hours"].canonical
+    columns = list(BYTES.items())
+    assert inputs.digest("reference.speeds", ALL) == hashing.of([hashing.of_file(path), types])
+    assert inputs.digest("staging.ports", FIRST) == hashing.of([[ALL, "staging.ports all"]])
+    assert inputs.digest("staging.hour", ALL) == hours
+    assert inputs.digest("staging.hour", FIRST) == first
+    assert inputs.digest("topology.hours", FIRST) == hashing.of([view, columns, {"staging.hour": first}, None])
+    assert inputs.digest("raw.port_counters", ALL) == "raw.port_counters None []"
+    assert inputs.digest("raw.port_counters", FIRST) == f"raw.port_counters {FIRST} []"
+
+
+def test_an_unfinished_input_has_no_digest(case: Case) -> None:
+    assert case.reads("metrics.hours") == {"staging.hour": case.inputs().digest("staging.hour", ALL)}
+    del case.parts[Key("staging.hour", FIRST)]
+    assert case.reads("metrics.hours") == {"staging.hour": None}
+    case.parts = {Key("staging.ports", ALL): case.parts[Key("staging.ports", ALL)]}
+    assert case.inputs().is_known("staging.ports", ALL)  # the only part
+
+
+def test_only_volatile_selects_depend_on_the_build(case: Case) -> None:
+    one, other = case.inputs(), case.inputs()
+    assert one.of(Key("metrics.of_view", ALL)) == other.of(Key("metrics.of_view", ALL))
+    case.change("topology.hours", volatile=(("now()", 0),))
+    assert case.reads("metrics.of_view") != case.reads("metrics.of_view")
+    case.change("metrics.hours", volatile=(("random()", 0),))
+    inputs = case.inputs()
+    assert inputs.of(Key("metrics.hours", ALL))["once"] == inputs.nonce
+    assert "once" not in inputs.of(Key("metrics.total", ALL))
+
+
+def test_a_kernel_is_an_input_if_the_select_is_its_own(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    case.change("staging.hour", kernel="port_seconds")
+    key, node = Key("staging.hour", FIRST), case.graph.nodes["staging.hour"]
+    assert case.inputs().kernel_of(node) is None  # another SELECT
+    monkeypatch.setitem(SELECTS, "port_seconds", case.graph.select_hash("staging.hour"))
+    assert case.inputs().kernel_of(node) == "port_seconds"
+    assert case.inputs().of(key)["kernel"] == ["port_seconds", VERSIONS["port_seconds"]]
+    assert case.inputs(kernels=False).kernel_of(node) is None
+
+
+def test_a_part_of_another_engine_is_equivalent_if_all_other_inputs_are_equal(case: Case) -> None:
+    inputs = case.inputs()
+    wanted = inputs.of(Key("staging.hour", FIRST))
+    made: dict[str, object] = {**wanted, "engine": ["spark", "4.0"], "kernel": ["x", 1], "sql": "SELECT"}
+    assert inputs.is_equivalent(made, wanted)
+    assert not inputs.is_equivalent({**made, "select": "another"}, wanted)
+    assert not inputs.is_equivalent({**made, "engine": [case.engine.name, "1.4"]}, wanted)
+
+
+def test_sources_are_the_visible_parts_files_and_views_in_dependency_order(case: Case) -> None:
+    sources = case.sources()
+    view = case.graph.nodes["topology.hours"]
+    columns = case.graph.nodes["staging.hour"].model.columns
+    of_hour = Parts(columns, (Path("staging.hour") / FIRST,))
+    each = sources.of(Key("metrics.each", FIRST))
+    assert list(each.items()) == [("staging.hour", of_hour), ("topology.hours", Select(view.sql, view.model.columns))]
+    paths = tuple(Path("staging.hour") / hour for hour in HOURS)
+    assert sources.of(Key("metrics.hours", ALL)) == {"staging.hour": Parts(columns, paths)}
+    joined: Any = sources.of(Key("staging.joined", FIRST))
+    assert joined == {
+        "raw.files": ("raw.files", FIRST, ["raw.port_counters"]),
+        "raw.port_counters": ("raw.port_counters", FIRST, []),
+    }
+    speeds = case.project.references["reference.speeds"].path
+    types = {"port": "VARCHAR", "speed": "BIGINT"}
+    expected = CsvFiles(types, (speeds,), quote='"', filename=False)
+    assert sources.of(Key("staging.ports", ALL)) == {"reference.speeds": expected}
+    assert sources.raw("metrics.total", ALL) == Parts((), ())
+
+
+def test_a_part_is_small_if_the_parts_that_it_reads_have_few_rows(case: Case) -> None:
+    sources = case.sources()
+    assert sources.are_few_rows(Key("staging.ports", ALL))  # a reference table
+    assert not sources.are_few_rows(Key("staging.hour", FIRST))  # raw files
+    first, second = HOURS
+    case.part("staging.hour", first, 60_000)
+    case.part("staging.hour", second, 40_000)
+    assert all(sources.are_few_rows(Key(name, ALL)) for name in ("metrics.hours", "metrics.of_view"))
+    case.part("staging.hour", second, 40_001)
+    assert not any(sources.are_few_rows(Key(name, ALL)) for name in ("metrics.hours", "metrics.of_view"))
+    assert sources.are_few_rows(Key("metrics.each", second))
