@@ -130,7 +130,7 @@ def test_a_tool_that_draws_schemas_finds_every_key(exported: Path, tmp_path: Pat
     python = environment("eralchemy", ERALCHEMY)
     drawn = tmp_path / "star.md"
     file = f"duckdb:///{exported / 'tables.duckdb'}"
-    run = [python, "-m", "eralchemy.main", "-i", file, "-s", "star", "-m", "mermaid_er", "-o", drawn]
+    run: list[str | Path] = [python, "-m", "eralchemy.main", "-i", file, "-s", "star", "-m", "mermaid_er", "-o", drawn]
     said = subprocess.run(run, capture_output=True, text=True, check=False)
     assert drawn.is_file(), said.stderr
     lines = re.findall(r"^\s*star_(\w+) .*--.* star_(\w+) : has", drawn.read_text(encoding="utf-8"), re.MULTILINE)
