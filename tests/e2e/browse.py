@@ -6,6 +6,7 @@ of each of the SETTINGS, a JSON list of {"tab": ..., "filters": {name: [value, .
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -95,7 +96,8 @@ class Watch:
 
 
 def main() -> None:
-    from playwright.sync_api import sync_playwright  # only here: the environment of the tests lacks playwright
+    from PIL import Image  # only here: the environment of the tests lacks both
+    from playwright.sync_api import sync_playwright
 
     base, slug, pictures = sys.argv[1], sys.argv[2], Path(sys.argv[3])
     pictures.mkdir(parents=True, exist_ok=True)
@@ -116,12 +118,10 @@ def main() -> None:
             drawn[name] = look(page)
             text += page.inner_text("body")
             bottom = max(box["bottom"] for box in drawn[name])
-            height = min(HEIGHT, bottom + 24)
             page.mouse.move(5, 5)
-            page.screenshot(
-                path=str(pictures / f"superset-{name.lower()}.png"),
-                clip={"x": 0, "y": 0, "width": WIDTH, "height": height},
-            )
+            picture = page.screenshot(clip={"x": 0, "y": 0, "width": WIDTH, "height": min(HEIGHT, bottom + 24)})
+            small = Image.open(io.BytesIO(picture)).convert("RGB").quantize(256, dither=Image.Dither.NONE)
+            small.save(pictures / f"superset-{name.lower()}.png", optimize=True)
         answers = list(watch.answers)
         settings = [setting(page, base, slug, watch, one) for one in json.loads(sys.argv[4])]
         browser.close()
