@@ -133,7 +133,8 @@ def save(picture: bytes, path: Path) -> None:
     from PIL import Image
 
     colors = Image.open(io.BytesIO(picture)).convert("RGB")
-    colors.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(path, optimize=True)
+    few = colors.quantize(256, Image.Quantize.MAXCOVERAGE, kmeans=1, dither=Image.Dither.NONE)
+    few.save(path, optimize=True)
 
 
 def log_in(page: Page, base: str) -> None:
