@@ -44,7 +44,7 @@ compat: setup    ## the published file in DuckDB 1.4 and 1.5, each in an environ
 	WAREHOUSE_MUST_RUN=1 $(BIN)/pytest tests/reader/test_versions.py
 
 e2e: setup       ## Superset, installed from its lock: the dashboard over a sample and the published part, looked at with Chromium
-	WAREHOUSE_MUST_RUN=1 $(BIN)/pytest --timeout 3600 tests/e2e
+	WAREHOUSE_MUST_RUN=1 $(BIN)/pytest --timeout 14400 tests/e2e
 
 format: setup    ## put Python and SQL into shape
 	$(BIN)/ruff format .

@@ -20,13 +20,11 @@ def main() -> int:
     options = argparse.ArgumentParser(
         prog="python -m bi.superset", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    options.add_argument("target", type=Path, help="the folder of a built warehouse: what its tables mean is in it")
-    options.add_argument("uri", help="where Superset finds the tables, in SQLAlchemy's form")
-    options.add_argument("file", type=Path, help="the zip file to write")
-    options.add_argument("--name", help="of the connection in Superset (default: warehouse in DuckDB or in PostgreSQL)")
-    options.add_argument(
-        "--site", help="address of the site of `warehouse docs`, where it is served: evidence links to it"
-    )
+    options.add_argument("target", type=Path, help="folder of a built warehouse")
+    options.add_argument("uri", help="SQLAlchemy URI of the tables, as Superset reaches them")
+    options.add_argument("file", type=Path, help="zip file to write")
+    options.add_argument("--name", help="name of the connection (default: warehouse in DuckDB or PostgreSQL)")
+    options.add_argument("--site", help="URL of the site of `warehouse docs`, if it is served: evidence links to it")
     given = options.parse_args()
     engine = "DuckDB" if given.uri.startswith("duckdb:") else "PostgreSQL"
     try:

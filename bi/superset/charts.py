@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from bi.superset.semantic import NAMED_WITH_NUMBERS, ROWS, Measure
+from bi.superset.semantic import NAMED_WITH_NUMBERS, ROWS, Measure, sort_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,6 +26,8 @@ _SCHEMES = {"in": "schemeBlues", "out": "schemeOranges"}
 _WORDS = {"%": "share", "1": "ratio"}
 _TIME = "%H:%M UTC"
 _DATE = "%Y-%m-%d"
+_TITLE_MARGINS = {"task": 80, "server": 95}
+"""Pixels between an axis with long names and its title."""
 _MOMENT = "%Y-%m-%d %H:%M UTC"
 
 
@@ -53,11 +55,9 @@ def chart_params(chart: Mapping[str, Any], table: Table, *, many_days: bool = Fa
     """
     x, by = chart.get("x"), list(chart.get("by", []))
     columns, where = list(chart.get("columns", [])), dict(chart.get("where", {}))
-    missing = {*by, *columns, *where, *([x] if x else [])} - table.columns.keys()
+    missing = {*by, *columns, *where, *chart.get("order", []), *([x] if x else [])} - table.columns.keys()
     if missing:
         raise LookupError(f"{chart['chart']}: {table.name} has no column {', '.join(sorted(missing))}")
-    if chart.get("order", "rows") not in {"rows", *table.columns, *table.metrics}:
-        raise LookupError(f"{chart['chart']}: {table.name} has nothing named {chart['order']} to sort by")
     shown = chart_numbers(chart, table)
     common: dict[str, Any] = {
         "viz_type": _KINDS[chart["kind"]],
@@ -138,14 +138,18 @@ def _shown(chart: Mapping[str, Any], measure: Measure, sql: str, label: str | No
     name = f"{label}, {_WORDS.get(unit, unit)}" if label else other.title
     if not (own or label or "unit" in chart or "extreme" in chart):
         return Shown(name, sql, unit, other.number_format, measure.name)
-    setting = {
+    return Shown(name, sql, unit, other.number_format, _ad_hoc(name, sql))
+
+
+def _ad_hoc(name: str, sql: str) -> dict[str, Any]:
+    """Return a metric of one chart."""
+    return {
         "expressionType": "SQL",
         "sqlExpression": sql,
         "label": name,
         "hasCustomLabel": True,
         "optionName": f"metric_{name}",
     }
-    return Shown(name, sql, unit, other.number_format, setting)
 
 
 def _filters(where: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -185,11 +189,11 @@ def _series(chart: Mapping[str, Any], shown: Sequence[Shown], x: str | None, by:
         "tooltipTimeFormat": _MOMENT,
         "show_legend": bool(by) or len(shown) > 1,
         "legendType": "scroll",
-        "legendOrientation": "top",
+        "legendOrientation": chart.get("legend", "top"),
         "markerEnabled": False,
         "x_axis_number_format": ",d" if chart.get("categories") else "~g",
         "x_axis_title": titles["x"],
-        "x_axis_title_margin": 50 if turned else 30,
+        "x_axis_title_margin": _TITLE_MARGINS.get(str(x), 50) if turned else 30,
         "y_axis_title": titles["y"],
         "y_axis_title_margin": 60,
         "y_axis_title_position": "Left",
@@ -248,16 +252,16 @@ def _table(
         "column_config": {one.label: {"d3NumberFormat": one.number_format} for one in shown},
     }
     if columns:
-        first = [chart["order"], *columns] if "order" in chart else columns
-        keys = [json.dumps([name, True]) for name in first][:4]
+        places = [f"place_of_{name}" if name in NAMED_WITH_NUMBERS else name for name in chart.get("order", [])]
+        keys = [json.dumps([name, True]) for name in [*places, *columns]][:4]
         return common | {"query_mode": "raw", "all_columns": list(columns), "order_by_cols": keys}
-    order = chart.get("order")
+    order = sort_key(table, chart["order"]) if "order" in chart else None
     return common | {
         "query_mode": "aggregate",
         "groupby": by,
         "metrics": [one.setting for one in shown],
         "order_desc": False,
-        **({"timeseries_limit_metric": order} if order else {}),
+        **({"timeseries_limit_metric": _ad_hoc("order", order)} if order else {}),
     }
 
 

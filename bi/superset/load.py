@@ -43,7 +43,7 @@ class Superset:
 
     def __init__(self, url: str, username: str, password: str) -> None:
         if not url.startswith(("http://", "https://")):
-            raise ValueError(f"not the address of a Superset: {url}")
+            raise ValueError(f"not a URL of Superset: {url}")
         self._base = url.rstrip("/") + "/api/v1/"
         cookies = urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar())
         self._opener = urllib.request.build_opener(cookies)
@@ -84,9 +84,9 @@ def main() -> int:
     options = argparse.ArgumentParser(
         prog="python -m bi.superset.load", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    options.add_argument("file", type=Path, help="the zip file that `python -m bi.superset` wrote")
-    options.add_argument("url", help="of Superset: http://127.0.0.1:8088")
-    options.add_argument("--username", default="admin", help="of a user who may write datasets (default admin)")
+    options.add_argument("file", type=Path, help="zip file written by `python -m bi.superset`")
+    options.add_argument("url", help="URL of Superset, such as http://127.0.0.1:8088")
+    options.add_argument("--username", default="admin", help="user who may write datasets (default admin)")
     given = options.parse_args()
     if "SUPERSET_PASSWORD" not in os.environ:
         print("error: no password: set SUPERSET_PASSWORD", file=sys.stderr)
@@ -104,7 +104,7 @@ def main() -> int:
     except (OSError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    print(f"Loaded  {given.file}: datasets, charts and dashboard of this bundle are those of {given.url}")
+    print(f"Loaded  {given.file} into {given.url}: datasets, charts and dashboard")
     return 0
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import duckdb
 
 ROWS = "rows"
@@ -21,7 +23,6 @@ _SHORT_PORT = "regexp_replace(port, '^[A-Za-z]+', '')"
 _NUMBER = (  # the first letter, then the number
     "ascii({0}) * 10000000 + CAST(coalesce(nullif(regexp_replace({0}, '[^0-9]', '', 'g'), ''), '0') AS BIGINT)"
 )
-_HOUR_NUMBER = "CAST(substr(regexp_replace(CAST(hour_utc AS VARCHAR), '[^0-9]', '', 'g'), 3, 8) AS BIGINT)"
 NAMED_WITH_NUMBERS = ("switch", "server", "port")
 """Columns sorted by their number: Leaf-5 before Leaf-10."""
 
@@ -195,17 +196,22 @@ def with_labels(table: Table) -> Table:
             about = f"sorts names of the column {name} by their number [1]"
             more[f"place_of_{name}"] = Column("BIGINT", about, number)
             order = f"order_of_{name}"  # the title is the name: Superset draws a sort metric that has another title
-            orders[order] = Metric(order, order, f"min({number}){_then(table)}", about)
+            orders[order] = Metric(order, order, f"min({number})", about)
     return Table(
         table.name, table.about, table.grain, table.columns | more, table.measures, table.metrics | orders, table.sql
     )
 
 
-def _then(table: Table) -> str:
-    """Return the order of rows with equal names: the hour, then in before out."""
-    if "hour_utc" not in table.columns:
-        return ""
-    hour = f" * 100000000 + min({_HOUR_NUMBER})"
-    if "direction" not in table.columns:
-        return hour
-    return f" * 1000000000 + min({_HOUR_NUMBER}) * 10 + min(CASE WHEN direction = 'in' THEN 0 ELSE 1 END)"
+def sort_key(table: Table, columns: Sequence[str]) -> str:
+    """Return an aggregate that sorts groups by these columns, numbers in names by value.
+
+    Texts sort equally in both servers; the order of unsorted rows differs from server to server.
+    """
+    return f"min({' || '.join(_sorting(table, name) for name in columns)})"
+
+
+def _sorting(table: Table, name: str) -> str:
+    sql = table.column_sql(name)
+    if name in NAMED_WITH_NUMBERS:
+        return f"substr({sql}, 1, 1) || lpad(regexp_replace({sql}, '[^0-9]', '', 'g'), 12, '0') || ' '"
+    return f"CAST({sql} AS VARCHAR) || ' '"

@@ -1,8 +1,8 @@
-"""Settings of a Superset beside a warehouse: nothing leaves the machine, secrets come from the environment.
+"""Superset settings for a warehouse: no cache, no requests to other hosts, secrets from the environment.
 
 SUPERSET_CONFIG_PATH=bi/superset/superset_config.py
-SUPERSET_SECRET_KEY       of your own: `openssl rand -base64 42`
-SUPERSET_METASTORE        where Superset keeps its own tables: `postgresql+psycopg2://me@localhost:5432/superset`
+SUPERSET_SECRET_KEY       your own key: `openssl rand -base64 42`
+SUPERSET_METASTORE        database for Superset's own tables: `postgresql+psycopg2://me@localhost:5432/superset`
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ class Superset:
             json.dumps(what).encode(),
             {"Content-Type": "application/json"} | (headers or {}),
         )
-        with urllib.request.urlopen(request, timeout=60) as answer:
+        with urllib.request.urlopen(request, timeout=300) as answer:
             return json.load(answer)
 
     def browse(self, slug: str, pictures: Path, settings: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
@@ -97,7 +97,6 @@ class Superset:
             [self.python, BROWSE, self.base, slug, pictures, json.dumps(list(settings))],
             capture_output=True,
             text=True,
-            timeout=1800,
             check=False,
         )
         assert done.returncode == 0, done.stderr
@@ -159,7 +158,7 @@ def superset(sample: Path, like_real: Path, scratch: Path) -> Iterator[Superset]
 
 
 def _wait_for(base: str, process: subprocess.Popen[bytes]) -> None:
-    until = time.monotonic() + 180
+    until = time.monotonic() + 900
     while True:
         try:
             with urllib.request.urlopen(f"{base}/health", timeout=5) as answer:

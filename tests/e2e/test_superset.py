@@ -162,7 +162,7 @@ def test_tiles_and_minutes_equal_sql_by_hand(
         assert box_of(found["drawn"], tile)["number"] == f"{expected:,.1f}"
         [(_, exact)] = answers[f"{tile}, TB"][0].items() if len(answers[f"{tile}, TB"]) == 1 else [("", None)]
         assert exact == pytest.approx(expected, rel=1e-12)
-        minutes = answers[f"{tile} by the minute, TB"]
+        minutes = answers[f"{tile} per minute, TB"]
         total = sum(value or 0 for row in minutes for title, value in row.items() if title != "minute_utc")
         assert total == pytest.approx(expected, rel=1e-9), "minutes are those of the same hours"
 
@@ -198,6 +198,24 @@ def test_both_servers_show_the_same_numbers(running: Superset, seen: dict[str, d
     for title, rows in ours.items():
         for left, right in zip(rows, theirs[title], strict=True):
             assert all(_same(a, b) for a, b in zip(left, right, strict=True)), (title, left, right)
+
+
+def test_both_servers_sort_tables_alike(running: Superset, seen: dict[str, dict[str, Any]]) -> None:
+    titles = running.titles()
+    tables = {
+        one["chart"] for tab in dashboard_of(running, "DuckDB") for one in charts_of(tab) if one["kind"] == "table"
+    }
+    ours, theirs = (
+        {titles[one["slice"]]: one["data"] for one in seen[name]["answers"] if titles[one["slice"]] in tables}
+        for name in CONNECTIONS[:2]
+    )
+    assert ours.keys() == theirs.keys() == tables
+    for title, rows in ours.items():
+        texts, others = (
+            [{name: value for name, value in row.items() if isinstance(value, str)} for row in found]
+            for found in (rows, theirs[title])
+        )
+        assert texts == others, title
 
 
 def test_loading_again_updates_datasets_and_charts_and_adds_none(running: Superset) -> None:

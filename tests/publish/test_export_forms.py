@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import datetime
 import hashlib
 import json
+import shutil
+import subprocess
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -12,6 +15,7 @@ import openpyxl
 import pytest
 
 import warehouse
+from tests.environments import missing
 from warehouse.base.errors import QueryError
 from warehouse.publish import export as module
 from warehouse.publish.export import export
@@ -31,6 +35,21 @@ HARD = f"""
         (3, NULL, NULL, NULL, '', TIMESTAMP '2024-05-23 17:30:00', NULL)
     ) t(n, big, huge, ratio, name, moment, price)
 """
+SHOWN = {
+    "in_bytes": ("BIGINT", "B", 690_470_524_122_738, "#,##0", "690,470,524,122,738"),
+    "mean_bps": ("DOUBLE", "bit/s", 14_833_333_027.48, "#,##0", "14,833,333,027"),
+    "in_utilization": ("DOUBLE", "1", 0.1861, "0.0%", "18.6%"),
+    "lost_ratio": ("DOUBLE", "1", 0.000004, "0.0000%", "0.0004%"),
+    "cov": ("DOUBLE", "1", 0.1862, "#,##0.000", "0.186"),
+    "learning_rate": ("DOUBLE", "1", 0.00006, "0.000E+00", "6.000E-05"),
+    "seconds": ("DOUBLE", "s", 45.713, "#,##0.000", "45.713"),
+    "polls": ("INTEGER", "1", 5096, "#,##0", "5,096"),
+    "number": ("INTEGER", None, 5096, "0", "5096"),
+    "a_time": ("TIMESTAMP", None, "2024-05-23 16:00:00", "yyyy-mm-dd hh:mm:ss", "2024-05-23 16:00:00"),
+    "a_day": ("DATE", None, "2024-05-23", "yyyy-mm-dd", "2024-05-23"),
+    "words": ("VARCHAR", None, "a text that is longer than its name", "General", "a text that is longer than its name"),
+}
+"""Columns of a workbook: type, unit, value, number format and the text in the cell."""
 
 
 @pytest.fixture
@@ -84,41 +103,43 @@ def test_values_beyond_excels_limits_are_text(hard: Path, tmp_path: Path) -> Non
     assert not notes["n"]
 
 
-def test_numbers_are_shown_by_their_units_and_never_cut(own_target: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def of_each_unit(own_target: Path, tmp_path: Path) -> Path:
+    """A workbook with one row of the SHOWN values."""
     path = own_target / "warehouse.duckdb"
     path.chmod(0o644)
-    columns = {
-        "in_bytes": ("BIGINT", "B", 690_470_524_122_738, "#,##0"),
-        "mean_bps": ("DOUBLE", "bit/s", 14_833_333_027.48, "#,##0"),
-        "in_utilization": ("DOUBLE", "1", 0.1861, "0.0%"),
-        "lost_ratio": ("DOUBLE", "1", 0.000004, "0.0000%"),
-        "cov": ("DOUBLE", "1", 0.1862, "#,##0.000"),
-        "learning_rate": ("DOUBLE", "1", 0.00006, "0.000E+00"),
-        "seconds": ("DOUBLE", "s", 45.713, "#,##0.000"),
-        "polls": ("INTEGER", "1", 5096, "#,##0"),
-        "number": ("INTEGER", None, 5096, "0"),
-        "a_time": ("TIMESTAMP", None, "2024-05-23 16:00:00", "yyyy-mm-dd hh:mm:ss"),
-        "a_day": ("DATE", None, "2024-05-23", "yyyy-mm-dd"),
-        "words": ("VARCHAR", None, "a text that is longer than its name", "General"),
-    }
     with duckdb.connect(path) as connection:
-        row = ", ".join(f"'{value}'::{kind} AS {name}" for name, (kind, _, value, _) in columns.items())
+        row = ", ".join(f"'{value}'::{kind} AS {name}" for name, (kind, _, value, *_) in SHOWN.items())
         connection.execute(f"CREATE OR REPLACE TABLE topology.ports AS SELECT {row}")
         connection.execute("DELETE FROM meta.columns WHERE model = 'topology.ports'")
-        for position, (name, (kind, unit, *_)) in enumerate(columns.items()):
+        for position, (name, (kind, unit, *_)) in enumerate(SHOWN.items()):
             connection.execute("INSERT INTO meta.columns VALUES ('topology.ports', ?, ?, ?, ?, 'x')",
                                [position, name, kind, unit])  # fmt: skip
         connection.execute("UPDATE meta.models SET grain = ['number'] WHERE model = 'topology.ports'")
-    folder = export(own_target, tmp_path / "out", tables=["topology.ports"], formats=["xlsx"])
-    sheet = openpyxl.load_workbook(folder / "topology.ports.xlsx")["rows"]
+    return export(own_target, tmp_path / "out", tables=["topology.ports"], formats=["xlsx"]) / "topology.ports.xlsx"
+
+
+def test_numbers_are_shown_by_their_units_and_never_cut(of_each_unit: Path) -> None:
+    sheet = openpyxl.load_workbook(of_each_unit)["rows"]
     assert sheet.freeze_panes == "A2"
     shown = {str(head.value).partition(" ")[0]: cell for head, cell in zip(sheet[1], sheet[2], strict=True)}
-    assert {name: cell.number_format for name, cell in shown.items()} == {name: c[3] for name, c in columns.items()}
+    assert {name: cell.number_format for name, cell in shown.items()} == {name: one[3] for name, one in SHOWN.items()}
     assert shown["in_bytes"].value == 690_470_524_122_738
     width = {name: sheet.column_dimensions[cell.column_letter].width for name, cell in shown.items()}
-    assert width["in_bytes"] > len("690,470,524,122,738")
-    assert width["words"] > len("a text that is longer than its name")
-    assert width["a_time"] > len("2024-05-23 16:00:00")
+    assert {name for name, one in SHOWN.items() if width[name] <= len(one[4])} == set()
+
+
+def test_libreoffice_shows_every_digit(of_each_unit: Path, tmp_path: Path) -> None:
+    """Convert the workbook to cells as LibreOffice shows them."""
+    if not shutil.which("soffice"):
+        missing("no LibreOffice: apt-get install --no-install-recommends libreoffice-calc")
+    own = f"-env:UserInstallation={(tmp_path / 'profile').as_uri()}"
+    as_shown = "csv:Text - txt - csv (StarCalc):44,34,76,1,,1033,false,true,true,false,false,2"
+    run = ["soffice", own, "--headless", "--convert-to", as_shown, "--outdir", str(tmp_path), str(of_each_unit)]
+    subprocess.run(run, check=True, capture_output=True)
+    with (tmp_path / "topology.ports-rows.csv").open(encoding="utf-8") as file:
+        _, row = csv.reader(file)
+    assert row == [text for *_, text in SHOWN.values()]
 
 
 def test_times_are_times(target: Path, tmp_path: Path) -> None:

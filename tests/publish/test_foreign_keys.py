@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
 from pathlib import Path
 
 import duckdb
 import pytest
 
 import warehouse
+from tests.environments import environment
 from tests.models.test_star import KEYS
 from warehouse.project.check_language import relations_of
 from warehouse.project.project import Project
@@ -17,6 +20,16 @@ from warehouse.publish.foreign_keys import ForeignKey, foreign_keys, others_firs
 from warehouse.reader.relation import Check, Column, Relation, Table
 from warehouse.reader.table_info import describe, list_tables
 
+ERALCHEMY = """\
+duckdb==2.0.0
+duckdb-engine==0.17.0
+eralchemy==1.7.0
+greenlet==3.5.6
+packaging==26.3
+sqlalchemy==2.0.44
+typing-extensions==4.16.0
+"""
+"""SQLAlchemy 1.4 and 2.1 do not find the foreign keys."""
 _SECONDS = {"metrics.port_second", "metrics.nic_second"}
 """Views with a row per second, whose checks would run in every build."""
 
@@ -110,6 +123,23 @@ def test_the_duckdb_file_has_key_constraints_behind_the_usual_views(built: Path,
         assert views["leaf_hour"] == describe(ours, "metrics.leaf_hour").table.about
     with duckdb.connect(exported / "tables.duckdb") as file, pytest.raises(duckdb.ConstraintException):
         file.execute("INSERT INTO star.leaf_hour (cluster, switch) VALUES ('no such cluster', 'Leaf-1')")
+
+
+def test_a_tool_that_draws_schemas_finds_every_key(exported: Path, tmp_path: Path) -> None:
+    """ERAlchemy reads the keys through SQLAlchemy; a line names the tables that a key joins."""
+    python = environment("eralchemy", ERALCHEMY)
+    drawn = tmp_path / "star.md"
+    file = f"duckdb:///{exported / 'tables.duckdb'}"
+    run: list[str | Path] = [python, "-m", "eralchemy.main", "-i", file, "-s", "star", "-m", "mermaid_er", "-o", drawn]
+    said = subprocess.run(run, capture_output=True, text=True, check=False)
+    assert drawn.is_file(), said.stderr
+    lines = re.findall(r"^\s*star_(\w+) .*--.* star_(\w+) : has", drawn.read_text(encoding="utf-8"), re.MULTILINE)
+    with duckdb.connect(exported / "tables.duckdb", read_only=True) as opened:
+        expected = opened.execute(
+            "SELECT DISTINCT referenced_table, table_name FROM duckdb_constraints() "
+            "WHERE constraint_type = 'FOREIGN KEY' AND schema_name = 'star'"
+        ).fetchall()
+    assert set(lines) == set(expected)
 
 
 def test_the_data_package_has_the_keys_of_non_null_columns(exported: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -149,7 +150,7 @@ def test_every_measure_computes_and_carries_its_unit(duck: Files, opened: duckdb
         columns = [one["expression"] or one["column_name"] for one in dataset["columns"]]
         opened.execute(f"SELECT {', '.join(columns)} FROM {source(dataset)} LIMIT 1")
     titles = {one["slice_name"] for one in of_kind(duck, "charts")}
-    assert {"Into leaves, TB", "Into each leaf (rows) by the minute UTC (columns), TB; gaps are blank"} <= titles
+    assert {"Into leaves, TB", "Into each leaf (rows) per minute UTC (columns), TB; gaps blank"} <= titles
 
 
 def test_a_share_is_a_quotient_of_sums_shown_as_a_percentage(duck: Files, opened: duckdb.DuckDBPyConnection) -> None:
@@ -191,6 +192,28 @@ def test_leaves_are_sorted_by_number(like_real: duckdb.DuckDBPyConnection) -> No
     assert sorted(LEAVES) != list(LEAVES)
 
 
+def test_tables_are_sorted_by_the_numbers_in_names(duck: Files, opened: duckdb.DuckDBPyConnection) -> None:
+    ports = one_of(duck, "charts", "Server ports")["params"]
+    by = "server, hour, switch, short_port"
+    dataset = one_of(duck, "datasets", "server_port_hour")
+    computed = ", ".join(
+        f"{one['expression']} AS {one['column_name']}" for one in dataset["columns"] if one["expression"]
+    )
+    rows = opened.execute(
+        f"SELECT {by} FROM (SELECT *, {computed} FROM {source(dataset)}) "
+        f"GROUP BY {by} ORDER BY {ports['timeseries_limit_metric']['sqlExpression']}"
+    ).fetchall()
+    number = re.compile(r"\d+")
+    keys = [(int("".join(number.findall(a))), hour, int(number.findall(leaf)[0]), port) for a, hour, leaf, port in rows]
+    assert keys == sorted(keys)
+    assert len({leaf for _, _, leaf, _ in rows}) > 4
+    for chart in of_kind(duck, "charts"):
+        if chart["viz_type"] == "table":
+            assert chart["params"].get("order_by_cols") or chart["params"]["timeseries_limit_metric"], chart[
+                "slice_name"
+            ]
+
+
 def test_a_chart_without_data_has_a_reason(like_real: duckdb.DuckDBPyConnection) -> None:
     reasons = {
         chart["chart"]: chart["reason"]
@@ -199,17 +222,17 @@ def test_a_chart_without_data_has_a_reason(like_real: duckdb.DuckDBPyConnection)
         if "reason" in chart
     }
     assert reasons.keys() == {
-        "Bytes that ports sent for a task and that it should send",
+        "Bytes sent for each task and bytes expected",
         "Bytes sent by each server (rows) and NIC (columns)",
         "Bytes sent in each iteration",
-        "GPU time by how jobs end",
-        "GPU time by type of job",
-        "GPUs in use by the day",
+        "GPU time by end state of jobs",
+        "GPU time by job type",
+        "GPUs in use per day",
     }
     task = reasons["Bytes sent in each iteration"]
     assert "The loaded hours are 2024-05-23 16:00 to 2024-05-23 17:00 UTC" in task
     assert "20240516-1556-2 ran from 2024-05-16 15:56" in task
-    assert "Loaded: itp" in reasons["GPU time by how jobs end"]
+    assert "Loaded: itp" in reasons["GPU time by end state of jobs"]
     position = of_kind(files(like_real, "duck"), "dashboards")[0]["position"].values()
     texts = [box["meta"]["code"] for box in position if isinstance(box, dict) and box["type"] == "MARKDOWN"]
     assert {f"#### {title}\n\n{reason}" for title, reason in reasons.items()} <= set(texts)
@@ -234,7 +257,7 @@ def test_an_empty_tab_is_left_out(tmp_path: Path, like_real: duckdb.DuckDBPyConn
 def test_every_suspect_link_names_its_evidence(opened: duckdb.DuckDBPyConnection) -> None:
     for site, start in ((None, "cluster_sample/"), ("https://example.org/docs/", "<a href=")):
         suspects = one_of(files(opened, "duck", site), "datasets", "suspect_links")
-        rows = opened.execute(f"SELECT kind, switch, port, server, evidence_in FROM ({suspects['sql']})").fetchall()
+        rows = opened.execute(f"SELECT kind, switch, port, server, source FROM ({suspects['sql']})").fetchall()
         assert rows
         assert all(place.startswith(start) for *_, place in rows)
     assert 'href="https://example.org/docs/tables/metrics.suspect_links.html"' in rows[0][4]
@@ -259,16 +282,20 @@ def changed(monkeypatch: pytest.MonkeyPatch, title: str, **more: object) -> None
     monkeypatch.setattr(made, "template", lambda: said)
 
 
-UNEVEN = "Unevenness of each leaf's uplinks in its most uneven hour"
+UNEVEN = "Variation among each leaf's uplinks in its most uneven hour"
 
 
 @pytest.mark.parametrize(
     ("title", "more", "refused"),
     [
         (UNEVEN, {"extreme": None}, "cov does not add up"),
-        ("Balance of every leaf and hour", {"by": ["switch", "hour"]}, "means nothing over several cluster, direction"),
+        (
+            "Uplink balance of each leaf and hour",
+            {"by": ["switch", "hour"]},
+            "means nothing over several cluster, direction",
+        ),
         ("Into leaves", {"measures": ["in_out_imbalance"]}, "in_out_imbalance does not add up"),
-        ("GPU time by type of job", {"measures": ["job_share"]}, "job_share does not add up"),
+        ("GPU time by job type", {"measures": ["job_share"]}, "job_share does not add up"),
         ("Into leaves", {"measures": ["no_such"]}, "has no measure no_such"),
         ("Bytes sent by each server (rows) and NIC (columns)", {"x": "no_such"}, "has no column no_such"),
         ("Totals", {"table": "metrics.no_such"}, "no table metrics.no_such"),

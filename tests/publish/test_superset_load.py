@@ -109,7 +109,7 @@ def test_errors_are_one_sentence(
     (bundle.parent / "no.zip").write_text("not a zip file")
     asked = {
         (str(bundle), url): f'error: {url} answered 403: {{"message": "no permission"}}\n',
-        (str(bundle), "ftp://127.0.0.1"): "error: not the address of a Superset: ftp://127.0.0.1\n",
+        (str(bundle), "ftp://127.0.0.1"): "error: not a URL of Superset: ftp://127.0.0.1\n",
         (str(bundle), "http://127.0.0.1:1"): "refused",
         (str(bundle.parent / "none.zip"), url): "No such file",
         (str(bundle.parent / "no.zip"), url): "no.zip is not a zip file",
