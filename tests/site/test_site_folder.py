@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -212,3 +213,17 @@ def test_text_of_models_and_data_is_escaped(tiny: Tiny, tmp_path: Path) -> None:
     page = _Page(tmp_path / "site" / "queries.html")
     assert page.text["td"].strip() == HOSTILE
     assert "<" not in (tmp_path / "site" / "assets" / "search.js").read_text(encoding="utf-8")
+
+
+def test_a_check_to_look_at_is_a_sentence_where_it_has_one(site: Path, built: Path) -> None:
+    with warehouse.open(built) as connection:
+        rows = connection.execute(
+            "SELECT model, first(sentence ORDER BY partition, position) FROM meta.failures "
+            "WHERE sentence IS NOT NULL GROUP BY model, check_text"
+        ).fetchall()
+    start = (site / "index.html").read_text(encoding="utf-8")
+    listed = unescape(start[start.index('id="warned"') :])
+    assert rows
+    for model, sentence in rows:
+        assert sentence in listed
+        assert sentence in unescape((site / "tables" / f"{model}.html").read_text(encoding="utf-8"))

@@ -80,6 +80,8 @@ class CheckView:
     status: str
     failures: int
     failing: Sequence[Mapping[str, object]]
+    sentences: Sequence[str] = ()
+    """First failing rows as sentences, if the check has a template."""
 
 
 @dataclass(frozen=True)
@@ -166,7 +168,9 @@ def _checks(model: Model | None, facts: Facts | None) -> list[CheckView]:
     """Return the checks with their results; without a build, the declared checks."""
     if facts is not None and facts.relation.checks:
         return [
-            CheckView(one.check, one.severity, one.status, one.failures, facts.failing.get(one.check, ()))
+            CheckView(
+                one.check, one.severity, one.status, one.failures, facts.failing.get(one.check, ()), one.sentences
+            )
             for one in facts.relation.checks
         ]
     return [CheckView(one.text, "warn" if one.warn else "error", "", 0, ()) for one in (model.checks if model else ())]
