@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from warehouse.base.sql_text import identifier, qualified
 from warehouse.engine.duckdb_errors import sentence
-from warehouse.reader.check_results import failing_rows
+from warehouse.reader.check_results import failing_rows, failing_sentences
 from warehouse.reader.column_units import unit_of
 from warehouse.reader.guard import check_read_only
 from warehouse.reader.relation import Relation
@@ -91,6 +91,9 @@ def _facts(connection: duckdb.DuckDBPyConnection, relation: Relation) -> Facts:
     failing = {
         check: [json.loads(row) for row in rows[:FAILING]] for check, rows in failing_rows(connection, name).items()
     }
+    sentences = failing_sentences(connection, name)
+    checks = (replace(one, sentences=sentences.get(one.check, ())[:FAILING]) for one in relation.checks)
+    relation = replace(relation, checks=tuple(checks))
     try:
         if relation.table.kind == "raw":
             return Facts(relation, failing=failing, examples=_first_rows(connection, relation))
