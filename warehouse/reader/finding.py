@@ -234,7 +234,7 @@ def print_queries(queries: Mapping[str, Query], stream: TextIO, *, width: int | 
             stream.write(f"{question}\n")
             lines = wrapped(f"  {', '.join(names)}", wide)
             stream.writelines(line.replace("\xa0", " ") for line in lines)
-    stream.write("\nNext:  warehouse sql -q NAME\n       warehouse sql --list NAME   its columns and parameters\n")
+    stream.write("\nNext:  warehouse sql -q NAME\n       warehouse sql --list NAME  columns and parameters\n")
 
 
 def matching_queries(queries: Mapping[str, Query], word: str) -> list[Query]:
