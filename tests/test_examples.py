@@ -8,9 +8,12 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests import readme
 from tests.conftest import call
 from tests.examples import ROOT, Example, examples, same, section
+from warehouse.project.model import LAYERS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -112,9 +115,12 @@ def test_a_different_count_is_detected() -> None:
     assert readme.compared("Check  369 passed, 5 warnings") != readme.compared("Check  368 passed, 5 warnings")
 
 
-def test_omissions_in_the_readme_are_marked() -> None:
+@pytest.mark.parametrize("layer", LAYERS)
+def test_omissions_in_the_readme_are_marked(layer: str) -> None:
+    """Slow parts are listed only on a slow machine, and any layer can have one."""
     said = (
-        "Build  1 part\n       staging.a 2024  1 row  0.1 s   3\n       kB\nCheck  2\n\n$ warehouse sql -q one\n1\n\n"
+        f"Build  1 part\n       {layer}.a 2024  1 row  0.1 s   3\n       kB\nCheck  2\n\n"
+        "$ warehouse sql -q one\n1\n\n"
     )
     said += "$ warehouse sql -q nic --server GPU-1\n2\n\n$ warehouse sql -q two\n3\n\nTry next\n"
     assert readme.shorten(said) == (
