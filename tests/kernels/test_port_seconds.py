@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from warehouse.kernels import Arrays, port_seconds
+from warehouse.kernels import Arrays, kernel_rows, port_seconds
 from warehouse.kernels.port_seconds import COLUMNS, corrected, seconds, share
 
 Polls = dict[int, list[tuple[int, int, int]]]
@@ -123,7 +123,7 @@ def test_rows_of_all_ports_of_all_switches() -> None:
         for place, switch in enumerate(switches)
     }
     reader: Any = Readings(ports, switches, management)
-    found = list(port_seconds.rows(reader))
+    found = list(kernel_rows("port_seconds", reader))
     assert [len(set(one["file_key"].tolist())) for one in found] == [8, 5, 8, 1]
     assert {str(one[name].dtype) for one in found for name in ("second", "covered_ms", "longest_ms")} == {"int32"}
     expected = []
@@ -138,7 +138,7 @@ def test_rows_of_all_ports_of_all_switches() -> None:
 
 def test_no_ports_give_no_rows() -> None:
     reader: Any = Readings({}, [], [])
-    assert list(port_seconds.rows(reader)) == []
+    assert list(kernel_rows("port_seconds", reader)) == []
 
 
 def test_rows_in_order_are_taken_as_they_are_and_others_sorted() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib import import_module
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 if TYPE_CHECKING:
     import numpy
@@ -34,13 +34,20 @@ class Reader(Protocol):
 
 
 class Kernel(Protocol):
-    """Interface of a kernel module."""
+    """Interface of a kernel module.
 
-    def rows(self, reader: Reader) -> Iterator[Arrays]:
-        """Yield the model's columns in chunks, sorted by grain.
+    Both functions raise UnsupportedError, at any chunk, for unsupported data: the build then falls back to the SELECT.
+    """
 
-        Raises UnsupportedError, at any chunk, for unsupported data: the build then falls back to the SELECT.
-        """
+    PARTS: tuple[str, ...]
+    """Upstream models that `rows` reads; `blocks` may read others."""
+
+    def blocks(self, reader: Reader) -> Iterator[Any]:
+        """Yield the work in blocks that can be pickled, in the order of their rows; at least one if there are rows."""
+        ...
+
+    def rows(self, block: Any, reader: Reader) -> Iterator[Arrays]:
+        """Yield the model's columns of a block in chunks, sorted by grain."""
         ...
 
 
@@ -64,4 +71,11 @@ def kernel(name: str) -> Kernel:
     """Return the kernel with this name. Raises KeyError."""
     if name not in VERSIONS:
         raise KeyError(name)
-    return import_module(f"warehouse.kernels.{name}")
+    return cast("Kernel", import_module(f"warehouse.kernels.{name}"))
+
+
+def kernel_rows(name: str, reader: Reader) -> Iterator[Arrays]:
+    """Yield the rows of a kernel's model, block by block."""
+    module = kernel(name)
+    for block in module.blocks(reader):
+        yield from module.rows(block, reader)

@@ -20,7 +20,8 @@ from warehouse.kernels import Arrays, Reader, UnsupportedError
 from warehouse.kernels.csv_bytes import ZEROS, Ints, Text, Words, word
 
 FILES = """
-    SELECT p.file_key, p.hour_utc, p.device_name, p.port, p.is_management, p.file, coalesce(f.read_path, '') AS path
+    SELECT p.file_key, p.hour_utc, p.device_name, p.port, p.is_management, p.file, coalesce(f.read_path, '') AS path,
+        coalesce(f.bytes, 0) AS bytes
     FROM staging.port_files AS p
     LEFT JOIN raw.files AS f ON f.release_path = p.file AND f.hour_utc = p.hour_utc AND f.status IN ('read', 'partial')
     ORDER BY p.file_key
@@ -32,6 +33,11 @@ IDLE = b"0,0,0,0,0,0"
 """Six zeros, the shortest text of six numbers."""
 
 
+BLOCK_BYTES = 16_000_000
+"""Bytes of the files of a block: a fraction of a second of work, so that blocks spread evenly."""
+PARTS = ()
+
+
 class PortHour(NamedTuple):
     """Hour and port that every line of a file must have."""
 
@@ -41,22 +47,46 @@ class PortHour(NamedTuple):
     is_management: bool
 
 
-def rows(reader: Reader) -> Iterator[Arrays]:
-    """Yield the readings of all ports, one chunk for each file."""
+class PortFile(NamedTuple):
+    """File of a port."""
+
+    key: int
+    of: PortHour
+    file: str
+    """Path in the release."""
+    path: str
+
+
+def blocks(reader: Reader) -> Iterator[list[PortFile]]:
+    """Yield the files of all ports in blocks of about equal size. Raises UnsupportedError for a missing file."""
     files = reader.arrays(FILES)
-    text = Text()
-    for key, hour, device, port, is_management, file, path in zip(*(files[name] for name in files), strict=True):
+    block: list[PortFile] = []
+    size = 0
+    for key, hour, device, port, is_management, file, path, count in zip(*files.values(), strict=True):
         if not path:
             raise UnsupportedError(f"{file} (not among raw.files)")
+        if block and size + count > BLOCK_BYTES:
+            yield block
+            block, size = [], 0
+        block.append(PortFile(int(key), PortHour(hour.item(), device, port, bool(is_management)), file, path))
+        size += count
+    if block:
+        yield block
+
+
+def rows(block: list[PortFile], _reader: Reader) -> Iterator[Arrays]:
+    """Yield the readings of the ports of a block, one chunk for each file."""
+    text = Text()
+    for key, of, file, path in block:
         try:
             text.load(Path(path))
-            found = readings(text, PortHour(hour.item(), device, port, is_management))
+            found = readings(text, of)
         except (OSError, UnsupportedError) as error:
             raise UnsupportedError(f"{file} ({getattr(error, 'strerror', None) or error})") from error
         count = len(found["offset_ms"])
         yield {
             "file_key": np.full(count, key),
-            "hour_utc": np.full(count, hour),
+            "hour_utc": np.full(count, of.hour, "datetime64[us]"),
             **found,
             "fits": np.ones(count, bool),
         }

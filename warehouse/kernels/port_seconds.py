@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from warehouse.formats.zhejiang.port_counters import WRAP
 from warehouse.kernels import Arrays, Reader
 
+PARTS = ("staging.port_readings",)
 REACH_MS = 1000
 """Milliseconds that a window starts before the last poll without traffic: one refresh period."""
 BYTES_PER_MS = 125_000
@@ -29,26 +31,37 @@ FILES_AT_ONCE = 8
 Ints = NDArray[np.int64]
 
 
-def rows(reader: Reader) -> Iterator[Arrays]:
-    """Yield the seconds of all ports, reading one switch at a time."""
+class Switch(NamedTuple):
+    """Files of a switch: a block of the kernel."""
+
+    keys: Ints
+    hours: NDArray[np.datetime64]
+    is_management: NDArray[np.bool_]
+
+
+def blocks(reader: Reader) -> Iterator[Switch]:
+    """Yield the switches, in the order of their files."""
     files = reader.arrays("SELECT file_key, hour_utc, switch, is_management FROM staging.port_files ORDER BY file_key")
     keys, switches = files["file_key"], files["switch"]
-    if not len(keys):
-        return
-    starts = [0, *(np.flatnonzero(switches[1:] != switches[:-1]) + 1).tolist()]
-    for start, end in zip(starts, [*starts[1:], len(keys)], strict=True):
-        readings = _in_order(
-            reader.arrays(
-                "SELECT file_key, offset_ms, in_bytes_raw, out_bytes_raw FROM staging.port_readings "
-                f"WHERE file_key BETWEEN {keys[start]} AND {keys[end - 1]}"
-            )
+    edges = np.flatnonzero(switches[1:] != switches[:-1]) + 1
+    for low, high in pairwise([0, *edges.tolist(), len(keys)]):
+        if high > low:
+            yield Switch(keys[low:high], files["hour_utc"][low:high], files["is_management"][low:high].astype(bool))
+
+
+def rows(block: Switch, reader: Reader) -> Iterator[Arrays]:
+    """Yield the seconds of the ports of a switch."""
+    keys = block.keys
+    readings = _in_order(
+        reader.arrays(
+            "SELECT file_key, offset_ms, in_bytes_raw, out_bytes_raw FROM staging.port_readings "
+            f"WHERE file_key BETWEEN {keys[0]} AND {keys[-1]}"
         )
-        rows_of = np.searchsorted(readings["file_key"], keys[start : end + 1], side="left").tolist()
-        edges = [*range(start, end, FILES_AT_ONCE), end]
-        for low, high in pairwise(edges):
-            chunk = slice(rows_of[low - start], rows_of[high - start] if high < end else None)
-            if len(readings["file_key"][chunk]):
-                yield _chunk(readings, chunk, keys, files)
+    )
+    starts = np.searchsorted(readings["file_key"], keys[::FILES_AT_ONCE], side="left").tolist()
+    for low, high in pairwise([*starts, len(readings["file_key"])]):
+        if high > low:
+            yield _chunk({name: values[low:high] for name, values in readings.items()}, block)
 
 
 def _in_order(readings: Arrays) -> Arrays:
@@ -60,17 +73,17 @@ def _in_order(readings: Arrays) -> Arrays:
     return {name: values[order] for name, values in readings.items()}
 
 
-def _chunk(readings: Arrays, chunk: slice, keys: Ints, files: Arrays) -> Arrays:
-    file = np.searchsorted(keys, readings["file_key"][chunk])
-    times = readings["offset_ms"][chunk].astype(np.int64)
-    is_management = files["is_management"][file].astype(bool)
+def _chunk(readings: Arrays, block: Switch) -> Arrays:
+    file = np.searchsorted(block.keys, readings["file_key"])
+    times = readings["offset_ms"].astype(np.int64)
+    is_management = block.is_management[file]
     in_bytes, out_bytes = (
-        corrected(readings[name][chunk], file, times, is_management) for name in ("in_bytes_raw", "out_bytes_raw")
+        corrected(readings[name], file, times, is_management) for name in ("in_bytes_raw", "out_bytes_raw")
     )
     found = seconds(file, times, in_bytes, out_bytes)
     port = found["file_key"]
     narrow = {name: found[name].astype(np.int32) for name in ("second", "covered_ms", "longest_ms")}
-    return {**found, **narrow, "file_key": keys[port], "hour_utc": files["hour_utc"][port]}
+    return {**found, **narrow, "file_key": block.keys[port], "hour_utc": block.hours[port]}
 
 
 def corrected(raw: Ints, file: Ints, times: Ints, is_management: NDArray[np.bool_]) -> Ints:

@@ -18,6 +18,7 @@ from warehouse.kernels import Arrays, Reader
 if TYPE_CHECKING:
     import pyarrow
 
+PARTS = ("staging.utilization_lines", "staging.utilization_rows")
 LINES_AT_ONCE = 128
 MINUTE_US = 60_000_000
 _LINES = "file_group, cluster, metric, epoch_us(time_utc) // 60000000 AS minute"
@@ -27,7 +28,12 @@ Group = tuple[str, str, str]
 Minute = tuple[Group, int]
 
 
-def rows(reader: Reader) -> Iterator[Arrays]:
+def blocks(_reader: Reader) -> Iterator[None]:
+    """Yield one block: lines of a minute can be in any file."""
+    yield None
+
+
+def rows(_block: None, reader: Reader) -> Iterator[Arrays]:
     """Yield all minutes, sorted by cluster, metric and minute."""
     missing = _lines_of_minutes(reader)
     pending: defaultdict[Minute, list[NDArray[np.float64]]] = defaultdict(list)

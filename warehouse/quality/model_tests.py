@@ -42,7 +42,7 @@ from warehouse.engine import python_model
 from warehouse.engine.base import Empty, Engine, EngineError, Parts, Scratch, Select, Source
 from warehouse.engine.duckdb_sql import source_sql
 from warehouse.graph.dag import Graph, Node
-from warehouse.kernels import UnsupportedError, kernel
+from warehouse.kernels import UnsupportedError, kernel_rows
 from warehouse.project.check_language import relations_of
 from warehouse.project.contract import Column
 from warehouse.project.yaml_text import Value, read_yaml
@@ -261,7 +261,7 @@ def _output_rows(scratch: Scratch, node: Node, graph: Graph, how: str, chosen: S
             python_model.write(scratch, model, orders, path)
         elif model.kernel:
             try:
-                scratch.write_arrays(kernel(model.kernel).rows(scratch), model.columns, path)
+                scratch.write_arrays(kernel_rows(model.kernel, scratch), model.columns, path)
             except UnsupportedError:
                 return _output_rows(scratch, node, graph, "", chosen)
         scratch.add("written.made", Parts(model.columns, (path,)))

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from warehouse.base import hashing
 from warehouse.base.errors import CheckError, ModelError
 from warehouse.engine import python_model
-from warehouse.engine.base import CsvFiles, EngineError, Parts, Scratch, Select
+from warehouse.engine.base import CsvFiles, EngineError, Parts, Scratch, Select, Source
 from warehouse.graph.dag import Node, model_error
 from warehouse.graph.plan import Key
-from warehouse.kernels import UnsupportedError, kernel
+from warehouse.kernels import Arrays, UnsupportedError, kernel
 from warehouse.runner.build_state import BuildState
 from warehouse.runner.check_sql import run_checks
 from warehouse.runner.part_checks import PartChecks
@@ -93,7 +93,7 @@ class PartMaker:
 
             def write(*, sort: bool) -> Part:
                 notes: dict[str, object] = {INPUTS: {**inputs, "sql": node.sql.strip()}}
-                into = lambda path: self._write_rows(scratch, node, path, sort=sort)  # noqa: E731
+                into = lambda path: self._write_rows(scratch, node, sources, path, sort=sort)  # noqa: E731
                 return self._store.write(key.model, key.partition, fingerprint, into, notes)
 
             if part is None:
@@ -108,7 +108,9 @@ class PartMaker:
             self._checks.store_results(scratch, key, part, checks, counts)
         return part
 
-    def _write_rows(self, scratch: Scratch, node: Node, path: Path, *, sort: bool) -> int:
+    def _write_rows(
+        self, scratch: Scratch, node: Node, sources: Mapping[str, Source], path: Path, *, sort: bool
+    ) -> int:
         """Write the rows of a model, sorted by grain; from its Python function or kernel if it has one."""
         model = node.model
         if model.is_python:
@@ -117,12 +119,22 @@ class PartMaker:
             return python_model.write(scratch, model, orders, path)
         if name := self._state.inputs.kernel_of(node):
             try:
-                return scratch.write_arrays(kernel(name).rows(scratch), model.columns, path)
+                return scratch.write_arrays(self._kernel_rows(name, scratch, sources), model.columns, path)
             except UnsupportedError as error:
                 if str(error) not in self._unsupported:  # one unsupported file can affect several kernels
                     self._unsupported.add(str(error))
                     self._reporter.note(f"{model.name} is made by its SELECT, which takes longer, because of {error}")
         return scratch.write(Select(node.sql, model.columns), path, model.grain if sort else ())
+
+    def _kernel_rows(self, name: str, scratch: Scratch, sources: Mapping[str, Source]) -> Iterator[Arrays]:
+        """Yield the rows of a kernel; worker processes compute the blocks if there are enough of them."""
+        module, workers = kernel(name), self._state.prepared.workers
+        blocks = list(module.blocks(scratch))
+        if workers.are_worth(len(blocks)):
+            yield from workers.rows(name, blocks, {read: sources[read] for read in module.PARTS})
+        else:
+            for block in blocks:
+                yield from module.rows(block, scratch)
 
     def _find_cause(self, key: Key, node: Node, error: ModelError) -> Exception:
         """Return RawDamageError if the model reads raw CSV files, directly or through views; else the error itself."""

@@ -11,6 +11,7 @@ from warehouse.base.errors import SettingsError, WarehouseError
 from warehouse.base.settings import Settings, is_standalone
 from warehouse.engine.base import Engine
 from warehouse.engine.duckdb import DuckDBEngine
+from warehouse.engine.workers import WORKER_BYTES, Workers
 from warehouse.formats import known_formats
 from warehouse.graph.dag import Graph
 from warehouse.graph.loading import cache_of, load_graph
@@ -36,6 +37,7 @@ class Prepared:
     raw_files: RawFiles
     store: Store
     engine: Engine
+    workers: Workers
     last: Manifest | None
     """The published build."""
     options: BuildOptions
@@ -87,13 +89,14 @@ def prepared(
         When a model is invalid, a selector matches no model, or no raw file is readable.
     """
     reporter.stage_started("models")
+    workers = Workers(worker_count(settings))
     engine = DuckDBEngine(
         threads=settings.threads,
-        memory_bytes=settings.memory_bytes,
+        memory_bytes=settings.memory_bytes - workers.memory_bytes,
         spill=temporary_path(store.target / "cache" / "spill"),
         observe=reporter.statement_finished,
     )
-    with closing(engine):
+    with closing(engine), closing(workers):
         project = project.with_cache(cache_of(project, engine, paranoid=options.paranoid))
         graph = load_graph(project, engine)
         select_models(graph, options.select)  # fail on a wrong selector before reading any file
@@ -105,7 +108,12 @@ def prepared(
             reporter.found(raw_files.inventory)
         elif any(read.startswith("raw.") for node in graph.nodes.values() for read in node.reads):
             raise _no_data()
-        yield Prepared(project, graph, raw_files, store, engine, _published(store.target), options)
+        yield Prepared(project, graph, raw_files, store, engine, workers, _published(store.target), options)
+
+
+def worker_count(settings: Settings) -> int:
+    """Return the number of worker processes: one for each thread, as far as a third of the memory allows."""
+    return max(1, min(settings.threads, settings.memory_bytes // 3 // WORKER_BYTES))
 
 
 def _raw_files(settings: Settings, options: BuildOptions, store: Store, engine: Engine) -> RawFiles:

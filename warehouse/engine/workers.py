@@ -1,0 +1,231 @@
+"""Worker processes that compute the blocks of kernels: NumPy holds Python's lock, so threads would take turns.
+
+Each worker is a Python process with a pipe each way. It reads a block, computes its rows and writes them back, until
+its input ends. It therefore ends with this process, however that ends. Results arrive in the order of the blocks, and
+only a few are computed ahead, so memory does not grow with the input.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import struct
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from warehouse.base.errors import WarehouseError
+from warehouse.kernels import UnsupportedError
+
+if TYPE_CHECKING:
+    from warehouse.engine.base import Source
+    from warehouse.kernels import Arrays
+
+WORKER_BYTES = 150_000_000
+"""Memory of a worker: Python, NumPy, DuckDB, one block and its rows."""
+FEWEST_BLOCKS = 8
+"""Blocks of a part that are worth the start of workers, which costs a fifth of a second of CPU each."""
+_SIZES = struct.Struct("<QI")
+"""Bytes of the pickled answer, and number of the buffers that follow it."""
+_SIZE = struct.Struct("<Q")
+
+
+class WorkerDiedError(WarehouseError):
+    """A worker process ended before its answer, twice for the same block."""
+
+    exit_status = 1
+
+
+class Workers:
+    """Pool of worker processes. Each is started at its first block.
+
+    Parameters
+    ----------
+    count
+        Number of processes; with one, this process computes all blocks itself.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._threads = ThreadPoolExecutor(count)  # one thread talks to one worker
+        self._own = threading.local()
+        self._started: list[_Worker] = []
+        self._turns = threading.Semaphore(count)
+        self._alone = threading.Lock()
+        self._is_closed = False
+
+    @property
+    def memory_bytes(self) -> int:
+        """Memory that the workers may take."""
+        return self._count * WORKER_BYTES if self._count > 1 else 0
+
+    def are_worth(self, blocks: int) -> bool:
+        """Return True if so many blocks are computed sooner by workers."""
+        return self._count > 1 and blocks >= FEWEST_BLOCKS
+
+    @property
+    def pids(self) -> list[int]:
+        """Process ids of the workers."""
+        return [worker.process.pid for worker in self._started]
+
+    def rows(self, kernel: str, blocks: Sequence[object], sources: Mapping[str, Source]) -> Iterator[Arrays]:
+        """Yield the chunks of all blocks, in order.
+
+        Parameters
+        ----------
+        kernel
+            Name of the kernel.
+        blocks
+            Its blocks.
+        sources
+            The relations that the kernel reads for a block.
+
+        Raises
+        ------
+        UnsupportedError
+            When the kernel does not support a block.
+        WorkerDiedError
+            When a worker process ended twice during the same block.
+        """
+        ahead: deque[Future[list[Arrays]]] = deque()
+        try:
+            for block in blocks:
+                ahead.append(self._threads.submit(self._compute, (kernel, block, sources)))
+                if len(ahead) > self._count:
+                    yield from ahead.popleft().result()
+            while ahead:
+                yield from ahead.popleft().result()
+        finally:
+            for one in ahead:
+                one.cancel()
+
+    def _compute(self, request: tuple[str, object, Mapping[str, Source]]) -> list[Arrays]:
+        """Return the chunks of a block; after the death of a worker, try once more while no other block is computed."""
+        try:
+            with self._turns:
+                return self._worker().answer(request)
+        except EOFError:
+            if self._is_closed:
+                raise
+        with self._alone:
+            for _ in range(self._count):
+                self._turns.acquire()
+            try:
+                return self._worker().answer(request)
+            except EOFError:
+                how = self._own.worker.how_it_ended()
+                raise WorkerDiedError(
+                    f"a worker process {how}, twice, while it computed a part by the kernel {request[0]}",
+                    hint="If memory ran out: build with --threads 1, or with less else on this machine.",
+                ) from None
+            finally:
+                self._turns.release(self._count)
+
+    def _worker(self) -> _Worker:
+        """Return the worker of this thread; start one if it has none that lives."""
+        worker: _Worker | None = getattr(self._own, "worker", None)
+        if worker is None or worker.process.poll() is not None:
+            worker = self._own.worker = _Worker()
+            self._started = [one for one in self._started if one.process.poll() is None] + [worker]
+        return worker
+
+    def close(self) -> None:
+        """End all workers at once, whatever they do."""
+        self._is_closed = True
+        for worker in self._started:
+            worker.process.kill()
+        self._threads.shutdown(cancel_futures=True)
+        for worker in self._started:
+            worker.end()
+
+
+class _Worker:
+    """One worker process, seen from this process."""
+
+    def __init__(self) -> None:
+        command = [sys.executable, "-P", "-m", "warehouse.engine.worker"]
+        package = str(Path(__file__).parents[2])
+        path = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
+        self.process = subprocess.Popen(  # noqa: S603 - this package
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path}
+        )
+
+    def answer(self, request: object) -> list[Arrays]:
+        """Send a request and return the answer. Raises EOFError if the process ends before."""
+        given, received = self.process.stdin, self.process.stdout
+        assert given is not None
+        assert received is not None
+        try:
+            send(given, request)
+            found, error = receive(received)
+        except (EOFError, BrokenPipeError):
+            self.end()
+            raise EOFError from None
+        if error is not None:
+            raise error
+        return list(found)
+
+    def how_it_ended(self) -> str:
+        """Return words for the end of the process."""
+        status = self.process.wait()
+        if status >= 0:
+            return f"ended with status {status}"
+        return f"was killed ({signal.Signals(-status).name})"
+
+    def end(self) -> None:
+        """Kill the process if it still runs, and close its pipes."""
+        self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            assert pipe is not None
+            with suppress(BrokenPipeError):  # an unfinished request
+                pipe.close()
+
+
+def send(stream: IO[bytes], message: object) -> None:
+    """Write a message; the bytes of arrays follow it as they lie in memory."""
+    buffers: list[pickle.PickleBuffer] = []
+    body = pickle.dumps(message, protocol=5, buffer_callback=buffers.append)
+    stream.write(_SIZES.pack(len(body), len(buffers)))
+    stream.write(body)
+    for buffer in buffers:
+        raw = buffer.raw()
+        stream.write(_SIZE.pack(raw.nbytes))
+        stream.write(raw)
+    stream.flush()
+
+
+def receive(stream: IO[bytes]) -> Any:
+    """Read a message of `send`. Raises EOFError if the stream ends before."""
+    size, count = _SIZES.unpack(_exactly(stream, _SIZES.size))
+    body = _exactly(stream, size)
+    buffers = [_exactly(stream, *_SIZE.unpack(_exactly(stream, _SIZE.size))) for _ in range(count)]
+    return pickle.loads(body, buffers=buffers)  # noqa: S301 - from a process that this one started
+
+
+def _exactly(stream: IO[bytes], size: int) -> bytes:
+    read = stream.read(size)
+    if len(read) < size:
+        raise EOFError
+    return read
+
+
+def serve(given: IO[bytes], answers: IO[bytes], compute: Callable[[Any], object]) -> None:
+    """Answer requests until the input ends: what a worker process does."""
+    while True:
+        try:
+            request = receive(given)
+        except EOFError:
+            return
+        try:
+            answer: tuple[object, BaseException | None] = (compute(request), None)
+        except (UnsupportedError, MemoryError) as error:
+            answer = (None, error)
+        send(answers, answer)
