@@ -119,8 +119,7 @@ def test_a_different_count_is_detected() -> None:
 def test_omissions_in_the_readme_are_marked(layer: str) -> None:
     """Slow parts are listed only on a slow machine, and any layer can have one."""
     said = (
-        f"Build  1 part\n       {layer}.a 2024  1 row  0.1 s   3\n       kB\nCheck  2\n\n"
-        "$ warehouse sql -q one\n1\n\n"
+        f"Build  1 part\n       {layer}.a 2024  1 row  0.1 s   3\n       kB\nCheck  2\n\n$ warehouse sql -q one\n1\n\n"
     )
     said += "$ warehouse sql -q nic --server GPU-1\n2\n\n$ warehouse sql -q two\n3\n\nTry next\n"
     assert readme.shorten(said) == (

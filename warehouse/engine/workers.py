@@ -21,7 +21,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from warehouse.base.errors import WarehouseError
+from warehouse.base.errors import ProcessError
 from warehouse.kernels import UnsupportedError
 
 if TYPE_CHECKING:
@@ -35,12 +35,6 @@ FEWEST_BLOCKS = 8
 _SIZES = struct.Struct("<QI")
 """Bytes of the pickled answer, and number of the buffers that follow it."""
 _SIZE = struct.Struct("<Q")
-
-
-class WorkerDiedError(WarehouseError):
-    """A worker process ended before its answer, twice for the same block."""
-
-    exit_status = 1
 
 
 class Workers:
@@ -59,6 +53,7 @@ class Workers:
         self._started: list[_Worker] = []
         self._turns = threading.Semaphore(count)
         self._alone = threading.Lock()
+        self._lock = threading.Lock()
         self._is_closed = False
 
     @property
@@ -91,7 +86,7 @@ class Workers:
         ------
         UnsupportedError
             When the kernel does not support a block.
-        WorkerDiedError
+        ProcessError
             When a worker process ended twice during the same block.
         """
         ahead: deque[Future[list[Arrays]]] = deque()
@@ -121,7 +116,7 @@ class Workers:
                 return self._worker().answer(request)
             except EOFError:
                 how = self._own.worker.how_it_ended()
-                raise WorkerDiedError(
+                raise ProcessError(
                     f"a worker process {how}, twice, while it computed a part by the kernel {request[0]}",
                     hint="If memory ran out: build with --threads 1, or with less else on this machine.",
                 ) from None
@@ -129,18 +124,22 @@ class Workers:
                 self._turns.release(self._count)
 
     def _worker(self) -> _Worker:
-        """Return the worker of this thread; start one if it has none that lives."""
+        """Return the worker of this thread; start one if it has none that lives. Raises EOFError after `close`."""
         worker: _Worker | None = getattr(self._own, "worker", None)
         if worker is None or worker.process.poll() is not None:
-            worker = self._own.worker = _Worker()
-            self._started = [one for one in self._started if one.process.poll() is None] + [worker]
+            with self._lock:
+                if self._is_closed:
+                    raise EOFError
+                worker = self._own.worker = _Worker()
+                self._started = [one for one in self._started if one.process.poll() is None] + [worker]
         return worker
 
     def close(self) -> None:
         """End all workers at once, whatever they do."""
-        self._is_closed = True
-        for worker in self._started:
-            worker.process.kill()
+        with self._lock:
+            self._is_closed = True
+            for worker in self._started:
+                worker.process.kill()
         self._threads.shutdown(cancel_futures=True)
         for worker in self._started:
             worker.end()

@@ -9,6 +9,7 @@ import itertools
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
 
@@ -49,6 +50,9 @@ from warehouse.store.part_records import Part
 from warehouse.store.parts import Store
 from warehouse.store.signatures import is_racy, stamp
 
+_FILES_AT_ONCE = 1000
+"""Files that wait for a thread to hash them: a release has millions."""
+
 
 class RawFiles:
     """Raw files of one build."""
@@ -65,7 +69,9 @@ class RawFiles:
         max_rejected: float = 1,
         parse_cache: ParseCache | None = None,
         follow_links: bool = False,
+        threads: int = 1,
     ) -> None:
+        self._threads = threads
         self.formats = {one.name: one for one in formats}
         self._of_csv = {one.name for one in formats if isinstance(one, CsvFormat)}
         self._archives = {one.name: one for one in formats if isinstance(one, ArchiveFormat)}
@@ -141,25 +147,28 @@ class RawFiles:
     def _may_have_bad_lines(self, file: RawFile) -> bool:
         return file.status == PARTIAL or (file.is_read and file.path in self._odd)
 
-    def _with_digests(self, files: Iterable[RawFile]) -> Iterator[RawFile]:
-        """Add content hashes to the files that are read."""
+    def _with_digests(self, files: Sequence[RawFile]) -> Iterator[RawFile]:
+        """Add content hashes to the files that are read; hash several files at once."""
         digests = HashCache(self._cache / "digests.json", paranoid=self._paranoid)
         watched = {one.name: one for one in self.formats.values() if isinstance(one, WatchedFormat)}
-        for file in files:
+
+        def with_digest(file: RawFile) -> RawFile:
             if not file.is_read:
-                yield file
-                continue
+                return file
             one = watched.get(file.format or "") if file.status == READ else None
             watch = one.watch() if one else None
             try:
                 digest = digests.of(file.path, watch)
             except OSError as error:
-                yield file.but(status=SKIPPED, reason=f"cannot be read: {error.strerror}")
-                continue
+                return file.but(status=SKIPPED, reason=f"cannot be read: {error.strerror}")
             if watch is not None and watch.is_odd():
                 self._odd.add(file.path)
                 digests.forget(file.path)
-            yield file.but(digest=digest)
+            return file.but(digest=digest)
+
+        with ThreadPoolExecutor(self._threads) as pool:  # hashing and reading release Python's lock
+            for start in range(0, len(files), _FILES_AT_ONCE):
+                yield from pool.map(with_digest, files[start : start + _FILES_AT_ONCE])
         digests.save()
 
     def unrepaired(self, relation: str, partition: str | None) -> list[RawFile]:

@@ -132,6 +132,7 @@ def _raw_files(settings: Settings, options: BuildOptions, store: Store, engine: 
         max_rejected=settings.max_rejected,
         parse_cache=cache,
         follow_links=settings.follow_links,
+        threads=settings.threads,
     )
     cache.save()
     return raw_files

@@ -80,9 +80,11 @@ def _make_all(state: BuildState, maker: PartMaker, workers: int) -> None:
                     key = running.pop(future)
                     state.parts[key] = future.result()
                     _release(state, key, readers)
-        except BaseException:
+        except BaseException as error:
             for future in running:
                 future.cancel()
+            if not isinstance(error, RawDamageError):
+                state.prepared.workers.close()
             while wait(running, timeout=_INTERRUPT_SECONDS).not_done:
                 state.prepared.engine.interrupt()
             raise
