@@ -32,6 +32,7 @@ WORKER_BYTES = 150_000_000
 """Memory of a worker: Python, NumPy, DuckDB, one block and its rows."""
 FEWEST_BLOCKS = 8
 """Blocks of a part that are worth the start of workers, which costs a fifth of a second of CPU each."""
+COMMAND = [sys.executable, "-P", "-m", "warehouse.engine.worker"]
 _SIZES = struct.Struct("<QI")
 """Bytes of the pickled answer, and number of the buffers that follow it."""
 _SIZE = struct.Struct("<Q")
@@ -149,11 +150,10 @@ class _Worker:
     """One worker process, seen from this process."""
 
     def __init__(self) -> None:
-        command = [sys.executable, "-P", "-m", "warehouse.engine.worker"]
         package = str(Path(__file__).parents[2])
         path = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
         self.process = subprocess.Popen(  # noqa: S603 - this package
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path}
+            COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path}
         )
 
     def answer(self, request: object) -> list[Arrays]:
