@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
-from warehouse.engine.base import Source
 from warehouse.engine.duckdb import DuckDBEngine
-from warehouse.engine.workers import WORKER_BYTES, serve
-from warehouse.kernels import Arrays, kernel
+from warehouse.engine.workers import WORKER_BYTES, Answer, Request, serve
+from warehouse.kernels import block_rows
 
 
 def main() -> None:
@@ -21,10 +19,9 @@ def main() -> None:
     os.dup2(2, 1)  # nothing else may print among the answers
     engine = DuckDBEngine(threads=1, memory_bytes=WORKER_BYTES, spill=Path(os.devnull, "no-spill"))
 
-    def compute(request: tuple[str, object, Mapping[str, Source]]) -> list[Arrays]:
-        name, block, sources = request
-        with engine.scratch(sources) as scratch:
-            return list(kernel(name).rows(block, scratch))
+    def compute(request: Request) -> Answer:
+        with engine.scratch(request.sources) as scratch:
+            return block_rows(request.kernel, request.block, scratch, request.follower)
 
     with closing(engine), requests, answers:
         serve(requests, answers, compute)

@@ -15,11 +15,11 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
 from warehouse.base.errors import ProcessError
 from warehouse.kernels import UnsupportedError
@@ -27,6 +27,9 @@ from warehouse.kernels import UnsupportedError
 if TYPE_CHECKING:
     from warehouse.engine.base import Source
     from warehouse.kernels import Arrays
+
+Answer = tuple["list[Arrays]", "list[Arrays]"]
+"""Chunks of a block, and those of its follower."""
 
 WORKER_BYTES = 150_000_000
 """Memory of a worker: Python, NumPy, DuckDB, one block and its rows."""
@@ -36,6 +39,17 @@ COMMAND = [sys.executable, "-P", "-m", "warehouse.engine.worker"]
 _SIZES = struct.Struct("<QI")
 """Bytes of the pickled answer, and number of the buffers that follow it."""
 _SIZE = struct.Struct("<Q")
+
+
+class Request(NamedTuple):
+    """Block of a kernel to compute."""
+
+    kernel: str
+    block: object
+    sources: Mapping[str, Source]
+    """Relations that the kernel reads for a block."""
+    follower: str | None = None
+    """Kernel that computes its rows from those of this one."""
 
 
 class Workers:
@@ -71,17 +85,8 @@ class Workers:
         """Process ids of the workers."""
         return [worker.process.pid for worker in self._started]
 
-    def rows(self, kernel: str, blocks: Sequence[object], sources: Mapping[str, Source]) -> Iterator[Arrays]:
-        """Yield the chunks of all blocks, in order.
-
-        Parameters
-        ----------
-        kernel
-            Name of the kernel.
-        blocks
-            Its blocks.
-        sources
-            The relations that the kernel reads for a block.
+    def rows(self, requests: Iterable[Request]) -> Iterator[Answer]:
+        """Yield the answers to all requests, in order.
 
         Raises
         ------
@@ -90,19 +95,19 @@ class Workers:
         ProcessError
             When a worker process ended twice during the same block.
         """
-        ahead: deque[Future[list[Arrays]]] = deque()
+        ahead: deque[Future[Answer]] = deque()
         try:
-            for block in blocks:
-                ahead.append(self._threads.submit(self._compute, (kernel, block, sources)))
+            for request in requests:
+                ahead.append(self._threads.submit(self._compute, request))
                 if len(ahead) > self._count:
-                    yield from ahead.popleft().result()
+                    yield ahead.popleft().result()
             while ahead:
-                yield from ahead.popleft().result()
+                yield ahead.popleft().result()
         finally:
             for one in ahead:
                 one.cancel()
 
-    def _compute(self, request: tuple[str, object, Mapping[str, Source]]) -> list[Arrays]:
+    def _compute(self, request: Request) -> Answer:
         """Return the chunks of a block; after the death of a worker, try once more while no other block is computed."""
         try:
             with self._turns:
@@ -118,7 +123,7 @@ class Workers:
             except EOFError:
                 how = self._own.worker.how_it_ended()
                 raise ProcessError(
-                    f"a worker process {how}, twice, while it computed a part by the kernel {request[0]}",
+                    f"a worker process {how}, twice, while it computed a part by the kernel {request.kernel}",
                     hint="If memory ran out: build with --threads 1, or with less else on this machine.",
                 ) from None
             finally:
@@ -156,20 +161,20 @@ class _Worker:
             COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path}
         )
 
-    def answer(self, request: object) -> list[Arrays]:
+    def answer(self, request: Request) -> Answer:
         """Send a request and return the answer. Raises EOFError if the process ends before."""
         given, received = self.process.stdin, self.process.stdout
         assert given is not None
         assert received is not None
         try:
             send(given, request)
-            found, error = receive(received)
+            answer, error = receive(received)
         except (EOFError, BrokenPipeError):
             self.end()
             raise EOFError from None
         if error is not None:
             raise error
-        return list(found)
+        return cast("Answer", answer)
 
     def how_it_ended(self) -> str:
         """Return words for the end of the process."""
@@ -216,7 +221,7 @@ def _exactly(stream: IO[bytes], size: int) -> bytes:
     return read
 
 
-def serve(given: IO[bytes], answers: IO[bytes], compute: Callable[[Any], object]) -> None:
+def serve(given: IO[bytes], answers: IO[bytes], compute: Callable[[Request], Answer]) -> None:
     """Answer requests until the input ends: what a worker process does."""
     while True:
         try:
@@ -224,7 +229,7 @@ def serve(given: IO[bytes], answers: IO[bytes], compute: Callable[[Any], object]
         except EOFError:
             return
         try:
-            answer: tuple[object, BaseException | None] = (compute(request), None)
+            answer: tuple[Answer | None, Exception | None] = (compute(request), None)
         except (UnsupportedError, MemoryError) as error:
             answer = (None, error)
         send(answers, answer)

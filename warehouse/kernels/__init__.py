@@ -7,7 +7,7 @@ and yields arrays sorted by the model's grain. The grain check verifies that ord
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -51,6 +51,14 @@ class Kernel(Protocol):
         ...
 
 
+class Follower(Protocol):
+    """Interface of a kernel that can compute its rows from the chunks of another kernel's block."""
+
+    def following(self, block: Any, chunks: Sequence[Arrays]) -> Iterator[Arrays]:
+        """Yield the follower's rows for a block of the other kernel and its chunks."""
+        ...
+
+
 class UnsupportedError(Exception):
     """Error of a kernel for unsupported data; the build falls back to the SELECT."""
 
@@ -67,6 +75,10 @@ SELECTS = {
 """Hash of the SELECT (and its views) that each kernel implements. A model with another SELECT runs without kernel."""
 
 
+FOLLOWERS = {"port_readings": "port_seconds"}
+"""Kernel -> kernel that computes its rows from the same blocks, so that nothing is read twice."""
+
+
 def kernel(name: str) -> Kernel:
     """Return the kernel with this name. Raises KeyError."""
     if name not in VERSIONS:
@@ -79,3 +91,11 @@ def kernel_rows(name: str, reader: Reader) -> Iterator[Arrays]:
     module = kernel(name)
     for block in module.blocks(reader):
         yield from module.rows(block, reader)
+
+
+def block_rows(name: str, block: Any, reader: Reader, follower: str | None) -> tuple[list[Arrays], list[Arrays]]:
+    """Return the chunks of a block, and those of its follower (none without a follower)."""
+    chunks = list(kernel(name).rows(block, reader))
+    if follower is None:
+        return chunks, []
+    return chunks, list(cast("Follower", kernel(follower)).following(block, chunks))

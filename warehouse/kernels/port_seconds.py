@@ -7,15 +7,18 @@ row for each pair of window and second is needed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from warehouse.formats.zhejiang.port_counters import WRAP
 from warehouse.kernels import Arrays, Reader
+
+if TYPE_CHECKING:
+    from warehouse.kernels.port_readings import PortFile
 
 PARTS = ("staging.port_readings",)
 REACH_MS = 1000
@@ -62,6 +65,22 @@ def rows(block: Switch, reader: Reader) -> Iterator[Arrays]:
     for low, high in pairwise([*starts, len(readings["file_key"])]):
         if high > low:
             yield _chunk({name: values[low:high] for name, values in readings.items()}, block)
+
+
+def following(block: Sequence[PortFile], chunks: Sequence[Arrays]) -> Iterator[Arrays]:
+    """Yield the seconds of a block of `port_readings`, which has a chunk for each file."""
+    for low in range(0, len(block), FILES_AT_ONCE):
+        files = block[low : low + FILES_AT_ONCE]
+        some = chunks[low : low + FILES_AT_ONCE]
+        names = ("file_key", "offset_ms", "in_bytes_raw", "out_bytes_raw")
+        yield _chunk(
+            {name: np.concatenate([one[name] for one in some]) for name in names},
+            Switch(
+                np.array([one.key for one in files], np.int64),
+                np.array([one.of.hour for one in files], "datetime64[us]"),
+                np.array([one.of.is_management for one in files]),
+            ),
+        )
 
 
 def _in_order(readings: Arrays) -> Arrays:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from warehouse.base import hashing
@@ -12,9 +12,10 @@ from warehouse.engine import python_model
 from warehouse.engine.base import CsvFiles, EngineError, Parts, Scratch, Select, Source
 from warehouse.graph.dag import Node, model_error
 from warehouse.graph.plan import Key
-from warehouse.kernels import Arrays, UnsupportedError, kernel
+from warehouse.kernels import UnsupportedError
 from warehouse.runner.build_state import BuildState
 from warehouse.runner.check_sql import run_checks
+from warehouse.runner.kernel_parts import KernelParts
 from warehouse.runner.part_checks import PartChecks
 from warehouse.runner.reporter import Reporter
 from warehouse.store.part_records import INPUTS, Part
@@ -41,6 +42,11 @@ class PartMaker:
         self._engine = state.prepared.engine
         self._store = state.prepared.store
         self._unsupported: set[str] = set()
+        self._kernels = KernelParts(state)
+
+    def close(self) -> None:
+        """Remove files that became no part."""
+        self._kernels.close()
 
     def make(self, key: Key) -> Part:
         """Return a checked part: an up-to-date one from the store, or a new one.
@@ -93,7 +99,7 @@ class PartMaker:
 
             def write(*, sort: bool) -> Part:
                 notes: dict[str, object] = {INPUTS: {**inputs, "sql": node.sql.strip()}}
-                into = lambda path: self._write_rows(scratch, node, sources, path, sort=sort)  # noqa: E731
+                into = lambda path: self._write_rows(key, scratch, sources, path, sort=sort)  # noqa: E731
                 return self._store.write(key.model, key.partition, fingerprint, into, notes)
 
             if part is None:
@@ -108,33 +114,22 @@ class PartMaker:
             self._checks.store_results(scratch, key, part, checks, counts)
         return part
 
-    def _write_rows(
-        self, scratch: Scratch, node: Node, sources: Mapping[str, Source], path: Path, *, sort: bool
-    ) -> int:
+    def _write_rows(self, key: Key, scratch: Scratch, sources: Mapping[str, Source], path: Path, *, sort: bool) -> int:
         """Write the rows of a model, sorted by grain; from its Python function or kernel if it has one."""
+        node = self._graph.nodes[key.model]
         model = node.model
         if model.is_python:
             nodes = self._graph.nodes
             orders = [nodes[read].model.grain if read in nodes else () for read in model.reads]
             return python_model.write(scratch, model, orders, path)
-        if name := self._state.inputs.kernel_of(node):
+        if self._state.inputs.kernel_of(node):
             try:
-                return scratch.write_arrays(self._kernel_rows(name, scratch, sources), model.columns, path)
+                return self._kernels.write(key, scratch, sources, path)
             except UnsupportedError as error:
                 if str(error) not in self._unsupported:  # one unsupported file can affect several kernels
                     self._unsupported.add(str(error))
                     self._reporter.note(f"{model.name} is made by its SELECT, which takes longer, because of {error}")
         return scratch.write(Select(node.sql, model.columns), path, model.grain if sort else ())
-
-    def _kernel_rows(self, name: str, scratch: Scratch, sources: Mapping[str, Source]) -> Iterator[Arrays]:
-        """Yield the rows of a kernel; worker processes compute the blocks if there are enough of them."""
-        module, workers = kernel(name), self._state.prepared.workers
-        blocks = list(module.blocks(scratch))
-        if workers.are_worth(len(blocks)):
-            yield from workers.rows(name, blocks, {read: sources[read] for read in module.PARTS})
-        else:
-            for block in blocks:
-                yield from module.rows(block, scratch)
 
     def _find_cause(self, key: Key, node: Node, error: ModelError) -> Exception:
         """Return RawDamageError if the model reads raw CSV files, directly or through views; else the error itself."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import closing
 
 from warehouse.base.text import plural
 from warehouse.graph.plan import Key
@@ -35,17 +36,18 @@ def make_parts(prepared: Prepared, reporter: Reporter) -> Outcome:
     state.read_tables()
     reporter.started(len(state.plan.keys))
     checks = PartChecks(state)
-    maker = PartMaker(state, checks, reporter)
     workers = 1 if reporter.is_sequential else prepared.engine.parallel_parts
-    while True:
-        try:
-            _make_all(state, maker, workers)
-            reporter.stage_started("checks of views")
-            checks.check_views()
-            state.outcome.stale = state.stale.models
-            return state.outcome
-        except RawDamageError as damage:
-            _repair(state, damage, reporter)
+    with closing(PartMaker(state, checks, reporter)) as maker:
+        while True:
+            try:
+                _make_all(state, maker, workers)
+                break
+            except RawDamageError as damage:
+                _repair(state, damage, reporter)
+    reporter.stage_started("checks of views")
+    checks.check_views()
+    state.outcome.stale = state.stale.models
+    return state.outcome
 
 
 def _repair(state: BuildState, damage: RawDamageError, reporter: Reporter) -> None:

@@ -1,0 +1,162 @@
+"""Worker processes give the same bytes as one process, and their death costs no warehouse."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.conftest import PATIENCE
+from warehouse.base.errors import ProcessError
+from warehouse.base.settings import settle
+from warehouse.engine import workers as workers_module
+from warehouse.engine.workers import Answer, Request, Workers
+from warehouse.formats.zhejiang.port_counters import HEADER
+from warehouse.kernels import UnsupportedError, port_readings
+from warehouse.kernels.port_readings import PortFile, PortHour
+from warehouse.runner.build import build
+from warehouse.runner.options import BuildOptions
+from warehouse.runner.reporter import Reporter
+
+HOUR_MS = 1716480000000
+"""2024-05-23 16:00 UTC."""
+
+
+def _blocks(folder: Path, count: int) -> list[list[PortFile]]:
+    """Write one small port file for each block."""
+    blocks = []
+    for number in range(count):
+        path = folder / f"port{number}.csv"
+        line = "2024/05/24 00:00:{0:02}.000,{1},Leaf-1,TwoHundredGigE1/0/{2},0,{0},0,0,0,0\n"
+        rows = "".join(line.format(second, HOUR_MS + 1000 * second, number) for second in range(1, 5))
+        path.write_text(f"{HEADER}\n{rows}", encoding="utf-8")
+        hour = np.datetime64(HOUR_MS, "ms").item()
+        of = PortHour(hour, "Leaf-1", f"TwoHundredGigE1/0/{number}", False)
+        blocks.append([PortFile(number, of, path.name, str(path))])
+    return blocks
+
+
+def _requests(blocks: list[list[PortFile]]) -> list[Request]:
+    return [Request("port_readings", block, {}) for block in blocks]
+
+
+def _rows(answers: Iterator[Answer]) -> list[tuple[int, int]]:
+    return [
+        row
+        for chunks, _ in answers
+        for chunk in chunks
+        for row in zip(chunk["file_key"].tolist(), chunk["offset_ms"].tolist(), strict=True)
+    ]
+
+
+EXPECTED = [(number, 1000 * second) for number in range(12) for second in range(1, 5)]
+
+
+@pytest.fixture
+def pool() -> Iterator[Workers]:
+    with closing(Workers(2)) as pool:
+        yield pool
+
+
+def test_blocks_come_back_in_order(pool: Workers, tmp_path: Path) -> None:
+    assert _rows(pool.rows(_requests(_blocks(tmp_path, 12)))) == EXPECTED
+
+
+def test_a_killed_worker_is_replaced_and_no_row_is_lost(pool: Workers, tmp_path: Path) -> None:
+    chunks = pool.rows(_requests(_blocks(tmp_path, 12)))
+    found = _rows(iter([next(chunks)]))
+    for pid in pool.pids:
+        os.kill(pid, signal.SIGKILL)
+    assert found + _rows(chunks) == EXPECTED
+
+
+def test_a_block_that_kills_two_workers_is_one_sentence(
+    pool: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers_module, "COMMAND", [sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"])
+    with pytest.raises(ProcessError) as failed:
+        _rows(pool.rows(_requests(_blocks(tmp_path, 3))))
+    assert failed.value.message == (
+        "a worker process was killed (SIGKILL), twice, while it computed a part by the kernel port_readings"
+    )
+
+
+def test_an_unsupported_file_is_the_error_of_its_kernel(pool: Workers, tmp_path: Path) -> None:
+    blocks = _blocks(tmp_path, 3)
+    Path(blocks[1][0].path).write_text("other\n", encoding="utf-8")
+    with pytest.raises(UnsupportedError, match=r"port1\.csv \(.+\)"):
+        _rows(pool.rows(_requests(blocks)))
+    assert _rows(pool.rows(_requests(_blocks(tmp_path, 12)))) == EXPECTED  # the worker goes on
+
+
+def test_a_closed_pool_has_no_process(tmp_path: Path) -> None:
+    pool = Workers(2)
+    chunks = pool.rows(_requests(_blocks(tmp_path, 12)))
+    next(chunks)
+    pids = pool.pids
+    pool.close()
+    assert pids
+    assert not any(_is_alive(pid) for pid in pids)
+
+
+def test_workers_end_with_the_process_that_started_them(tmp_path: Path) -> None:
+    blocks = tmp_path / "blocks"
+    blocks.write_bytes(pickle.dumps(_requests(_blocks(tmp_path, 12))))
+    script = (
+        "import pickle, sys, time\n"
+        "from warehouse.engine.workers import Workers\n"
+        "pool = Workers(2)\n"
+        f"chunks = pool.rows(pickle.load(open({str(blocks)!r}, 'rb')))\n"
+        "next(chunks)\n"
+        "print(*pool.pids, flush=True)\n"
+        "time.sleep(10_000)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as starter:
+        assert starter.stdout is not None
+        pids = [int(pid) for pid in starter.stdout.readline().split()]
+        assert len(pids) >= 1
+        assert all(_is_alive(pid) for pid in pids)
+        starter.kill()
+    deadline = time.monotonic() + PATIENCE
+    while any(_is_alive(pid) for pid in pids):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def _is_alive(pid: int) -> bool:
+    """Return True if a process runs; one that ended and was not waited for does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize(("threads", "memory"), [(2, "3GB"), (3, "3GB"), (4, "3GB"), (2, "300MB")])
+def test_parts_are_equal_at_any_number_of_workers(
+    threads: int, memory: str, sample: Path, built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers_module, "FEWEST_BLOCKS", 1)
+    monkeypatch.setattr(port_readings, "BLOCK_BYTES", 100_000)
+    settings = settle({"data": [str(sample)], "target": str(tmp_path), "threads": threads, "memory": memory})
+    build(settings, Reporter(), BuildOptions(select=("metrics.port_hour",)))
+    expected = _parts(built)
+    assert expected.items() <= _parts(tmp_path).items()
+    assert any("port_seconds" in name for name in expected)
+
+
+def _parts(target: Path) -> dict[str, bytes]:
+    kernels = ("staging.port_readings", "staging.port_seconds", "metrics.port_hour")
+    return {
+        path.relative_to(target).as_posix(): path.read_bytes()
+        for model in kernels
+        for path in (target / "parts" / model).rglob("*.parquet")
+    }

@@ -1,0 +1,136 @@
+"""Write parts by kernels, and with a part that of its follower, which is computed from the same blocks.
+
+The follower's rows go to a spool file while the first part is written. The follower's own part, whose fingerprint
+needs the digest of the first, then takes that file. So the files of ports are read once for readings and seconds.
+"""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from warehouse.engine.base import Scratch, Source
+from warehouse.engine.workers import Answer, Request
+from warehouse.graph.dag import Node
+from warehouse.graph.plan import Key
+from warehouse.kernels import FOLLOWERS, Arrays, kernel
+from warehouse.runner.build_state import BuildState
+from warehouse.store.atomic import temporary_path
+
+_BLOCKS_AHEAD = 4
+"""Blocks whose rows wait for the follower's writer."""
+_LOOK_SECONDS = 0.1
+"""Seconds between two looks at a writer that takes no more rows."""
+
+
+class _Spool(NamedTuple):
+    """Finished rows of a follower."""
+
+    path: Path
+    rows: int
+
+
+class KernelParts:
+    """Writer of the parts of kernels of one build, for use by several threads."""
+
+    def __init__(self, state: BuildState) -> None:
+        self._state = state
+        self._workers = state.prepared.workers
+        self._spools: dict[Key, _Spool] = {}
+
+    def write(self, key: Key, scratch: Scratch, sources: Mapping[str, Source], path: Path) -> int:
+        """Write the rows of a kernel's part; return their number. Raises UnsupportedError."""
+        spool = self._spools.pop(key, None)
+        if spool is not None:
+            spool.path.replace(path)
+            return spool.rows
+        model = self._state.graph.nodes[key.model].model
+        name = str(model.kernel)
+        blocks = list(kernel(name).blocks(scratch))
+        if not self._workers.are_worth(len(blocks)):
+            chunks = (chunk for block in blocks for chunk in kernel(name).rows(block, scratch))
+            return scratch.write_arrays(chunks, model.columns, path)
+        needed = {read: sources[read] for read in kernel(name).PARTS}
+        follower = self._follower(key)
+        of_follower = None if follower is None else str(follower.model.kernel)
+        answers = self._workers.rows(Request(name, block, needed, of_follower) for block in blocks)
+        if follower is None:
+            return scratch.write_arrays((chunk for chunks, _ in answers for chunk in chunks), model.columns, path)
+        return self._write_both(key, follower, answers, scratch, path)
+
+    def _follower(self, key: Key) -> Node | None:
+        """Return the model that is made next from the same blocks; None if there is none or it runs its SELECT."""
+        state, name = self._state, FOLLOWERS.get(str(self._state.graph.nodes[key.model].model.kernel))
+        for node in state.graph.nodes.values():
+            if name and node.model.kernel == name and Key(node.name, key.partition) in state.plan.keys:
+                return node if state.inputs.kernel_of(node) else None
+        return None
+
+    def _write_both(self, key: Key, follower: Node, answers: Iterator[Answer], scratch: Scratch, path: Path) -> int:
+        """Write a part, and the rows of its follower to a spool file at the same time."""
+        following = Key(follower.name, key.partition)
+        self._drop(following)
+        cache = self._state.prepared.store.target / "cache"
+        spool = temporary_path(cache / f"{following.model}.{following.partition}.parquet")
+        with ThreadPoolExecutor(1) as beside:
+            rows = _Rows()
+            second = beside.submit(self._write_spool, follower, rows, spool)
+            try:
+                first = scratch.write_arrays(
+                    rows.divided(answers, second), self._state.graph.nodes[key.model].model.columns, path
+                )
+            except BaseException:
+                rows.end(second)
+                with suppress(Exception):  # the first error counts
+                    second.result()
+                spool.unlink(missing_ok=True)
+                raise
+            rows.end(second)
+            self._spools[following] = _Spool(spool, second.result())
+        return first
+
+    def _write_spool(self, follower: Node, rows: _Rows, spool: Path) -> int:
+        with self._state.prepared.engine.scratch({}, one_thread=True) as scratch:
+            return scratch.write_arrays(rows.of_follower(), follower.model.columns, spool)
+
+    def _drop(self, key: Key) -> None:
+        spool = self._spools.pop(key, None)
+        if spool is not None:
+            spool.path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Remove the spools that became no part."""
+        for key in list(self._spools):
+            self._drop(key)
+
+
+class _Rows:
+    """Division of answers between two writers, each in a thread of its own."""
+
+    def __init__(self) -> None:
+        self._waiting: queue.Queue[list[Arrays] | None] = queue.Queue(_BLOCKS_AHEAD)
+
+    def divided(self, answers: Iterator[Answer], follower: Future[int]) -> Iterator[Arrays]:
+        """Yield the chunks of the first part; hand the follower's to its writer."""
+        for chunks, following in answers:
+            self._put(following, follower)
+            yield from chunks
+
+    def end(self, follower: Future[int]) -> None:
+        """Tell the follower's writer that no row follows."""
+        self._put(None, follower)
+
+    def _put(self, chunks: list[Arrays] | None, follower: Future[int]) -> None:
+        while not follower.done():  # a writer that failed takes nothing
+            with suppress(queue.Full):
+                self._waiting.put(chunks, timeout=_LOOK_SECONDS)
+                return
+
+    def of_follower(self) -> Iterator[Arrays]:
+        """Yield the follower's chunks until their end."""
+        while (chunks := self._waiting.get()) is not None:
+            yield from chunks
