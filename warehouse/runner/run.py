@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import closing
 
 from warehouse.base.text import plural
 from warehouse.graph.plan import Key
 from warehouse.runner.build_state import BuildState
+from warehouse.runner.executor import Executor, ThisMachine
 from warehouse.runner.part_checks import PartChecks
 from warehouse.runner.part_maker import PartMaker, RawDamageError
 from warehouse.runner.preparation import Prepared
@@ -16,9 +17,6 @@ from warehouse.runner.reporter import Reporter
 from warehouse.runner.result import Outcome
 from warehouse.store.layout import ALL, partition_value
 from warehouse.store.part_records import Part
-
-_INTERRUPT_SECONDS = 0.1
-"""Seconds between two interrupts of parts that still run after another part failed."""
 
 
 def make_parts(prepared: Prepared, reporter: Reporter) -> Outcome:
@@ -36,14 +34,21 @@ def make_parts(prepared: Prepared, reporter: Reporter) -> Outcome:
     state.read_tables()
     reporter.started(len(state.plan.keys))
     checks = PartChecks(state)
-    workers = 1 if reporter.is_sequential else prepared.engine.parallel_parts
-    with closing(PartMaker(state, checks, reporter)) as maker:
-        while True:
+    parallel_parts = 1 if reporter.is_sequential else prepared.engine.parallel_parts
+    with (
+        closing(PartMaker(state, checks, reporter)) as maker,
+        closing(ThisMachine(prepared, maker, parallel_parts)) as executor,
+    ):
+        while len(state.parts) < len(state.plan.keys):
             try:
-                _make_all(state, maker, workers)
-                break
+                _make_all(state, executor)
             except RawDamageError as damage:
+                executor.stop()
                 _repair(state, damage, reporter)
+            except BaseException:
+                prepared.workers.close()
+                executor.stop()
+                raise
     reporter.stage_started("checks of views")
     checks.check_views()
     state.outcome.stale = state.stale.models
@@ -64,32 +69,22 @@ def _repair(state: BuildState, damage: RawDamageError, reporter: Reporter) -> No
     state.after_repair(damage.key.partition)
 
 
-def _make_all(state: BuildState, maker: PartMaker, workers: int) -> None:
-    """Write the missing parts, each as soon as its upstream parts are finished."""
+def _make_all(state: BuildState, executor: Executor) -> None:
+    """Make the missing parts, each as soon as its upstream parts are finished."""
     order = build_order(state)
     readers = _readers(state, order)
     waiting = {key: needs for key, needs in order.items() if key not in state.parts}
     running: dict[Future[Part], Key] = {}
-    with ThreadPoolExecutor(workers) as pool:
-        try:
-            while waiting or running:
-                ready = [key for key, needs in waiting.items() if needs <= state.parts.keys()]
-                for key in ready[: workers - len(running)]:
-                    del waiting[key]
-                    running[pool.submit(maker.make, key)] = key
-                done, _ = wait(running, return_when=FIRST_COMPLETED)
-                for future in done:
-                    key = running.pop(future)
-                    state.parts[key] = future.result()
-                    _release(state, key, readers)
-        except BaseException as error:
-            for future in running:
-                future.cancel()
-            if not isinstance(error, RawDamageError):
-                state.prepared.workers.close()
-            while wait(running, timeout=_INTERRUPT_SECONDS).not_done:
-                state.prepared.engine.interrupt()
-            raise
+    while waiting or running:
+        ready = [key for key, needs in waiting.items() if needs <= state.parts.keys()]
+        for key in ready[: executor.parallel_parts - len(running)]:
+            del waiting[key]
+            running[executor.submit(key)] = key
+        done, _ = wait(running, return_when=FIRST_COMPLETED)
+        for future in done:
+            key = running.pop(future)
+            state.parts[key] = future.result()
+            _release(state, key, readers)
 
 
 def build_order(state: BuildState) -> dict[Key, set[Key]]:

@@ -1,0 +1,68 @@
+"""Executor of a build: who makes the parts.
+
+A task is the key of a part whose upstream parts are finished. The executor returns the part: its digest and rows, with
+its checks done and stored beside it. Parts are immutable and named by their inputs, so it does not matter where one is
+made, or whether it is made twice.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Protocol
+
+from warehouse.graph.plan import Key
+from warehouse.runner.part_maker import PartMaker
+from warehouse.runner.preparation import Prepared
+from warehouse.store.part_records import Part
+
+_INTERRUPT_SECONDS = 0.1
+"""Seconds between two interrupts of parts that still run after another part failed."""
+
+
+class Executor(Protocol):
+    """Who makes parts, several at a time."""
+
+    parallel_parts: int
+    """Number of parts to have in hand at once."""
+
+    def submit(self, key: Key) -> Future[Part]:
+        """Make and check a part. The future raises RawDamageError, ModelError or CheckError."""
+        ...
+
+    def stop(self) -> None:
+        """Stop all parts that still run, and wait for their end."""
+        ...
+
+
+class ThisMachine:
+    """Executor on the cores of this machine.
+
+    DuckDB runs SELECTs on its own threads, which one thread here waits for. What Python computes holds Python's lock:
+    kernels hand the blocks of a large part to worker processes.
+    """
+
+    def __init__(self, prepared: Prepared, maker: PartMaker, parallel_parts: int) -> None:
+        self.parallel_parts = parallel_parts
+        self._prepared = prepared
+        self._maker = maker
+        self._threads = ThreadPoolExecutor(parallel_parts)
+        self._running: set[Future[Part]] = set()
+
+    def submit(self, key: Key) -> Future[Part]:
+        """Make and check a part in a thread."""
+        future = self._threads.submit(self._maker.make, key)
+        self._running.add(future)
+        future.add_done_callback(self._running.discard)
+        return future
+
+    def stop(self) -> None:
+        """Interrupt the engine until no thread runs a statement."""
+        running = set(self._running)
+        for future in running:
+            future.cancel()
+        while wait(running, timeout=_INTERRUPT_SECONDS).not_done:
+            self._prepared.engine.interrupt()
+
+    def close(self) -> None:
+        """End the threads."""
+        self._threads.shutdown()
