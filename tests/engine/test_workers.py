@@ -98,6 +98,13 @@ def test_an_unsupported_file_is_the_error_of_its_kernel(pool: Workers, tmp_path:
     assert _rows(pool.rows(_requests(_blocks(tmp_path, 12)))) == EXPECTED  # the worker goes on
 
 
+def test_an_unexpected_error_has_the_traceback_of_the_worker(pool: Workers) -> None:
+    with pytest.raises(TypeError) as failed:
+        list(pool.rows([Request("port_readings", [(1, 2, 3, 4)], {})]))
+    assert "in a worker process:" in failed.value.__notes__[0]
+    assert "port_readings.py" in failed.value.__notes__[0]
+
+
 def test_a_closed_pool_has_no_process(tmp_path: Path) -> None:
     pool = Workers(2)
     chunks = pool.rows(_requests(_blocks(tmp_path, 12)))

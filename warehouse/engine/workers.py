@@ -14,6 +14,7 @@ import struct
 import subprocess
 import sys
 import threading
+import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -36,6 +37,8 @@ WORKER_BYTES = 150_000_000
 FEWEST_BLOCKS = 8
 """Blocks of a part that are worth the start of workers, which costs a fifth of a second of CPU each."""
 COMMAND = [sys.executable, "-P", "-m", "warehouse.engine.worker"]
+_END_SECONDS = 1
+"""Seconds for a process to end after its pipe: its own status is the reason to show."""
 _SIZES = struct.Struct("<QI")
 """Bytes of the pickled answer, and number of the buffers that follow it."""
 _SIZE = struct.Struct("<Q")
@@ -78,7 +81,7 @@ class Workers:
 
     def are_worth(self, blocks: int) -> bool:
         """Return True if so many blocks are computed sooner by workers."""
-        return self._count > 1 and blocks >= FEWEST_BLOCKS
+        return self._count > 1 and blocks > 1 and blocks >= FEWEST_BLOCKS
 
     @property
     def pids(self) -> list[int]:
@@ -170,6 +173,8 @@ class _Worker:
             send(given, request)
             answer, error = receive(received)
         except (EOFError, BrokenPipeError):
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(_END_SECONDS)
             self.end()
             raise EOFError from None
         if error is not None:
@@ -230,6 +235,9 @@ def serve(given: IO[bytes], answers: IO[bytes], compute: Callable[[Request], Ans
             return
         try:
             answer: tuple[Answer | None, Exception | None] = (compute(request), None)
-        except (UnsupportedError, MemoryError) as error:
+        except UnsupportedError as error:
+            answer = (None, error)
+        except Exception as error:  # raised where the rows are wanted
+            error.add_note(f"in a worker process:\n{traceback.format_exc()}")
             answer = (None, error)
         send(answers, answer)
