@@ -89,7 +89,7 @@ def prepared(
         When a model is invalid, a selector matches no model, or no raw file is readable.
     """
     reporter.stage_started("models")
-    workers = Workers(worker_count(settings))
+    workers = Workers(1 if reporter.is_sequential else worker_count(settings))
     engine = DuckDBEngine(
         threads=settings.threads,
         memory_bytes=settings.memory_bytes - workers.memory_bytes,
