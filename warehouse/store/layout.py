@@ -29,6 +29,11 @@ def partition_value(partition: str) -> str | None:
     return None if partition == ALL else partition
 
 
+def partition_name(value: object) -> str:
+    """Return the name of a part's partition, from the value of the partition column; the inverse of partition_value."""
+    return str(value or ALL)
+
+
 def current_file(target: Path) -> Path:
     """Return the file with the id of the published build."""
     return target / "builds" / "current"
