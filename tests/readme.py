@@ -17,7 +17,7 @@ from tests.conftest import call
 README = Path(__file__).parents[1] / "README.md"
 BLOCKS = DEMO, REAL, FINDINGS = "make demo", "warehouse build -d data/real/zhejiang", "warehouse findings"
 
-_LEFT_OUT = re.compile(r" +(?:looking for bad lines .*|(?:staging|topology|metrics)\.\S+ .*|[kMG]?B)")
+_LEFT_OUT = re.compile(r" +(?:looking for bad lines .*|(?:raw|reference|staging|topology|metrics)\.\S+ .*|[kMG]?B)")
 """Slowest parts and files that are read twice: they differ between machines."""
 _SHOWN_QUERY = "$ warehouse sql -q nic "
 _MAY_DIFFER = (
