@@ -156,6 +156,15 @@ def real() -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def real_output(real: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """Return the target of a build of the real Zhejiang files, and what the command printed."""
+    base = tmp_path_factory.mktemp("real-built")
+    done = call("build", "-d", real / "zhejiang", "-t", "warehouse", "--threads", "2", cwd=base)
+    assert done.status == 0, done
+    return base / "warehouse", done.err
+
+
 @pytest.fixture
 def run_cli(tmp_path: Path) -> Command:
     """Return a command that runs `python -m warehouse` in a process of its own, with warnings as errors."""

@@ -118,6 +118,13 @@ def lay_out(sample: Path, base: Path) -> Release:
     return found
 
 
+def keep_switches(hour: Path, *names: str) -> None:
+    """Remove the switches of an hour whose folders have none of these names."""
+    for folder in hour.iterdir():
+        if folder.is_dir() and not any(name in folder.name for name in names):
+            shutil.rmtree(folder)
+
+
 def spoil(path: Path, change: Spoil) -> int:
     """Change the lines of a CSV; return its previous number of rows."""
     lines = path.read_bytes().splitlines(keepends=True)
