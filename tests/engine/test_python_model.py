@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Command
-from tests.runner.test_run import HOUR_COLUMNS, hours
+from tests.runner.conftest import HOUR_COLUMNS, hours
 from tests.tiny import HOURS, Tiny
 from warehouse.base.errors import ModelError
 from warehouse.engine import python_model
