@@ -39,7 +39,7 @@ def test_build_prints_json(tiny: Tiny) -> None:
 
 
 def test_build_prints_files_parts_and_checks(tiny: Tiny) -> None:
-    told = tiny.build().told
+    told = tiny.build().err_text
     assert told.startswith("Found 2 port counters (2 hours) Build 2 models, 2 parts ")
     assert " Check 2 passed Built " in told
     assert f" → {tiny.target} (" in told

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.conftest import Said, call
+from tests.conftest import Completed, call
 from tests.tiny import Tiny
 from warehouse.history.builds import builds
 
@@ -28,7 +28,7 @@ def again(tiny: Tiny) -> str:
     return before
 
 
-def compare(tiny: Tiny, *arguments: str | Path) -> Said:
+def compare(tiny: Tiny, *arguments: str | Path) -> Completed:
     return call("diff", "-t", tiny.target, *arguments, cwd=tiny.base)
 
 

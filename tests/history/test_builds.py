@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import warehouse
-from tests.conftest import Said, call
+from tests.conftest import Completed, call
 from tests.release import Release
 from tests.tiny import Tiny
 from warehouse.base.errors import LockedError, WarehouseError
@@ -41,7 +41,7 @@ def three(tiny: Tiny) -> Tiny:
     return tiny
 
 
-def run(tiny: Tiny, *arguments: str | Path) -> Said:
+def run(tiny: Tiny, *arguments: str | Path) -> Completed:
     return call(*arguments, "-t", tiny.target, cwd=tiny.base)
 
 

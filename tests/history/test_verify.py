@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 import warehouse
-from tests.conftest import Said, call
+from tests.conftest import Completed, call
 from tests.tiny import Tiny
 from warehouse.store.manifest import last_manifest
 
@@ -34,7 +34,7 @@ def published(tiny: Tiny) -> Tiny:
     return tiny
 
 
-def run(tiny: Tiny, *arguments: str | Path) -> Said:
+def run(tiny: Tiny, *arguments: str | Path) -> Completed:
     return call("verify", "-t", tiny.target, *arguments, cwd=tiny.base)
 
 

@@ -85,7 +85,7 @@ def spoiled(
         rows[case] = spoil(path, change)
         _, number, half = path.stem.split("_")
         path.write_bytes(path.read_bytes().replace(b"GigE1/0/1:1", f"GigE1/0/{number}:{half}".encode()))
-    assert f"{len(REPAIRED)} lines rejected" in done(release.build()).told
+    assert f"{len(REPAIRED)} lines rejected" in done(release.build()).err_text
     return release, rows
 
 

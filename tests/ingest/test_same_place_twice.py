@@ -69,7 +69,7 @@ def test_contradicting_rows_of_links_count_as_none_and_are_said(release: Release
     assert "spine-1.GPU.S9825,FourHundredGigE1/0/1," in first
     elsewhere = first.replace("spine-1.", "spine-7.")
     (release.hour / f"{HOUR}_link.csv").write_text("\n".join([header, first, elsewhere, ""]), encoding="utf-8")
-    assert "link tables name 2 different other ends, so none of them is used" in done(release.build()).told
+    assert "link tables name 2 different other ends, so none of them is used" in done(release.build()).err_text
     asked = "SELECT spine, spine_port, source, ends_stated FROM topology.uplinks WHERE leaf = 'Leaf-1'"
     assert release.ask(asked) == [("spine-1", "FourHundredGigE1/0/1", "inferred:uplink_formula", 2)]
     assert release.ask("SELECT device_name FROM topology.switches WHERE switch = 'spine-7'") == [

@@ -33,7 +33,7 @@ def test_a_failing_model_is_reported_with_its_file_and_publishes_nothing(tiny: T
     said = tiny.build()
     assert said.status == 1
     assert f"error: {FAULTS[select]}" in said.err
-    assert f"Nothing was published; {tiny.target} still holds {str(before[0][0])[:8]}." in said.told
+    assert f"Nothing was published; {tiny.target} still holds {str(before[0][0])[:8]}." in said.err_text
     assert "looking for bad lines" not in said.err  # a reference table has none
     assert tiny.ask("FROM meta.build") == before
     assert tiny.ask("SELECT speed FROM metrics.total") == [(50,)]
@@ -152,7 +152,7 @@ def test_an_interrupted_build_ends_with_status_130_and_publishes_nothing(sample:
     )  # nothing blocks the next build
 
 
-class Told(Reporter):
+class Recorder(Reporter):
     """A reporter that records the order of parts."""
 
     is_sequential = True
@@ -172,12 +172,12 @@ def test_a_damaged_file_affects_only_its_partition(hours: Tiny) -> None:
     rows = ["1,100,2,200,0,0.5"] * 50
     rows[40] = f"1,{'9' * 30},2,200,0,0.5"  # nothing notices the line before DuckDB reads it
     hours.file(1, *rows)
-    told = Told()
+    recorder = Recorder()
     settings = settle({"data": [str(hours.data)], "target": str(hours.target), "project": str(hours.folder)})
-    build(settings, told)
-    assert [note for note in told.notes if note.startswith("looking for bad lines")] != []
-    assert told.turns.count("staging.hour 2024-05-23T17") == 2
-    assert {turn: told.turns.count(turn) for turn in told.turns if turn != "staging.hour 2024-05-23T17"} == {
+    build(settings, recorder)
+    assert [note for note in recorder.notes if note.startswith("looking for bad lines")] != []
+    assert recorder.turns.count("staging.hour 2024-05-23T17") == 2
+    assert {turn: recorder.turns.count(turn) for turn in recorder.turns if turn != "staging.hour 2024-05-23T17"} == {
         "staging.ports all": 1,
         "metrics.total all": 1,
         "staging.hour 2024-05-23T16": 1,

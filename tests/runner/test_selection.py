@@ -16,7 +16,7 @@ def test_a_selection_builds_its_models_and_marks_the_rest_stale(tiny: Tiny) -> N
     tiny.reference("speeds", COLUMNS, "eth0,1")
     said = tiny.build("-s", "metrics.count")
     assert said.status == 0
-    assert "stale metrics.total was not selected and keeps its last rows" in said.told
+    assert "stale metrics.total was not selected and keeps its last rows" in said.err_text
     assert tiny.ask("SELECT ports FROM metrics.count") == [(1,)]
     assert tiny.ask("SELECT speed FROM metrics.total") == [(50,)]
     assert tiny.ask("SELECT model FROM meta.models WHERE stale") == [("metrics.total",)]
@@ -36,8 +36,8 @@ def test_a_check_of_a_stale_part_is_skipped_and_reported(tiny: Tiny) -> None:
     said = tiny.build("-s", "+metrics.count")
     assert said.status == 0, said.err
     why = "metrics.count: total(speed) = total(metrics.total.speed): not checked: metrics.total is stale"
-    assert why in said.told
-    assert "1 not checked" in said.told
+    assert why in said.err_text
+    assert "1 not checked" in said.err_text
     asked = "SELECT check_text, status FROM meta.checks WHERE model = 'metrics.count' ORDER BY ALL"
     assert tiny.ask(asked) == [
         ("grain(name)", "passed"),
