@@ -38,7 +38,7 @@ sql-format: setup  ## sqlfluff: one style for all SQL
 	$(BIN)/sqlfluff lint --processes 2 models sql
 
 unit: setup      ## the tests alone
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist worksteal
 
 compat: setup    ## the published file in DuckDB 1.4 and 1.5, each in an environment of its own
 	WAREHOUSE_MUST_RUN=1 $(BIN)/pytest tests/reader/test_versions.py

@@ -176,11 +176,7 @@ def chromium(profile: Path) -> Iterator[Browser]:
         browser.start()
         yield browser
     finally:
-        process.terminate()
-        try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        process.kill()  # its profile is not needed
+        process.wait()
         os.close(to)
         os.close(back)

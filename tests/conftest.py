@@ -41,7 +41,7 @@ PATIENCE = 500
 SETTINGS = tuple(f"WAREHOUSE_{key.upper()}" for key in (*KEYS, "engine"))
 
 
-class Said(NamedTuple):
+class Completed(NamedTuple):
     """Exit status and output of a command."""
 
     status: int
@@ -49,7 +49,7 @@ class Said(NamedTuple):
     err: str
 
     @property
-    def told(self) -> str:
+    def err_text(self) -> str:
         """Return stderr with line breaks replaced by spaces."""
         return " ".join(self.err.split())
 
@@ -57,7 +57,7 @@ class Said(NamedTuple):
 class Command(Protocol):
     """Command to call as `command("build", "-d", folder)`, in a working folder of the test's own."""
 
-    def __call__(self, *arguments: str | Path, cwd: Path | None = None) -> Said: ...
+    def __call__(self, *arguments: str | Path, cwd: Path | None = None) -> Completed: ...
 
 
 def skipped(reasons: list[str]) -> list[str]:
@@ -156,11 +156,20 @@ def real() -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def real_output(real: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """Return the target of a build of the real Zhejiang files, and what the command printed."""
+    base = tmp_path_factory.mktemp("real-built")
+    done = call("build", "-d", real / "zhejiang", "-t", "warehouse", "--threads", "2", cwd=base)
+    assert done.status == 0, done
+    return base / "warehouse", done.err
+
+
 @pytest.fixture
 def run_cli(tmp_path: Path) -> Command:
     """Return a command that runs `python -m warehouse` in a process of its own, with warnings as errors."""
 
-    def run(*arguments: str | Path, cwd: Path | None = None) -> Said:
+    def run(*arguments: str | Path, cwd: Path | None = None) -> Completed:
         done = subprocess.run(
             [sys.executable, "-W", "error", "-m", "warehouse", *map(str, arguments)],
             cwd=cwd or tmp_path,
@@ -173,12 +182,12 @@ def run_cli(tmp_path: Path) -> Command:
             check=False,
         )
         assert "Traceback" not in done.stderr, done.stderr
-        return Said(done.returncode, done.stdout, done.stderr)
+        return Completed(done.returncode, done.stdout, done.stderr)
 
     return run
 
 
-def call(*arguments: str | Path, cwd: Path) -> Said:
+def call(*arguments: str | Path, cwd: Path) -> Completed:
     """Run the command within this process; raise errors that are no sentence."""
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), contextlib.chdir(cwd):
@@ -186,14 +195,14 @@ def call(*arguments: str | Path, cwd: Path) -> Said:
             status = main([str(argument) for argument in arguments])
         except SystemExit as end:  # argparse
             status = end.code if isinstance(end.code, int) else 1
-    return Said(status, *(stream.buffer.getvalue().decode() for stream in (out, err)))
+    return Completed(status, *(stream.buffer.getvalue().decode() for stream in (out, err)))
 
 
 @pytest.fixture
 def command(tmp_path: Path) -> Command:
     """Return a command that runs within this process."""
 
-    def run(*arguments: str | Path, cwd: Path | None = None) -> Said:
+    def run(*arguments: str | Path, cwd: Path | None = None) -> Completed:
         return call(*arguments, cwd=cwd or tmp_path)
 
     return run

@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import warehouse
-from tests.conftest import Said, call
+from tests.conftest import Completed, call
 from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.graph.loading import load_graph
 from warehouse.project.check_language import relations_of
@@ -77,10 +77,10 @@ class Release:
         self.workbook = self.cluster / "cluster.xlsx"
         self.target = base / "target"
 
-    def build(self, *options: str | Path, data: Path | None = None) -> Said:
+    def build(self, *options: str | Path, data: Path | None = None) -> Completed:
         return call("build", "-d", data or self.root, "-t", self.target, *options, cwd=self.base)
 
-    def doctor(self, data: Path | None = None) -> Said:
+    def doctor(self, data: Path | None = None) -> Completed:
         return call("doctor", "--all", "-d", data or self.root, "-t", self.target, cwd=self.base)
 
     def ask(self, sql: str) -> Rows:
@@ -118,6 +118,13 @@ def lay_out(sample: Path, base: Path) -> Release:
     return found
 
 
+def keep_switches(hour: Path, *names: str) -> None:
+    """Remove the switches of an hour whose folders have none of these names."""
+    for folder in hour.iterdir():
+        if folder.is_dir() and not any(name in folder.name for name in names):
+            shutil.rmtree(folder)
+
+
 def spoil(path: Path, change: Spoil) -> int:
     """Change the lines of a CSV; return its previous number of rows."""
     lines = path.read_bytes().splitlines(keepends=True)
@@ -125,12 +132,12 @@ def spoil(path: Path, change: Spoil) -> int:
     return len(lines) - 1
 
 
-def done(said: Said) -> Said:
+def done(said: Completed) -> Completed:
     assert said.status == 0, said
     return said
 
 
-def fails(said: Said, *words: str, status: int = 2) -> None:
+def fails(said: Completed, *words: str, status: int = 2) -> None:
     """Check that the command ended with this status and one sentence with these words."""
     assert said.status == status, said
     assert said.out == ""

@@ -97,7 +97,7 @@ def _contributing(folder: Path) -> None:
     assert said.status == 1
     [shown] = [block for block in section("Add a check", "") if check in block]
     # either hour may be checked first
-    assert shown.split("\n")[0] in said.told.replace("in 2024-05-23T17", "in 2024-05-23T16")
+    assert shown.split("\n")[0] in said.err_text.replace("in 2024-05-23T17", "in 2024-05-23T16")
 
     query = folder / "study" / "sql" / "queries" / "quiet-servers.sql"
     query.parent.mkdir(parents=True)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Said, call
+from tests.conftest import Completed, call
 from tests.tiny import Tiny
 from warehouse.project.project import Project
 
@@ -57,10 +57,10 @@ class Room:
         files = [self.target / "warehouse.duckdb", *self.target.glob("parts/**/*.parquet")]
         return {str(path): path.read_bytes() for path in files}
 
-    def run(self, *arguments: str | Path) -> Said:
+    def run(self, *arguments: str | Path) -> Completed:
         return call(*arguments, cwd=self.base)
 
-    def sql(self, text: str, *options: str) -> Said:
+    def sql(self, text: str, *options: str) -> Completed:
         return self.run("sql", "-t", self.target, *options, text)
 
 
@@ -88,7 +88,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Room]:
         yield found
 
 
-def is_one_sentence(said: Said) -> None:
+def is_one_sentence(said: Completed) -> None:
     """Check that the command ended with a status and one sentence, at most followed by a hint."""
     assert said.status in (1, 2), said
     first, *rest = said.err[said.err.index("error: ") :].splitlines()
@@ -98,7 +98,7 @@ def is_one_sentence(said: Said) -> None:
     is_quiet(said)
 
 
-def is_quiet(said: Said) -> None:
+def is_quiet(said: Completed) -> None:
     """Check that the output has no part of the secret and no cursor movement."""
     assert SECRET not in said.out + said.err
     assert "\x1b" not in said.out + said.err
@@ -362,7 +362,7 @@ def test_a_damaged_part_is_rebuilt(room: Room) -> None:
     said = room.tiny.build()
     assert said.status == 0, said.err
     assert part.is_file()
-    assert "is damaged" in said.told
+    assert "is damaged" in said.err_text
 
 
 @pytest.mark.parametrize("case", FILES)

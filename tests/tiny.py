@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import warehouse
-from tests.conftest import Said, call
+from tests.conftest import Completed, call
 from warehouse.project.project import Project
 
 HEADER = "SaveTime,SaveTimeUTC,DeviceName,PortName,InPkts,InOctets,OutPkts,OutOctets,InRatio,OutRatio"
@@ -81,7 +81,7 @@ class Tiny:
         path.write_text("\n".join([HEADER, *rows, ""]), encoding="utf-8")
         return path
 
-    def build(self, *options: str | Path) -> Said:
+    def build(self, *options: str | Path) -> Completed:
         """Run `warehouse build`."""
         return call("build", "-d", self.data, "-t", self.target, *options, cwd=self.base)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Command
-from tests.runner.test_run import HOUR_COLUMNS, hours
+from tests.runner.conftest import HOUR_COLUMNS, hours
 from tests.tiny import HOURS, Tiny
 from warehouse.base.errors import ModelError
 from warehouse.engine import python_model
@@ -146,25 +146,25 @@ def test_an_error_is_one_sentence_with_its_place(tiny: Tiny, change: tuple[str, 
     _doubled(tiny, change)
     ended = tiny.build()
     assert ended.status == 1
-    assert f"error: {FILE}{said}" in ended.told
+    assert f"error: {FILE}{said}" in ended.err_text
     assert not (tiny.target / "warehouse.duckdb").exists()
 
 
 def test_a_cycle_through_a_python_model_is_an_error(tiny: Tiny) -> None:
     _doubled(tiny)
     tiny.model("staging.ports", "SELECT port, speed FROM metrics.doubled", HALF)
-    assert "the models read each other in a circle" in tiny.build().told
+    assert "the models read each other in a circle" in tiny.build().err_text
 
 
 def test_a_select_and_a_function_of_one_name_are_an_error(tiny: Tiny) -> None:
     _doubled(tiny)
     tiny.model("metrics.doubled", "SELECT port, speed FROM staging.ports", HALF)
-    assert "is metrics.doubled, too" in tiny.build().told
+    assert "is metrics.doubled, too" in tiny.build().err_text
 
 
 def test_a_select_model_cannot_declare_reads(tiny: Tiny) -> None:
     tiny.model("metrics.half", "SELECT port, speed FROM staging.ports", HALF, "reads: [staging.ports]")
-    assert "unknown key `reads` in the front matter" in tiny.build().told
+    assert "unknown key `reads` in the front matter" in tiny.build().err_text
 
 
 def test_lineage_and_render_support_it(tiny: Tiny, command: Command) -> None:

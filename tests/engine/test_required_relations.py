@@ -112,7 +112,7 @@ def test_a_check_that_an_empty_model_can_fail_is_run(tiny: Tiny, check: str) -> 
     said = tiny.build()
 
     assert said.status == 1
-    assert "metrics.flows" in said.told
+    assert "metrics.flows" in said.err_text
 
 
 def test_rows_appear_with_their_files(tiny: Tiny) -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
+import zstandard
 from openpyxl import Workbook
 
+from tests.formats.hour_examples import MakeFile, csv_format
+from tests.formats.wide import Wide
 from warehouse.formats.base import RawFile
 
 Sheets = Mapping[str, Sequence[Sequence[object]]]
@@ -68,3 +72,24 @@ def raw_file() -> Callable[[Path], RawFile]:
         return RawFile(path, f"cluster/{path.name}", path.stat().st_size, path.stat().st_mtime_ns)
 
     return make
+
+
+@pytest.fixture
+def write_csv(tmp_path: Path, raw_file: MakeFile) -> Callable[..., RawFile]:
+    """Return a function that writes `2024052400_port.csv` with these lines and inspects it."""
+
+    def write(*lines: str | bytes, name: str = "2024052400_port.csv", end: bytes = b"\n") -> RawFile:
+        content = b"\n".join(line.encode() if isinstance(line, str) else line for line in lines) + end
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pack = {".gz": gzip.compress, ".zst": zstandard.ZstdCompressor().compress}.get(path.suffix, bytes)
+        path.write_bytes(pack(content))
+        return csv_format(path).inspect(raw_file(path))
+
+    return write
+
+
+@pytest.fixture
+def wide(tmp_path: Path) -> Wide:
+    """Return an empty data folder of wide utilization files."""
+    return Wide(tmp_path)

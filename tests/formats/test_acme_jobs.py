@@ -123,8 +123,8 @@ def test_too_many_bad_rows_stop_the_build_unless_more_are_allowed(tmp_path: Path
     completed = command("build", "-d", tmp_path / "d", "-t", tmp_path / "t")
 
     assert completed.status == 2
-    assert f"{path}: 1 of 61 rows cannot be read, more than --max-rejected allows" in completed.told
-    assert "line 62: 14 fields instead of 13" in completed.told
+    assert f"{path}: 1 of 61 rows cannot be read, more than --max-rejected allows" in completed.err_text
+    assert "line 62: 14 fields instead of 13" in completed.err_text
     assert command("build", "-d", tmp_path / "d", "-t", tmp_path / "t", "--max-rejected", "2%").status == 0
     assert command("build", "-d", tmp_path / "d", "-t", tmp_path / "t", "--max-rejected", "0.001").status == 2
     assert command("doctor", "-d", tmp_path / "d").status == 0
@@ -137,7 +137,7 @@ def test_an_invalid_share_is_refused(tmp_path: Path, command: Command, share: st
     completed = command("build", "-d", tmp_path / "d", "--max-rejected", share or "nan")
 
     assert completed.status == 2
-    assert "--max-rejected" in completed.told
+    assert "--max-rejected" in completed.err_text
 
 
 def test_a_torn_file_loses_its_last_line(tmp_path: Path) -> None:
@@ -248,8 +248,8 @@ def test_two_releases_under_one_folder(tmp_path: Path, command: Command) -> None
     for words in (("doctor",), ("build", "-t", tmp_path / "t")):
         completed = command(*words, "-d", tmp_path / "d")
         assert completed.status == 2
-        assert "two different files hold acme/job_trace/trace_seren.csv" in completed.told
-        assert str(second) in completed.told
+        assert "two different files hold acme/job_trace/trace_seren.csv" in completed.err_text
+        assert str(second) in completed.err_text
 
 
 def test_a_compressed_file_is_read(tmp_path: Path) -> None:

@@ -1,167 +1,31 @@
-"""The four hour tables, as CSV files and as sheets: found by name, typed exactly, rejected row by row."""
+"""The four hour tables as CSV files: found by name, typed exactly, rejected row by row."""
 
 from __future__ import annotations
 
-import gzip
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.formats.hour_examples import (
+    CSV,
+    EXAMPLES,
+    HOUR_UTC,
+    LONG,
+    OUTSIDE,
+    PORT_HEADER,
+    TORN,
+    TYPED,
+    MakeFile,
+    WriteCsv,
+    port_line,
+    rows_of,
+)
 from warehouse.base.errors import DataError
-from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, Rejected, TableFormat
-from warehouse.formats.zhejiang.hour_tables import FLOW, FORMATS, HOUR_WORKBOOK, LINK, NIC, PORT, HourCsv
-from warehouse.formats.zhejiang.workbook import WORKBOOK
-
-if TYPE_CHECKING:
-    from tests.formats.conftest import WriteBook
-
-Row = dict[str, object]
-MakeFile = Callable[[Path], RawFile]
-
-HOUR_UTC = datetime(2024, 5, 23, 16)  # noqa: DTZ001 - UTC without zone
-OUTSIDE = ", not in the hour from 2024-05-23 16:00:00 UTC"
-LONG = "longer than 65,536 bytes"
-TORN = "torn: the file ends without a final newline"
-
-#: Example values of the release's document, by column.
-EXAMPLES: Mapping[str, Mapping[str, str]] = {
-    "flow": {
-        "SourceServer": "NH-DC-NM129-I04-20U-GPU-239",
-        "DestServer": "NH-DC-NM129-H10-28U-GPU-226",
-        "SourceSwitch": "NH-DC-NM129-H04-ROCE-Leaf-14.GPU.S9825",
-        "DestSwitch": "NH-DC-NM129-H04-ROCE-Leaf-14.GPU.S9825",
-        "Time": "2024/5/24 上午12:00:00",
-        "SourceIp": "10.107.235.59",
-        "DestIp": "10.107.235.46",
-        "SourceQp": "15952        ",
-        "DestQp": "9662         ",
-        "Rtt": "5887         ",
-        "ReadPkts": "0            ",
-        "WritePkts": "20           ",
-        "SendPkts": "0            ",
-        "NakPkts": "0            ",
-    },
-    "nic": {
-        "SaveTime": "2024/5/24 上午00:00:04",
-        "DeviceName": "NH-DC-NM129-A01-28U-GPU-1",
-        "Ip": "10.107.254.1",
-        "PortName": "mlx5_3",
-        "ReceivedBytes": "1.826184052268872e+16",
-        "TransmittedBytes": "1.825375677039005e+16",
-        "ReceivedPacketsByPort": "496472930239.0",
-        "ReceiveddPacketsByUnicast": "496472930239.0",
-        "TransmittedPacketsByPort": "390430116240.0",
-        "TransmitteddPacketsByUnicast": "390430116240.0",
-    },
-    "link": {
-        "DeviceName": "NH-DC-NM129-E09-ROCE-spine-9.GPU.S9825",
-        "IfAbbreviatedName": "400GE1/0/8",
-        "DstDevice": "NH-DC-NM129-B05-ROCE-Leaf-3.GPU.S9825",
-        "DstPort": "FourHundredGigE1/0/58",
-        "StartTime": "2024/5/24 上午00:00:04",
-        "InUcastPkts": "22422882",
-        "Ip": "10.107.208.109",
-        "IfOperStatus": "up",
-        "InOctets": "93553320477",
-        "InPkts": "24459395",
-        "InMuticastPkts": "90",
-        "InBrdcastPkts": "0",
-        "InSpeed": "435554397",
-        "InPktSpeed": "175947",
-        "InUseRatio": "0.87",
-        "InErrorRatio": "0.0",
-        "OutOctets": "79529075414",
-        "OutPkts": "21247872",
-        "OutMuticastPkts": "90",
-        "OutBrdcastPkts": "21701613",
-        "OutSpeed": "272457691",
-        "OutPktSpeed": "60614",
-        "OutUseRatio": "0.54",
-        "EcnMarkedCount": "0",
-    },
-    "port": {
-        "DeviceName": "NH-DC-NM129-F05-ROCE-Leaf-12.GPU.S9825",
-        "PortName": "FourHundredGigE1/0/48",
-        "Time": "2024/5/24 上午00:00:00",
-        "InBytes": "99356705029",
-        "InUseRatio": "3.33",
-        "InSpeed": "1667114752",
-        "InPktsLoss": "38",
-        "OutBytes": "99479968333",
-        "OutUseRatio": "3.34",
-        "OutSpeed": "1669182998",
-        "OutPktsLoss": "0",
-    },
-}
-TYPED = {
-    "flow": {
-        "time_utc": HOUR_UTC,
-        "rtt_ns": 5887,
-        "read_packets": 0,
-        "write_packets": 20,
-        "send_packets": 0,
-        "nak_packets": 0,
-    },
-    "nic": {
-        "time_utc": HOUR_UTC + timedelta(seconds=4),
-        "received_bytes": 18_261_840_522_688_720,
-        "transmitted_bytes": 18_253_756_770_390_050,
-    },
-    "link": {
-        "time_utc": HOUR_UTC + timedelta(seconds=4),
-        "ecn_marked": 0,
-        "in_octets": 93_553_320_477,
-        "out_octets": 79_529_075_414,
-    },
-    "port": {
-        "time_utc": HOUR_UTC,
-        "in_bytes": 99_356_705_029,
-        "out_bytes": 99_479_968_333,
-        "in_loss_packets": 38,
-        "out_loss_packets": 0,
-    },
-}
-CSV = {"flow": FLOW, "nic": NIC, "link": LINK, "port": PORT}
-PORT_HEADER = ",".join(EXAMPLES["port"])
-
-
-def rows_of(file: RawFile, relation: str | None = None) -> tuple[list[Row], list[Rejected]]:
-    found: TableFormat = HOUR_WORKBOOK if relation else csv_format(file.path)
-    rejected: list[Rejected] = []
-    return [dict(row) for row in found.read([file], relation or found.relations[0].name, rejected)], rejected
-
-
-def csv_format(path: Path) -> HourCsv:
-    (found,) = (one for one in CSV.values() if one.claims(path))
-    return found
-
-
-def port_line(**changes: str) -> str:
-    return ",".join({**EXAMPLES["port"], **changes}.values())
-
-
-@pytest.fixture
-def write_csv(tmp_path: Path, raw_file: MakeFile) -> Callable[..., RawFile]:
-    """Return a function that writes `2024052400_port.csv` with these lines and inspects it."""
-
-    def write(*lines: str | bytes, name: str = "2024052400_port.csv", end: bytes = b"\n") -> RawFile:
-        content = b"\n".join(line.encode() if isinstance(line, str) else line for line in lines) + end
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        pack = {".gz": gzip.compress, ".zst": zstandard.ZstdCompressor().compress}.get(path.suffix, bytes)
-        path.write_bytes(pack(content))
-        return csv_format(path).inspect(raw_file(path))
-
-    return write
-
-
-WriteCsv = Callable[..., RawFile]
+from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, TableFormat
+from warehouse.formats.zhejiang.hour_tables import FORMATS, HOUR_WORKBOOK, PORT
 
 # Names and columns
 
@@ -430,103 +294,3 @@ def test_any_bytes_give_rows_or_rejections(tmp_path_factory: pytest.TempPathFact
     assert rows[-1]["in_bytes"] == 99_356_705_029
     lines = [line for line in noise.split(b"\n") if line.strip()]
     assert len(rows) - 1 + len(rejected) == len(lines)
-
-
-# Sheets
-
-
-def sheets(**changes: Sequence[Sequence[object]]) -> dict[str, Sequence[Sequence[object]]]:
-    return {name: [list(row), list(row.values())] for name, row in EXAMPLES.items()} | changes
-
-
-@pytest.mark.parametrize("prefix", ["", "2024052400_", "2024052400 "])
-def test_sheets_feed_the_same_relations(
-    write_book: WriteBook, raw_file: MakeFile, write_csv: WriteCsv, prefix: str
-) -> None:
-    book = {f"{prefix}{name.upper()}": rows for name, rows in sheets().items()}
-    file = HOUR_WORKBOOK.inspect(raw_file(write_book(book, "2024052400/2024052400.xlsx")))
-    assert (file.status, file.reason, file.hour_utc) == (READ, None, HOUR_UTC)
-    for name, example in EXAMPLES.items():
-        ours, rejected = rows_of(file, name)
-        csv = write_csv(",".join(example), ",".join(example.values()), name=f"2024052400_{name}.csv")
-        theirs, _ = rows_of(csv)
-        assert not rejected
-        assert [row | {"filename": ""} for row in ours] == [row | {"filename": ""} for row in theirs]
-        assert list(ours[0]) == [*CSV[name].relations[0].columns, "filename"]
-
-
-def test_numbers_and_times_of_a_sheet_are_exact(write_book: WriteBook, raw_file: MakeFile) -> None:
-    moment = datetime(2024, 5, 24, 0, 0, 4)  # noqa: DTZ001 - a cell has no zone
-    row = ["GPU-1", "10.107.254.1", "mlx5_3", 1.826184052268872e16, 12.0, 3, 3, 3, 3]
-    header = [*list(EXAMPLES["nic"])[1:], "SaveTime"]
-    file = HOUR_WORKBOOK.inspect(raw_file(write_book({"nic": [header, [*row, moment]]}, "2024052400.xlsx")))
-    (read,), rejected = rows_of(file, "nic")
-    assert not rejected
-    assert read["time_utc"] == HOUR_UTC + timedelta(seconds=4)
-    assert (read["received_bytes"], read["transmitted_bytes"]) == (18_261_840_522_688_720, 12)
-    assert (read["SaveTime"], read["TransmittedBytes"]) == ("2024-05-24 00:00:04", "12")
-
-
-def test_bad_rows_of_a_sheet_are_rejected_by_their_row(write_book: WriteBook, raw_file: MakeFile) -> None:
-    good = list(EXAMPLES["port"].values())
-    rows = [list(EXAMPLES["port"]), good, [], ["only a name"], [*good[:3], "=1+1", *good[4:]], good]
-    file = HOUR_WORKBOOK.inspect(raw_file(write_book(sheets(port=rows), "2024052400.xlsx")))
-    read, rejected = rows_of(file, "port")
-    assert [row["line"] for row in read] == [2, 6]
-    assert [(one.line, one.reason) for one in rejected] == [
-        (4, "'' is not a time (sheet 'port')"),
-        (5, "cell D5 holds a formula without a stored value (sheet 'port')"),
-    ]
-
-
-def test_missing_and_unknown_sheets_are_named(write_book: WriteBook, raw_file: MakeFile) -> None:
-    book = sheets(notes=[["x"]])
-    del book["link"]
-    book["2024052401_link"] = [list(EXAMPLES["link"])]
-    file = HOUR_WORKBOOK.inspect(raw_file(write_book(book, "2024052400.xlsx")))
-    assert (file.status, file.reason) == (READ, "no sheet 'link'; sheets ignored: notes, 2024052401_link")
-    assert rows_of(file, "link") == ([], [])
-
-
-def test_an_unreadable_sheet_leaves_the_others(write_book: WriteBook, raw_file: MakeFile) -> None:
-    file = HOUR_WORKBOOK.inspect(raw_file(write_book(sheets(flow=[["Time"], ["x"]]), "2024052400.xlsx")))
-    assert file.status == PARTIAL
-    assert str(file.reason).startswith("sheet 'flow': no column SourceServer, ")
-    assert rows_of(file, "flow") == ([], [])
-    assert len(rows_of(file, "nic")[0]) == 1
-    with pytest.raises(DataError, match=r"2024052400\.xlsx: changed while it was read"):
-        rows_of(file.but(status=READ), "flow")
-
-
-def test_a_table_is_never_counted_twice(write_book: WriteBook, raw_file: MakeFile, write_csv: WriteCsv) -> None:
-    write_csv(PORT_HEADER, port_line(), name="2024052400_port.csv.gz")
-    file = HOUR_WORKBOOK.inspect(raw_file(write_book(sheets(), "2024052400.xlsx")))
-    assert (file.status, file.reason) == (SKIPPED, "the same rows lie beside it: 2024052400_port.csv.gz")
-
-
-def test_the_content_of_a_workbook_decides_its_format(write_book: WriteBook, raw_file: MakeFile) -> None:
-    hour = raw_file(write_book(sheets(), "2024052400.xlsx"))
-    assert WORKBOOK.inspect(hour).status == SKIPPED
-    assert HOUR_WORKBOOK.inspect(hour).status == READ
-    nics = {"GPU NIC info": [["GPU IP", "NIC name1", "NIC name 2"]]}
-    topology = raw_file(write_book(nics, "2024052401.xlsx"))
-    assert WORKBOOK.inspect(topology).status == PARTIAL
-    file = HOUR_WORKBOOK.inspect(topology)
-    assert file.status == SKIPPED
-    assert str(file.reason).startswith("not a workbook of hour tables: no sheet 'flow', ")
-
-
-@pytest.mark.parametrize(
-    ("name", "reason"),
-    [
-        ("2024052400.xlsx", "not a zip file, so not a workbook"),
-        ("2024052499.xlsx", "'2024-05-24 99:00' is not a time that exists"),
-        ("2024052401/2024052400.xlsx", "its name says hour 2024052400, its folder 2024052401"),
-    ],
-)
-def test_a_workbook_that_cannot_be_read_is_skipped(tmp_path: Path, raw_file: MakeFile, name: str, reason: str) -> None:
-    path = tmp_path / name
-    path.parent.mkdir(exist_ok=True)
-    path.write_text("hello")
-    file = HOUR_WORKBOOK.inspect(raw_file(path))
-    assert (file.status, file.reason) == (SKIPPED, reason)

@@ -1,80 +1,17 @@
-"""Diff of two builds: changes are found with their origin, and equal parts are not read."""
+"""Diff of two builds: changes are found, and equal parts are not read."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
 
-import duckdb
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from tests.conftest import Said, call
+from tests.conftest import call
+from tests.history.diffing import SPEEDS, again, compare, differing
 from tests.tiny import Tiny
 from warehouse.base.errors import WarehouseError
 from warehouse.history.builds import builds
-from warehouse.history.diff.compare import diff
-from warehouse.history.diff.row_diff import RowDiff, compare_rows
-from warehouse.history.diff.sides import Table, find
-from warehouse.project.contract import Column
-
-SPEEDS = {"port": "VARCHAR", "speed": "BIGINT"}
-POLLS = (
-    'SELECT f.hour_utc, c."SaveTimeUTC" AS ms, c."InOctets" AS in_bytes '
-    "FROM raw.port_counters AS c JOIN raw.files AS f ON f.read_path = c.filename"
-)
-POLL_COLUMNS = {"hour_utc": "TIMESTAMP", "ms": "BIGINT", "in_bytes": "BIGINT [B]"}
-RAW = "c/trafficinfo/2024052401/x/Leaf-1_1_1.csv"
-
-
-@pytest.fixture
-def built(tiny: Tiny) -> Tiny:
-    """Polls by hour, a view on them, and a sum; built once."""
-    tiny.model("staging.polls", POLLS, POLL_COLUMNS, "partition: hour_utc", "grain: [hour_utc, ms]")
-    tiny.model(
-        "metrics.large",
-        "SELECT hour_utc, ms, in_bytes FROM staging.polls WHERE in_bytes > 0",
-        POLL_COLUMNS,
-        "partition: hour_utc",
-        "grain: [hour_utc, ms]",
-        "materialize: view",
-    )
-    tiny.model(
-        "metrics.hours",
-        "SELECT hour_utc, CAST(sum(in_bytes) AS BIGINT) AS in_bytes FROM staging.polls GROUP BY hour_utc",
-        {"hour_utc": "TIMESTAMP", "in_bytes": "BIGINT"},
-        "partition: hour_utc",
-    )
-    assert tiny.build().status == 0
-    return tiny
-
-
-def again(tiny: Tiny) -> str:
-    """Build again and return the previous build; the new one must differ."""
-    before = builds(tiny.target)[0].build
-    said = tiny.build()
-    assert said.status == 0, said.err
-    assert builds(tiny.target)[0].build != before
-    return before
-
-
-def compare(tiny: Tiny, *arguments: str | Path) -> Said:
-    return call("diff", "-t", tiny.target, *arguments, cwd=tiny.base)
-
-
-def differing(tiny: Tiny, *arguments: str | Path) -> dict[str, Any]:
-    """Return the tables that differ, as `diff --json` reports them."""
-    said = compare(tiny, "--json", *arguments)
-    found = json.loads(said.out)
-    assert found["equal"] == (said.status == 0) == (not found["differing"])
-    return {table["name"]: table for table in found["differing"]}
-
-
-# differences -------------------------------------------------------------------------------------
+from warehouse.history.diff.sides import find
 
 
 def test_a_build_is_equal_to_itself(built: Tiny) -> None:
@@ -226,77 +163,6 @@ def test_reviewed_tables_are_compared_row_by_row(tiny: Tiny) -> None:
     assert (rows["old"], rows["new"], rows["added"], rows["removed"], rows["changed"]) == (2, 3, 2, 1, 0)
 
 
-# rows --------------------------------------------------------------------------------------------
-
-
-def version(rows: Mapping[Any, object], kind: str = "DOUBLE", *, grain: tuple[str, ...] = ("id",)) -> Table:
-    values = ", ".join(f"({_sql(key)}, {_sql(value)})" for key, value in rows.items()) or "(NULL, NULL)"
-    source = f"(SELECT CAST(a AS INTEGER) AS id, CAST(b AS {kind}) AS x FROM (VALUES {values}) AS v(a, b)"
-    source += ")" if rows else " WHERE false)"
-    return Table("t", "export", (Column("id", "INTEGER"), Column("x", kind)), grain, source=source)
-
-
-def _sql(value: object) -> str:
-    return "NULL" if value is None else f"'{value}'"
-
-
-def rows_of(old: Table, new: Table, examples: int = 3) -> RowDiff:
-    with duckdb.connect() as connection:
-        return compare_rows(connection, old, new, None, examples)
-
-
-CELL = st.one_of(st.none(), st.sampled_from(["0.5", "1.5", "nan", "inf"]))
-VERSION = st.dictionaries(st.one_of(st.none(), st.integers(0, 5)), CELL, max_size=7)
-
-
-@settings(deadline=None)
-@given(VERSION, VERSION)
-def test_rows_are_added_removed_and_changed_as_by_definition(old: dict[Any, Any], new: dict[Any, Any]) -> None:
-    found = rows_of(version(old), version(new), examples=10)
-    changed = {key for key in old.keys() & new.keys() if old[key] != new[key]}
-    assert (found.old, found.new) == (len(old), len(new))
-    assert (found.added, found.removed) == (len(new.keys() - old.keys()), len(old.keys() - new.keys()))
-    assert found.changed == len(changed) == found.cells.get("x", 0)
-    assert {one.key["id"] for one in found.examples if one.change == "changed"} == changed
-
-
-@settings(deadline=None)
-@given(st.lists(CELL, max_size=6), st.lists(CELL, max_size=6))
-def test_without_a_grain_rows_are_compared_with_multiplicity(old: list[Any], new: list[Any]) -> None:
-    def table(cells: list[Any]) -> Table:
-        listed = ", ".join(f"({_sql(cell)})" for cell in cells) or "(NULL)"
-        source = f"(SELECT CAST(a AS DOUBLE) AS x FROM (VALUES {listed}) AS v(a){'' if cells else ' WHERE false'})"
-        return Table("t", "export", (Column("x", "DOUBLE"),), source=source)
-
-    found = rows_of(table(old), table(new))
-    assert found.added == (Counter(new) - Counter(old)).total()
-    assert found.removed == (Counter(old) - Counter(new)).total()
-    assert found.changed == 0
-
-
-def test_a_violated_grain_multiplies_no_rows() -> None:
-    source = "(SELECT 1 AS id, CAST(range AS DOUBLE) AS x FROM range({}))"
-    columns = (Column("id", "INTEGER"), Column("x", "DOUBLE"))
-    old, new = (Table("t", "export", columns, ("id",), source=source.format(count)) for count in (3, 5))
-    found = rows_of(old, new)
-    assert (found.key, found.added, found.removed, found.changed) == ((), 2, 0, 0)
-
-
-def test_numbers_of_another_type_are_compared_as_numbers_and_others_as_text() -> None:
-    one = {1: "1", 2: "2"}
-    assert rows_of(version(one, "INTEGER"), version(one, "DOUBLE")).is_equal
-    assert rows_of(version(one, "VARCHAR"), version(one, "INTEGER")).is_equal
-    assert rows_of(version(one, "VARCHAR"), version({1: "1", 2: "3"}, "INTEGER")).changed == 1
-
-
-def test_whole_numbers_are_summed_exactly() -> None:
-    found = rows_of(version({1: 2**62, 2: 2**62, 3: 1}, "BIGINT"), version({1: 2**62, 2: 2**62, 3: 2}, "BIGINT"))
-    assert [(total.old, total.new) for total in found.totals] == [(2**63 + 1, 2**63 + 2)]
-
-
-# compared builds ---------------------------------------------------------------------------------
-
-
 def test_an_export_is_equal_to_its_build_and_differs_from_the_next(built: Tiny) -> None:
     assert call("export", built.base / "one", "-t", built.target, cwd=built.base).status == 0
     said = compare(built, built.base / "one")
@@ -360,106 +226,3 @@ def test_a_missing_part_is_reported_with_a_hint(built: Tiny) -> None:
     said = compare(built, before)
     assert said.status == 2
     assert said.err.splitlines()[1].strip() == "warehouse verify tells whether all parts are there and whole"
-
-
-# origins of changes ------------------------------------------------------------------------------
-
-
-def origins(tiny: Tiny, before: str) -> dict[str, list[tuple[str, str, list[str]]]]:
-    found = differing(tiny, before, "--where-from")
-    return {
-        name: [(one["kind"], one["name"], one["through"]) for one in table["origins"]] for name, table in found.items()
-    }
-
-
-def test_a_corrected_file_is_named_with_the_models_between(built: Tiny) -> None:
-    built.file(1, "1,101,2,200,0,0.5")
-    before = again(built)
-    assert origins(built, before) == {
-        "staging.polls": [("files", "staging.polls", [])],
-        "metrics.large": [("files", "staging.polls", [])],
-        "metrics.hours": [("files", "staging.polls", [])],
-    }
-    files = differing(built, before, "--where-from")["metrics.hours"]["origins"][0]["files"]
-    assert files == [["changed", RAW]]
-    assert compare(built, before, "--where-from", "-s", "metrics.hours").out.splitlines()[7:11] == [
-        "  from [1]",
-        "",
-        "[1] 1 raw file that staging.polls reads",
-        f"    ~ {RAW}",
-    ]
-
-
-def test_added_and_removed_files_are_named(built: Tiny) -> None:
-    built.file(2, "1,1,2,200,0,0.5")
-    (built.data / RAW).unlink()
-    found = differing(built, again(built), "--where-from")["staging.polls"]["origins"]
-    assert [one["files"] for one in found] == [[["removed", RAW], ["added", RAW.replace("2401", "2402")]]]
-
-
-def test_files_are_named_for_any_partition_column(built: Tiny) -> None:
-    """Split by port, read by hour: each part over the hours shows the change in any part by port."""
-    by_port = "SELECT PortName AS port, sum(InOctets) AS in_bytes FROM raw.port_counters GROUP BY PortName"
-    built.model("staging.by_port", by_port, {"port": "VARCHAR", "in_bytes": "BIGINT"}, "partition: port")
-    built.model(
-        "metrics.shares",
-        "SELECT h.hour_utc, sum(h.in_bytes) AS in_bytes, (SELECT sum(in_bytes) FROM staging.by_port) AS of_bytes\n"
-        "FROM metrics.hours AS h GROUP BY h.hour_utc",
-        {"hour_utc": "TIMESTAMP", "in_bytes": "BIGINT", "of_bytes": "BIGINT"},
-        "partition: hour_utc",
-    )
-    assert built.build().status == 0
-    built.file(1, "1,101,2,200,0,0.5")
-    found = differing(built, again(built), "--where-from")
-    assert found["staging.by_port"]["origins"][0]["files"] == [["changed", RAW]]
-    assert found["metrics.shares"]["rows"]["changed"] == 2
-    assert [(one["kind"], one["name"]) for one in found["metrics.shares"]["origins"]] == [
-        ("files", "staging.by_port"),
-        ("files", "staging.polls"),
-    ]
-
-
-def test_a_changed_select_or_reviewed_table_is_named_as_the_origin(tiny: Tiny) -> None:
-    assert tiny.build().status == 0
-    tiny.model("staging.ports", "SELECT port, speed + 1 AS speed FROM reference.speeds", SPEEDS)
-    assert origins(tiny, again(tiny)) == {
-        "staging.ports": [("sql", "staging.ports", [])],
-        "metrics.total": [("sql", "staging.ports", [])],
-    }
-    tiny.reference("speeds", SPEEDS, "eth0,10", "eth1,50")
-    assert origins(tiny, again(tiny)) == {
-        "reference.speeds": [("reference", "reference.speeds", [])],
-        "staging.ports": [("reference", "reference.speeds", [])],
-        "metrics.total": [("reference", "reference.speeds", ["staging.ports"])],
-    }
-
-
-def test_a_change_within_a_view_is_attributed_to_the_view(built: Tiny) -> None:
-    built.model(
-        "metrics.large",
-        "SELECT hour_utc, ms, in_bytes + 1 AS in_bytes FROM staging.polls WHERE in_bytes > 0",
-        POLL_COLUMNS,
-        "partition: hour_utc",
-        "grain: [hour_utc, ms]",
-        "materialize: view",
-    )
-    assert origins(built, again(built)) == {"metrics.large": [("sql", "metrics.large", [])]}
-
-
-def test_nondeterministic_rows_are_reported_as_such(tiny: Tiny) -> None:
-    tiny.model("metrics.dice", "SELECT 1 AS name, random() AS speed", {"name": "BIGINT", "speed": "DOUBLE"})
-    assert tiny.build().status == 0
-    assert origins(tiny, again(tiny)) == {"metrics.dice": [("volatile", "metrics.dice", [])]}
-
-
-def test_missing_records_of_inputs_are_reported(tiny: Tiny) -> None:
-    assert tiny.build().status == 0
-    for notes in (tiny.target / "parts").rglob("*.json"):
-        notes.unlink()
-    tiny.model("staging.ports", "SELECT port, speed + 1 AS speed FROM reference.speeds", SPEEDS)
-    assert origins(tiny, again(tiny))["staging.ports"] == [("unrecorded", "staging.ports", [])]
-
-
-def test_a_target_equals_itself_under_engine_limits(built: Tiny) -> None:
-    side = find(str(built.target), built.target)
-    assert diff(side, side, memory="64MB", threads=1).is_equal

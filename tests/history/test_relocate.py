@@ -146,7 +146,7 @@ def test_a_missing_part_is_named_and_nothing_changes(outgrown: Tiny) -> None:
     gone.unlink()
     said = call("relocate", "-t", moved, cwd=outgrown.base)
     assert said.status == 2
-    assert gone.name in said.told
+    assert gone.name in said.err_text
     assert (moved / "warehouse.duckdb").read_bytes() == before
 
 

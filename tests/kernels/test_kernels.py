@@ -80,12 +80,11 @@ def test_rows_on_the_sample(model: str, built: Path, plain: Path) -> None:
 
 
 @pytest.mark.real
-def test_rows_on_the_real_files(real: Path, tmp_path: Path) -> None:
-    warehouse.build(real / "zhejiang", tmp_path / "fast")
+def test_rows_on_the_real_files(real: Path, real_output: tuple[Path, str], tmp_path: Path) -> None:
     plain = _plain(real / "zhejiang", tmp_path / "plain")
     for model in OF_FILES:
         part = next((plain / "parts" / model).rglob("*.parquet"))
-        with warehouse.open(tmp_path / "fast", data=[plain]) as fast:
+        with warehouse.open(real_output[0], data=[plain]) as fast:
             assert fast.execute(f"SELECT count(*) FROM (FROM '{part}' EXCEPT ALL FROM {model})").fetchall() == [(0,)]
             rows = fast.execute(f"SELECT (SELECT count(*) FROM '{part}'), (SELECT count(*) FROM {model})").fetchall()
         assert rows[0][0] == rows[0][1] > 1_000_000

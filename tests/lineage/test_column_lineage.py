@@ -290,7 +290,7 @@ def test_a_path_as_json(fleet: Tiny, command: Command) -> None:
 )
 def test_a_column_that_is_not_there_is_a_sentence(fleet: Tiny, command: Command, name: str, message: str) -> None:
     done = command("lineage", name)
-    assert (done.status, done.told) == (2, message)
+    assert (done.status, done.err_text) == (2, message)
 
 
 def test_a_column_of_a_raw_file_is_its_own_end(command: Command) -> None:

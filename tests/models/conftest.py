@@ -11,7 +11,6 @@ import duckdb
 import pytest
 
 import warehouse
-from tests.conftest import call
 from warehouse.sample import SampleOptions, write_sample
 
 Rows = list[tuple[Any, ...]]
@@ -44,17 +43,8 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Planted]:
 
 
 @pytest.fixture(scope="session")
-def real_told(real: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """The target of a build of the real Zhejiang files, and what the command said."""
-    base = tmp_path_factory.mktemp("real-built")
-    said = call("build", "-d", real / "zhejiang", "-t", "warehouse", "--threads", "2", cwd=base)
-    assert said.status == 0, said
-    return base / "warehouse", said.err
-
-
-@pytest.fixture(scope="session")
-def real_built(real_told: tuple[Path, str]) -> Iterator[duckdb.DuckDBPyConnection]:
+def real_built(real_output: tuple[Path, str]) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection to that build."""
-    connection = warehouse.open(real_told[0])
+    connection = warehouse.open(real_output[0])
     yield connection
     connection.close()

@@ -12,6 +12,7 @@ import pytest
 
 import warehouse
 from tests.conftest import call
+from tests.release import keep_switches
 from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.graph.dag import Graph
 from warehouse.graph.loading import load_graph
@@ -53,9 +54,11 @@ def test_no_hourly_model_reads_a_table_that_spans_hours(graph: Graph) -> None:
 
 @pytest.fixture(scope="module")
 def four_hours(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Four hours of a minute each; three of them without one port."""
+    """Return four hours of a minute, two leaves and a storage leaf each; three of them without one port."""
     root = tmp_path_factory.mktemp("four-hours")
     write_sample(root, SampleOptions(hours=4, seconds=60, jobs=False, utilization=False))
+    for hour in _hours(root):
+        keep_switches(hour, "ROCE-Leaf-1_", "ROCE-Leaf-5_", "ROCE-ST-leaf-1_")
     for hour in _hours(root)[:3]:
         (late,) = hour.glob(f"*/{LATE_PORT}")
         late.unlink()

@@ -306,11 +306,11 @@ def test_balance_against_plain_python(real: Path, real_built: Connection) -> Non
         assert math.isclose(jain, sum(values) ** 2 / len(values) / sum(v * v for v in values), rel_tol=1e-9)
 
 
-def test_the_readme_shows_this_build(real: Path, real_told: tuple[Path, str]) -> None:
+def test_the_readme_shows_this_build(real: Path, real_output: tuple[Path, str]) -> None:
     if len(_port_files(real)) != 445:
         pytest.skip("the README shows the build of five switches, others are loaded")
     text = readme.README.read_text(encoding="utf-8")
     shown = readme.block(text, readme.REAL)
-    assert readme.compared(shown) == readme.compared(readme.shorten(real_told[1])), "`make readme` writes it anew"
-    findings = call("findings", "-t", real_told[0], cwd=real).out
+    assert readme.compared(shown) == readme.compared(readme.shorten(real_output[1])), "`make readme` writes it anew"
+    findings = call("findings", "-t", real_output[0], cwd=real).out
     assert readme.block(text, readme.FINDINGS) == findings, "`make readme` writes it anew"

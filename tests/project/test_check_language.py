@@ -99,7 +99,7 @@ def test_a_warning_is_reported_and_the_build_published(ports: Tiny, text: str) -
     said = ports.build()
     assert said.status == 0, said
     count, _ = FAILS[text]
-    assert f"warn staging.ports: {text}: {count} row" in said.told
+    assert f"warn staging.ports: {text}: {count} row" in said.err_text
     assert ports.ask("SELECT check_text, severity, failures FROM meta.checks WHERE status = 'warned'") == [
         (text, "warn", count)
     ]

@@ -99,7 +99,7 @@ WRONG = {
 def test_an_error_is_one_sentence_at_its_line(tiny: Tiny, lines: tuple[str, ...]) -> None:
     shown = say(tiny, "grain: [port]", *lines)
     # the grain is in line 3
-    told = tiny.build().told
+    told = tiny.build().err_text
     assert f"error: {shown}{WRONG[lines]}" in told, told
 
 

@@ -238,7 +238,7 @@ def test_the_password_comes_from_the_environment_or_pgpass_and_is_never_shown(
     while (said := command("publish", theirs, "-t", own_target, "--dry-run")).status == 0:
         assert time.monotonic() < until, "the server does not ask for a password"
         time.sleep(0.05)  # while the server reloads its settings
-    assert "the server does not let us in: connection failed" in said.told
+    assert "the server does not let us in: connection failed" in said.err_text
     monkeypatch.setenv("PGPASSWORD", "open sesame")
     said = command("publish", theirs, "-t", own_target)
     assert (said.status, "sesame" in said.out + said.err) == (0, False)

@@ -88,8 +88,8 @@ def test_name_conflicts_with_user_objects_are_refused_and_a_prefix_avoids_them(
     for more in ([], ["--dry-run"], ["--resend"]):
         said = command("publish", url, "-t", own_target, *more)
         assert said.status == 2
-        assert named in said.told
-        assert "--schema-prefix" in said.told
+        assert named in said.err_text
+        assert "--schema-prefix" in said.err_text
         assert objects(admin) == there
     assert dump(admin) == before
     assert command("publish", url, "-t", own_target, "--schema-prefix", "wh_").status == 0
@@ -302,8 +302,8 @@ def test_user_indexes_survive_or_are_named(own_target: Path, url: str, command: 
     put(own_target, "topology.ports", "SELECT * EXCLUDE (server) FROM topology.ports", PORTS)
     said = command("publish", url, "-t", own_target)
     assert said.status == 0
-    assert "lost index ports_r" in said.told
-    assert 'column "server" does not exist' in said.told
+    assert "lost index ports_r" in said.err_text
+    assert 'column "server" does not exist' in said.err_text
     assert len(indexes()) == 3
 
 

@@ -127,5 +127,5 @@ def test_the_command_writes_it_and_a_warehouse_without_jobs_says_so(
     assert command("build", "-d", tmp_path / "d", "-t", tmp_path / "t").status == 0
     said = command("export", tmp_path / "none", "-t", tmp_path / "t", "--format", "swf")
     assert said.status == 2
-    assert "no job with GPUs" in said.told
+    assert "no job with GPUs" in said.err_text
     assert not (tmp_path / "none").exists()

@@ -104,15 +104,15 @@ def test_a_test_that_is_wrong_is_a_sentence_with_its_line(
     tiny.write(FILE, GOOD.replace(*change, 1))
     said = command("test")
     assert said.status == 1
-    assert said.told.startswith(f"error: {FILE}"), said.told
-    assert WRONG[change] in said.told
+    assert said.err_text.startswith(f"error: {FILE}"), said.err_text
+    assert WRONG[change] in said.err_text
 
 
 def test_a_model_that_fails_on_the_rows_is_told_at_the_test(tiny: Tiny, command: Command) -> None:
     tiny.model("metrics.total", "SELECT port AS name, CAST(port AS BIGINT) AS speed FROM staging.ports",
                {"name": "VARCHAR", "speed": "BIGINT"})  # fmt: skip
     tiny.write(FILE, GOOD)
-    assert f"{FILE}:4:1: the test `two ports` fails to run: Could not convert" in command("test").told
+    assert f"{FILE}:4:1: the test `two ports` fails to run: Could not convert" in command("test").err_text
 
 
 def test_null_empty_text_lists_and_commas_are_told_apart(tiny: Tiny, command: Command) -> None:

@@ -94,7 +94,7 @@ def test_a_damaged_part_is_not_served_and_is_rebuilt(hours: Tiny, command: Comma
 
     said = hours.build()
     assert said.status == 0, said.err
-    assert f"{name} is damaged" in said.told
+    assert f"{name} is damaged" in said.err_text
     assert part.read_bytes() == content
     assert os.path.lexists(hours.target / "damaged" / name)
     assert hours.ask("FROM staging.hour ORDER BY ALL") == before

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.test_cli import python
+from tests.cli.new_python import python
 from tests.conftest import Command
 from tests.tiny import HOURS, Tiny
 from warehouse.base.settings import DEFAULT_TARGET

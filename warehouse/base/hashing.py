@@ -45,7 +45,7 @@ def _without_waiting(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK)
 
 
-def of_stream(stream: IO[bytes], watch: Watch | None) -> str:
+def of_stream(stream: IO[bytes], watch: Watch | None = None) -> str:
     """Return the hash of a stream's bytes; pass them to `watch`."""
     hasher = xxhash.xxh3_128()
     while chunk := stream.read(CHUNK):

@@ -20,6 +20,7 @@ from warehouse.base import hashing
 from warehouse.base.errors import ModelError, nearest_hint
 from warehouse.base.startup import pandas_left_out
 from warehouse.engine.base import EngineError, Parsed
+from warehouse.formats.base import is_raw
 from warehouse.project.contract import same_columns
 from warehouse.project.python_source import parse_source
 
@@ -60,7 +61,7 @@ def _parsed(model: Model) -> tuple[str, list[str]]:
     """Return a model's source without comments and formatting, and the packages that it imports."""
     tree = parse_source(model.sql, model.shown_path)
     for read, place in model.reads.items():
-        if read.startswith("raw."):
+        if is_raw(read):
             raise ModelError(
                 f"a Python model cannot read {read}",
                 place=place,

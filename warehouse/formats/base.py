@@ -25,6 +25,13 @@ READ, PARTIAL, SKIPPED, IGNORED, UNKNOWN = "read", "partial", "skipped", "ignore
 #: File suffix -> compression.
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 
+_RAW = "raw."
+
+
+def is_raw(relation: str) -> bool:
+    """Return True if a relation is of schema `raw`: its rows come from raw files."""
+    return relation.startswith(_RAW)
+
 
 class RawFile(NamedTuple):
     """One file of a data folder: a row of `raw.files`."""
@@ -105,6 +112,11 @@ class RawRelation(NamedTuple):
     """Column -> regular expression that each field must match in full, where the engine alone would accept more."""
     whole_lines: bool = False
     """True if a row is one unparsed line in a single column, header included: for files whose columns vary."""
+
+    @property
+    def full_name(self) -> str:
+        """Name with the schema: `raw.port_counters`."""
+        return _RAW + self.name
 
 
 class Format(Protocol):

@@ -18,6 +18,7 @@ from warehouse.engine import python_model
 from warehouse.engine.base import Engine, EngineError, Parsed
 from warehouse.engine.volatile import TABLES as READS_FILES
 from warehouse.engine.volatile import looks_volatile
+from warehouse.formats.base import is_raw
 from warehouse.ingest.schemas import FILES
 from warehouse.project.check_language import compile_check, relations_of
 from warehouse.project.contract import Check, Column
@@ -174,7 +175,7 @@ class Graph:
         others = [read for read in node.reads if read != FILES]
         if len(others) == len(node.reads) or node.model.is_view or FILES in self.below_views(others):
             return frozenset()
-        return frozenset(read for read in others if read.startswith("raw."))
+        return frozenset(read for read in others if is_raw(read))
 
     def select_hash(self, name: str) -> str:
         """Return the hash of a model's rendered SELECT and of the views that it reads.

@@ -8,6 +8,7 @@ from typing import Any
 
 from warehouse.base import hashing
 from warehouse.engine.base import Engine
+from warehouse.formats.base import is_raw
 from warehouse.graph.dag import Node
 from warehouse.graph.plan import Key, Plan
 from warehouse.ingest.schemas import FILES
@@ -93,14 +94,14 @@ class Inputs:
 
     def digest(self, read: str, partition: str) -> str:
         """Return the digest of an input: of the content of raw files and reference tables, of the bytes of parts."""
-        where = partition if read.startswith("raw.") or self._plan.is_partitioned(read) else ALL
+        where = partition if is_raw(read) or self._plan.is_partitioned(read) else ALL
         known = self._digests.get((read, where))
         if known is None:
             known = self._digests[read, where] = self._new_digest(read, where)
         return known
 
     def _new_digest(self, read: str, partition: str) -> str:
-        if read.startswith("raw."):
+        if is_raw(read):
             return self._raw_files.digest(read, partition_value(partition))
         if read in self._project.references:
             reference = self._project.references[read]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from warehouse.formats.base import is_raw
 from warehouse.graph.dag import Graph, Node, checked_relations
 from warehouse.ingest.inventory import RawFiles
 from warehouse.ingest.partitions import column_of
@@ -63,9 +64,7 @@ class Plan:
 
         A model does not count as empty if one of its checks could fail on an empty table, such as `rows >= 1`.
         """
-        empty = {
-            name for name in self.graph.source_columns if name.startswith("raw.") and not self.raw_files.feeds(name)
-        }
+        empty = {name for name in self.graph.source_columns if is_raw(name) and not self.raw_files.feeds(name)}
         for name in self.graph.order:
             node = self.graph.nodes[name]
             if any(group <= empty for group in node.needs) and all(
@@ -82,7 +81,7 @@ class Plan:
             column = self.graph.nodes[name].model.partition
             values: dict[str, set[str]] = {}
             for read in self.graph.nodes[name].reads if column else ():
-                if read.startswith("raw."):
+                if is_raw(read):
                     values[read] = self.raw_files.partitions(read, column)
                 elif self._column(read) == column:
                     values[read] = found[read]

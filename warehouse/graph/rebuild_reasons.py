@@ -11,6 +11,7 @@ from typing import Any
 from warehouse.engine.base import Engine, EngineError
 from warehouse.engine.select_pieces import changed_pieces
 from warehouse.engine.volatile import looks_volatile
+from warehouse.formats.base import is_raw
 from warehouse.graph.dag import Graph, Node, place_in_select
 from warehouse.graph.plan import Key
 from warehouse.ingest.file_list import Listing, changes
@@ -65,7 +66,7 @@ class Reasons:
         found += _contract(old, new)
         before, after = old["inputs"], new["inputs"]
         others = [read for read, digest in after.items() if digest is None or before.get(read, digest) != digest]
-        if any(read.startswith("raw.") and read != FILES for read in others):
+        if any(is_raw(read) and read != FILES for read in others):
             others = [read for read in others if read != FILES]  # its changes repeat those of the other raw relations
         for read in others:
             found.append(self._rebuilt(node, read) if after[read] is None else self._changed(read, key.partition))
@@ -76,7 +77,7 @@ class Reasons:
     def _first_reasons(self, key: Key) -> list[str]:
         """Return the reasons for a part that the last build does not have: new files if it reads raw files."""
         reads = self._graph.nodes[key.model].reads
-        raw = [read for read in reads if read.startswith("raw.")]
+        raw = [read for read in reads if is_raw(read)]
         files = {read: text for read in raw if (text := self._changed_files(read, key.partition))}
         if len(files) > 1:
             files.pop(FILES, None)
@@ -105,7 +106,7 @@ class Reasons:
         """Return the reason for an input that changed."""
         if read in self._graph.nodes and self._graph.nodes[read].model.materialize == "table":
             return f"{read} has other rows"
-        if read.startswith("raw."):
+        if is_raw(read):
             return self._changed_files(read, partition) or f"{read} is read in another way"
         return f"{read} changed"
 

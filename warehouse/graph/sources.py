@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from warehouse.engine.base import CsvFiles, Engine, Parts, Select, Source
+from warehouse.formats.base import is_raw
 from warehouse.graph.dag import checked_relations
 from warehouse.graph.plan import Key, Plan
 from warehouse.ingest.schemas import FILES
@@ -62,14 +63,14 @@ class Sources:
         """Return the source of a raw relation or a reference table; an empty one for a model."""
         if read in self._references:
             return reference_source(self._references[read])
-        if read.startswith("raw."):
+        if is_raw(read):
             return self._plan.raw_files.source(read, partition_value(partition), self._engine)
         return Parts((), ())
 
     def are_few_rows(self, key: Key) -> bool:
         """Return True if a part reads at most `FEW_ROWS` rows and no raw file. Depends on the part's inputs alone."""
         reads = list(self._graph.below_views(self._graph.nodes[key.model].reads))
-        if any(read.startswith("raw.") for read in reads):
+        if any(is_raw(read) for read in reads):
             return False
         rows = (
             self._parts[Key(read, one)].rows

@@ -15,6 +15,7 @@ from pathlib import Path
 from warehouse.base.errors import WarehouseError
 from warehouse.base.sql_text import literal
 from warehouse.base.startup import regex
+from warehouse.formats.base import is_raw
 from warehouse.history.builds import builds, part_sizes
 from warehouse.store import signatures, snapshot
 from warehouse.store.atomic import orphaned_files, remove
@@ -119,8 +120,8 @@ def _items(target: Path, kept: Sequence[Manifest]) -> Iterator[Item]:
         if name is None or part.relative_to(target).as_posix() in used or str(part) in needed:
             continue
         relation = path.parent.parent.name
-        if name[1] not in (hashes or ()) and (hashes is not None or not relation.startswith("raw.")):
-            yield _item(CACHE if relation.startswith("raw.") else PART, path)
+        if name[1] not in (hashes or ()) and (hashes is not None or not is_raw(relation)):
+            yield _item(CACHE if is_raw(relation) else PART, path)
     cache = target / "cache"
     if hashes is not None:
         for path in [*_below(cache / "clean", "*"), *_below(cache / "unpacked", "*")]:

@@ -17,6 +17,7 @@ from warehouse.base.sql_text import identifier, literal
 from warehouse.base.startup import duckdb
 from warehouse.engine.duckdb_errors import sentence
 from warehouse.engine.globs import escape_glob
+from warehouse.formats.base import is_raw
 from warehouse.history.builds import kept_builds, refuse_missing_parts
 from warehouse.runner.catalog import STORAGE_VERSION
 from warehouse.runner.publish import make_current
@@ -128,7 +129,7 @@ def _replace(connection: duckdb.DuckDBPyConnection, file: Path, target: Path, le
             for statement in statements:
                 connection.execute(statement)
         except duckdb.IOException as error:  # a file of a raw view is missing
-            if not name.startswith("raw."):
+            if not is_raw(name):
                 raise
             left[name] = sentence(error)
     connection.execute("UPDATE meta.build SET target = ?", [str(target)])

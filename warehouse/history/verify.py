@@ -28,6 +28,7 @@ from warehouse.store.atomic import remove, temporary_path
 from warehouse.store.layout import PUBLISHED, catalog_of
 from warehouse.store.lock import hold
 from warehouse.store.manifest import Manifest, last_manifest
+from warehouse.store.part_damage import problem_of
 from warehouse.store.signatures import read_text
 
 AGAIN = "warehouse build --paranoid makes it anew from the raw files; warehouse rollback goes back to an earlier build"
@@ -179,17 +180,16 @@ def _damages(target: Path, manifest: Manifest) -> Iterator[Damage]:
 
 
 def _problem(path: Path, size: int, digest: str) -> str | None:
-    """Return the problem of a part, or None."""
+    """Return the problem of a part or of its notes, or None."""
     try:
-        found = path.stat().st_size
-        if found != size:
-            return f"{found:,} bytes, not {size:,}"
-        if hashing.of_file(path) != digest:
-            return "its content is not what was written"
+        if not path.exists():
+            return "it is gone"
+        if problem := problem_of(path, size, digest):
+            return problem
         if json.loads(read_text(path.with_suffix(".json")))["digest"] != digest:
             return "its notes tell of another content"
-    except FileNotFoundError as error:
-        return "it is gone" if error.filename == str(path) else "its notes are gone"
+    except FileNotFoundError:
+        return "its notes are gone"
     except OSError as error:
         return f"it cannot be read: {error.strerror}"
     except (ValueError, KeyError, TypeError):

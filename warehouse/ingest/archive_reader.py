@@ -18,9 +18,9 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, NamedTuple, cast
 
-import xxhash
 import zstandard
 
+from warehouse.base import hashing
 from warehouse.base.errors import DataError
 from warehouse.store.atomic import remove, temporary_path, write_text
 
@@ -80,7 +80,7 @@ def unpack(archive: Path, into: Path, *, max_bytes: int = MAX_BYTES, max_members
         raise DataError(f"{archive}: not an archive", hint=f"known: {', '.join(_SUFFIXES)}")
     try:
         with archive.open("rb") as stream:
-            folder = into / _digest(stream)
+            folder = into / hashing.of_stream(stream)
             done = folder / (archive.name[: -len(suffix)].strip(". ") or "archive")
             if not done.is_dir():
                 stream.seek(0)
@@ -109,7 +109,7 @@ def unpack_members(archive: Path, into: Path, *, max_bytes: int, max_members: in
     suffix = _suffix(archive) or ".tar"
     try:
         with archive.open("rb") as stream:
-            folder = into / _digest(stream)
+            folder = into / hashing.of_stream(stream)
             done, noted = folder / "members", folder / "refused.json"
             if not (done.is_dir() and noted.is_file()):
                 stream.seek(0)
@@ -292,10 +292,3 @@ def _suffix(path: Path) -> str | None:
     """Return the longest archive suffix of a name, or None."""
     name = path.name.lower()
     return next((suffix for suffix in sorted(_SUFFIXES, key=len, reverse=True) if name.endswith(suffix)), None)
-
-
-def _digest(stream: IO[bytes]) -> str:
-    hasher = xxhash.xxh3_128()
-    while chunk := stream.read(CHUNK):
-        hasher.update(chunk)
-    return hasher.hexdigest()

@@ -53,7 +53,7 @@ def listing(raw_files: RawFiles) -> dict[str, Listed]:
         partitions = (partition_of(file, column) for column in PARTITIONS)
         found[file.release_path] = Listed(
             file.digest or file.status,
-            (FILES, *(f"raw.{relation.name}" for relation in relations)),
+            (FILES, *(relation.full_name for relation in relations)),
             tuple(partition for partition in partitions if partition),
         )
     return found

@@ -44,7 +44,7 @@ from warehouse.ingest.schemas import (
     source_columns,
 )
 from warehouse.store.hash_cache import HashCache
-from warehouse.store.layout import ALL
+from warehouse.store.layout import ALL, partition_name
 from warehouse.store.parse_cache import ParseCache
 from warehouse.store.part_records import Part
 from warehouse.store.parts import Store
@@ -183,7 +183,7 @@ class RawFiles:
         if not self._line_repair.has_repaired():
             return
         for one in (one for one in self.formats.values() if isinstance(one, CsvFormat)):
-            relation = f"raw.{one.relations[0].name}"
+            relation = one.relations[0].full_name
             for partition in (None, *sorted(self.partitions(relation))):
                 files = self.unrepaired(relation, partition)
                 if self._line_repair.is_recorded(files):
@@ -217,7 +217,7 @@ class RawFiles:
 
     def formats_of(self, relation: str) -> list[Format]:
         """Return the formats whose files have rows for a relation of `raw`."""
-        return [one for one in self.formats.values() if any(f"raw.{fed.name}" == relation for fed in one.relations)]
+        return [one for one in self.formats.values() if any(fed.full_name == relation for fed in one.relations)]
 
     def files_of(
         self, relation: str, partition: str | None, beside: frozenset[str] = frozenset()
@@ -269,7 +269,7 @@ class RawFiles:
         """Return the source of a relation of `raw`."""
         if relation == FILES:
             rows = (file_row(file) for file in self.files_of(relation, partition, beside))
-            return self._tables.listing(relation, partition or ALL, FILES_COLUMNS, rows, engine)
+            return self._tables.listing(relation, partition_name(partition), FILES_COLUMNS, rows, engine)
         if relation == REJECTED:
             return self._tables.listing(
                 relation, ALL, REJECTED_COLUMNS, (one._asdict() for one in self.rejected()), engine
@@ -296,7 +296,7 @@ class RawFiles:
         """Return the parts of a relation that Python reads, one for each partition."""
         files_of: dict[str, list[RawFile]] = {}
         for file in self.files_of(relation, partition):
-            files_of.setdefault(partition_of(file) or ALL, []).append(file)
+            files_of.setdefault(partition_name(partition_of(file)), []).append(file)
         return self._tables.parts(relation, files_of, engine)
 
     def rejected(self) -> list[Rejected]:

@@ -70,7 +70,7 @@ def source_columns(formats: Sequence[Format]) -> dict[str, tuple[Column, ...]]:
     for one in formats:
         for relation in one.relations:
             columns = [Column(name, kind) for name, kind in relation.columns.items()]
-            found[f"raw.{relation.name}"] = (
+            found[relation.full_name] = (
                 *columns,
                 Column("filename", "VARCHAR", None, "the file it was read from"),
             )
@@ -83,4 +83,4 @@ def abouts(formats: Sequence[Format]) -> dict[str, str]:
         FILES: "Every file of the data folders with its format and status.",
         REJECTED: "Lines that could not be read.",
     }
-    return found | {f"raw.{relation.name}": relation.about for one in formats for relation in one.relations}
+    return found | {relation.full_name: relation.about for one in formats for relation in one.relations}

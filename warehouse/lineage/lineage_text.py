@@ -101,5 +101,5 @@ def read_from(project: Project) -> dict[str, str]:
     """Return the files of each source relation: the kind of raw files, or the file of `data/`."""
     sources = {"raw.files": "the list of files", "raw.rejected_rows": "the lines that could not be read"}
     for one in known_formats():
-        sources |= {f"raw.{relation.name}": f"files of {one.name}" for relation in one.relations}
+        sources |= {relation.full_name: f"files of {one.name}" for relation in one.relations}
     return sources | {name: f"data/{one.path.name}" for name, one in project.references.items()}

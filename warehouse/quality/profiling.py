@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 START = "start"
 RUNNER = "runner, and parts there already"
+END = "end"
 _MB = 10**6
 _NAME = 31
 _HEAD = (
@@ -140,6 +141,10 @@ class Profile(Reporter):
         """Measure a stage from here on."""
         self._key = None
         self._turn(self.stages.setdefault(stage, Cost()))
+
+    def published(self) -> None:
+        """Measure the end of the build from here on."""
+        self.stage_started(END)
 
     def part_started(self, model: str, partition: str) -> None:
         """Measure a part from here on."""

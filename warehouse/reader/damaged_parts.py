@@ -8,6 +8,7 @@ import stat
 from typing import TYPE_CHECKING
 
 from warehouse.base.errors import QueryError
+from warehouse.store.layout import with_tables_of_views
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -66,7 +67,7 @@ def _is_as_written(target: Path, wanted: set[str] | None) -> bool:
     try:
         build = _text(f"{target}/builds/current").strip()
         views, copied, stamps = json.loads(_text(f"{target}/builds/{build}/stamps.json"))
-        folders = None if wanted is None else tuple(f"parts/{name}/" for name in _below(wanted, views))
+        folders = None if wanted is None else tuple(f"parts/{name}/" for name in with_tables_of_views(wanted, views))
         left = tuple(f"parts/{name.lower()}/" for name in copied)
         for path, known in stamps.items():
             folder = path.lower()
@@ -78,19 +79,6 @@ def _is_as_written(target: Path, wanted: set[str] | None) -> bool:
     except (OSError, ValueError, TypeError, AttributeError):
         return False
     return True
-
-
-def _below(tables: Iterable[str], views: dict[str, list[str]]) -> set[str]:
-    """Return the tables and, recursively, the tables that views read, in lower case."""
-    reads = {name.lower(): below for name, below in views.items()}
-    found: set[str] = set()
-    waiting = [name.lower() for name in tables]
-    while waiting:
-        name = waiting.pop()
-        if name not in found:
-            found.add(name)
-            waiting += [below.lower() for below in reads.get(name, ())]
-    return found
 
 
 def _text(path: str) -> str:

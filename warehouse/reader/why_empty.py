@@ -132,7 +132,7 @@ def _formats() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for one in known_formats():
         for relation in one.relations:
-            found.setdefault(f"raw.{relation.name}", []).append(one.name)
+            found.setdefault(relation.full_name, []).append(one.name)
     return found
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from warehouse.base.errors import nearest
 from warehouse.base.startup import regex
 from warehouse.base.text import few
+from warehouse.formats.base import is_raw
 from warehouse.reader.column_units import Columns, followed, origin_of, tree_of
 from warehouse.reader.relation import has_meta
 from warehouse.reader.result import execute
@@ -79,7 +80,7 @@ def unknown_values(connection: duckdb.DuckDBPyConnection, statement: Statement) 
     for left, right in _equal_to_text(tree.get("where_clause") or {}):
         origin = origin_of(tree, left, contracts)
         value = _text(right)
-        if origin is None or value is None or origin.startswith("raw."):  # listing raw values would read all files
+        if origin is None or value is None or is_raw(origin):  # listing raw values would read all files
             continue
         table, _, column = origin.rpartition(".")
         listed = _values(connection, table, column)

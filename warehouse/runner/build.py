@@ -84,7 +84,7 @@ def _build(settings: Settings, reporter: Reporter, options: BuildOptions) -> Res
                 part_paths(entries, store),
                 fresh=options.paranoid,
             )
-    reporter.stage_started("end")
+    reporter.published()
     keep_last(store.target, options.keep)
     result = _result(settings, ready, outcome, manifest)
     if outcome.stale or any(node.is_volatile for node in ready.graph.nodes.values()):

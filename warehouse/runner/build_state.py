@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from warehouse.base import hashing
+from warehouse.formats.base import is_raw
 from warehouse.graph.fingerprints import Inputs
 from warehouse.graph.plan import Key, Plan
 from warehouse.graph.sources import Sources
@@ -47,7 +48,7 @@ class BuildState:
     def read_tables(self) -> None:
         """Read the raw files that need Python. Must run first: fingerprints depend on them."""
         read = {name for node in self.graph.nodes.values() for name in node.reads}
-        self.prepared.raw_files.read_tables((name for name in read if name.startswith("raw.")), self.prepared.engine)
+        self.prepared.raw_files.read_tables((name for name in read if is_raw(name)), self.prepared.engine)
 
     def find_or_keep(self, key: Key, fingerprint: str | None, inputs: Mapping[str, object]) -> tuple[Part | None, bool]:
         """Return (existing part or None, True if a part of the last build is kept because its model is not selected).

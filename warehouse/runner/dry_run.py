@@ -27,7 +27,7 @@ from warehouse.runner.part_checks import PartChecks
 from warehouse.runner.preparation import check_folders, prepared
 from warehouse.runner.reporter import Reporter
 from warehouse.store import snapshot
-from warehouse.store.layout import ALL, partition_value
+from warehouse.store.layout import partition_name, partition_value
 from warehouse.store.manifest import Manifest, build_id
 from warehouse.store.part_records import Part
 from warehouse.store.parts import Store
@@ -103,7 +103,7 @@ def dry_run(settings: Settings, options: BuildOptions = BuildOptions()) -> DryRu
                 f"the last build ran on {ready.last.engine}" if other else "what tables or columns mean has changed"
             )
             why = why if now == ready.last.build else changed
-        before = {str(one["partition"] or ALL) for one in _parts(ready.last)}
+        before = {partition_name(one["partition"]) for one in _parts(ready.last)}
         after = {key.partition for key in state.plan.keys}
         last = ready.last.build if ready.last else None
         return DryRun(steps, why, last, ready.graph, frozenset(after - before), frozenset(before - after))
@@ -143,7 +143,7 @@ def _steps(state: BuildState, store: Store) -> Iterator[Step]:
     state.read_tables()
     before = read_listing(store.target, last.build) if last else None
     reasons = Reasons(ready.graph, ready.engine, before or {}, listing(ready.raw_files))
-    made = {Key(str(one["model"]), str(one["partition"] or ALL)): str(one["fingerprint"]) for one in _parts(last)}
+    made = {Key(str(one["model"]), partition_name(one["partition"])): str(one["fingerprint"]) for one in _parts(last)}
     for key in state.plan.keys:
         old = store.inputs(key.model, key.partition, made[key]) if key in made else None
         yield _step(state, checks, reasons, key, made.get(key), old)

@@ -10,6 +10,7 @@ from warehouse.base import hashing
 from warehouse.base.errors import CheckError, ModelError
 from warehouse.engine import python_model
 from warehouse.engine.base import CsvFiles, EngineError, Parts, Scratch, Select, Source
+from warehouse.formats.base import is_raw
 from warehouse.graph.dag import Node, model_error
 from warehouse.graph.plan import Key
 from warehouse.kernels import UnsupportedError
@@ -133,7 +134,7 @@ class PartMaker:
 
     def _find_cause(self, key: Key, node: Node, error: ModelError) -> Exception:
         """Return RawDamageError if the model reads raw CSV files, directly or through views; else the error itself."""
-        raw = sorted({read for read in self._graph.below_views(node.reads) if read.startswith("raw.")})
+        raw = sorted({read for read in self._graph.below_views(node.reads) if is_raw(read)})
         sources = self._state.sources
         direct = [read for read in raw if isinstance(sources.raw(read, key.partition), CsvFiles)]
         return RawDamageError(key, direct, error) if direct else error

@@ -13,6 +13,7 @@ from warehouse.engine.base import Engine
 from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.engine.workers import WORKER_BYTES, Workers
 from warehouse.formats import known_formats
+from warehouse.formats.base import is_raw
 from warehouse.graph.dag import Graph
 from warehouse.graph.loading import cache_of, load_graph
 from warehouse.graph.selectors import select_models
@@ -21,7 +22,7 @@ from warehouse.project.project import Project
 from warehouse.runner.options import BuildOptions
 from warehouse.runner.reporter import Reporter
 from warehouse.store.atomic import temporary_path
-from warehouse.store.layout import ALL, current_file
+from warehouse.store.layout import current_file, partition_name
 from warehouse.store.manifest import Manifest, last_manifest
 from warehouse.store.parse_cache import CACHE, ParseCache
 from warehouse.store.part_records import Part
@@ -58,7 +59,7 @@ class Prepared:
         """Return the published parts, which models outside the selection keep. Empty without `--select`."""
         found = {}
         for entry in self.last.parts if self.last and self.options.select else ():
-            model, partition = str(entry["model"]), str(entry["partition"] or ALL)
+            model, partition = str(entry["model"]), partition_name(entry["partition"])
             part = self.store.find(model, partition, str(entry["fingerprint"]))
             if part is not None:
                 found[model, partition] = part
@@ -106,7 +107,7 @@ def prepared(
             if not any(file.is_read for file in raw_files.inventory.files):
                 raise nothing_to_read(raw_files.inventory)
             reporter.found(raw_files.inventory)
-        elif any(read.startswith("raw.") for node in graph.nodes.values() for read in node.reads):
+        elif any(is_raw(read) for node in graph.nodes.values() for read in node.reads):
             raise _no_data()
         yield Prepared(project, graph, raw_files, store, engine, workers, _published(store.target), options)
 

@@ -52,6 +52,9 @@ class Reporter:
     def stage_started(self, stage: str) -> None:
         """Report a stage that begins, outside of parts."""
 
+    def published(self) -> None:
+        """Report that the build is published. Only cleaning up is left."""
+
     def part_started(self, model: str, partition: str) -> None:
         """Report a part that begins."""
 
@@ -95,10 +98,11 @@ class BarReporter(Reporter):
 
     def stage_started(self, stage: str) -> None:
         """Show a stage, such as raw files or the catalog."""
-        if stage == "end":
-            self.bar.close()
-        else:
-            self.bar.turn_to(stage)
+        self.bar.turn_to(stage)
+
+    def published(self) -> None:
+        """Close the progress bar."""
+        self.bar.close()
 
     def part_started(self, model: str, partition: str) -> None:
         """Show the part that begins."""

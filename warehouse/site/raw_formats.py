@@ -57,7 +57,7 @@ def format_views(
     files, lines = loaded.by("format"), rejected.by("format")
     found = {}
     for one in known_formats():
-        tables = [(f"raw.{relation.name}", relation.about) for relation in one.relations]
+        tables = [(relation.full_name, relation.about) for relation in one.relations]
         models = sorted(
             {model for name, _ in tables for model in origins.read_by.get(name, ()) if model in project.models}
         )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from warehouse.base.sql_text import identifier, qualified
 from warehouse.engine.duckdb_errors import sentence
+from warehouse.formats.base import is_raw
 from warehouse.reader.check_results import failing_rows, failing_sentences
 from warehouse.reader.column_units import unit_of
 from warehouse.reader.guard import check_read_only
@@ -125,7 +126,7 @@ def _examples(relation: Relation, columns: Sequence[Column], rows: Sequence[Row]
 
 
 def _is_of_this_machine(relation: Relation, column: str) -> bool:
-    return relation.table.name.startswith("raw.") and column in _OF_THIS_MACHINE
+    return is_raw(relation.table.name) and column in _OF_THIS_MACHINE
 
 
 def _values(

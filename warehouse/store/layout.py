@@ -4,6 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
 ALL = "all"
@@ -27,6 +28,24 @@ EXPORT, SITE = "warehouse export", "warehouse docs"
 def partition_value(partition: str) -> str | None:
     """Return the value of the partition column of a part; None if its relation is not partitioned."""
     return None if partition == ALL else partition
+
+
+def partition_name(value: object) -> str:
+    """Return the name of a part's partition, from the value of the partition column; the inverse of partition_value."""
+    return str(value or ALL)
+
+
+def with_tables_of_views(tables: Iterable[str], views: Mapping[str, Sequence[str]]) -> set[str]:
+    """Return the tables and, recursively, the tables that views read, in lower case."""
+    reads = {name.lower(): below for name, below in views.items()}
+    found: set[str] = set()
+    waiting = [name.lower() for name in tables]
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += [below.lower() for below in reads.get(name, ())]
+    return found
 
 
 def current_file(target: Path) -> Path:

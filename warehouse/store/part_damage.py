@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from warehouse.store.layout import MANIFEST, STAMPS, build_folder, current_file
+from warehouse.store.layout import MANIFEST, STAMPS, build_folder, current_file, with_tables_of_views
 from warehouse.store.signatures import read_text, stamp
 
 Stamp = list[int]
@@ -115,16 +115,8 @@ def problem_of(path: Path, size: int, digest: str | None) -> str | None:
 
 def _relations(indirect: Indirect, tables: Iterable[str], *, copies: bool) -> set[str]:
     """Return the tables and those below views, in lower case. Copied tables only if `copies` is true."""
-    reads = {name.lower(): below for name, below in indirect.views.items()}
     copied = set() if copies else {name.lower() for name in indirect.copied}
-    found: set[str] = set()
-    waiting = [name.lower() for name in tables]
-    while waiting:
-        name = waiting.pop()
-        if name not in found:
-            found.add(name)
-            waiting += [below.lower() for below in reads.get(name, ())]
-    return found - copied
+    return with_tables_of_views(tables, indirect.views) - copied
 
 
 def _as_text(indirect: Indirect, stamps: Mapping[str, Stamp]) -> str:

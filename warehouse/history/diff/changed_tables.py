@@ -6,14 +6,16 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from warehouse.formats.base import is_raw
 from warehouse.history.diff.sides import Side, Table
 from warehouse.ingest.file_list import FileChange, Listing, changes, read_listing
 from warehouse.ingest.partitions import column_of
+from warehouse.ingest.schemas import FILES, REJECTED
 
 if TYPE_CHECKING:
     import duckdb
 
-LISTINGS = ("raw.files", "raw.rejected_rows")
+LISTINGS = (FILES, REJECTED)
 """Lists written by the runner. They contain absolute paths and mtimes."""
 
 
@@ -92,7 +94,7 @@ class Moves:
 
     def _seen(self, read: str, column: str | None) -> frozenset[str] | None:
         """Return the partitions by `column` in which a view's input can differ; None if any row can differ."""
-        if not read.startswith("raw."):
+        if not is_raw(read):
             moved, table = self.of(read), self.after.get(read)
             return moved if not moved or (table and table.partition == column) else None
         files = self.files(read)

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from warehouse.formats.base import is_raw
 from warehouse.history.diff.changed_tables import LISTINGS, Moves
 from warehouse.history.diff.sides import PartFile, Table
 from warehouse.ingest.file_list import changes
@@ -75,8 +76,8 @@ class Trace:
         kinds |= {CONTRACT} if _contract(old) != _contract(new) else set()
         own = [Origin(kind, name) for kind in sorted(kinds)]
         reads = sorted({*old.reads, *new.reads})
-        own += self._raw([read for read in reads if read.startswith("raw.")], name)
-        return own, [read for read in reads if not read.startswith("raw.") and self._reaches(read, new)]
+        own += self._raw([read for read in reads if is_raw(read)], name)
+        return own, [read for read in reads if not is_raw(read) and self._reaches(read, new)]
 
     def _reaches(self, read: str, table: Table) -> bool:
         """Return True if an input changed in a partition that also changed in the table."""

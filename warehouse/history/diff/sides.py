@@ -19,7 +19,7 @@ from warehouse.engine.duckdb_errors import sentence
 from warehouse.engine.duckdb_sql import source_sql
 from warehouse.history.builds import find_build, is_target
 from warehouse.project.contract import Column
-from warehouse.store.layout import ALL, EXPORT, MANIFEST, catalog_of
+from warehouse.store.layout import EXPORT, MANIFEST, catalog_of, partition_name
 from warehouse.store.manifest import Manifest, last_manifest
 
 if TYPE_CHECKING:
@@ -226,5 +226,5 @@ def part_files(target: Path, manifest: Manifest) -> dict[str, dict[str, PartFile
         part = PartFile(
             target / str(entry["path"]), str(entry["fingerprint"]), str(entry["digest"]), int(str(entry["rows"]))
         )
-        found.setdefault(str(entry["model"]), {})[str(entry["partition"] or ALL)] = part
+        found.setdefault(str(entry["model"]), {})[partition_name(entry["partition"])] = part
     return found

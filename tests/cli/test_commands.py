@@ -1,11 +1,9 @@
-"""Command line: fast start, help with examples, and one sentence for each error."""
+"""Commands: output, exit status, interrupts."""
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
-import re
 import shlex
 import subprocess
 import sys
@@ -15,204 +13,10 @@ from pathlib import Path
 
 import pytest
 
-import warehouse
+from tests.cli.new_python import python
 from tests.conftest import SETTINGS, Command
 from tests.tiny import Tiny
-from warehouse.cli import parser
 from warehouse.sample import SampleOptions, write_sample
-
-HEAVY = {"duckdb", "_duckdb", "sqlglot", "jinja2", "rich", "numpy", "openpyxl", "pyarrow", "scipy", "yaml", "zstandard"}
-COMMANDS = sorted(next(action for action in parser()._actions if action.dest == "command").choices or ())
-
-
-def python(code: str, *arguments: str) -> str:
-    """Run code in a new Python and return its output."""
-    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-# starting up --------------------------------------------------------------------------------------
-
-LOADED = "import sys\ntry:\n    {}\nexcept SystemExit:\n    pass\nprint('\\n', *sorted(sys.modules))"
-
-
-@pytest.mark.parametrize(
-    "code",
-    [
-        "import warehouse",
-        "from warehouse.cli import main; main(['--version'])",
-        "from warehouse.cli import main; main(['--help'])",
-        "from warehouse.cli import main; main(['build', '--help'])",
-        "from warehouse.cli import main; main(['sql', '--help'])",
-    ],
-)
-def test_nothing_heavy_is_imported_before_it_is_needed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    loaded = {name.partition(".")[0] for name in python(LOADED.format(code)).splitlines()[-1].split()}
-    assert loaded & HEAVY == set()
-
-
-def test_a_build_and_a_query_load_the_engine_without_its_python_layer(tiny: Tiny) -> None:
-    tiny.write("warehouse.toml", "shipped = false\n")
-    for words in ("build", "--project", str(tiny.folder)), ("sql", "SELECT 1"):
-        code = f"from warehouse.cli import main; main({[*words, '-t', str(tiny.target)]})"
-        loaded = set(python(LOADED.format(code)).splitlines()[-1].split())
-        assert loaded & {"_duckdb", "duckdb", "importlib.metadata"} == {"_duckdb"}
-
-
-def test_a_build_of_a_changed_select_parses_no_yaml_and_looks_into_no_package(tiny: Tiny) -> None:
-    tiny.write("warehouse.toml", "shipped = false\n")
-    words = ["build", "--project", str(tiny.folder), "-t", str(tiny.target), "--quiet"]
-    code = f"from warehouse.cli import main; main({words})"
-    python(code)
-    model = tiny.folder / "models" / "metrics" / "total.sql"
-    model.write_text(model.read_text(encoding="utf-8").replace("sum(speed)", "max(speed)"), encoding="utf-8")
-    assert {"yaml", "importlib.metadata"}.isdisjoint(python(LOADED.format(code)).splitlines()[-1].split())
-    assert tiny.ask("SELECT speed FROM metrics.total") == [(40,)]
-
-
-def test_open_returns_a_working_connection(tiny: Tiny) -> None:
-    assert tiny.build().status == 0
-    code = (
-        "import warehouse\n"
-        f"with warehouse.open({str(tiny.target)!r}) as opened:\n"
-        "    rows = opened.sql('SELECT max(speed) AS speed FROM staging.ports')\n"
-        "    print(rows.df()['speed'][0], rows.pl()['speed'][0], *rows.to_arrow_table()['speed'], opened.table)"
-    )
-    assert python(code).startswith("40 40 40 <bound method")
-
-
-def test_build_and_open_are_functions_even_after_modules_of_similar_names_were_imported() -> None:
-    code = "import warehouse, warehouse.runner.build, warehouse.reader.connection, warehouse.cli.build_commands\n"
-    assert python(code + "print(warehouse.build.__name__, warehouse.open.__name__)") == "build open\n"
-    assert set(warehouse.__all__) == {"WarehouseError", "__version__", "build", "open", "query"}
-    assert inspect.isfunction(warehouse.build)
-    assert inspect.isfunction(warehouse.open)
-
-
-def test_build_and_open_work(tiny: Tiny, capfd: pytest.CaptureFixture[str]) -> None:
-    result = warehouse.build(tiny.data, tiny.target, threads=1, memory="1GB")
-    assert result.changed
-    with warehouse.open(str(tiny.target)) as connection:
-        assert connection.sql("SELECT build_id FROM meta.build").fetchall() == [(result.build,)]
-    assert not warehouse.build([str(tiny.data)], str(tiny.target), select=["metrics"]).changed
-    assert capfd.readouterr() == ("", "")
-
-
-def test_the_version_is_printed(run_cli: Command) -> None:
-    assert run_cli("--version") == (0, f"warehouse {warehouse.__version__}\n", "")
-
-
-# help ---------------------------------------------------------------------------------------------
-
-
-SCREEN = 23
-"""Lines of a terminal of 24, less one for the next prompt."""
-
-
-def test_help_names_every_command_and_shows_examples(command: Command) -> None:
-    said, everything = command("--help"), command("--help", "all")
-    assert said.status == everything.status == 0
-    listed = said.out.partition("commands (")[2].splitlines()[1:]
-    assert sorted(name for line in listed[: listed.index("")] for name in line[18:].split()) == sorted(COMMANDS)
-    for name in COMMANDS:
-        assert re.search(rf"^    {name}( |$)", everything.out, re.MULTILINE)
-    assert "examples:\n  warehouse demo" in said.out
-
-
-@pytest.mark.parametrize("name", [*COMMANDS, ""])
-def test_the_help_of_a_command_fits_a_screen_with_an_example_first(command: Command, name: str) -> None:
-    said = command(*filter(None, [name]), "--help")
-    assert said.status == 0
-    lines = said.out.splitlines()
-    assert len(lines) <= SCREEN
-    assert max(map(len, lines)) <= 80
-    sentence, example, *_ = said.out.split("\n\n")
-    assert sentence.endswith(".")  # help is a sentence
-    assert example.startswith(f"example:\n  warehouse {name}" if name else "examples:\n  warehouse demo")
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_all_of_the_help_explains_each_option(command: Command, name: str) -> None:
-    """Check that `--help all` has a sentence for each option that the short help only names."""
-    short, everything = command(name, "--help").out, command(name, "--help", "all").out
-    rare = re.findall(r"--[a-z-]+", " ".join(short.partition("explains them): ")[2].split()))
-    for option in rare:
-        assert re.search(rf"^  (-., )?{option}\b", everything, re.MULTILINE)
-        assert not re.search(rf"^  (-., )?{option}\b", short, re.MULTILINE)
-    kept = short.partition("\n\nmore options")[0]
-    assert everything.startswith(kept[: kept.index("options:")])
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["biuld"],
-        ["build", "--no-such-option"],
-        ["build", "--keep", "many"],
-        ["sql", "--format", "xml", "SELECT 1"],
-        ["show"],
-        ["export"],
-        ["sample"],
-    ],
-)
-def test_a_wrong_command_line_is_a_usage_error(command: Command, arguments: list[str]) -> None:
-    said = command(*arguments)
-    assert said.status == 2
-    assert said.out == ""
-    assert "error: " in said.err
-
-
-MISTAKES = {
-    # without a warehouse
-    ("build",): "error: no data folder given\n       warehouse build -d DIR",
-    ("build", "-d", "none"): "error: no such data folder: none",
-    ("build", "-d", ".", "-t", ""): "error: --target is ''",
-    ("build", "-d", ".", "--threads", "x"): "error: --threads is 'x', not a number of threads",
-    ("build", "-d", ".", "--memory", "x"): "error: --memory is 'x', not a size",
-    ("build", "-d", ".", "--project", "none"): "error: no such project folder: none\n       warehouse init DIR",
-    ("doctor",): "error: no data folder given\n       warehouse doctor -d DIR",
-    ("sql", "SELECT 1"): "error: no warehouse in build/warehouse",
-    ("sql",): "error: no warehouse in build/warehouse",
-    ("sql", "SELECT 1", "-q", "nic"): "error: give one of QUERY, --file or --query",
-    ("sql", "-q", "nic", "--server"): "error: --server has no value",
-    ("sql", "-q", "nci"): "nearest: nic",
-    ("sql", "-q", "nic", "--fromat", "csv"): "has no parameter fromat\n       nearest: --format",
-    ("build", "--thraeds", "3"): "unrecognized arguments: --thraeds 3\n       nearest: --threads",
-    ("lineage", "in_bytes"): "error: in_bytes is a column of 4 tables\n       one of: metrics.leaf_hour.in_bytes, ",
-    ("export", "metrics.leaf_hour"): "error: metrics.leaf_hour is a table, and the folder to write is missing\n"
-    "       warehouse export DIR metrics.leaf_hour",
-    ("sql", "-f", "none.sql"): "none.sql",
-    ("sql", "SELECT 1", "--param", "x"): "error: --param 'x' is not NAME=VALUE",
-    ("ls",): "error: no warehouse in build/warehouse",
-    ("show", "metrics.port_hour"): "error: no warehouse in build/warehouse",
-    ("lineage", "metrics.port_hours"): "error: no model metrics.port_hours\n       nearest: metrics.port_hour",
-    ("render", "port_hours"): "error: no model port_hours",
-    ("export", "out"): "error: no warehouse in build/warehouse",
-    ("sample", "s", "--hours", "99"): "error: hours must be between 1 and 24: 99.",
-    ("sample", "s", "--servers", "51"): "error: servers must be between 4 and 50: 51.",
-    ("sample", "s", "--full", "--leaves", "12"): "error: --full is a size of its own",
-    ("sample", "file"): "error: ",
-    ("init", "file"): "error: ",
-    ("demo", "file"): "error: ",
-}
-
-
-@pytest.mark.parametrize("arguments", MISTAKES, ids=" ".join)
-def test_a_mistake_is_one_sentence_with_status_2(command: Command, tmp_path: Path, arguments: tuple[str, ...]) -> None:
-    (tmp_path / "file").write_text("in the way", encoding="utf-8")
-    said = command(*arguments)
-    assert said.status == 2, said
-    assert said.out == ""
-    assert said.err.count("error: ") == 1
-    assert MISTAKES[arguments] in said.err
-    assert (tmp_path / "file").read_text(encoding="utf-8") == "in the way"
-
-
-# commands -----------------------------------------------------------------------------------------
 
 
 def test_settings_come_from_the_file_of_the_working_folder(tiny: Tiny, command: Command) -> None:
@@ -235,7 +39,7 @@ def test_build_prints_json(tiny: Tiny) -> None:
 
 
 def test_build_prints_files_parts_and_checks(tiny: Tiny) -> None:
-    told = tiny.build().told
+    told = tiny.build().err_text
     assert told.startswith("Found 2 port counters (2 hours) Build 2 models, 2 parts ")
     assert " Check 2 passed Built " in told
     assert f" → {tiny.target} (" in told

@@ -1,0 +1,116 @@
+"""Help with examples, and one sentence for each mistake."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Command
+from warehouse.cli import parser
+
+COMMANDS = sorted(next(action for action in parser()._actions if action.dest == "command").choices or ())
+
+
+SCREEN = 23
+"""Lines of a terminal of 24, less one for the next prompt."""
+
+
+def test_help_names_every_command_and_shows_examples(command: Command) -> None:
+    said, everything = command("--help"), command("--help", "all")
+    assert said.status == everything.status == 0
+    listed = said.out.partition("commands (")[2].splitlines()[1:]
+    assert sorted(name for line in listed[: listed.index("")] for name in line[18:].split()) == sorted(COMMANDS)
+    for name in COMMANDS:
+        assert re.search(rf"^    {name}( |$)", everything.out, re.MULTILINE)
+    assert "examples:\n  warehouse demo" in said.out
+
+
+@pytest.mark.parametrize("name", [*COMMANDS, ""])
+def test_the_help_of_a_command_fits_a_screen_with_an_example_first(command: Command, name: str) -> None:
+    said = command(*filter(None, [name]), "--help")
+    assert said.status == 0
+    lines = said.out.splitlines()
+    assert len(lines) <= SCREEN
+    assert max(map(len, lines)) <= 80
+    sentence, example, *_ = said.out.split("\n\n")
+    assert sentence.endswith(".")  # help is a sentence
+    assert example.startswith(f"example:\n  warehouse {name}" if name else "examples:\n  warehouse demo")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_all_of_the_help_explains_each_option(command: Command, name: str) -> None:
+    """Check that `--help all` has a sentence for each option that the short help only names."""
+    short, everything = command(name, "--help").out, command(name, "--help", "all").out
+    rare = re.findall(r"--[a-z-]+", " ".join(short.partition("explains them): ")[2].split()))
+    for option in rare:
+        assert re.search(rf"^  (-., )?{option}\b", everything, re.MULTILINE)
+        assert not re.search(rf"^  (-., )?{option}\b", short, re.MULTILINE)
+    kept = short.partition("\n\nmore options")[0]
+    assert everything.startswith(kept[: kept.index("options:")])
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["biuld"],
+        ["build", "--no-such-option"],
+        ["build", "--keep", "many"],
+        ["sql", "--format", "xml", "SELECT 1"],
+        ["show"],
+        ["export"],
+        ["sample"],
+    ],
+)
+def test_a_wrong_command_line_is_a_usage_error(command: Command, arguments: list[str]) -> None:
+    said = command(*arguments)
+    assert said.status == 2
+    assert said.out == ""
+    assert "error: " in said.err
+
+
+MISTAKES = {
+    # without a warehouse
+    ("build",): "error: no data folder given\n       warehouse build -d DIR",
+    ("build", "-d", "none"): "error: no such data folder: none",
+    ("build", "-d", ".", "-t", ""): "error: --target is ''",
+    ("build", "-d", ".", "--threads", "x"): "error: --threads is 'x', not a number of threads",
+    ("build", "-d", ".", "--memory", "x"): "error: --memory is 'x', not a size",
+    ("build", "-d", ".", "--project", "none"): "error: no such project folder: none\n       warehouse init DIR",
+    ("doctor",): "error: no data folder given\n       warehouse doctor -d DIR",
+    ("sql", "SELECT 1"): "error: no warehouse in build/warehouse",
+    ("sql",): "error: no warehouse in build/warehouse",
+    ("sql", "SELECT 1", "-q", "nic"): "error: give one of QUERY, --file or --query",
+    ("sql", "-q", "nic", "--server"): "error: --server has no value",
+    ("sql", "-q", "nci"): "nearest: nic",
+    ("sql", "-q", "nic", "--fromat", "csv"): "has no parameter fromat\n       nearest: --format",
+    ("build", "--thraeds", "3"): "unrecognized arguments: --thraeds 3\n       nearest: --threads",
+    ("lineage", "in_bytes"): "error: in_bytes is a column of 4 tables\n       one of: metrics.leaf_hour.in_bytes, ",
+    ("export", "metrics.leaf_hour"): "error: metrics.leaf_hour is a table, and the folder to write is missing\n"
+    "       warehouse export DIR metrics.leaf_hour",
+    ("sql", "-f", "none.sql"): "none.sql",
+    ("sql", "SELECT 1", "--param", "x"): "error: --param 'x' is not NAME=VALUE",
+    ("ls",): "error: no warehouse in build/warehouse",
+    ("show", "metrics.port_hour"): "error: no warehouse in build/warehouse",
+    ("lineage", "metrics.port_hours"): "error: no model metrics.port_hours\n       nearest: metrics.port_hour",
+    ("render", "port_hours"): "error: no model port_hours",
+    ("export", "out"): "error: no warehouse in build/warehouse",
+    ("sample", "s", "--hours", "99"): "error: hours must be between 1 and 24: 99.",
+    ("sample", "s", "--servers", "51"): "error: servers must be between 4 and 50: 51.",
+    ("sample", "s", "--full", "--leaves", "12"): "error: --full is a size of its own",
+    ("sample", "file"): "error: ",
+    ("init", "file"): "error: ",
+    ("demo", "file"): "error: ",
+}
+
+
+@pytest.mark.parametrize("arguments", MISTAKES, ids=" ".join)
+def test_a_mistake_is_one_sentence_with_status_2(command: Command, tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
+    said = command(*arguments)
+    assert said.status == 2, said
+    assert said.out == ""
+    assert said.err.count("error: ") == 1
+    assert MISTAKES[arguments] in said.err
+    assert (tmp_path / "file").read_text(encoding="utf-8") == "in the way"

@@ -1,0 +1,87 @@
+"""Start of the command and of `import warehouse`: nothing heavy is imported before it is needed."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import pytest
+
+import warehouse
+from tests.cli.new_python import python
+from tests.conftest import Command
+from tests.tiny import Tiny
+
+HEAVY = {"duckdb", "_duckdb", "sqlglot", "jinja2", "rich", "numpy", "openpyxl", "pyarrow", "scipy", "yaml", "zstandard"}
+
+
+LOADED = "import sys\ntry:\n    {}\nexcept SystemExit:\n    pass\nprint('\\n', *sorted(sys.modules))"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import warehouse",
+        "from warehouse.cli import main; main(['--version'])",
+        "from warehouse.cli import main; main(['--help'])",
+        "from warehouse.cli import main; main(['build', '--help'])",
+        "from warehouse.cli import main; main(['sql', '--help'])",
+    ],
+)
+def test_nothing_heavy_is_imported_before_it_is_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    loaded = {name.partition(".")[0] for name in python(LOADED.format(code)).splitlines()[-1].split()}
+    assert loaded & HEAVY == set()
+
+
+def test_a_build_and_a_query_load_the_engine_without_its_python_layer(tiny: Tiny) -> None:
+    tiny.write("warehouse.toml", "shipped = false\n")
+    for words in ("build", "--project", str(tiny.folder)), ("sql", "SELECT 1"):
+        code = f"from warehouse.cli import main; main({[*words, '-t', str(tiny.target)]})"
+        loaded = set(python(LOADED.format(code)).splitlines()[-1].split())
+        assert loaded & {"_duckdb", "duckdb", "importlib.metadata"} == {"_duckdb"}
+
+
+def test_a_build_of_a_changed_select_parses_no_yaml_and_looks_into_no_package(tiny: Tiny) -> None:
+    tiny.write("warehouse.toml", "shipped = false\n")
+    words = ["build", "--project", str(tiny.folder), "-t", str(tiny.target), "--quiet"]
+    code = f"from warehouse.cli import main; main({words})"
+    python(code)
+    model = tiny.folder / "models" / "metrics" / "total.sql"
+    model.write_text(model.read_text(encoding="utf-8").replace("sum(speed)", "max(speed)"), encoding="utf-8")
+    assert {"yaml", "importlib.metadata"}.isdisjoint(python(LOADED.format(code)).splitlines()[-1].split())
+    assert tiny.ask("SELECT speed FROM metrics.total") == [(40,)]
+
+
+def test_open_returns_a_working_connection(tiny: Tiny) -> None:
+    assert tiny.build().status == 0
+    code = (
+        "import warehouse\n"
+        f"with warehouse.open({str(tiny.target)!r}) as opened:\n"
+        "    rows = opened.sql('SELECT max(speed) AS speed FROM staging.ports')\n"
+        "    print(rows.df()['speed'][0], rows.pl()['speed'][0], *rows.to_arrow_table()['speed'], opened.table)"
+    )
+    assert python(code).startswith("40 40 40 <bound method")
+
+
+def test_build_and_open_are_functions_even_after_modules_of_similar_names_were_imported() -> None:
+    code = "import warehouse, warehouse.runner.build, warehouse.reader.connection, warehouse.cli.build_commands\n"
+    assert python(code + "print(warehouse.build.__name__, warehouse.open.__name__)") == "build open\n"
+    assert set(warehouse.__all__) == {"WarehouseError", "__version__", "build", "open", "query"}
+    assert inspect.isfunction(warehouse.build)
+    assert inspect.isfunction(warehouse.open)
+
+
+def test_build_and_open_work(tiny: Tiny, capfd: pytest.CaptureFixture[str]) -> None:
+    result = warehouse.build(tiny.data, tiny.target, threads=1, memory="1GB")
+    assert result.changed
+    with warehouse.open(str(tiny.target)) as connection:
+        assert connection.sql("SELECT build_id FROM meta.build").fetchall() == [(result.build,)]
+    assert not warehouse.build([str(tiny.data)], str(tiny.target), select=["metrics"]).changed
+    assert capfd.readouterr() == ("", "")
+
+
+def test_the_version_is_printed(run_cli: Command) -> None:
+    assert run_cli("--version") == (0, f"warehouse {warehouse.__version__}\n", "")

@@ -1,0 +1,168 @@
+"""Folders and files of any name and kind: rows are in, or the file is listed as skipped."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.ingest.spoiling import field
+from tests.release import HOUR, LEAF, Release, Rows, done, fails, lay_out, spoil
+from warehouse.base import hashing
+
+
+def test_a_symlink_loop_ends(release: Release, expected: Rows) -> None:
+    (release.hour / "loop").symlink_to(release.root, target_is_directory=True)
+    (release.hour / "self").symlink_to(release.hour / "self")
+    done(release.build())
+    assert release.rows() == expected
+    assert "/self\n    cannot be read: Too many levels of symbolic links" in release.doctor().out
+
+
+def test_what_cannot_be_opened_is_skipped_and_listed(release: Release) -> None:
+    release.access.unlink()
+    release.access.symlink_to("nowhere.csv")
+    pipe = release.hour / LEAF / "Leaf-1_34.csv"
+    os.mkfifo(pipe)  # who opened it would wait for ever
+    (release.hour / LEAF / "Leaf-1_35.csv").mkdir()
+    done(release.build())
+    assert release.listed(release.access) == ("skipped", "cannot be read: No such file or directory")
+    assert release.listed(pipe) == ("skipped", "cannot be read: not a regular file")
+    assert len(release.rows()) == 4
+    assert "2 files skipped" in release.doctor().out
+
+
+@pytest.mark.parametrize("before", [0, 2], ids=["when it is inspected", "when it is hashed"])
+def test_a_file_that_may_not_be_read_is_skipped_and_listed(
+    release: Release, monkeypatch: pytest.MonkeyPatch, before: int
+) -> None:
+    """Root may read everything, so that opening the file is made to fail, after it went well some times."""
+    opened = Path.open
+    allowed = [True] * before
+
+    def refuse(path: Path, *arguments: Any, **options: Any) -> Any:
+        if path == release.access and not (allowed and allowed.pop()):
+            raise PermissionError(13, "Permission denied", str(path))
+        return opened(path, *arguments, **options)
+
+    def refuse_to_hash(path: Path, *arguments: Any, **options: Any) -> Any:
+        if path == release.access:
+            raise PermissionError(13, "Permission denied", str(path))
+        return open(path, *arguments, **options)  # noqa: PTH123 - what is replaced
+
+    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr(hashing, "open", refuse_to_hash, raising=False)
+    done(release.build())
+    assert release.listed(release.access) == ("skipped", "cannot be read: Permission denied")
+    assert len(release.rows()) == 4
+
+
+NAMES = {
+    "quotes": ["it's", 'a "b"', "`c`", "'; DROP TABLE x; --"],
+    "blanks": [" two  blanks ", "tab\there", "line\nbreak", "\x1b[31mred", "\u202eturned"],
+    "brackets": ["[1]", "[!a]", "{a,b}", "(x)", "{{ x }}", "[*]"],
+    "marks": ["100%", "a%20b", "year=2024", "$HOME", "~", "#1", "a:b", "-d", "a;b", "a&b", "x.csv", "ünï 中"],
+    "globs": ["*", "?", "**", "[a-z]*?"],
+    "backslashes": ["a\\b", "\\"],
+}
+
+
+@pytest.mark.parametrize("kind", NAMES)
+def test_folders_may_have_any_name(
+    sample: Path, tmp_path: Path, small_project: None, expected: Rows, kind: str
+) -> None:
+    """Around release and target, one in the other; the first is also the cluster's and the last a switch's."""
+    names = NAMES[kind]
+    release = lay_out(sample, tmp_path.joinpath(*names))
+    release.cluster = release.cluster.rename(release.root / names[0])
+    (release.cluster / "trafficinfo" / HOUR / LEAF).rename(release.cluster / "trafficinfo" / HOUR / names[-1])
+    if set("\\?*") & set("".join(names)):  # DuckDB does not write into these
+        fails(release.build(), "a target's path cannot hold `")
+        release.target = tmp_path / "target"
+    done(release.build())
+    assert release.rows() == expected
+    assert release.ask("SELECT DISTINCT cluster FROM metrics.port_hour") == [(names[0],)]
+    assert release.ask("SELECT count(DISTINCT filename) FROM raw.port_counters") == [(5,)]
+    told = done(release.doctor()).out
+    assert "port_counters: 5 of 5 files read of 2 switches" in told
+    assert told.replace("\n", "").isprintable()
+
+
+def test_a_name_that_is_no_text_is_skipped_and_listed(release: Release) -> None:
+    folder = os.fsencode(release.hour) + b"/caf\xe9"
+    os.mkdir(folder)
+    os.rename(os.fsencode(release.access), folder + b"/Leaf-1_1_1.csv")
+    done(release.build())
+    assert release.ask("SELECT release_path, status, reason FROM raw.files WHERE status = 'skipped'") == [
+        (f"cluster/trafficinfo/{HOUR}/caf\\xe9/Leaf-1_1_1.csv", "skipped", "its path is not UTF-8 text")
+    ]
+    assert "its path is not UTF-8 text" in done(release.doctor()).out
+
+
+def test_an_empty_folder_is_an_error_and_the_last_warehouse_stays(published: Release) -> None:
+    before = published.state()
+    empty = published.base / "empty"
+    empty.mkdir()
+    fails(published.build(data=empty), f"no files in {empty}")
+    assert published.state() == before
+    assert f"no files in {empty}" in done(published.doctor(empty)).out
+
+
+def test_a_folder_of_other_things_is_an_error_and_the_last_warehouse_stays(published: Release) -> None:
+    before = published.state()
+    other = published.base / "other"
+    other.mkdir()
+    (other / "data.bin").write_bytes(bytes(100))
+    fails(
+        published.build(data=other),
+        f"nothing readable in {other}: 1 file, none recognised",
+        "warehouse doctor",
+    )
+    assert published.state() == before
+    assert "1 file not recognised" in done(published.doctor(other)).out
+
+
+def test_a_missing_folder_is_an_error_and_the_last_warehouse_stays(published: Release) -> None:
+    before = published.state()
+    missing = published.base / "missing"
+    for said in (published.build(data=missing), published.doctor(missing)):
+        fails(said, f"no such data folder: {missing}")
+    assert published.state() == before
+
+
+def test_a_release_may_hold_topology_only(release: Release) -> None:
+    shutil.rmtree(release.cluster / "trafficinfo")
+    done(release.build())
+    assert release.ask("SELECT count(*) > 0 FROM topology.nic_ports") == [(True,)]
+    assert release.rows() == []
+    assert release.ask("SELECT count(*) FROM raw.port_counters") == [(0,)]
+
+
+def test_a_release_may_hold_traffic_only(release: Release, expected: Rows) -> None:
+    release.workbook.unlink()
+    done(release.build())
+    assert release.rows() == expected
+    assert release.ask("SELECT count(*) FROM topology.nic_ports") == [(0,)]
+
+
+def test_one_file_alone_can_be_given(release: Release) -> None:
+    done(release.build(data=release.access))
+    assert release.ask("SELECT cluster, port FROM metrics.port_hour") == [("cluster", "TwoHundredGigE1/0/1:1")]
+
+
+def test_a_target_among_the_data_is_not_taken_for_data(release: Release) -> None:
+    release.target = release.root / "build" / "warehouse"
+    spoil(release.access, field(5, b"x"))  # so that the target holds a repaired copy
+    done(release.build())
+    assert release.ask("SELECT count(*) FROM raw.files") == [(6,)]
+    assert '"changed": false' in done(release.build("--json")).out
+    assert "not recognised" not in release.doctor().out
+
+
+def test_data_inside_the_target_is_refused(release: Release) -> None:
+    release.target.mkdir()
+    release.root = release.root.rename(release.target / "release")
+    fails(release.build(), "lies inside the target")
