@@ -74,7 +74,8 @@ def _strange(says: str, rows: Table) -> list[str]:
         if found[2]:  # three digits are shown
             fits = any(abs(value * PREFIXES[found[2]] - one) <= 0.005 * one for one in known if one)
         else:
-            fits = any(abs(value - one) <= 1e-9 * abs(one) for one in known)
+            digits = len(found[1].partition(".")[2])
+            fits = any(abs(value - one) <= 1e-9 * abs(one) or (digits and round(one, digits) == value) for one in known)
         if not fits:
             strange.append(found[0])
     return strange

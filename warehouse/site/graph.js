@@ -320,10 +320,18 @@
     return paragraphs;
   }
 
+  const ALL = "all";   // the hash of the whole graph
+  // The table shown first: the one with most neighbors of the metrics, which are the tables to cite.
+  const neighbors = at => reads[at].length + readBy[at].length;
+  const first = tables.map(([name], at) => [name, at]).filter(([name], _, all) => name.startsWith("metrics.") || !all.some(([one]) => one.startsWith("metrics.")))
+    .sort(([, a], [, b]) => neighbors(b) - neighbors(a) || a - b)[0];
+
   function draw() {
-    const text = decodeURIComponent(location.hash.slice(1));
+    const given = decodeURIComponent(location.hash.slice(1));
+    const anchor = given && given !== ALL && !named(given) && document.getElementById(given);
+    if (anchor) return;   // an anchor of this page
+    const text = given === ALL || !first ? "" : named(given) ? given : first[0];
     const found = text && named(text);
-    if (text && !found && document.getElementById(text)) return;   // an anchor of this page
     const up = Number(control("up").value), down = Number(control("down").value);
     let view = { shown: new Set(tables.keys()), columns: new Map(), lines: [], chosen: null, column: null };
     if (found) {
@@ -344,12 +352,11 @@
   }));
   const form = document.querySelector(".controls");
   form.hidden = false;
-  control("graph-keys").hidden = false;
+  control("graph-keys").hidden = control("graph-legend").hidden = false;
   form.addEventListener("submit", event => event.preventDefault());
   control("focus").addEventListener("change", () => { if (named(control("focus").value)) location.hash = control("focus").value; });
   ["up", "down", "rows"].forEach(name => control(name).addEventListener("change", draw));
   [["zoom-out", 1 / STEP], ["zoom-in", STEP], ["zoom-none", 0]].forEach(([name, factor]) => control(name).addEventListener("click", () => zoom(box, factor)));
-  control("whole").addEventListener("click", event => { event.preventDefault(); history.pushState(null, "", location.pathname); draw(); });
   addEventListener("hashchange", draw);
   addEventListener("popstate", draw);
   draw();
