@@ -201,6 +201,9 @@ def test_the_graph_opens_on_a_table_with_its_neighbors_and_a_legend(site: Path, 
     near = browser.run("document.querySelectorAll('#graph g').length")
     assert 3 < near < 40
     assert browser.run("document.getElementById('graph-legend').checkVisibility()")
+    at = browser.run("document.querySelector('#graph .chosen').dataset.table")
+    ends = "[...document.querySelectorAll('#graph path')].map(one => [one.dataset.from, one.dataset.to])"
+    assert all(at in pair for pair in browser.run(ends)), "no line between two neighbors"
     browser.run("document.getElementById('whole').click()")
     browser.wait("location.hash === '#all' && document.querySelector('#graph .chosen') === null")
     assert browser.run("document.querySelectorAll('#graph g').length") == len(list((site / "tables").iterdir())) > near

@@ -10,6 +10,7 @@ from warehouse.report.svg import (
     WIDTH,
     Key,
     Panel,
+    Scale,
     decades,
     legend,
     linear,
@@ -112,13 +113,23 @@ def dots(groups: Sequence[Bars], unit: str, label: str, keys: Sequence[Key], lim
         panel.path(f"M{left:.1f} {y}H{scale(at[-1]):.1f}", "grid")
         for bar in group.bars:
             panel.circle(scale(bar.value), y, 4.5, f"p {bar.kind}", bar.tip, leaf=group.leaf)
-            if abs(bar.value) >= limit:
-                text = " ".join(filter(None, [number(bar.value), bar.note]))
-                fits = bar.value >= 0 and scale(bar.value) + 8 + LETTER * len(text) <= WIDTH
-                kind = "v soft" if bar.note else "v b"
-                x, kind = (scale(bar.value) + 8, kind) if fits else (scale(bar.value) - 8, f"{kind} e")
-                panel.text(x, y + 4, text, kind, leaf=group.leaf)
+        _label_points(panel, group, y + 4, scale, limit)
     return [legend(keys), panel]
+
+
+def _label_points(panel: Panel, group: Bars, y: float, scale: Scale, limit: float) -> None:
+    """Write the values from `limit` on beside their points, largest first; leave out a value that overlaps."""
+    taken: list[tuple[float, float]] = []
+    for bar in sorted(group.bars, key=lambda one: -abs(one.value)):
+        text = " ".join(filter(None, [number(bar.value), bar.note]))
+        fits = bar.value >= 0 and scale(bar.value) + 8 + LETTER * len(text) <= WIDTH
+        x = scale(bar.value) + (8 if fits else -8)
+        start, end = (x, x + LETTER * len(text)) if fits else (x - LETTER * len(text), x)
+        if abs(bar.value) < limit or any(start < other and one < end for one, other in taken):
+            continue
+        taken.append((start, end))
+        kind = "v soft" if bar.note else "v b"
+        panel.text(x, y, text, kind if fits else f"{kind} e", leaf=group.leaf)
 
 
 def shares(groups: Sequence[Bars], label: str, keys: Sequence[Key], unit: str) -> list[Panel]:

@@ -108,7 +108,7 @@ def _conservation_title(rows: Sequence[Values]) -> str:
 def _conservation_says(rows: Sequence[Values]) -> str:
     storage = [row for row in rows if row["kind"] == "storage leaf"]
     text = f"Bytes into {count(len(rows), 'switch')} compared with bytes out of them, over the hour. "
-    text += "A switch stores nothing, so a difference is an error of its counters (ppm: parts per million)."
+    text += "A switch stores nothing, so the difference tests its counters (ppm: parts per million)."
     if not storage or len(storage) == len(rows):
         return text
     top = foremost(storage)

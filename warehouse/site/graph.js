@@ -40,8 +40,11 @@
 
   function ofTable(table, up, down) {
     const shown = new Set([...within(table, one => reads[one], up), ...within(table, one => readBy[one], down)]);
-    return { shown, columns: new Map([[table, tables[table][2].map((_, at) => at)]]), lines: [], chosen: table, column: null };
+    return { shown, columns: new Map([[table, tables[table][2].map((_, at) => at)]]), lines: [], chosen: table, column: null, near: up <= 1 && down <= 1 };
   }
+
+  // True if the graph draws that a table reads another: of neighbors alone, only what touches the chosen table.
+  const drawnRead = (view, one, read) => view.shown.has(read) && read !== one && (!view.near || one === view.chosen || read === view.chosen);
 
   function closure(start, next, steps) {
     const found = new Map([[key(...start), start]]);
@@ -90,7 +93,7 @@
 
   function placed(view) {
     const nodes = [...view.shown].sort((a, b) => a - b);
-    const inside = one => reads[one].filter(read => view.shown.has(read) && read !== one);
+    const inside = one => reads[one].filter(read => drawnRead(view, one, read));
     const rank = new Map();
     const rankOf = one => {
       if (!rank.has(one)) { rank.set(one, 0); rank.set(one, Math.max(-1, ...inside(one).map(rankOf)) + 1); }
@@ -163,7 +166,7 @@
     const lines = [];
     if (view.column === null) {
       for (const one of view.shown) for (const read of reads[one]) {
-        if (view.shown.has(read) && read !== one) lines.push([[read, ROWS], [one, ROWS], view.chosen === one || view.chosen === read ? "lit" : ""]);
+        if (drawnRead(view, one, read)) lines.push([[read, ROWS], [one, ROWS], view.chosen === one || view.chosen === read ? "lit" : ""]);
       }
     }
     const seen = new Set();
