@@ -83,7 +83,7 @@ def cards(found: Sequence[Finding]) -> list[Card]:
     return [
         Card(
             first,
-            headline(first.kind, first.where, first.number, first.unit),
+            headline(first.kind, [first.where, *(one.where for one in others)], first.number, first.unit),
             tuple(others),
             scope(first.kind, first.hour_utc),
         )
@@ -91,17 +91,20 @@ def cards(found: Sequence[Finding]) -> list[Card]:
     ]
 
 
-def headline(kind: str, where: str, number: float, unit: str) -> str:
-    """Return the large text of a card: the port of a dead link, else the number, with the server of its cables.
+def headline(kind: str, places: Sequence[str], number: float, unit: str) -> str:
+    """Return the large text of a card: the ports of dead links, else the first number, with the server of its cables.
 
-    >>> headline("link_dead_one_way", "Leaf-1 1/0/35", 2e9, "B")
+    >>> headline("link_dead_one_way", ["Leaf-1 1/0/35"], 2e9, "B")
     'Leaf-1 1/0/35'
-    >>> headline("server_cabled_elsewhere", "GPU-228", 4, "cables")
+    >>> headline("link_dead_one_way", ["Leaf-1 1/0/35", "Leaf-2 1/0/36", "Leaf-3 1/0/37"], 2e9, "B")
+    'Leaf-1 1/0/35, Leaf-2 1/0/36 and 1 more'
+    >>> headline("server_cabled_elsewhere", ["GPU-228", "GPU-76"], 4, "cables")
     '4 cables of GPU-228'
     """
     if kind == "link_dead_one_way":
-        return where
-    return number_text(number, unit) + (f" of {where}" if unit == "cables" else "")
+        more = f" and {len(places) - 2} more" if len(places) > 2 else ""
+        return ", ".join(places[:2]) + more
+    return number_text(number, unit) + (f" of {places[0]}" if unit == "cables" else "")
 
 
 def scope(kind: str, hour: str | None) -> str:
