@@ -200,6 +200,7 @@ def _series(chart: Mapping[str, Any], shown: Sequence[Shown], x: str | None, by:
         "y_axis_format": ".0%" if chart.get("share") else _axis_format(shown),
         "y_axis_bounds": [0, 1] if chart.get("share") else [None, None],
         "truncateYAxis": bool(chart.get("share")),
+        "echart_options": "{ yAxis: { interval: 0.25 } }" if chart.get("share") else None,
         "xAxisLabelRotation": 45 if turned else 0,
         "xAxisLabelInterval": "0" if chart["kind"] == "bar" and not is_time else "auto",
         "logAxis": bool(chart.get("log")),

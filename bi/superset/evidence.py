@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
 from typing import TYPE_CHECKING
+
+from warehouse.report.words import size
 
 if TYPE_CHECKING:
     import duckdb
@@ -35,7 +38,7 @@ counters AS (                  -- the first reading: line 1 of a file names its 
     GROUP BY cluster, switch, port
 )
 
-SELECT s.cluster, s.switch, s.port, s.kind, coalesce(sheet.place, counters.place) AS place
+SELECT s.cluster, s.switch, s.port, s.kind, s.evidence, coalesce(sheet.place, counters.place) AS place
 FROM metrics.suspect_links AS s
 LEFT JOIN sheet USING (cluster, switch, port, server)
 LEFT JOIN counters USING (cluster, switch, port)
@@ -44,7 +47,9 @@ ORDER BY ALL
 
 
 def evidence_rows(warehouse: duckdb.DuckDBPyConnection, site: str | None) -> str:
-    """Return SELECTs of (cluster, switch, port, kind, place); PostgreSQL holds no raw files.
+    """Return SELECTs of (cluster, switch, port, kind, evidence, place); PostgreSQL holds no raw files.
+
+    Bytes in the evidence have a readable unit: 11.1 TB.
 
     Parameters
     ----------
@@ -53,15 +58,16 @@ def evidence_rows(warehouse: duckdb.DuckDBPyConnection, site: str | None) -> str
     """
     rows = warehouse.execute(_PLACES).fetchall()
     if not rows:
-        rows = [("", "", "", "", "")]
-    return " UNION ALL\n  ".join("SELECT " + ", ".join(_text(value) for value in _linked(row, site)) for row in rows)
+        rows = [("", "", "", "", "", "")]
+    return " UNION ALL\n  ".join("SELECT " + ", ".join(_text(value) for value in _readable(row, site)) for row in rows)
 
 
-def _linked(row: tuple[str | None, ...], site: str | None) -> tuple[str | None, ...]:
-    *key, place = row
+def _readable(row: tuple[str | None, ...], site: str | None) -> tuple[str | None, ...]:
+    *key, evidence, place = row
+    units = re.sub(r"\b(\d+) B\b", lambda found: size(int(found[1])), evidence or "")
     if not site or not place:
-        return row
-    return (*key, f'<a href="{escape(site.rstrip("/"))}/{PAGE}" target="_blank">{escape(place)}</a>')
+        return (*key, units, place)
+    return (*key, units, f'<a href="{escape(site.rstrip("/"))}/{PAGE}" target="_blank">{escape(place)}</a>')
 
 
 def _text(value: str | None) -> str:

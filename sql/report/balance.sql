@@ -12,6 +12,24 @@ WITH dead AS (
     FROM metrics.suspect_links
     WHERE cluster = $cluster AND kind IN ('uplink_dead_in', 'uplink_dead_out')
     GROUP BY ALL
+),
+spine_bytes AS (
+    SELECT u.spine, d.direction, sum(CASE d.direction WHEN 'in' THEN h.in_bytes ELSE h.out_bytes END) AS bytes
+    FROM metrics.port_hour AS h
+    JOIN topology.hour_uplinks AS u
+        ON u.cluster = h.cluster AND u.leaf = h.switch AND u.leaf_port = h.port AND u.hour_utc = h.hour_utc
+    CROSS JOIN (VALUES ('in'), ('out')) AS d (direction)
+    WHERE h.cluster = $cluster AND h.hour_utc = $hour AND u.spine IS NOT NULL
+    GROUP BY u.spine, d.direction
+),
+spines AS (                         -- the spine farthest from the mean of the spines, over the loaded leaves
+    SELECT spine, direction, off_mean
+    FROM (
+        SELECT *, bytes / nullif(avg(bytes) OVER (PARTITION BY direction), 0) - 1 AS off_mean
+        FROM spine_bytes
+    ) AS compared
+    ORDER BY abs(off_mean) DESC NULLS LAST, spine, direction
+    LIMIT 1
 )
 SELECT
     b.switch,
@@ -25,10 +43,16 @@ SELECT
     b.cov >= k.threshold AND w.role = 'leaf' AS uneven,
     w.role = 'leaf' AS judged,
     100 * k.threshold AS threshold_percent,
+    f.spine,
+    f.direction AS spine_direction,
+    round(100 * f.off_mean, 1) AS spine_off_percent,
+    abs(f.off_mean) >= s.threshold AS spine_uneven,
     row_number() OVER (ORDER BY w.role = 'leaf' DESC, b.cov DESC, b.switch, b.direction) AS place
 FROM metrics.uplink_balance AS b
 JOIN topology.switches AS w USING (cluster, switch)
 LEFT JOIN dead AS d USING (switch, direction)
 CROSS JOIN (SELECT threshold FROM reference.finding_kinds WHERE kind = 'uneven_leaf') AS k
+CROSS JOIN (SELECT threshold FROM reference.finding_kinds WHERE kind = 'spine_out_of_line') AS s
+LEFT JOIN spines AS f ON true
 WHERE b.cluster = $cluster AND b.hour_utc = $hour AND b.cov IS NOT NULL
 ORDER BY starts_with(b.switch, 'ST-'), length(b.switch), b.switch, b.direction

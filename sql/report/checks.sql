@@ -1,24 +1,17 @@
 /* ---
-about: 'Results of the checks, by layer of the warehouse: what those say that did not pass, then their conditions.'
+about: Number of checks by layer of the warehouse. A check of a table counts once, for all parts of the table.
 --- */
-WITH told AS (                      -- the first sentences of each check that did not pass
-    SELECT model, partition, check_text, string_agg(sentence, '; ' ORDER BY position) AS sentences
-    FROM meta.failures
-    WHERE position <= 3
+WITH checked AS (
+    SELECT model, check_text, bool_and(status = 'passed') AS passed, count(*) AS runs
+    FROM meta.checks
     GROUP BY ALL
 )
 SELECT
     split_part(model, '.', 1) AS layer,
     count(*) AS checks,
-    count(*) FILTER (WHERE status = 'passed') AS passed,
-    count(*) FILTER (WHERE status <> 'passed') AS not_passed,
-    string_agg(
-        concat(model, ' ', nullif(partition, 'all') || ' ', '(', status, '): ', coalesce(sentences, check_text)),
-        ' · ' ORDER BY model, partition, check_text
-    ) FILTER (WHERE status <> 'passed') AS says,
-    string_agg(model || ' ' || partition || ': ' || check_text, '; ' ORDER BY model, partition, check_text)
-        FILTER (WHERE status <> 'passed') AS which
-FROM meta.checks
-LEFT JOIN told USING (model, partition, check_text)
+    count(*) FILTER (WHERE passed) AS passed,
+    count(*) FILTER (WHERE NOT passed) AS not_passed,
+    sum(runs)::BIGINT AS runs_over_parts
+FROM checked
 GROUP BY ALL
 ORDER BY layer

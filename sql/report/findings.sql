@@ -13,6 +13,7 @@ SELECT
     first(number ORDER BY rank) AS number,
     first(unit ORDER BY rank) AS unit,
     first(sentence ORDER BY rank) AS sentence,
+    strftime(first(hour_utc ORDER BY rank), '%Y-%m-%d %H:%M:%S') AS hour_utc,
     first(so_what ORDER BY rank) AS so_what,
     first(look_further ORDER BY rank) AS look_further,
     string_agg(where_, ', ' ORDER BY rank) FILTER (WHERE of_kind > 1) AS others,

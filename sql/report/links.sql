@@ -54,8 +54,10 @@ SELECT
     dead_uplinks,
     spine_bytes::BIGINT AS spine_bytes,
     round(100 * (spine_bytes / nullif(mean_spine_bytes, 0) - 1), 1) AS spine_off_mean_percent,
+    100 * k.threshold AS spine_threshold_percent,
     row_number() OVER (ORDER BY abs(bytes / nullif(even_bytes, 0) - 1) DESC NULLS LAST, leaf, spine, direction) AS place,
     row_number() OVER (ORDER BY abs(spine_bytes / nullif(mean_spine_bytes, 0) - 1) DESC NULLS LAST, spine, direction, leaf)
         AS spine_place
 FROM shares
+CROSS JOIN (SELECT threshold FROM reference.finding_kinds WHERE kind = 'spine_out_of_line') AS k
 ORDER BY starts_with(leaf, 'ST-'), length(leaf), leaf, direction, length(spine), spine

@@ -35,9 +35,18 @@ series AS (
     GROUP BY switch
 ),
 looked AS (
-    SELECT switch, polls, median_poll_ms, opening_gap_seconds, gap_bytes_share, missing_port_polls
-    FROM metrics.sampling_quality
-    WHERE cluster = $cluster AND hour_utc = $hour
+    SELECT
+        q.switch,
+        q.polls,
+        q.median_poll_ms,
+        q.opening_gap_seconds,
+        q.gap_bytes_share,
+        q.missing_port_polls,
+        max(q.opening_gap_seconds) OVER () AS longest_gap_seconds,
+        sum(q.gap_bytes_share * l.in_bytes) OVER () / nullif(sum(l.in_bytes) OVER (), 0) AS gap_bytes_share_of_hour
+    FROM metrics.sampling_quality AS q
+    LEFT JOIN metrics.leaf_hour AS l USING (cluster, switch, hour_utc)
+    WHERE q.cluster = $cluster AND q.hour_utc = $hour
 )
 SELECT
     w.switch,
@@ -47,6 +56,8 @@ SELECT
     l.median_poll_ms,
     round(l.opening_gap_seconds, 1) AS opening_gap_seconds,
     round(100 * l.gap_bytes_share, 1) AS gap_bytes_percent,
+    round(l.longest_gap_seconds)::BIGINT AS longest_gap_seconds,
+    round(100 * l.gap_bytes_share_of_hour, 1) AS gap_bytes_percent_of_hour,
     l.missing_port_polls,
     m.gap_minutes,
     m.minutes,

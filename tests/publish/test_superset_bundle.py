@@ -274,6 +274,30 @@ def test_every_suspect_link_names_its_evidence(opened: duckdb.DuckDBPyConnection
             ).fetchall() == [(True, port, True)]
 
 
+def test_bytes_in_evidence_have_readable_units(opened: duckdb.DuckDBPyConnection, duck: Files) -> None:
+    suspects = one_of(duck, "datasets", "suspect_links")
+    rows = opened.execute(
+        f"SELECT kind, evidence, evidence_with_units FROM ({suspects['sql']}) ORDER BY ALL"
+    ).fetchall()
+    dead = [(raw, text) for kind, raw, text in rows if kind.startswith("uplink_dead")]
+    assert dead
+    for raw, text in dead:
+        assert re.fullmatch(r"in [0-9.]+ [kMGT]?B, out [0-9.]+ [kMGT]?B: (.+)", text), text
+        assert text.partition(": ")[2] == raw.partition(": ")[2]
+    assert all(raw == text for kind, raw, text in rows if not kind.startswith("uplink_dead"))
+    shown = one_of(duck, "charts", "Suspect links")["params"]["all_columns"]
+    assert "evidence_with_units" in shown
+    assert "evidence" not in shown
+
+
+def test_axes_of_shares_have_labels_at_quarters(duck: Files) -> None:
+    shares = [one for one in of_kind(duck, "charts") if one["params"].get("y_axis_bounds") == [0, 1]]
+    assert len(shares) == 3
+    assert {one["params"]["echart_options"] for one in shares} == {"{ yAxis: { interval: 0.25 } }"}
+    others = [one["params"].get("echart_options") for one in of_kind(duck, "charts") if one not in shares]
+    assert set(others) == {None}
+
+
 def changed(monkeypatch: pytest.MonkeyPatch, title: str, **more: object) -> None:
     """Patch the template so that one chart differs."""
     said = copy.deepcopy(made.template())

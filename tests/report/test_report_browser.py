@@ -75,6 +75,16 @@ def test_a_phone_needs_no_horizontal_scrolling(report: Path, browser: Browser) -
     assert 11.5 * min(scales) >= 11
 
 
+def test_small_tables_stay_tables_on_a_phone(report: Path, browser: Browser) -> None:
+    browser.size(390, 844)
+    browser.go(report)
+    rows = "[...document.querySelectorAll('#suspects tbody tr')].map(one => one.getBoundingClientRect().height)"
+    assert max(browser.run(rows)) < 60
+    assert browser.run("document.querySelector('#suspects thead').checkVisibility()")
+    box = "document.querySelector('#suspects .table')"
+    assert browser.run(f"{box}.scrollWidth > {box}.clientWidth"), "it scrolls in its box, whose edge is shaded"
+
+
 def test_dark_mode_has_light_text_in_charts_too(opened: Browser) -> None:
     ink = "getComputedStyle(document.querySelector('#balance .panels text')).fill"
     assert opened.run(ink) == "rgb(27, 27, 27)"

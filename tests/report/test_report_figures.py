@@ -13,7 +13,8 @@ import pytest
 
 from tests.report.test_report_file import _Figures, values
 from warehouse.report import observation_figures, task_figures
-from warehouse.report.charts import Curve, distribution
+from warehouse.report.charts import Bar, Bars, Curve, distribution, dots
+from warehouse.report.svg import Key
 from warehouse.report.theme import CATEGORIES, DARK, LIGHT, step
 from warehouse.report.words import size, span
 
@@ -74,7 +75,8 @@ def _strange(says: str, rows: Table) -> list[str]:
         if found[2]:  # three digits are shown
             fits = any(abs(value * PREFIXES[found[2]] - one) <= 0.005 * one for one in known if one)
         else:
-            fits = any(abs(value - one) <= 1e-9 * abs(one) for one in known)
+            digits = len(found[1].partition(".")[2])
+            fits = any(abs(value - one) <= 1e-9 * abs(one) or (digits and round(one, digits) == value) for one in known)
         if not fits:
             strange.append(found[0])
     return strange
@@ -304,6 +306,16 @@ def test_labels_do_not_overlap(report: Path) -> None:
             texts.sort()
             for (_, end, text), (start, _, other) in itertools.pairwise(texts):
                 assert end <= start + 1, f"{name}: {text} and {other}"
+
+
+def test_two_points_at_one_place_have_one_label() -> None:
+    groups = [Bars("spine-1", [Bar(-11.2, "out", ""), Bar(-11.2, "in", "")]), Bars("spine-2", [Bar(3.0, "out", "")])]
+    [_, panel] = dots(groups, "%", "d", [Key("in", "in")], 10.0)
+    assert panel.body.count(">-11.2<") == 1
+    assert panel.body.count('class="limit"') == 2, "on both sides of zero"
+    places = [float(x) for x in re.findall(r'cx="([\d.]+)"', panel.body)]
+    zero = float(re.findall(r'<text class="soft m" x="([\d.]+)"[^>]*>0<', panel.body)[0])
+    assert places[0] == places[1] < zero < places[2]
 
 
 def test_colors_differ_for_color_blind_people() -> None:

@@ -131,7 +131,8 @@ def test_there_is_one_card_per_kind_of_finding(report: Path, built: Path) -> Non
     for card, (sentence, so_what) in zip(cards, first, strict=True):
         assert f"<p>{escape(sentence)}" in card
         assert f'<p class="so">{escape(so_what)}</p>' in card
-        assert re.search(r'<span class="number">[\d.,]+ \S+', card)
+        assert re.search(r'<span class="number">([\d.,]+ \S+|\S+ \d/\d/\d+)', card)
+        assert re.search(r'<p class="when">(\d{4}-\d\d-\d\d \d\d:00 UTC|all loaded (hours|files))</p>', card)
         [place] = re.findall(r'<a href="#(.*?)"', card)
         assert f'<figure id="{place}"' in text
     assert f"<strong>{warnings} warnings and " in text
@@ -171,15 +172,49 @@ def test_titles_are_the_planted_findings(report: Path, sample: Path) -> None:
     assert len(re.findall(r"\d/\d/\d+", title)) == len(dead)
     text = report.read_text()
     numbers = re.findall(r'<span class="number">(.*?)</span>', text)
-    assert re.fullmatch(r"[\d.]+ k?B (outward|inward)", numbers[0])
+    ports = {f"{one['switch']} {one['port'].removeprefix('FourHundredGigE')}" for one in dead}
+    assert set(numbers[0].split(", ")) == ports
     assert re.fullmatch(r"\d cables? of GPU-\d+", numbers[1])
     trust = re.findall(r'<p class="trust">.*?</p>', text)[0]
     assert [name in trust for name in ("#checks", "#conservation", "#coverage")] == [True] * 3
-    assert "uplinks deviate by" in shown["checks"]["says"]
+    assert "uplinks deviate by" in values(shown["failed-checks"])[0]["says"]
+    assert text.index("<strong>in</strong> enters it") < text.index('id="findings"')
     assert not re.search(r"\d{6,} B", " ".join(row["evidence"] for row in values(shown["suspects"])))
     texts = [mark["text"] for mark in shown["links"]["marks"] if mark["tag"] == "text"]
     crosses = [text for text in texts if re.fullmatch(r"✕[+-]?\d+", text)]
     assert len(crosses) == len(dead)
+
+
+def test_the_same_quantity_has_one_number_or_says_its_scope(report: Path, site: Path, built: Path) -> None:
+    text = report.read_text()
+    shown = _Figures(text).found
+    with warehouse.open(built) as asked:
+        passed, others = asked.execute(
+            "SELECT count(*) FILTER (ok), count(*) FILTER (NOT ok) FROM (SELECT bool_and(status = 'passed') AS ok "
+            "FROM meta.checks GROUP BY model, check_text)"
+        ).fetchall()[0]
+        gap = asked.execute("SELECT max(opening_gap_seconds) FROM metrics.sampling_quality").fetchall()[0][0]
+    assert shown["checks"]["title"].startswith(f"{passed} checks passed, {others} did not")
+    assert f"{passed} checks passed, {others} <a" in (site / "index.html").read_text()
+    assert re.match(rf"{others} checks? to look at", shown["failed-checks"]["title"])
+    assert f"up to {gap:.0f} s without a poll" in shown["coverage"]["title"]
+    assert f"gaps of up to {gap:.0f} s" in text
+    assert "In this hour, " in shown["coverage"]["says"]
+
+
+def test_the_title_about_fairness_covers_leaves_and_spines(report: Path, built: Path) -> None:
+    shown = _Figures(report.read_text()).found
+    with warehouse.open(built) as asked:
+        [(spine, off)] = asked.execute(
+            "SELECT spine, abs(over_mean - 1) FROM metrics.spine_hour ORDER BY 2 DESC LIMIT 1"
+        ).fetchall()
+    assert off > 0.1, "the sample has a spine out of line"
+    title = shown["balance"]["title"]
+    assert re.match(
+        rf"ECMP is fair but for Leaf-.* and {spine} \((gets|sends) {100 * off:.1f} % more\); other leaves", title
+    )
+    points = [mark for mark in shown["spines"]["marks"] if mark["tag"] == "circle"]
+    assert len(points) == 2 * len({row["spine"] for row in values(shown["spines"])})
 
 
 def test_every_figure_links_to_its_data(report: Path, built: Path) -> None:
@@ -268,7 +303,7 @@ def _tags(text: str) -> tuple[set[str], set[str]]:
 
 
 def test_text_of_data_is_escaped() -> None:
-    texts = ("kind", "severity", "what", "where_", "sentence", "so_what", "others")
+    texts = ("kind", "severity", "what", "where_", "sentence", "so_what", "others", "hour_utc")
     hostile = {**dict.fromkeys(texts, HOSTILE), "number": 1, "unit": "B", "findings": 1}
     found = _answer(FINDINGS, tuple(hostile), [tuple(hostile.values())])
     planted = _planted(HOSTILE)

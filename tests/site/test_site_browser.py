@@ -178,20 +178,42 @@ def _click(browser: Browser, name: str) -> None:
 
 def test_the_graph_of_a_column_is_its_whole_path(site: Path, browser: Browser, built: Path) -> None:
     browser.go(site / "lineage.html", "metrics.leaf_hour.leaving_share")
-    browser.run("document.getElementById('rows').value = 'none', document.getElementById('down').value = '0'")
+    near = len(_drawn(browser))
+    for name, value in (("rows", "none"), ("down", "0"), ("up", "99")):
+        browser.run(f"document.getElementById('{name}').value = '{value}'")
     browser.run("document.getElementById('down').dispatchEvent(new Event('change'))")
     path = load(Project.open(), built).trace("metrics.leaf_hour", "leaving_share")
     expected = {str(node) for node in (*path.origins, *path.ends) if not node.block and node.column != ROWS}
     assert Node("raw.port_counters", "", "InOctets") in path.ends
     assert _drawn(browser) == expected
+    assert near < len(expected)
     lit = browser.run("document.querySelectorAll('#graph path.lit').length")
     assert lit >= len(_drawn(browser)) - 1
     assert browser.run("document.querySelectorAll('#graph path.rows').length") == 0
     assert "raw.port_counters.InOctets" in browser.run("document.getElementById('steps').textContent")
 
 
-def test_links_navigate_the_graph_and_row_deciding_columns_are_shown(site: Path, browser: Browser) -> None:
+def test_the_graph_opens_on_a_table_with_its_neighbors_and_a_legend(site: Path, browser: Browser) -> None:
     browser.go(site / "lineage.html")
+    chosen = browser.run("document.querySelector('#graph .chosen text').textContent")
+    assert chosen == browser.run("document.getElementById('focus').value")
+    assert chosen.startswith("metrics.")
+    near = browser.run("document.querySelectorAll('#graph g').length")
+    assert 3 < near < 40
+    assert browser.run("document.getElementById('graph-legend').checkVisibility()")
+    at = browser.run("document.querySelector('#graph .chosen').dataset.table")
+    ends = "[...document.querySelectorAll('#graph path')].map(one => [one.dataset.from, one.dataset.to])"
+    assert all(at in pair for pair in browser.run(ends)), "no line between two neighbors"
+    browser.run("document.getElementById('whole').click()")
+    browser.wait("location.hash === '#all' && document.querySelector('#graph .chosen') === null")
+    assert browser.run("document.querySelectorAll('#graph g').length") == len(list((site / "tables").iterdir())) > near
+    assert browser.run("document.getElementById('focus').value") == ""
+    browser.run("history.back()")
+    browser.wait("document.querySelector('#graph .chosen') !== null")
+
+
+def test_links_navigate_the_graph_and_row_deciding_columns_are_shown(site: Path, browser: Browser) -> None:
+    browser.go(site / "lineage.html", "all")
     everything = browser.run("document.querySelectorAll('#graph g').length")
     assert everything == len(list((site / "tables").iterdir()))
     _click(browser, "metrics.uplink_balance")
@@ -228,7 +250,7 @@ def test_the_graph_zooms_by_keys_and_buttons(site: Path, browser: Browser) -> No
 
 @pytest.mark.parametrize("by", ["focus()", "dispatchEvent(new MouseEvent('mouseover', {bubbles: true}))"])
 def test_a_focused_table_highlights_upstream_and_downstream(site: Path, browser: Browser, by: str) -> None:
-    browser.go(site / "lineage.html")
+    browser.go(site / "lineage.html", "all")
     browser.run(f"""document.querySelector('#graph a[href="#staging.elasticflow_jobs"]').{by}""")
     lit = "[...document.querySelectorAll('#graph g:not(.faint)')].map(one => one.querySelector('text').textContent)"
     found = set(browser.run(lit))

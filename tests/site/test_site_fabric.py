@@ -121,7 +121,10 @@ def test_findings_come_first_one_card_per_kind(site: Path, built: Path) -> None:
     assert page.index('class="cards"') < page.index('id="tables"')
     text = _text(site / "index.html")
     assert all(sentence in text for _, sentence in found)
-    assert all(re.search(r'class="number">[\d,.]+ \S', one) for one in cards)
+    assert all(re.search(r'class="number">(\S+ \d/\d/\d+|[\d,.]+ \S)', one) for one in cards)
+    assert all(
+        re.search(r'class="scope">(\d{4}-\d\d-\d\d \d\d:00 UTC|all loaded (hours|files))<', one) for one in cards
+    )
     assert 'href="queries.html#suspect-links"' in cards[0]
     for card in cards:  # the first link is the column of the number
         name, anchor = re.findall(r'See <a href="(.*?)#(\w+)"', card)[0]

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from warehouse.base.errors import QueryError
-from warehouse.base.startup import regex
 from warehouse.base.text import plural
 from warehouse.reader.column_units import SHARE
 from warehouse.reader.connection import connect
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
     import duckdb
 
 TABLE = "metrics.findings"
-_DEAD = regex(r"dead (?P<way>inward|outward): (?P<into>\S+ \w+) came in, (?P<out>\S+ \w+) went out")
-"""The bytes of both directions in the sentence about a dead link."""
 
 
 class Finding(NamedTuple):
@@ -45,6 +42,8 @@ class Card(NamedTuple):
     first: Finding
     number: str
     others: tuple[Finding, ...]
+    scope: str
+    """The hour or hours that the number covers."""
 
 
 def read(target: Path) -> list[Finding]:
@@ -82,22 +81,41 @@ def cards(found: Sequence[Finding]) -> list[Card]:
     for one in found:
         kinds.setdefault(one.kind, []).append(one)
     return [
-        Card(first, headline(first.kind, first.where, first.number, first.unit, first.sentence), tuple(others))
+        Card(
+            first,
+            headline(first.kind, [first.where, *(one.where for one in others)], first.number, first.unit),
+            tuple(others),
+            scope(first.kind, first.hour_utc),
+        )
         for first, *others in kinds.values()
     ]
 
 
-def headline(kind: str, where: str, number: float, unit: str, sentence: str) -> str:
-    """Return the number of a card: of a dead link the bytes of the dead direction, of cables their server.
+def headline(kind: str, places: Sequence[str], number: float, unit: str) -> str:
+    """Return the large text of a card: the ports of dead links, else the first number, with the server of its cables.
 
-    >>> headline("link_dead_one_way", "Leaf-1 1/0/35", 2e9, "B", "It is dead outward: 2.0 GB came in, 98 B went out.")
-    '98 B outward'
-    >>> headline("server_cabled_elsewhere", "GPU-228", 4, "cables", "GPU-228 ..")
+    >>> headline("link_dead_one_way", ["Leaf-1 1/0/35"], 2e9, "B")
+    'Leaf-1 1/0/35'
+    >>> headline("link_dead_one_way", ["Leaf-1 1/0/35", "Leaf-2 1/0/36", "Leaf-3 1/0/37"], 2e9, "B")
+    'Leaf-1 1/0/35, Leaf-2 1/0/36 and 1 more'
+    >>> headline("server_cabled_elsewhere", ["GPU-228", "GPU-76"], 4, "cables")
     '4 cables of GPU-228'
     """
-    if kind == "link_dead_one_way" and (match := _DEAD.search(sentence)):
-        return f"{match['out' if match['way'] == 'outward' else 'into']} {match['way']}"
-    return number_text(number, unit) + (f" of {where}" if unit == "cables" else "")
+    if kind == "link_dead_one_way":
+        more = f" and {len(places) - 2} more" if len(places) > 2 else ""
+        return ", ".join(places[:2]) + more
+    return number_text(number, unit) + (f" of {places[0]}" if unit == "cables" else "")
+
+
+def scope(kind: str, hour: str | None) -> str:
+    """Return the hour or hours that the number of a finding covers.
+
+    >>> scope("uneven_leaf", "2024-05-23 16:00:00"), scope("observation", None), scope("claims_differ", None)
+    ('2024-05-23 16:00 UTC', 'all loaded hours', 'all loaded files')
+    """
+    if hour:
+        return f"{hour[:16]} UTC"
+    return "all loaded files" if kind == "claims_differ" else "all loaded hours"
 
 
 def number_text(number: float, unit: str) -> str:

@@ -10,6 +10,7 @@ from warehouse.report.svg import (
     WIDTH,
     Key,
     Panel,
+    Scale,
     decades,
     legend,
     linear,
@@ -94,27 +95,41 @@ def bars(
 
 
 def dots(groups: Sequence[Bars], unit: str, label: str, keys: Sequence[Key], limit: float) -> list[Panel]:
-    """Return a row per label with a point per value; values from `limit` on are labeled."""
+    """Return a row per label with a point per value; values from `limit` on, or below its negative, are labeled."""
     left = min(150.0, 10 + LETTER * max(len(group.label) for group in groups))
-    at = ticks(max([bar.value for group in groups for bar in group.bars] + [limit]))
-    scale = linear(0, at[-1], left, WIDTH - 40)
+    values = [bar.value for group in groups for bar in group.bars]
+    is_signed = min(values, default=0) < 0
+    at = ticks(max(abs(value) for value in [*values, limit]), 3 if is_signed else 5)
+    at = [-value for value in at[:0:-1]] + at if is_signed else at
+    scale = linear(at[0], at[-1], left, WIDTH - 40)
     bottom = 4 + 16 * len(groups)
     panel = Panel(bottom + 36, label)
     x_axis(panel, at, scale, 2, bottom, unit)
-    panel.path(f"M{scale(limit):.1f} 2V{bottom:.1f}", "limit")
+    for one in (-limit, limit) if is_signed else (limit,):
+        panel.path(f"M{scale(one):.1f} 2V{bottom:.1f}", "limit")
     for row, group in enumerate(groups):
         y = 12 + 16 * row
         panel.text(left - 6, y + 4, _cut(group.label, left), "e", leaf=group.leaf)
         panel.path(f"M{left:.1f} {y}H{scale(at[-1]):.1f}", "grid")
         for bar in group.bars:
             panel.circle(scale(bar.value), y, 4.5, f"p {bar.kind}", bar.tip, leaf=group.leaf)
-            if bar.value >= limit:
-                text = " ".join(filter(None, [number(bar.value), bar.note]))
-                fits = scale(bar.value) + 8 + LETTER * len(text) <= WIDTH
-                kind = "v soft" if bar.note else "v b"
-                x, kind = (scale(bar.value) + 8, kind) if fits else (scale(bar.value) - 8, f"{kind} e")
-                panel.text(x, y + 4, text, kind, leaf=group.leaf)
+        _label_points(panel, group, y + 4, scale, limit)
     return [legend(keys), panel]
+
+
+def _label_points(panel: Panel, group: Bars, y: float, scale: Scale, limit: float) -> None:
+    """Write the values from `limit` on beside their points, largest first; leave out a value that overlaps."""
+    taken: list[tuple[float, float]] = []
+    for bar in sorted(group.bars, key=lambda one: -abs(one.value)):
+        text = " ".join(filter(None, [number(bar.value), bar.note]))
+        fits = bar.value >= 0 and scale(bar.value) + 8 + LETTER * len(text) <= WIDTH
+        x = scale(bar.value) + (8 if fits else -8)
+        start, end = (x, x + LETTER * len(text)) if fits else (x - LETTER * len(text), x)
+        if abs(bar.value) < limit or any(start < other and one < end for one, other in taken):
+            continue
+        taken.append((start, end))
+        kind = "v soft" if bar.note else "v b"
+        panel.text(x, y, text, kind if fits else f"{kind} e", leaf=group.leaf)
 
 
 def shares(groups: Sequence[Bars], label: str, keys: Sequence[Key], unit: str) -> list[Panel]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from warehouse.report.charts import Bar, Bars, dots
 from warehouse.report.figure import Figure, Values
 from warehouse.report.svg import LETTER, WIDTH, Key, Panel, legend
-from warehouse.report.words import by_number, count, distinct, foremost, listed, number, percent, short_name, size
+from warehouse.report.words import by_number, count, distinct, foremost, listed, percent, short_name, size
 
 WAY = {"in": "inward", "out": "outward"}
 GOES = {"out": "leaf to spine (out)", "in": "spine to leaf (in)"}
@@ -39,15 +39,17 @@ def _links_say(rows: Sequence[Values]) -> str:
     leaves, spines = len(distinct(rows, "leaf")), len(distinct(rows, "spine"))
     text = (
         f"Bytes between {count(leaves, 'leaf')} and {count(spines, 'spine')}. "
-        "Each cell says how many percent they are above or below an even share of the leaf's uplinks. "
-        f"Farthest off is {top['leaf']} with {top['spine']}, {top['direction']}: {percent(top['off_even_percent'])}."
+        "A cell is how many percent they are above or below an even share of the leaf's uplinks. "
     )
-    return text + (" Cells with a dead uplink have a ✕." if _dead(rows) else "")
+    if _dead(rows):
+        text += "A ✕ marks a dead uplink; other uplinks between the same switches still carry bytes. "
+    off = percent(top["off_even_percent"])
+    return f"{text}Farthest off is {top['leaf']} with {top['spine']}, {top['direction']}: {off}."
 
 
 def _links_chart(rows: Sequence[Values]) -> list[Panel]:
     keys = [Key("dead", "✕ an uplink is dead"), Key("access", "less than even"), Key("bad", "more"), Key("u0", "even")]
-    return [legend(keys), *(_matrix(rows, way, _deviation) for way in ("out", "in"))]
+    return [legend(keys), *(_matrix(rows, way) for way in ("out", "in"))]
 
 
 def _deviation(panel: Panel, row: Values, x: float, y: float, width: float) -> None:
@@ -69,21 +71,12 @@ def _deviation(panel: Panel, row: Values, x: float, y: float, width: float) -> N
         panel.text(x + width / 2 - 0.5, y + 15, text, "m ondead" if row["dead_uplinks"] else "m", **at)
 
 
-def _bytes(panel: Panel, row: Values, x: float, y: float, width: float) -> None:
-    tip = f"{_where(row)}: {size(row['bytes'])}, {count(row['uplinks'], 'uplink')}"
-    panel.rect(x, y, width - 1, CELL - 1, "access", tip, opacity=0.08 + 0.5 * row["of_largest"], leaf=row["leaf"])
-    tera = row["bytes"] / 1e12
-    text = f"{tera:.3g}" if tera >= 1 else f"{tera:.2f}"
-    if width >= len(text) * LETTER:
-        panel.text(x + width / 2 - 0.5, y + 15, text, "m", leaf=row["leaf"])
-
-
 def _where(row: Values) -> str:
     ends = (row["leaf"], row["spine"]) if row["direction"] == "out" else (row["spine"], row["leaf"])
     return " to ".join(ends)
 
 
-def _matrix(rows: Sequence[Values], way: str, cell: object) -> Panel:
+def _matrix(rows: Sequence[Values], way: str) -> Panel:
     """Draw the matrix of one direction: leaves down, spines across."""
     leaves = sorted(distinct(rows, "leaf"), key=by_number)
     spines = sorted(distinct(rows, "spine"), key=by_number)
@@ -100,8 +93,17 @@ def _matrix(rows: Sequence[Values], way: str, cell: object) -> Panel:
     for row in rows:
         if row["direction"] == way:
             x, y = left + spines.index(row["spine"]) * width, top + leaves.index(row["leaf"]) * CELL
-            cell(panel, row, x, y, width)  # type: ignore[operator]
+            _deviation(panel, row, x, y, width)
     return panel
+
+
+def _off_mean(direction: str, off: float) -> str:
+    """Return how far a spine is off the mean.
+
+    >>> _off_mean("out", -11.2), _off_mean("in", 3.0)
+    ('gets 11.2 % less', 'sends 3 % more')
+    """
+    return f"{'gets' if direction == 'out' else 'sends'} {percent(abs(off))} {'less' if off < 0 else 'more'}"
 
 
 def _spines_title(rows: Sequence[Values]) -> str:
@@ -109,57 +111,70 @@ def _spines_title(rows: Sequence[Values]) -> str:
     off = top["spine_off_mean_percent"]
     if off is None:
         return "No bytes passed the spines"
-    less = "less" if off < 0 else "more"
-    way = "gets" if top["direction"] == "out" else "sends"
-    return f"Over the loaded leaves, {top['spine']} {way} {number(abs(off))} % {less} than the mean of the spines"
+    less = f"{top['spine']} {_off_mean(top['direction'], off)}"
+    if abs(off) < top["spine_threshold_percent"]:
+        return f"Spines are even: {less} than their mean, the largest difference"
+    return f"Spines are uneven: {less} than their mean"
 
 
 def _spines_say(rows: Sequence[Values]) -> str:
     leaves = distinct(rows, "leaf")
+    limit = percent(rows[0]["spine_threshold_percent"])
     return (
-        f"TB between {count(len(leaves), 'leaf')} and each spine in the hour. Leaves that are not loaded do not count."
+        f"Bytes between each spine and the {count(len(leaves), 'leaf')} that are loaded, in percent off the mean of "
+        f"the spines. A spine is uneven from {limit} on (dashed). A dead uplink to a spine takes bytes from it."
     )
 
 
 def _spines_chart(rows: Sequence[Values]) -> list[Panel]:
-    largest = max(row["bytes"] for row in rows) or 1
-    shaded = [{**row, "of_largest": row["bytes"] / largest} for row in rows]
-    return [
-        legend([Key("access", "TB: the darker, the more")]),
-        *(_matrix(shaded, way, _bytes) for way in ("out", "in")),
-    ]
+    groups = []
+    for spine in sorted(distinct(rows, "spine"), key=by_number):
+        of = {row["direction"]: row for row in rows if row["spine"] == spine}
+        points = [
+            Bar(
+                row["spine_off_mean_percent"],
+                way,
+                f"{spine} {_off_mean(way, row['spine_off_mean_percent'])}: {size(row['spine_bytes'])}",
+            )
+            for way, row in of.items()
+            if row["spine_off_mean_percent"] is not None
+        ]
+        groups.append(Bars(spine, points))
+    keys = [Key("in", "in (from spines)"), Key("out", "out (to spines)"), Key("limit", "uneven from here")]
+    limit = rows[0]["spine_threshold_percent"]
+    return dots(groups, "bytes off the mean of the spines, %", "How evenly spines are used", keys, limit)
 
 
 def balance_title(rows: Sequence[Values]) -> str:
-    """Return a title that names the least even leaf and the reason."""
+    """Return a title that says if ECMP is fair: the least even leaves with the reason, and the least even spine."""
     top = foremost(rows)
-    off = percent(top["cov_percent"])
-    if not any(row["uneven"] == "true" for row in rows):
-        return f"ECMP is fair: no leaf deviates by more than {off} ({top['switch']}, {top['direction']})"
+    off, spine = percent(top["cov_percent"]), top["spine"] if top["spine_off_percent"] is not None else None
+    uneven = sorted((row for row in rows if row["uneven"] == "true"), key=lambda row: int(row["place"]))
     even = [row for row in rows if row["judged"] == "true" and row["uneven"] != "true"]
-    rest = (
-        f"; {'the others' if len(even) > 1 else 'the other'} at most {percent(foremost(even)['cov_percent'])}"
-        if even
-        else ""
-    )
-    uneven = [row for row in rows if row["uneven"] == "true"]
+    exceptions = [f"{row['switch']} {row['direction']}" for row in uneven[:3]]
     if len(uneven) == 1:
-        dead = f", as {top['dead_uplinks']} is dead" if top["dead_uplinks"] else ""
-        return f"ECMP is fair but for {top['switch']} {top['direction']}: bytes deviate by {off}{dead}{rest}"
-    names = listed(
-        [f"{row['switch']} {row['direction']}" for row in sorted(uneven, key=lambda row: int(row["place"]))[:3]]
-    )
-    more = f" and {len(uneven) - 3} more" if len(uneven) > 3 else ""
-    return f"ECMP is fair but for {names}{more}: up to {off}{rest}"
+        dead = f", {top['dead_uplinks']} is dead" if top["dead_uplinks"] else ""
+        exceptions = [f"{exceptions[0]} ({off}{dead})"]
+    elif uneven:
+        exceptions[-1] += f"{f' and {len(uneven) - 3} more' if len(uneven) > 3 else ''} (up to {off})"
+    rest = [f"other leaves deviate by at most {percent(foremost(even)['cov_percent'])}"] if even else []
+    if not uneven:
+        rest = [f"leaves deviate by at most {off} ({top['switch']}, {top['direction']})"]
+    if spine and top["spine_uneven"] == "true":
+        exceptions.append(f"{spine} ({_off_mean(top['spine_direction'], top['spine_off_percent'])})")
+    elif spine:
+        rest.append(f"spines at most {percent(abs(top['spine_off_percent']))}")
+    fair = f"ECMP is fair but for {listed(exceptions)}" if exceptions else "ECMP is fair"
+    return "; ".join(filter(None, [fair, ", ".join(rest)]))
 
 
 def _balance_says(rows: Sequence[Values]) -> str:
     uneven = [row for row in rows if row["uneven"] == "true"]
     limit = percent(rows[0]["threshold_percent"])
     judged = [row for row in rows if row["judged"] == "true"]
-    text = "Standard deviation of bytes over a leaf's uplinks, in percent of their mean. "
+    text = "Standard deviation of bytes over the uplinks of a leaf, in percent of their mean. "
     of = f"{count(len(judged), 'direction')} of {count(len(distinct(judged, 'switch')), 'leaf')}"
-    text += f"From {limit} on (dashed) it is uneven: {len(uneven)} of {of}."
+    text += f"A leaf is uneven from {limit} on (dashed): here {len(uneven)} of {of}."
     return text + (" Storage leaves have few flows and are not judged." if len(judged) < len(rows) else "")
 
 
@@ -189,8 +204,11 @@ def suspects(cluster: Mapping[str, str], place: str) -> Figure:
     """Return the list of suspect links."""
     return Figure(
         "suspects",
-        lambda rows: f"{count(len(rows), 'link')} to look at, with the reason",
-        lambda rows: "Dead one way, or workbook and traffic contradict each other. The mapping is not changed by it.",
+        lambda rows: f"{count(len(rows), 'suspect link')}, each with its evidence",
+        lambda rows: (
+            "A suspect link is dead one way, or the workbook and the traffic contradict each other. "
+            "No table corrects the workbook."
+        ),
         "Suspect links",
         "No link is suspect.",
         None,
@@ -239,7 +257,7 @@ def spines(parameters: Mapping[str, str], place: str) -> Figure:
         "links",
         _spines_title,
         _spines_say,
-        "Bytes between leaves and spines",
+        "How evenly spines are used",
         "No uplinks with traffic are loaded.",
         _spines_chart,
         parameters,

@@ -38,11 +38,11 @@ def _coverage_title(rows: Sequence[Values]) -> str:
         return "No switch is loaded in this hour"
     top = foremost(seen)
     text = f"{len(seen)} of {count(rows[0]['leaves_of_cluster'], 'leaf')} loaded"
-    if top["opening_gap_seconds"] is None:
+    if top["longest_gap_seconds"] is None:
         return text
     gaps = sum(row["opening_gap_seconds"] is not None for row in seen)
     where = "" if gaps == len(seen) else f" on {gaps} of them"
-    return f"{text}; no poll in the first {number(top['opening_gap_seconds'])} s{where}"
+    return f"{text}; the hour begins with up to {number(top['longest_gap_seconds'])} s without a poll{where}"
 
 
 def _coverage_says(rows: Sequence[Values]) -> str:
@@ -51,9 +51,10 @@ def _coverage_says(rows: Sequence[Values]) -> str:
         return "Its port counters are not among the files."
     top = foremost(seen)
     return (
-        f"That gap holds {percent(top['gap_bytes_percent'])} of the bytes that entered {top['switch']}, the largest "
-        "share of a switch: the sum is known, the minutes are not. "
-        f"After it, {count(total(seen, 'missing_port_polls'), 'poll')} of single ports are missing. "
+        f"In this hour, {percent(top['gap_bytes_percent_of_hour'])} of the bytes that entered "
+        f"{count(len(seen), 'switch')} came in this gap, the largest share at {top['switch']}: "
+        f"{percent(top['gap_bytes_percent'])}. Their sum is known, their minutes are not. "
+        f"After the gap, {count(total(seen, 'missing_port_polls'), 'poll')} of single ports are missing. "
         "Hatched: not observed."
     )
 
@@ -120,8 +121,8 @@ def _highest(row: Values) -> str:
 
 def _series_says(rows: Sequence[Values]) -> str:
     return (
-        "Traffic between each leaf and its servers, by the minute. In the hatched minutes there was no poll. There the "
-        "line is the mean of the gap, from its known sum; no highest minute is taken from it. Scales differ."
+        "Traffic between each leaf and its servers, by the minute. Hatched minutes had no poll: the line there is the "
+        "mean of the gap, from its known sum, and the highest minute is never one of them. Scales differ."
     )
 
 

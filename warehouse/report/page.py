@@ -53,15 +53,17 @@ def page(build: tuple[Any, ...], found: One, answered: Answered, *, kept: bool, 
     )
     figures = [one for _, figures_of in answered for one in figures_of]
     rows = found[1].values if found[1] else []
+    hours = sorted({figure.hour for figure, answer in figures if figure.hour and answer}, reverse=True)
+    latest = hours[0] if hours else ""
     return environment.from_string(_text("page.html.j2")).render(
         build=dict(zip(("id", "published", "version", "engine"), build, strict=True)),
-        found={**_shown(*found), "open": False},
+        found={**_shown(*found, latest=""), "open": False},
         looked=found[1] is not None,
         cards=cards(rows),
         trust=trust(answered),
         warnings=any(row["severity"] == "warning" for row in rows),
-        sections=[(section, [_shown(*one) for one in figures_of]) for section, figures_of in answered],
-        hours=sorted({figure.hour for figure, answer in figures if figure.hour and answer}, reverse=True),
+        sections=[(section, [_shown(*one, latest=latest) for one in figures_of]) for section, figures_of in answered],
+        hours=hours,
         leaves=sorted(_names(figures, "ports", "switch"), key=by_number),
         servers=sorted(_names(figures, "servers", "server"), key=by_number),
         kept=kept,
@@ -74,11 +76,11 @@ def page(build: tuple[Any, ...], found: One, answered: Answered, *, kept: bool, 
     ) + "\n"  # fmt: skip
 
 
-def _shown(figure: Figure, answer: Answer | None) -> dict[str, Any]:
+def _shown(figure: Figure, answer: Answer | None, *, latest: str) -> dict[str, Any]:
     from markupsafe import Markup
 
     if answer is None or not answer.rows:
-        return {"figure": figure, "answer": None, "title": figure.subject, "wide": False}
+        return {"figure": figure, "answer": None, "title": figure.subject, "wide": False, "hidden": False}
     values = answer.values
     panels = figure.chart(values) if figure.chart else []
     return {
@@ -87,8 +89,10 @@ def _shown(figure: Figure, answer: Answer | None) -> dict[str, Any]:
         "title": figure.title(values),
         "says": figure.says(values),
         "panels": [Markup(panel.svg()) for panel in panels],  # noqa: S704 - escaped where it is drawn
+        "hidden": bool(figure.place and figure.hour and figure.hour != latest),
         "wide": figure.chart is None or len(panels) > 2,
-        "open": figure.chart is None and not figure.is_folded and len(answer.rows) <= MOST_OPEN,
+        "open": figure.chart is None and not figure.is_folded and (figure.is_open or len(answer.rows) <= MOST_OPEN),
+        "whole": len(answer.rows) <= MOST_OPEN,
         "parameters": [f"${name} = {value}" for name, value in answer.citation.parameters.items()],
     }
 

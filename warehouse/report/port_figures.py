@@ -28,7 +28,8 @@ def _title(rows: Sequence[Values]) -> str:
     top = foremost(rows)
     owner = f" ({top['server'] or top['peer_switch']})" if top["server"] or top["peer_switch"] else ""
     return (
-        f"The fullest link is {top['switch']} {top['port']}{owner}: {percent(top['fuller_percent'])}, mean of the hour"
+        f"The fullest link is {top['switch']} {top['port']}{owner}: {percent(round(top['fuller_percent'], 1))} of its "
+        "line rate, mean of the hour"
     )
 
 

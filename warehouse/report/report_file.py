@@ -177,7 +177,7 @@ def sections(connection: duckdb.DuckDBPyConnection) -> list[Section]:
     suspects = tuple(link_figures.suspects(values, place) for values, place in clusters)
     return [
         Section("replace", "Which link do I replace?", (*of(link_figures.links, port_figures.ports), *suspects), none),
-        Section("fair", "Is ECMP fair?", of(link_figures.balance, port_figures.utilization, link_figures.spines), none),
+        Section("fair", "Is ECMP fair?", of(link_figures.balance, link_figures.spines, port_figures.utilization), none),
         Section(
             "tenant",
             "Who is the largest tenant?",

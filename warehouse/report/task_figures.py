@@ -47,11 +47,11 @@ def _seen(rows: Sequence[Values]) -> list[Values]:
 def _traffic_title(rows: Sequence[Values]) -> str:
     seen = _seen(rows)
     if not seen:
-        return "No task ran in an hour that is loaded: its traffic is not measured"
+        return "No task ran in a loaded hour: traffic of tasks is not measured"
     top = seen[0]
     if not top["expected_nominal_bytes"]:
         return f"{top['task']} sent most: {size(top['tx_bytes'])}"
-    return f"{top['task']} sent {size(top['tx_bytes'])}, by the books {size(top['expected_nominal_bytes'])}"
+    return f"{top['task']} sent {size(top['tx_bytes'])}; expected (nominal): {size(top['expected_nominal_bytes'])}"
 
 
 def _traffic_says(rows: Sequence[Values]) -> str:
@@ -60,8 +60,8 @@ def _traffic_says(rows: Sequence[Values]) -> str:
     if not seen:
         return f"{text} There is nothing to draw."
     return (
-        f"{text} Expected are the bytes that keep the copies of the model equal, by the books (line) and as the "
-        f"framework does it.{_shared(seen)}"
+        f"{text} Expected bytes keep the copies of the model equal: nominal, by the usual formula (line), and as the "
+        f"framework implements it (gray).{_shared(seen)}"
     )
 
 
@@ -90,7 +90,7 @@ def _traffic(rows: Sequence[Values]) -> list[Panel]:
         for row in _seen(rows)
     ]
     rounded = [group._replace(bars=[bar._replace(value=round(bar.value, 1)) for bar in group.bars]) for group in groups]
-    keys = [Key("out", "sent"), Key("none", "expected, as implemented"), Key("line s-bad", "expected by the books")]
+    keys = [Key("out", "sent"), Key("none", "expected, as implemented"), Key("line s-bad", "expected, nominal")]
     return bars(rounded, "TB sent by the NICs of a task", "Traffic of tasks", keys=keys) if groups else []
 
 

@@ -26,7 +26,8 @@ def _tenants_title(rows: Sequence[Values]) -> str:
         return "No servers pulse together: no tenant can be identified"
     top = groups[0]
     servers = count(top["servers"], "server")
-    return f"Largest tenant: {servers} around {top['first_server']}, {percent(top['bytes_percent'])} of all bytes"
+    first = f", the first is {top['first_server']}" if top["servers"] > 1 else f" {top['first_server']}"
+    return f"Largest tenant: {servers}{first}; {percent(top['bytes_percent'])} of the bytes of all servers"
 
 
 def _tenants_say(rows: Sequence[Values]) -> str:
@@ -37,8 +38,8 @@ def _tenants_say(rows: Sequence[Values]) -> str:
     every = f", every {number(top['period_seconds'])} s" if top["period_seconds"] is not None else ""
     rest = [row for row in rows if row not in groups]
     text = (
-        f"{count(len(groups), 'group')} of servers whose traffic rises and falls together, that is jobs as the network "
-        f"sees them. The largest received and sent {size(top['bytes'])}{every}."
+        "A group is servers whose traffic rises and falls together: a job as the network sees it. "
+        f"The largest of {count(len(groups), 'group')} received and sent {size(top['bytes'])}{every}."
     )
     return text + (
         f" {count(rest[0]['servers'], 'server')} in no group moved {percent(rest[0]['bytes_percent'])}." if rest else ""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from warehouse.reader.findings import headline
+from warehouse.reader.findings import headline, scope
 from warehouse.report.charts import Bar, Bars, bars, shares
 from warehouse.report.figure import Answer, Figure, Section, Values
 from warehouse.report.svg import Key, Panel
 from warehouse.report.words import count, distinct, foremost, number, size, total
 
 VERDICTS = {"reproduced": "access", "differs": "out", "contradicted": "bad"}
+VERBS = {"differs": "differ"}
+"""Verdicts of several figures, where the verb is another."""
 SHOWN_BY = {
     "link_dead_one_way": "links",
     "server_cabled_elsewhere": "suspects",
@@ -33,20 +35,28 @@ def cards(rows: Sequence[Values]) -> list[dict[str, str]]:
     return [
         {
             **{name: str(row[name] or "") for name in ("severity", "what", "sentence", "so_what", "others")},
-            "number": headline(*(row[name] for name in ("kind", "where_", "number", "unit", "sentence"))),
+            "number": headline(str(row["kind"]), _places(row), row["number"], str(row["unit"])),
+            "scope": scope(str(row["kind"]), row["hour_utc"]),
             "figure": SHOWN_BY.get(str(row["kind"]), "findings"),
         }
         for row in rows[:MOST_CARDS]
     ]
 
 
-def trust(answered: Iterable[tuple[Section, Sequence[tuple[Figure, Answer | None]]]]) -> list[tuple[str, str]]:
-    """Return the figures that say how far the numbers can be trusted: name and title, of the latest hour."""
-    found: dict[str, tuple[str, str]] = {}
+def _places(row: Values) -> list[str]:
+    """Return the places of all findings of a kind."""
+    return [str(row["where_"]), *(str(row["others"]).split(", ") if row["others"] else [])]
+
+
+def trust(answered: Iterable[tuple[Section, Sequence[tuple[Figure, Answer | None]]]]) -> list[tuple[str, str, str]]:
+    """Return the figures that say how far the numbers can be trusted: scope, name and title, of the latest hour."""
+    found: dict[str, tuple[str, str, str]] = {}
     for _, figures in answered:
         for figure, answer in figures:
             if (kind := figure.id or figure.query) in TRUST and answer and answer.rows:
-                found.setdefault(kind, (figure.name, figure.title(answer.values)))
+                found.setdefault(
+                    kind, (figure.hour and scope("", figure.hour), figure.name, figure.title(answer.values))
+                )
     return [found[kind] for kind in TRUST if kind in found]
 
 
@@ -65,16 +75,16 @@ def _claims_title(rows: Sequence[Values]) -> str:
     if not comparable:
         return "No published figure can be compared: the loaded files answer none"
     same = total([row for row in comparable if row["verdict"] == "reproduced"], "claims")
-    return f"{same:,} of {count(total(comparable, 'claims'), 'published figure')} come out here"
+    return f"{same:,} of {count(total(comparable, 'claims'), 'published figure')} are reproduced"
 
 
 def _claims_say(rows: Sequence[Values]) -> str:
     comparable = [row for row in rows if row["verdict"] != "no_data"]
     without = total(rows, "claims") - total(comparable, "claims")
     of = {verdict: total([row for row in rows if row["verdict"] == verdict], "claims") for verdict in VERDICTS}
-    text = ", ".join(f"{many:,} {verdict}" for verdict, many in of.items() if many)
+    text = ", ".join(f"{many:,} {VERBS.get(verdict, verdict)}" for verdict, many in of.items() if many)
     more = " more" if comparable else ""
-    rest = f"{without:,}{more} need files that are not loaded." if without else ""
+    rest = f"To test {without:,}{more}, files are needed that are not loaded." if without else ""
     return " ".join(filter(None, [f"{text[:1].upper()}{text[1:]}." if text else "", rest]))
 
 
@@ -97,17 +107,19 @@ def _claims(rows: Sequence[Values]) -> list[Panel]:
 
 def _conservation_title(rows: Sequence[Values]) -> str:
     top = foremost(rows)
-    return f"What enters a {top['kind']} leaves it: at most {number(top['apart_ppm'])} ppm apart ({top['switch']})"
+    return f"Bytes in and out of each {top['kind']} agree within {number(top['apart_ppm'])} ppm ({top['switch']})"
 
 
 def _conservation_says(rows: Sequence[Values]) -> str:
     storage = [row for row in rows if row["kind"] == "storage leaf"]
-    text = f"Bytes in against bytes out of {count(len(rows), 'switch')} over the hour. "
-    text += "Switches keep nothing, so that this tests the counters."
+    text = f"Bytes into {count(len(rows), 'switch')} compared with bytes out of them, over the hour. "
+    text += "A switch stores nothing, so the difference tests its counters (ppm: parts per million)."
     if not storage or len(storage) == len(rows):
         return text
     top = foremost(storage)
-    return f"{text} Storage leaves move less: up to {number(top['apart_ppm'])} ppm ({top['switch']})."
+    return (
+        f"{text} Storage leaves move fewer bytes and differ by up to {number(top['apart_ppm'])} ppm ({top['switch']})."
+    )
 
 
 def _conservation(rows: Sequence[Values]) -> list[Panel]:
@@ -150,8 +162,8 @@ def _checks_title(rows: Sequence[Values]) -> str:
 
 
 def _checks_say(rows: Sequence[Values]) -> str:
-    found = " · ".join(str(row["says"]) for row in rows if row["says"])
-    return f"Each check is a condition on a table. {f'Not passed: {found}.' if found else 'All hold.'}"
+    found = "The next table has those that did not pass." if total(rows, "not_passed") else "All hold."
+    return f"A check is a condition on a table, counted once for all hours and parts of the table. {found}"
 
 
 def _files_title(rows: Sequence[Values]) -> str:
@@ -198,9 +210,21 @@ FIGURES = (
         further='sql "FROM meta.checks"',
     ),
     Figure(
+        "failed-checks",
+        lambda rows: f"{count(len({(row['model'], row['condition']) for row in rows}), 'check')} to look at",
+        lambda rows: (
+            "What each check says about its first failing rows, their table, and the hour or part of the table."
+        ),
+        "Checks that did not pass",
+        "None.",
+        is_open=True,
+        tables=("meta.checks", "meta.failures"),
+        further='sql "FROM meta.failures"',
+    ),
+    Figure(
         "claim-list",
-        lambda rows: f"Each of {count(len(rows), 'published figure')}, and ours",
-        lambda rows: "Those that disagree come first.",
+        lambda rows: f"{count(len(rows), 'published figure')} beside our values",
+        lambda rows: "Figures that disagree come first.",
         "Each published figure beside ours",
         "The loaded files answer none of them.",
         tables=("metrics.published_claims",),

@@ -40,8 +40,11 @@
 
   function ofTable(table, up, down) {
     const shown = new Set([...within(table, one => reads[one], up), ...within(table, one => readBy[one], down)]);
-    return { shown, columns: new Map([[table, tables[table][2].map((_, at) => at)]]), lines: [], chosen: table, column: null };
+    return { shown, columns: new Map([[table, tables[table][2].map((_, at) => at)]]), lines: [], chosen: table, column: null, near: up <= 1 && down <= 1 };
   }
+
+  // True if the graph draws that a table reads another: of neighbors alone, only what touches the chosen table.
+  const drawnRead = (view, one, read) => view.shown.has(read) && read !== one && (!view.near || one === view.chosen || read === view.chosen);
 
   function closure(start, next, steps) {
     const found = new Map([[key(...start), start]]);
@@ -90,7 +93,7 @@
 
   function placed(view) {
     const nodes = [...view.shown].sort((a, b) => a - b);
-    const inside = one => reads[one].filter(read => view.shown.has(read) && read !== one);
+    const inside = one => reads[one].filter(read => drawnRead(view, one, read));
     const rank = new Map();
     const rankOf = one => {
       if (!rank.has(one)) { rank.set(one, 0); rank.set(one, Math.max(-1, ...inside(one).map(rankOf)) + 1); }
@@ -163,7 +166,7 @@
     const lines = [];
     if (view.column === null) {
       for (const one of view.shown) for (const read of reads[one]) {
-        if (view.shown.has(read) && read !== one) lines.push([[read, ROWS], [one, ROWS], view.chosen === one || view.chosen === read ? "lit" : ""]);
+        if (drawnRead(view, one, read)) lines.push([[read, ROWS], [one, ROWS], view.chosen === one || view.chosen === read ? "lit" : ""]);
       }
     }
     const seen = new Set();
@@ -320,10 +323,18 @@
     return paragraphs;
   }
 
+  const ALL = "all";   // the hash of the whole graph
+  // The table shown first: the one with most neighbors of the metrics, which are the tables to cite.
+  const neighbors = at => reads[at].length + readBy[at].length;
+  const first = tables.map(([name], at) => [name, at]).filter(([name], _, all) => name.startsWith("metrics.") || !all.some(([one]) => one.startsWith("metrics.")))
+    .sort(([, a], [, b]) => neighbors(b) - neighbors(a) || a - b)[0];
+
   function draw() {
-    const text = decodeURIComponent(location.hash.slice(1));
+    const given = decodeURIComponent(location.hash.slice(1));
+    const anchor = given && given !== ALL && !named(given) && document.getElementById(given);
+    if (anchor) return;   // an anchor of this page
+    const text = given === ALL || !first ? "" : named(given) ? given : first[0];
     const found = text && named(text);
-    if (text && !found && document.getElementById(text)) return;   // an anchor of this page
     const up = Number(control("up").value), down = Number(control("down").value);
     let view = { shown: new Set(tables.keys()), columns: new Map(), lines: [], chosen: null, column: null };
     if (found) {
@@ -344,12 +355,11 @@
   }));
   const form = document.querySelector(".controls");
   form.hidden = false;
-  control("graph-keys").hidden = false;
+  control("graph-keys").hidden = control("graph-legend").hidden = false;
   form.addEventListener("submit", event => event.preventDefault());
   control("focus").addEventListener("change", () => { if (named(control("focus").value)) location.hash = control("focus").value; });
   ["up", "down", "rows"].forEach(name => control(name).addEventListener("change", draw));
   [["zoom-out", 1 / STEP], ["zoom-in", STEP], ["zoom-none", 0]].forEach(([name, factor]) => control(name).addEventListener("click", () => zoom(box, factor)));
-  control("whole").addEventListener("click", event => { event.preventDefault(); history.pushState(null, "", location.pathname); draw(); });
   addEventListener("hashchange", draw);
   addEventListener("popstate", draw);
   draw();
