@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from warehouse.engine.duckdb_errors import Said, is_full_disk, read
+from warehouse.engine.duckdb_errors import ErrorDetails, is_full_disk, read
 
 
 @pytest.fixture(params=[True, False], ids=["json", "text"])
@@ -16,7 +16,7 @@ def connection(request: pytest.FixtureRequest) -> duckdb.DuckDBPyConnection:
     return opened
 
 
-def said(connection: duckdb.DuckDBPyConnection, sql: str) -> Said:
+def details_of(connection: duckdb.DuckDBPyConnection, sql: str) -> ErrorDetails:
     with pytest.raises(duckdb.Error) as error:
         connection.execute(sql).fetchall()
     return read(error.value)
@@ -37,20 +37,20 @@ def said(connection: duckdb.DuckDBPyConnection, sql: str) -> Said:
 def test_the_sentence_is_the_same_as_json_and_as_text(
     connection: duckdb.DuckDBPyConnection, sql: str, message: str
 ) -> None:
-    assert said(connection, sql).message == message
+    assert details_of(connection, sql).message == message
 
 
 def test_a_missing_column_of_an_alias_is_named_with_candidates(connection: duckdb.DuckDBPyConnection) -> None:
-    error = said(connection, "SELECT p.in_byte FROM ports p")
+    error = details_of(connection, "SELECT p.in_byte FROM ports p")
     assert (error.kind, error.table, error.name) == ("column", "p", "in_byte")
     assert error.candidates == ("in_bytes",)
 
 
 def test_missing_files_and_parameters_are_recognized(connection: duckdb.DuckDBPyConnection) -> None:
-    assert said(connection, "FROM '/nowhere/*.csv'").no_files == "/nowhere/*.csv"
-    assert said(connection, "SELECT $port, $hour").unset == ("port", "hour")
+    assert details_of(connection, "FROM '/nowhere/*.csv'").no_files == "/nowhere/*.csv"
+    assert details_of(connection, "SELECT $port, $hour").unset == ("port", "hour")
     connection.execute("SET enable_external_access = false")
-    assert said(connection, "FROM '/nowhere/a.csv'").no_access == "/nowhere/a.csv"
+    assert details_of(connection, "FROM '/nowhere/a.csv'").no_access == "/nowhere/a.csv"
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_missing_files_and_parameters_are_recognized(connection: duckdb.DuckDBPy
 )
 def test_json_errors_give_the_kind_of_missing_name_and_its_place(sql: str, kind: str, name: str) -> None:
     connection = duckdb.connect(config={"errors_as_json": True})
-    error = said(connection, sql)
+    error = details_of(connection, sql)
     assert (error.kind, error.name) == (kind, name)
     assert error.of_text
     assert error.position is not None
@@ -67,7 +67,7 @@ def test_json_errors_give_the_kind_of_missing_name_and_its_place(sql: str, kind:
 
 
 def test_a_position_inside_of_values_is_not_one_of_the_statement() -> None:
-    error = said(duckdb.connect(config={"errors_as_json": True}), "SELECT 'x'::INTEGER")
+    error = details_of(duckdb.connect(config={"errors_as_json": True}), "SELECT 'x'::INTEGER")
     assert not error.of_text
 
 

@@ -24,7 +24,7 @@ _KINDS = {"Function": "function", "Type": "type", "Table": "relation", "View": "
 _POSITIONED = frozenset({"Parser", "Binder", "Catalog"})
 
 
-class Said(NamedTuple):
+class ErrorDetails(NamedTuple):
     """Parsed error message of DuckDB."""
 
     message: str
@@ -53,7 +53,7 @@ class Said(NamedTuple):
     """Parameters without a value."""
 
 
-def read(error: Exception) -> Said:
+def read(error: Exception) -> ErrorDetails:
     """Parse an error of DuckDB, possibly wrapped by Arrow."""
     text = str(error)
     start = text.find("{")
@@ -67,7 +67,7 @@ def read(error: Exception) -> Said:
     denied, no_files = _NO_ACCESS.search(message), _NO_FILES.search(message)
     position = str(fields.get("position", ""))
     length = str(fields.get("location", "")).strip("[]").rpartition(",")[2]
-    return Said(
+    return ErrorDetails(
         first,
         advice,
         kind,
