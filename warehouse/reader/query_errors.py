@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from warehouse.base.errors import Place, QueryError, nearest, nearest_hint
 from warehouse.base.sql_text import line_column
 from warehouse.base.startup import regex
-from warehouse.engine.duckdb_errors import Said, is_full_disk, read
+from warehouse.engine.duckdb_errors import ErrorDetails, is_full_disk, read
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -71,7 +71,7 @@ def from_engine(
     return located(message, sql, at, length=len(word.encode()), path=path, hint=hint)
 
 
-def _sentence(parsed: Said, word: str, sql: str, connection: duckdb.DuckDBPyConnection) -> tuple[str, str | None]:
+def _sentence(parsed: ErrorDetails, word: str, sql: str, connection: duckdb.DuckDBPyConnection) -> tuple[str, str | None]:
     """Return the sentence and the hint; `word` is the text at the position of the error."""
     if parsed.kind == "relation":
         name = word or parsed.name or ""
