@@ -71,7 +71,9 @@ def from_engine(
     return located(message, sql, at, length=len(word.encode()), path=path, hint=hint)
 
 
-def _sentence(parsed: ErrorDetails, word: str, sql: str, connection: duckdb.DuckDBPyConnection) -> tuple[str, str | None]:
+def _sentence(
+    parsed: ErrorDetails, word: str, sql: str, connection: duckdb.DuckDBPyConnection
+) -> tuple[str, str | None]:
     """Return the sentence and the hint; `word` is the text at the position of the error."""
     if parsed.kind == "relation":
         name = word or parsed.name or ""
