@@ -19,6 +19,8 @@ KINDS = (
     "parts/*.parquet", "parts/*.json", "warehouse.duckdb", "catalogue.duckdb", "catalogue.json", "manifest.json",
     "files.json", "stamps.json", "current", "snapshot.json", "words.json", "digests.json",
 )  # fmt: skip
+OF_OLDER_FILES = "memo.msgpack"
+"""What is known of raw files is kept once they are two seconds old, as on a slow machine."""
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -32,7 +34,8 @@ def test_every_kind_of_file_is_made_anew_whatever_became_of_it(tmp_path: Path) -
     rig = Rig(tmp_path, rows=50)
     rig.recover()
     files = [path for path in rig.target.rglob("*") if path.is_file() and path.name != "lock"]
-    assert {kind_of(rig, path) for path in files} == set(KINDS)
+    found = {kind_of(rig, path) for path in files}
+    assert found - {OF_OLDER_FILES} == set(KINDS)
     for number, kind in enumerate(KINDS):
         path = next(path for path in sorted(rig.target.rglob("*")) if path.is_file() and kind_of(rig, path) == kind)
         broken(path, list(DAMAGES)[number % len(DAMAGES)])
