@@ -61,6 +61,11 @@ def print_rows(
     )
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     shown = [position for position in in_table if widths[position]]
+    last = shown[-1] if wrap_last and shown else -1
+    for at in shown:
+        if at != last and columns[at].kind != "number":
+            for line, one in zip(texts, _told_apart([line[at] for line in texts], widths[at]), strict=True):
+                line[at] = one
     for position in shown:
         table.add_column(
             Text(_aligned(names[position], columns[position], widths[position])),
@@ -84,6 +89,22 @@ def print_rows(
         )
     out = [name for name in (*(names[at] for at in in_table if not widths[at]), *hidden) if name]
     stream.writelines(_left_out(out, all_by, console.width) if out else ())
+
+
+def _told_apart(values: list[str], width: int) -> list[str]:
+    """Cut texts in the middle if two different ones would have the same beginning.
+
+    >>> _told_apart(["llama2-7b-new-worker-1", "llama2-7b-new-worker-2"], 12)
+    ['llama2…ker-1', 'llama2…ker-2']
+    """
+    from rich.cells import cell_len
+
+    long = {value for value in values if cell_len(value) > width}
+    if not long or len({value[: width - 1] for value in long}) == len(long):
+        return values
+    tail = (width - 1) // 2
+    head = width - 1 - tail
+    return [f"{value[:head]}…{value[len(value) - tail :]}" if value in long else value for value in values]
 
 
 def _left_out(names: Sequence[str], all_by: str, width: int) -> Iterator[str]:
