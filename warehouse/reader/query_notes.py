@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from warehouse.base.errors import QueryError
 from warehouse.base.startup import regex
 from warehouse.reader.guard import check_read_only
 from warehouse.reader.result import execute
@@ -71,6 +72,11 @@ def sentence_of(
         return text or None
     if _READS_ANSWER.search(text):
         text = f"WITH answer AS ({statement.text}\n) {text}"
-    [asked] = check_read_only(connection, text)
-    row = execute(connection, asked.text, {name: parameters[name] for name in asked.parameters}).fetchone()
+    from warehouse.base.startup import duckdb
+
+    try:
+        [asked] = check_read_only(connection, text)
+        row = execute(connection, asked.text, {name: parameters[name] for name in asked.parameters}).fetchone()
+    except (QueryError, duckdb.CatalogException, duckdb.BinderException):  # a build of an earlier version
+        return None
     return str(row[0]) if row and row[0] is not None else None

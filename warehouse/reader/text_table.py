@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rich.console import Console
 
@@ -61,11 +61,7 @@ def print_rows(
     )
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     shown = [position for position in in_table if widths[position]]
-    last = shown[-1] if wrap_last and shown else -1
-    for at in shown:
-        if at != last and columns[at].kind != "number":
-            for line, one in zip(texts, _told_apart([line[at] for line in texts], widths[at]), strict=True):
-                line[at] = one
+    _cut_apart(texts, columns, {at: widths[at] for at in (shown[:-1] if wrap_last else shown)})
     for position in shown:
         table.add_column(
             Text(_aligned(names[position], columns[position], widths[position])),
@@ -89,6 +85,14 @@ def print_rows(
         )
     out = [name for name in (*(names[at] for at in in_table if not widths[at]), *hidden) if name]
     stream.writelines(_left_out(out, all_by, console.width) if out else ())
+
+
+def _cut_apart(rows: Sequence[list[str]], columns: Sequence[Column], widths: Mapping[int, int]) -> None:
+    """Cut the texts of some columns in place, where the end tells them apart."""
+    for at, width in widths.items():
+        if columns[at].kind != "number":
+            for row, text in zip(rows, _told_apart([row[at] for row in rows], width), strict=True):
+                row[at] = text
 
 
 def _told_apart(values: list[str], width: int) -> list[str]:
