@@ -187,7 +187,7 @@ uneven_leaf AS (               -- number: standard deviation over mean, in the m
             )
         END AS sentence,
         concat(
-            'warehouse sql -q leaf-uplinks --leaf ', b.switch, ' --direction ', b.direction, ' --hour ',
+            'warehouse sql -q leaf-uplinks --leaf ', b.switch, ' --way ', b.direction, ' --hour ',
             strftime(b.hour_utc, '%Y-%m-%dT%H:00')
         ) AS look_further
     FROM metrics.uplink_balance AS b

@@ -3,7 +3,7 @@ about: Each uplink of a leaf in an hour, with its bytes over the mean of the lea
 question: How full is the fabric, and how even?
 params:
   leaf: VARCHAR the leaf, as Leaf-10
-  direction: VARCHAR = 'out' out or in
+  way: VARCHAR = 'out' out or in
   hour: TIMESTAMP = null the hour (UTC); default the latest
 answer: [leaf_port, spine, bytes, over_mean, suspect]
 notes:
@@ -16,16 +16,21 @@ notes:
     WHERE spine NOT IN (SELECT spine FROM answer WHERE suspect IS NOT NULL) AND EXISTS (FROM answer WHERE suspect IS NOT NULL)
     HAVING count(*) > 0
 --- */
-SELECT h.port AS leaf_port, u.spine, CASE $direction WHEN 'in' THEN h.in_bytes ELSE h.out_bytes END AS bytes,
-    round((CASE $direction WHEN 'in' THEN h.in_bytes ELSE h.out_bytes END)
-        / nullif(avg(CASE $direction WHEN 'in' THEN h.in_bytes ELSE h.out_bytes END) OVER (PARTITION BY h.cluster), 0), 4) AS over_mean,
-    s.kind AS suspect, u.spine_port, h.switch AS leaf, $direction AS direction, h.hour_utc, h.cluster
-FROM metrics.port_hour AS h
-LEFT JOIN topology.uplinks AS u ON u.cluster = h.cluster AND u.leaf = h.switch AND u.leaf_port = h.port
-LEFT JOIN metrics.suspect_links AS s
-    ON s.cluster = h.cluster AND s.switch = h.switch AND s.port = h.port AND s.kind = 'uplink_dead_' || $direction
-WHERE h.switch = $leaf AND h.port_class IN ('uplink', 'storage_uplink')
-    AND h.hour_utc = coalesce($hour::TIMESTAMP, (SELECT max(hour_utc) FROM metrics.port_hour))
-ORDER BY abs(1 - CASE $direction WHEN 'in' THEN h.in_bytes ELSE h.out_bytes END
-    / nullif(avg(CASE $direction WHEN 'in' THEN h.in_bytes ELSE h.out_bytes END) OVER (PARTITION BY h.cluster), 0)) DESC NULLS LAST,
-    h.cluster, length(h.port), h.port
+WITH dead AS (
+    SELECT cluster, switch, port, kind
+    FROM metrics.suspect_links
+    WHERE kind = 'uplink_dead_' || $way
+),
+moved AS (
+    SELECT cluster, switch, port, hour_utc, CASE $way WHEN 'in' THEN in_bytes ELSE out_bytes END AS bytes
+    FROM metrics.port_hour
+    WHERE switch = $leaf AND port_class IN ('uplink', 'storage_uplink')
+        AND hour_utc = coalesce($hour::TIMESTAMP, (SELECT max(hour_utc) FROM metrics.port_hour))
+)
+SELECT m.port AS leaf_port, u.spine, m.bytes,
+    round(m.bytes / nullif(avg(m.bytes) OVER (PARTITION BY m.cluster), 0), 4) AS over_mean,
+    d.kind AS suspect, u.spine_port, m.switch AS leaf, $way AS direction, m.hour_utc, m.cluster
+FROM moved AS m
+LEFT JOIN topology.uplinks AS u ON u.cluster = m.cluster AND u.leaf = m.switch AND u.leaf_port = m.port
+LEFT JOIN dead AS d ON d.cluster = m.cluster AND d.switch = m.switch AND d.port = m.port
+ORDER BY abs(m.bytes - avg(m.bytes) OVER (PARTITION BY m.cluster)) DESC, m.cluster, length(m.port), m.port

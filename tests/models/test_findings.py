@@ -154,7 +154,9 @@ def test_the_command_of_a_finding_shows_each_port_server_and_spine_that_it_names
         ports = re.findall(r"\b\d/\d/\d+(?::\d)?", sentence)
         named = re.findall(r"\b(?:GPU|ST-leaf|spine)-\d+(?:/\d+)?|\bLeaf-\d+\b(?!\.)", sentence)
         assert ports or named or kind in ("observation", "claims_differ"), sentence
-        assert [name for name in (*ports, *named) if not re.search(rf"{re.escape(name)}(?!\d)", said)] == [], command
+        assert [
+            name for name in (*ports, *named) if not re.search(rf"{re.escape(name)}(?!\d)", command + said)
+        ] == [], said
 
 
 @pytest.mark.parametrize("seed", BUILT_SEEDS)

@@ -133,8 +133,8 @@ def test_neighbors_in_the_ranking_column_differ(connection: duckdb.DuckDBPyConne
     )
     sql = f"SELECT switch, {moved} AS moved FROM metrics.leaf_hour ORDER BY 1"
     assert table(connection, sql, _query(tmp_path, "ranked: moved desc")).splitlines()[2:] == [
-        "Leaf-1   31.10 TB",
-        "Leaf-2   31.09 TB",
+        "Leaf-1  31.10 TB",
+        "Leaf-2  31.09 TB",
     ]
 
 

@@ -43,9 +43,9 @@ def citation_lines(target: Path, citation: Citation, width: int | None = None) -
 
 
 def source_lines(connection: duckdb.DuckDBPyConnection, tables: Iterable[str]) -> list[str]:
-    """Return a line for each trace that these tables are from: title, license, address and DOI."""
+    """Return a line for each trace that these tables are from: title, license, DOI and address."""
     return [
-        f"data: {one.title}, {one.license.name}, {one.url}, {one.doi or 'no DOI known'}"
+        f"data: {one.title}, {one.license.name}, {one.doi or 'no DOI known'}, {one.url}"
         for one in traces_of(connection, tables)
     ]
 

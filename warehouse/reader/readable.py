@@ -132,7 +132,8 @@ def _cells(values: Sequence[str | None], unit: str | None, *, exact: bool, more:
     largest = max(map(abs, known), default=Decimal(0))
     smallest = min((abs(number) for number in known if number), default=largest)
     is_near = smallest * (_SHARE_SPAN if unit == "%" else _SPAN) >= largest
-    joint = _joint_decimals(known, largest) if smallest * _JOINT >= largest and smallest >= _LEAST else None
+    is_joint = smallest * _JOINT >= largest and smallest >= _LEAST and not any(map(_is_count, known))
+    joint = _joint_decimals(known, largest) if is_joint else None
     cells: list[_Cell | None] = []
     for value, number in zip(values, numbers, strict=True):
         if value is None or number is None:  # NULL, or not a finite number: inf, nan
@@ -156,6 +157,11 @@ def _number(text: str) -> Decimal | None:
     except InvalidOperation:
         return None
     return number if number.is_finite() else None
+
+
+def _is_count(number: Decimal) -> bool:
+    """Return True for a number such as 655, which is a count beside numbers with decimals."""
+    return abs(number) >= _JOINT and number == number.to_integral_value()
 
 
 def _joint_decimals(numbers: Sequence[Decimal], largest: Decimal) -> int:
