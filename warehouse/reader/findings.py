@@ -132,6 +132,8 @@ def print_findings(found: Sequence[Finding], stream: TextIO, width: int) -> None
             if one.kind not in printed:  # the same for all findings of a kind
                 stream.writelines("  " + line for line in wrapped(one.so_what, width - 2))
                 printed.add(one.kind)
-            lines = wrapped(f"  {escape(one.look_further)}", width - len(_CONTINUED), indent="    ")
+            command = f"  {escape(one.look_further)}"
+            fits = len(command) <= width
+            lines = [command] if fits else wrapped(command, width - len(_CONTINUED), indent="    ")
             stream.write(f"{_CONTINUED}\n".join(line.removesuffix("\n") for line in lines) + "\n")
         stream.write("\n" if title.endswith(("warning", "warnings")) else "")
