@@ -41,6 +41,9 @@ TABLES = {
             coalesce(server, 'unlisted:' || switch || ':1/0/1:2') AS server, coalesce(nic, switch || ':1/0/1:2') AS nic,
             NULL::VARCHAR AS hca, coalesce(source, 'inferred:port') AS evidence
         FROM topology.ports WHERE port_class = 'access'""",
+    "topology.port_owners": """
+        SELECT cluster, switch, port, server, nic, NULL::VARCHAR AS hca, source AS evidence
+        FROM topology.ports WHERE server IS NOT NULL""",
     "topology.servers": """
         SELECT * FROM (VALUES
             ('demo', 'GPU-1', 'gpu1', '10.1.0.1', true, true, 'ens10', 'Leaf-1..4'),

@@ -176,7 +176,7 @@ uneven_leaf AS (               -- number: standard deviation over mean, in the m
                     CASE d.links WHEN 1 THEN ' is' ELSE ' are' END, ' dead ',
                     CASE b.direction WHEN 'out' THEN 'outward' ELSE 'inward' END,
                     ', which is the reason. Bytes of all its uplinks deviate by ', {{ percent_text('b.cov') }},
-                    ' of their mean, those to other spines by ', {{ percent_text('a.cov') }}, '.'
+                    ' of their mean, those to other spines by ', {{ percent_text('a.cov') }}, ' of theirs.'
                 )
             ELSE concat(
                 b.switch, CASE b.direction WHEN 'out' THEN ' sends' ELSE ' receives' END, ' unevenly over ', b.uplinks,
@@ -186,7 +186,10 @@ uneven_leaf AS (               -- number: standard deviation over mean, in the m
                 '.'
             )
         END AS sentence,
-        concat('warehouse sql -q most-unbalanced --hour ', strftime(b.hour_utc, '%Y-%m-%dT%H:00')) AS look_further
+        concat(
+            'warehouse sql -q leaf-uplinks --leaf ', b.switch, ' --way ', b.direction, ' --hour ',
+            strftime(b.hour_utc, '%Y-%m-%dT%H:00')
+        ) AS look_further
     FROM metrics.uplink_balance AS b
     JOIN beside AS a USING (cluster, switch, hour_utc, direction)
     LEFT JOIN dead_of_leaf AS d USING (cluster, switch, direction)
@@ -248,7 +251,7 @@ fullest_link AS (              -- number: hourly mean over the line rate, in the
                 WHEN u.port IS NOT NULL AND NOT f.is_uplink
                     THEN concat(
                         '. The fullest uplink is ', u.switch, ' ', {{ short_port('u.port') }}, ': ',
-                        {{ percent_text('u.utilization') }}
+                        {{ percent_text('u.utilization') }}, ' of its own'
                     )
                 ELSE ''
             END, '.'

@@ -7,6 +7,17 @@ params:
   limit: INTEGER = 20 number of rows
 answer: [switch, port, server, in_bytes, out_bytes]
 ranked: in_bytes + out_bytes desc
+notes:
+  fullest_link: >-
+    SELECT concat(switch, ' ', regexp_extract(port, '[0-9].*$'), ' (', replace(port_class, '_', ' '), '), ',
+    format('{:.1f} %', 100 * greatest(in_utilization, out_utilization)), ' of its line rate in the mean of the hour')
+    FROM metrics.port_hour WHERE hour_utc = coalesce($hour::TIMESTAMP, (SELECT max(hour_utc) FROM metrics.port_hour)) AND port_class <> 'management'
+    ORDER BY greatest(in_utilization, out_utilization) DESC, switch, port LIMIT 1
+  fullest_uplink: >-
+    SELECT concat(switch, ' ', regexp_extract(port, '[0-9].*$'), ', ', format('{:.1f} %', 100 * greatest(in_utilization, out_utilization)),
+    ' of its own (warehouse sql -q hottest-uplinks)')
+    FROM metrics.port_hour WHERE hour_utc = coalesce($hour::TIMESTAMP, (SELECT max(hour_utc) FROM metrics.port_hour)) AND ends_with(port_class, 'uplink')
+    ORDER BY greatest(in_utilization, out_utilization) DESC, switch, port LIMIT 1
 --- */
 SELECT h.switch, h.port, p.server, h.in_bytes, h.out_bytes,
     round(h.in_utilization, 4) AS in_utilization, round(h.out_utilization, 4) AS out_utilization,

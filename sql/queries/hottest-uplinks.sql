@@ -8,6 +8,8 @@ params:
   limit: INTEGER = 20 number of rows
 answer: [leaf, leaf_port, spine, utilization, direction]
 ranked: utilization desc
+notes:
+  utilization: mean rate of the hour over the line rate, in the busier direction
 --- */
 SELECT h.switch AS leaf, h.port AS leaf_port, p.peer_switch AS spine,
     round(greatest(h.in_utilization, h.out_utilization), 4) AS utilization,

@@ -3,6 +3,11 @@ about: 'Types of the GPU jobs of Seren and Kalos: jobs, GPU time, and the queuei
 question: How long do jobs run and wait?
 params:
   cluster: VARCHAR = null only this cluster
+empty: >-
+  SELECT 'only AcmeTrace (Seren, Kalos) publishes types of jobs' FROM metrics.jobs HAVING bool_and(trace = 'itp')
+notes:
+  job_percent: of the cluster's GPU jobs
+  gpu_time_percent: of the GPU time of all these jobs
 --- */
 WITH waits AS (
     SELECT cluster, job_type, min(up_to_seconds) FILTER (WHERE job_share >= 0.5) AS half_wait_up_to,

@@ -7,6 +7,13 @@ params:
   limit: INTEGER = 10 number of rows
 answer: [leaf, direction, uplinks, cov, max_over_mean, dead_uplinks]
 ranked: cov desc
+notes:
+  cov: standard deviation of the bytes of the leaf's uplinks, over their mean
+  max_over_mean: bytes of the fullest uplink, over the same mean
+  not_judged: >-
+    SELECT concat('uneven uplinks of ', string_agg(DISTINCT leaf, ', '), ', a storage leaf: ordinary storage traffic does that')
+    FROM answer AS a JOIN topology.switches AS s ON s.cluster = a.cluster AND s.switch = a.leaf
+    WHERE s.role = 'storage_leaf' HAVING count(*) > 0
 --- */
 WITH dead AS (
     SELECT cluster, switch, kind, string_agg(port, ', ' ORDER BY port) AS dead_uplinks

@@ -8,6 +8,9 @@ answer: [group_id, servers, bytes, access_share, period_seconds, duty_cycle, whi
 ranked: bytes desc
 unknown:
   period_seconds: no server of the group has a resolved period
+notes:
+  access_share: of the bytes that all servers on the loaded leaves received and sent
+  duty_cycle: of the time, the part above half of the pulses' height
 --- */
 SELECT
     g.group_id,

@@ -5,6 +5,10 @@ aliases: [miscabled, dead-links]
 params:
   kind: VARCHAR = null only this kind, as uplink_dead_in
 answer: [switch, port, kind, server, candidate_port, evidence]
+notes:
+  not_judged: >-
+    SELECT concat('ports of ', string_agg(switch, ', ' ORDER BY length(switch), switch), ' other than uplinks:',
+    ' no sheet says what is plugged in there') FROM topology.switches WHERE role = 'storage_leaf' AND has_counters HAVING count(*) > 0
 --- */
 SELECT switch, port, kind, candidate_port, server, nic, hours, evidence, cluster
 FROM metrics.suspect_links

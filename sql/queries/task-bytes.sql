@@ -7,6 +7,8 @@ params:
 answer: [pod, hca, status, tx_bytes, over_nominal]
 unknown:
   tx_bytes: SELECT 'the log ended ' || date_diff('day', max(end_utc), (SELECT min(hour_utc) FROM metrics.port_hour)) || ' days before the counters' FROM metrics.task_summary HAVING max(end_utc) < (SELECT min(hour_utc) FROM metrics.port_hour)
+notes:
+  over_nominal: tx_bytes over the bytes that the task should send per iteration
 --- */
 WITH chosen AS (
     SELECT coalesce($task, max(task) FILTER (WHERE status <> 'no_overlap'), max(task)) AS task FROM metrics.task_traffic

@@ -6,6 +6,9 @@ params:
   limit: INTEGER = 5 number of uplinks
 answer: [leaf, leaf_port, task, utilization, share_of_leaf]
 ranked: utilization desc
+notes:
+  utilization: mean rate of the hour over the line rate, in the busier direction
+  share_of_leaf: of the bytes that the leaf received from servers, not of the uplink's bytes
 --- */
 WITH hour AS (SELECT coalesce($hour::TIMESTAMP, max(hour_utc)) AS hour_utc FROM metrics.port_hour),
 uplinks AS (

@@ -235,9 +235,25 @@ def columns(tiny: Tiny, cache: Path | None = None) -> Columns:
 def test_a_path_names_each_step_with_file_line_and_kind_and_what_decides_its_rows(
     fleet: Tiny, command: Command
 ) -> None:
+    summary = [
+        "metrics.total.speed  aggregated models/metrics/total.sql:14",
+        "    SELECT 'all' AS name, sum(speed) AS speed, count(*) AS ports",
+        "",
+        "reads",
+        "  staging.ports: speed",
+        "",
+        "metrics.total.speed comes from",
+        "  reference.speeds: speed",
+        "    data/speeds.csv",
+        "  by way of staging.ports",
+        "",
+    ]
     done = command("lineage", "metrics.total.speed", "-t", fleet.target)
     assert done.status == 0
+    assert done.out.split("\n") == [*summary, "Next:  warehouse lineage metrics.total.speed --steps", ""]
+    done = command("lineage", "metrics.total.speed", "--steps", "-t", fleet.target)
     assert done.out.split("\n") == [
+        *summary,
         "metrics.total.speed  aggregated models/metrics/total.sql:14",
         "└ fast.speed  copied models/metrics/total.sql:10",
         "  └ staging.ports.speed  copied models/staging/ports.sql:8",
@@ -246,21 +262,37 @@ def test_a_path_names_each_step_with_file_line_and_kind_and_what_decides_its_row
         "rows decided by",
         "  filter   models/metrics/total.sql:12  staging.ports.speed",
         "",
-        "metrics.total.speed comes from",
-        "  reference.speeds: speed  (data/speeds.csv)",
-        "  by way of staging.ports",
-        "",
     ]
 
 
 @pytest.mark.parametrize("width", [60, 80])
 def test_a_path_on_a_terminal_is_broken_inside_its_tree(shipped: Columns, width: int) -> None:
     trace = shipped.trace("metrics.uplink_balance", "cov")
-    whole, broken = (lineage_text.as_text(trace, {}, wide).splitlines() for wide in (None, width))
+    whole, broken = (lineage_text.steps_text(trace, {}, wide).splitlines() for wide in (None, width))
     assert "".join("".join(whole).split()).replace("│", "") == "".join("".join(broken).split()).replace("│", "")
     fits = [line for line in broken if len(line) - len(line.lstrip(" │├└")) < width - 44]
     assert max(map(len, fits)) <= width
-    assert broken[-1].startswith(("  by way of metrics.port_hour", "    "))
+
+
+def test_a_summary_is_short_and_ends_at_raw_files_in_words(shipped: Columns) -> None:
+    trace = shipped.trace("metrics.uplink_balance", "cov")
+    path = "c/trafficinfo/2024052400/NH-DC-NM129-D03-ROCE-Leaf-5_GPU_S9825/Leaf-5_0.csv"
+    files = lineage_text.described({}, {"zhejiang.port_counters": (445, 5, path)})
+    parents = shipped.made_of("metrics.uplink_balance", "cov")
+    lines = lineage_text.summary_text(trace, "std over mean", parents, ["x AS cov"], files, 80).splitlines()
+    assert lines[1:3] == ["    std over mean", "    x AS cov"]
+    assert len(lines) < 24
+    assert max(map(len, lines)) <= 80
+    assert "  metrics.port_hour: in_bytes, out_bytes, its rows" in lines
+    assert "445 files in 5 folders, such as c/…/NH-DC-NM129-D03-ROCE-Leaf-5_GPU_S9825/Leaf-5_0.csv" in " ".join(
+        " ".join(lines).split()
+    )
+
+
+def test_an_expression_is_read_back_to_its_first_line() -> None:
+    text = "SELECT\n    a,\n    sum(  -- of all\n        b\n    ) AS c,\n    d"
+    assert lineage_text.expression_lines(text, 5) == ["sum(", "    b", ") AS c"]
+    assert lineage_text.expression_lines(text, 2) == ["a"]
 
 
 def test_a_path_as_json(fleet: Tiny, command: Command) -> None:
@@ -295,7 +327,8 @@ def test_a_column_that_is_not_there_is_a_sentence(fleet: Tiny, command: Command,
 
 def test_a_column_of_a_raw_file_is_its_own_end(command: Command) -> None:
     done = command("lineage", "raw.port_counters.inoctets")
-    assert done.out.startswith("raw.port_counters.InOctets  files of zhejiang.port_counters\n")
+    assert done.out.startswith("raw.port_counters.InOctets\n\nraw.port_counters.InOctets comes from\n")
+    assert "(zhejiang.port_counters, Zhejiang Lab cluster traces)" in done.out
 
 
 def test_what_decides_the_rows_of_a_subquery_decides_those_around_it(tiny: Tiny) -> None:

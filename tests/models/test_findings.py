@@ -146,6 +146,19 @@ def test_each_command_that_a_finding_names_runs(planted: Planted, tmp_path: Path
         assert call(*words[1:], "-t", planted.target, cwd=tmp_path).status == 0, command
 
 
+def test_the_command_of_a_finding_shows_each_port_server_and_spine_that_it_names(
+    planted: Planted, tmp_path: Path
+) -> None:
+    for kind, sentence, command in planted.rows("SELECT kind, sentence, look_further FROM metrics.findings"):
+        said = call(*command.split()[1:], "--format", "table", "-t", planted.target, cwd=tmp_path).out
+        ports = re.findall(r"\b\d/\d/\d+(?::\d)?", sentence)
+        named = re.findall(r"\b(?:GPU|ST-leaf|spine)-\d+(?:/\d+)?|\bLeaf-\d+\b(?!\.)", sentence)
+        assert ports or named or kind in ("observation", "claims_differ"), sentence
+        assert [
+            name for name in (*ports, *named) if not re.search(rf"{re.escape(name)}(?!\d)", command + said)
+        ] == [], said
+
+
 @pytest.mark.parametrize("seed", BUILT_SEEDS)
 def test_a_clean_sample_has_no_warning(seed: int, tmp_path: Path) -> None:
     write_sample(tmp_path / "sample", clean(seed))
@@ -288,7 +301,7 @@ def test_the_findings_of_the_five_switches_hold_in_plain_python(
     assert sum(out < 10**9 for _, out in uplinks.values()) == 1
     assert number["Leaf-10 out"] == pytest.approx(deviation([out for _, out in uplinks.values()]), rel=1e-9)
     others = deviation([out for port, (_, out) in uplinks.items() if port > 35])
-    assert f"those to other spines by {100 * others:.1f} %." in said["Leaf-10 out"]
+    assert f"those to other spines by {100 * others:.1f} % of theirs." in said["Leaf-10 out"]
 
     shares = {
         key: max(both) * 8 / 3600 / (200e9 if key[1].startswith("Two") else 400e9)
@@ -302,7 +315,7 @@ def test_the_findings_of_the_five_switches_hold_in_plain_python(
                  for key in shares}  # fmt: skip
     upward = max((key for key in shares if is_uplink[key] and not (key[0].startswith("ST-") and int(key[1][19:]) < 55)),
                  key=lambda key: shares[key])  # fmt: skip
-    assert f"{upward[0]} {short(upward[1])}: {100 * shares[upward]:.1f} %." in said["Leaf-17 1/0/8:2"]
+    assert f"{upward[0]} {short(upward[1])}: {100 * shares[upward]:.1f} % of its own." in said["Leaf-17 1/0/8:2"]
 
     assert number["5 switches"] == pytest.approx(gap_share, rel=1e-6)
 

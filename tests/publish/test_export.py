@@ -40,6 +40,7 @@ def test_an_export_holds_tables_a_manifest_and_checksums(target: Path, tmp_path:
         "reference.clusters",
         "topology.hour_owners",
         "topology.nic_ports",
+        "topology.port_owners",
         "topology.ports",
         "topology.servers",
         "topology.switches",

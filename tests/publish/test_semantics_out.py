@@ -38,7 +38,7 @@ def test_the_schema_accepts_the_json_and_rejects_a_wrong_one(built: Path, tmp_pa
     jsonschema = pytest.importorskip("jsonschema")
     done = command("export", "out", "--semantics", "json", "-t", built)
     assert done.status == 0, done.err
-    assert done.out.startswith("Wrote  2 files to out")
+    assert done.out.startswith("Wrote  5 files to out: 2 of data, ")
     schema = json.loads((tmp_path / "out" / "semantics.schema.json").read_text(encoding="utf-8"))
     found = json.loads((tmp_path / "out" / "semantics.json").read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator.check_schema(schema)

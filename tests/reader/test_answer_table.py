@@ -110,6 +110,44 @@ def test_a_null_reason_can_be_a_select(connection: duckdb.DuckDBPyConnection, tm
     assert table(connection, LONG, query).endswith("wait NULL: of 2 leaves\n")
 
 
+def test_notes_are_printed_below_the_table(connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+    header = (
+        "answer: [leaf, ratio]\nnotes:\n  ratio: of all\n  other: hidden\n  not_judged: SELECT 'ST' FROM answer\n"
+        "  none: SELECT NULL FROM answer"
+    )
+    assert table(connection, LONG, _query(tmp_path, header)).endswith("lines)\nratio: of all\nnot judged: ST\n")
+
+
+def test_a_note_reads_the_rows_of_the_answer_and_the_parameters(target: Path, tmp_path: Path) -> None:
+    wait = "SELECT count(*) || ' leaves above ' || $least FROM answer"
+    header = f"params:\n  least: BIGINT = 1 bytes\nunknown:\n  wait: {wait}"
+    sql = "SELECT switch, in_bytes, NULL AS wait FROM metrics.leaf_hour WHERE in_bytes >= $least ORDER BY ALL LIMIT 1"
+    stream = io.StringIO()
+    run_query(target, query=_query(tmp_path, header)._replace(sql=sql), format="table", stream=stream, width=80)
+    assert stream.getvalue().endswith("wait NULL: 1 leaves above 1\n")
+
+
+def test_neighbors_in_the_ranking_column_differ(connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+    moved = (
+        "CASE switch WHEN 'Leaf-1' THEN greatest(in_bytes, 31100000000000) ELSE greatest(in_bytes, 31090000000000) END"
+    )
+    sql = f"SELECT switch, {moved} AS moved FROM metrics.leaf_hour ORDER BY 1"
+    assert table(connection, sql, _query(tmp_path, "ranked: moved desc")).splitlines()[2:] == [
+        "Leaf-1  31.10 TB",
+        "Leaf-2  31.09 TB",
+    ]
+
+
+def test_bytes_in_a_sentence_have_units(connection: duckdb.DuckDBPyConnection) -> None:
+    said = table(connection, "SELECT 'in 6785715334821 B, out 62 B, port 1234 Bx' AS evidence")
+    assert said.endswith("in 6.79 TB, out 62 B, port 1234 Bx\n")
+
+
+def test_texts_with_one_beginning_are_cut_in_the_middle(connection: duckdb.DuckDBPyConnection) -> None:
+    said = table(connection, "SELECT 'llama2-7b-new-5b-2b1ef-worker-' || unnest([1, 2]) AS pod, 'x' AS a", width=28)
+    assert said.splitlines()[2:] == ["llama2-7b-ne…1ef-worker-1  x", "llama2-7b-ne…1ef-worker-2  x"]
+
+
 @pytest.mark.parametrize("width", [24, 60, 80])
 def test_no_line_is_wider_than_the_terminal(connection: duckdb.DuckDBPyConnection, tmp_path: Path, width: int) -> None:
     wide = "SELECT '服务器' AS 名字, repeat('交换机端口', 30) AS 端口, repeat('x', 200) AS one, 6665677503028 AS bytes"

@@ -17,6 +17,7 @@ from warehouse.reader.finding import (
     matching_queries,
     print_by_question,
     print_queries,
+    print_query,
     question_of,
 )
 from warehouse.reader.named_queries import load_queries
@@ -80,6 +81,23 @@ def test_a_column_is_found_by_its_name(connection: duckdb.DuckDBPyConnection) ->
     assert (found.table, found.name) == ("metrics.leaf_hour", "leaving_share")
     assert find_columns(connection, "leaf_hour.leaving_share") == [found]
     assert find_columns(connection, "no_such") == []
+
+
+def test_a_search_lists_empty_tables_with_their_reason() -> None:
+    found = [
+        Found(Table("metrics.jobs", "table", 3, 1, "Jobs.")),
+        Found(Table("metrics.gpu_allocation", "table", 0, 1, "GPUs.")),
+    ]
+    stream = io.StringIO()
+    print_by_question(found, stream, word="job", empty={"metrics.gpu_allocation": "no files of AcmeTrace"})
+    assert "  metrics.gpu_allocation (empty: no files of AcmeTrace)\n" in stream.getvalue()
+
+
+def test_a_listed_query_fits_80_columns() -> None:
+    for query in QUERIES.values():
+        stream = io.StringIO()
+        print_query(query, stream, width=80)
+        assert max(map(len, stream.getvalue().splitlines())) <= 80
 
 
 def test_staging_and_empty_tables_are_counted_unless_asked_for() -> None:

@@ -26,7 +26,12 @@ from warehouse.reader.readable import header_unit, readable
         (["3599.9"], "s", ["1 h"]),
         (["187200"], "s", ["2 d 4 h"]),
         (["965"], "ms", ["965 ms"]),
-        (["5.768779759139165", "12.5"], None, [" 5.769", "12.5  "]),
+        (["5.768779759139165", "12.5"], None, [" 5.77", "12.50"]),
+        (["0.9299", "1.004", "1.01"], None, ["0.930", "1.004", "1.010"]),
+        (["99.98", "6554", "8.008"], None, ["   99.98 ", "6,554    ", "    8.008"]),
+        (["8.502", "71.52", "655"], None, ["  8.502", " 71.52 ", "655    "]),
+        (["0.52", "0.0005", "0.0059"], "share", ["52.00 %", " 0.05 %", " 0.59 %"]),
+        (["44000000000000", "0"], "B", ["44.0 TB", "    0 B"]),
         (["0.00001234"], None, ["1.234e-5"]),
         (["123456789.5"], None, ["123,456,790"]),
         (["5130", "7"], "count", ["5,130", "    7"]),
@@ -35,6 +40,22 @@ from warehouse.reader.readable import header_unit, readable
 )
 def test_readable_numbers(values: list[str | None], unit: str | None, said: list[str | None]) -> None:
     assert readable(values, unit) == said
+
+
+@pytest.mark.parametrize(
+    ("values", "unit", "said"),
+    [
+        (["0.0394", "0.0393", "0.0389"], "share", ["3.94 %", "3.93 %", "3.89 %"]),
+        (["0.0394", "0.0381"], "share", ["3.9 %", "3.8 %"]),
+        (["0.0394", "0.0394"], "share", ["3.9 %", "3.9 %"]),
+        (["0.039401", "0.039402"], "share", ["3.940 %", "3.940 %"]),
+        (["31100000000000", "31094000000000"], "B", ["31.10 TB", "31.09 TB"]),
+    ],
+)
+def test_neighbors_with_different_values_differ_up_to_four_digits(
+    values: list[str], unit: str, said: list[str]
+) -> None:
+    assert readable(values, unit, distinct=True) == said
 
 
 def test_an_integer_without_a_unit_is_unchanged() -> None:

@@ -77,8 +77,11 @@ def test_spines_that_cannot_be_judged_have_numbers_and_a_reason(sample: Path, co
     said = command("sql", "-q", "spine-balance", "--format", "table", "-t", tmp_path / "target").out
     assert re.search(r"^spine-1 +[\d.]+ [A-Z]B +[\d.]+ [A-Z]B +NULL +[\d.]+$", said, re.MULTILINE), said
     told = " ".join(said.split())
-    assert "over_mean NULL: not checkable, 1 of 9 leaves loaded: over_mean_loaded compares the bytes" in told
-    assert re.search(r"What can be judged: bytes of a leaf's uplinks deviate by at most [\d.]+ % of their mean", told)
+    assert "over_mean NULL: not checkable, 1 of 9 leaves loaded. What can be judged" in told
+    assert "over the mean of these 3 spines; bytes of loaded leaves only" in told
+    assert re.search(
+        r"What can be judged: bytes of a GPU leaf's uplinks deviate by at most [\d.]+ % of their mean", told
+    )
 
 
 def test_groups_have_the_bytes_and_the_share_of_the_finding(command: Command, built: Path) -> None:

@@ -12,6 +12,8 @@ from warehouse.base.text import few
 from warehouse.cli.options import Commands, add_data, add_project, add_target, command, settings
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from warehouse.base.settings import Settings
 
 
@@ -52,6 +54,7 @@ def add(commands: Commands) -> None:
     one.add_argument("name", metavar="NAME", help="a table, or a column of it")
     add_project(one)
     add_target(one)
+    one.add_argument("--steps", action="store_true", help="of a column: each step, with file and line")
     one.add_argument("--json", action="store_true")
     one.set_defaults(run=run_lineage)
 
@@ -71,6 +74,7 @@ def run_ls(given: argparse.Namespace) -> int:
     from warehouse.reader.connection import connect
     from warehouse.reader.finding import Found, find_tables, print_by_question
     from warehouse.reader.table_info import list_tables, ls, tables_as_json
+    from warehouse.reader.why_empty import reasons_of
 
     target = settings(given).target
     if given.json:
@@ -83,9 +87,10 @@ def run_ls(given: argparse.Namespace) -> int:
             if given.pattern
             else [Found(table) for table in list_tables(connection)]
         )
+        empty = reasons_of(connection, (one.table.name for one in found if one.table.rows == 0))
     finally:
         connection.close()
-    print_by_question(found, sys.stdout, word=given.pattern or "", everything=given.all)
+    print_by_question(found, sys.stdout, word=given.pattern or "", everything=given.all, empty=empty)
     return 0
 
 
@@ -129,7 +134,7 @@ def run_lineage(given: argparse.Namespace) -> int:
     from warehouse.lineage.table_lineage import as_json, as_text, names_a_column, table_lineage
 
     if named := given.name if names_a_column(given.name) else _only_column(settings(given), given.name):
-        print(column_path(settings(given), named, as_json=given.json))  # noqa: T201
+        print(column_path(settings(given), named, as_json=given.json, steps=given.steps))  # noqa: T201
         return 0
     lineage = table_lineage(settings(given), given.name)
     print(json.dumps(as_json(lineage), indent=1) if given.json else as_text(lineage))  # noqa: T201
@@ -161,19 +166,48 @@ def _only_column(settled: Settings, name: str) -> str | None:
     return found[0] if found else None
 
 
-def column_path(settled: Settings, name: str, *, as_json: bool = False) -> str:
-    """Return the path of a column down to raw files, as text or JSON."""
+def column_path(settled: Settings, name: str, *, as_json: bool = False, steps: bool = False) -> str:
+    """Return where a column is from, down to raw files: a summary, with each step, or JSON."""
     from warehouse.lineage import column_lineage, lineage_text
     from warehouse.project.project import Project
 
     project = Project.open(settled.project)
     found = column_lineage.load(project, settled.target)
-    trace = found.trace(*column_lineage.column_named(found, project, name))
-    return (
-        json.dumps(lineage_text.as_json(trace), indent=1)
-        if as_json
-        else lineage_text.as_text(trace, lineage_text.read_from(project), _width())
-    )
+    relation, column = column_lineage.column_named(found, project, name)
+    trace = found.trace(relation, column)
+    if as_json:
+        return json.dumps(lineage_text.as_json(trace), indent=1)
+    ends = lineage_text.read_from(project)
+    files = lineage_text.described(ends, _loaded_files(settled.target))
+    origins, expression = trace.origins.get(trace.column, ()), list[str]()
+    if len(origins) == 1 and origins[0].place.rpartition(":")[0].endswith(".sql"):
+        text = project.models[relation].path.read_text(encoding="utf-8")
+        expression = lineage_text.expression_lines(text, int(origins[0].place.rpartition(":")[2]))
+    parents = found.made_of(relation, column) if relation in found.blocks else ()
+    columns = project.models[relation].columns if relation in project.models else ()
+    about = next((one.about for one in columns if one.name == column), "")
+    summary = lineage_text.summary_text(trace, about, parents, expression, files, _width())
+    if steps:
+        return f"{summary}\n\n{lineage_text.steps_text(trace, ends, _width())}"
+    return f"{summary}\n\nNext:  warehouse lineage {trace.column} --steps" if origins else summary
+
+
+def _loaded_files(target: Path) -> dict[str, tuple[int, int, str]]:
+    """Return the number of loaded files of each format, of their folders, and one path; none without a build."""
+    from warehouse.reader.connection import connect
+
+    try:
+        connection = connect(target)
+    except QueryError:
+        return {}
+    try:
+        rows = connection.execute(
+            "SELECT format, count(*), count(DISTINCT parse_dirpath(release_path)), min(release_path) FROM raw.files "
+            "WHERE status IN ('read', 'partial') GROUP BY format"
+        ).fetchall()
+    finally:
+        connection.close()
+    return {name: (files, folders, path) for name, files, folders, path in rows}
 
 
 def _width() -> int | None:

@@ -6,14 +6,14 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from warehouse.base.errors import SettingsError
 from warehouse.base.startup import regex
 from warehouse.cli.options import Commands, add_engine, add_project, add_target, command, settings
 
 if TYPE_CHECKING:
-    pass
+    from collections.abc import Mapping
 
 
 def add(commands: Commands) -> None:
@@ -141,11 +141,33 @@ def run_export(given: argparse.Namespace) -> int:
             bar=bar,
         )
     manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    files = [file for file in manifest["files"] if file["path"] != DATAPACKAGE]
-    print(f"Wrote  {plural(len(files), 'file')} to {given.directory}, listed in {MANIFEST}")  # noqa: T201
+    written = sorted(path.name for path in folder.iterdir())
+    tables = {file["path"] for file in manifest["files"]} - {DATAPACKAGE}
+    about = [name for name in written if name not in tables]
+    print(f"Wrote  {plural(len(written), 'file')} to {given.directory}: {len(tables)} of data, {', '.join(about)}")  # noqa: T201
+    _print_citation(settled.target, manifest)
     for one in manifest["left_out"]:
         print(f"       not {one['table']}.{one['format']}: {one['rows']:,} rows; -s {one['table']} writes it")  # noqa: T201
     return 0
+
+
+def _print_citation(target: Path, manifest: Mapping[str, Any]) -> None:
+    """Print how to cite the exported tables: build, tables, and the traces that they are from."""
+    from contextlib import closing
+
+    from warehouse.reader.cited_sources import source_lines
+    from warehouse.reader.connection import connect
+    from warehouse.reader.text_table import WIDTH, wrapped
+
+    tables = list(dict.fromkeys(file["table"] for file in manifest["files"] if file["table"]))
+    if not tables:
+        return
+    named = f"table {tables[0]}" if len(tables) == 1 else f"{len(tables)} tables"
+    with closing(connect(target)) as connection:
+        sources = source_lines(connection, tables)
+    sys.stdout.write(f"Cite   warehouse build {manifest['build']}, {named}\n")
+    for line in sources:
+        sys.stdout.writelines(wrapped(f"       {line}", WIDTH, indent="         "))
 
 
 def run_publish(given: argparse.Namespace) -> int:

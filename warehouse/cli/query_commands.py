@@ -5,15 +5,16 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from warehouse.base.errors import SettingsError, nearest_hint
 from warehouse.cli.options import Commands, add_data, add_engine, add_project, add_target, command, more, settings
 
 if TYPE_CHECKING:
     from warehouse.base.settings import Settings
+    from warehouse.reader.citations import Citation
     from warehouse.reader.named_queries import Query
 
 SQL_OPTIONS = frozenset(
@@ -138,7 +139,7 @@ def run_sql(given: argparse.Namespace) -> int:
         from warehouse.reader.citations import cite_query
 
         sql = Path(given.file).read_text(encoding="utf-8") if given.file else text or ""
-        sys.stderr.write(f"{cite_query(settled.target, sql, query, parameters).text()}\n")
+        sys.stderr.writelines(_cited(settled, cite_query(settled.target, sql, query, parameters), sys.stderr))
     return status
 
 
@@ -200,9 +201,20 @@ def run_cite(given: argparse.Namespace) -> int:
         return 0
     citation = citations.load(settled.target, given.id)
     differences = citations.again(settled.target, citation, _queries(settled))
-    print(citation.text())  # noqa: T201
+    sys.stdout.writelines(_cited(settled, citation, sys.stdout))
     print("\n".join(["differs", *(f"  {line}" for line in differences)]) if differences else "same")  # noqa: T201
     return 1 if differences else 0
+
+
+def _cited(settled: Settings, citation: Citation, stream: TextIO) -> Iterator[str]:
+    """Yield the lines of a citation, wrapped on a terminal."""
+    import shutil
+
+    from warehouse.reader.cited_sources import citation_lines
+    from warehouse.reader.text_table import WIDTH
+
+    width = min(WIDTH, shutil.get_terminal_size().columns) if stream.isatty() else None
+    return citation_lines(settled.target, citation, width)
 
 
 def _seconds(text: str) -> float:
@@ -267,17 +279,11 @@ def _known_options(query: Query, parameters: Mapping[str, str]) -> None:
 
 def _list_queries(queries: Mapping[str, Query], word: str | None) -> int:
     """Print the queries by question or, with a word, the matching queries with their parameters."""
-    from warehouse.reader.finding import matching_queries, print_queries
+    from warehouse.reader.finding import matching_queries, print_queries, print_query
 
     if word is None:
         print_queries(queries, sys.stdout)
         return 0
     for query in matching_queries(queries, word):
-        also = f"  (also {', '.join(query.aliases)})" if query.aliases else ""
-        print(f"{query.name}{also}\n    {query.about}")  # noqa: T201
-        for parameter in query.parameters.values():
-            default = "required" if parameter.required else f"default {parameter.default}"
-            if parameter.default is None and not parameter.required:
-                default = "optional"
-            print(f"    --{parameter.name.replace('_', '-')} {parameter.type}  {parameter.about} ({default})")  # noqa: T201
+        print_query(query, sys.stdout)
     return 0

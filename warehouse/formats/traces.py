@@ -20,6 +20,8 @@ class Trace(NamedTuple):
     title: str
     url: str
     license: License
+    doi: str = ""
+    """Digital object identifier; empty if none is known."""
 
 
 CC_BY = License(

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
+from warehouse.base.startup import regex
+from warehouse.base.text import plural
 from warehouse.formats import known_formats
+from warehouse.formats.traces import TRACES
 from warehouse.lineage.column_lineage import Node, Trace
 from warehouse.lineage.steps import ROWS
 from warehouse.project.project import Project
@@ -14,8 +17,66 @@ _LEAST = 24
 """Minimum number of characters of a line after its indent, on a narrow terminal."""
 
 
-def as_text(trace: Trace, ends: Mapping[str, str], width: int | None = None) -> str:
-    """Return a tree of steps, the clauses that determine the rows, and a summary.
+_WORD = regex(r"\w+")
+_LONGEST = 12
+"""Lines of an expression at most."""
+
+
+def summary_text(
+    trace: Trace,
+    about: str,
+    parents: Sequence[Node],
+    expression: Sequence[str],
+    ends: Mapping[str, str],
+    width: int | None = None,
+) -> str:
+    """Return where a column is from in a few lines: its expression, the tables it reads, and the raw files.
+
+    Parameters
+    ----------
+    trace
+        The lineage of the column.
+    about
+        Its meaning, from the contract.
+    parents
+        Columns of other relations that the column is computed from.
+    expression
+        Lines of the model that compute the column.
+    ends
+        The files of each source relation, from `described`.
+    width
+        The width of the terminal; None to break no line.
+    """
+    steps = ", ".join(f"{one.kind} {one.place}" for one in trace.origins.get(trace.column, ()))
+    lines = _broken(f"{trace.column}  {steps}".rstrip(), width, "    ")
+    lines += _broken(f"    {about}", width, "    ") if about else []
+    for line in expression:
+        lines += _broken(f"    {line}", width, "      ")
+    if parents:
+        lines += ["", "reads"]
+        for relation, columns in _by_relation(parents).items():
+            lines += _broken(f"  {relation}: {', '.join(columns)}", width, "    ")
+    lines += ["", f"{trace.column} comes from"]
+    for relation, columns in _by_relation(sorted(trace.ends)).items():
+        lines += _broken(f"  {relation}: {', '.join(columns)}", width, "    ")
+        lines += _broken(f"    {ends.get(relation, 'raw')}", width, "    ")
+    lines += [f"  a literal, {place}" for place in trace.literals]
+    between = dict.fromkeys(node.relation for node in trace.origins if node.relation != trace.column.relation)
+    if between:
+        lines += _broken(f"  by way of {', '.join(between)}", width, "    ")
+    return "\n".join(lines)
+
+
+def _by_relation(nodes: Iterable[Node]) -> dict[str, list[str]]:
+    """Return the columns of each relation."""
+    read: dict[str, list[str]] = {}
+    for node in nodes:
+        read.setdefault(node.relation, []).append("its rows" if node.column == ROWS else node.column)
+    return read
+
+
+def steps_text(trace: Trace, ends: Mapping[str, str], width: int | None = None) -> str:
+    """Return a tree of all steps, and the clauses that determine the rows.
 
     A repeated subtree is shortened to `…`.
 
@@ -52,17 +113,29 @@ def as_text(trace: Trace, ends: Mapping[str, str], width: int | None = None) -> 
         lines += ["", "rows decided by"]
         for one in trace.deciders:
             lines += _broken(f"  {one.kind:<8} {one.place}  {', '.join(map(str, one.inputs))}", width, " " * 11)
-    lines += ["", f"{trace.column} comes from"]
-    read: dict[str, list[str]] = {}
-    for node in sorted(trace.ends):
-        read.setdefault(node.relation, []).append("its rows" if node.column == ROWS else node.column)
-    for relation, columns in read.items():
-        lines += _broken(f"  {relation}: {', '.join(columns)}  ({ends.get(relation, 'raw')})", width, "    ")
-    lines += [f"  a literal, {place}" for place in trace.literals]
-    steps = dict.fromkeys(node.relation for node in trace.origins if node.relation != trace.column.relation)
-    if steps:
-        lines += _broken(f"  by way of {', '.join(steps)}", width, "    ")
     return "\n".join(lines)
+
+
+def expression_lines(text: str, line: int) -> list[str]:
+    """Return the lines of a SELECT that compute the column whose expression ends in this line; none if too long.
+
+    >>> expression_lines("SELECT\\n    a,\\n    CASE\\n        WHEN b THEN 1\\n    END AS c,\\n    d", 5)
+    ['CASE', '    WHEN b THEN 1', 'END AS c']
+    """
+    above = [one.partition("--")[0].rstrip() for one in text.splitlines()[:line]]
+    found: list[str] = []
+    while above and len(found) < _LONGEST:
+        found.insert(0, above.pop())
+        begins = found[0].lstrip().startswith("SELECT ") or (above or [""])[-1].endswith((",", "SELECT", "("))
+        if begins and _is_whole("\n".join(found)):
+            return textwrap.dedent("\n".join(found)).removesuffix(",").splitlines()
+    return []
+
+
+def _is_whole(text: str) -> bool:
+    """Return True if parentheses and CASE .. END are balanced."""
+    words = [word.upper() for word in _WORD.findall(text)]
+    return text.count("(") == text.count(")") and words.count("CASE") == words.count("END")
 
 
 def _broken(line: str, width: int | None, indent: str) -> list[str]:
@@ -103,3 +176,35 @@ def read_from(project: Project) -> dict[str, str]:
     for one in known_formats():
         sources |= {relation.full_name: f"files of {one.name}" for relation in one.relations}
     return sources | {name: f"data/{one.path.name}" for name, one in project.references.items()}
+
+
+def described(ends: Mapping[str, str], files: Mapping[str, tuple[int, int, str]]) -> dict[str, str]:
+    """Return the files of each source relation in words.
+
+    Parameters
+    ----------
+    ends
+        From `read_from`.
+    files
+        Loaded files of each format: number, number of folders, and one path. Empty if nothing is built.
+    """
+    found = dict(ends) | {"raw.files": "names and folders of the raw files"}
+    for one in sorted(known_formats(), key=lambda one: one.name in files):  # loaded formats of a relation win
+        number, folders, example = files.get(one.name, (0, 0, ""))
+        trace = TRACES.get(one.name.partition(".")[0])
+        kind = one.name + (f", {trace.title}" if trace else "")
+        told = f"{plural(number, 'file')} in {plural(folders, 'folder')}, such as {_short(example)}"
+        told = told if number else "no file of it is loaded" if files else ""
+        for relation in one.relations:
+            found[f"raw.{relation.name}"] = " ".join(f"{relation.about} {told} ({kind})".split())
+    return found
+
+
+def _short(path: str) -> str:
+    """Return a release path with its cluster or trace, its last folder and its name.
+
+    >>> _short("c/trafficinfo/2024052400/Leaf-5/Leaf-5_0.csv"), _short("itp/raw-traces/cluster01.csv")
+    ('c/…/Leaf-5/Leaf-5_0.csv', 'itp/raw-traces/cluster01.csv')
+    """
+    parts = path.split("/")
+    return "/".join([parts[0], "…", *parts[-2:]] if len(parts) > len(("trace", "folder", "name")) else parts)

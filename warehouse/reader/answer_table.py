@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
-from warehouse.reader.guard import check_read_only
+from warehouse.base.startup import regex
+from warehouse.reader.query_notes import notes_below
 from warehouse.reader.readable import header_unit, readable
 from warehouse.reader.text_table import escape, make_console, print_rows, wrapped
 from warehouse.reader.value_text import INTEGERS
@@ -20,6 +22,8 @@ SHARED = {"cluster": "cluster", "hour_utc": "hour"}
 """Columns that move above the table if all rows share one value, and their labels there."""
 _ARROWS = {"desc": "↓", "asc": "↑"}
 _DIRECTIONS = {"desc": "largest first", "asc": "smallest first"}
+_BYTES_IN_TEXT = regex(r"(?<![\w.])(\d{4,}) B\b")
+"""Exact numbers of bytes in a sentence: `in 6785715334821 B`."""
 
 
 class _Shown(NamedTuple):
@@ -51,13 +55,14 @@ def write_table(result: Result, stream: TextIO, *, width: int | None = None, lim
 def print_answer(result: Result, rows: Sequence[Row], stream: TextIO, *, width: int | None = None) -> None:
     """Print the rows of a result prepared by `for_people`."""
     query = result.query
-    shown = [
-        _Shown(column._replace(name=column.name + header_unit(unit)), values)
-        for column, unit, values in zip(
-            result.columns, result.units or (), people_values(result.columns, result.units or (), rows), strict=True
-        )
-    ]
     names = [column.name for column in result.columns]
+    by, _, direction = (query.ranked if query else "").rpartition(" ")
+    ranks = names.index(by) if by in names else -1
+    values = people_values(result.columns, result.units or (), rows, ranks=ranks)
+    shown = [
+        _Shown(column._replace(name=column.name + header_unit(unit)), texts)
+        for column, unit, texts in zip(result.columns, result.units or (), values, strict=True)
+    ]
     above = [
         f"{called} {_hour(value) if name == 'hour_utc' else value}"
         for name, called in SHARED.items()
@@ -72,14 +77,11 @@ def print_answer(result: Result, rows: Sequence[Row], stream: TextIO, *, width: 
         in_table = sorted(
             (at for at in in_table if names[at] in query.answer), key=lambda at: query.answer.index(names[at])
         )
-    if query and query.ranked:
-        by, _, direction = query.ranked.rpartition(" ")
-        at = names.index(by) if by in names else -1
-        if at not in in_table:
-            above.append(f"by {by}, {_DIRECTIONS[direction]}")
-        else:
-            one = shown[at]
-            shown[at] = one._replace(column=one.column._replace(name=f"{one.column.name} {_ARROWS[direction]}"))
+    if by and ranks not in in_table:
+        above.append(f"by {by}, {_DIRECTIONS[direction]}")
+    elif by:
+        one = shown[ranks]
+        shown[ranks] = one._replace(column=one.column._replace(name=f"{one.column.name} {_ARROWS[direction]}"))
     if above and rows:
         stream.writelines(wrapped(" · ".join(above), make_console(stream, width).width))
     print_rows(
@@ -91,33 +93,28 @@ def print_answer(result: Result, rows: Sequence[Row], stream: TextIO, *, width: 
         hidden=hidden if rows else (),
         whole=bool(query and query.answer),
     )
-    unknown = query.unknown if query else {}
-    for at in in_table:
-        name = names[at]
-        if name in unknown and any(row[at] is None for row in rows) and (reason := _reason(result, unknown[name])):
-            stream.writelines(wrapped(f"{name} NULL: {reason}", make_console(stream, width).width))
-
-
-def _reason(result: Result, text: str) -> str | None:
-    """Return why a column is NULL: the sentence in the query's header, or the result of the SELECT in it."""
-    if not text.startswith("SELECT "):
-        return text
-    connection = result.connection.cursor()
-    [statement] = check_read_only(connection, text)
-    row = connection.execute(statement.text).fetchone()
-    return str(row[0]) if row and row[0] is not None else None
+    nulls = {names[at] for at in in_table if any(row[at] is None for row in rows)}
+    for line in notes_below(result, [names[at] for at in in_table], nulls) if rows else ():
+        stream.writelines(wrapped(line, make_console(stream, width).width))
 
 
 def people_values(
-    columns: Sequence[Column], units: Sequence[str | None], rows: Sequence[Row]
+    columns: Sequence[Column], units: Sequence[str | None], rows: Sequence[Row], *, ranks: int = -1
 ) -> list[list[str | None]]:
-    """Return the values of each column; only numbers are made readable."""
+    """Return the values of each column: readable numbers, and texts with readable numbers of bytes.
+
+    `ranks` is the position of the column that orders the rows: its neighbors with different values differ as text.
+    """
     return [
-        readable([row[at] for row in rows], unit, exact=column.type.lower() in INTEGERS)
+        readable([row[at] for row in rows], unit, exact=column.type.lower() in INTEGERS, distinct=at == ranks)
         if column.kind == "number"
-        else [row[at] for row in rows]
+        else [row[at] and _BYTES_IN_TEXT.sub(_with_unit, row[at] or "") for row in rows]
         for at, (column, unit) in enumerate(zip(columns, units, strict=True))
     ]
+
+
+def _with_unit(number: re.Match[str]) -> str:
+    return (readable([number[1]], "B")[0] or "").strip()
 
 
 def _is_same(rows: Sequence[Row], at: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from warehouse.base.errors import QueryError, nearest_hint
@@ -141,13 +142,14 @@ def print_by_question(
     word: str = "",
     width: int | None = None,
     everything: bool = False,
+    empty: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Print tables below the questions that they answer, each with its full description.
 
     Questions keep their fixed order; after a search, the question of the best hit comes first.
 
-    Staging, raw and reference tables and empty tables are only counted, unless `everything` is set or their name
-    contains the word.
+    Staging, raw and reference tables are only counted, unless `everything` is set or their name contains the word. So
+    are empty tables without a search. After a search they are listed with the reason from `empty`.
     """
     wide = make_console(stream, width).width
     everything = everything or any(mark in word for mark in "*?[")
@@ -155,7 +157,7 @@ def print_by_question(
         one
         for one in found
         if not (everything or (word and word.lower() in one.table.name))
-        and (one.table.name.startswith(_HIDDEN) or one.table.rows == 0)
+        and (one.table.name.startswith(_HIDDEN) or (one.table.rows == 0 and not word))
     ]
     hidden = [] if len(hidden) == len(found) else hidden
     shown = [one for one in found if one not in hidden]
@@ -169,6 +171,10 @@ def print_by_question(
             rows = (
                 "" if one.table.rows is None else f"  {plural(one.table.rows, 'row')}" if one.table.rows else "  empty"
             )
+            if one.table.rows == 0 and one.table.name in empty:
+                reason = f"  {one.table.name}  (empty: {empty[one.table.name]})"
+                stream.writelines(wrapped(reason, wide, indent="    "))
+                continue
             stream.write(f"  {one.table.name}{rows}\n")
             stream.writelines(wrapped(f"    {escape(one.table.about)}", wide, indent="    "))
             if one.columns:
@@ -179,8 +185,9 @@ def print_by_question(
     if not hidden:
         stream.write("Next:  warehouse show TABLE\n       warehouse ls WORD\n       warehouse sql --list\n")
         return
-    empty = sum(one.table.rows == 0 for one in hidden)
-    text = f"{len(hidden):,} more: {len(hidden) - empty:,} of rows as published, {empty:,} empty (--all shows them)"
+    without = sum(one.table.rows == 0 for one in hidden)
+    and_empty = f", {without:,} empty" if without else ""
+    text = f"{len(hidden):,} more: {len(hidden) - without:,} of rows as published{and_empty} (--all shows them)"
     stream.writelines(wrapped(text, wide))
 
 
@@ -235,6 +242,21 @@ def print_queries(queries: Mapping[str, Query], stream: TextIO, *, width: int | 
             lines = wrapped(f"  {', '.join(names)}", wide)
             stream.writelines(line.replace("\xa0", " ") for line in lines)
     stream.write("\nNext:  warehouse sql -q NAME\n       warehouse sql --list NAME  columns and parameters\n")
+
+
+def print_query(query: Query, stream: TextIO, *, width: int | None = None) -> None:
+    """Print one query with its names and parameters."""
+    wide = width or (make_console(stream, None).width if stream.isatty() else WIDTH)
+    also = f"  (also {', '.join(query.aliases)})" if query.aliases else ""
+    stream.write(f"{query.name}{also}\n")
+    stream.writelines(wrapped(f"    {query.about}", wide, indent="    "))
+    for parameter in query.parameters.values():
+        default = "required" if parameter.required else f"default {parameter.default}"
+        if parameter.default is None and not parameter.required:
+            default = "optional"
+        name = parameter.name.replace("_", "-")
+        line = f"    --{name} {parameter.type}  {parameter.about} ({default})"
+        stream.writelines(wrapped(line, wide, indent="      "))
 
 
 def matching_queries(queries: Mapping[str, Query], word: str) -> list[Query]:

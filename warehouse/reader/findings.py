@@ -130,6 +130,10 @@ def number_text(number: float, unit: str) -> str:
     return text + (f" {words}" if header_unit(shown_unit) else "")
 
 
+_CONTINUED = " \\"
+"""End of a line of a command that goes on in the next line."""
+
+
 def print_findings(found: Sequence[Finding], stream: TextIO, width: int) -> None:
     """Print the findings: warnings, then notes, each with its consequence and where to look further."""
     warnings = [one for one in found if one.severity == "warning"]
@@ -146,5 +150,8 @@ def print_findings(found: Sequence[Finding], stream: TextIO, width: int) -> None
             if one.kind not in printed:  # the same for all findings of a kind
                 stream.writelines("  " + line for line in wrapped(one.so_what, width - 2))
                 printed.add(one.kind)
-            stream.write(f"  {escape(one.look_further)}\n")
+            command = f"  {escape(one.look_further)}"
+            fits = len(command) <= width
+            lines = [command] if fits else wrapped(command, width - len(_CONTINUED), indent="    ")
+            stream.write(f"{_CONTINUED}\n".join(line.removesuffix("\n") for line in lines) + "\n")
         stream.write("\n" if title.endswith(("warning", "warnings")) else "")

@@ -3,7 +3,7 @@
 The header has the form of a model's front matter. A parameter is `name: TYPE [= default] meaning`; it is required if it
 has no default. Values are bound, never pasted into the text.
 
-Six more keys are for people at a terminal:
+Seven more keys are for people at a terminal:
 
 - `question`: heading of the query in `--list`.
 - `aliases`: other names.
@@ -11,6 +11,10 @@ Six more keys are for people at a terminal:
 - `ranked: column desc`: sort order of the rows.
 - `unknown`: reason why a column may be NULL.
 - `empty`: what to know besides the reason if there are no rows.
+- `notes`: lines below the table. A note named after a column is printed only if the table shows the column.
+
+A reason or note that begins with SELECT is a query. It may use the parameters, and read the rows of the answer as
+`answer`.
 """
 
 from __future__ import annotations
@@ -30,13 +34,14 @@ if TYPE_CHECKING:
 
     from warehouse.project.yaml_text import Value
 
-KEYS = ("about", "question", "aliases", "params", "answer", "ranked", "unknown", "empty")
+KEYS = ("about", "question", "aliases", "params", "answer", "ranked", "unknown", "empty", "notes")
 TYPES = ("VARCHAR", "INTEGER", "BIGINT", "DOUBLE", "TIMESTAMP", "BOOLEAN")
 _BITS = {"INTEGER": 31, "BIGINT": 63}
 _PARAMETER = regex(r"^(?P<type>[A-Z]+)(?:\s*=\s*(?P<default>'[^']*'|\S+))?\s+(?P<about>\S.*)$")
 _NAME = regex(r"^[a-z][a-z0-9_]*$")
 _PARAMS = "`params` lists each one as `name: TYPE = default meaning`"
 _UNKNOWN = "`unknown` has a line `column: reason` each"
+_NOTES = "`notes` has a line `name: sentence` each"
 _TRUE, _FALSE = frozenset({"true", "yes", "1"}), frozenset({"false", "no", "0"})
 
 
@@ -71,6 +76,8 @@ class Query(NamedTuple):
     """Reason why a column may be NULL, by column."""
     empty: str = ""
     """Sentence below an answer without rows, after the reason."""
+    notes: Mapping[str, str] = MappingProxyType({})
+    """Lines below the table, by column or by a name of their own."""
 
 
 def load_queries(folders: Iterable[Path]) -> dict[str, Query]:
@@ -159,6 +166,7 @@ def read_query(path: Path) -> Query:
         ranked=ranked,
         unknown={name: _text(value) for name, value in _entries(values.get("unknown"), shown, _UNKNOWN)},
         empty=_text(values.get("empty")),
+        notes={name: _text(value) for name, value in _entries(values.get("notes"), shown, _NOTES)},
     )
 
 

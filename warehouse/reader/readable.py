@@ -14,10 +14,17 @@ from warehouse.reader.column_units import COUNT, SHARE
 _DIGITS = 3
 """Significant digits of the largest number with a unit."""
 _PLAIN_DIGITS = 4
+"""Significant digits of the largest number without a unit, and of any number that neighbors must differ from."""
+_JOINT = 100
+"""Ratio of largest to smallest plain number up to which all have equal decimals."""
 _GROUPED = 1000
 """Smallest number with thousands separators."""
 _SPAN = 1000
 """Ratio of largest to smallest number above which each number has a unit of its own."""
+_SHARE_SPAN = 10_000
+"""The same for shares, which have one unit: above it, each has decimals of its own."""
+_LEAST = Decimal("1e-4")
+"""Smallest plain number without an exponent."""
 _CLOCK = 120
 """Seconds above which a duration is shown in minutes, hours or days."""
 _SCALES: dict[str, tuple[tuple[int, str], ...]] = {
@@ -51,7 +58,9 @@ class _Cell(NamedTuple):
     """True for text such as `2 h 13 min`: it is aligned right, not at a decimal point."""
 
 
-def readable(values: Sequence[str | None], unit: str | None, *, exact: bool = False) -> list[str | None]:
+def readable(
+    values: Sequence[str | None], unit: str | None, *, exact: bool = False, distinct: bool = False
+) -> list[str | None]:
     """Return the values of one column for people, padded so that decimal points are aligned.
 
     Parameters
@@ -62,6 +71,8 @@ def readable(values: Sequence[str | None], unit: str | None, *, exact: bool = Fa
         Unit from `warehouse.reader.column_units`.
     exact
         Keep numbers without a unit unchanged: integers may be identifiers.
+    distinct
+        Write up to four significant digits where neighbors with different values would have one text.
 
     >>> readable(["6665677503028", "3010000000000", None], "B")
     ['6.67 TB', '3.01 TB', None]
@@ -70,9 +81,15 @@ def readable(values: Sequence[str | None], unit: str | None, *, exact: bool = Fa
     >>> readable(["7980", "45.8"], "s")
     ['2 h 13 min', '    45.8 s']
     >>> readable(["5.768779759139165", "12.5"], None)
-    [' 5.769', '12.5  ']
+    [' 5.77', '12.50']
+    >>> readable(["0.0394", "0.0393"], "share", distinct=True)
+    ['3.94 %', '3.93 %']
     """
     cells = _cells(values, unit, exact=exact)
+    for more in (1, 2) if distinct else ():
+        if not _hides_a_difference(values, cells):
+            break
+        cells = _cells(values, unit, exact=exact, more=more)
     forms = {(cell.unit, len(cell.decimals)) for cell in cells if cell and not cell.apart}
     if len(forms) > 1 and any(unit for unit, _ in forms):  # TB and MB have no common decimal place
         cells = [cell and _Cell(f"{cell.whole}{cell.decimals}{cell.unit}", apart=True) for cell in cells]
@@ -91,6 +108,12 @@ def readable(values: Sequence[str | None], unit: str | None, *, exact: bool = Fa
     return [None if text is None else text.rjust(width) for text in texts]
 
 
+def _hides_a_difference(values: Sequence[str | None], cells: Sequence[_Cell | None]) -> bool:
+    """Return True if two neighbors have different values and the same text."""
+    pairs = zip(zip(values, cells, strict=True), zip(values[1:], cells[1:], strict=True), strict=False)
+    return any(one != other and text == other_text for (one, text), (other, other_text) in pairs)
+
+
 def header_unit(unit: str | None) -> str:
     """Return the unit for a header, or nothing if the cells have the unit.
 
@@ -100,7 +123,7 @@ def header_unit(unit: str | None) -> str:
     return "" if unit in (None, COUNT) or unit in _SCALES or unit in _AS else f" [{unit}]"
 
 
-def _cells(values: Sequence[str | None], unit: str | None, *, exact: bool) -> list[_Cell | None]:
+def _cells(values: Sequence[str | None], unit: str | None, *, exact: bool, more: int = 0) -> list[_Cell | None]:
     numbers = [None if value is None else _number(value) for value in values]
     unit, factor = _AS.get(unit or "", (unit, Decimal(1)))
     known = [number * factor for number in numbers if number is not None]
@@ -108,7 +131,9 @@ def _cells(values: Sequence[str | None], unit: str | None, *, exact: bool) -> li
         known = [number for number in known if abs(number) < _CLOCK]
     largest = max(map(abs, known), default=Decimal(0))
     smallest = min((abs(number) for number in known if number), default=largest)
-    is_near = smallest * _SPAN >= largest
+    is_near = smallest * (_SHARE_SPAN if unit == "%" else _SPAN) >= largest
+    is_joint = smallest * _JOINT >= largest and smallest >= _LEAST and not any(map(_is_count, known))
+    joint = _joint_decimals(known, largest) if is_joint else None
     cells: list[_Cell | None] = []
     for value, number in zip(values, numbers, strict=True):
         if value is None or number is None:  # NULL, or not a finite number: inf, nan
@@ -118,9 +143,9 @@ def _cells(values: Sequence[str | None], unit: str | None, *, exact: bool) -> li
         elif unit in _SCALES:
             shown = number * factor
             ends = (smallest, largest) if is_near else (abs(shown), abs(shown))
-            cells.append(_scaled(shown, _SCALES[unit], *ends))
+            cells.append(_scaled(shown, _SCALES[unit], *ends, more=more))
         elif unit == COUNT or not exact:
-            cells.append(_plain(number))
+            cells.append(_plain(number, joint))
         else:
             cells.append(_Cell(value))
     return cells
@@ -134,11 +159,32 @@ def _number(text: str) -> Decimal | None:
     return number if number.is_finite() else None
 
 
-def _scaled(number: Decimal, scale: Sequence[tuple[int, str]], smallest: Decimal, largest: Decimal) -> _Cell:
+def _is_count(number: Decimal) -> bool:
+    """Return True for a number such as 655, which is a count beside numbers with decimals."""
+    return abs(number) >= _JOINT and number == number.to_integral_value()
+
+
+def _joint_decimals(numbers: Sequence[Decimal], largest: Decimal) -> int:
+    """Return the decimals that all plain numbers of a column need: four significant digits of the largest, no more.
+
+    >>> _joint_decimals([Decimal("2.5"), Decimal("0.75")], Decimal("2.5"))
+    2
+    """
+    most = max(_PLAIN_DIGITS - 1 - max(largest.adjusted(), 0 if largest >= 1 else largest.adjusted()), 0)
+    rounded = [format(number, f".{most}f").rstrip("0").partition(".")[2] for number in numbers] if most else []
+    return max(map(len, rounded), default=0)
+
+
+def _scaled(
+    number: Decimal, scale: Sequence[tuple[int, str]], smallest: Decimal, largest: Decimal, *, more: int = 0
+) -> _Cell:
     """Format a number with its unit, in the power of ten that suits the largest number of its column.
 
-    The largest number has three significant digits, or four if the smallest would have only one.
+    The largest number has three significant digits, or four if the smallest would have only one. `more` adds decimals,
+    up to four significant digits of the largest number.
     """
+    if not number and scale[0][0] == 0 and scale[0][1] not in ("s", "%"):
+        return _Cell("0", unit=f" {scale[0][1]}")
     if not largest:
         return _Cell("0", unit=f" {scale[0][1] if scale[0][0] >= 0 else scale[-1][1]}")
     rounded = Decimal(f"{largest:.{_DIGITS - 1}e}")
@@ -147,8 +193,12 @@ def _scaled(number: Decimal, scale: Sequence[tuple[int, str]], smallest: Decimal
     decimals = max(_DIGITS - 1 - max(shown.adjusted(), 0), 0)
     if name == "%":
         decimals = 1 if shown >= 1 else 1 - shown.adjusted()
+        if shown >= 1 and -smallest.adjusted() > decimals:
+            decimals = max(_PLAIN_DIGITS - 1 - shown.adjusted(), decimals)
     elif 1 - smallest.scaleb(-power).adjusted() > decimals:
         decimals = max(_PLAIN_DIGITS - 1 - max(shown.adjusted(), 0), 0)
+    if more:
+        decimals = max(min(decimals + more, _PLAIN_DIGITS - 1 - shown.adjusted()), decimals)
     if name == "s" and decimals == 0 and number != int(number):
         decimals = 1
     if power == 0 and name in ("B", "b/s", "W") and number == int(number):
@@ -157,12 +207,14 @@ def _scaled(number: Decimal, scale: Sequence[tuple[int, str]], smallest: Decimal
     return _pieces(text if text.strip("-0.") else text.removeprefix("-"), f" {name}")
 
 
-def _plain(number: Decimal) -> _Cell:
-    """Format a number without a unit: integers unchanged, others with four significant digits."""
+def _plain(number: Decimal, joint: int | None = None) -> _Cell:
+    """Format a number without a unit: with the decimals of its column, else integers unchanged and four digits."""
+    if joint and abs(number) < _GROUPED * 10:
+        return _pieces(f"{number:,.{joint}f}", "")
     if number == number.to_integral_value():
         return _Cell(f"{int(number):,}" if abs(number) >= _GROUPED else str(int(number)))
     decimals = _PLAIN_DIGITS - 1 - number.adjusted()
-    if abs(number) < Decimal("1e-4"):
+    if abs(number) < _LEAST:
         return _Cell(f"{number:.{_PLAIN_DIGITS - 1}e}".lower(), apart=True)
     text = f"{number:,.{max(decimals, 0)}f}"
     return _pieces(text.rstrip("0").rstrip(".") if "." in text else text, "")

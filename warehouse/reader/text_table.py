@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rich.console import Console
 
@@ -61,6 +61,7 @@ def print_rows(
     )
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     shown = [position for position in in_table if widths[position]]
+    _cut_apart(texts, columns, {at: widths[at] for at in (shown[:-1] if wrap_last else shown)})
     for position in shown:
         table.add_column(
             Text(_aligned(names[position], columns[position], widths[position])),
@@ -84,6 +85,30 @@ def print_rows(
         )
     out = [name for name in (*(names[at] for at in in_table if not widths[at]), *hidden) if name]
     stream.writelines(_left_out(out, all_by, console.width) if out else ())
+
+
+def _cut_apart(rows: Sequence[list[str]], columns: Sequence[Column], widths: Mapping[int, int]) -> None:
+    """Cut the texts of some columns in place, where the end tells them apart."""
+    for at, width in widths.items():
+        if columns[at].kind != "number":
+            for row, text in zip(rows, _told_apart([row[at] for row in rows], width), strict=True):
+                row[at] = text
+
+
+def _told_apart(values: list[str], width: int) -> list[str]:
+    """Cut texts in the middle if two different ones would have the same beginning.
+
+    >>> _told_apart(["llama2-7b-new-worker-1", "llama2-7b-new-worker-2"], 12)
+    ['llama2…ker-1', 'llama2…ker-2']
+    """
+    from rich.cells import cell_len
+
+    long = {value for value in values if cell_len(value) > width}
+    if not long or len({value[: width - 1] for value in long}) == len(long):
+        return values
+    tail = (width - 1) // 2
+    head = width - 1 - tail
+    return [f"{value[:head]}…{value[len(value) - tail :]}" if value in long else value for value in values]
 
 
 def _left_out(names: Sequence[str], all_by: str, width: int) -> Iterator[str]:

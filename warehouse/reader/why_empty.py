@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 from warehouse.base.errors import nearest
 from warehouse.base.text import few
 from warehouse.formats import known_formats
+from warehouse.reader.named_queries import bind
+from warehouse.reader.query_notes import sentence_of
 from warehouse.reader.why_null import null_notes, unknown_values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import duckdb
 
@@ -29,6 +31,8 @@ _NAMES = {
     "trace": ("metrics.jobs", "trace", "trace"),
 }
 """Source of the known values of a query parameter: table, column, and noun for messages."""
+_UNMET = "no row of the loaded files meets its conditions"
+"""Reason of last resort: no kind of file is missing."""
 _HOURS = ("hour", "before", "after")
 _TRACES = {"acme": "AcmeTrace", "itp": "ITP"}
 
@@ -68,10 +72,21 @@ def no_rows(
     reasons = [*_unknown_names(connection, query, given), *_not_loaded(connection, query, given)]
     reasons = reasons if query else list(unknown_values(connection, statement))
     reasons = reasons or [reason for table in sorted(statement.tables) if (reason := relations.why_empty(table))]
+    if query and query.empty:
+        own = sentence_of(
+            connection, statement, bind(query, {name: str(one) for name, one in given.items()}), query.empty
+        )
+        reasons = [*(one for one in reasons if not (own and _UNMET in one)), *([own] if own else [])]
     if not reasons:
         return "no rows: none meets the conditions of the query" if relations.needs else "no rows"
-    reasons += [query.empty] if query and query.empty else []
     return "no rows: " + "; ".join(dict.fromkeys(reasons))
+
+
+def reasons_of(connection: duckdb.DuckDBPyConnection, tables: Iterable[str]) -> dict[str, str]:
+    """Return why each of these tables is empty, without its name; a table with rows is left out."""
+    relations = _Relations(connection)
+    found = {table: relations.why_empty(table) for table in tables}
+    return {table: reason.removeprefix(f"{table} is empty: ") for table, reason in found.items() if reason}
 
 
 def why_empty(connection: duckdb.DuckDBPyConnection, table: str) -> str | None:
@@ -88,10 +103,11 @@ class _Relations:
             "SELECT 1 FROM duckdb_columns() WHERE schema_name = 'meta' AND table_name = 'models' "
             "AND column_name = 'needs'"
         ).fetchone()
-        rows = connection.execute("SELECT model, kind, rows, needs FROM meta.models").fetchall() if known else []
-        self.needs: dict[str, list[list[str]]] = {name: needs or [] for name, _, _, needs in rows}
-        self.kinds = {name: kind for name, kind, _, _ in rows}
-        self.rows = {name: count for name, _, count, _ in rows}
+        rows = connection.execute("SELECT model, kind, rows, needs, reads FROM meta.models").fetchall() if known else []
+        self.needs: dict[str, list[list[str]]] = {name: needs or [] for name, _, _, needs, _ in rows}
+        self.reads: dict[str, list[str]] = {name: reads or [] for name, *_, reads in rows}
+        self.kinds = {name: kind for name, kind, *_ in rows}
+        self.rows = {name: count for name, _, count, *_ in rows}
         self.formats = _formats() if rows else {}
         self.loaded = (
             {one for (one,) in connection.execute("SELECT DISTINCT format FROM raw.files").fetchall()}
@@ -104,9 +120,24 @@ class _Relations:
             return None
         missing = list(dict.fromkeys(self.missing(table)))
         if not missing:
-            return f"{table} is empty: its inputs have rows, but none meets its conditions"
+            absent = ", ".join(sorted(self.absent(table)))
+            return f"{table} is empty: {_UNMET}" + (f"; not loaded: {absent}" if absent else "")
         listed = ", ".join(missing[:-1]) + " or " + missing[-1] if len(missing) > 1 else missing[0]
         return f"{table} is empty: no files of {listed} in the data folders (warehouse doctor)"
+
+    def absent(self, table: str) -> set[str]:
+        """Return the kinds of job files, as `jobs of AcmeTrace`, that the table reads and that are not loaded."""
+        found, waiting = set[str](), [table]
+        seen = set(waiting)
+        while waiting:
+            name = waiting.pop()
+            formats = self.formats.get(name, ()) if self.kinds.get(name) == "raw" and self.is_empty(name) else ()
+            for trace, _, kind in (one.partition(".") for one in formats):
+                found |= {f"{kind.replace('_', ' ')} of {_TRACES[trace]}"} if trace in _TRACES else set()
+            more = set(self.reads.get(name, ())) - seen
+            seen |= more
+            waiting += more
+        return found
 
     def is_empty(self, name: str) -> bool:
         if self.kinds.get(name) == "raw":

@@ -54,8 +54,8 @@ def null_notes(
     tree = tree_of(connection, statement)
     if tree is None:
         return []
-    unmet = list(unknown_values(connection, statement)) or _no_row_counted(connection, statement, tree, given)
-    if unmet:
+    unknown = list(unknown_values(connection, statement))
+    if not unknown and (unmet := _no_row_counted(connection, statement, tree, given)):
         return unmet
     contracts, clauses = _clauses(connection)
     columns: dict[str, list[str]] = {}
@@ -63,7 +63,7 @@ def null_notes(
         if name in nulls and origin and origin in clauses:
             table, _, column = origin.rpartition(".")
             columns.setdefault(f"{table} {clauses[origin]}", []).append(column)
-    notes = []
+    notes = unknown  # the right value may have NULLs, too
     for key, found in columns.items():
         table, _, clause = key.partition(" ")
         listed = list(dict.fromkeys(found))
@@ -86,9 +86,12 @@ def unknown_values(connection: duckdb.DuckDBPyConnection, statement: Statement) 
         listed = _values(connection, table, column)
         if value in listed:
             continue
-        close = nearest(value, listed)
+        same = next((one for one in listed if one.lower() == value.lower()), None)
+        close = (
+            f"; write {column} = '{same}'" if same else f"; near: {near}" if (near := nearest(value, listed)) else ""
+        )
         yield f"no {column} {value} in {table}" + (
-            f"; near: {close}" if close else _other_dimension(connection, table, value) or _listed(listed)
+            close or _other_dimension(connection, table, value) or _listed(listed)
         )
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from warehouse.base.errors import QueryError, nearest_hint
 from warehouse.reader import citations, table_info
+from warehouse.reader.cited_sources import citation_lines
 from warehouse.reader.damaged_parts import refuse_damage
 from warehouse.reader.guard import Statement, check_read_only
 from warehouse.reader.interrupt import interruptible
@@ -227,7 +228,7 @@ class Session:
             lambda: citations.cite(self.connection, self.target, statement, values, query=query),
             self.watch,
         )
-        self.out.write(citation.text() + "\n")
+        self.out.writelines(citation_lines(self.target, citation, WIDTH if self.out.isatty() else None))
 
     def _sql(self, text: str, given: Mapping[str, str], query: Query | None) -> None:
         if self._output:

@@ -1,0 +1,73 @@
+"""Text of a citation for people: the answer, and the traces that it is from, with license and address."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from warehouse.formats import known_formats
+from warehouse.formats.traces import TRACES
+from warehouse.reader.connection import connect
+from warehouse.reader.guard import check_read_only
+from warehouse.reader.text_table import wrapped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    import duckdb
+
+    from warehouse.formats.traces import Trace
+    from warehouse.reader.citations import Citation
+
+
+def citation_lines(target: Path, citation: Citation, width: int | None = None) -> Iterator[str]:
+    """Yield the lines of a citation with line ends: the answer, then each trace that it is from.
+
+    Parameters
+    ----------
+    target
+        Folder of the warehouse.
+    citation
+        The citation.
+    width
+        Width of the terminal; None to break no line.
+    """
+    connection = connect(target, json_errors=True)
+    try:
+        tables = {name for statement in check_read_only(connection, citation.sql) for name in statement.tables}
+        sources = source_lines(connection, tables)
+    finally:
+        connection.close()
+    for line in (citation.text(), *sources):
+        yield from wrapped(line, width) if width else [f"{line}\n"]
+
+
+def source_lines(connection: duckdb.DuckDBPyConnection, tables: Iterable[str]) -> list[str]:
+    """Return a line for each trace that these tables are from: title, license, DOI and address."""
+    return [
+        f"data: {one.title}, {one.license.name}, {one.doi or 'no DOI known'}, {one.url}"
+        for one in traces_of(connection, tables)
+    ]
+
+
+def traces_of(connection: duckdb.DuckDBPyConnection, tables: Iterable[str]) -> list[Trace]:
+    """Return the traces with loaded files that these tables read, directly or indirectly."""
+    tables = set(tables)
+    recorded = "SELECT 1 FROM duckdb_columns() WHERE schema_name = 'meta' AND column_name = 'reads'"
+    if connection.execute(recorded).fetchone() is None:  # a build of an earlier version
+        return []
+    reads = {name: found or [] for name, found in connection.execute("SELECT model, reads FROM meta.models").fetchall()}
+    waiting, seen = list(tables), set(tables)
+    while waiting:
+        more = set(reads.get(waiting.pop(), ())) - seen
+        seen |= more
+        waiting += more
+    if not any(name.startswith("raw.") for name in seen):
+        return []
+    loaded = {one for (one,) in connection.execute("SELECT DISTINCT format FROM raw.files").fetchall()}
+    found = {
+        one.name.partition(".")[0]
+        for one in known_formats()
+        if one.name in loaded and any(f"raw.{relation.name}" in seen for relation in one.relations)
+    }
+    return [trace for name, trace in TRACES.items() if name in found]
