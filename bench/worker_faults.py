@@ -73,7 +73,7 @@ def kill_many(data: Path, target: Path, kills: int, seed: int) -> dict[str, floa
                 for worker in chance.sample(workers, min(1, len(workers))):
                     _kill(worker, signal.SIGKILL)
             else:
-                _kill(build.pid, signal.SIGINT if kind == "Ctrl-C" else signal.SIGKILL)
+                os.killpg(build.pid, signal.SIGINT) if kind == "Ctrl-C" else build.kill()
             told = time.perf_counter()
             _, error = build.communicate(timeout=_PATIENCE_SECONDS)
             while any(map(_is_alive, workers)):

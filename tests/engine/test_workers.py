@@ -79,14 +79,22 @@ def test_a_killed_worker_is_replaced_and_no_row_is_lost(pool: Workers, tmp_path:
     assert found + _rows(chunks) == EXPECTED
 
 
-def test_a_block_that_kills_two_workers_is_one_sentence(
-    pool: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("code", "what"),
+    [
+        ("import os; os.kill(os.getpid(), 9)", "was killed (SIGKILL)"),
+        ("import os; os.kill(os.getpid(), 36)", "was killed (signal 36)"),
+        ("raise SystemExit(3)", "ended with status 3"),
+    ],
+)
+def test_a_block_that_ends_two_workers_is_one_sentence(
+    code: str, what: str, pool: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workers_module, "COMMAND", [sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"])
+    monkeypatch.setattr(workers_module, "_START", code)
     with pytest.raises(ProcessError) as failed:
         _rows(pool.rows(_requests(_blocks(tmp_path, 3))))
     assert failed.value.message == (
-        "a worker process was killed (SIGKILL), twice, while it computed a part by the kernel port_readings"
+        f"a worker process {what}, twice, while it computed a part by the kernel port_readings"
     )
 
 

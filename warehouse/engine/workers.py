@@ -7,7 +7,6 @@ only a few are computed ahead, so memory does not grow with the input.
 
 from __future__ import annotations
 
-import os
 import pickle
 import signal
 import struct
@@ -18,8 +17,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
-from pathlib import Path
+from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
 from warehouse.base.errors import ProcessError
@@ -32,11 +30,11 @@ if TYPE_CHECKING:
 Answer = tuple["list[Arrays]", "list[Arrays]"]
 """Chunks of a block, and those of its follower."""
 
-WORKER_BYTES = 150_000_000
-"""Memory of a worker: Python, NumPy, DuckDB, one block and its rows."""
+WORKER_BYTES = 170_000_000
+"""Memory of a worker: Python, NumPy, DuckDB, one block and its rows, and the rows once more where they are written."""
 FEWEST_BLOCKS = 8
 """Blocks of a part that are worth the start of workers, which costs a fifth of a second of CPU each."""
-COMMAND = [sys.executable, "-P", "-m", "warehouse.engine.worker"]
+_START = "import sys; sys.path[:] = sys.argv[1:]; from warehouse.engine.worker import main; main()"
 _END_SECONDS = 1
 """Seconds for a process to end after its pipe: its own status is the reason to show."""
 _SIZES = struct.Struct("<QI")
@@ -69,9 +67,9 @@ class Workers:
         self._threads = ThreadPoolExecutor(count)  # one thread talks to one worker
         self._own = threading.local()
         self._started: list[_Worker] = []
-        self._turns = threading.Semaphore(count)
-        self._alone = threading.Lock()
         self._lock = threading.Lock()
+        self._turns = _Turns()
+        self._parts = 0
         self._is_closed = False
 
     @property
@@ -99,38 +97,34 @@ class Workers:
             When a worker process ended twice during the same block.
         """
         ahead: deque[Future[Answer]] = deque()
+        self._parts += 1
         try:
             for request in requests:
                 ahead.append(self._threads.submit(self._compute, request))
-                if len(ahead) > self._count:
+                if len(ahead) > max(1, self._count // self._parts):
                     yield ahead.popleft().result()
             while ahead:
                 yield ahead.popleft().result()
         finally:
+            self._parts -= 1
             for one in ahead:
                 one.cancel()
 
     def _compute(self, request: Request) -> Answer:
         """Return the chunks of a block; after the death of a worker, try once more while no other block is computed."""
         try:
-            with self._turns:
+            with self._turns.beside_others():
                 return self._worker().answer(request)
         except EOFError:
             if self._is_closed:
                 raise
-        with self._alone:
-            for _ in range(self._count):
-                self._turns.acquire()
+        with self._turns.alone():
             try:
                 return self._worker().answer(request)
             except EOFError:
-                how = self._own.worker.how_it_ended()
-                raise ProcessError(
-                    f"a worker process {how}, twice, while it computed a part by the kernel {request.kernel}",
-                    hint="If memory ran out: build with --threads 1, or with less else on this machine.",
-                ) from None
-            finally:
-                self._turns.release(self._count)
+                if self._is_closed:
+                    raise
+                raise self._own.worker.died(request.kernel) from None
 
     def _worker(self) -> _Worker:
         """Return the worker of this thread; start one if it has none that lives. Raises EOFError after `close`."""
@@ -154,14 +148,52 @@ class Workers:
             worker.end()
 
 
+class _Turns:
+    """Turns of threads: beside each other, or one alone, which goes before those that have not begun."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._running = 0
+        self._alone_wanted = 0
+
+    @contextmanager
+    def beside_others(self) -> Iterator[None]:
+        """Wait until no thread is, or wants to be, alone."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._alone_wanted)
+            self._running += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._running -= 1
+                self._changed.notify_all()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Wait until no other thread runs."""
+        with self._changed:
+            self._alone_wanted += 1
+            self._changed.wait_for(lambda: not self._running)
+            self._running += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._running -= 1
+                self._alone_wanted -= 1
+                self._changed.notify_all()
+
+
 class _Worker:
     """One worker process, seen from this process."""
 
     def __init__(self) -> None:
-        package = str(Path(__file__).parents[2])
-        path = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
         self.process = subprocess.Popen(  # noqa: S603 - this package
-            COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path}
+            [sys.executable, "-P", "-c", _START, *sys.path],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            process_group=0,  # Ctrl-C at a terminal is for the build, which ends its workers
         )
 
     def answer(self, request: Request) -> Answer:
@@ -181,12 +213,17 @@ class _Worker:
             raise error
         return cast("Answer", answer)
 
-    def how_it_ended(self) -> str:
-        """Return words for the end of the process."""
+    def died(self, kernel: str) -> ProcessError:
+        """Return the error for a process that ended twice during the same block."""
         status = self.process.wait()
+        what = f"twice, while it computed a part by the kernel {kernel}"
         if status >= 0:
-            return f"ended with status {status}"
-        return f"was killed ({signal.Signals(-status).name})"
+            return ProcessError(f"a worker process ended with status {status}, {what}")
+        name = next((one.name for one in signal.Signals if one == -status), f"signal {-status}")
+        return ProcessError(
+            f"a worker process was killed ({name}), {what}",
+            hint="If memory ran out: build with --threads 1, or with less else on this machine.",
+        )
 
     def end(self) -> None:
         """Kill the process if it still runs, and close its pipes."""

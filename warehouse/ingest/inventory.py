@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -152,13 +153,22 @@ class RawFiles:
         digests = HashCache(self._cache / "digests.json", paranoid=self._paranoid)
         watched = {one.name: one for one in self.formats.values() if isinstance(one, WatchedFormat)}
 
+        stopped = threading.Event()
+
         def with_digest(file: RawFile) -> RawFile:
             if not file.is_read:
                 return file
             one = watched.get(file.format or "") if file.status == READ else None
             watch = one.watch() if one else None
+
+            def unless_stopped(chunk: bytes) -> None:
+                if stopped.is_set():
+                    raise InterruptedError
+                if watch is not None:
+                    watch(chunk)
+
             try:
-                digest = digests.of(file.path, watch)
+                digest = digests.of(file.path, unless_stopped)
             except OSError as error:
                 return file.but(status=SKIPPED, reason=f"cannot be read: {error.strerror}")
             if watch is not None and watch.is_odd():
@@ -167,8 +177,12 @@ class RawFiles:
             return file.but(digest=digest)
 
         with ThreadPoolExecutor(self._threads) as pool:  # hashing and reading release Python's lock
-            for start in range(0, len(files), _FILES_AT_ONCE):
-                yield from pool.map(with_digest, files[start : start + _FILES_AT_ONCE])
+            try:
+                for start in range(0, len(files), _FILES_AT_ONCE):
+                    yield from pool.map(with_digest, files[start : start + _FILES_AT_ONCE])
+            except BaseException:
+                stopped.set()
+                raise
         digests.save()
 
     def unrepaired(self, relation: str, partition: str | None) -> list[RawFile]:

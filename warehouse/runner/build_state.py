@@ -67,6 +67,10 @@ class BuildState:
         self.stale.note(key, is_kept=False)
         return part, False
 
+    def is_kept(self, key: Key) -> bool:
+        """Return True if the part of the last build is kept, whatever changed, because its model is not selected."""
+        return key.model not in self._wanted and (key.model, key.partition) in self._last
+
     def after_repair(self, partition: str) -> None:
         """Drop the finished parts that depend on repaired raw files of a partition; keep all others."""
         kept, checks, stale = dict(self.parts), self.outcome.checks, self.stale.parts

@@ -8,6 +8,7 @@ made, or whether it is made twice.
 from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from typing import Protocol
 
 from warehouse.graph.plan import Key
@@ -56,13 +57,17 @@ class ThisMachine:
         return future
 
     def stop(self) -> None:
-        """Interrupt the engine until no thread runs a statement."""
+        """Interrupt the engine until no thread runs a statement; another Ctrl-C does not cut this short."""
         running = set(self._running)
         for future in running:
             future.cancel()
-        while wait(running, timeout=_INTERRUPT_SECONDS).not_done:
-            self._prepared.engine.interrupt()
+        is_over = False
+        while not is_over:
+            with suppress(KeyboardInterrupt):
+                is_over = not wait(running, timeout=_INTERRUPT_SECONDS).not_done
+                self._prepared.engine.interrupt()
 
     def close(self) -> None:
-        """End the threads."""
+        """Stop what runs, and end the threads."""
+        self.stop()
         self._threads.shutdown()

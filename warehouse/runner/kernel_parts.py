@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import queue
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -48,6 +48,9 @@ class KernelParts:
         if spool is not None:
             spool.path.replace(path)
             return spool.rows
+        follower = self._follower(key)
+        if follower is not None:
+            self.drop(Key(follower.name, key.partition))
         model = self._state.graph.nodes[key.model].model
         name = str(model.kernel)
         blocks = list(kernel(name).blocks(scratch))
@@ -55,7 +58,6 @@ class KernelParts:
             chunks = (chunk for block in blocks for chunk in kernel(name).rows(block, scratch))
             return scratch.write_arrays(chunks, model.columns, path)
         needed = {read: sources[read] for read in kernel(name).PARTS}
-        follower = self._follower(key)
         of_follower = None if follower is None else str(follower.model.kernel)
         answers = self._workers.rows(Request(name, block, needed, of_follower) for block in blocks)
         if follower is None:
@@ -66,38 +68,37 @@ class KernelParts:
         """Return the model that is made next from the same blocks; None if there is none or it runs its SELECT."""
         state, name = self._state, FOLLOWERS.get(str(self._state.graph.nodes[key.model].model.kernel))
         for node in state.graph.nodes.values():
-            if name and node.model.kernel == name and Key(node.name, key.partition) in state.plan.keys:
-                return node if state.inputs.kernel_of(node) else None
+            following = Key(node.name, key.partition)
+            if name and node.model.kernel == name and following in state.plan.keys:
+                return node if state.inputs.kernel_of(node) and not state.is_kept(following) else None
         return None
 
     def _write_both(self, key: Key, follower: Node, answers: Iterator[Answer], scratch: Scratch, path: Path) -> int:
         """Write a part, and the rows of its follower to a spool file at the same time."""
         following = Key(follower.name, key.partition)
-        self._drop(following)
-        cache = self._state.prepared.store.target / "cache"
-        spool = temporary_path(cache / f"{following.model}.{following.partition}.parquet")
+        spool = temporary_path(self._state.prepared.store.path(*following, "spool"))
+        spool.parent.mkdir(parents=True, exist_ok=True)
+        columns = self._state.graph.nodes[key.model].model.columns
         with ThreadPoolExecutor(1) as beside:
             rows = _Rows()
             second = beside.submit(self._write_spool, follower, rows, spool)
             try:
-                first = scratch.write_arrays(
-                    rows.divided(answers, second), self._state.graph.nodes[key.model].model.columns, path
-                )
+                first = scratch.write_arrays(rows.divided(answers, second), columns, path)
+                rows.end(second)
+                self._spools[following] = _Spool(spool, second.result())
             except BaseException:
                 rows.end(second)
-                with suppress(Exception):  # the first error counts
-                    second.result()
+                wait([second])
                 spool.unlink(missing_ok=True)
                 raise
-            rows.end(second)
-            self._spools[following] = _Spool(spool, second.result())
         return first
 
     def _write_spool(self, follower: Node, rows: _Rows, spool: Path) -> int:
         with self._state.prepared.engine.scratch({}, one_thread=True) as scratch:
             return scratch.write_arrays(rows.of_follower(), follower.model.columns, spool)
 
-    def _drop(self, key: Key) -> None:
+    def drop(self, key: Key) -> None:
+        """Remove the spool of a part, if there is one."""
         spool = self._spools.pop(key, None)
         if spool is not None:
             spool.path.unlink(missing_ok=True)
@@ -105,7 +106,7 @@ class KernelParts:
     def close(self) -> None:
         """Remove the spools that became no part."""
         for key in list(self._spools):
-            self._drop(key)
+            self.drop(key)
 
 
 class _Rows:
@@ -117,6 +118,8 @@ class _Rows:
     def divided(self, answers: Iterator[Answer], follower: Future[int]) -> Iterator[Arrays]:
         """Yield the chunks of the first part; hand the follower's to its writer."""
         for chunks, following in answers:
+            if follower.done():
+                follower.result()  # its error, before more rows are written
             self._put(following, follower)
             yield from chunks
 

@@ -79,6 +79,8 @@ class PartMaker:
             raise self._find_cause(key, node, model_error(node.model, node.sql, error)) from error
         except CheckError as error:
             raise self._find_cause(key, node, error) from error
+        finally:
+            self._kernels.drop(key)
         outcome.seconds[key] = time.perf_counter() - started
         if found is None:
             outcome.made.add(key)

@@ -39,16 +39,17 @@ def make_parts(prepared: Prepared, reporter: Reporter) -> Outcome:
         closing(PartMaker(state, checks, reporter)) as maker,
         closing(ThisMachine(prepared, maker, parallel_parts)) as executor,
     ):
-        while len(state.parts) < len(state.plan.keys):
-            try:
-                _make_all(state, executor)
-            except RawDamageError as damage:
-                executor.stop()
-                _repair(state, damage, reporter)
-            except BaseException:
-                prepared.workers.close()
-                executor.stop()
-                raise
+        try:
+            while len(state.parts) < len(state.plan.keys):
+                try:
+                    _make_all(state, executor)
+                except RawDamageError as damage:
+                    executor.stop()
+                    maker.close()  # what waits for its part may be made of the damaged files
+                    _repair(state, damage, reporter)
+        except BaseException:
+            prepared.workers.close()
+            raise
     reporter.stage_started("checks of views")
     checks.check_views()
     state.outcome.stale = state.stale.models

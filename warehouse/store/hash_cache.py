@@ -57,7 +57,7 @@ class HashCache:
 
     def forget(self, path: Path) -> None:
         """Remove a file from the cache, so that the next build hashes it again."""
-        del self._now[str(path)]
+        self._now.pop(str(path), None)
 
     def save(self) -> None:
         """Write the hashes used by this build; drop all others."""

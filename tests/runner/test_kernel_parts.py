@@ -1,0 +1,94 @@
+"""The follower's rows of a kernel become its part, or nothing of them stays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import parts_of
+from warehouse.base.settings import Settings, settle
+from warehouse.engine import workers
+from warehouse.kernels import port_readings
+from warehouse.runner import kernel_parts
+from warehouse.runner.build import build
+from warehouse.runner.options import BuildOptions
+from warehouse.runner.reporter import Reporter
+
+READINGS, SECONDS = "staging.port_readings", "staging.port_seconds"
+
+
+@pytest.fixture
+def settings(sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """Settings of a build whose small files are work for worker processes."""
+    monkeypatch.setattr(workers, "FEWEST_BLOCKS", 1)
+    monkeypatch.setattr(port_readings, "BLOCK_BYTES", 100_000)
+    return settle({"data": [str(sample)], "target": str(tmp_path / "target"), "threads": 2})
+
+
+@pytest.fixture
+def spools(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Path]]:
+    """Spool files that builds wrote."""
+    written: list[Path] = []
+    write = kernel_parts.KernelParts._write_spool
+
+    def noted(self: kernel_parts.KernelParts, follower: object, rows: object, spool: Path) -> int:
+        written.append(spool)
+        return write(self, follower, rows, spool)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(kernel_parts.KernelParts, "_write_spool", noted)
+    yield written
+    assert not any(path.exists() for path in written)
+
+
+def _build(settings: Settings, *select: str) -> None:
+    build(settings, Reporter(), BuildOptions(select=select))
+
+
+def test_a_spool_becomes_the_part_of_the_follower(settings: Settings, built: Path, spools: list[Path]) -> None:
+    _build(settings, SECONDS)
+    assert len(spools) == 2  # hours
+    assert _parts(settings.target) == _parts(built)
+
+
+def test_a_follower_that_is_not_selected_is_not_computed(settings: Settings, spools: list[Path]) -> None:
+    _build(settings, SECONDS)
+    spools.clear()
+    _lose(settings.target, READINGS)
+    _build(settings, READINGS)
+    assert spools == []
+
+
+def test_a_follower_that_is_there_already_leaves_no_spool(settings: Settings, built: Path, spools: list[Path]) -> None:
+    _build(settings, SECONDS)
+    _lose(settings.target, READINGS)
+    spools.clear()
+    _build(settings, SECONDS)
+    assert len(spools) == 2
+    assert _parts(settings.target) == _parts(built)
+
+
+def test_an_error_of_the_follower_ends_the_build_and_leaves_nothing(
+    settings: Settings, spools: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_self: object, _follower: object, rows: kernel_parts._Rows, spool: Path) -> int:
+        spools.append(spool)
+        spool.write_bytes(b"")
+        next(rows.of_follower())
+        raise OSError(28, "No space left on device", str(spool))
+
+    monkeypatch.setattr(kernel_parts.KernelParts, "_write_spool", full)
+    with pytest.raises(OSError, match="No space left"):
+        _build(settings, SECONDS)
+    assert spools
+    assert not (settings.target / "warehouse.duckdb").exists()
+
+
+def _lose(target: Path, model: str) -> None:
+    for path in (target / "parts" / model).rglob("*.*"):
+        path.unlink()
+
+
+def _parts(target: Path) -> dict[str, bytes]:
+    return {name: content for name, content in parts_of(target).items() if READINGS in name or SECONDS in name}
