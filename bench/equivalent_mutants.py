@@ -20,10 +20,7 @@ EQUIVALENT: dict[str, dict[str, str]] = {
     },
     "warehouse/kernels/port_seconds.py": {
         "FULL_SECONDS = 3601  →  3601: one more": "one more boundary after the hour, which no window reaches",
-        "for start, end in zip(starts, [*starts[1:], len(keys)], strict=True):  →  True: the other": _EQUAL_LENGTHS,
         "strict=True,  →  True: the other": _EQUAL_LENGTHS,
-        'rows_of = np.searchsorted(readings["file_key"], keys[start : end + 1], side="left").tolist()  →  '
-        "1: one more": "the position after the last port is not used",
         "if np.all((file[1:] > file[:-1]) | ((file[1:] == file[:-1]) & (times[1:] > times[:-1]))):  →  "
         "times[1:] > times[:-1]: the comparison": "rows of equal time keep their order in the sort",
         "if raw.min(initial=0) >= 0:  →  0: one more": "the start value decides only for no rows",

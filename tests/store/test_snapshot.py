@@ -245,7 +245,7 @@ def pretend(tiny: Tiny, path: Path) -> None:
         cache = tiny.target / "cache" / name
         said = json.loads(cache.read_text(encoding="utf-8"))
         later = time.time_ns() + 10**11
-        for one in said.get("looks", [said]):
+        for one in said.get("scans", [said]):
             one["looked_ns"] = later
             if str(path) in one["files"]:
                 one["files"][str(path)][:4] = now

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from warehouse.cli import up_to_date
 from warehouse.cli.options import Commands, add_data, add_engine, add_project, add_target, command, more, settings
 from warehouse.store import snapshot
+from warehouse.store.layout import KEPT_BUILDS
 
 if TYPE_CHECKING:
     from warehouse.base.settings import Settings
@@ -68,7 +69,9 @@ def _add_common(one: argparse.ArgumentParser) -> None:
         help="only these models: a name, a layer, a glob; +name with its upstream, name+ with its downstream models",
     )  # fmt: skip
     add_engine(one)
-    more(one).add_argument("--keep", metavar="N", type=int, default=3, help="builds to keep (default 3)")
+    more(one).add_argument(
+        "--keep", metavar="N", type=int, default=KEPT_BUILDS, help=f"builds to keep (default {KEPT_BUILDS})"
+    )
     more(one).add_argument("--plain-sql", action="store_true", help="build every model by its SELECT, without kernels")
     more(one).add_argument(
         "--paranoid", action="store_true", help="hash all files again, even those with unchanged size and times"

@@ -33,7 +33,7 @@ def repeated(arguments: Sequence[str]) -> bool | None:
         last = json.loads(signatures.read_text(f"{_target(arguments)}/cache/{NAME}"))
         if last["words"] != words(arguments):
             return None
-        unchanged, _ = snapshot.unchanged(last["asked"])
+        unchanged, _ = snapshot.unchanged(last["request"])
         if unchanged is None:
             return False
         print_answer(unchanged, started, **last["manner"])
@@ -44,7 +44,7 @@ def repeated(arguments: Sequence[str]) -> bool | None:
 
 def remember(asked: Mapping[str, Any], arguments: Sequence[str], **manner: bool) -> None:
     """Cache the build request derived from the arguments, and its output options."""
-    snapshot.write_cache_file(asked["target"], NAME, {"words": words(arguments), "asked": asked, "manner": manner})
+    snapshot.write_cache_file(asked["target"], NAME, {"words": words(arguments), "request": asked, "manner": manner})
 
 
 def words(arguments: Sequence[str]) -> dict[str, object]:

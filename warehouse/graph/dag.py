@@ -169,8 +169,9 @@ class Graph:
         """Return the raw relations that a model joins with `raw.files`.
 
         For such a model, `raw.files` lists only the files of these relations. So the table of a workbook does not
-        depend on counter files. The result is empty, and all files are listed, if the model reads no other raw
-        relation or also reads `raw.files` through a view. The model's checks read the same list.
+        depend on counter files. The result is empty, and all files are listed, if the model is a view, does not read
+        `raw.files`, reads no other raw relation, or also reads `raw.files` through a view. The model's checks read the
+        same list.
         """
         others = [read for read in node.reads if read != FILES]
         if len(others) == len(node.reads) or node.model.is_view or FILES in self.below_views(others):

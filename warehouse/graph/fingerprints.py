@@ -45,9 +45,9 @@ class Inputs:
         """Per-build nonce that forces volatile SELECTs and checks to run."""
 
     def of(self, key: Key) -> dict[str, object]:
-        """Return the inputs of a part: canonical SELECT, types, engine, input digests. Their hash is its fingerprint.
+        """Return the inputs of a part. Their hash is its fingerprint.
 
-        The digest of an unfinished input is None.
+        Units, texts and checks do not count. The digest of an unfinished input is None.
         """
         node = self._nodes[key.model]
         reads = {
@@ -69,7 +69,7 @@ class Inputs:
         return inputs | ({"once": self.nonce} if node.volatile else {})
 
     def is_equivalent(self, made: Mapping[str, Any], wanted: Mapping[str, object]) -> bool:
-        """Return True if another engine, of an earlier release, wrote a part with equal rows from the same inputs."""
+        """Return True if Spark, the second engine of earlier releases, made a part from the same inputs (ADR 9)."""
         ignored = {"engine", "kernel", "sql"}
         wanted_inputs, made_inputs = (
             {name: one for name, one in inputs.items() if name not in ignored} for inputs in (wanted, made)

@@ -93,7 +93,7 @@ class Plan:
         node = self.graph.nodes.get(name)
         return node.model.partition if node else None
 
-    def needs(self, key: Key) -> set[Key]:
+    def upstream_parts(self, key: Key) -> set[Key]:
         """Return the parts that must be finished before this part can be written and checked."""
         node = self.graph.nodes[key.model]
         reads = {*node.reads, *checked_relations(node)} - {key.model}

@@ -48,7 +48,7 @@ class Reasons:
         self._before = before
         self._now = now
         self._only_pieces: dict[str, list[str]] = {}
-        """Changed columns or CTEs of each model whose SELECT alone changed, and in nothing else."""
+        """Changed columns or CTEs, by model; only for models in which nothing but the SELECT changed."""
 
     def why(self, key: Key, old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> list[str]:
         """Return the differences between the inputs of the last part (None: no such part) and the new inputs."""

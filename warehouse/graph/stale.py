@@ -32,7 +32,7 @@ class Stale:
         if is_kept or any(self._stale_models(read, key.partition) for read in reads):
             self.parts.add(key)
 
-    def not_checked(self, key: Key, check: Check) -> CheckResult | None:
+    def result_if_stale(self, key: Key, check: Check) -> CheckResult | None:
         """Return the result `not checked` for a check that reads a stale part; None if the check can run."""
         if not self.parts:
             return None

@@ -19,11 +19,11 @@ from warehouse.formats.base import is_raw
 from warehouse.history.builds import builds, part_sizes
 from warehouse.store import signatures, snapshot
 from warehouse.store.atomic import orphaned_files, remove
-from warehouse.store.layout import PUBLISHED, catalog_of
+from warehouse.store.layout import KEPT_BUILDS, PUBLISHED, catalog_of
 from warehouse.store.lock import hold
 from warehouse.store.manifest import Manifest, build_folders, current_build, kept_manifests, last_manifest
 
-KEEP = 3
+KEEP = KEPT_BUILDS
 BUILD, PART, CACHE, LEFTOVER = "build", "part", "cache", "leftover"
 _HASH = regex(r"[0-9a-f]{32}")
 _PART = regex(r"^([0-9a-f]{32})\.(?:parquet|json)$")
@@ -169,7 +169,7 @@ def _query_catalog(file: Path, sql: str) -> list[str] | None:
 def _snapshot_files(target: Path) -> set[str]:
     """Return the files that the snapshot needs to detect an up-to-date target."""
     try:
-        return set(json.loads(signatures.read_text(target / snapshot.FILE))["left"])
+        return set(json.loads(signatures.read_text(target / snapshot.FILE))["outputs"])
     except (OSError, ValueError, KeyError, TypeError):
         return set()
 

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import itertools
 import os
-import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -20,7 +18,6 @@ from warehouse.base.text import plural
 from warehouse.engine.base import CsvFiles, Engine, Parts, Source
 from warehouse.formats.base import (
     PARTIAL,
-    READ,
     SKIPPED,
     ArchiveFormat,
     CsvFormat,
@@ -29,8 +26,8 @@ from warehouse.formats.base import (
     RawFile,
     Rejected,
     TableFormat,
-    WatchedFormat,
 )
+from warehouse.ingest.content_hashes import with_hashes
 from warehouse.ingest.partitions import column_of, partition_of
 from warehouse.ingest.python_tables import Tables
 from warehouse.ingest.repair import LineRepair
@@ -51,9 +48,6 @@ from warehouse.store.part_records import Part
 from warehouse.store.parts import Store
 from warehouse.store.signatures import is_racy, stamp
 
-_FILES_AT_ONCE = 1000
-"""Files that wait for a thread to hash them: a release has millions."""
-
 
 class RawFiles:
     """Raw files of one build."""
@@ -72,7 +66,6 @@ class RawFiles:
         follow_links: bool = False,
         threads: int = 1,
     ) -> None:
-        self._threads = threads
         self.formats = {one.name: one for one in formats}
         self._of_csv = {one.name for one in formats if isinstance(one, CsvFormat)}
         self._archives = {one.name: one for one in formats if isinstance(one, ArchiveFormat)}
@@ -96,10 +89,10 @@ class RawFiles:
             inspect=self._inspect,
             follow_links=follow_links,
         )
-        self._odd: set[Path] = set()
         files = tuple(itertools.chain.from_iterable(self._with_members(file) for file in listed.files))
-        hashed = Inventory(listed.roots, tuple(self._with_digests(files)))
-        settled = settle_duplicates(hashed)
+        hash_cache = HashCache(self._cache / "digests.json", paranoid=paranoid)
+        hashed, self._odd = with_hashes(files, formats, hash_cache, threads)
+        settled = settle_duplicates(Inventory(listed.roots, tuple(hashed)))
         self.inventory = settled
         self.repair([file for file in settled.files if self._is_csv(file) and self._may_have_bad_lines(file)])
         self._repair_recorded()
@@ -147,43 +140,6 @@ class RawFiles:
 
     def _may_have_bad_lines(self, file: RawFile) -> bool:
         return file.status == PARTIAL or (file.is_read and file.path in self._odd)
-
-    def _with_digests(self, files: Sequence[RawFile]) -> Iterator[RawFile]:
-        """Add content hashes to the files that are read; hash several files at once."""
-        digests = HashCache(self._cache / "digests.json", paranoid=self._paranoid)
-        watched = {one.name: one for one in self.formats.values() if isinstance(one, WatchedFormat)}
-
-        stopped = threading.Event()
-
-        def with_digest(file: RawFile) -> RawFile:
-            if not file.is_read:
-                return file
-            one = watched.get(file.format or "") if file.status == READ else None
-            watch = one.watch() if one else None
-
-            def unless_stopped(chunk: bytes) -> None:
-                if stopped.is_set():
-                    raise InterruptedError
-                if watch is not None:
-                    watch(chunk)
-
-            try:
-                digest = digests.of(file.path, unless_stopped)
-            except OSError as error:
-                return file.but(status=SKIPPED, reason=f"cannot be read: {error.strerror}")
-            if watch is not None and watch.is_odd():
-                self._odd.add(file.path)
-                digests.forget(file.path)
-            return file.but(digest=digest)
-
-        with ThreadPoolExecutor(self._threads) as pool:  # hashing and reading release Python's lock
-            try:
-                for start in range(0, len(files), _FILES_AT_ONCE):
-                    yield from pool.map(with_digest, files[start : start + _FILES_AT_ONCE])
-            except BaseException:
-                stopped.set()
-                raise
-        digests.save()
 
     def unrepaired(self, relation: str, partition: str | None) -> list[RawFile]:
         """Return the files of a relation that were not repaired."""

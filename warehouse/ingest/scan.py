@@ -15,7 +15,7 @@ from pathlib import Path
 from warehouse.base.errors import DataError
 from warehouse.base.startup import regex
 from warehouse.formats.base import IGNORED, SKIPPED, UNKNOWN, Format, Inventory, RawFile
-from warehouse.store.signatures import kernel_folders, must_not_follow, real_roots
+from warehouse.store.signatures import must_not_follow, real_roots, system_folders
 
 _DESKTOP_FILES = regex(r"^(\.DS_Store|\._.*|Thumbs\.db|desktop\.ini|~\$.*|\.complete|__MACOSX)$", re.IGNORECASE)
 _DOCUMENTS = regex(r"^(readme.*|licen[cs]e.*|.*\.md|.*\.txt|.*\.pdf|truth\.json)$", re.IGNORECASE)
@@ -85,7 +85,7 @@ def walk(
     reached twice (by device and inode) is listed once, so that loops end.
     """
     visited = {(about.st_dev, about.st_ino) for about in map(Path.stat, filter(Path.exists, leave_out))}
-    visited |= kernel_folders()
+    visited |= system_folders()
     waiting = [start]
     while waiting:
         folder = waiting.pop()

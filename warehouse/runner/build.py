@@ -27,7 +27,7 @@ from warehouse.store.atomic import orphaned_files, remove
 from warehouse.store.failed_check import note_failed
 from warehouse.store.layout import PUBLISHED
 from warehouse.store.lock import hold
-from warehouse.store.manifest import Manifest, build_id, entry, kept_manifests
+from warehouse.store.manifest import Manifest, build_id, kept_manifests, part_entry
 from warehouse.store.parts import Store
 
 
@@ -110,7 +110,7 @@ def _manifest(settings: Settings, ready: Prepared, outcome: Outcome) -> Manifest
     return Manifest(
         build=build_id(parts, contracts(ready.graph), ready.engine_label),
         engine=ready.engine_label,
-        parts=tuple(entry(part, ready.store.target) for part in parts),
+        parts=tuple(part_entry(part, ready.store.target) for part in parts),
         stale=tuple(sorted(outcome.stale)),
         data=tuple(str(root.absolute()) for root in settings.data),
         published_utc=now_utc(),

@@ -53,7 +53,8 @@ class BuildState:
     def find_or_keep(self, key: Key, fingerprint: str | None, inputs: Mapping[str, object]) -> tuple[Part | None, bool]:
         """Return (existing part or None, True if a part of the last build is kept because its model is not selected).
 
-        A part that the engine of an earlier release wrote from the same inputs is reused: its rows are equal.
+        A part that Spark, the second engine of earlier releases, made from the same inputs is reused (ADR 9). Also
+        records in `stale` whether the part is stale.
         """
         store = self.prepared.store
         part = store.find(key.model, key.partition, fingerprint) if fingerprint else None
@@ -77,7 +78,7 @@ class BuildState:
         self.parts.clear()
         self._plan_parts()
         for key in self.plan.keys:  # upstream first
-            if key not in kept or not self.plan.needs(key) <= self.parts.keys():
+            if key not in kept or not self.plan.upstream_parts(key) <= self.parts.keys():
                 continue
             may_depend = ALL in (key.partition, partition) or key.partition == partition
             if not may_depend or hashing.of(self.inputs.of(key)) == kept[key].fingerprint:

@@ -77,7 +77,8 @@ class Entry(NamedTuple):
     name: str
     about: str
     kind: str
-    """`table`, `partitioned`, `view`, `raw` or `reference`."""
+    """`table` (copied here), `partitioned` (a view over its parts, even if it has one), `view` (its SELECT), `raw`,
+    `reference`."""
     source: Source
     columns: tuple[Column, ...]
     grain: tuple[str, ...] = ()

@@ -21,7 +21,9 @@ _SHOWN = 3
 
 
 class ChangeGuard:
-    """Guard against files that change during a build: raw files, project files, modules of this package.
+    """Guard against inputs that change during a build: raw files that are read, and the CSV files of `data/`.
+
+    The scan of models and modules, `code`, is only for the snapshot.
 
     Must be created before the build reads any file.
     """
@@ -29,14 +31,12 @@ class ChangeGuard:
     def __init__(self, settings: Settings, project: Project) -> None:
         self.data = signatures.scan_data(settings.data, settings.target.absolute(), follow_links=settings.follow_links)
         self.code = signatures.scan_code(project.folders)
-        self._tables = {str(path): hashing.of_file(path) for path in project.tables()}
+        self._table_digests = {str(path): hashing.of_file(path) for path in project.tables()}
         self.digests: dict[str, str] = {}
 
     @contextlib.contextmanager
     def watching(self, raw_files: RawFiles) -> Iterator[Callable[[], None]]:
-        """Raise an error if one of the files changes while the block runs.
-
-        The block gets a function that checks for changes, and must call it after it has read all files.
+        """Give the block a function that raises an error if a file has changed; it must call it after its last read.
 
         Raises
         ------
@@ -78,7 +78,7 @@ class ChangeGuard:
         return True
 
     def _refuse_changes(self, error: WarehouseError | None = None) -> None:
-        changed = [*_changed(self.data, self.digests), *_changed(self.code, self._tables)]
+        changed = [*_changed(self.data, self.digests), *_changed(self.code, self._table_digests)]
         if changed:
             raise _changed_meanwhile(changed) from error
 

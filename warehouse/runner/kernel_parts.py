@@ -1,7 +1,8 @@
-"""Write parts by kernels, and with a part that of its follower, which is computed from the same blocks.
+"""Write the parts of models with a kernel.
 
-The follower's rows go to a spool file while the first part is written. The follower's own part, whose fingerprint
-needs the digest of the first, then takes that file. So the files of ports are read once for readings and seconds.
+A kernel may have a follower (`kernels.FOLLOWERS`): the kernel of another model, computed from the same blocks. Its rows
+go to a spool file at the same time. The file becomes the follower's part once its fingerprint is known, which needs the
+digest of the first part. So raw files are read once for both.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from warehouse.runner.build_state import BuildState
 from warehouse.store.atomic import temporary_path
 
 _BLOCKS_AHEAD = 4
-"""Blocks whose rows wait for the follower's writer."""
+"""Maximum number of blocks whose rows wait for the follower's writer."""
 _LOOK_SECONDS = 0.1
 """Seconds between two looks at a writer that takes no more rows."""
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from warehouse.store.layout import KEPT_BUILDS
+
 
 class BuildOptions(NamedTuple):
     """Options of one build."""
 
     select: tuple[str, ...] = ()
     """Selectors: these models and all upstream of them are built; the others keep their published parts."""
-    keep: int = 3
+    keep: int = KEPT_BUILDS
     """Number of builds to keep."""
     wait: bool = False
     """True to wait while another build of this target runs."""

@@ -31,9 +31,9 @@ class PartChecks:
         self._graph = state.graph
 
     def to_run(self, key: Key, part: Part) -> list[Check]:
-        """Return all checks of a part, except new ones that would read a stale part."""
+        """Return the checks of a part, except those without a stored result that would read a stale part."""
         noted, stale = self._noted(key, part), self._state.stale
-        return [check for check in self._all(key) if check in noted or not stale.not_checked(key, check)]
+        return [check for check in self._all(key) if check in noted or not stale.result_if_stale(key, check)]
 
     def is_unchecked(self, key: Key, part: Part) -> bool:
         """Return True if a part has checks that failed or have no result."""
@@ -60,7 +60,7 @@ class PartChecks:
     def results(self, key: Key, part: Part) -> list[CheckResult]:
         """Return the results of all checks of a part."""
         noted, stale = self._noted(key, part), self._state.stale
-        found = ((check, noted.get(check) or stale.not_checked(key, check)) for check in self._all(key))
+        found = ((check, noted.get(check) or stale.result_if_stale(key, check)) for check in self._all(key))
         return [one._replace(says=check.says) for check, one in found if one]
 
     def check_views(self) -> None:
@@ -72,7 +72,7 @@ class PartChecks:
                 continue
             for partition in state.plan.partitions(name):
                 key = Key(name, partition)
-                stale = {check: state.stale.not_checked(key, check) for check in node.model.checks}
+                stale = {check: state.stale.result_if_stale(key, check) for check in node.model.checks}
                 checks = [check for check, why in stale.items() if not why]
                 sources = state.sources.of(key)
                 sources[name] = Select(node.sql, node.model.columns)

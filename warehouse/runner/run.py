@@ -94,7 +94,7 @@ def build_order(state: BuildState) -> dict[Key, set[Key]]:
     Parts are grouped by hour, so that only the rows of a few hours are in memory. Upstream parts come first: the
     topology before the first hour that reads it.
     """
-    needs = {key: state.plan.needs(key) for key in state.plan.keys}
+    needs = {key: state.plan.upstream_parts(key) for key in state.plan.keys}
     ordered: dict[Key, set[Key]] = {}
 
     def add(key: Key) -> None:
@@ -120,7 +120,7 @@ def _readers(state: BuildState, needs: Mapping[Key, set[Key]]) -> dict[Key, set[
 
 def _release(state: BuildState, made: Key, readers: dict[Key, set[Key]]) -> None:
     """Release memory of parts that no unfinished part reads, now that `made` is finished."""
-    for need in (state.plan.needs(made) | {made}) & readers.keys():
+    for need in (state.plan.upstream_parts(made) | {made}) & readers.keys():
         readers[need].discard(made)
         if not readers[need]:
             del readers[need]

@@ -21,6 +21,8 @@ RAW_FILES = "files.json"
 """The list of raw files of a build."""
 STAMPS = "stamps.json"
 """File signatures of the parts of a build."""
+KEPT_BUILDS = 3
+"""Default number of builds to keep."""
 EXPORT, SITE = "warehouse export", "warehouse docs"
 """Kinds of output folders, as their manifests name them."""
 

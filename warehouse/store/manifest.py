@@ -45,7 +45,7 @@ def build_id(parts: Sequence[Part], contracts: object, engine: str) -> str:
     return hashing.of([rows, contracts, engine])[:16]
 
 
-def entry(part: Part, target: Path) -> dict[str, object]:
+def part_entry(part: Part, target: Path) -> dict[str, object]:
     """Return the manifest entry of a part, with its path relative to the target."""
     return {
         "model": part.relation,

@@ -63,8 +63,12 @@ class ParseCache:
         try:
             digest, written = (content := path.read_bytes())[:_DIGEST_LENGTH], content[_DIGEST_LENGTH:]
             cached = msgspec.msgpack.decode(written)
-            if cached["mark"] == self._environment and not paranoid and digest.decode() == hashing.of_bytes(written):
-                self._known = dict(cached["answers"])
+            if (
+                cached["environment"] == self._environment
+                and not paranoid
+                and digest.decode() == hashing.of_bytes(written)
+            ):
+                self._known = dict(cached["values"])
         except (OSError, ValueError, KeyError, TypeError):
             pass  # missing or damaged
 
@@ -92,7 +96,7 @@ class ParseCache:
         """Write the values used since the cache was opened; drop all others."""
         if self._path is None or self._used == self._known:
             return
-        content = msgspec.msgpack.encode({"mark": self._environment, "answers": self._used})
+        content = msgspec.msgpack.encode({"environment": self._environment, "values": self._used})
         written = temporary_path(self._path)
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)

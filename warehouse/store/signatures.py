@@ -35,7 +35,7 @@ def read_text(path: str | os.PathLike[str], encoding: str = "utf-8") -> str:
         return stream.read()
 
 
-_KERNEL = ("/proc", "/sys")
+_SYSTEM = ("/proc", "/sys")
 
 
 def is_within(path: str, folders: Iterable[str]) -> bool:
@@ -54,12 +54,12 @@ def must_not_follow(link: str, inside: Sequence[str] | None) -> bool:
         The resolved paths of the folders that links may lead to; None for all except /proc and /sys.
     """
     real = os.path.realpath(link)
-    return is_within(real, _KERNEL) or (inside is not None and not is_within(real, inside))
+    return is_within(real, _SYSTEM) or (inside is not None and not is_within(real, inside))
 
 
-def kernel_folders() -> set[tuple[int, int]]:
+def system_folders() -> set[tuple[int, int]]:
     """Return device and inode of /proc and /sys, whose files are never opened."""
-    return {_identity(folder) for folder in _KERNEL if os.path.isdir(folder)}
+    return {_identity(folder) for folder in _SYSTEM if os.path.isdir(folder)}
 
 
 def is_racy(seen: Sequence[int], looked_ns: int) -> bool:
@@ -134,7 +134,7 @@ def _files(
 ) -> dict[str, Stamp]:
     """Return files with their signatures, empty for unreadable ones. Lists each folder once, so that loops end."""
     found: dict[str, Stamp] = {}
-    listed = kernel_folders()
+    listed = system_folders()
     if leave_out and os.path.isdir(leave_out):
         listed.add(_identity(leave_out))
     for root, deep in places:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     Json = dict[str, Any]
 
-FORMAT = 2
+FORMAT = 3
 NAME = "snapshot.json"
 FILE = f"cache/{NAME}"
 
@@ -89,9 +89,9 @@ def take(
         NAME,
         {
             "format": FORMAT,
-            "asked": request,
+            "request": request,
             "environment": environment(),
-            "looks": [
+            "scans": [
                 {
                     "places": scan.places,
                     "leave_out": scan.leave_out,
@@ -103,9 +103,9 @@ def take(
                 }
                 for scan in (data, sources)
             ],
-            "signs": {str(path): os.path.exists(str(path)) for path in markers},
-            "left": {str(path): _seen(str(path)) for path in outputs},
-            "said": summary,
+            "markers": {str(path): os.path.exists(str(path)) for path in markers},
+            "outputs": {str(path): _seen(str(path)) for path in outputs},
+            "summary": summary,
         },
     )
 
@@ -121,7 +121,7 @@ def unchanged(request: Json) -> tuple[Json | None, str]:
     try:
         taken = json.loads(signatures.read_text(f"{request['target']}/{FILE}"))
         why = _difference(taken, request)
-        return (None, why) if why else (taken["said"], "")
+        return (None, why) if why else (taken["summary"], "")
     except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError):
         return None, "the last build left no snapshot"
 
@@ -130,13 +130,13 @@ def _difference(taken: Json, request: Json) -> str:
     """Return the first difference, checking the cheapest first; an empty text if there is none."""
     if taken["format"] != FORMAT:
         return "the last build left no snapshot"
-    if taken["asked"] != request:
-        others = [name for name in request if taken["asked"].get(name) != request[name]]
+    if taken["request"] != request:
+        others = [name for name in request if taken["request"].get(name) != request[name]]
         return f"the last build had other settings: {', '.join(others)}"
     if taken["environment"] != environment():
         return "Python or an installed package has changed"
     other = ""
-    for path, seen in taken["left"].items():
+    for path, seen in taken["outputs"].items():
         if not os.path.exists(path):  # reported first: removing a hard link changes the signature of the other link
             return f"{path} is gone"
         if not other and _seen(path) != seen:
@@ -145,11 +145,11 @@ def _difference(taken: Json, request: Json) -> str:
         return other
     if os.path.exists(f"{request['target']}/warehouse.duckdb.wal"):
         return "a reader left a .wal file"
-    for path, existed in taken["signs"].items():
+    for path, existed in taken["markers"].items():
         if os.path.exists(path) != existed:
             return f"{path} is {'gone' if existed else 'new'}"
     moved = False
-    for stored in taken["looks"]:
+    for stored in taken["scans"]:
         before = _restored(stored)
         digests, now = stored["digests"], before.rescan()
         compared: list[str] = []
@@ -164,7 +164,7 @@ def _difference(taken: Json, request: Json) -> str:
         stored["files"], stored["looked_ns"] = now.files, now.looked_ns
         moved = moved or bool(compared)
     if moved:  # the content is equal: store the new signatures, so that the next comparison reads no content
-        write_cache_file(taken["asked"]["target"], NAME, taken)
+        write_cache_file(taken["request"]["target"], NAME, taken)
     return ""
 
 
