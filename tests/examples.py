@@ -45,6 +45,12 @@ def section(title: str, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
+def citation_in(text: str) -> str:
+    """Return the id of a citation that `--cite` prints."""
+    [found] = re.findall(r"citation ([0-9a-f]+)", text)
+    return str(found)
+
+
 def same(documented: str, said: str) -> bool:
     """Return True if the output equals the documented one; `...` matches any lines, empty lines are ignored."""
     wanted = "".join(r"(?:.*\n)*?" if line == "..." else re.escape(line) + r"\n" for line in _lines(documented))

@@ -12,7 +12,7 @@ import pytest
 
 from tests import readme
 from tests.conftest import call
-from tests.examples import ROOT, Example, examples, same, section
+from tests.examples import ROOT, Example, citation_in, examples, same, section
 from warehouse.project.model import LAYERS
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def test_five_minutes_from_clone_to_answers(command: Command, tmp_path: Path) ->
         said = call(*shlex.split(line, comments=True)[1:], cwd=tmp_path)
         assert said.status == 0, f"{line}: {said.err}"
         if "--cite" in line:
-            cited = said.err.split()[-1]
+            cited = citation_in(said.err)
     assert (tmp_path / "port_hour.parquet").read_bytes().startswith(b"PAR1")
     assert "same" in _run(f"warehouse cite {cited}", tmp_path)
 

@@ -82,6 +82,6 @@ def test_ports_with_equal_rounded_values_are_ranked_exactly() -> None:
     assert [row["fuller_percent"] for row in rows] == [3.94, 2.0, 3.94]
     assert (foremost(rows)["switch"], foremost(rows)["port"]) == ("Leaf-10", "1/0/2")
     figure = port_figures.ports(at, "")
-    assert figure.title(rows) == "The fullest link is Leaf-10 1/0/2 (spine-1): 3.94 %, mean of the hour"
+    assert figure.title(rows) == "The fullest link is Leaf-10 1/0/2 (spine-1): 3.9 % of its line rate, mean of the hour"
     assert figure.says(rows).endswith("1 port with a ✕ is suspect.")
     assert [row["suspect"] for row in rows] == [None, "one, other", None]

@@ -79,6 +79,7 @@ def test_a_listing_at_eighty_columns(target: Path) -> None:
         "metrics.port_minute    partitioned   300  30 kB  What metrics.port_minute is.\n"
         "raw.port_counters      raw                       What raw.port_counters is.\n"
         "staging.port_counters  table           1  100 B  What staging.port_counters is.\n"
+        "topology.port_owners   table           2  200 B  What topology.port_owners is.\n"
     )
 
 
