@@ -23,7 +23,6 @@ from warehouse.reader.finding import (
 from warehouse.reader.named_queries import load_queries
 from warehouse.reader.relation import Table
 
-
 QUERIES = load_queries([Path(__file__).parents[2] / "sql" / "queries"])
 
 
