@@ -175,13 +175,13 @@ uneven_leaf AS (               -- number: standard deviation over mean, in the m
                     b.uplinks - d.links, ' of ', b.uplinks, ' uplinks: ', d.ports,
                     CASE d.links WHEN 1 THEN ' is' ELSE ' are' END, ' dead ',
                     CASE b.direction WHEN 'out' THEN 'outward' ELSE 'inward' END,
-                    ', which is the reason. Bytes of all its uplinks deviate by ', {{ percent_text('b.cov') }},
-                    ' of their mean, those to other spines by ', {{ percent_text('a.cov') }}, ' of theirs.'
+                    ', which is the reason. Standard deviation of the bytes: ', {{ percent_text('b.cov') }},
+                    ' of the mean over all its uplinks, ', {{ percent_text('a.cov') }}, ' over those to other spines.'
                 )
             ELSE concat(
                 b.switch, CASE b.direction WHEN 'out' THEN ' sends' ELSE ' receives' END, ' unevenly over ', b.uplinks,
                 ' uplinks: ', {{ short_port('a.fullest') }}, ' carries ', format('{:.2f}', b.max_over_mean),
-                ' times the mean, and bytes deviate by ', {{ percent_text('b.cov') }}, ' of it',
+                ' times the mean, the standard deviation is ', {{ percent_text('b.cov') }}, ' of it',
                 CASE WHEN d.ports IS NOT NULL THEN concat('. The dead ', d.ports, ' is not the whole reason') ELSE '' END,
                 '.'
             )
@@ -215,6 +215,17 @@ spine_out_of_line AS (         -- number: relative difference of its bytes from 
     QUALIFY row_number() OVER (PARTITION BY cluster, spine ORDER BY abs(over_mean - 1) DESC NULLS LAST, hour_utc) = 1
 ),
 
+leaves AS (                    -- leaves with counters in any hour, and all that the workbook or reference.clusters knows
+    SELECT
+        s.cluster,
+        count(*) FILTER (WHERE s.has_counters) AS loaded,
+        greatest(count(*), coalesce(max(c.leaves + c.storage_leaves), 0)) AS known
+    FROM topology.switches AS s
+    LEFT JOIN reference.clusters AS c USING (cluster)
+    WHERE s.role <> 'spine'
+    GROUP BY s.cluster
+),
+
 loads AS (
     SELECT
         *,
@@ -245,7 +256,12 @@ fullest_link AS (              -- number: hourly mean over the line rate, in the
         f.hour_utc,
         f.utilization AS number,
         concat(
-            'The fullest link is ', f.switch, ' ', {{ short_port('f.port') }}, ' (', replace(f.port_class, '_', ' '), '): ',
+            CASE
+                WHEN l.loaded < l.known
+                    THEN concat('Of the links observed (', l.loaded, ' of ', l.known, ' leaves), the fullest is ')
+                ELSE 'The fullest link is '
+            END,
+            f.switch, ' ', {{ short_port('f.port') }}, ' (', replace(f.port_class, '_', ' '), '): ',
             {{ percent_text('f.utilization') }}, ' of its line rate in the mean of the hour',
             CASE
                 WHEN u.port IS NOT NULL AND NOT f.is_uplink
@@ -262,6 +278,7 @@ fullest_link AS (              -- number: hourly mean over the line rate, in the
         ) AS look_further
     FROM fullest AS f
     LEFT JOIN fullest_uplink AS u USING (cluster)
+    LEFT JOIN leaves AS l USING (cluster)
     WHERE f.utilization > 0
 ),
 
@@ -297,6 +314,17 @@ traffic AS (                   -- bytes of all servers per hour
     GROUP BY ALL
 ),
 
+server_leaves AS (             -- leaves that a server is plugged into, one NIC each; a pair such as GPU-121/122 counts as one server
+    SELECT
+        o.cluster,
+        o.server,
+        count(DISTINCT o.switch) AS known,
+        count(DISTINCT o.switch) FILTER (WHERE s.has_counters) AS loaded
+    FROM topology.port_owners AS o
+    LEFT JOIN topology.switches AS s USING (cluster, switch)
+    GROUP BY ALL
+),
+
 groups AS (
     SELECT
         g.cluster,
@@ -305,9 +333,16 @@ groups AS (
         count(*) AS servers,
         min(g.period_seconds) AS period_seconds,
         arg_min(g.server, (length(g.server), g.server)) AS first_server,
-        CAST(sum(h.rx_bytes + h.tx_bytes) AS BIGINT) AS bytes
+        CAST(sum(h.rx_bytes + h.tx_bytes) AS BIGINT) AS bytes,
+        CASE                   -- loaded NICs of known NICs, where some are not loaded
+            WHEN sum(l.loaded) >= sum(l.known) THEN NULL
+            WHEN min(l.loaded) = max(l.loaded) AND min(l.known) = max(l.known)
+                THEN min(l.loaded) || ' of ' || min(l.known) || ' per server'
+            ELSE sum(l.loaded) || ' of ' || sum(l.known)
+        END AS loaded_nics
     FROM metrics.traffic_groups AS g
     JOIN metrics.server_hour AS h USING (cluster, server, hour_utc)
+    LEFT JOIN server_leaves AS l USING (cluster, server)
     GROUP BY ALL
 ),
 
@@ -320,8 +355,9 @@ job_trades_most AS (           -- number: bytes received and sent by the servers
         g.bytes AS number,
         concat(
             g.servers, ' servers pulse together, the first is ', g.first_server, '. They received and sent ',
-            {{ bytes_text('g.bytes') }}, ' in an hour, ', {{ percent_text('g.bytes / nullif(t.bytes, 0)') }},
-            ' of the bytes of all servers on the loaded leaves',
+            {{ bytes_text('g.bytes') }}, ' in an hour', ' at their NICs on loaded leaves (' || g.loaded_nics || ')', ', ',
+            {{ percent_text('g.bytes / nullif(t.bytes, 0)') }}, ' of the bytes of all servers',
+            CASE WHEN g.loaded_nics IS NULL THEN ' on the loaded leaves' ELSE ' there' END,
             CASE
                 WHEN g.period_seconds IS NOT NULL THEN format('. Their period is {:.1f} s', g.period_seconds)
                 ELSE '. Their period is not resolved'

@@ -32,7 +32,7 @@ checks:
       SELECT u.cluster, u.switch, u.there, sum(b.uplinks) AS counted FROM uplinks AS u LEFT JOIN this AS b USING (cluster, switch, hour_utc)
       GROUP BY u.cluster, u.switch, u.hour_utc, u.there HAVING count(*) <> 2 OR sum(b.uplinks) IS DISTINCT FROM 2 * u.there
   - warn: cov < 0.1 or cov is null or starts_with(switch, 'ST-')
-    says: "{switch}, {direction}: the bytes of its {uplinks} uplinks deviate by {cov:.1%} of their mean, the fullest has {max_over_mean:.2f} times it"
+    says: "{switch}, {direction}: bytes of its {uplinks} uplinks: standard deviation {cov:.1%} of the mean, the fullest has {max_over_mean:.2f} times it"
 sources: docs/metrics/balance.md
 --- */
 WITH uplink_bytes AS (         -- one row per uplink and direction

@@ -9,10 +9,10 @@ answer: [leaf_port, spine, bytes, over_mean, suspect]
 notes:
   over_mean: bytes of the uplink over the mean of the leaf's uplinks in this direction
   all_uplinks: >-
-    SELECT format('bytes deviate by {:.1f} % of their mean', 100 * stddev_pop(bytes) / nullif(avg(bytes), 0)) FROM answer
+    SELECT format('standard deviation of bytes {:.1f} % of the mean', 100 * stddev_pop(bytes) / nullif(avg(bytes), 0)) FROM answer
   other_spines: >-
-    SELECT concat(count(*), ' uplinks to spines without a dead link; their bytes deviate by ',
-    format('{:.1f} % of their mean', 100 * stddev_pop(bytes) / nullif(avg(bytes), 0))) FROM answer
+    SELECT concat(count(*), ' uplinks to spines without a dead link; standard deviation of their bytes ',
+    format('{:.1f} % of the mean', 100 * stddev_pop(bytes) / nullif(avg(bytes), 0))) FROM answer
     WHERE spine NOT IN (SELECT spine FROM answer WHERE suspect IS NOT NULL) AND EXISTS (FROM answer WHERE suspect IS NOT NULL)
     HAVING count(*) > 0
 --- */

@@ -11,7 +11,10 @@ unknown:
   hca: no sheet names the adapter of this port
   port: >-
     SELECT concat('no sheet names the switch port', coalesce(' of ' || string_agg(hca, ', ' ORDER BY hca), ''),
-    '; warehouse sql -q unresolved-nics --server ', $server) FROM answer WHERE port IS NULL
+    coalesce((SELECT concat('; GPU-', split_part(pair, '/', 1), ' and GPU-', split_part(pair, '/', 2), ' share ports that no sheet tells apart: ',
+    'warehouse sql -q nic --server GPU-', pair) FROM (SELECT DISTINCT substr(server, 5) AS pair FROM topology.servers
+    WHERE regexp_full_match(server, 'GPU-[0-9]+/[0-9]+')) WHERE list_contains(string_split(pair, '/'), substr($server, 5))),
+    '; warehouse sql -q unresolved-nics --server ' || $server)) FROM answer WHERE port IS NULL
   bytes: >-
     SELECT concat_ws('; ', CASE WHEN bool_or(port IS NULL) THEN 'a NIC without a port has no counters' END,
     'no counters of ' || (SELECT string_agg(switch, ', ' ORDER BY length(switch), switch)

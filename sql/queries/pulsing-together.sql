@@ -9,6 +9,16 @@ ranked: bytes desc
 unknown:
   period_seconds: no server of the group has a resolved period
 notes:
+  bytes: >-
+    SELECT concat('at NICs on loaded leaves, ', CASE WHEN min(loaded) = max(loaded) AND min(known) = max(known)
+    THEN concat(min(loaded), ' of ', min(known), ' per server') ELSE concat(sum(loaded)::BIGINT, ' of ', sum(known)::BIGINT) END)
+    FROM (SELECT count(DISTINCT o.switch) AS known, count(DISTINCT o.switch) FILTER (WHERE s.has_counters) AS loaded
+    FROM metrics.traffic_groups AS g JOIN topology.port_owners AS o USING (cluster, server) LEFT JOIN topology.switches AS s USING (cluster, switch)
+    WHERE g.hour_utc = (SELECT max(hour_utc) FROM answer) GROUP BY g.cluster, g.server) HAVING sum(loaded) < sum(known)
+  shared_names: >-
+    SELECT concat(string_agg(DISTINCT g.server, ', ' ORDER BY g.server), ': each name stands for two servers whose ports no sheet tells apart')
+    FROM metrics.traffic_groups AS g WHERE g.hour_utc = (SELECT max(hour_utc) FROM answer)
+    AND regexp_full_match(g.server, 'GPU-[0-9]+/[0-9]+') HAVING count(*) > 0
   access_share: of the bytes that all servers on the loaded leaves received and sent
   duty_cycle: of the time, the part above half of the pulses' height
 --- */

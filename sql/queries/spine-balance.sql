@@ -7,9 +7,9 @@ params:
 answer: [spine, to_leaf_bytes, from_leaf_bytes, over_mean, over_mean_loaded]
 unknown:
   over_mean: >-
-    SELECT concat((SELECT max(checkable_note) FROM metrics.spine_hour), '. What can be judged: bytes of a GPU leaf''s uplinks deviate by at most ',
+    SELECT concat((SELECT max(checkable_note) FROM metrics.spine_hour), '. What can be judged: bytes of a GPU leaf''s uplinks: standard deviation at most ',
     format('{:.1f} %', 100 * max(cov) FILTER (WHERE cov < threshold)),
-    ' of their mean', ', but ' || string_agg(concat(switch, ' ', direction, ' by ', format('{:.1f} %', 100 * cov)), ', ' ORDER BY cov DESC)
+    ' of the mean', ', but ' || string_agg(concat(switch, ' ', direction, ' ', format('{:.1f} %', 100 * cov)), ', ' ORDER BY cov DESC)
     FILTER (WHERE cov >= threshold), ' (warehouse sql -q most-unbalanced)')
     FROM (SELECT switch, direction, max(cov) AS cov FROM metrics.uplink_balance JOIN topology.switches USING (cluster, switch)
     WHERE role = 'leaf' GROUP BY cluster, switch, direction)

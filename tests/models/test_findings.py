@@ -301,7 +301,7 @@ def test_the_findings_of_the_five_switches_hold_in_plain_python(
     assert sum(out < 10**9 for _, out in uplinks.values()) == 1
     assert number["Leaf-10 out"] == pytest.approx(deviation([out for _, out in uplinks.values()]), rel=1e-9)
     others = deviation([out for port, (_, out) in uplinks.items() if port > 35])
-    assert f"those to other spines by {100 * others:.1f} % of theirs." in said["Leaf-10 out"]
+    assert f" of the mean over all its uplinks, {100 * others:.1f} % over those to other" in said["Leaf-10 out"]
 
     shares = {
         key: max(both) * 8 / 3600 / (200e9 if key[1].startswith("Two") else 400e9)
@@ -315,6 +315,7 @@ def test_the_findings_of_the_five_switches_hold_in_plain_python(
                  for key in shares}  # fmt: skip
     upward = max((key for key in shares if is_uplink[key] and not (key[0].startswith("ST-") and int(key[1][19:]) < 55)),
                  key=lambda key: shares[key])  # fmt: skip
+    assert said["Leaf-17 1/0/8:2"].startswith("Of the links observed (5 of 24 leaves), the fullest is Leaf-17 1/0/8:2")
     assert f"{upward[0]} {short(upward[1])}: {100 * shares[upward]:.1f} % of its own." in said["Leaf-17 1/0/8:2"]
 
     assert number["5 switches"] == pytest.approx(gap_share, rel=1e-6)
@@ -325,5 +326,6 @@ def test_the_findings_of_the_five_switches_hold_in_plain_python(
         "WHERE server = 'GPU-63')"
     ).fetchall()
     assert number["group of GPU-63"] == sum(sum(totals[key]) for key in ports)
+    assert " at their NICs on loaded leaves (1 of 4 per server), " in said["group of GPU-63"]
     access = sum(sum(both) for (_, port), both in totals.items() if port.startswith("Two"))
     assert f"{100 * number['group of GPU-63'] / access:.1f} % of the bytes of all servers" in said["group of GPU-63"]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.conftest import call
 from warehouse.project.project import Project
 from warehouse.reader.named_queries import load_queries
 from warehouse.report import task_figures
@@ -41,6 +44,19 @@ def test_a_shared_nic_says_of_how_many_tasks_its_bytes_are(planted: Planted) -> 
 def test_bytes_of_a_task_say_how_many_tasks_they_are_of(planted: Planted, query: str, shared: int) -> None:
     sql = load_queries(Project.open().query_folders)["task-bytes"].sql.replace("$task", f"'{query}'")
     assert set(planted.rows(f"SELECT tasks_on_nic FROM ({sql}) WHERE tx_bytes > 0")) == {(shared,)}
+
+
+def test_a_task_that_ended_before_the_counters_has_its_expected_bytes_and_the_reason(planted: Planted) -> None:
+    [(task,)] = planted.rows(
+        "SELECT task FROM metrics.task_traffic GROUP BY task HAVING bool_and(status = 'no_overlap')"
+    )
+    asked = ("sql", "-q", "task-bytes", "--task", task, "-t", planted.target, "--format")
+    said = call(*asked, "table", cwd=planted.target.parent).out
+    assert re.search(r"^mlx5_2 +no_overlap +NULL +[\d.]+ [MG]B +[\d.]+ [MG]B +NULL$", said, re.MULTILINE), said
+    assert re.search(r"^tx_bytes NULL: the log ended \d+ days before the counters$", said, re.MULTILINE), said
+    assert "iterations within loaded hours" in " ".join(said.split())
+    [reason] = {row["reason"] for row in json.loads(call(*asked, "json", cwd=planted.target.parent).out)}
+    assert re.fullmatch(r"the log ended \d+ days before the counters", reason)
 
 
 def test_the_figure_says_that_bytes_are_of_all_tasks_of_a_nic() -> None:

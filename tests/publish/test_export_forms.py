@@ -226,6 +226,25 @@ def test_the_data_package_is_valid_with_types_units_and_licenses(built: Path, tm
         assert one["bytes"] == len(content)
 
 
+@pytest.mark.parametrize(
+    ("table", "licenses", "trace"),
+    [("metrics.uplink_balance", {"CC-BY-4.0"}, "Zhejiang"), ("staging.itp_jobs", {"MIT"}, "ITP")],
+)
+def test_the_data_package_of_one_table_names_its_own_sources(
+    built: Path, tmp_path: Path, table: str, licenses: set[str], trace: str
+) -> None:
+    folder = export(built, tmp_path / "out", tables=[table], formats=["csv"])
+    said = json.loads((folder / "datapackage.json").read_text(encoding="utf-8"))
+    assert {one["name"] for one in said["licenses"]} == licenses
+    [source] = said["sources"]
+    assert trace in source["title"]
+
+
+def test_a_table_of_no_trace_has_no_license_of_one(built: Path, tmp_path: Path) -> None:
+    folder = export(built, tmp_path / "out", tables=["reference.finding_kinds"], formats=["csv"])
+    assert not {"licenses", "sources"} & set(json.loads((folder / "datapackage.json").read_text(encoding="utf-8")))
+
+
 def test_a_changed_file_fails_data_package_validation(built: Path, tmp_path: Path) -> None:
     frictionless = pytest.importorskip("frictionless")
     folder = export(built, tmp_path / "out", tables=["topology.switches"], formats=["csv"])

@@ -80,7 +80,7 @@ def test_spines_that_cannot_be_judged_have_numbers_and_a_reason(sample: Path, co
     assert "over_mean NULL: not checkable, 1 of 9 leaves loaded. What can be judged" in told
     assert "over the mean of these 3 spines; bytes of loaded leaves only" in told
     assert re.search(
-        r"What can be judged: bytes of a GPU leaf's uplinks deviate by at most [\d.]+ % of their mean", told
+        r"What can be judged: bytes of a GPU leaf's uplinks: standard deviation at most [\d.]+ % of the mean", told
     )
 
 

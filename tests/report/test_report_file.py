@@ -177,7 +177,7 @@ def test_titles_are_the_planted_findings(report: Path, sample: Path) -> None:
     assert re.fullmatch(r"\d cables? of GPU-\d+", numbers[1])
     trust = re.findall(r'<p class="trust">.*?</p>', text)[0]
     assert [name in trust for name in ("#checks", "#conservation", "#coverage")] == [True] * 3
-    assert "uplinks deviate by" in values(shown["failed-checks"])[0]["says"]
+    assert "uplinks: standard deviation" in values(shown["failed-checks"])[0]["says"]
     assert text.index("<strong>in</strong> enters it") < text.index('id="findings"')
     assert not re.search(r"\d{6,} B", " ".join(row["evidence"] for row in values(shown["suspects"])))
     texts = [mark["text"] for mark in shown["links"]["marks"] if mark["tag"] == "text"]

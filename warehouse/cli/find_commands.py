@@ -87,7 +87,7 @@ def run_ls(given: argparse.Namespace) -> int:
             if given.pattern
             else [Found(table) for table in list_tables(connection)]
         )
-        empty = reasons_of(connection, (one.table.name for one in found if one.table.rows == 0))
+        empty = reasons_of(connection, (one.table.name for one in found if not one.table.rows))
     finally:
         connection.close()
     print_by_question(found, sys.stdout, word=given.pattern or "", everything=given.all, empty=empty)

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from warehouse.formats.traces import TRACES
 from warehouse.publish.foreign_keys import foreign_keys, required
 from warehouse.publish.parquet_metadata import TIME_ZONE
+from warehouse.reader.cited_sources import traces_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,13 +45,13 @@ def datapackage(
     Parameters
     ----------
     connection
-        The warehouse, read for the names of its traces.
+        The warehouse, read for the traces that the tables are from.
     files
         The entries of `manifest.json`.
     relations
         The tables that were exported, by name.
     """
-    traces = [TRACES[name] for name in _loaded(connection) if name in TRACES]
+    traces = traces_of(connection, relations)
     tables = {str(file["table"]) for file in files if _is_table(file, relations)}
     found: dict[str, Any] = {
         "profile": "data-package",
@@ -67,19 +67,6 @@ def datapackage(
         found["sources"] = [{"title": f"{one.title} ({one.license.name})", "path": one.url} for one in traces]
     found["resources"] = [_resource(file, relations, tables) for file in files]
     return found
-
-
-def _loaded(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    """Return the traces whose files were read."""
-    from warehouse.base.startup import duckdb
-
-    try:
-        rows = connection.execute(
-            "SELECT DISTINCT split_part(format, '.', 1) FROM raw.files WHERE status IN ('read', 'partial') ORDER BY 1"
-        ).fetchall()
-    except duckdb.Error:  # a project without raw files
-        return []
-    return [str(row[0]) for row in rows]
 
 
 def _is_table(file: Mapping[str, Any], relations: Mapping[str, Relation]) -> bool:

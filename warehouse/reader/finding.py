@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import fnmatch
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from warehouse.base.errors import QueryError, nearest_hint
+from warehouse.base.sql_text import qualified
 from warehouse.base.text import plural
 from warehouse.reader.relation import has_meta
 from warehouse.reader.table_info import list_tables
@@ -71,6 +73,8 @@ _HIDDEN = ("staging.", "raw.", "reference.", "meta.")
 _COLUMNS_SHOWN = 4
 _SHORT = 3
 """Words of up to this many letters have no plural."""
+_FEW_ROWS = 10_000_000
+"""A view over more rows is not counted."""
 
 
 class Found(NamedTuple):
@@ -93,6 +97,8 @@ def question_of(name: str) -> str:
 
 def find_tables(connection: duckdb.DuckDBPyConnection, word: str) -> list[Found]:
     """Return the tables whose name, columns or meaning match a word or its synonym: names first, then columns.
+
+    The table of exactly that name comes first. If it is a view over few rows, its rows are counted.
 
     A pattern (`metrics.*`) matches names alone.
 
@@ -117,14 +123,15 @@ def find_tables(connection: duckdb.DuckDBPyConnection, word: str) -> list[Found]
         named = tuple(name for name, _ in columns.get(table.name, ()) if any(one in name.lower() for one in words))
         meant = tuple(name for name, text in columns.get(table.name, ()) if lowered in text)
         rank = (
-            0 if any(one in table.name for one in words)
-            else 1 if named
-            else 2 if lowered in table.about.lower()
-            else 3 if meant
+            0 if lowered in (table.name, table.name.partition(".")[2])
+            else 1 if any(one in table.name for one in words)
+            else 2 if named
+            else 3 if lowered in table.about.lower()
+            else 4 if meant
             else None
         )  # fmt: skip
         if rank is not None:
-            ranked.append((rank, Found(table, named or meant)))
+            ranked.append((rank, Found(table if rank else _counted(connection, table), named or meant)))
     if not ranked:
         known = {
             *SYNONYMS,
@@ -133,6 +140,26 @@ def find_tables(connection: duckdb.DuckDBPyConnection, word: str) -> list[Found]
         }
         raise QueryError(f"no table, column or meaning holds {word}", hint=nearest_hint(word, sorted(known)))
     return [found for _, found in sorted(ranked, key=lambda one: one[0])]
+
+
+def _counted(connection: duckdb.DuckDBPyConnection, table: Table) -> Table:
+    """Return the table with its number of rows, if it is a view over few rows."""
+    from warehouse.base.startup import duckdb
+
+    if table.kind != "view":
+        return table
+    try:
+        read = connection.execute(
+            "SELECT bool_and(rows IS NOT NULL) AND sum(rows) <= $2 FROM meta.models "
+            "WHERE list_contains((SELECT reads FROM meta.models WHERE model = $1), model)",
+            [table.name, _FEW_ROWS],
+        ).fetchone()
+        rows = (
+            connection.execute(f"SELECT count(*) FROM {qualified(table.name)}").fetchone() if read and read[0] else None
+        )
+    except duckdb.Error:  # a build of an earlier version, or a part is missing
+        return table
+    return replace(table, rows=rows[0]) if rows else table
 
 
 def print_by_question(
@@ -152,12 +179,13 @@ def print_by_question(
     are empty tables without a search. After a search they are listed with the reason from `empty`.
     """
     wide = make_console(stream, width).width
+    without_rows = {one.table.name for one in found if one.table.rows == 0} | set(empty)
     everything = everything or any(mark in word for mark in "*?[")
     hidden = [
         one
         for one in found
         if not (everything or (word and word.lower() in one.table.name))
-        and (one.table.name.startswith(_HIDDEN) or (one.table.rows == 0 and not word))
+        and (one.table.name.startswith(_HIDDEN) or (one.table.name in without_rows and not word))
     ]
     hidden = [] if len(hidden) == len(found) else hidden
     shown = [one for one in found if one not in hidden]
@@ -171,7 +199,7 @@ def print_by_question(
             rows = (
                 "" if one.table.rows is None else f"  {plural(one.table.rows, 'row')}" if one.table.rows else "  empty"
             )
-            if one.table.rows == 0 and one.table.name in empty:
+            if one.table.name in empty:
                 reason = f"  {one.table.name}  (empty: {empty[one.table.name]})"
                 stream.writelines(wrapped(reason, wide, indent="    "))
                 continue
@@ -185,7 +213,7 @@ def print_by_question(
     if not hidden:
         stream.write("Next:  warehouse show TABLE\n       warehouse ls WORD\n       warehouse sql --list\n")
         return
-    without = sum(one.table.rows == 0 for one in hidden)
+    without = sum(one.table.name in without_rows for one in hidden)
     and_empty = f", {without:,} empty" if without else ""
     text = f"{len(hidden):,} more: {len(hidden) - without:,} of rows as published{and_empty} (--all shows them)"
     stream.writelines(wrapped(text, wide))
