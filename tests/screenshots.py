@@ -16,12 +16,12 @@ from warehouse.report.report_file import write_report
 from warehouse.site.site_folder import write_docs
 
 REPORT = {
-    "report-findings": ("header", ".cards"),
-    "report-links": ("#links", "#links .panels"),
-    "report-ports": ("#ports", "#ports .panels"),
-    "report-observation": ("#section-complete", "#minutes .panels"),
-    "report-tasks": ("#section-tasks", "#task-iterations .panels"),
-    "report-jobs": ("#section-jobs", "#job-sizes .panels"),
+    "report-findings": ("header", "#findings"),
+    "report-links": ("#links", "#links"),
+    "report-ports": ("#ports", "#ports"),
+    "report-observation": ("#section-complete", "#minutes"),
+    "report-tasks": ("#section-tasks", "#task-traffic"),
+    "report-jobs": ("#section-jobs", "#section-jobs"),
 }
 """Parts of the report: first and last element."""
 
@@ -66,9 +66,7 @@ def _of_report(browser: Browser, report: Path, folder: Path) -> None:
     browser.size(390, 844)
     browser.colors("dark")
     browser.go(report)
-    browser.picture(
-        folder / "report-phone.png", _height(browser, "#section-replace", "#links .panels"), "#section-replace"
-    )
+    browser.picture(folder / "report-phone.png", _height(browser, "#section-replace", "#links"), "#section-replace")
 
 
 def _height(browser: Browser, top: str, bottom: str) -> int:
@@ -100,15 +98,17 @@ def _of_site(browser: Browser, site: Path, folder: Path) -> None:
     browser.size(900, 620)
     browser.colors("light")
     browser.go(site / "index.html")
-    browser.picture(folder / "site-start.png")
+    start = _height(browser, "body", ".cards > li:nth-child(4)")
+    browser.picture(folder / "site-start.png", start)
+    browser.size(900, 1300)  # the list of the search is at most 70 % of it
     browser.type("/uplnik balnace")
     browser.wait("document.querySelectorAll('#search-found a').length > 3")
-    browser.picture(folder / "site-search.png")
-    browser.size(1100, 620)
+    browser.picture(folder / "site-search.png", start)
+    browser.size(1100, 1200)
     browser.go(next(site.glob("fabric/*/Leaf-2.html")))
-    browser.picture(folder / "site-switch.png")
+    browser.picture(folder / "site-switch.png", _height(browser, "body", ".table"))
     browser.go(site / "lineage.html", "metrics.uplink_balance.cov")
-    browser.picture(folder / "site-lineage.png")
+    browser.picture(folder / "site-lineage.png", _height(browser, "body", ".graph"))
 
 
 def _of_kinds(browser: Browser, site: Path, folder: Path) -> None:

@@ -1,5 +1,5 @@
 /* ---
-about: Bytes between each leaf and each spine in an hour, compared with an even share of the leaf's uplinks.
+about: Bytes between each leaf and each spine in an hour, the sum of all their uplinks, compared with an even share of the leaf's uplinks.
 params:
   cluster: VARCHAR the cluster
   hour: TIMESTAMP the hour
@@ -15,6 +15,7 @@ uplinks AS (                        -- one row per uplink and direction, seen fr
         h.port,
         u.spine,
         d.direction,
+        regexp_extract(u.spine_port, '[0-9].*$') AS spine_port,
         CASE d.direction WHEN 'in' THEN h.in_bytes ELSE h.out_bytes END AS bytes
     FROM metrics.port_hour AS h
     JOIN topology.hour_uplinks AS u
@@ -29,8 +30,13 @@ pairs AS (
         u.spine,
         count(*) AS uplinks,
         sum(u.bytes)::BIGINT AS bytes,
+        max(u.bytes) AS fullest_bytes,
         string_agg(regexp_extract(u.port, '[0-9].*$'), ', ' ORDER BY length(u.port), u.port)
-            FILTER (WHERE x.port IS NOT NULL) AS dead_uplinks
+            FILTER (WHERE x.port IS NOT NULL) AS dead_uplinks,
+        string_agg(
+            concat_ws(' ', regexp_extract(u.port, '[0-9].*$'), '→', u.spine, u.spine_port), ', '
+            ORDER BY length(u.port), u.port
+        ) FILTER (WHERE x.port IS NOT NULL) AS dead_ends
     FROM uplinks AS u
     LEFT JOIN dead AS x USING (switch, port, direction)
     GROUP BY ALL
@@ -52,6 +58,8 @@ SELECT
     bytes,
     round(100 * (bytes / nullif(even_bytes, 0) - 1), 1) AS off_even_percent,
     dead_uplinks,
+    dead_ends,
+    round(fullest_bytes / nullif(even_bytes / uplinks, 0), 3) AS fullest_over_mean,
     spine_bytes::BIGINT AS spine_bytes,
     round(100 * (spine_bytes / nullif(mean_spine_bytes, 0) - 1), 1) AS spine_off_mean_percent,
     100 * k.threshold AS spine_threshold_percent,

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import warehouse
 from tests.report.test_report_file import _Figures, values
-from warehouse.report import observation_figures, task_figures
+from warehouse.report import observation_figures, port_figures, task_figures
 from warehouse.report.charts import Bar, Bars, Curve, distribution, dots
+from warehouse.report.port_figures import ROLES as PORT_ROLES
 from warehouse.report.svg import Key
 from warehouse.report.theme import CATEGORIES, DARK, LIGHT, step
 from warehouse.report.words import size, span
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PREFIXES = {"kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "PB": 1e15}
+ROLES = {*PORT_ROLES, "spare"}
 MOST_VALUES = 6
 """Limit of values per column whose combinations are summed."""
 Table = list[list[str]]
@@ -166,16 +169,43 @@ def test_every_row_of_the_matrix_is_a_cell(shown: dict[str, dict[str, Any]]) -> 
     by_leaf: dict[str, list[str]] = {}
     for row in sorted(rows, key=lambda row: row["direction"] != "out"):
         off = float(row["off_even_percent"] or 0)
-        text = ("✕" if row["dead_uplinks"] else "") + (f"{off:+.0f}" if round(off) else "0")
+        text = f"{off:+.0f}" if round(off) else "0"
+        if row["dead_uplinks"]:
+            text = f"✕ max {float(row['fullest_over_mean']):.2f}x"
         by_leaf.setdefault(row["leaf"], []).append(text)
     for leaf, texts in by_leaf.items():
         assert [cell["text"] for cell in cells if cell["data-l"] == leaf] == texts
+    assert "A cell is the sum of all uplinks to a spine" in one["says"]
     for row in rows:  # even means the mean over the leaf's uplinks
         of = [other for other in rows if (other["leaf"], other["direction"]) == (row["leaf"], row["direction"])]
         even = (
             sum(int(other["bytes"]) for other in of) / sum(int(other["uplinks"]) for other in of) * int(row["uplinks"])
         )
         assert float(row["off_even_percent"]) == pytest.approx(100 * (int(row["bytes"]) / even - 1), abs=0.051)
+
+
+def test_a_cell_with_a_dead_uplink_tells_the_far_end_and_the_fullest(
+    shown: dict[str, dict[str, Any]], built: Path
+) -> None:
+    one = shown["links"]
+    dead = [row for row in values(one) if row["dead_uplinks"]]
+    with warehouse.open(built) as asked:
+        for row in dead:
+            ways, uplinks = row["direction"], "metrics.port_hour AS h JOIN topology.hour_uplinks AS u ON "
+            uplinks += "(u.leaf, u.leaf_port, u.hour_utc) = (h.switch, h.port, h.hour_utc)"
+            hour = f"h.switch = '{row['leaf']}' AND h.hour_utc = '2024-05-23 17:00:00'"
+            [(fullest, mean)] = asked.execute(
+                f"SELECT max({ways}_bytes) FILTER (u.spine = '{row['spine']}'), avg({ways}_bytes) FROM {uplinks} "
+                f"WHERE {hour} AND u.spine IS NOT NULL"
+            ).fetchall()
+            assert float(row["fullest_over_mean"]) == pytest.approx(fullest / mean, abs=0.001)
+            [(far,)] = asked.execute(
+                f"SELECT u.spine_port FROM {uplinks} WHERE {hour} AND h.port LIKE '%{row['dead_uplinks']}'"
+            ).fetchall()
+            end = f"{row['leaf']} {row['dead_uplinks']} → {row['spine']} {far[far.index('1/') :]}"
+            assert end in one["title"]
+            [tip] = [mark["tip"] for mark in one["marks"] if mark.get("class") == "dead" and end in mark["tip"]]
+            assert f"carries {float(row['fullest_over_mean']):g} times the mean" in tip
 
 
 def test_every_port_is_on_the_map_with_its_server(shown: dict[str, dict[str, Any]]) -> None:
@@ -197,6 +227,38 @@ def test_every_port_is_on_the_map_with_its_server(shown: dict[str, dict[str, Any
     assert len(crosses) == len([row for row in rows.values() if row["suspect"]]) > 0
     places = [(mark["data-l"], mark["x"], mark["y"]) for mark in marks.values()]
     assert len(set(places)) == len(places), "no port lies on another"
+
+
+def test_ports_have_labels_at_their_blocks_and_names_at_their_crosses(shown: dict[str, dict[str, Any]]) -> None:
+    one = shown["ports"]
+    suspects = [row for row in values(one) if row["suspect"]]
+    texts = [mark for mark in one["marks"] if mark["tag"] == "text"]
+    names = [mark["text"] for mark in texts if re.fullmatch(r"\d/\d/\d+(:\d)?", mark["text"])]
+    assert sorted(names) == sorted(row["port"] for row in suspects)
+    assert names
+    switch, starts, labels = "", {}, []
+    for mark in one["marks"]:
+        switch = mark["data-l"] if mark["tag"] == "svg" and mark.get("data-l") else switch
+        if mark["tag"] == "rect" and mark["tip"]:
+            starts.setdefault((switch, _role(mark["tip"])), set()).add(float(mark["x"]))
+        elif mark["tag"] == "text" and mark["text"] in ROLES:
+            labels.append((switch, mark["text"], float(mark["x"])))
+    assert {label[:2] for label in labels} == set(starts), "the idle block, too"
+    assert all(x in starts[name, role] for name, role, x in labels)
+
+
+def test_labels_without_room_go_to_a_second_line() -> None:
+    chart = port_figures.ports({"hour": "2024-05-23 16:00:00", "cluster": "c"}, "").chart
+    assert chart is not None
+    roles = ["access"] * 32 + ["spare"] * 2 + ["uplink"] * 30
+    row = {"switch": "Leaf-1", "server": None, "nic": None, "peer_switch": None, "in_percent": 1.0, "out_percent": 1.0,
+           "fuller_percent": 1.0, "suspect": None}  # fmt: skip
+    [_, panel] = chart([{**row, "role": role, "port": f"1/0/{at}"} for at, role in enumerate(roles, 1)])
+    found = {
+        role: (float(x), float(y)) for x, y, role in re.findall(r'x="([\d.]+)" y="([\d.]+)">([a-z]+)<', panel.body)
+    }
+    assert found["spare"][1] == found["access"][1] == found["uplink"][1] - 13
+    assert panel.height > found["uplink"][1]
 
 
 def _role(tip: str) -> str:
@@ -247,14 +309,22 @@ def test_minutes_without_a_poll_are_hatched_and_not_zero(shown: dict[str, dict[s
     ]
     assert len(lines) == 2 * len([row for row in rows if row["loaded"] == "true"])
     panels = [mark for mark in shown["minutes"]["marks"] if mark["tag"] == "svg" and mark.get("data-l")]
-    told = [mark["tip"] for mark in shown["minutes"]["marks"] if "no poll" in mark.get("tip", "")]
-    assert len([tip for tip in told if "minutes 0 to 5: " in tip]) == len(panels)
+    told = [mark["tip"] for mark in shown["minutes"]["marks"] if ", 0:00 to " in mark.get("tip", "")]
+    gaps = [float(row["opening_gap_seconds"]) for row in rows if row["loaded"] == "true"]
+    ends = [re.findall(r" to (\d+):(\d\d): ", tip)[0] for tip in told]
+    assert len(told) == len(panels) == len(gaps)
+    assert [60 * int(minutes) + int(seconds) for minutes, seconds in ends] == pytest.approx(gaps, abs=0.6)
+    bars = [mark for mark in shown["coverage"]["marks"] if mark["tag"] == "rect" and " to " in mark["tip"]]
+    right = max(float(bar["x"]) + float(bar["width"]) for bar in bars)
+    drawn = [bar for bar in bars if ", 0:00 to " in bar["tip"] and "the sum is known" in bar["tip"]]
+    for gap, bar in zip(gaps, drawn, strict=True):
+        assert float(bar["width"]) == pytest.approx((right - float(bar["x"])) * gap / 3600, abs=0.2)
 
 
 def test_a_minute_without_a_poll_interrupts_the_line() -> None:
     row = {
         "switch": "Leaf-1", "loaded": "true", "leaves_of_cluster": 2, "minutes": "g" + "." * 58 + "-",
-        "gap_bytes_percent": 1.0, "median_poll_ms": 500,
+        "gap_bytes_percent": 1.0, "median_poll_ms": 500, "opening_gap_seconds": 30.0,
         "in_gbps": [5.0, *[7.0] * 30, None, *[7.0] * 27, None], "out_gbps": [None] * 60,
         "highest_in_gbps": 7.0, "highest_out_gbps": None, "busiest_place": 1,
     }  # fmt: skip
@@ -289,6 +359,27 @@ def test_a_task_without_a_measurement_draws_no_axis() -> None:
     assert figure.chart is not None
     assert figure.chart([row]) == []
     assert "not measured" in figure.title([row])
+
+
+def test_a_small_expectation_is_not_zero_and_the_title_uses_the_bar() -> None:
+    [figure] = [one for one in task_figures.SECTION.figures if one.query == "task-traffic"]
+    row = {"task": "a", "tx_bytes": 466e12, "expected_nominal_bytes": 328e12, "expected_implemented_bytes": 491e12,
+           "tasks_on_nic": 1, "nics": 4, "nics_seen": 4, "observed_iterations": 9}  # fmt: skip
+    small = {
+        **row,
+        "task": "b",
+        "tx_bytes": 2.1e12,
+        "expected_nominal_bytes": 3.8e10,
+        "expected_implemented_bytes": 3.8e10,
+    }
+    outside = {**row, "task": "c", "tx_bytes": None, "observed_iterations": 0}
+    assert figure.chart is not None
+    [_, panel] = figure.chart([row, small, outside])
+    assert re.findall(r'<text class="v"[^>]*>(.*?)</text>', panel.body) == ["466", "491", "2.1", "0.038"]
+    assert figure.title([row, small]) == "a sent 466 TB; expected, as implemented: 491 TB"
+    assert "2 of 3 tasks ran on observed NICs in loaded hours; 1 had no iteration in a loaded hour." in figure.says(
+        [row, small, outside]
+    )
 
 
 def test_labels_do_not_overlap(report: Path) -> None:

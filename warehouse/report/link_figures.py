@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from warehouse.report.charts import Bar, Bars, dots
 from warehouse.report.figure import Figure, Values
 from warehouse.report.svg import LETTER, WIDTH, Key, Panel, legend
-from warehouse.report.words import by_number, count, distinct, foremost, listed, percent, short_name, size
+from warehouse.report.words import by_number, count, distinct, foremost, listed, number, percent, short_name, size
 
 WAY = {"in": "inward", "out": "outward"}
 GOES = {"out": "leaf to spine (out)", "in": "spine to leaf (in)"}
@@ -20,7 +20,7 @@ FULL = 50.0
 
 
 def _dead(rows: Sequence[Values]) -> list[str]:
-    return [f"{row['leaf']} {row['dead_uplinks']} {WAY[row['direction']]}" for row in rows if row["dead_uplinks"]]
+    return [f"{row['leaf']} {row['dead_ends']} {WAY[row['direction']]}" for row in rows if row["dead_uplinks"]]
 
 
 def links_title(rows: Sequence[Values]) -> str:
@@ -30,7 +30,7 @@ def links_title(rows: Sequence[Values]) -> str:
         return "No link is dead"
     if len(dead) == 1:
         row = dead[0]
-        return f"Replace {row['leaf']} {row['dead_uplinks']} to {row['spine']}: it is dead {WAY[row['direction']]}"
+        return f"Replace {row['leaf']} {row['dead_ends']}: it is dead {WAY[row['direction']]}"
     return f"Replace {listed(_dead(rows))}: dead one way"
 
 
@@ -38,11 +38,14 @@ def _links_say(rows: Sequence[Values]) -> str:
     top = foremost(rows)
     leaves, spines = len(distinct(rows, "leaf")), len(distinct(rows, "spine"))
     text = (
-        f"Bytes between {count(leaves, 'leaf')} and {count(spines, 'spine')}. "
-        "A cell is how many percent they are above or below an even share of the leaf's uplinks. "
+        f"Bytes between {count(leaves, 'leaf')} and {count(spines, 'spine')}. A cell is the sum of all uplinks to a "
+        "spine: how many percent it is above or below an even share of the leaf's uplinks. "
     )
     if _dead(rows):
-        text += "A ✕ marks a dead uplink; other uplinks between the same switches still carry bytes. "
+        text += (
+            "A ✕ marks a dead uplink; max is the fullest other uplink between the same switches, as a multiple of the "
+            "mean of the leaf's uplinks. "
+        )
     off = percent(top["off_even_percent"])
     return f"{text}Farthest off is {top['leaf']} with {top['spine']}, {top['direction']}: {off}."
 
@@ -58,17 +61,21 @@ def _deviation(panel: Panel, row: Values, x: float, y: float, width: float) -> N
     at = {"leaf": row["leaf"]}
     panel.rect(x, y, width - 1, CELL - 1, "u0", tip, **at)
     if row["dead_uplinks"]:
-        panel.rect(
-            x, y, width - 1, CELL - 1, "dead", f"{tip}; {row['dead_uplinks']} is dead {WAY[row['direction']]}", **at
-        )
+        tip += f"; {row['leaf']} {row['dead_ends']} is dead {WAY[row['direction']]}; {_fullest(row)}"
+        panel.rect(x, y, width - 1, CELL - 1, "dead", tip, **at)
     elif off is not None:
         strength = min(abs(off) / FULL, 1) ** 0.7 * FAINT
         panel.rect(x, y, width - 1, CELL - 1, "access" if off < 0 else "bad", tip, opacity=strength, **at)
     text = "" if off is None else f"{off:+.0f}" if round(off) else "0"
     if row["dead_uplinks"]:
-        text = f"✕{text}" if width >= (1 + len(text)) * LETTER else "✕"
+        times = f"{row['fullest_over_mean'] or 0:.2f}x"
+        text = next((one for one in (f"✕ max {times}", f"✕ {times}") if width >= len(one) * LETTER), "✕")
     if width >= len(text) * LETTER:
         panel.text(x + width / 2 - 0.5, y + 15, text, "m ondead" if row["dead_uplinks"] else "m", **at)
+
+
+def _fullest(row: Values) -> str:
+    return f"the fullest uplink between them carries {number(row['fullest_over_mean'])} times the mean of the leaf's"
 
 
 def _where(row: Values) -> str:
@@ -154,16 +161,18 @@ def balance_title(rows: Sequence[Values]) -> str:
     exceptions = [f"{row['switch']} {row['direction']}" for row in uneven[:3]]
     if len(uneven) == 1:
         dead = f", {top['dead_uplinks']} is dead" if top["dead_uplinks"] else ""
-        exceptions = [f"{exceptions[0]} ({off}{dead})"]
+        exceptions = [f"{exceptions[0]} (standard deviation {off}{dead})"]
     elif uneven:
-        exceptions[-1] += f"{f' and {len(uneven) - 3} more' if len(uneven) > 3 else ''} (up to {off})"
-    rest = [f"other leaves deviate by at most {percent(foremost(even)['cov_percent'])}"] if even else []
+        exceptions[-1] += (
+            f"{f' and {len(uneven) - 3} more' if len(uneven) > 3 else ''} (standard deviation up to {off})"
+        )
+    rest = [f"standard deviation on other leaves at most {percent(foremost(even)['cov_percent'])}"] if even else []
     if not uneven:
-        rest = [f"leaves deviate by at most {off} ({top['switch']}, {top['direction']})"]
+        rest = [f"standard deviation on a leaf at most {off} ({top['switch']}, {top['direction']})"]
     if spine and top["spine_uneven"] == "true":
         exceptions.append(f"{spine} ({_off_mean(top['spine_direction'], top['spine_off_percent'])})")
     elif spine:
-        rest.append(f"spines at most {percent(abs(top['spine_off_percent']))}")
+        rest.append(f"spines within {percent(abs(top['spine_off_percent']))}")
     fair = f"ECMP is fair but for {listed(exceptions)}" if exceptions else "ECMP is fair"
     return "; ".join(filter(None, [fair, ", ".join(rest)]))
 
@@ -190,7 +199,11 @@ def _balance_chart(rows: Sequence[Values]) -> list[Panel]:
         groups.append(Bars(switch, points, leaf=switch))
     keys = [Key("in", "in (from spines)"), Key("out", "out (to spines)"), Key("limit", "uneven from here")]
     return dots(
-        groups, "deviation of bytes, % of their mean", "How evenly uplinks share", keys, rows[0]["threshold_percent"]
+        groups,
+        "standard deviation of bytes, % of their mean",
+        "How evenly uplinks share",
+        keys,
+        rows[0]["threshold_percent"],
     )
 
 

@@ -32,6 +32,28 @@ def _stretches(minutes: str) -> list[tuple[str, int, int]]:
     return found
 
 
+def _spans(row: Values) -> list[tuple[str, float, float]]:
+    """Return the runs of minutes, with the end of the opening gap at its second."""
+    (state, start, end), *rest = _stretches(str(row["minutes"] or "-" * 60))
+    gap = (row["opening_gap_seconds"] or 0) / 60
+    if state != "g" or not end - 1 < gap < end:
+        return [(state, start, end), *rest]
+    polled = [(".", gap, float(end))]
+    if rest and rest[0][0] == ".":
+        polled, rest = [(".", gap, float(rest[0][2]))], rest[1:]
+    return [(state, start, gap), *polled, *rest]
+
+
+def _between(start: float, end: float) -> str:
+    """Return a time range of the hour.
+
+    >>> _between(0, 4.235), _between(4.235, 60)
+    ('0:00 to 4:14', '4:14 to 60:00')
+    """
+    first, last = (f"{round(60 * at) // 60}:{round(60 * at) % 60:02}" for at in (start, end))
+    return f"{first} to {last}"
+
+
 def _coverage_title(rows: Sequence[Values]) -> str:
     seen = _loaded(rows)
     if not seen:
@@ -55,7 +77,7 @@ def _coverage_says(rows: Sequence[Values]) -> str:
         f"{count(len(seen), 'switch')} came in this gap, the largest share at {top['switch']}: "
         f"{percent(top['gap_bytes_percent'])}. Their sum is known, their minutes are not. "
         f"After the gap, {count(total(seen, 'missing_port_polls'), 'poll')} of single ports are missing. "
-        "Hatched: not observed."
+        "Hatched: not observed, to the second."
     )
 
 
@@ -71,9 +93,9 @@ def _coverage(rows: Sequence[Values]) -> list[Panel]:
         if row["loaded"] != "true":
             _unseen(panel, left, y, scale(60), f"{leaf}: no port counters are loaded")
             continue
-        for state, start, end in _stretches(str(row["minutes"] or "-" * 60)):
+        for state, start, end in _spans(row):
             x, width = scale(start), scale(end) - scale(start)
-            tip = f"{leaf}, minutes {start} to {end}: "
+            tip = f"{leaf}, {_between(start, end)}: "
             if state == ".":
                 panel.rect(
                     x,
@@ -121,8 +143,8 @@ def _highest(row: Values) -> str:
 
 def _series_says(rows: Sequence[Values]) -> str:
     return (
-        "Traffic between each leaf and its servers, by the minute. Hatched minutes had no poll: the line there is the "
-        "mean of the gap, from its known sum, and the highest minute is never one of them. Scales differ."
+        "Traffic between each leaf and its servers, by the minute. Hatched: no poll. The line there is the mean of the "
+        "gap, from its known sum, and the highest minute has no part of it. Scales differ."
     )
 
 
@@ -148,9 +170,9 @@ def _leaf_series(row: Values) -> Panel:
     panel.text(WIDTH, 11, f"highest polled minute {_highest(row)}", "soft e")
     y_axis(panel, at, y, left, x(60))
     x_axis(panel, HOUR, x, 20, 116, "minute of the hour")
-    for state, start, end in _stretches(str(row["minutes"])):
+    for state, start, end in _spans(row):
         if state != ".":
-            panel.hatch(x(start), 20, x(end) - x(start), 96, f"{leaf}, minutes {start} to {end}: no poll")
+            panel.hatch(x(start), 20, x(end) - x(start), 96, f"{leaf}, {_between(start, end)}: no poll")
     for name, dash, words in (("in", "", "from servers"), ("out", " dash", "to servers")):
         points = [
             None if value is None else (x(minute + 0.5), y(value)) for minute, value in enumerate(row[f"{name}_gbps"])

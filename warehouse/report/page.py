@@ -9,6 +9,7 @@ from __future__ import annotations
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+from warehouse.reader.synthetic_sample import NOT_JUDGED
 from warehouse.report.theme import DARK, LIGHT, MARKS, for_paper, variables
 from warehouse.report.trust_figures import cards, trust
 from warehouse.report.words import by_number
@@ -16,7 +17,7 @@ from warehouse.report.words import by_number
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from warehouse.report.figure import Answer, Figure, Section
+    from warehouse.report.figure import Answer, Figure, Section, Values
 
     One = tuple[Figure, Answer | None]
     Answered = Sequence[tuple[Section, Sequence[One]]]
@@ -27,7 +28,10 @@ PAGES = ("metrics", "staging", "topology")
 """Layers whose tables have a page in the site."""
 
 
-def page(build: tuple[Any, ...], found: One, answered: Answered, *, kept: bool, site: str, left_out: int) -> str:
+def page(
+    build: tuple[Any, ...], found: One, answered: Answered, *, kept: bool, site: str, left_out: int,
+    synthetic: bool = False,
+) -> str:  # fmt: skip
     """Return the report as HTML.
 
     Parameters
@@ -44,6 +48,8 @@ def page(build: tuple[Any, ...], found: One, answered: Answered, *, kept: bool, 
         URL of the site with the table pages; empty if there is none.
     left_out
         Number of hours without figures.
+    synthetic
+        True if the data is the synthetic sample: the header says so, and no card judges published figures.
     """
     import jinja2
     from markupsafe import Markup
@@ -53,13 +59,15 @@ def page(build: tuple[Any, ...], found: One, answered: Answered, *, kept: bool, 
     )
     figures = [one for _, figures_of in answered for one in figures_of]
     rows = found[1].values if found[1] else []
+    judged = [row for row in rows if not (synthetic and row["kind"] in NOT_JUDGED)]
     hours = sorted({figure.hour for figure, answer in figures if figure.hour and answer}, reverse=True)
     latest = hours[0] if hours else ""
     return environment.from_string(_text("page.html.j2")).render(
         build=dict(zip(("id", "published", "version", "engine"), build, strict=True)),
-        found={**_shown(*found, latest=""), "open": False},
+        found={**_shown(*found, latest=""), "open": False} | ({"title": found[0].title(judged)} if judged else {}),
         looked=found[1] is not None,
-        cards=cards(rows),
+        cards=cards(judged, _tenants(figures)),
+        synthetic=synthetic,
         trust=trust(answered),
         warnings=any(row["severity"] == "warning" for row in rows),
         sections=[(section, [_shown(*one, latest=latest) for one in figures_of]) for section, figures_of in answered],
@@ -95,6 +103,16 @@ def _shown(figure: Figure, answer: Answer | None, *, latest: str) -> dict[str, A
         "whole": len(answer.rows) <= MOST_OPEN,
         "parameters": [f"${name} = {value}" for name, value in answer.citation.parameters.items()],
     }
+
+
+def _tenants(figures: Iterable[One]) -> list[tuple[str, Values]]:
+    """Return the groups of servers, each with its hour."""
+    return [
+        (figure.hour, row)
+        for figure, answer in figures
+        if figure.query == "tenants" and answer
+        for row in answer.values
+    ]
 
 
 def _names(figures: Iterable[One], query: str, column: str) -> set[str]:

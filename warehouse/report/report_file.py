@@ -13,6 +13,7 @@ from warehouse.reader.citations import keep
 from warehouse.reader.connection import connect
 from warehouse.reader.damaged_parts import refuse_damage
 from warehouse.reader.named_queries import load_queries
+from warehouse.reader.synthetic_sample import is_synthetic
 from warehouse.report import (
     job_figures,
     link_figures,
@@ -112,13 +113,13 @@ def write_report(
         )
         others = iter(rest)
         answered = [(section, [next(others) for _ in section.figures]) for section in of_sections]
-        left_out = hours(connection)[1]
+        left_out, synthetic = hours(connection)[1], is_synthetic(connection)
     finally:
         connection.close()
     all_figures = [found, *(one for _, of in answered for one in of)]
     answers = [(figure, answer) for figure, answer in all_figures if answer and answer.rows]
     kept = _keep(target, [answer for _, answer in answers])
-    text = page(build, found, answered, kept=kept, site=site, left_out=left_out)
+    text = page(build, found, answered, kept=kept, site=site, left_out=left_out, synthetic=synthetic)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8", newline="\n")
     files = write_figures(figures, answers, bar) if figures else 0

@@ -49,14 +49,20 @@ def _traffic_title(rows: Sequence[Values]) -> str:
     if not seen:
         return "No task ran in a loaded hour: traffic of tasks is not measured"
     top = seen[0]
-    if not top["expected_nominal_bytes"]:
+    if top["expected_implemented_bytes"]:
+        expected = f"as implemented: {size(top['expected_implemented_bytes'])}"
+    elif top["expected_nominal_bytes"]:
+        expected = f"nominal: {size(top['expected_nominal_bytes'])}"
+    else:
         return f"{top['task']} sent most: {size(top['tx_bytes'])}"
-    return f"{top['task']} sent {size(top['tx_bytes'])}; expected (nominal): {size(top['expected_nominal_bytes'])}"
+    return f"{top['task']} sent {size(top['tx_bytes'])}; expected, {expected}"
 
 
 def _traffic_says(rows: Sequence[Values]) -> str:
     seen = _seen(rows)
-    text = f"{len(seen)} of {count(len(rows), 'task')} ran on observed NICs in loaded hours."
+    text = f"{len(seen)} of {count(len(rows), 'task')} ran on observed NICs in loaded hours"
+    outside = [row for row in rows if row["tx_bytes"] is None and not row["observed_iterations"]]
+    text += f"; {len(outside)} had no iteration in a loaded hour." if seen and outside else "."
     if not seen:
         return f"{text} There is nothing to draw."
     return (
@@ -80,18 +86,31 @@ def _traffic(rows: Sequence[Values]) -> list[Panel]:
             str(row["task"]) + (" *" if (row["tasks_on_nic"] or 0) > 1 else ""),
             [
                 Bar(row["tx_bytes"] / 1e12, "out", _tip(row), (row["expected_nominal_bytes"] or 0) / 1e12 or None),
-                *(
-                    [Bar(row["expected_implemented_bytes"] / 1e12, "none", f"{row['task']}, expected as implemented")]
-                    if row["expected_implemented_bytes"]
-                    else []
-                ),
+                *_expected(row),
             ],
         )
         for row in _seen(rows)
     ]
-    rounded = [group._replace(bars=[bar._replace(value=round(bar.value, 1)) for bar in group.bars]) for group in groups]
+    rounded = [group._replace(bars=[bar._replace(value=_short(bar.value)) for bar in group.bars]) for group in groups]
     keys = [Key("out", "sent"), Key("none", "expected, as implemented"), Key("line s-bad", "expected, nominal")]
     return bars(rounded, "TB sent by the NICs of a task", "Traffic of tasks", keys=keys) if groups else []
+
+
+def _expected(row: Values) -> list[Bar]:
+    """Return the bar of the expected bytes, if they are known."""
+    expected = row["expected_implemented_bytes"]
+    if not expected:
+        return []
+    return [Bar(expected / 1e12, "none", f"{row['task']}, expected as implemented: {size(expected)}")]
+
+
+def _short(value: float) -> float:
+    """Return TB with one decimal, and small values with two digits in place of 0.
+
+    >>> _short(491.42), _short(0.0378)
+    (491.4, 0.038)
+    """
+    return round(value, 1) if value >= 0.1 else float(f"{value:.2g}")
 
 
 def _tip(row: Values) -> str:

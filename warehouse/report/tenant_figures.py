@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from warehouse.report.charts import Bar, Bars, Curve, bars, distribution
 from warehouse.report.figure import Figure, Values
 from warehouse.report.svg import Key, Panel
-from warehouse.report.words import count, number, percent, size
+from warehouse.report.words import count, first_names, number, percent, size
 
 MOST = 10
 """Largest number of groups drawn; the table has all."""
@@ -25,9 +25,8 @@ def _tenants_title(rows: Sequence[Values]) -> str:
     if not groups:
         return "No servers pulse together: no tenant can be identified"
     top = groups[0]
-    servers = count(top["servers"], "server")
-    first = f", the first is {top['first_server']}" if top["servers"] > 1 else f" {top['first_server']}"
-    return f"Largest tenant: {servers}{first}; {percent(top['bytes_percent'])} of the bytes of all servers"
+    servers = f"{count(top['servers'], 'server')} ({first_names(str(top['which']).split())})"
+    return f"Largest tenant: {servers}; {percent(top['bytes_percent'])} of the bytes of all servers"
 
 
 def _tenants_say(rows: Sequence[Values]) -> str:
@@ -60,9 +59,7 @@ def _tenants_chart(rows: Sequence[Values]) -> list[Panel]:
 
 
 def _tenant_tip(row: Values) -> str:
-    names = str(row["which"]).split()
-    more = f" and {len(names) - 8} more" if len(names) > 8 else ""
-    return f"{count(row['servers'], 'server')}, {size(row['bytes'])}: {' '.join(names[:8])}{more}"
+    return f"{count(row['servers'], 'server')}, {size(row['bytes'])}: {first_names(str(row['which']).split())}"
 
 
 def _servers_title(rows: Sequence[Values]) -> str:

@@ -8,7 +8,7 @@ from warehouse.reader.findings import headline, scope
 from warehouse.report.charts import Bar, Bars, bars, shares
 from warehouse.report.figure import Answer, Figure, Section, Values
 from warehouse.report.svg import Key, Panel
-from warehouse.report.words import count, distinct, foremost, number, size, total
+from warehouse.report.words import count, distinct, first_names, foremost, number, size, total
 
 VERDICTS = {"reproduced": "access", "differs": "out", "contradicted": "bad"}
 VERBS = {"differs": "differ"}
@@ -30,14 +30,21 @@ TRUST = ("checks", "conservation", "coverage")
 """Figures whose titles say how far the numbers can be trusted."""
 
 
-def cards(rows: Sequence[Values]) -> list[dict[str, str]]:
-    """Return the first findings of up to eight kinds, with the number as text and the figure that shows it."""
+def cards(rows: Sequence[Values], tenants: Iterable[tuple[str, Values]] = ()) -> list[dict[str, str]]:
+    """Return the first findings of up to eight kinds, with the number as text and the figure that shows it.
+
+    `tenants` are the groups of servers with their hours: the card of a group names its servers.
+    """
+    servers = {
+        (hour, f"group of {row['first_server']}"): first_names(str(row["which"]).split()) for hour, row in tenants
+    }
     return [
         {
             **{name: str(row[name] or "") for name in ("severity", "what", "sentence", "so_what", "others")},
             "number": headline(str(row["kind"]), _places(row), row["number"], str(row["unit"])),
             "scope": scope(str(row["kind"]), row["hour_utc"]),
             "figure": SHOWN_BY.get(str(row["kind"]), "findings"),
+            "servers": servers.get((str(row["hour_utc"]), str(row["where_"])), ""),
         }
         for row in rows[:MOST_CARDS]
     ]

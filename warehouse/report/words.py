@@ -90,6 +90,16 @@ def short_name(switch: str) -> str:
     return switch.removeprefix("spine-")
 
 
+def first_names(names: Sequence[str], most: int = 5) -> str:
+    """Return the first names, and how many more there are.
+
+    >>> first_names(["a", "b"]), first_names(["a", "b", "c"], 2)
+    ('a, b', 'a, b and 1 more')
+    """
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
 def foremost(rows: Iterable[Values]) -> Values:
     """Return the row with `place` 1; queries rank by unrounded values."""
     return min(rows, key=lambda row: int(row["place"]))

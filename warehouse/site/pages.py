@@ -19,6 +19,7 @@ from warehouse.lineage.lineage_text import read_from
 from warehouse.reader.finding import SYNONYMS
 from warehouse.reader.findings import Card, cards, findings_of
 from warehouse.reader.named_queries import Query, load_queries
+from warehouse.reader.synthetic_sample import NOT_JUDGED
 from warehouse.runner.bar import Bar
 from warehouse.site.column_origins import Origins, as_graph, origins_of
 from warehouse.site.fabric import Fabric, fabric_of
@@ -101,17 +102,19 @@ class Site:
         pages = _pages(project, tables, queries)
         own = load_queries(project.site_folders)
         format_rows = {name: ask(connection, own[name]) if connection else NO_ROWS for name in _OF_FORMATS}
+        build = build_of(connection) if connection else None
         found = findings_of(connection) if connection else None
+        judged = [one for one in found or () if not (build and build.synthetic and one.kind in NOT_JUDGED)]
         on_fabric = {name: query for name, query in own.items() if name not in _OF_FORMATS}
         return Site(
-            build_of(connection) if connection else None,
+            build,
             tables,
             queries,
             load_queries(project.report_folders),
             pages,
             words_of(pages),
             origins,
-            None if found is None else cards(found),
+            None if found is None else cards(judged),
             fabric_of(connection, on_fabric, found or ()) if connection else Fabric(),
             format_views(project, origins, pages, format_rows["formats"], format_rows["set-aside"]),
             unclaimed(format_rows["formats"]),

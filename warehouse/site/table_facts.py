@@ -14,6 +14,7 @@ from warehouse.reader.column_units import unit_of
 from warehouse.reader.guard import check_read_only
 from warehouse.reader.relation import Relation
 from warehouse.reader.result import Row, open_result
+from warehouse.reader.synthetic_sample import is_synthetic
 from warehouse.reader.table_info import describe, list_tables
 from warehouse.reader.value_text import Column, column, text_of
 from warehouse.runner.bar import Bar, with_progress
@@ -71,12 +72,14 @@ class Build:
     published: str
     version: str
     engine: str
+    synthetic: bool = False
+    """True if the data is the synthetic sample."""
 
 
 def build_of(connection: duckdb.DuckDBPyConnection) -> Build:
     """Return the facts of the open build."""
     row = connection.execute("SELECT build_id, published_utc, version, engine FROM meta.build").fetchall()[0]
-    return Build(*map(str, row))
+    return Build(*map(str, row), synthetic=is_synthetic(connection))
 
 
 def facts_of(connection: duckdb.DuckDBPyConnection, bar: Bar | None = None) -> dict[str, Facts]:
