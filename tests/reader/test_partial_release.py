@@ -73,6 +73,6 @@ def test_two_servers_whose_ports_no_sheet_tells_apart_have_a_name_together(real_
     each = "each name stands for two servers whose ports no sheet tells apart"
     assert f"shared names: GPU-123/124, GPU-125/126, GPU-127/128: {each}" in shown(target, "pulsing-together")
     assert each not in shown(target, "busiest-ports", "--limit", "3")
-    assert f"shared names: GPU-121/122, GPU-123/124, GPU-125/126, GPU-127/128: {each}" in shown(
+    assert f"shared names: GPU-121/122, GPU-123/124, GPU-125/126, GPU-127/128, GPU-129/130: {each}" in shown(
         target, "busiest-ports", "--switch", "Leaf-10", "--limit", "99"
     )

@@ -236,7 +236,8 @@ def test_ports_have_labels_at_their_blocks_and_names_at_their_crosses(shown: dic
     names = [mark["text"] for mark in texts if re.fullmatch(r"\d/\d/\d+(:\d)?", mark["text"])]
     assert sorted(names) == sorted(row["port"] for row in suspects)
     assert names
-    switch, starts, labels = "", {}, []
+    switch, labels = "", []
+    starts: dict[Any, Any] = {}
     for mark in one["marks"]:
         switch = mark["data-l"] if mark["tag"] == "svg" and mark.get("data-l") else switch
         if mark["tag"] == "rect" and mark["tip"]:

@@ -79,7 +79,8 @@ class Build:
 def build_of(connection: duckdb.DuckDBPyConnection) -> Build:
     """Return the facts of the open build."""
     row = connection.execute("SELECT build_id, published_utc, version, engine FROM meta.build").fetchall()[0]
-    return Build(*map(str, row), synthetic=is_synthetic(connection))
+    build_id, published, version, engine = map(str, row)
+    return Build(build_id, published, version, engine, is_synthetic(connection))
 
 
 def facts_of(connection: duckdb.DuckDBPyConnection, bar: Bar | None = None) -> dict[str, Facts]:
