@@ -1,4 +1,4 @@
-"""Worker processes give the same bytes as one process, and their death costs no warehouse."""
+"""Worker processes answer in order, and their death costs no row."""
 
 from __future__ import annotations
 
@@ -17,15 +17,11 @@ import pytest
 
 from tests.conftest import PATIENCE
 from warehouse.base.errors import ProcessError
-from warehouse.base.settings import settle
 from warehouse.engine import workers as workers_module
 from warehouse.engine.workers import Answer, Request, Workers
 from warehouse.formats.zhejiang.port_counters import HEADER
-from warehouse.kernels import UnsupportedError, port_readings
+from warehouse.kernels import UnsupportedError
 from warehouse.kernels.port_readings import PortFile, PortHour
-from warehouse.runner.build import build
-from warehouse.runner.options import BuildOptions
-from warehouse.runner.reporter import Reporter
 
 HOUR_MS = 1716480000000
 """2024-05-23 16:00 UTC."""
@@ -153,25 +149,3 @@ def _is_alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
-
-
-@pytest.mark.parametrize(("threads", "memory"), [(2, "3GB"), (3, "3GB"), (4, "3GB"), (2, "300MB")])
-def test_parts_are_equal_at_any_number_of_workers(
-    threads: int, memory: str, sample: Path, built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(workers_module, "FEWEST_BLOCKS", 1)
-    monkeypatch.setattr(port_readings, "BLOCK_BYTES", 100_000)
-    settings = settle({"data": [str(sample)], "target": str(tmp_path), "threads": threads, "memory": memory})
-    build(settings, Reporter(), BuildOptions(select=("metrics.port_hour",)))
-    expected = _parts(built)
-    assert expected.items() <= _parts(tmp_path).items()
-    assert any("port_seconds" in name for name in expected)
-
-
-def _parts(target: Path) -> dict[str, bytes]:
-    kernels = ("staging.port_readings", "staging.port_seconds", "metrics.port_hour")
-    return {
-        path.relative_to(target).as_posix(): path.read_bytes()
-        for model in kernels
-        for path in (target / "parts" / model).rglob("*.parquet")
-    }

@@ -15,16 +15,33 @@ from warehouse.runner import kernel_parts
 from warehouse.runner.build import build
 from warehouse.runner.options import BuildOptions
 from warehouse.runner.reporter import Reporter
+from warehouse.sample import SampleOptions, write_sample
 
 READINGS, SECONDS = "staging.port_readings", "staging.port_seconds"
 
 
+@pytest.fixture(scope="module")
+def ports(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return port files of two hours, a minute each."""
+    folder = tmp_path_factory.mktemp("ports")
+    write_sample(folder, SampleOptions(hours=2, seconds=60, hour_tables=False, utilization=False, jobs=False))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def expected(ports: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """Return the parts that one process writes."""
+    target = tmp_path_factory.mktemp("expected")
+    _build(settle({"data": [str(ports)], "target": str(target), "threads": 1}), SECONDS)
+    return _parts(target)
+
+
 @pytest.fixture
-def settings(sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+def settings(ports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     """Settings of a build whose small files are work for worker processes."""
     monkeypatch.setattr(workers, "FEWEST_BLOCKS", 1)
-    monkeypatch.setattr(port_readings, "BLOCK_BYTES", 100_000)
-    return settle({"data": [str(sample)], "target": str(tmp_path / "target"), "threads": 2})
+    monkeypatch.setattr(port_readings, "BLOCK_BYTES", 30_000)
+    return settle({"data": [str(ports)], "target": str(tmp_path / "target"), "threads": 2})
 
 
 @pytest.fixture
@@ -46,10 +63,13 @@ def _build(settings: Settings, *select: str) -> None:
     build(settings, Reporter(), BuildOptions(select=select))
 
 
-def test_a_spool_becomes_the_part_of_the_follower(settings: Settings, built: Path, spools: list[Path]) -> None:
-    _build(settings, SECONDS)
+@pytest.mark.parametrize("threads", [2, 3, 4])
+def test_parts_have_the_same_bytes_at_any_number_of_workers(
+    threads: int, settings: Settings, expected: dict[str, bytes], spools: list[Path]
+) -> None:
+    _build(settings._replace(threads=threads), SECONDS)
     assert len(spools) == 2  # hours
-    assert _parts(settings.target) == _parts(built)
+    assert _parts(settings.target) == expected
 
 
 def test_a_follower_that_is_not_selected_is_not_computed(settings: Settings, spools: list[Path]) -> None:
@@ -60,13 +80,15 @@ def test_a_follower_that_is_not_selected_is_not_computed(settings: Settings, spo
     assert spools == []
 
 
-def test_a_follower_that_is_there_already_leaves_no_spool(settings: Settings, built: Path, spools: list[Path]) -> None:
+def test_a_follower_that_is_there_already_leaves_no_spool(
+    settings: Settings, expected: dict[str, bytes], spools: list[Path]
+) -> None:
     _build(settings, SECONDS)
     _lose(settings.target, READINGS)
     spools.clear()
     _build(settings, SECONDS)
     assert len(spools) == 2
-    assert _parts(settings.target) == _parts(built)
+    assert _parts(settings.target) == expected
 
 
 def test_an_error_of_the_follower_ends_the_build_and_leaves_nothing(
