@@ -25,7 +25,7 @@ BUILD = """
 import sys
 from warehouse.engine import workers
 from warehouse.kernels import port_readings
-workers.FEWEST_BLOCKS, port_readings.BLOCK_BYTES = 1, 100_000
+workers.FEWEST_BLOCKS, port_readings.BLOCK_BYTES = 2, 100_000
 from warehouse.__main__ import main
 sys.exit(main())
 """

@@ -39,7 +39,7 @@ def expected(ports: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
 @pytest.fixture
 def settings(ports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     """Settings of a build whose small files are work for worker processes."""
-    monkeypatch.setattr(workers, "FEWEST_BLOCKS", 1)
+    monkeypatch.setattr(workers, "FEWEST_BLOCKS", 2)
     monkeypatch.setattr(port_readings, "BLOCK_BYTES", 30_000)
     return settle({"data": [str(ports)], "target": str(tmp_path / "target"), "threads": 2})
 

@@ -79,7 +79,7 @@ class Workers:
 
     def are_worth(self, blocks: int) -> bool:
         """Return True if so many blocks are computed sooner by workers."""
-        return self._count > 1 and blocks > 1 and blocks >= FEWEST_BLOCKS
+        return self._count > 1 and blocks >= FEWEST_BLOCKS
 
     @property
     def pids(self) -> list[int]:
@@ -113,12 +113,12 @@ class Workers:
     def _compute(self, request: Request) -> Answer:
         """Return the chunks of a block; after the death of a worker, try once more while no other block is computed."""
         try:
-            with self._turns.beside_others():
+            with self._turns.turn():
                 return self._worker().answer(request)
         except EOFError:
             if self._is_closed:
                 raise
-        with self._turns.alone():
+        with self._turns.turn(alone=True):
             try:
                 return self._worker().answer(request)
             except EOFError:
@@ -157,31 +157,18 @@ class _Turns:
         self._alone_wanted = 0
 
     @contextmanager
-    def beside_others(self) -> Iterator[None]:
-        """Wait until no thread is, or wants to be, alone."""
+    def turn(self, *, alone: bool = False) -> Iterator[None]:
+        """Wait until no thread is, or wants to be, alone; with `alone`, until no other thread runs."""
         with self._changed:
-            self._changed.wait_for(lambda: not self._alone_wanted)
+            self._alone_wanted += alone
+            self._changed.wait_for(lambda: not (self._running if alone else self._alone_wanted))
             self._running += 1
         try:
             yield
         finally:
             with self._changed:
                 self._running -= 1
-                self._changed.notify_all()
-
-    @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Wait until no other thread runs."""
-        with self._changed:
-            self._alone_wanted += 1
-            self._changed.wait_for(lambda: not self._running)
-            self._running += 1
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._running -= 1
-                self._alone_wanted -= 1
+                self._alone_wanted -= alone
                 self._changed.notify_all()
 
 

@@ -193,10 +193,10 @@ def described(ends: Mapping[str, str], files: Mapping[str, tuple[int, int, str]]
         number, folders, example = files.get(one.name, (0, 0, ""))
         trace = TRACES.get(one.name.partition(".")[0])
         kind = one.name + (f", {trace.title}" if trace else "")
-        told = f"{plural(number, 'file')} in {plural(folders, 'folder')}, such as {_short(example)}"
-        told = told if number else "no file of it is loaded" if files else ""
+        where = f"{plural(number, 'file')} in {plural(folders, 'folder')}, such as {_short(example)}"
+        where = where if number else "no file of it is loaded" if files else ""
         for relation in one.relations:
-            found[f"raw.{relation.name}"] = " ".join(f"{relation.about} {told} ({kind})".split())
+            found[f"raw.{relation.name}"] = " ".join(f"{relation.about} {where} ({kind})".split())
     return found
 
 
