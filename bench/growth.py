@@ -16,6 +16,7 @@ import argparse
 import shutil
 import sys
 import tempfile
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import numpy as np
@@ -24,8 +25,11 @@ from bench.ingest import default_data, full_hour
 from bench.measure import Cost, machine, medians, run
 
 HOUR_MS = 3_600_000
-_HOUR_AT, _UTC_AT = len("2024/05/24 星期五 ".encode()), len("2024/05/24 星期五 00:00:00.000,".encode())
-"""Offsets of a row's local hour (2 digits) and its time in ms (13 digits); the text before has a fixed length."""
+LOCAL = timezone(timedelta(hours=8))
+"""Time zone of the names of folders and of SaveTime."""
+_WEEKDAYS = "一二三四五六日"
+_UTC_AT = len("2024/05/24 星期五 00:00:00.000,".encode())
+"""Offset of a row's time in ms (13 digits); the text before has a fixed length."""
 LIST = """
 import os, sys
 def look(folder):
@@ -67,7 +71,7 @@ def release(first: Path, hours: Path, place: Path, count: int) -> Path:
         for workbook in cluster.glob("*.xlsx"):
             (place / cluster.name / workbook.name).symlink_to(workbook)
         for later in range(count):
-            name = f"{int(folder.name) + later}"
+            name = hour_name(folder.name, later)
             made = hours / cluster.name / name
             if not made.exists():
                 for source in sorted(folder.rglob("*.csv")):
@@ -78,15 +82,24 @@ def release(first: Path, hours: Path, place: Path, count: int) -> Path:
     return place
 
 
+def hour_name(name: str, hours: int) -> str:
+    """Return the name of an hour's folder, `2024052400` in local time, some hours later."""
+    return (datetime.strptime(name, "%Y%m%d%H").replace(tzinfo=LOCAL) + timedelta(hours=hours)).strftime("%Y%m%d%H")
+
+
 def move_on(content: bytes, hours: int) -> bytes:
-    """Return a port's CSV with every SaveTime and SaveTimeUTC shifted by hours, on the same day."""
+    """Return a port's CSV with every SaveTime and SaveTimeUTC some hours later."""
     text = np.frombuffer(content, np.uint8).copy()
     starts = np.flatnonzero(text == ord("\n"))[:-1] + 1  # all lines except the header
-    for at, digits, step in ((_HOUR_AT, 2, hours), (_UTC_AT, 13, hours * HOUR_MS)):
-        places = starts[:, None] + np.arange(at, at + digits)
-        powers = 10 ** np.arange(digits - 1, -1, -1, dtype=np.int64)
-        value = (text[places].astype(np.int64) - ord("0")) @ powers + step
-        text[places] = (value[:, None] // powers % 10 + ord("0")).astype(np.uint8)
+    places = starts[:, None] + np.arange(_UTC_AT, _UTC_AT + 13)
+    powers = 10 ** np.arange(12, -1, -1, dtype=np.int64)
+    times = (text[places].astype(np.int64) - ord("0")) @ powers + hours * HOUR_MS
+    text[places] = (times[:, None] // powers % 10 + ord("0")).astype(np.uint8)
+    for hour in np.unique(times // HOUR_MS):
+        local = datetime.fromtimestamp(int(hour) * 3600, LOCAL)
+        words = f"{local:%Y/%m/%d} 星期{_WEEKDAYS[local.weekday()]} {local:%H}".encode()
+        rows = starts[times // HOUR_MS == hour]
+        text[rows[:, None] + np.arange(len(words))] = np.frombuffer(words, np.uint8)
     return text.tobytes()
 
 

@@ -15,6 +15,7 @@ import xxhash
 Watch = Callable[[bytes], None]
 
 CHUNK = 1 << 20
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str)
 
 
 def of(value: object) -> str:
@@ -23,8 +24,7 @@ def of(value: object) -> str:
     >>> of({"b": 1, "a": [2]}) == of({"a": [2], "b": 1})
     True
     """
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str)
-    return xxhash.xxh3_128_hexdigest(text.encode())
+    return xxhash.xxh3_128_hexdigest(_CANONICAL.encode(value).encode())
 
 
 def of_bytes(content: bytes) -> str:

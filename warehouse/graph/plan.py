@@ -50,9 +50,7 @@ class Plan:
         """Return the sorted partitions of a model or view; `[all]` if not partitioned, `[]` if it must be empty."""
         if name in self._without_files:
             return []
-        if not self.is_partitioned(name):
-            return [ALL]
-        return sorted(self._values[name])
+        return self._sorted_values[name] if self.is_partitioned(name) else [ALL]
 
     def is_partitioned(self, name: str) -> bool:
         """Return True if the contract of a model or view declares a partition column."""
@@ -89,6 +87,10 @@ class Plan:
             found[name] = set().union(*values.values()) if values else listed
         return found
 
+    @cached_property
+    def _sorted_values(self) -> Mapping[str, list[str]]:
+        return {name: sorted(values) for name, values in self._values.items()}
+
     def _column(self, name: str) -> str | None:
         node = self.graph.nodes.get(name)
         return node.model.partition if node else None
@@ -109,10 +111,9 @@ class Plan:
 
         If `read` is partitioned by the same column, this is the same partition, otherwise all partitions.
         """
-        partitions = self.partitions(read)
         if partition == ALL or self._column(read) != column_of(partition):
-            return partitions
-        return [partition] if partition in partitions else []
+            return self.partitions(read)
+        return [partition] if read not in self._without_files and partition in self._values[read] else []
 
 
 def _passes_when_empty(check: Check, node: Node, empty: set[str]) -> bool:

@@ -165,7 +165,7 @@ def _step(
         state.parts[key] = part
         if is_kept:
             return Step(key, KEEP, ("not selected",))
-        if checks.can_run(key) and checks.is_unchecked(key, part):
+        if checks.can_run(key) and checks.stored_results(key, part) is None:
             return Step(key, CHECK, (f"volatile: {volatile_places(node)}" if node.is_volatile else "not checked yet",))
         return Step(key, KEEP)
     why = reasons.why(key, old, new) if old or last_fingerprint is None else []

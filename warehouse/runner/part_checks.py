@@ -35,11 +35,13 @@ class PartChecks:
         noted, stale = self._noted(key, part), self._state.stale
         return [check for check in self._all(key) if check in noted or not stale.result_if_stale(key, check)]
 
-    def is_unchecked(self, key: Key, part: Part) -> bool:
-        """Return True if a part has checks that failed or have no result."""
-        noted = self._noted(key, part)
-        has_failed = any(one.failures and not one.warn for one in noted.values())
-        return has_failed or any(check not in noted for check in self.to_run(key, part))
+    def stored_results(self, key: Key, part: Part) -> list[CheckResult] | None:
+        """Return the stored results of all checks of a part; None if a check failed or has no result."""
+        noted, stale = self._noted(key, part), self._state.stale
+        found = [(check, noted.get(check) or stale.result_if_stale(key, check)) for check in self._all(key)]
+        if any(one is None or (one.failures and not one.warn) for _, one in found):
+            return None
+        return [one._replace(says=check.says) for check, one in found if one]
 
     def can_run(self, key: Key) -> bool:
         """Return True if all parts that the checks of a part read are finished."""
@@ -56,12 +58,6 @@ class PartChecks:
         results = results_of(scratch, node.model, checks, counts, keys)
         self._state.prepared.store.annotate(part, checks=results_to_notes(results))
         _stop_at_failure(key, node, results)
-
-    def results(self, key: Key, part: Part) -> list[CheckResult]:
-        """Return the results of all checks of a part."""
-        noted, stale = self._noted(key, part), self._state.stale
-        found = ((check, noted.get(check) or stale.result_if_stale(key, check)) for check in self._all(key))
-        return [one._replace(says=check.says) for check, one in found if one]
 
     def check_views(self) -> None:
         """Check the views in every build: without a part, a view has no place to store results."""

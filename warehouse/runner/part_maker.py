@@ -72,9 +72,12 @@ class PartMaker:
             return found
         try:
             part = found
-            if part is None or self._checks.is_unchecked(key, part):
+            results = self._checks.stored_results(key, part) if part else None
+            if part is None or results is None:
                 part = self._write_and_check(key, node, fingerprint, inputs, part)
-            outcome.checks[key] = self._checks.results(key, part)
+                results = self._checks.stored_results(key, part)
+            assert results is not None, f"a check of {key} has no result"
+            outcome.checks[key] = results
         except EngineError as error:
             raise self._find_cause(key, node, model_error(node.model, node.sql, error)) from error
         except CheckError as error:

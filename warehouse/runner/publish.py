@@ -11,13 +11,14 @@ import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from warehouse.base.errors import WarehouseError
 from warehouse.base.version import __version__
 from warehouse.engine.base import Engine
 from warehouse.ingest.file_list import Listing, write_listing
 from warehouse.runner.catalog import Entry, read_base, write_catalog
 from warehouse.store.atomic import is_misplaced, quarantine, remove, sync, temporary_path, write_text
 from warehouse.store.layout import CATALOG, MANIFEST, PUBLISHED, build_folder, catalog_of, current_file
-from warehouse.store.manifest import Manifest, build_folders, current_build, kept_manifests
+from warehouse.store.manifest import Manifest, build_folders, current_build, kept_manifests, last_manifest
 from warehouse.store.part_damage import Indirect, write_stamps
 
 
@@ -65,7 +66,7 @@ def publish(
     catalog.chmod(0o444)
     for path in temporary.iterdir():
         sync(path)
-    for path in _folders(target, manifest):
+    for path in _new_folders(target, manifest):
         sync(path)
     remove(folder)
     temporary.replace(folder)
@@ -78,9 +79,14 @@ def _indirect(entries: Sequence[Entry]) -> Indirect:
     return Indirect(views, [entry.name for entry in entries if entry.kind in ("table", "reference")])
 
 
-def _folders(target: Path, manifest: Manifest) -> set[Path]:
-    """Return the folders that contain a build's parts, up to the target."""
-    below = {(target / str(part["path"])).parent for part in manifest.parts}
+def _new_folders(target: Path, manifest: Manifest) -> set[Path]:
+    """Return the folders of the parts that the published build does not have, up to the target."""
+    try:
+        last = last_manifest(target)
+    except WarehouseError:  # damaged: the entries of its parts may not be on disk
+        last = None
+    synced = {part["path"] for part in (last.parts if last else ())}
+    below = {(target / str(part["path"])).parent for part in manifest.parts if part["path"] not in synced}
     return {folder for path in below for folder in (path, path.parent, path.parent.parent)}
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import closing
+from graphlib import TopologicalSorter
 
 from warehouse.base.text import plural
 from warehouse.graph.plan import Key
@@ -71,20 +73,26 @@ def _repair(state: BuildState, damage: RawDamageError, reporter: Reporter) -> No
 
 
 def _make_all(state: BuildState, executor: Executor) -> None:
-    """Make the missing parts, each as soon as its upstream parts are finished."""
+    """Make the missing parts, each as soon as its upstream parts are finished; the first in build order first."""
     order = build_order(state)
     readers = _readers(state, order)
-    waiting = {key: needs for key, needs in order.items() if key not in state.parts}
+    places = {key: place for place, key in enumerate(order)}
+    missing = {key: needs - state.parts.keys() for key, needs in order.items() if key not in state.parts}
+    sorter = TopologicalSorter(missing)
+    sorter.prepare()
+    ready: list[tuple[int, Key]] = []
     running: dict[Future[Part], Key] = {}
-    while waiting or running:
-        ready = [key for key, needs in waiting.items() if needs <= state.parts.keys()]
-        for key in ready[: executor.parallel_parts - len(running)]:
-            del waiting[key]
+    while sorter.is_active():
+        for key in sorter.get_ready():
+            heapq.heappush(ready, (places[key], key))
+        while ready and len(running) < executor.parallel_parts:
+            _, key = heapq.heappop(ready)
             running[executor.submit(key)] = key
         done, _ = wait(running, return_when=FIRST_COMPLETED)
         for future in done:
             key = running.pop(future)
             state.parts[key] = future.result()
+            sorter.done(key)
             _release(state, key, readers)
 
 

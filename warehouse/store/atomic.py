@@ -50,7 +50,8 @@ def sync(path: Path) -> None:
 def orphaned_files(folder: Path) -> Iterator[Path]:
     """Yield temporary files and folders whose process no longer runs."""
     for where, below, names in os.walk(folder):
-        yield from (Path(where, name) for name in (*below, *names) if _is_orphaned(Path(where, name)))
+        temporary = (name for name in (*below, *names) if _NAME.match(name))
+        yield from (path for path in (Path(where, name) for name in temporary) if _is_orphaned(path))
         is_archives = where.endswith("/unpacked")  # archives are renamed whole, without temporary files inside
         below[:] = [name for name in below if not (name.startswith(".") or is_archives)]
 

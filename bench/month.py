@@ -1,0 +1,156 @@
+"""Cost of a month of hours in one target: what one more hour, a corrected file, or a query costs beside many hours.
+
+    python -m bench.month                        1, 24, 96, 384 and 720 tiny hours (an hour of building, 3 GB of disk)
+    python -m bench.month --hours 1 24 --rounds 3
+    python -m bench.month --scratch DIR          where to put the files; made hours there are used again
+
+A tiny hour is one minute of three leaves, with all traps of the sample. Each number of hours is a release of its own:
+the same hour with shifted times and folder names. Its target is built first; then each case runs as a process, on one
+thread. "Walk" is a program that lists the same folders and reads size and times of each file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from bench.growth import LIST, hour_name, move_on
+from bench.measure import Cost, machine, medians, run
+from warehouse.sample import SampleOptions, write_sample
+
+SWITCHES = ("ROCE-Leaf-1_", "ROCE-Leaf-5_", "ROCE-ST-leaf-1_")
+"""Parts of the names of the switches of a tiny hour."""
+QUERY = """
+import sys, warehouse
+with warehouse.open(sys.argv[1]) as connection:
+    connection.sql(sys.argv[2]).fetchall()
+"""
+ONE_HOUR = "SELECT switch, sum(in_bytes) FROM metrics.port_minute WHERE hour_utc = TIMESTAMP '{}' GROUP BY ALL"
+ALL_HOURS = "SELECT hour_utc, sum(in_bytes) FROM metrics.port_minute GROUP BY ALL"
+
+
+class Month:
+    """A release of many tiny hours and its target."""
+
+    def __init__(self, first: Path, place: Path, count: int, cache: Path) -> None:
+        self.first, self.place, self.count = first, place, count
+        self.target = place / "target"
+        self.traffic = place / "release" / first.parents[1].name / "trafficinfo"
+        self.environment = {"XDG_CACHE_HOME": str(cache)}
+
+    def lay_out(self) -> None:
+        """Write the workbook and the hours."""
+        if self.place.exists():
+            return
+        self.traffic.mkdir(parents=True)
+        for workbook in self.first.parents[1].glob("*.xlsx"):
+            shutil.copy(workbook, self.traffic.parent)
+        for later in range(self.count):
+            self.add(later)
+
+    def add(self, later: int) -> None:
+        """Write the hour that is `later` hours after the first one."""
+        hour = self.traffic / hour_name(self.first.name, later)
+        for source in self.first.rglob("*.csv"):
+            path = hour / source.relative_to(self.first)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(move_on(source.read_bytes(), later))
+
+    def correct(self, number: int) -> None:
+        """Remove the last row of a file of an old hour."""
+        path = sorted(sorted(self.traffic.iterdir())[self.count // 2].rglob("*.csv"))[number]
+        path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
+
+    def warehouse(self, *arguments: str) -> Cost:
+        """Run a command of the warehouse on this release and target."""
+        places = ["-d", str(self.place / "release"), "-t", str(self.target)]
+        return self.python("-m", "warehouse", *arguments, *places[0 if arguments[0] != "clean" else 2 :])
+
+    def python(self, *arguments: str) -> Cost:
+        """Run Python."""
+        return run([sys.executable, *arguments], env=self.environment)
+
+    def build(self) -> Cost:
+        """Build the target."""
+        return self.warehouse("build", "--threads", "1", "--quiet")
+
+    def ask(self, sql: str) -> Cost:
+        """Open the target and run a query."""
+        return self.python("-c", QUERY, str(self.target), sql)
+
+    def utc(self) -> str:
+        """Return the hour in the middle, in UTC."""
+        name = hour_name(self.first.name, self.count // 2 - 8)
+        return f"{name[:4]}-{name[4:6]}-{name[6:8]} {name[8:]}:00:00"
+
+    def measure(self, rounds: int) -> dict[str, list[Cost]]:
+        """Return the costs of all cases."""
+        costs: dict[str, list[Cost]] = {"from nothing": [] if self.target.exists() else [self.build()]}
+        self.build()  # with its snapshot, the next build has nothing to do
+        for number in range(rounds):
+            cost = {
+                "walk": self.python("-c", LIST, str(self.traffic), str(self.target / "parts")),
+                "no-op": self.build(),
+                "open, one hour": self.ask(ONE_HOUR.format(self.utc())),
+                "open, all hours": self.ask(ALL_HOURS),
+            }
+            self.add(self.count + number)
+            cost["one more hour"] = self.build()
+            self.correct(number)
+            cost["corrected file"] = self.build()
+            for name, one in cost.items():
+                costs.setdefault(name, []).append(one)
+        costs["verify --quick"] = [self.warehouse("verify", "--quick")]
+        costs["clean"] = [self.warehouse("clean")]
+        return costs
+
+    def sizes(self) -> str:
+        """Return counts and sizes of the files."""
+        raw = sum(1 for _ in self.traffic.rglob("*.csv"))
+        parts = [path for path in (self.target / "parts").rglob("*") if path.is_file()]
+        state = sum(path.stat().st_size for path in (self.target / "cache").rglob("*") if path.is_file())
+        catalog = (self.target / "warehouse.duckdb").stat().st_size
+        megabytes = f"catalog {catalog / 1e6:.1f} MB, cache {state / 1e6:.1f} MB"
+        return f"{raw:,} raw files, {len(parts):,} files of parts, {megabytes}"
+
+
+def tiny_hour(scratch: Path) -> Path:
+    """Write the sample's first hour with three leaves; return its folder."""
+    root = scratch / "sample"
+    if not root.exists():
+        write_sample(root, SampleOptions(hours=1, seconds=60, jobs=False, utilization=False))
+    (hour,) = (path for path in root.glob("zhejiang/*/trafficinfo/*") if path.is_dir())
+    for switch in hour.iterdir():
+        if switch.is_dir() and not any(name in switch.name for name in SWITCHES):
+            shutil.rmtree(switch)
+    return hour
+
+
+def main() -> int:
+    """Print a table per number of hours."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--hours", type=int, nargs="+", default=[1, 24, 96, 384, 720])
+    options.add_argument("--rounds", type=int, default=3)
+    options.add_argument("--scratch", type=Path, help="where the hours are made; kept")
+    given = options.parse_args()
+    with tempfile.TemporaryDirectory(prefix="warehouse-bench-") as folder:
+        scratch = given.scratch or Path(folder)
+        first = tiny_hour(scratch)
+        print(f"{machine()}\na tiny hour is {len(list(first.rglob('*.csv')))} files\n", flush=True)
+        print(f"{'hours':>5}  {'':<16}{'CPU s':>8}{'wall s':>8}{'peak MB':>9}   CPU s of each run")
+        for count in given.hours:
+            month = Month(first, scratch / f"month-{count}", count, scratch / "cache")
+            month.lay_out()
+            for name, runs in month.measure(given.rounds).items():
+                if runs:
+                    cost, each = medians(runs), " ".join(f"{one.cpu:.2f}" for one in runs)
+                    print(f"{count:>5}  {name:<16}{cost.cpu:>8.2f}{cost.wall:>8.2f}{cost.peak_mb:>9.0f}   {each}")
+            print(f"       {month.sizes()}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
