@@ -50,10 +50,7 @@ class Inputs:
         Units, texts and checks do not count. The digest of an unfinished input is None.
         """
         node = self._nodes[key.model]
-        reads = {
-            read: self.digest(read, key.partition) if self.is_known(read, key.partition) else None
-            for read in node.reads
-        }
+        reads = {read: self._digest_if_known(read, key.partition) for read in node.reads}
         if joined := self._plan.graph.joined_with_files(node):
             reads[FILES] = self._raw_files.digest(FILES, partition_value(key.partition), joined)
         inputs: dict[str, object] = {
@@ -94,11 +91,21 @@ class Inputs:
 
     def digest(self, read: str, partition: str) -> str:
         """Return the digest of an input: of the content of raw files and reference tables, of the bytes of parts."""
-        where = partition if is_raw(read) or self._plan.is_partitioned(read) else ALL
+        where = self._where(read, partition)
         known = self._digests.get((read, where))
         if known is None:
             known = self._digests[read, where] = self._new_digest(read, where)
         return known
+
+    def _digest_if_known(self, read: str, partition: str) -> str | None:
+        """Return the digest of an input; None if it has an unfinished part."""
+        if (read, self._where(read, partition)) in self._digests or self.is_known(read, partition):
+            return self.digest(read, partition)
+        return None
+
+    def _where(self, read: str, partition: str) -> str:
+        """Return the partition of an input that a part reads."""
+        return partition if is_raw(read) or self._plan.is_partitioned(read) else ALL
 
     def _new_digest(self, read: str, partition: str) -> str:
         if is_raw(read):
