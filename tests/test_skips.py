@@ -11,8 +11,9 @@ ROOT = Path(__file__).parents[1]
 
 
 def test_a_run_ends_with_the_skipped_tests(tmp_path: Path) -> None:
+    own = f"--basetemp={tmp_path / 'own'}"  # else it removes the files of earlier runs, which can take minutes
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "tests/models/test_real.py"],
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", own, "tests/models/test_real.py"],
         cwd=ROOT,
         env={**os.environ, "WAREHOUSE_REAL": str(tmp_path)},
         capture_output=True,
