@@ -25,7 +25,7 @@ JOINED = f"SELECT {', '.join(f'{letter}.n::text' for letter in 'abcdef')} FROM {
     f"JOIN {name} {letter} USING (k)" for letter, name in zip("bcdef", NAMES[1:], strict=True)
 )
 LEVELS = ("READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE")
-READERS, SWAPS, KILLS = 6, 8, 6
+READERS, SWAPS, KILLS = 6, 8, 10
 RESTLESS = 2
 """Readers without pauses. More would starve the publisher's thread."""
 ROWS = 5
