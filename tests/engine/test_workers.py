@@ -75,6 +75,18 @@ def test_a_killed_worker_is_replaced_and_no_row_is_lost(pool: Workers, tmp_path:
     assert found + _rows(chunks) == EXPECTED
 
 
+def test_a_worker_that_died_between_two_blocks_leaves_no_open_pipe(pool: Workers, tmp_path: Path) -> None:
+    assert _rows(pool.rows(_requests(_blocks(tmp_path, 12)))) == EXPECTED
+    before = {worker: worker.process for worker in pool._started}
+    for process in before.values():
+        process.kill()
+        process.wait()
+    assert _rows(pool.rows(_requests(_blocks(tmp_path, 12)))) == EXPECTED
+    replaced = [process for worker, process in before.items() if worker not in pool._started]
+    assert replaced
+    assert all(pipe.closed for process in replaced for pipe in (process.stdin, process.stdout) if pipe)
+
+
 @pytest.mark.parametrize(
     ("code", "what"),
     [

@@ -133,8 +133,11 @@ class Workers:
             with self._lock:
                 if self._is_closed:
                     raise EOFError
+                if worker is not None:  # it died between two blocks
+                    worker.end()
+                    self._started.remove(worker)
                 worker = self._own.worker = _Worker()
-                self._started = [one for one in self._started if one.process.poll() is None] + [worker]
+                self._started.append(worker)
         return worker
 
     def close(self) -> None:
