@@ -53,6 +53,10 @@ class Inputs:
         reads = {read: self._digest_if_known(read, key.partition) for read in node.reads}
         if joined := self._plan.graph.joined_with_files(node):
             reads[FILES] = self._raw_files.digest(FILES, partition_value(key.partition), joined)
+        return {**self.of_model(node), "inputs": reads}
+
+    def of_model(self, node: Node) -> dict[str, object]:
+        """Return the inputs that all parts of a model have in common: its SELECT and how its rows are written."""
         inputs: dict[str, object] = {
             "recipe": RECIPE,
             "engine": [self._engine.name, self._engine.version],
@@ -61,7 +65,6 @@ class Inputs:
             "grain": list(node.model.grain),
             "kernel": self._kernel_version(node),
             "presorted": node.model.presorted,
-            "inputs": reads,
         }
         return inputs | ({"once": self.nonce} if node.volatile else {})
 

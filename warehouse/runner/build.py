@@ -25,9 +25,10 @@ from warehouse.runner.snapshot_writer import write_snapshot
 from warehouse.store import signatures, snapshot
 from warehouse.store.atomic import orphaned_files, remove
 from warehouse.store.failed_check import note_failed
-from warehouse.store.layout import PUBLISHED
+from warehouse.store.layout import PARTS, PUBLISHED
 from warehouse.store.lock import hold
 from warehouse.store.manifest import Manifest, build_id, kept_manifests, part_entry
+from warehouse.store.partition_records import write_records
 from warehouse.store.parts import Store
 
 
@@ -49,9 +50,10 @@ def build(settings: Settings, reporter: Reporter, options: BuildOptions = BuildO
         When the build fails, as a subclass from `warehouse.base.errors`. The published warehouse is unchanged.
     """
     check_folders(settings)
-    with hold(settings.target, wait=options.wait):
+    with hold(settings.target, wait=options.wait) as was_killed:
         try:
             with explaining_full_disk(settings):
+                _remove_leftovers(settings.target, was_killed=was_killed)
                 result = _build(settings, reporter, options)
         except CheckError as error:
             note_failed(settings.target, error)
@@ -84,6 +86,7 @@ def _build(settings: Settings, reporter: Reporter, options: BuildOptions) -> Res
                 part_paths(entries, store),
                 fresh=options.paranoid,
             )
+    write_records(store.target, outcome.records)
     reporter.published()
     keep_last(store.target, options.keep)
     result = _result(settings, ready, outcome, manifest)
@@ -94,10 +97,14 @@ def _build(settings: Settings, reporter: Reporter, options: BuildOptions) -> Res
     return result
 
 
-def _open_store(settings: Settings, reporter: Reporter, options: BuildOptions) -> Store:
-    """Open the target's store; remove leftovers of killed builds and quarantine misplaced files."""
-    for path in orphaned_files(settings.target):
+def _remove_leftovers(target: Path, *, was_killed: bool) -> None:
+    """Remove leftovers of killed processes. Only a killed build leaves any among the parts, which may be many."""
+    for path in orphaned_files(target, () if was_killed else (PARTS,)):
         remove(path)
+
+
+def _open_store(settings: Settings, reporter: Reporter, options: BuildOptions) -> Store:
+    """Open the target's store; quarantine misplaced files."""
     store = Store(settings.target, paranoid=options.paranoid, on_damage=reporter.note)
     for name in quarantine_misplaced(store.target):
         reporter.note(f"{name} is damaged (no file or folder of the target): moved to damaged/, rebuilt")

@@ -31,6 +31,7 @@ STORAGE_VERSION = "v1.4.0"
 _FORMAT = 2
 _GROWTH = 1.5
 """Growth factor of the file above which the catalog is written from scratch."""
+CHECKS = "meta.checks"
 META = {
     "meta.build": {
         "build_id": "VARCHAR", "published_utc": "TIMESTAMP", "version": "VARCHAR", "engine": "VARCHAR",
@@ -242,13 +243,6 @@ def _meta(entries: Sequence[Entry], build: Mapping[str, object]) -> dict[str, li
             for e in entries
             for position, c in enumerate(e.columns, start=1)
         ],
-        "meta.checks": [
-            [
-                e.name, partition, r.check, "warn" if r.warn else "error", r.status, r.failures,
-            ]
-            for e in entries
-            for partition, r in e.checks
-        ],
         "meta.measures": [
             [e.name, m.column, m.how, list(m.not_over), m.above, m.below, m.unit, m.factor]
             for e in entries
@@ -269,12 +263,54 @@ def _meta(entries: Sequence[Entry], build: Mapping[str, object]) -> dict[str, li
             for position, row in enumerate(r.rows, start=1)
         ],
     }  # fmt: skip
-    return {name: [dict(zip(META[name], row, strict=True)) for row in table_rows] for name, table_rows in rows.items()}
+    tables = {name: [dict(zip(META[name], row, strict=True)) for row in found] for name, found in rows.items()}
+    return tables | {CHECKS: _grouped_checks(entries)}
+
+
+def _grouped_checks(entries: Sequence[Entry]) -> list[dict[str, object]]:
+    """Return the check results, those of one check that are equal in all but the partition as one row."""
+    groups: dict[tuple[object, ...], dict[str, object]] = {}
+    partitions: dict[tuple[object, ...], list[str]] = {}
+    for place, entry in enumerate(entries):
+        partition, position = "", 0
+        for one, result in entry.checks:
+            partition, position = one, position + 1 if one == partition else 0
+            key = (place, position, result.check, result.warn, result.failures, result.not_checked)
+            if key not in groups:
+                partitions[key] = []
+                groups[key] = {
+                    "place": place,
+                    "position": position,
+                    "model": entry.name,
+                    "partitions": partitions[key],
+                    "check_text": result.check,
+                    "severity": "warn" if result.warn else "error",
+                    "status": result.status,
+                    "failures": result.failures,
+                }
+            partitions[key].append(one)
+    return list(groups.values())
 
 
 def _write_meta(connection: duckdb.DuckDBPyConnection, name: str, rows: Sequence[Mapping[str, object]]) -> None:
     columns = ", ".join(f"{column} {kind}" for column, kind in META[name].items())
     connection.execute(f"CREATE TABLE {name} ({columns})")
     connection.execute(f"COMMENT ON TABLE {name} IS {literal(META_ABOUT[name])}")
-    if rows:
+    if rows and name == CHECKS:
+        _write_checks(connection, rows)
+    elif rows:
         insert_json(connection, name, META[name], rows)
+
+
+def _write_checks(connection: duckdb.DuckDBPyConnection, groups: Sequence[Mapping[str, object]]) -> None:
+    """Insert the check results, a row for each partition: by model, partition and place among the model's checks."""
+    grouped = {"place": "BIGINT", "position": "BIGINT", "partitions": "VARCHAR[]"} | META[CHECKS]
+    del grouped["partition"]
+    columns = ", ".join(f"{column} {kind}" for column, kind in grouped.items())
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE grouped_checks ({columns})")
+    insert_json(connection, "grouped_checks", grouped, groups)
+    connection.execute(
+        f"INSERT INTO {CHECKS} SELECT {', '.join(META[CHECKS])}"
+        " FROM (SELECT *, unnest(partitions) AS partition FROM grouped_checks) ORDER BY place, partition, position"
+    )
+    connection.execute("DROP TABLE grouped_checks")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 
@@ -14,11 +15,14 @@ from warehouse.project.contract import Column
 from warehouse.runner.catalog import Entry
 from warehouse.runner.preparation import Prepared
 from warehouse.runner.result import Outcome
+from warehouse.store.part_records import Part
 from warehouse.store.parts import Store
 
 COPIED_BYTES = 20 * 10**6
 """Total size of the tables that are copied into the catalog, the smallest first. Larger tables are views of their
 parts. A catalog without its parts still has most tables, and a build does not copy large ones."""
+COPIED_PARTS = 48
+"""Largest number of parts of a copied table: a build with one more hour copies all of them again."""
 
 
 def catalog_entries(prepared: Prepared, outcome: Outcome) -> list[Entry]:
@@ -28,8 +32,8 @@ def catalog_entries(prepared: Prepared, outcome: Outcome) -> list[Entry]:
 
 def part_paths(entries: Sequence[Entry], store: Store) -> set[Path]:
     """Return the parts that the catalog's views read or that its tables are copied from."""
-    found = (path for entry in entries if isinstance(entry.source, Parts) for path in entry.source.paths)
-    return {path for path in found if path.is_relative_to(store.folder)}
+    found = {path for entry in entries if isinstance(entry.source, Parts) for path in entry.source.paths}
+    return {path for path in found if str(path).startswith(f"{store.folder}{os.sep}")}
 
 
 def _raw_entries(prepared: Prepared) -> Iterator[Entry]:
@@ -53,11 +57,12 @@ def _reference_entries(prepared: Prepared) -> Iterator[Entry]:
 
 
 def _model_entries(prepared: Prepared, outcome: Outcome) -> Iterator[Entry]:
-    copied = _copied(prepared.graph, outcome)
+    parts_of, checks_of = outcome.parts_by_model(), outcome.checks_by_model()
+    copied = _copied(prepared.graph, parts_of)
     for name in prepared.graph.order:
         node = prepared.graph.nodes[name]
         model = node.model
-        parts = outcome.of(name)
+        parts = parts_of.get(name, [])
         source: Source = Parts(model.columns, tuple(part.path for part in parts))
         kind = "table" if name in copied else "partitioned"
         if model.is_view:
@@ -78,21 +83,15 @@ def _model_entries(prepared: Prepared, outcome: Outcome) -> Iterator[Entry]:
             stale=name in outcome.stale,
             needs=tuple(sorted(tuple(sorted(group)) for group in node.needs)),
             semantics=model.semantics,
-            checks=tuple(
-                (key.partition, result)
-                for key in sorted(key for key in outcome.checks if key.model == name)
-                for result in outcome.checks[key]
-            ),
+            checks=tuple(checks_of.get(name, ())),
         )
 
 
-def _copied(graph: Graph, outcome: Outcome) -> set[str]:
-    """Return the tables to copy into the catalog: the smallest ones, up to `COPIED_BYTES` together."""
-    sizes = {
-        name: sum(part.bytes for part in outcome.of(name))
-        for name in graph.order
-        if not graph.nodes[name].model.is_view
-    }
+def _copied(graph: Graph, parts_of: Mapping[str, Sequence[Part]]) -> set[str]:
+    """Return the tables to copy into the catalog: the smallest of few parts, up to `COPIED_BYTES` together."""
+    tables = (name for name in graph.order if not graph.nodes[name].model.is_view)
+    parts = {name: parts_of.get(name, ()) for name in tables}
+    sizes = {name: sum(part.bytes for part in parts[name]) for name in parts if len(parts[name]) <= COPIED_PARTS}
     ordered = sorted(sizes, key=lambda name: (sizes[name], name))
     together = accumulate(sizes[name] for name in ordered)
     return {name for name, size in zip(ordered, together, strict=True) if size <= COPIED_BYTES}

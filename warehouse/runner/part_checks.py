@@ -60,7 +60,7 @@ class PartChecks:
         _stop_at_failure(key, node, results)
 
     def check_views(self) -> None:
-        """Check the views in every build: without a part, a view has no place to store results."""
+        """Check the views, except those of unchanged partitions. A view has no part to store results with."""
         state = self._state
         for name in self._graph.order:
             node = self._graph.nodes[name]
@@ -68,6 +68,8 @@ class PartChecks:
                 continue
             for partition in state.plan.partitions(name):
                 key = Key(name, partition)
+                if key in state.outcome.checks:  # of an unchanged partition
+                    continue
                 stale = {check: state.stale.result_if_stale(key, check) for check in node.model.checks}
                 checks = [check for check, why in stale.items() if not why]
                 sources = state.sources.of(key)

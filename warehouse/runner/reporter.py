@@ -61,6 +61,9 @@ class Reporter:
     def part_finished(self, part: Part, seconds: float, reused: bool) -> None:
         """Report a finished part."""
 
+    def part_taken(self) -> None:
+        """Report a part of an unchanged partition, which is taken without further look."""
+
     def note(self, text: str) -> None:
         """Report a note."""
 
@@ -109,6 +112,10 @@ class BarReporter(Reporter):
         self.bar.turn_to(model if partition == ALL else f"{model} {partition}")
 
     def part_finished(self, part: Part, seconds: float, reused: bool) -> None:
+        """Advance the progress bar."""
+        self.bar.advance()
+
+    def part_taken(self) -> None:
         """Advance the progress bar."""
         self.bar.advance()
 

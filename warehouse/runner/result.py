@@ -9,6 +9,7 @@ from pathlib import Path
 from warehouse.formats.base import Inventory
 from warehouse.graph.plan import Key
 from warehouse.store.part_records import CheckResult, Part
+from warehouse.store.partition_records import Records
 
 
 @dataclass
@@ -21,10 +22,22 @@ class Outcome:
     made: set[Key] = field(default_factory=set)
     stale: set[str] = field(default_factory=set)
     """Models outside the selection whose published parts are out of date, and models downstream of them."""
+    records: Records | None = None
+    """Records of all partitions for the next build; None if some parts are out of date."""
 
-    def of(self, model: str) -> list[Part]:
-        """Return the parts of one model, by partition."""
-        return [self.parts[key] for key in sorted(key for key in self.parts if key.model == model)]
+    def parts_by_model(self) -> dict[str, list[Part]]:
+        """Return the parts of each model, by partition."""
+        found: dict[str, list[Part]] = {}
+        for key in sorted(self.parts):
+            found.setdefault(key.model, []).append(self.parts[key])
+        return found
+
+    def checks_by_model(self) -> dict[str, list[tuple[str, CheckResult]]]:
+        """Return partition and result of each check, by model."""
+        found: dict[str, list[tuple[str, CheckResult]]] = {}
+        for key in sorted(self.checks):
+            found.setdefault(key.model, []).extend((key.partition, one) for one in self.checks[key])
+        return found
 
 
 @dataclass(frozen=True)
@@ -47,6 +60,7 @@ class Result:
     def summary(self) -> dict[str, object]:
         """Return the result as JSON-able values."""
         status = Counter(file.status for file in self.inventory.files)
+        checks = self.checks()
         return {
             "build": self.build,
             "target": str(self.target),
@@ -57,15 +71,15 @@ class Result:
             "stale": sorted(self.outcome.stale),
             "bytes": self.bytes,
             "checks": {
-                "passed": sum(one.status == "passed" for _, one in self.checks()),
+                "passed": sum(not one.failures and not one.not_checked for _, one in checks),
                 "warned": [
                     {"model": key.model, "partition": key.partition, "check": one.check, "rows": one.failures}
-                    for key, one in self.checks()
+                    for key, one in checks
                     if one.failures
                 ],
                 "not_checked": [
                     {"model": key.model, "partition": key.partition, "check": one.check, "why": one.not_checked}
-                    for key, one in self.checks()
+                    for key, one in checks
                     if one.not_checked
                 ],
             },

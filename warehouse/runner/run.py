@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import closing
 from graphlib import TopologicalSorter
@@ -17,6 +17,7 @@ from warehouse.runner.part_maker import PartMaker, RawDamageError
 from warehouse.runner.preparation import Prepared
 from warehouse.runner.reporter import Reporter
 from warehouse.runner.result import Outcome
+from warehouse.runner.unchanged import UnchangedPartitions
 from warehouse.store.layout import ALL, partition_value
 from warehouse.store.part_records import Part
 
@@ -36,6 +37,7 @@ def make_parts(prepared: Prepared, reporter: Reporter) -> Outcome:
     state.read_tables()
     reporter.started(len(state.plan.keys))
     checks = PartChecks(state)
+    unchanged = UnchangedPartitions(state)
     parallel_parts = 1 if reporter.is_sequential else prepared.engine.parallel_parts
     with (
         closing(PartMaker(state, checks, reporter)) as maker,
@@ -44,7 +46,10 @@ def make_parts(prepared: Prepared, reporter: Reporter) -> Outcome:
         try:
             while len(state.parts) < len(state.plan.keys):
                 try:
-                    _make_all(state, executor)
+                    unchanged.take_alone(reporter)
+                    _make_all(state, executor, unchanged.outside())
+                    unchanged.take_joined(reporter)
+                    _make_all(state, executor, state.plan.keys)
                 except RawDamageError as damage:
                     executor.stop()
                     maker.close()  # what waits for its part may be made of the damaged files
@@ -55,6 +60,7 @@ def make_parts(prepared: Prepared, reporter: Reporter) -> Outcome:
     reporter.stage_started("checks of views")
     checks.check_views()
     state.outcome.stale = state.stale.models
+    state.outcome.records = unchanged.records()
     return state.outcome
 
 
@@ -72,13 +78,15 @@ def _repair(state: BuildState, damage: RawDamageError, reporter: Reporter) -> No
     state.after_repair(damage.key.partition)
 
 
-def _make_all(state: BuildState, executor: Executor) -> None:
-    """Make the missing parts, each as soon as its upstream parts are finished; the first in build order first."""
-    order = build_order(state)
+def _make_all(state: BuildState, executor: Executor, keys: Iterable[Key]) -> None:
+    """Make the missing parts of `keys` and upstream of them, each as soon as its upstream parts are finished.
+
+    Of those that could be next, the first in build order is.
+    """
+    order = build_order(state, keys)
     readers = _readers(state, order)
     places = {key: place for place, key in enumerate(order)}
-    missing = {key: needs - state.parts.keys() for key, needs in order.items() if key not in state.parts}
-    sorter = TopologicalSorter(missing)
+    sorter = TopologicalSorter({key: needs - state.parts.keys() for key, needs in order.items()})
     sorter.prepare()
     ready: list[tuple[int, Key]] = []
     running: dict[Future[Part], Key] = {}
@@ -96,22 +104,22 @@ def _make_all(state: BuildState, executor: Executor) -> None:
             _release(state, key, readers)
 
 
-def build_order(state: BuildState) -> dict[Key, set[Key]]:
-    """Return all parts in build order, each with its upstream parts.
+def build_order(state: BuildState, keys: Iterable[Key]) -> dict[Key, set[Key]]:
+    """Return the missing parts of `keys` and upstream of them, in build order, each with its upstream parts.
 
     Parts are grouped by hour, so that only the rows of a few hours are in memory. Upstream parts come first: the
     topology before the first hour that reads it.
     """
-    needs = {key: state.plan.upstream_parts(key) for key in state.plan.keys}
     ordered: dict[Key, set[Key]] = {}
 
     def add(key: Key) -> None:
-        if key not in ordered:
-            for need in sorted(needs[key]):
+        if key not in ordered and key not in state.parts:
+            needs = state.plan.upstream_parts(key)
+            for need in sorted(needs - state.parts.keys()):
                 add(need)
-            ordered[key] = needs[key]
+            ordered[key] = needs
 
-    for key in sorted(needs, key=lambda key: (key.partition == ALL, key.partition)):  # stable: models in order
+    for key in sorted(keys, key=lambda key: (key.partition == ALL, key.partition)):  # stable: models in order
         add(key)
     return ordered
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from warehouse.base.startup import regex
@@ -47,13 +47,13 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
-def orphaned_files(folder: Path) -> Iterator[Path]:
-    """Yield temporary files and folders whose process no longer runs."""
+def orphaned_files(folder: Path, leave_out: Collection[str] = ()) -> Iterator[Path]:
+    """Yield temporary files and folders whose process no longer runs. Folders named in `leave_out` are not searched."""
     for where, below, names in os.walk(folder):
         temporary = (name for name in (*below, *names) if _NAME.match(name))
         yield from (path for path in (Path(where, name) for name in temporary) if _is_orphaned(path))
         is_archives = where.endswith("/unpacked")  # archives are renamed whole, without temporary files inside
-        below[:] = [name for name in below if not (name.startswith(".") or is_archives)]
+        below[:] = [name for name in below if not (name.startswith(".") or is_archives or name in leave_out)]
 
 
 def remove(path: Path) -> None:

@@ -9,6 +9,8 @@ if TYPE_CHECKING:
 
 ALL = "all"
 """Partition of a relation that is not partitioned."""
+PARTS = "parts"
+"""Folder of the parts of all builds."""
 PUBLISHED = "warehouse.duckdb"
 """The published catalog, which readers open."""
 CATALOG = "catalogue.duckdb"

@@ -19,8 +19,10 @@ _UNSAFE_CHARACTERS = "\\?*"
 
 
 @contextmanager
-def hold(target: Path, *, wait: bool = False, reads: bool = False) -> Iterator[None]:
-    """Hold `target/lock` while the block runs.
+def hold(target: Path, *, wait: bool = False, reads: bool = False) -> Iterator[bool]:
+    """Hold `target/lock` while the block runs; give it True if the last holder was killed, or it is unknown.
+
+    The lock file holds the process id of the holder until it lets go.
 
     With `reads`, a read-only target is accepted. It is locked if its lock file is readable, and not locked otherwise.
 
@@ -47,7 +49,7 @@ def hold(target: Path, *, wait: bool = False, reads: bool = False) -> Iterator[N
         try:
             handle, is_ours = os.open(target / "lock", os.O_RDONLY), False
         except OSError:  # missing or unreadable
-            yield
+            yield True
             return
     try:
         while True:
@@ -62,10 +64,15 @@ def hold(target: Path, *, wait: bool = False, reads: bool = False) -> Iterator[N
                 time.sleep(0.2)
             except OSError as error:
                 raise WarehouseError(f"the target {target} cannot be locked: {error.strerror}") from error
+        was_killed = os.fstat(handle).st_size > 0
         if is_ours:
             os.ftruncate(handle, 0)
             os.pwrite(handle, json.dumps({"pid": os.getpid()}).encode(), 0)
-        yield
+        try:
+            yield was_killed
+        finally:
+            if is_ours:
+                os.ftruncate(handle, 0)
     finally:
         os.close(handle)
 

@@ -32,8 +32,10 @@ class Manifest(NamedTuple):
 
     def write(self, path: Path) -> None:
         """Write the JSON file."""
-        text = json.dumps(self._asdict(), indent=1, sort_keys=True, ensure_ascii=False)
-        path.write_text(text + "\n", encoding="utf-8")
+        import msgspec
+
+        text = msgspec.json.format(msgspec.json.encode(self._asdict(), order="sorted"), indent=1)
+        path.write_bytes(text + b"\n")
 
 
 def build_id(parts: Sequence[Part], contracts: object, engine: str) -> str:
@@ -54,7 +56,7 @@ def part_entry(part: Part, target: Path) -> dict[str, object]:
         "digest": part.digest,
         "rows": part.rows,
         "bytes": part.bytes,
-        "path": part.path.relative_to(target).as_posix(),
+        "path": part.path.as_posix()[len(f"{target.as_posix()}/") :],
     }
 
 

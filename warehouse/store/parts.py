@@ -15,6 +15,7 @@ from typing import Any
 
 from warehouse.base import hashing
 from warehouse.store.atomic import is_misplaced, quarantine, sync, temporary_path, write_text
+from warehouse.store.layout import PARTS
 from warehouse.store.part_damage import problem_of
 from warehouse.store.part_records import INPUTS, Part
 from warehouse.store.signatures import read_text, stamp
@@ -35,13 +36,13 @@ class Store:
 
     def __init__(self, target: Path, *, paranoid: bool = False, on_damage: Callable[[str], None] | None = None) -> None:
         self.target = target.absolute()
-        self.folder = self.target / "parts"
+        self.folder = self.target / PARTS
         self._paranoid = paranoid
         self._on_damage = on_damage
 
     def path(self, relation: str, partition: str, fingerprint: str) -> Path:
         """Return the path of a part."""
-        return self.folder / relation / partition / f"{fingerprint}.parquet"
+        return Path(f"{self.folder}/{relation}/{partition}/{fingerprint}.parquet")
 
     def find(self, relation: str, partition: str, fingerprint: str) -> Part | None:
         """Return the part with this fingerprint; None if it is missing or damaged."""

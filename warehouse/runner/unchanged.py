@@ -1,0 +1,211 @@
+"""Partitions that are as the last build left them: their parts are taken at once, without looking up each."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from warehouse.base import hashing
+from warehouse.formats.base import is_raw
+from warehouse.graph.dag import Graph, Node, checked_relations
+from warehouse.graph.plan import Key
+from warehouse.ingest.schemas import FILES, REJECTED
+from warehouse.project.check_language import all_checks
+from warehouse.project.contract import Check
+from warehouse.runner.build_state import BuildState
+from warehouse.runner.reporter import Reporter
+from warehouse.store.layout import ALL
+from warehouse.store.part_records import CheckResult, Part
+from warehouse.store.partition_records import (
+    PartitionRecord,
+    PartRecord,
+    Records,
+    Warned,
+    read_records,
+)
+from warehouse.store.signatures import stamp
+
+
+class Group(NamedTuple):
+    """Models of one partition column that depend on the same kind of inputs."""
+
+    name: str
+    column: str
+    models: tuple[str, ...]
+    """Tables, which have a part for each partition, and views with checks, in build order."""
+    outside: frozenset[str]
+    """Relations without this partition column that the models read, directly or through each other."""
+
+
+class UnchangedPartitions:
+    """Records of the partitions of the last build, compared with the inputs of this one.
+
+    The models of a partition column form two groups: those that depend on files of the partition and reference tables
+    alone, and those that also read models without this partition, such as the topology. The second group can be
+    compared as soon as these models are finished.
+
+    Parameters
+    ----------
+    state
+        The running build.
+    """
+
+    def __init__(self, state: BuildState) -> None:
+        self._state = state
+        options = state.prepared.options
+        self._is_whole = not options.select  # a build of selected models keeps outdated parts
+        is_used = self._is_whole and not options.paranoid
+        self._records: Records = read_records(state.prepared.store.target) if is_used else {}
+
+    def take_alone(self, reporter: Reporter) -> None:
+        """Take the unchanged parts that depend on files of their own partition alone."""
+        for group in self._groups:
+            if self._is_alone(group):
+                self._take(group, reporter)
+
+    def take_joined(self, reporter: Reporter) -> None:
+        """Take the unchanged parts that also depend on `outside`, whose parts must be finished."""
+        for group in self._groups:
+            if not self._is_alone(group):
+                self._take(group, reporter)
+
+    def outside(self) -> list[Key]:
+        """Return the parts to finish before `take_joined`; none if nothing could be taken then."""
+        plan = self._state.plan
+        groups = (group for group in self._groups if not self._is_alone(group) and group.name in self._records)
+        return sorted({key for group in groups for read in group.outside for key in plan.parts_of(read, ALL)})
+
+    def records(self) -> Records | None:
+        """Return the records of all partitions, once all parts and checks are finished; None if some are outdated."""
+        if not self._is_whole or self._state.stale.parts:
+            return None
+        return {group.name: dict(self._new_records(group)) for group in self._groups}
+
+    @cached_property
+    def _groups(self) -> list[Group]:
+        return list(_groups(self._state.graph))
+
+    def _is_alone(self, group: Group) -> bool:
+        return group.outside <= self._state.prepared.project.references.keys()
+
+    def _take(self, group: Group, reporter: Reporter) -> None:
+        records = self._records.get(group.name)
+        if not records:
+            return
+        outcome, nodes, inputs = self._state.outcome, self._state.graph.nodes, self._inputs_of(group)
+        passed = {model: _results(nodes[model], {}) for model in group.models}
+        for partition, models in self._models_of(group).items():
+            record = records.get(partition)
+            if record is None or record.warnings.keys() != set(models) or Key(models[0], partition) in outcome.checks:
+                continue
+            if record.inputs != self._hash(inputs, partition):
+                continue
+            parts = [self._intact(model, partition, one) for model, one in record.parts.items()]
+            if None in parts:
+                continue
+            for part in filter(None, parts):
+                outcome.parts[Key(part.relation, partition)] = part
+                reporter.part_taken()
+            for model, warnings in record.warnings.items():
+                outcome.checks[Key(model, partition)] = _results(nodes[model], warnings) if warnings else passed[model]
+
+    def _intact(self, model: str, partition: str, record: PartRecord) -> Part | None:
+        """Return a recorded part; None if its file is missing or has another signature."""
+        path = self._state.prepared.store.path(model, partition, record.fingerprint)
+        try:
+            if stamp(os.stat(path)) != record.stamp:  # noqa: PTH116 - called for thousands of files
+                return None
+        except OSError:
+            return None
+        return Part(model, partition, record.fingerprint, record.digest, record.rows, record.bytes, path)
+
+    def _new_records(self, group: Group) -> Iterator[tuple[str, PartitionRecord]]:
+        """Yield the record of each partition."""
+        parts, checks, inputs = self._state.parts, self._state.outcome.checks, self._inputs_of(group)
+        known = self._records.get(group.name, {})
+        for partition, models in self._models_of(group).items():
+            now = self._hash(inputs, partition)
+            record = known.get(partition)
+            if record is None or record.inputs != now or record.warnings.keys() != set(models):
+                keys = [Key(model, partition) for model in models]
+                record = PartitionRecord(
+                    now,
+                    {key.model: _record(parts[key]) for key in keys if key in parts},
+                    {key.model: _warnings(checks[key]) for key in keys},
+                )
+            yield partition, record
+
+    def _models_of(self, group: Group) -> dict[str, list[str]]:
+        """Return the models of each partition, in build order."""
+        found: dict[str, list[str]] = {}
+        for model in group.models:
+            for partition in self._state.plan.partitions(model):
+                found.setdefault(partition, []).append(model)
+        return found
+
+    def _inputs_of(self, group: Group) -> str:
+        """Return the hash of all inputs of a group except the raw files of a partition: models, checks, `outside`."""
+        state = self._state
+        nodes = [node for node in state.graph.nodes.values() if node.model.partition == group.column]
+        models = [
+            [node.name, state.inputs.of_model(node), [(check.text, check.warn) for check in _checks(node)]]
+            for node in nodes
+        ]
+        nonce = state.inputs.nonce if any(node.is_volatile for node in nodes) else None
+        formats = {name: one.version for name, one in state.prepared.raw_files.formats.items()}
+        outside = {read: state.inputs.digest(read, ALL) for read in sorted(group.outside)}
+        return hashing.of([models, nonce, formats, outside])
+
+    def _hash(self, inputs: str, partition: str) -> str:
+        return hashing.of([inputs, self._state.prepared.raw_files.digest(FILES, partition)])
+
+
+def _groups(graph: Graph) -> Iterator[Group]:
+    """Yield the groups of models of each partition column."""
+    columns = {node.model.partition for node in graph.nodes.values()}
+    for column in sorted(filter(None, columns)):
+        outside: dict[str, frozenset[str]] = {}
+        for name in graph.order:
+            node = graph.nodes[name]
+            if node.model.partition == column:
+                outside[name] = frozenset().union(*_outside(graph, node, outside))
+        kept = [name for name in outside if (model := graph.nodes[name].model).checks or not model.is_view]
+        for is_joined in (False, True):
+            models = [name for name in kept if any(read in graph.nodes for read in outside[name]) == is_joined]
+            if models:
+                name = f"{column} joined" if is_joined else column
+                yield Group(name, column, tuple(models), frozenset().union(*(outside[one] for one in models)))
+
+
+def _outside(graph: Graph, node: Node, outside: Mapping[str, frozenset[str]]) -> Iterator[frozenset[str]]:
+    """Yield, for each relation that a model or its checks read, the relations without the model's partition column."""
+    for read in {*node.reads, *checked_relations(node)} - {node.name}:
+        if read in outside:
+            yield outside[read]
+        elif not is_raw(read) or read == REJECTED:
+            yield frozenset([read])
+
+
+def _record(part: Part) -> PartRecord:
+    return PartRecord(part.fingerprint, part.digest, part.rows, part.bytes, stamp(part.path.stat()))
+
+
+def _results(node: Node, warnings: Mapping[int, Warned]) -> list[CheckResult]:
+    """Return the results of all checks of a model: passed, except for the warnings."""
+    return [
+        CheckResult(check.text, check.warn, failures, rows=rows, says=check.says)
+        for at, check in enumerate(_checks(node))
+        for failures, rows in [warnings.get(at, (0, ()))]
+    ]
+
+
+def _warnings(results: Sequence[CheckResult]) -> dict[int, Warned]:
+    """Return the checks that warned; the inverse of `_results`."""
+    return {at: (one.failures, list(one.rows)) for at, one in enumerate(results) if one.failures}
+
+
+def _checks(node: Node) -> list[Check]:
+    """Return the checks of a table or view."""
+    return list(node.model.checks) if node.model.is_view else all_checks(node.model)
