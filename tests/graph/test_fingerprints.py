@@ -14,6 +14,7 @@ from warehouse.base import hashing
 from warehouse.engine.base import CsvFiles, Parts, Select
 from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.graph.dag import Graph
+from warehouse.graph.day_files import DayFiles
 from warehouse.graph.fingerprints import RECIPE, Inputs
 from warehouse.graph.loading import load_graph
 from warehouse.graph.plan import Key, Plan
@@ -100,7 +101,7 @@ class Case:
 
     def sources(self) -> Sources:
         plan = Plan(self.graph, cast("Any", RawStub()))
-        return Sources(self.project, plan, self.engine, self.parts)
+        return Sources(self.project, plan, self.engine, self.parts, DayFiles(self.engine, Path("none")))
 
     def reads(self, name: str, partition: str = ALL) -> Any:
         return self.inputs().of(Key(name, partition))["inputs"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -47,7 +46,7 @@ MODELS = ("metrics.scaled", "staging.hour")
 
 
 @pytest.fixture
-def looked_up(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, str]]]:
+def looked_up(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     """Partitioned parts that were looked up one by one."""
     seen: list[tuple[str, str]] = []
     find = Store.find

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from warehouse.base import hashing
 from warehouse.formats.base import is_raw
+from warehouse.graph.day_files import DayFiles
 from warehouse.graph.fingerprints import Inputs
 from warehouse.graph.plan import Key, Plan
 from warehouse.graph.sources import Sources
@@ -38,7 +39,8 @@ class BuildState:
         self.plan = Plan(prepared.graph, prepared.raw_files)
         self.stale = Stale(self.plan)
         self.inputs = Inputs(prepared.project, self.plan, prepared.engine, self.parts, kernels=kernels)
-        self.sources = Sources(prepared.project, self.plan, prepared.engine, self.parts)
+        day_files = DayFiles(prepared.engine, prepared.store.target / "cache" / "days")
+        self.sources = Sources(prepared.project, self.plan, prepared.engine, self.parts, day_files)
 
     @property
     def parts(self) -> dict[Key, Part]:
