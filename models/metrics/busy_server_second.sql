@@ -1,6 +1,7 @@
 /* ---
 about: Bytes per second of each server that moved at least 1 GB in the hour, summed over NICs and directions. Compact input for time-series models; metrics.nic_second has NICs, directions and all servers.
 partition: hour_utc
+detail: true
 grain: [cluster, server, hour_utc, second]
 columns:
   cluster: VARCHAR the cluster's folder

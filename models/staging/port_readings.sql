@@ -1,6 +1,7 @@
 /* ---
 about: Every stored poll of every port, with as few columns as possible. Read staging.port_counters for names, times and flags.
 partition: hour_utc
+detail: true
 grain: [file_key, offset_ms]
 presorted: true            # files are read in key order, and the rows of a file are in poll order
 kernel: port_readings      # computes the same rows in NumPy for files as published; this SELECT is the definition

@@ -1,6 +1,7 @@
 /* ---
 about: Bytes of every port in each second that one of its windows overlaps, with as few columns as possible. A window's bytes are spread evenly over its time, in whole bytes that sum exactly to the window's. Read metrics.port_second for names and times.
 partition: hour_utc
+detail: true
 grain: [file_key, second]
 kernel: port_seconds       # computes the same rows in NumPy; this SELECT is the definition
 columns:

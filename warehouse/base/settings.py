@@ -16,13 +16,14 @@ DEFAULT_TARGET = Path("build/warehouse")
 DEFAULT_MEMORY = "3GB"
 """Enough to sort an hour of 24 switches in memory. With less, the sort spills to files in the target."""
 DEFAULT_MAX_REJECTED = 0.01
-KEYS = ("data", "target", "project", "threads", "memory", "cluster", "max_rejected", "follow_links")
+KEYS = ("data", "target", "project", "threads", "memory", "cluster", "max_rejected", "follow_links", "keep_hours")
 SHIPPED = "shipped"
 """Key of a project's warehouse.toml: `shipped = false` excludes the shipped models."""
 _ENGINE = "engine"
 """Key of earlier releases, accepted for one more release."""
 _PATHS = ("data", "target", "project")
 _MEMORY = regex(r"^(\d+(?:\.\d+)?)\s*(KB|MB|GB|TB|KiB|MiB|GiB|TiB)$")
+_KEEP_HOURS = regex(r"^(?:[1-9]\d{0,6}|\d{4}-\d\d-\d\d(?:T\d\d)?)$")
 _LONGEST_CONFIG = 1_000_000
 _NESTED = regex(r"(?<![\w-])(?:[\w-]++\s*+\.\s*+){64}")
 """Key with 64 nested levels, which would take the TOML parser minutes."""
@@ -51,6 +52,8 @@ class Settings(NamedTuple):
     """Maximum share of unreadable rows in a job file."""
     follow_links: bool = False
     """True to follow links that lead out of the data folders."""
+    keep_hours: str | None = None
+    """Number of newest hours whose detail is kept, or the first such day or hour, `2024-05-23` or `2024-05-23T16`."""
 
     @property
     def memory_bytes(self) -> int:
@@ -122,6 +125,7 @@ def settle(flags: Mapping[str, object], *, folder: Path | None = None) -> Settin
         cluster=text("cluster"),
         max_rejected=_share(*value("max_rejected")),
         follow_links=_switch(*value("follow_links")),
+        keep_hours=_keep_hours(*value("keep_hours")),
     )
 
 
@@ -157,6 +161,15 @@ def _share(value: object, source: str) -> float:
     if not 0 <= share <= 1:
         raise SettingsError(f"{source} is {value!r}, not a share between 0 and 1", hint="for instance 0.01 or 1%")
     return share
+
+
+def _keep_hours(value: object, source: str) -> str | None:
+    if value is None or _KEEP_HOURS.match(str(value)):
+        return None if value is None else str(value)
+    raise SettingsError(
+        f"{source} is {value!r}, not a number of hours or a date",
+        hint="for instance 168, 2024-05-23 or 2024-05-23T16 (UTC)",
+    )
 
 
 def _switch(value: object, source: str) -> bool:

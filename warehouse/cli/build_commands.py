@@ -72,6 +72,9 @@ def _add_common(one: argparse.ArgumentParser) -> None:
     more(one).add_argument(
         "--keep", metavar="N", type=int, default=KEPT_BUILDS, help=f"builds to keep (default {KEPT_BUILDS})"
     )
+    more(one).add_argument(
+        "--keep-hours", metavar="N", help="keep the detail of the N newest hours, or from a date on; summaries all stay"
+    )
     more(one).add_argument("--plain-sql", action="store_true", help="build every model by its SELECT, without kernels")
     more(one).add_argument(
         "--paranoid", action="store_true", help="hash all files again, even those with unchanged size and times"

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from warehouse.formats.base import is_raw
 from warehouse.graph.dag import Graph, Node, checked_relations
 from warehouse.ingest.inventory import RawFiles
-from warehouse.ingest.partitions import column_of
+from warehouse.ingest.partitions import HOUR, column_of
 from warehouse.ingest.schemas import FILES
 from warehouse.project.check_language import REFERENCES, relations_of
 from warehouse.project.contract import Check
@@ -35,6 +35,8 @@ class Plan:
 
     graph: Graph
     raw_files: RawFiles
+    keep_hours: str | None = None
+    """Number of newest hours whose detail is kept, or the first one's day or hour."""
 
     @cached_property
     def keys(self) -> tuple[Key, ...]:
@@ -51,6 +53,23 @@ class Plan:
         if name in self._without_files:
             return []
         return self._sorted_values[name] if self.is_partitioned(name) else [ALL]
+
+    def is_dropped(self, name: str, partition: str) -> bool:
+        """Return True if this part is detail of an hour that is older than those to keep."""
+        return partition < self._first_kept and name in self.graph.nodes and self.graph.nodes[name].model.detail
+
+    @property
+    def drops(self) -> bool:
+        """True if detail of some hours is dropped."""
+        return bool(self._first_kept)
+
+    @cached_property
+    def _first_kept(self) -> str:
+        """Name of the first hour whose detail is kept; empty to keep all."""
+        if self.keep_hours is None or not self.keep_hours.isdigit():
+            return self.keep_hours or ""
+        hours = sorted(self.raw_files.partitions(FILES, HOUR))
+        return hours[-int(self.keep_hours) :][0] if hours else ""
 
     def is_partitioned(self, name: str) -> bool:
         """Return True if the contract of a model or view declares a partition column."""
@@ -109,10 +128,10 @@ class Plan:
     def visible(self, read: str, partition: str) -> list[str]:
         """Return the partitions of `read` that a part of this partition reads.
 
-        If `read` is partitioned by the same column, this is the same partition, otherwise all partitions.
+        If `read` is partitioned by the same column, this is the same partition, otherwise all that are kept.
         """
         if partition == ALL or self._column(read) != column_of(partition):
-            return self.partitions(read)
+            return [one for one in self.partitions(read) if not self.is_dropped(read, one)]
         return [partition] if read not in self._without_files and partition in self._values[read] else []
 
 

@@ -132,7 +132,9 @@ def verify(
             remove(temporary)
             started = time.perf_counter()
             follow = settings.follow_links or bool(manifest.linked)
-            asked = settings._replace(data=folders, target=temporary, follow_links=follow)
+            asked = settings._replace(
+                data=folders, target=temporary, follow_links=follow, keep_hours=manifest.keep_hours
+            )
             build(asked, reporter, BuildOptions(kernels=kernels))
             verdict = Verdict(manifest, size, seconds=time.perf_counter() - started)
             return _compare(target, manifest, temporary, verdict)

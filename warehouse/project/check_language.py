@@ -64,11 +64,12 @@ class Compiled(NamedTuple):
 
 def relations_of(check: Check) -> list[str]:
     """Return the other relations that a check reads."""
-    return list(_relations(check.text))
+    return list(relations_of_text(check.text))
 
 
 @cache  # called for every part
-def _relations(text: str) -> tuple[str, ...]:
+def relations_of_text(text: str) -> tuple[str, ...]:
+    """Return the other relations that the text of a check names."""
     for pattern in (REFERENCES, REFERENCED, _TOTAL, _LATEST):
         match = pattern.match(text)
         if match:

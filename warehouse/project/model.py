@@ -27,7 +27,18 @@ if TYPE_CHECKING:
     from warehouse.project.yaml_text import Value
 
 LAYERS = ("staging", "topology", "reference", "metrics")
-SQL_KEYS = ("about", "partition", "grain", "columns", "checks", "sources", "materialize", "kernel", "presorted")
+SQL_KEYS = (
+    "about",
+    "partition",
+    "grain",
+    "columns",
+    "checks",
+    "sources",
+    "materialize",
+    "kernel",
+    "presorted",
+    "detail",
+)
 KEYS = (*SQL_KEYS, *semantics.KEYS)
 PYTHON_KEYS = ("about", "partition", "reads", "grain", "columns", "checks", "sources", *semantics.KEYS)
 PARTITIONS = ("format", "cluster", "hour_utc", "switch", "device", "port", "file_group")
@@ -59,6 +70,8 @@ class Model(NamedTuple):
     """Inputs of a Python model with their places; empty for a SELECT."""
     presorted: bool = False
     """True if the SELECT returns its rows sorted by grain, so that the runner sorts only if the grain check fails."""
+    detail: bool = False
+    """True if `--keep-hours` drops the parts of old hours."""
     checks: tuple[Check, ...] = ()
     sources: str = ""
     semantics: Semantics = NOTHING_SAID
@@ -169,6 +182,7 @@ def _parse(header: str, path: Path, name: str, shown: str) -> Model:
         kernel=_text(values, "kernel", shown) or None,
         reads=_reads(values.get("reads"), shown),
         presorted=_text(values, "presorted", shown) == "true",
+        detail=_text(values, "detail", shown) == "true",
         checks=tuple(_check(item, shown) for item in _items(values.get("checks"), shown)),
         sources=_text(values, "sources", shown),
         shown_path=shown,
@@ -308,3 +322,7 @@ def _validate(model: Model, values: Mapping[str, Value]) -> None:
         raise ModelError("`materialize` is table or view", place=place("materialize"))
     if "presorted" in values and _text(values, "presorted", model.shown_path) != "true":
         raise ModelError("`presorted` is true or left out", place=place("presorted"))
+    if "detail" in values and _text(values, "detail", model.shown_path) != "true":
+        raise ModelError("`detail` is true or left out", place=place("detail"))
+    if model.detail and (model.partition != "hour_utc" or model.is_view):
+        raise ModelError("`detail` is for tables with `partition: hour_utc`", place=place("detail"))

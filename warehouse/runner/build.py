@@ -122,6 +122,7 @@ def _manifest(settings: Settings, ready: Prepared, outcome: Outcome) -> Manifest
         data=tuple(str(root.absolute()) for root in settings.data),
         published_utc=now_utc(),
         linked=_linked(settings, ready),
+        keep_hours=settings.keep_hours,
         number=1 + max((one.number for one in kept_manifests(ready.store.target)), default=0),
     )
 

@@ -30,13 +30,15 @@ class BuildState:
         self.prepared = prepared
         self.graph = prepared.graph
         self.outcome = Outcome()
+        self.without_file: set[Key] = set()
+        """Finished parts that are known by their record alone: dropped detail. It is made again where it is read."""
         self._wanted = prepared.wanted()
         self._last = prepared.last_parts()
         self._plan_parts()
 
     def _plan_parts(self) -> None:
         prepared, kernels = self.prepared, self.prepared.options.kernels
-        self.plan = Plan(prepared.graph, prepared.raw_files)
+        self.plan = Plan(prepared.graph, prepared.raw_files, prepared.keep_hours)
         self.stale = Stale(self.plan)
         self.inputs = Inputs(prepared.project, self.plan, prepared.engine, self.parts, kernels=kernels)
         day_files = DayFiles(prepared.engine, prepared.store.target / "cache" / "days")

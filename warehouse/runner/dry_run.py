@@ -26,6 +26,8 @@ from warehouse.runner.options import BuildOptions
 from warehouse.runner.part_checks import PartChecks
 from warehouse.runner.preparation import check_folders, prepared
 from warehouse.runner.reporter import Reporter
+from warehouse.runner.retention import drop_detail
+from warehouse.runner.unchanged import UnchangedPartitions
 from warehouse.store import snapshot
 from warehouse.store.layout import partition_name, partition_value
 from warehouse.store.manifest import Manifest, build_id
@@ -96,6 +98,7 @@ def dry_run(settings: Settings, options: BuildOptions = BuildOptions()) -> DryRu
     ):
         state = BuildState(ready)
         steps = tuple(_steps(state, store))
+        drop_detail(state)
         if ready.last and _same_parts(ready.last, state.parts):
             now = build_id(list(state.parts.values()), contracts(ready.graph), ready.engine_label)
             other = ready.last.engine != ready.engine_label
@@ -139,14 +142,21 @@ def _link_files(target: Path, folder: Path) -> None:
 def _steps(state: BuildState, store: Store) -> Iterator[Step]:
     ready = state.prepared
     last = ready.last
-    checks = PartChecks(state)
+    checks, unchanged = PartChecks(state), UnchangedPartitions(state)
     state.read_tables()
     before = read_listing(store.target, last.build) if last else None
     reasons = Reasons(ready.graph, ready.engine, before or {}, listing(ready.raw_files))
     made = {Key(str(one["model"]), partition_name(one["partition"])): str(one["fingerprint"]) for one in _parts(last)}
     for key in state.plan.keys:
-        old = store.inputs(key.model, key.partition, made[key]) if key in made else None
-        yield _step(state, checks, reasons, key, made.get(key), old)
+        unchanged.take_ready(Reporter())
+        if state.plan.is_dropped(*key) and key in state.parts:
+            if key in made:
+                yield Step(key, DROP, ("older than --keep-hours",))
+        elif key in state.parts:
+            yield Step(key, KEEP)
+        else:
+            old = store.inputs(key.model, key.partition, made[key]) if key in made else None
+            yield _step(state, checks, reasons, key, made.get(key), old)
     for key in sorted(made.keys() - set(state.plan.keys)):
         gone = "no file of it is left" if key.model in ready.graph.nodes else "no such model any more"
         yield Step(key, DROP, (gone,))

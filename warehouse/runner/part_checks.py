@@ -13,7 +13,8 @@ from warehouse.project.check_language import all_checks, relations_of
 from warehouse.project.contract import Check
 from warehouse.runner.build_state import BuildState
 from warehouse.runner.check_sql import check_error, results_of, run_checks
-from warehouse.store.layout import partition_value
+from warehouse.runner.retention import result_if_dropped
+from warehouse.store.layout import ALL, partition_value
 from warehouse.store.part_records import CheckResult, Part, results_to_notes
 
 
@@ -32,13 +33,13 @@ class PartChecks:
 
     def to_run(self, key: Key, part: Part) -> list[Check]:
         """Return the checks of a part, except those without a stored result that would read a stale part."""
-        noted, stale = self._noted(key, part), self._state.stale
-        return [check for check in self._all(key) if check in noted or not stale.result_if_stale(key, check)]
+        noted = self._noted(key, part)
+        return [check for check in self._all(key) if check in noted or not self._result_if_not_run(key, check)]
 
     def stored_results(self, key: Key, part: Part) -> list[CheckResult] | None:
         """Return the stored results of all checks of a part; None if a check failed or has no result."""
-        noted, stale = self._noted(key, part), self._state.stale
-        found = [(check, noted.get(check) or stale.result_if_stale(key, check)) for check in self._all(key)]
+        noted = self._noted(key, part)
+        found = [(check, noted.get(check) or self._result_if_not_run(key, check)) for check in self._all(key)]
         if any(one is None or (one.failures and not one.warn) for _, one in found):
             return None
         return [one._replace(says=check.says) for check, one in found if one]
@@ -70,15 +71,23 @@ class PartChecks:
                 key = Key(name, partition)
                 if key in state.outcome.checks:  # of an unchanged partition
                     continue
-                stale = {check: state.stale.result_if_stale(key, check) for check in node.model.checks}
-                checks = [check for check, why in stale.items() if not why]
+                not_run = {check: self._result_if_not_run(key, check) for check in node.model.checks}
+                checks = [check for check, why in not_run.items() if not why]
                 sources = state.sources.of(key)
                 sources[name] = Select(node.sql, node.model.columns)
                 with state.prepared.engine.scratch(sources) as scratch:
                     counts = run_checks(scratch, node.model, checks)
                     results = results_of(scratch, node.model, checks, counts)
-                state.outcome.checks[key] = [*results, *(why for why in stale.values() if why)]
+                state.outcome.checks[key] = [*results, *(why for why in not_run.values() if why)]
                 _stop_at_failure(key, node, results)
+
+    def _result_if_not_run(self, key: Key, check: Check) -> CheckResult | None:
+        """Return the result of a check that reads a stale or a dropped part; None if the check can run."""
+        state = self._state
+        if stale := state.stale.result_if_stale(key, check):
+            return stale
+        is_gone = key.partition == ALL or not state.without_file.isdisjoint(state.plan.parts_of(*key))
+        return result_if_dropped(state, key, check.text, warn=check.warn) if is_gone else None
 
     def _all(self, key: Key) -> list[Check]:
         return all_checks(self._graph.nodes[key.model].model)

@@ -42,6 +42,7 @@ class Prepared:
     last: Manifest | None
     """The published build."""
     options: BuildOptions
+    keep_hours: str | None
 
     @property
     def engine_label(self) -> str:
@@ -109,7 +110,9 @@ def prepared(
             reporter.found(raw_files.inventory)
         elif any(is_raw(read) for node in graph.nodes.values() for read in node.reads):
             raise _no_data()
-        yield Prepared(project, graph, raw_files, store, engine, workers, _published(store.target), options)
+        yield Prepared(
+            project, graph, raw_files, store, engine, workers, _published(store.target), options, settings.keep_hours
+        )
 
 
 def worker_count(settings: Settings) -> int:

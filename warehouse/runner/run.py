@@ -17,6 +17,7 @@ from warehouse.runner.part_maker import PartMaker, RawDamageError
 from warehouse.runner.preparation import Prepared
 from warehouse.runner.reporter import Reporter
 from warehouse.runner.result import Outcome
+from warehouse.runner.retention import drop_detail
 from warehouse.runner.unchanged import UnchangedPartitions
 from warehouse.store.layout import ALL, partition_value
 from warehouse.store.part_records import Part
@@ -46,9 +47,9 @@ def make_parts(prepared: Prepared, reporter: Reporter) -> Outcome:
         try:
             while len(state.parts) < len(state.plan.keys):
                 try:
-                    unchanged.take_alone(reporter)
+                    unchanged.take_ready(reporter)
                     _make_all(state, executor, unchanged.outside())
-                    unchanged.take_joined(reporter)
+                    unchanged.take_ready(reporter)
                     _make_all(state, executor, state.plan.keys)
                 except RawDamageError as damage:
                     executor.stop()
@@ -61,6 +62,7 @@ def make_parts(prepared: Prepared, reporter: Reporter) -> Outcome:
     checks.check_views()
     state.outcome.stale = state.stale.models
     state.outcome.records = unchanged.records()
+    drop_detail(state)
     return state.outcome
 
 
@@ -115,6 +117,9 @@ def build_order(state: BuildState, keys: Iterable[Key]) -> dict[Key, set[Key]]:
     def add(key: Key) -> None:
         if key not in ordered and key not in state.parts:
             needs = state.plan.upstream_parts(key)
+            for need in needs & state.without_file:
+                state.without_file.remove(need)
+                del state.parts[need]
             for need in sorted(needs - state.parts.keys()):
                 add(need)
             ordered[key] = needs

@@ -55,31 +55,27 @@ class UnchangedPartitions:
     def __init__(self, state: BuildState) -> None:
         self._state = state
         options = state.prepared.options
-        self._is_whole = not options.select  # a build of selected models keeps outdated parts
-        is_used = self._is_whole and not options.paranoid
-        self._records: Records = read_records(state.prepared.store.target) if is_used else {}
+        self._done: set[str] = set()
+        self._records: Records = {} if options.paranoid else read_records(state.prepared.store.target)
 
-    def take_alone(self, reporter: Reporter) -> None:
-        """Take the unchanged parts that depend on files of their own partition alone."""
-        for group in self._groups:
-            if self._is_alone(group):
-                self._take(group, reporter)
-
-    def take_joined(self, reporter: Reporter) -> None:
-        """Take the unchanged parts that also depend on `outside`, whose parts must be finished."""
-        for group in self._groups:
-            if not self._is_alone(group):
+    def take_ready(self, reporter: Reporter) -> None:
+        """Take the unchanged parts of each group whose `outside` is finished; of each group once."""
+        state = self._state
+        for group in [group for group in self._groups if group.name not in self._done]:
+            is_fresh = self._is_alone(group) or not state.stale.parts
+            if is_fresh and all(state.inputs.is_known(read, ALL) for read in group.outside if not is_raw(read)):
+                self._done.add(group.name)
                 self._take(group, reporter)
 
     def outside(self) -> list[Key]:
-        """Return the parts to finish before `take_joined`; none if nothing could be taken then."""
+        """Return the parts to finish before the second group can be compared; none if it has no record."""
         plan = self._state.plan
         groups = (group for group in self._groups if not self._is_alone(group) and group.name in self._records)
         return sorted({key for group in groups for read in group.outside for key in plan.parts_of(read, ALL)})
 
     def records(self) -> Records | None:
         """Return the records of all partitions, once all parts and checks are finished; None if some are outdated."""
-        if not self._is_whole or self._state.stale.parts:
+        if self._state.prepared.options.select or self._state.stale.parts:
             return None
         return {group.name: dict(self._new_records(group)) for group in self._groups}
 
@@ -108,17 +104,21 @@ class UnchangedPartitions:
             for part in filter(None, parts):
                 outcome.parts[Key(part.relation, partition)] = part
                 reporter.part_taken()
+            self._state.without_file |= {
+                Key(model, partition) for model in record.parts if self._state.plan.is_dropped(model, partition)
+            }
             for model, warnings in record.warnings.items():
                 outcome.checks[Key(model, partition)] = _results(nodes[model], warnings) if warnings else passed[model]
 
     def _intact(self, model: str, partition: str, record: PartRecord) -> Part | None:
-        """Return a recorded part; None if its file is missing or has another signature."""
+        """Return a recorded part; None if its file is missing, unless it was dropped, or has another signature."""
         path = self._state.prepared.store.path(model, partition, record.fingerprint)
         try:
             if stamp(os.stat(path)) != record.stamp:  # noqa: PTH116 - called for thousands of files
                 return None
         except OSError:
-            return None
+            if not self._state.plan.is_dropped(model, partition):
+                return None
         return Part(model, partition, record.fingerprint, record.digest, record.rows, record.bytes, path)
 
     def _new_records(self, group: Group) -> Iterator[tuple[str, PartitionRecord]]:

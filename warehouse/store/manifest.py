@@ -29,6 +29,8 @@ class Manifest(NamedTuple):
     """Folders outside `data` that links in it lead to; only of a build with `--follow-links`."""
     number: int = 0
     """Sequence number, one more than that of the newest kept build. The order of builds does not depend on a clock."""
+    keep_hours: str | None = None
+    """The hours whose detail is kept, as `--keep-hours` gave them."""
 
     def write(self, path: Path) -> None:
         """Write the JSON file."""
@@ -79,6 +81,7 @@ def read_manifest(path: Path) -> Manifest:
             published_utc=content["published_utc"],
             linked=tuple(content.get("linked", ())),
             number=content.get("number", 0),
+            keep_hours=content.get("keep_hours"),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is damaged"

@@ -44,6 +44,7 @@ def request_of(settings: Settings, *, keep: int, kernels: bool) -> Json:
         "cluster": settings.cluster,
         "max_rejected": settings.max_rejected,
         "follow_links": settings.follow_links,
+        "keep_hours": settings.keep_hours,
         "keep": keep,
         "kernels": kernels,
     }
