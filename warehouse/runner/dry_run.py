@@ -149,14 +149,16 @@ def _steps(state: BuildState, store: Store) -> Iterator[Step]:
     made = {Key(str(one["model"]), partition_name(one["partition"])): str(one["fingerprint"]) for one in _parts(last)}
     for key in state.plan.keys:
         unchanged.take_ready(Reporter())
-        if state.plan.is_dropped(*key) and key in state.parts:
-            if key in made:
-                yield Step(key, DROP, ("older than --keep-hours",))
-        elif key in state.parts:
-            yield Step(key, KEEP)
+        if key in state.parts:
+            step = Step(key, KEEP)
         else:
             old = store.inputs(key.model, key.partition, made[key]) if key in made else None
-            yield _step(state, checks, reasons, key, made.get(key), old)
+            step = _step(state, checks, reasons, key, made.get(key), old)
+        if step.action == KEEP and state.plan.is_dropped(*key):
+            if key in made:
+                yield Step(key, DROP, ("older than --keep-hours",))
+        else:
+            yield step
     for key in sorted(made.keys() - set(state.plan.keys)):
         gone = "no file of it is left" if key.model in ready.graph.nodes else "no such model any more"
         yield Step(key, DROP, (gone,))
