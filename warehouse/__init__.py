@@ -127,6 +127,7 @@ def build(
     cluster: str | None = None,
     max_rejected: float | None = None,
     follow_links: bool | None = None,
+    trust_folders: bool | None = None,
 ) -> Result:
     """Build and publish a warehouse, as `warehouse build` does, without a word on the terminal.
 
@@ -148,6 +149,8 @@ def build(
         The share of bad rows that a relation may have.
     follow_links
         Whether links out of the data folders are followed.
+    trust_folders
+        Whether a folder with unchanged times is taken as unchanged, without a look at its files.
 
     Returns
     -------
@@ -175,6 +178,7 @@ def build(
             "cluster": cluster,
             "max_rejected": max_rejected,
             "follow_links": follow_links,
+            "trust_folders": trust_folders,
         }
     )
     return run_build(settings, Reporter(), BuildOptions(select=tuple(select)))

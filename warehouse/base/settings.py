@@ -16,7 +16,7 @@ DEFAULT_TARGET = Path("build/warehouse")
 DEFAULT_MEMORY = "3GB"
 """Enough to sort an hour of 24 switches in memory. With less, the sort spills to files in the target."""
 DEFAULT_MAX_REJECTED = 0.01
-KEYS = ("data", "target", "project", "threads", "memory", "cluster", "max_rejected", "follow_links")
+KEYS = ("data", "target", "project", "threads", "memory", "cluster", "max_rejected", "follow_links", "trust_folders")
 SHIPPED = "shipped"
 """Key of a project's warehouse.toml: `shipped = false` excludes the shipped models."""
 _ENGINE = "engine"
@@ -51,6 +51,8 @@ class Settings(NamedTuple):
     """Maximum share of unreadable rows in a job file."""
     follow_links: bool = False
     """True to follow links that lead out of the data folders."""
+    trust_folders: bool = False
+    """True to take a data folder with unchanged mtime, ctime and inode as unchanged, without a look at its files."""
 
     @property
     def memory_bytes(self) -> int:
@@ -122,6 +124,7 @@ def settle(flags: Mapping[str, object], *, folder: Path | None = None) -> Settin
         cluster=text("cluster"),
         max_rejected=_share(*value("max_rejected")),
         follow_links=_switch(*value("follow_links")),
+        trust_folders=_switch(*value("trust_folders")),
     )
 
 

@@ -168,10 +168,7 @@ def _query_catalog(file: Path, sql: str) -> list[str] | None:
 
 def _snapshot_files(target: Path) -> set[str]:
     """Return the files that the snapshot needs to detect an up-to-date target."""
-    try:
-        return set(json.loads(signatures.read_text(target / snapshot.FILE))["outputs"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return set()
+    return snapshot.output_paths(target)
 
 
 def _item(kind: str, path: Path) -> Item:
