@@ -3,9 +3,9 @@
     python -m bench.listing                          300,000 files beside 75,000; 1.5 GB of disk, removed afterwards
     python -m bench.listing --files 75000 9000
 
-A file is a header and a line; 2,160 files are an hour, as in the published trace. The project has one model, so that the
-costs are those of files, not of models. "Walk" is a program that lists the same folders and reads size and times of
-each file. "Listing" lists the files for a build that knows them; "first listing" opens and hashes them.
+A file is a header and a line; 2,160 files are an hour, as in the published trace. The project has one model, so that
+the costs are those of files, not of models. "Walk" is a program that lists the same folders and reads size and times
+of each file. "Listing" lists the files for a build that knows them; "first listing" opens and hashes them.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ import pytest
 
 from tests.conftest import Command
 from tests.tiny import Tiny
-from warehouse.ingest import scan
 from warehouse.store import atomic, hash_cache, parts
+from warehouse.store.folders import Walk
 
 
 def limited(kind: int, size: int) -> Callable[[], None]:
@@ -93,15 +93,15 @@ def test_a_failed_build_shows_its_error_without_engine_internals(tiny: Tiny) -> 
 
 def test_a_raw_file_removed_early_in_a_build_is_one_sentence(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     (first, *_) = sorted(tiny.data.rglob("*.csv"))
-    usual = scan.walk
+    usual = Walk.folders
 
-    def walk(*given: object) -> object:
-        found = list(usual(*given))  # type: ignore[arg-type]
+    def folders(walk: Walk) -> object:
+        found = usual(walk)
         for path in tiny.data.rglob("*.csv"):
             path.unlink()
-        return iter(found)
+        return found
 
-    monkeypatch.setattr(scan, "walk", walk)
+    monkeypatch.setattr(Walk, "folders", folders)
     said = tiny.build()
     assert said.status == 2
     told(said.err)

@@ -206,15 +206,14 @@ class Group(NamedTuple):
     status: str
     hour_utc: str | None
     """Hour in ISO format."""
-    count: int
+    files: int
+    """Number of files."""
 
 
 class Inventory:
     """All files of the data folders, recognized or not, in order of release path."""
 
-    def __init__(
-        self, roots: Iterable[Path], files: Iterable[RawFile] = (), rejected: Iterable[Rejected] = ()
-    ) -> None:
+    def __init__(self, roots: Iterable[Path], files: Iterable[RawFile] = (), rejected: Iterable[Rejected] = ()) -> None:
         self.roots = tuple(roots)
         self.rejected = tuple(rejected)
         self._files = tuple(files)
@@ -233,7 +232,7 @@ class Inventory:
         """Return the number of files by status."""
         found: dict[str, int] = {}
         for group in self.groups():
-            found[group.status] = found.get(group.status, 0) + group.count
+            found[group.status] = found.get(group.status, 0) + group.files
         return found
 
     @property

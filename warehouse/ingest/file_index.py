@@ -93,6 +93,18 @@ class FileIndex:
             cached.clear()
         self._in_memory = 0
 
+    def replace(self, changed: Mapping[Path, RawFile]) -> None:
+        """Replace some files, given by path."""
+        if not changed:
+            return
+        folders = {str(path.parent) for path in changed}
+        for section in self.sections:
+            if section.record is None or section.record.folder().path in folders:
+                files = section.files()
+                if any(file.path in changed for file in files):
+                    section.change((changed.get(file.path, file) for file in files), section.odd())
+        self.refresh()
+
     def groups(self) -> Iterator[RowGroup]:
         """Yield all groups of files."""
         return (group for section in self.sections for group in section.groups)
@@ -189,7 +201,7 @@ class FileIndex:
         return hashing.of(sorted((group.digest, self._version(group.format)) for group in groups))
 
     def _version(self, name: str | None) -> int:
-        return self._formats[name].version if name in self._formats else 0
+        return self._formats[name].version if name else 0
 
     def listing(self) -> FileList:
         """Return the file list of the build."""
@@ -240,7 +252,7 @@ def colliding(sections: Iterable[Section]) -> list[Section]:
         for group in section.groups:
             if not is_read(group):
                 continue
-            subject = (group.format, group.where)
+            subject: tuple[str | None, ...] = (group.format, group.where)
             if group.hour_utc:
                 subject = (group.format, group.cluster, group.hour_utc, group.switch)
             other = first.setdefault(subject, section)

@@ -6,7 +6,7 @@ The formats of raw files are defined in `warehouse.formats`.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from warehouse.base import hashing
@@ -133,7 +133,8 @@ class RawFiles:
                 try:
                     members = self._members(file, one, records)
                 except DataError as error:
-                    files[at] = file.but(status=SKIPPED, reason=error.message.removeprefix(f"{file.path}: "), digest=None)
+                    reason = error.message.removeprefix(f"{file.path}: ")
+                    files[at] = file.but(status=SKIPPED, reason=reason, digest=None)
                     section.change(files, ())
                     continue
                 self._index.sections.append(members)
@@ -155,7 +156,8 @@ class RawFiles:
             found.append(member if member.is_read else member.but(cluster=file.cluster, release_path=below))
             self._index.order[member.path] = (file.release_path, str(file.path))
         for name, why in members.refused:
-            found.append(file.but(release_path=f"{file.release_path}/{name}", bytes=0, status=SKIPPED, reason=why, digest=None))
+            path = f"{file.release_path}/{name}"
+            found.append(file.but(release_path=path, bytes=0, status=SKIPPED, reason=why, digest=None))
         return Section(None, found, odd)
 
     def _settle(self) -> None:
@@ -164,21 +166,9 @@ class RawFiles:
         if not sections:
             return
         files = sorted((file for section in sections for file in section.files()), key=self._index.place)
-        self._replace(
+        self._index.replace(
             {now.path: now for now, before in zip(settle_duplicates(files), files, strict=True) if now is not before}
         )
-
-    def _replace(self, changed: Mapping[Path, RawFile]) -> None:
-        """Replace some files of the inventory."""
-        if not changed:
-            return
-        folders = {str(path.parent) for path in changed}
-        for section in self._index.sections:
-            if section.record is None or section.record.folder().path in folders:
-                files = section.files()
-                if any(file.path in changed for file in files):
-                    section.change((changed.get(file.path, file) for file in files), section.odd())
-        self._index.refresh()
 
     def _damaged(self, section: Section) -> list[RawFile]:
         """Return the CSV files of a section that may have bad lines."""
@@ -228,7 +218,7 @@ class RawFiles:
                 self._line_repair.record(files, partitions.pop() if len(partitions) == 1 else None)
             paths = {file.release_path for file in repaired.values()}
             kept = [one for one in self.inventory.rejected if one.file not in paths]
-            self._replace(repaired)
+            self._index.replace(repaired)
             rejected = sorted([*kept, *rejected], key=lambda one: (one.file, one.line))
             self.inventory = LazyInventory(self.inventory.roots, self._index, rejected)
         return bool(repaired)
@@ -245,8 +235,8 @@ class RawFiles:
     def partition_digest(self, partition: str) -> str:
         """Return the digest of all raw files of a partition (`all`: of all raw files), of every relation.
 
-        It covers release paths, status, reason and content of the files, read or not, and the versions of their formats.
-        It does not cover absolute paths and times. For an unchanged hour, no file is decoded.
+        It covers release paths, status, reason and content of the files, read or not, and the versions of their
+        formats. It does not cover absolute paths and times. For an unchanged hour, no file is decoded.
         """
         return self._index.partition_digest(partition)
 

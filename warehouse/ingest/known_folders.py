@@ -16,7 +16,7 @@ import msgspec
 
 from warehouse.base import hashing
 from warehouse.formats.base import Format, RawFile
-from warehouse.ingest.scan import Place, is_text, others, printable, subject
+from warehouse.ingest.scan import Place, is_text, printable, subject
 from warehouse.ingest.schemas import file_identity
 from warehouse.store.atomic import temporary_path
 from warehouse.store.folders import Folder, split_names
@@ -170,9 +170,11 @@ class KnownFolders:
 
     def save(self, records: Sequence[Record]) -> None:
         """Write the records of this build; drop all others."""
-        if not self._is_new and all(self._records.get(os.fsdecode(one.key)) is one for one in records):
-            if len(records) == len(self._records):
-                return
+        is_same = len(records) == len(self._records) and all(
+            self._records.get(os.fsdecode(one.key)) is one for one in records
+        )
+        if is_same and not self._is_new:
+            return
         content = _encode(_State(self._environment, list(records)))
         written = temporary_path(self._path)
         try:
@@ -202,9 +204,11 @@ def encoded(
     names, begin = split_names(folder.names), place.begin
     known = dict(zip(names, files, strict=False))
     all_names = (*names, *(name for name, _ in folder.others()))
-    columns: list[list[object]] = [
-        [None if file.release_path == begin + name else file.release_path for name, file in zip(all_names, files, strict=True)]
+    paths = [
+        None if file.release_path == begin + name else file.release_path
+        for name, file in zip(all_names, files, strict=True)
     ]
+    columns: list[list[object]] = [list(paths)]
     columns += ([_plain(getattr(file, field)) for file in files] for field in _FIELDS)
     odd_names = set(odd)
     read = [subject(file) for file in files if file.is_read]
@@ -228,29 +232,27 @@ def encoded(
 
 def decoded(record: Record) -> list[RawFile]:
     """Return the rows of a record: the regular files in order, then the others."""
-    cluster, begin, is_internal = os.fsdecode(record.place).split("\0")
+    _, begin, _ = os.fsdecode(record.place).split("\0")
     folder = record.folder()
     path = folder.path
     digests = record.digest_of()
-    place = Place(cluster, begin, is_internal == "True")
     stamps: dict[str, Stamp] = folder.stamps() | {name: [0, 0] for name, _ in folder.others()}
     columns = _decode_columns(record.columns)
     columns = [column * len(stamps) if len(column) == 1 else column for column in columns]
     hours = {value: datetime.fromisoformat(value) if value else None for value in set(columns[3])}
     files = []
-    for (name, seen), (release_path, format_, group, hour, switch, device, port, file_group, status, reason, header) in zip(
-        stamps.items(), zip(*columns, strict=True), strict=True
-    ):
-        joined = os.path.join(path, name)
-        shown = release_path or begin + name
+    for (name, seen), (release_path, *values) in zip(stamps.items(), zip(*columns, strict=True), strict=True):
+        joined = f"{path}/{name}"
+        size, mtime_ns = seen[:2]
         if not is_text(joined):
-            joined, seen = printable(joined), [0, 0]
-        files.append(
-            RawFile(
-                Path(joined), shown, seen[0], seen[1], format_, group, hours[hour], switch, device, port, file_group,
-                status, reason, digests.get(name), tuple(header) if header is not None else None,
-            )
-        )  # fmt: skip
+            joined, size, mtime_ns = printable(joined), 0, 0
+        row = dict(zip(_FIELDS, values, strict=True))
+        row |= {
+            "hour_utc": hours[row["hour_utc"]],
+            "header": tuple(row["header"]) if row["header"] is not None else None,
+        }
+        shown = release_path or begin + name
+        files.append(RawFile(Path(joined), shown, size, mtime_ns, digest=digests.get(name), **row))
     return files
 
 
@@ -263,9 +265,7 @@ def groups_of(files: Iterable[RawFile], odd: Iterable[Path] = ()) -> tuple[RowGr
         hour = file.hour_utc.isoformat() if file.hour_utc else None
         key = (where, file.format, file.status, file.cluster, hour, file.switch, file.file_group, file.path in odd)
         found.setdefault(key, []).append(file)
-    return tuple(
-        msgspec.convert((*key, len(mine), _digest(mine)), RowGroup) for key, mine in found.items()
-    )
+    return tuple(msgspec.convert((*key, len(mine), _digest(mine)), RowGroup) for key, mine in found.items())
 
 
 def _digest(files: Iterable[RawFile]) -> str:
@@ -279,4 +279,3 @@ def _plain(value: object) -> object:
 def environment_of(formats: Sequence[Format], base: str) -> str:
     """Return the hash of formats and of everything else that rows depend on."""
     return hashing.of([base, [(one.name, one.version) for one in formats]])
-

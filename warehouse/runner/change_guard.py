@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -85,7 +84,7 @@ class ChangeGuard:
     def _refuse_changes(self, error: WarehouseError | None = None) -> None:
         changed = self._changed_code()
         for before, after, folder in self._differing():
-            digests = {os.path.join(folder.path, name): digest for name, digest in self.digests(folder).items()}
+            digests = {f"{folder.path}/{name}": digest for name, digest in self.digests(folder).items()}
             read = {path: seen for path, seen in before.items() if path in digests}
 
             def same(path: str, digests: dict[str, str] = digests) -> bool:

@@ -81,7 +81,12 @@ def check_folders(settings: Settings) -> None:
 
 @contextmanager
 def prepared(
-    settings: Settings, options: BuildOptions, project: Project, store: Store, reporter: Reporter, walk: Walk | None = None
+    settings: Settings,
+    options: BuildOptions,
+    project: Project,
+    store: Store,
+    reporter: Reporter,
+    walk: Walk | None = None,
 ) -> Iterator[Prepared]:
     """Open an engine, load the DAG, list the raw files.
 
@@ -118,9 +123,7 @@ def worker_count(settings: Settings) -> int:
     return max(1, min(settings.threads, settings.memory_bytes // 3 // WORKER_BYTES))
 
 
-def _raw_files(
-    settings: Settings, options: BuildOptions, store: Store, engine: Engine, walk: Walk | None
-) -> RawFiles:
+def _raw_files(settings: Settings, options: BuildOptions, store: Store, engine: Engine, walk: Walk | None) -> RawFiles:
     """List and hash the raw files."""
     # `verify` builds in a folder of the target that it examines
     skipped = [folder for folder in store.target.parents if current_file(folder).is_file()]

@@ -143,7 +143,7 @@ class StreamReporter(BarReporter):
         hours: dict[str, set[object]] = defaultdict(set)
         for group in inventory.groups():
             if group.status in (READ, PARTIAL):
-                read[group.format or ""] += group.count
+                read[group.format or ""] += group.files
                 if group.hour_utc:
                     hours[group.format or ""].add(group.hour_utc)
         counts = []

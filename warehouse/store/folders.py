@@ -105,7 +105,7 @@ class Folder:
     def signatures(self) -> dict[str, Stamp]:
         """Return the signature of each entry by path; empty for entries that are no regular file."""
         found: dict[str, Stamp] = {name: [] for name, _ in _pairs(self.rest)} | self.stamps()
-        return {os.path.join(self.path, name): seen for name, seen in found.items()}
+        return {f"{self.path}/{name}": seen for name, seen in found.items()}
 
 
 def stamps(names: bytes, numbers: bytes) -> dict[str, Stamp]:
@@ -164,9 +164,7 @@ class Walk:
 
     def is_like(self, other: Walk) -> bool:
         """Return True if another walk is over the same folders, in the same way."""
-        mine, theirs = (
-            (walk.roots, walk.leave_out, walk.inside, walk.trust) for walk in (self, other)
-        )
+        mine, theirs = ((walk.roots, walk.leave_out, walk.inside, walk.trust) for walk in (self, other))
         return mine == theirs
 
     def again(self) -> Walk:
@@ -195,7 +193,8 @@ class Walk:
         waiting: list[tuple[str, os.stat_result | None]] = [(root, None)]
         while waiting:
             path, about = waiting.pop()
-            is_new, below = path not in self._found, []
+            is_new = path not in self._found
+            below: list[tuple[str, os.stat_result | None]] = []
             try:
                 about = about or os.stat(path)
                 if about.st_mode & 0o170000 != _FOLDER:

@@ -1,6 +1,7 @@
 """Cache of results that are slow to compute, keyed by a hash of their inputs.
 
-Each project has a cache of parsed and bound models. A change of the engine, of Python or of this package invalidates it.
+Each project has a cache of parsed and bound models. A change of the engine, of Python or of this package
+invalidates it.
 """
 
 from __future__ import annotations

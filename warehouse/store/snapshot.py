@@ -20,7 +20,6 @@ import json
 import os
 import struct
 import sys
-import time
 
 from warehouse.store import signatures
 from warehouse.store.folders import Folder, Walk, split_names
@@ -235,7 +234,8 @@ def _output_difference(taken: Json, packed: memoryview) -> str:
     for path in _outputs(taken):
         try:
             found += _seen(path)
-        except (FileNotFoundError, NotADirectoryError):  # reported first: removing a hard link changes the signature of the other link
+        except (FileNotFoundError, NotADirectoryError):
+            # reported first: removing a hard link changes the signature of the other link
             return f"{path} is gone"
     if _packed(found) == packed:
         return ""
@@ -251,7 +251,10 @@ def _outputs(taken: Json) -> Iterator[str]:
 
 
 def _data_difference(taken: Json, folders: list[tuple[Folder, bytes]], *, trust: bool) -> tuple[str, bool]:
-    """Compare the raw files. Return the difference, and True if the snapshot should be written again; update the folders."""
+    """Compare the raw files and update the folders.
+
+    Return the difference, and True if the snapshot should be written again.
+    """
     known = {folder.key: (folder, digests) for folder, digests in folders}
     before = {key: folder for key, (folder, _) in known.items()}
     walk = Walk(taken["roots"], taken["leave_out"], taken["inside"], before.get, trust=trust)
