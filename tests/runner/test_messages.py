@@ -15,7 +15,8 @@ import pytest
 
 from tests.conftest import Command
 from tests.tiny import Tiny
-from warehouse.store import atomic, hash_cache, parts
+from warehouse.ingest import known_folders
+from warehouse.store import atomic, parts
 from warehouse.store.folders import Walk
 
 
@@ -46,7 +47,7 @@ def test_a_config_nested_too_deeply_is_one_sentence(tmp_path: Path, command: Com
 
 
 PHASES = {
-    "digests": (hash_cache, "write_text"),
+    "digests": (known_folders, "write_bytes"),
     "a part": (parts, "sync"),
     "notes of a part": (parts, "write_text"),
     "publishing": (atomic, "sync"),

@@ -19,7 +19,7 @@ from warehouse.formats.base import Format, RawFile
 from warehouse.ingest.partitions import named, partition_of
 from warehouse.ingest.schemas import FILES
 from warehouse.project.model import PARTITIONS
-from warehouse.store.atomic import write_text
+from warehouse.store.atomic import write_bytes
 from warehouse.store.layout import ALL, RAW_FILES, build_folder
 from warehouse.store.signatures import read_bytes
 
@@ -147,7 +147,7 @@ def changes(before: FileList, after: FileList, relation: str) -> Iterator[FileCh
 def write_listing(folder: Path, files: FileList) -> None:
     """Write the list of raw files to a build's folder."""
     lines = _BETWEEN.join(files.lines)
-    write_text(folder / RAW_FILES, _BEGIN.format(hashing.of_bytes(lines)) + lines.decode() + _END)
+    write_bytes(folder / RAW_FILES, _BEGIN.format(hashing.of_bytes(lines)).encode() + lines + _END.encode())
 
 
 def read_listing(target: Path, build: str) -> FileList | None:

@@ -18,7 +18,7 @@ from warehouse.base import hashing
 from warehouse.formats.base import Format, RawFile
 from warehouse.ingest.scan import Place, is_text, printable, subject
 from warehouse.ingest.schemas import file_identity
-from warehouse.store.atomic import temporary_path
+from warehouse.store.atomic import write_bytes
 from warehouse.store.folders import Folder, split_names
 from warehouse.store.signatures import read_bytes
 
@@ -176,12 +176,7 @@ class KnownFolders:
         if is_same and not self._is_new:
             return
         content = _encode(_State(self._environment, list(records)))
-        written = temporary_path(self._path)
-        try:
-            written.write_bytes(hashing.of_bytes(content).encode() + content)
-            written.replace(self._path)
-        finally:
-            written.unlink(missing_ok=True)
+        write_bytes(self._path, hashing.of_bytes(content).encode() + content)
         for name in OLD_NAMES:
             self._path.with_name(name).unlink(missing_ok=True)
 

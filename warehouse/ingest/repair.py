@@ -76,10 +76,11 @@ class LineRepair:
 
     def _check_limit(self, file: RawFile, clean: Path, lines: list[Rejected]) -> None:
         """Raise DataError if a file of a relation with a limit has too many bad lines."""
-        one = self._formats[file.format or ""]
+        if not self._formats[file.format or ""].relations[0].limited:
+            return
         with clean.open("rb") as stream:
             rows = len(lines) + sum(1 for _ in stream) - 1
-        if one.relations[0].limited and len(lines) > self._max_rejected * rows:
+        if len(lines) > self._max_rejected * rows:
             raise DataError(
                 f"{file.path}: {len(lines):,} of {plural(rows, 'row')} cannot be read, more than --max-rejected allows"
                 f" ({self._max_rejected:.3g} of them)",
