@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from warehouse.ingest import content_hashes, file_index
 from warehouse.ingest.inventory import RawFiles
 from warehouse.ingest.known_folders import NAME, Record
 from warehouse.store.parts import Store
+from warehouse.store.signatures import stamp
 
 
 class Calls:
@@ -159,6 +162,18 @@ def test_caches_of_earlier_releases_are_removed(tiny: Tiny) -> None:
         (cache / name).write_text("[1", encoding="utf-8")
     listed(tiny)
     assert [path.name for path in cache.iterdir() if path.is_file()] == [NAME]
+
+
+def test_content_hashes_of_an_earlier_release_are_used_once(tiny: Tiny, calls: Calls, old: None) -> None:
+    cache = tiny.target / "cache"
+    cache.mkdir(parents=True)
+    first, second = sorted(tiny.data.rglob("*.csv"))
+    files = {str(path): [*stamp(path.stat()), "0" * 31 + "1"] for path in (first, second)}
+    files[str(second)][1] += 1
+    (cache / "digests.json").write_text(json.dumps({"looked_ns": time.time_ns(), "files": files}), encoding="utf-8")
+    assert [file.digest == "0" * 31 + "1" for file in listed(tiny).inventory.files] == [True, False]
+    assert calls.taken()[1] == [second.name]
+    assert not (cache / "digests.json").exists()
 
 
 # digests of partitions ----------------------------------------------------------------------------

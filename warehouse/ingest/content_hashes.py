@@ -13,7 +13,6 @@ from warehouse.ingest.known_folders import KnownFolders, Record, encoded
 from warehouse.ingest.scan import Place, others, recognize
 from warehouse.store.content_hash import of_content
 from warehouse.store.folders import UNREADABLE, Folder
-from warehouse.store.signatures import is_racy
 
 _FILES_AT_ONCE = 1000
 """Number of files that are in memory or wait for a thread: a release has millions."""
@@ -71,19 +70,18 @@ class FolderReader:
 
     def _looked(self, folder: Folder, place: Place) -> _Look:
         """Recognize the files of a folder, as far as they are not known."""
-        look, old = _Look(folder, place), self._known.record(folder.key)
+        look = _Look(folder, place)
         known_rows = self._known.rows(folder, place)
-        stamps = old.folder().stamps() if old else {}
-        digests = old.digest_of() if old else {}
-        odd = set(old.odd_names()) if old else set()
+        known = {name: (seen, digest, odd) for name, seen, digest, odd in self._known.looked_at(folder)}
         for name, seen in folder.stamps().items():
-            is_known = old is not None and stamps.get(name) == seen and not is_racy(seen, old.looked_ns)
+            before, digest, odd = known.get(name, (None, None, False))
+            is_known = before == seen
             row = known_rows.get(name) if is_known else None
             if row is None or _is_unreadable(row):
                 row = recognize(folder, name, seen, place, self._formats)
-            if row.is_read and is_known and name in digests:
-                row = row.but(digest=digests[name])
-                look.odd |= {name} & odd
+            if row.is_read and is_known and digest:
+                row = row.but(digest=digest)
+                look.odd |= {name} if odd else set()
             elif row.is_read:
                 look.to_hash.append(len(look.rows))
             look.rows.append(row)

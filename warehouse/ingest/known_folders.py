@@ -7,10 +7,10 @@ name is parsed, no file is opened. The rows stay encoded until somebody asks for
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -20,13 +20,15 @@ from warehouse.ingest.scan import Place, is_text, printable, subject
 from warehouse.ingest.schemas import file_identity
 from warehouse.store.atomic import write_bytes
 from warehouse.store.folders import Folder, split_names
-from warehouse.store.signatures import read_bytes
+from warehouse.store.signatures import is_racy, read_bytes
 
 if TYPE_CHECKING:
     from warehouse.store.signatures import Stamp
 
 NAME = "folders.msgpack"
-OLD_NAMES = ("digests.json", "memo.msgpack", "snapshot.json")
+OLD_HASHES = "digests.json"
+"""Content hashes of an earlier release, by path."""
+OLD_NAMES = (OLD_HASHES, "memo.msgpack", "snapshot.json")
 """Caches of earlier releases, which this one replaces."""
 DIGEST_BYTES = 16
 _DIGEST_LENGTH = len(hashing.of(""))
@@ -130,15 +132,29 @@ class KnownFolders:
                 self._is_new = not self._has_rows
         except (OSError, ValueError):
             pass  # missing or damaged: look at all files again
+        self._older = {} if paranoid or self._records else _older_hashes(path.with_name(OLD_HASHES))
 
     def folder(self, key: str) -> Folder | None:
         """Return a folder as the last build saw it."""
         record = self._records.get(key)
         return record.folder() if record is not None and not record.is_racy else None
 
-    def record(self, key: str) -> Record | None:
-        """Return the record of a folder, whether or not it is still right."""
-        return self._records.get(key)
+    def looked_at(self, folder: Folder) -> Iterator[tuple[str, Stamp, str | None, bool]]:
+        """Yield name, signature, content hash and oddness of the files of a folder, as the last build saw them.
+
+        Only of files whose signature would show a later change.
+        """
+        record = self._records.get(folder.key)
+        if record is not None:
+            digests, odd = record.digest_of(), set(record.odd_names())
+            for name, seen in record.folder().stamps().items():
+                if not is_racy(seen, record.looked_ns):
+                    yield name, seen, digests.get(name), name in odd
+        elif self._older:
+            for name in folder.stamps():
+                *seen, digest = self._older.get(f"{folder.path}/{name}", [None])
+                if digest:
+                    yield name, seen, str(digest), False
 
     def unchanged(self, folder: Folder, place: Place) -> Record | None:
         """Return the record of a folder in which nothing changed; else None."""
@@ -179,6 +195,16 @@ class KnownFolders:
         write_bytes(self._path, hashing.of_bytes(content).encode() + content)
         for name in OLD_NAMES:
             self._path.with_name(name).unlink(missing_ok=True)
+
+
+def _older_hashes(path: Path) -> dict[str, list[Any]]:
+    """Return the signatures and hashes in the cache of an earlier release, which had a list of files."""
+    try:
+        cached = msgspec.json.decode(read_bytes(path))
+        looked_ns = int(cached["looked_ns"])
+        return {name: one for name, one in dict(cached["files"]).items() if not is_racy(one, looked_ns)}
+    except (OSError, ValueError, KeyError, TypeError, IndexError):
+        return {}
 
 
 def packed_place(place: Place) -> bytes:
