@@ -128,6 +128,7 @@ def build(
     max_rejected: float | None = None,
     follow_links: bool | None = None,
     keep_hours: int | str | None = None,
+    trust_folders: bool | None = None,
 ) -> Result:
     """Build and publish a warehouse, as `warehouse build` does, without a word on the terminal.
 
@@ -151,6 +152,8 @@ def build(
         Whether links out of the data folders are followed.
     keep_hours
         The number of newest hours whose detail is kept, or the first such day or hour (`"2024-05-23"`).
+    trust_folders
+        Whether a folder with unchanged times is taken as unchanged, without a look at its files.
 
     Returns
     -------
@@ -179,6 +182,7 @@ def build(
             "max_rejected": max_rejected,
             "follow_links": follow_links,
             "keep_hours": keep_hours,
+            "trust_folders": trust_folders,
         }
     )
     return run_build(settings, Reporter(), BuildOptions(select=tuple(select)))

@@ -17,7 +17,7 @@ TIMES = {KILLED: 6}
 SELDOM = 2
 KINDS = (
     "parts/*.parquet", "parts/*.json", "warehouse.duckdb", "catalogue.duckdb", "catalogue.json", "manifest.json",
-    "files.json", "stamps.json", "current", "snapshot.json", "words.json", "digests.json",
+    "files.json", "stamps.json", "current", "snapshot.bin", "words.json", "folders.msgpack",
 )  # fmt: skip
 CACHE_OF_OLD_FILES = "memo.msgpack"
 """What is known of raw files is kept once they are two seconds old, as on a slow machine."""

@@ -78,7 +78,7 @@ def test_it_is_rebuilt_when_its_code_changes_but_not_for_a_comment(tiny: Tiny) -
 def test_it_is_rebuilt_with_a_new_version_of_an_imported_package(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     _doubled(tiny)
     tiny.made()
-    snapshot = tiny.target / "cache" / "snapshot.json"  # it detects packages by folder, not by this patch
+    snapshot = tiny.target / "cache" / "snapshot.bin"  # it detects packages by folder, not by this patch
     snapshot.unlink()
     monkeypatch.setattr(python_model, "version_of", lambda name: "9.9" if name == "scipy" else "1.0")
     assert tiny.made() == {"metrics.doubled"}

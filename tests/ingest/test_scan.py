@@ -230,7 +230,7 @@ def raw(path: str, digest: str, *, port: str | None = None, status: str = READ) 
 
 
 def settled(*files: RawFile) -> list[str]:
-    return [file.reason or file.status for file in settle_duplicates(Inventory((), files)).files]
+    return [file.reason or file.status for file in settle_duplicates(files)]
 
 
 def test_equal_content_at_one_place_is_read_once() -> None:

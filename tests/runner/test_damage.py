@@ -223,7 +223,7 @@ def test_parts_of_an_earlier_release_are_compared_by_size_and_time(hours: Tiny, 
 
 
 FILES = ("warehouse.duckdb", "lock", "builds/current", "builds/*/manifest.json", "builds/*/catalogue.duckdb",
-         "builds/*/stamps.json", "cache/snapshot.json", "cache/words.json", "cache/digests.json")  # fmt: skip
+         "builds/*/stamps.json", "cache/snapshot.bin", "cache/words.json", "cache/folders.msgpack")  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "how"), [*((name, "a pipe") for name in FILES), *((FILES[0], how) for how in ODD)])

@@ -15,8 +15,9 @@ import pytest
 
 from tests.conftest import Command
 from tests.tiny import Tiny
-from warehouse.ingest import scan
-from warehouse.store import atomic, hash_cache, parts
+from warehouse.ingest import known_folders
+from warehouse.store import atomic, parts
+from warehouse.store.folders import Walk
 
 
 def limited(kind: int, size: int) -> Callable[[], None]:
@@ -46,7 +47,7 @@ def test_a_config_nested_too_deeply_is_one_sentence(tmp_path: Path, command: Com
 
 
 PHASES = {
-    "digests": (hash_cache, "write_text"),
+    "digests": (known_folders, "write_bytes"),
     "a part": (parts, "sync"),
     "notes of a part": (parts, "write_text"),
     "publishing": (atomic, "sync"),
@@ -93,15 +94,15 @@ def test_a_failed_build_shows_its_error_without_engine_internals(tiny: Tiny) -> 
 
 def test_a_raw_file_removed_early_in_a_build_is_one_sentence(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     (first, *_) = sorted(tiny.data.rglob("*.csv"))
-    usual = scan.walk
+    usual = Walk.folders
 
-    def walk(*given: object) -> object:
-        found = list(usual(*given))  # type: ignore[arg-type]
+    def folders(walk: Walk) -> object:
+        found = usual(walk)
         for path in tiny.data.rglob("*.csv"):
             path.unlink()
-        return iter(found)
+        return found
 
-    monkeypatch.setattr(scan, "walk", walk)
+    monkeypatch.setattr(Walk, "folders", folders)
     said = tiny.build()
     assert said.status == 2
     told(said.err)

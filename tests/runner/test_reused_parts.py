@@ -192,7 +192,7 @@ def test_a_damaged_part_is_rebuilt(tiny: Tiny, damage: str) -> None:
 
 def test_a_damaged_cache_or_manifest_does_not_stop_a_build(hours: Tiny) -> None:
     hours.made()
-    (hours.target / "cache" / "digests.json").write_text("[1", encoding="utf-8")
+    (hours.target / "cache" / "folders.msgpack").write_text("[1", encoding="utf-8")
     for manifest in hours.target.glob("builds/*/manifest.json"):
         manifest.write_text("{", encoding="utf-8")
     assert hours.made() == set()

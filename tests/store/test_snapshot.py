@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import struct
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.cli.new_python import python
@@ -18,12 +20,13 @@ from tests.conftest import Command
 from tests.tiny import HOURS, Tiny
 from warehouse.base.settings import DEFAULT_TARGET
 from warehouse.cli import up_to_date
+from warehouse.ingest.known_folders import NAME, KnownFolders
 from warehouse.runner import build, publish
 from warehouse.runner.preparation import Prepared
 from warehouse.runner.reporter import Reporter
 from warehouse.runner.result import Outcome
 from warehouse.runner.run import make_parts
-from warehouse.store import signatures, snapshot
+from warehouse.store import snapshot
 from warehouse.store.signatures import FileStates
 
 COLUMNS = {"port": "VARCHAR", "speed": "BIGINT"}
@@ -139,7 +142,8 @@ CHANGES: dict[str, Callable[[Tiny], object]] = {
     "another build made current": lambda t: (t.target / "builds/current").write_text("other\n", encoding="utf-8"),
     "a log that a reader left": lambda t: (t.target / "warehouse.duckdb.wal").write_bytes(b"x"),
     "the target moved": lambda t: setattr(t, "target", t.target.rename(t.base / "moved")),
-    "the snapshot damaged": lambda t: (t.target / snapshot.FILE).write_text('{"format": 1}', encoding="utf-8"),
+    "the snapshot damaged": lambda t: (t.target / snapshot.FILE).write_text('{"format": 1}\n', encoding="utf-8"),
+    "the end of the snapshot cut": lambda t: os.truncate(t.target / snapshot.FILE, 5000),
     "no snapshot": lambda t: shutil.rmtree(t.target / "cache"),
 }
 
@@ -238,24 +242,28 @@ def test_an_unchanged_old_file_is_not_opened(tmp_path: Path, monkeypatch: pytest
     assert changed(look(tmp_path), tmp_path, same=False) == ([], False)
 
 
-def pretend(tiny: Tiny, path: Path) -> None:
+def pretend(tiny: Tiny, path: Path, before: os.stat_result) -> None:
     """Store the file's current stamp in all caches, as if the change were invisible."""
-    now = signatures.stamp(path.stat())
-    for name in ("snapshot.json", "digests.json"):
-        cache = tiny.target / "cache" / name
-        said = json.loads(cache.read_text(encoding="utf-8"))
-        later = time.time_ns() + 10**11
-        for one in said.get("scans", [said]):
-            one["looked_ns"] = later
-            if str(path) in one["files"]:
-                one["files"][str(path)][:4] = now
-        cache.write_text(json.dumps(said), encoding="utf-8")
+    later = time.time_ns() + 10**11
+    old, new = (struct.pack("=2q", about.st_mtime_ns, about.st_ctime_ns) for about in (before, path.stat()))
+    cache = tiny.target / snapshot.FILE
+    taken, content = snapshot._read(tiny.target)
+    for one in taken["folders"]:
+        one[3] = later
+    taken["code"]["looked_ns"] = later
+    cache.write_bytes(json.dumps(taken).encode() + b"\n" + bytes(content).replace(old, new))
+    known = KnownFolders(tiny.target / "cache" / NAME, "")
+    for record in known._records.values():
+        record.looked_ns, record.is_racy, record.numbers = later, False, record.numbers.replace(old, new)
+    known._environment = msgspec.msgpack.decode((tiny.target / "cache" / NAME).read_bytes()[32:])[0]
+    known.save(list(known._records.values()))
 
 
 def test_an_invisible_change_is_found_by_a_paranoid_build(hours: Tiny) -> None:
     path = hours.data / "c/trafficinfo/2024052401/x/Leaf-1_1_1.csv"
+    before = path.stat()
     rewrite(path, path.read_text(encoding="utf-8").replace(",100,", ",999,"))
-    pretend(hours, path)
+    pretend(hours, path, before)
     assert is_still(hours)
     assert hours.made("--paranoid") == {f"staging.hour {HOURS[1]}"}
 

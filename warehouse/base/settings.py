@@ -16,7 +16,10 @@ DEFAULT_TARGET = Path("build/warehouse")
 DEFAULT_MEMORY = "3GB"
 """Enough to sort an hour of 24 switches in memory. With less, the sort spills to files in the target."""
 DEFAULT_MAX_REJECTED = 0.01
-KEYS = ("data", "target", "project", "threads", "memory", "cluster", "max_rejected", "follow_links", "keep_hours")
+KEYS = (
+    "data", "target", "project", "threads", "memory", "cluster", "max_rejected", "follow_links", "trust_folders",
+    "keep_hours",
+)  # fmt: skip
 SHIPPED = "shipped"
 """Key of a project's warehouse.toml: `shipped = false` excludes the shipped models."""
 _ENGINE = "engine"
@@ -54,6 +57,8 @@ class Settings(NamedTuple):
     """True to follow links that lead out of the data folders."""
     keep_hours: str | None = None
     """Number of newest hours whose detail is kept, or the first such day or hour, `2024-05-23` or `2024-05-23T16`."""
+    trust_folders: bool = False
+    """True to take a data folder with unchanged mtime, ctime and inode as unchanged, without a look at its files."""
 
     @property
     def memory_bytes(self) -> int:
@@ -126,6 +131,7 @@ def settle(flags: Mapping[str, object], *, folder: Path | None = None) -> Settin
         max_rejected=_share(*value("max_rejected")),
         follow_links=_switch(*value("follow_links")),
         keep_hours=_keep_hours(*value("keep_hours")),
+        trust_folders=_switch(*value("trust_folders")),
     )
 
 

@@ -13,9 +13,7 @@ Three kinds:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple, Protocol, runtime_checkable
@@ -201,22 +199,48 @@ class ArchiveFormat(Format, Protocol):
     """Upper limits for the total size and number of members."""
 
 
-@dataclass(frozen=True)
+class Group(NamedTuple):
+    """Files of an inventory that are counted together."""
+
+    format: str | None
+    status: str
+    hour_utc: str | None
+    """Hour in ISO format."""
+    files: int
+    """Number of files."""
+
+
 class Inventory:
     """All files of the data folders, recognized or not, in order of release path."""
 
-    roots: tuple[Path, ...]
-    files: tuple[RawFile, ...]
-    rejected: tuple[Rejected, ...] = ()
+    def __init__(self, roots: Iterable[Path], files: Iterable[RawFile] = (), rejected: Iterable[Rejected] = ()) -> None:
+        self.roots = tuple(roots)
+        self.rejected = tuple(rejected)
+        self._files = tuple(files)
 
-    @cached_property
-    def _cache(self) -> dict[frozenset[str], tuple[RawFile, ...]]:
-        """Cached answers of `of`: many models ask for the same formats."""
-        return {}
+    @property
+    def files(self) -> tuple[RawFile, ...]:
+        """All files."""
+        return self._files
 
-    def of(self, relation_formats: Iterable[str]) -> tuple[RawFile, ...]:
-        """Return the readable files of these formats."""
-        names = frozenset(relation_formats)
-        if names not in self._cache:
-            self._cache[names] = tuple(file for file in self.files if file.is_read and file.format in names)
-        return self._cache[names]
+    def groups(self) -> Iterable[Group]:
+        """Return counts of files, without a record per file where that is possible."""
+        hours = ((file, file.hour_utc.isoformat() if file.hour_utc else None) for file in self.files)
+        return (Group(file.format, file.status, hour, 1) for file, hour in hours)
+
+    def statuses(self) -> dict[str, int]:
+        """Return the number of files by status."""
+        found: dict[str, int] = {}
+        for group in self.groups():
+            found[group.status] = found.get(group.status, 0) + group.files
+        return found
+
+    @property
+    def count(self) -> int:
+        """Number of files."""
+        return sum(self.statuses().values())
+
+    @property
+    def is_readable(self) -> bool:
+        """True if any file is read."""
+        return any(group.status in (READ, PARTIAL) for group in self.groups())

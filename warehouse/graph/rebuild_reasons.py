@@ -14,7 +14,7 @@ from warehouse.engine.volatile import looks_volatile
 from warehouse.formats.base import is_raw
 from warehouse.graph.dag import Graph, Node, place_in_select
 from warehouse.graph.plan import Key
-from warehouse.ingest.file_list import Listing, changes
+from warehouse.ingest.file_list import FileList, changes
 from warehouse.ingest.schemas import FILES
 
 MAKE, MAYBE, CHECK, KEEP, DROP = "make", "maybe", "check", "keep", "drop"
@@ -42,7 +42,7 @@ class Reasons:
         The raw files of the last build, and the current ones.
     """
 
-    def __init__(self, graph: Graph, engine: Engine, before: Listing, now: Listing) -> None:
+    def __init__(self, graph: Graph, engine: Engine, before: FileList, now: FileList) -> None:
         self._graph = graph
         self._engine = engine
         self._before = before

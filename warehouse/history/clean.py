@@ -7,7 +7,6 @@ catalog is in use.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from warehouse.base.sql_text import literal
 from warehouse.base.startup import regex
 from warehouse.formats.base import is_raw
 from warehouse.history.builds import builds, part_sizes
-from warehouse.store import signatures, snapshot
+from warehouse.store import snapshot
 from warehouse.store.atomic import orphaned_files, remove
 from warehouse.store.layout import KEPT_BUILDS, PUBLISHED, catalog_of
 from warehouse.store.lock import hold
@@ -168,10 +167,7 @@ def _query_catalog(file: Path, sql: str) -> list[str] | None:
 
 def _snapshot_files(target: Path) -> set[str]:
     """Return the files that the snapshot needs to detect an up-to-date target."""
-    try:
-        return set(json.loads(signatures.read_text(target / snapshot.FILE))["outputs"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return set()
+    return snapshot.output_paths(target)
 
 
 def _item(kind: str, path: Path) -> Item:

@@ -5,11 +5,8 @@ The formats of raw files are defined in `warehouse.formats`.
 
 from __future__ import annotations
 
-import itertools
 import os
-import time
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from warehouse.base import hashing
@@ -27,11 +24,14 @@ from warehouse.formats.base import (
     Rejected,
     TableFormat,
 )
-from warehouse.ingest.content_hashes import with_hashes
-from warehouse.ingest.partitions import column_of, partition_of
+from warehouse.ingest.content_hashes import FolderReader
+from warehouse.ingest.file_index import FileIndex, LazyInventory, Section, colliding
+from warehouse.ingest.file_list import FileList
+from warehouse.ingest.known_folders import NAME, KnownFolders, Record, environment_of
+from warehouse.ingest.partitions import partition_of
 from warehouse.ingest.python_tables import Tables
 from warehouse.ingest.repair import LineRepair
-from warehouse.ingest.scan import scan, settle_duplicates
+from warehouse.ingest.scan import Places, check_roots, settle_duplicates
 from warehouse.ingest.schemas import (
     FILES,
     FILES_COLUMNS,
@@ -41,16 +41,28 @@ from warehouse.ingest.schemas import (
     file_row,
     source_columns,
 )
-from warehouse.store.hash_cache import HashCache
+from warehouse.store.folders import Walk, walk_data
 from warehouse.store.layout import ALL, partition_name
-from warehouse.store.parse_cache import ParseCache
 from warehouse.store.part_records import Part
 from warehouse.store.parts import Store
-from warehouse.store.signatures import is_racy, stamp
 
 
 class RawFiles:
-    """Raw files of one build."""
+    """Raw files of one build.
+
+    Parameters
+    ----------
+    roots
+        Data folders, files and archives.
+    formats
+        Formats in order of precedence.
+    store
+        The target.
+    environment
+        Hash of the package and everything else that the rows of a file depend on.
+    walk
+        A walk over the same folders that has just ended; it is not repeated.
+    """
 
     def __init__(
         self,
@@ -62,84 +74,112 @@ class RawFiles:
         leave_out: Sequence[Path] = (),
         paranoid: bool = False,
         max_rejected: float = 1,
-        parse_cache: ParseCache | None = None,
+        environment: str = "",
         follow_links: bool = False,
+        trust_folders: bool = False,
         threads: int = 1,
+        walk: Walk | None = None,
     ) -> None:
         self.formats = {one.name: one for one in formats}
         self._of_csv = {one.name for one in formats if isinstance(one, CsvFormat)}
         self._archives = {one.name: one for one in formats if isinstance(one, ArchiveFormat)}
-        self._paranoid = paranoid
-        self._started_ns = time.time_ns()
         self._cache = store.target / "cache"
         self._cache.mkdir(parents=True, exist_ok=True)
         self._tables = Tables(store, self._cache, self.formats)
         self._line_repair = LineRepair(
             self._cache / "clean", self.formats, paranoid=paranoid, max_rejected=max_rejected
         )
+        self._known = KnownFolders(self._cache / NAME, environment_of(formats, environment), paranoid=paranoid)
+        self._reader = FolderReader(formats, self._known, threads)
         folders = [_folder(root, self._cache / "unpacked") for root in roots]
-        self._parse_cache = parse_cache or ParseCache(None)
-        self._beside: dict[Path, str] = {}
-        self._groups: dict[tuple[str, str | None], dict[str | None, list[RawFile]]] = {}
-        listed = scan(
-            folders,
-            formats,
-            cluster=cluster,
-            leave_out=[store.target, *leave_out],
-            inspect=self._inspect,
-            follow_links=follow_links,
-        )
-        files = tuple(itertools.chain.from_iterable(self._with_members(file) for file in listed.files))
-        hash_cache = HashCache(self._cache / "digests.json", paranoid=paranoid)
-        hashed, self._odd = with_hashes(files, formats, hash_cache, threads)
-        settled = settle_duplicates(Inventory(listed.roots, tuple(hashed)))
-        self.inventory = settled
-        self.repair([file for file in settled.files if self._is_csv(file) and self._may_have_bad_lines(file)])
+        check_roots(folders)
+        if walk is None or folders != list(roots):
+            known = None if paranoid else self._known.folder
+            skipped = [store.target, *leave_out]
+            walk = walk_data(folders, skipped, follow_links=follow_links, known=known, trust=trust_folders)
+        records = self._records(walk, Places(cluster))
+        self._index = FileIndex((Section(record) for record in records), self.formats)
+        self._unpack_members(records)
+        self._known.save(records)
+        self._by_folder = {record.key: record for record in records}
+        self.inventory: Inventory = LazyInventory((root.absolute() for root in folders), self._index)
+        self._settle()
+        self.repair([file for section in self._index.sections for file in self._damaged(section)])
         self._repair_recorded()
 
-    def _is_csv(self, file: RawFile) -> bool:
-        return file.format in self._of_csv
+    def _records(self, walk: Walk, places: Places) -> list[Record]:
+        """Return the records of all folders in a walk; look at the files of changed folders."""
+        found: list[Record | None] = []
+        changed = []
+        for folder in walk.folders().values():
+            place = places.of(folder)
+            record = self._known.unchanged(folder, place)
+            if record is None:
+                changed.append((folder, place))
+            found.append(record)
+        read = iter(self._reader.records(changed) if changed else ())
+        return [record or next(read) for record in found]
 
-    def _with_members(self, file: RawFile) -> list[RawFile]:
-        """Return the file and, for an archive, its members."""
-        one = self._archives.get(file.format or "")
-        if one is None or not file.is_read:
-            return [file]
+    def _unpack_members(self, records: list[Record]) -> None:
+        """Add the members of archives among the files, and the records of their folders."""
+        for section in list(self._index.sections):
+            if all(group.format not in self._archives for group in section.groups):
+                continue
+            files = section.files()
+            for at, file in enumerate(files):
+                one = self._archives.get(file.format or "")
+                if one is None or not file.is_read:
+                    continue
+                try:
+                    members = self._members(file, one, records)
+                except DataError as error:
+                    reason = error.message.removeprefix(f"{file.path}: ")
+                    files[at] = file.but(status=SKIPPED, reason=reason, digest=None)
+                    section.change(files, ())
+                    continue
+                self._index.sections.append(members)
+        self._index.refresh()
+
+    def _members(self, file: RawFile, one: ArchiveFormat, records: list[Record]) -> Section:
+        """Return the members of an archive."""
         from warehouse.ingest.archive_reader import unpack_members
 
-        try:
-            members = unpack_members(
-                file.path, self._cache / "unpacked", max_bytes=one.max_bytes, max_members=one.max_members
-            )
-        except DataError as error:
-            return [file.but(status=SKIPPED, reason=error.message.removeprefix(f"{file.path}: "))]
-        found = [file]
-        for member in scan([members.folder], list(self.formats.values()), inspect=self._inspect).files:
+        members = unpack_members(
+            file.path, self._cache / "unpacked", max_bytes=one.max_bytes, max_members=one.max_members
+        )
+        found = []
+        inside = self._records(walk_data([members.folder], ()), Places(None))
+        records += inside
+        odd = set().union(*(Section(record).odd() for record in inside))
+        for member in (member for record in inside for member in Section(record).files()):
             below = f"{file.release_path}/{member.path.relative_to(members.folder).as_posix()}"
             found.append(member if member.is_read else member.but(cluster=file.cluster, release_path=below))
+            self._index.order[member.path] = (file.release_path, str(file.path))
         for name, why in members.refused:
-            found.append(file.but(release_path=f"{file.release_path}/{name}", bytes=0, status=SKIPPED, reason=why))
-        return found
+            path = f"{file.release_path}/{name}"
+            found.append(file.but(release_path=path, bytes=0, status=SKIPPED, reason=why, digest=None))
+        return Section(None, found, odd)
 
-    def _inspect(self, one: Format, file: RawFile) -> RawFile:
-        """Inspect a file with a format; cached while the file and its directory listing are unchanged."""
-        seen, folder = stamp(file.path.stat()), file.path.parent
-        if is_racy(seen, self._started_ns):
-            return one.inspect(file)
-        beside = self._beside.get(folder) or hashing.of(sorted(os.listdir(folder)))
-        self._beside[folder] = beside
-        key = [one.name, one.version, str(file.path), file.release_path, file.cluster, seen, beside]
+    def _settle(self) -> None:
+        """Ignore duplicates of files."""
+        sections = colliding(self._index.sections)
+        if not sections:
+            return
+        files = sorted((file for section in sections for file in section.files()), key=self._index.place)
+        self._index.replace(
+            {now.path: now for now, before in zip(settle_duplicates(files), files, strict=True) if now is not before}
+        )
 
-        def find_out() -> dict[str, object]:
-            before, inspected = file._asdict(), one.inspect(file)._asdict()
-            return {name: value for name, value in inspected.items() if value != before[name]}
-
-        found = dict(self._parse_cache.get(key, find_out))
-        hour = found.get("hour_utc")
-        return file.but(**(found | {"hour_utc": datetime.fromisoformat(hour)} if isinstance(hour, str) else found))
-
-    def _may_have_bad_lines(self, file: RawFile) -> bool:
-        return file.status == PARTIAL or (file.is_read and file.path in self._odd)
+    def _damaged(self, section: Section) -> list[RawFile]:
+        """Return the CSV files of a section that may have bad lines."""
+        if not any(group.format in self._of_csv and (group.status == PARTIAL or group.odd) for group in section.groups):
+            return []
+        odd = section.odd()
+        return [
+            file
+            for file in section.files()
+            if file.format in self._of_csv and (file.status == PARTIAL or (file.is_read and file.path in odd))
+        ]
 
     def unrepaired(self, relation: str, partition: str | None) -> list[RawFile]:
         """Return the files of a relation that were not repaired."""
@@ -150,11 +190,12 @@ class RawFiles:
 
         Only if all files of that group are the same. Then the result depends on the current files, not on earlier ones.
         """
-        if not self._line_repair.has_repaired():
-            return
-        for one in (one for one in self.formats.values() if isinstance(one, CsvFormat)):
+        recorded = self._line_repair.recorded()
+        for one in (self.formats[name] for name in self._of_csv) if recorded else ():
             relation = one.relations[0].full_name
             for partition in (None, *sorted(self.partitions(relation))):
+                if recorded.isdisjoint({None, (one.name, partition)}):
+                    continue
                 files = self.unrepaired(relation, partition)
                 if self._line_repair.is_recorded(files):
                     self.repair(files)
@@ -173,17 +214,31 @@ class RawFiles:
                 rejected += lines
         if repaired:
             if record:
-                self._line_repair.record(files)
-            kept = [
-                one for one in self.inventory.rejected if one.file not in {f.release_path for f in repaired.values()}
-            ]
-            self._groups.clear()
-            self.inventory = Inventory(
-                self.inventory.roots,
-                tuple(repaired.get(file.path, file) for file in self.inventory.files),
-                tuple(sorted([*kept, *rejected], key=lambda one: (one.file, one.line))),
-            )
+                partitions = {partition_of(file) for file in files}
+                self._line_repair.record(files, partitions.pop() if len(partitions) == 1 else None)
+            paths = {file.release_path for file in repaired.values()}
+            kept = [one for one in self.inventory.rejected if one.file not in paths]
+            self._index.replace(repaired)
+            rejected = sorted([*kept, *rejected], key=lambda one: (one.file, one.line))
+            self.inventory = LazyInventory(self.inventory.roots, self._index, rejected)
         return bool(repaired)
+
+    def content_digests(self, folder: str) -> bytes:
+        """Return the content hashes of a folder's regular files in order, 16 bytes each; zeros for unread files."""
+        record = self._by_folder.get(os.fsencode(folder))
+        return record.digests if record else b""
+
+    def listing(self) -> FileList:
+        """Return the list of the raw files, which is stored with a build."""
+        return self._index.listing()
+
+    def partition_digest(self, partition: str) -> str:
+        """Return the digest of all raw files of a partition (`all`: of all raw files), of every relation.
+
+        It covers release paths, status, reason and content of the files, read or not, and the versions of their
+        formats. It does not cover absolute paths and times. For an unchanged hour, no file is decoded.
+        """
+        return self._index.partition_digest(partition)
 
     def formats_of(self, relation: str) -> list[Format]:
         """Return the formats whose files have rows for a relation of `raw`."""
@@ -196,30 +251,18 @@ class RawFiles:
 
         For `raw.files`, `beside` limits the files to those of the named relations.
         """
-        if beside:
-            formats = {one.name for other in beside for one in self.formats_of(other)}
-            return tuple(file for file in self.files_of(relation, partition) if file.format in formats)
-        if partition is not None:
-            return tuple(self._by(relation, column_of(partition)).get(partition, ()))
-        if relation == FILES:
-            return self.inventory.files
         if relation == REJECTED:
             return ()
-        return self.inventory.of(one.name for one in self.formats_of(relation))
+        return self._index.files(self._formats_read(relation, beside), partition, unread=bool(beside))
 
-    def _by(self, relation: str, column: str | None) -> Mapping[str | None, Sequence[RawFile]]:
-        """Return the files of a relation by partition; cached, since each model that reads the relation needs it."""
-        groups = self._groups.get((relation, column))
-        if groups is None:
-            groups = {}
-            for file in self.files_of(relation, None):
-                groups.setdefault(partition_of(file, column), []).append(file)
-            self._groups[relation, column] = groups
-        return groups
+    def _formats_read(self, relation: str, beside: frozenset[str] = frozenset()) -> frozenset[str] | None:
+        if relation == FILES and not beside:
+            return None
+        return frozenset(one.name for other in beside or {relation} for one in self.formats_of(other))
 
     def feeds(self, relation: str) -> bool:
         """Return True if a relation has files or is written by the runner."""
-        return relation in (FILES, REJECTED) or bool(self.files_of(relation, None))
+        return relation in (FILES, REJECTED) or self._index.has(self._formats_read(relation))
 
     def digest(self, relation: str, partition: str | None, beside: frozenset[str] = frozenset()) -> str:
         """Return the digest of a relation of `raw`: of content hashes and release paths, not of absolute paths."""
@@ -275,8 +318,7 @@ class RawFiles:
 
     def partitions(self, relation: str, column: str | None = None) -> set[str]:
         """Return the partitions of a relation's files, by a column of `raw.files` or by hour or file group."""
-        groups = self._by(relation, column)
-        return {value for value, files in groups.items() if value and any(file.is_read for file in files)}
+        return self._index.partitions(self._formats_read(relation), column)
 
 
 def _folder(root: Path, into: Path) -> Path:
@@ -300,8 +342,8 @@ def _sort_key(file: RawFile) -> tuple[str, ...]:
 def nothing_to_read(inventory: Inventory) -> DataError:
     """Return the error for data folders without a readable file."""
     where = ", ".join(str(root) for root in inventory.roots)
-    seen = plural(len(inventory.files), "file")
+    seen = plural(inventory.count, "file")
     return DataError(
-        f"nothing readable in {where}: {seen}, none recognised" if inventory.files else f"no files in {where}",
+        f"nothing readable in {where}: {seen}, none recognised" if inventory.count else f"no files in {where}",
         hint="see what was found: warehouse doctor -d DIR",
     )

@@ -19,11 +19,11 @@ def partition_of(file: RawFile, column: str | None = None) -> str | None:
     if column is None:
         return partition_of(file, HOUR) or partition_of(file, "file_group")
     value = getattr(file, column)
-    return None if value is None else _named(column, value)
+    return None if value is None else named(column, value)
 
 
 @cache
-def _named(column: str, value: object) -> str:
+def named(column: str, value: object) -> str:
     """Return the name of a partition; cached, since many files share few values."""
     return f"{value:%Y-%m-%dT%H}" if column == HOUR else f"{column}={quote(str(value), safe=' ')}"
 

@@ -38,17 +38,24 @@ class LineRepair:
         self._paranoid = paranoid
         self._max_rejected = max_rejected
 
-    def has_repaired(self) -> bool:
-        """Return True if the target has repaired copies."""
-        return self._folder.is_dir()
+    def recorded(self) -> set[tuple[str, str | None] | None]:
+        """Return format and partition of each group that an earlier build repaired; None for an unknown group."""
+        found: set[tuple[str, str | None] | None] = set()
+        for path in self._folder.glob("*.mended"):
+            try:
+                name, partition = json.loads(read_text(path))
+                found.add((str(name), None if partition is None else str(partition)))
+            except (OSError, ValueError, TypeError):  # earlier releases wrote an empty file
+                found.add(None)
+        return found
 
     def is_recorded(self, files: Sequence[RawFile]) -> bool:
         """Return True if an earlier build repaired exactly this group of files."""
         return self._record_path(files).is_file()
 
-    def record(self, files: Sequence[RawFile]) -> None:
+    def record(self, files: Sequence[RawFile], partition: str | None) -> None:
         """Record that this group of files was repaired."""
-        self._record_path(files).touch()
+        write_text(self._record_path(files), json.dumps([files[0].format, partition]))
 
     def _record_path(self, files: Sequence[RawFile]) -> Path:
         """Return the path of the empty file that records the repair of this group."""
@@ -69,10 +76,11 @@ class LineRepair:
 
     def _check_limit(self, file: RawFile, clean: Path, lines: list[Rejected]) -> None:
         """Raise DataError if a file of a relation with a limit has too many bad lines."""
-        one = self._formats[file.format or ""]
+        if not self._formats[file.format or ""].relations[0].limited:
+            return
         with clean.open("rb") as stream:
             rows = len(lines) + sum(1 for _ in stream) - 1
-        if one.relations[0].limited and len(lines) > self._max_rejected * rows:
+        if len(lines) > self._max_rejected * rows:
             raise DataError(
                 f"{file.path}: {len(lines):,} of {plural(rows, 'row')} cannot be read, more than --max-rejected allows"
                 f" ({self._max_rejected:.3g} of them)",

@@ -1,4 +1,4 @@
-"""Scan of the data folders: the inventory of raw files, `raw.files`.
+"""Recognition of the files of data folders: cluster, release path, format, status.
 
 Every file is listed with its format and the status `read`, or with another status and the reason. A file that no
 format recognizes is `unknown`.
@@ -8,23 +8,23 @@ from __future__ import annotations
 
 import os
 import re
-import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from warehouse.base.errors import DataError
 from warehouse.base.startup import regex
 from warehouse.formats.base import IGNORED, SKIPPED, UNKNOWN, Format, Inventory, RawFile
-from warehouse.store.signatures import must_not_follow, real_roots, system_folders
+from warehouse.store.folders import LINK_OUT, UNREADABLE, Folder, walk_data
+from warehouse.store.signatures import must_not_follow
+
+if TYPE_CHECKING:
+    from warehouse.store.signatures import Stamp
 
 _DESKTOP_FILES = regex(r"^(\.DS_Store|\._.*|Thumbs\.db|desktop\.ini|~\$.*|\.complete|__MACOSX)$", re.IGNORECASE)
 _DOCUMENTS = regex(r"^(readme.*|licen[cs]e.*|.*\.md|.*\.txt|.*\.pdf|truth\.json)$", re.IGNORECASE)
 _TOOL_FILES = regex(r"/\.git/|/\.cache/huggingface/download/|/\.gitattributes$|/\.gitignore$")
 _CLUSTER_CHILDREN = ("trafficinfo", "taskinfo")
-LINK_OUT = "link out of the data folder"
-Seen = os.stat_result | OSError | str
-"""Stat of a file, the error of stat(2), or the reason to ignore the file."""
-Inspect = Callable[[Format, RawFile], RawFile]
 _HOUR = regex(r"^\d{10}$")
 
 
@@ -34,7 +34,6 @@ def scan(
     *,
     cluster: str | None = None,
     leave_out: Sequence[Path] = (),
-    inspect: Inspect | None = None,
     follow_links: bool = False,
 ) -> Inventory:
     """List every file below `roots` and recognize its format.
@@ -49,8 +48,6 @@ def scan(
         The cluster of files that are not below a cluster's folder.
     leave_out
         Folders to skip, such as a target inside a data folder.
-    inspect
-        Replacement for `Format.inspect`, for example with a cache.
     follow_links
         True to follow links that lead out of the roots.
 
@@ -59,111 +56,88 @@ def scan(
     DataError
         When a folder does not exist, or is below /proc or /sys.
     """
-    found: dict[Path, RawFile] = {}
-    named = _ClusterNames(cluster)
-    inside = None if follow_links else real_roots(roots)
+    check_roots(roots)
+    places = Places(cluster)
+    files = [
+        file
+        for folder in walk_data(roots, leave_out, follow_links=follow_links)
+        for file in recognize_folder(folder, places.of(folder), formats)
+    ]
+    return Inventory((root.absolute() for root in roots), sorted(files, key=in_order))
+
+
+def check_roots(roots: Sequence[Path]) -> None:
+    """Raise DataError if a data folder does not exist, or is below /proc or /sys."""
     for root in roots:
-        start = root.absolute()
-        if not start.exists():
+        if not root.exists():
             raise DataError(f"no such data folder: {root}", hint="give an existing folder with --data")
-        if must_not_follow(str(start), None):
+        if must_not_follow(str(root.absolute()), None):
             raise DataError(f"{root} is a folder of the kernel, which holds no data", hint="give another with --data")
-        for path, entry in walk(start, leave_out, inside):
-            if path in found:
-                continue
-            found[path] = _recognise(path, entry, start, formats, named, inspect or _inspect_directly)
-    files = sorted(found.values(), key=lambda file: (file.release_path, str(file.path)))
-    return Inventory(tuple(root.absolute() for root in roots), tuple(files))
 
 
-def walk(
-    start: Path, leave_out: Sequence[Path] = (), inside: Sequence[str] | None = None
-) -> Iterator[tuple[Path, Seen]]:
-    """Yield every file below `start`, sorted by folder and name, with its stat or the reason why it has none.
-
-    Links are followed into the resolved paths `inside` (None: anywhere), but never to /proc and /sys. A folder that is
-    reached twice (by device and inode) is listed once, so that loops end.
-    """
-    visited = {(about.st_dev, about.st_ino) for about in map(Path.stat, filter(Path.exists, leave_out))}
-    visited |= system_folders()
-    waiting = [start]
-    while waiting:
-        folder = waiting.pop()
-        try:
-            about = folder.stat()
-            if not stat.S_ISDIR(about.st_mode):
-                yield folder, about
-                continue
-            if (about.st_dev, about.st_ino) in visited:
-                continue
-            visited.add((about.st_dev, about.st_ino))
-            with os.scandir(folder) as entries:
-                names = sorted((entry.name, entry.is_symlink()) for entry in entries)
-        except OSError as error:
-            yield folder, error
-            continue
-        below = []
-        for name, is_link in names:
-            path = folder / name
-            try:
-                about = path.stat()
-            except OSError as error:
-                yield path, error
-                continue
-            if is_link and must_not_follow(str(path), inside):
-                yield path, LINK_OUT
-            elif stat.S_ISDIR(about.st_mode):
-                below.append(path)
-            elif stat.S_ISREG(about.st_mode):
-                yield path, about
-            else:
-                yield path, OSError(0, "not a regular file")
-        waiting.extend(reversed(below))
+def in_order(file: RawFile) -> tuple[str, str]:
+    """Return the sort key of the inventory."""
+    return file.release_path, str(file.path)
 
 
-class _ClusterNames:
-    """Clusters of files: the nearest parent folder that contains trafficinfo/, taskinfo/ or a workbook."""
+class Place(NamedTuple):
+    """Place of a folder in a release."""
+
+    cluster: str
+    begin: str
+    """Release path of the folder, with a `/` at the end."""
+    is_internal: bool
+    """True for a folder of the internal store of the Hugging Face hub."""
+
+
+class Places:
+    """Clusters of folders: the nearest parent folder that contains trafficinfo/, taskinfo/ or a workbook."""
 
     def __init__(self, fallback: str | None) -> None:
-        self._fallback = fallback
-        self._holds: dict[Path, bool] = {}
-        self._begins: dict[tuple[str, Path], tuple[str, str]] = {}
+        self._fallback = fallback or "unknown"
+        self._holds: dict[str, bool] = {}
 
-    def of(self, path: Path) -> Path | None:
-        """Return the folder of a file's cluster, or None."""
-        for folder in path.parents:
+    def of(self, folder: Folder) -> Place:
+        """Return the place of the files of a folder. Its parents in the walk must be asked for first."""
+        path = folder.path
+        if folder.own and path not in self._holds:
+            name = os.path.basename(path)
+            names = {f"{name}.xlsx", *_CLUSTER_CHILDREN}
+            entries = {*folder.names.split(b"/"), *folder.rest.split(b"/")} if folder.names or folder.rest else set()
+            self._holds[path] = not _HOUR.match(name) and any(os.fsencode(one) in entries for one in names)
+        return self._place(path, folder.root)
+
+    def _place(self, path: str, root: str) -> Place:
+        name = os.path.basename(path)
+        above = os.path.dirname(path)
+        is_internal = name in ("blobs", "refs") and os.path.isdir(os.path.join(above, "snapshots"))
+        below = ""
+        folder = path
+        while True:
             if folder not in self._holds:
                 self._holds[folder] = _holds_cluster(folder)
             if self._holds[folder]:
-                return folder
-        return None
-
-    def place(self, path: Path, root: Path) -> tuple[str, str]:
-        """Return (cluster, release path) of a file; computed once for each folder."""
-        folder = (os.path.dirname(path), root)  # noqa: PTH120 - called for thousands of files
-        if folder not in self._begins:
-            cluster, release_path = self._place(path, root)
-            self._begins[folder] = cluster, release_path.removesuffix(path.name)
-        cluster, begin = self._begins[folder]
-        return cluster, begin + path.name
-
-    def _place(self, path: Path, root: Path) -> tuple[str, str]:
-        folder = self.of(path)
-        if folder is not None:
-            return folder.name, path.relative_to(folder.parent).as_posix()
-        name = self._fallback or "unknown"
-        below = path.relative_to(root).as_posix() if path != root else path.name
-        return name, f"{name}/{below}"
+                cluster = os.path.basename(folder)
+                return Place(cluster, f"{cluster}/{below}", is_internal)
+            parent = os.path.dirname(folder)
+            if parent == folder:
+                break
+            below = f"{os.path.basename(folder)}/{below}"
+            folder = parent
+        inside = os.path.relpath(path, root) if path.startswith(root) else "."
+        begin = self._fallback if inside == "." else f"{self._fallback}/{inside}"
+        return Place(self._fallback, f"{begin}/", is_internal)
 
 
-def _holds_cluster(folder: Path) -> bool:
-    if _HOUR.match(folder.name):  # the folder of an hour also contains a workbook of its own name
+def _holds_cluster(folder: str) -> bool:
+    name = os.path.basename(folder)
+    if _HOUR.match(name):  # the folder of an hour also contains a workbook of its own name
         return False
     try:
         names = os.listdir(folder)
     except OSError:
         return False
-    return any(name in _CLUSTER_CHILDREN or (name.endswith(".xlsx") and name[:-5] == folder.name) for name in names)
+    return not {f"{name}.xlsx", *_CLUSTER_CHILDREN}.isdisjoint(names)
 
 
 def cluster_markers_above(root: Path) -> list[Path]:
@@ -172,77 +146,71 @@ def cluster_markers_above(root: Path) -> list[Path]:
     return [folder / name.format(folder.name) for folder in root.absolute().parents for name in names]
 
 
-def _recognise(
-    path: Path,
-    about: Seen,
-    root: Path,
-    formats: Sequence[Format],
-    named: _ClusterNames,
-    inspect: Inspect,
-) -> RawFile:
-    cluster, release_path = named.place(path, root)
-    if not _is_text(str(path)):
-        shown = _printable(str(path))
-        return RawFile(
-            Path(shown), _printable(release_path), 0, 0, cluster=_printable(cluster), status=SKIPPED,
-            reason="its path is not UTF-8 text",
-        )  # fmt: skip
-    if isinstance(about, str):
-        return RawFile(path, release_path, 0, 0, cluster=cluster, status=IGNORED, reason=about)
-    if isinstance(about, OSError):
-        return RawFile(
-            path,
-            release_path,
-            0,
-            0,
-            cluster=cluster,
-            status=SKIPPED,
-            reason=f"cannot be read: {about.strerror}",
-        )
-    file = RawFile(path, release_path, about.st_size, about.st_mtime_ns, cluster=cluster)
-    if _DESKTOP_FILES.match(path.name):
+def recognize_folder(folder: Folder, place: Place, formats: Sequence[Format]) -> Iterator[RawFile]:
+    """Yield all files of a folder: the regular files in order, then those that cannot be read or followed."""
+    for name, seen in folder.stamps().items():
+        yield recognize(folder, name, seen, place, formats)
+    yield from others(folder, place)
+
+
+def others(folder: Folder, place: Place) -> Iterator[RawFile]:
+    """Yield the files of a folder that cannot be read or followed."""
+    for name, why in folder.others():
+        path = os.path.join(folder.path, name)
+        if not is_text(path):
+            yield _not_text(path, place, name)
+            continue
+        status = IGNORED if why == LINK_OUT else SKIPPED
+        yield RawFile(Path(path), place.begin + name, 0, 0, cluster=place.cluster, status=status, reason=why)
+
+
+def recognize(folder: Folder, name: str, seen: Stamp, place: Place, formats: Sequence[Format]) -> RawFile:
+    """Return a regular file with its format, status and reason; opens the file if a format claims its name."""
+    joined = os.path.join(folder.path, name)
+    if not is_text(joined):
+        return _not_text(joined, place, name)
+    path = Path(joined)
+    file = RawFile(path, place.begin + name, seen[0], seen[1], cluster=place.cluster)
+    if _DESKTOP_FILES.match(name):
         return file.but(status=IGNORED, reason="left behind by a desktop, not a part of the release")
-    if _is_tool_internal(path):
+    if place.is_internal or _TOOL_FILES.search(joined):
         return file.but(status=IGNORED, reason="what git or the Hugging Face hub keeps for itself")
     refused: RawFile | None = None
     for one in formats:
         if not one.claims(path):
             continue
         try:
-            seen = inspect(one, file.but(format=one.name))
+            inspected = one.inspect(file.but(format=one.name))
         except OSError as error:
-            return file.but(format=one.name, status=SKIPPED, reason=f"cannot be read: {error.strerror}")
-        if seen.is_read:
-            return seen
-        refused = refused or seen
+            return file.but(format=one.name, status=SKIPPED, reason=f"{UNREADABLE}{error.strerror}")
+        if inspected.is_read:
+            return inspected
+        refused = refused or inspected
     if refused is not None:
         return refused
-    if _DOCUMENTS.match(path.name):
+    if _DOCUMENTS.match(name):
         return file.but(status=IGNORED, reason="a text for people")
     return file.but(status=UNKNOWN, reason="no known format has such a name")
 
 
-def _inspect_directly(one: Format, file: RawFile) -> RawFile:
-    return one.inspect(file)
+def _not_text(path: str, place: Place, name: str) -> RawFile:
+    return RawFile(
+        Path(printable(path)), printable(place.begin + name), 0, 0, cluster=printable(place.cluster), status=SKIPPED,
+        reason="its path is not UTF-8 text",
+    )  # fmt: skip
 
 
-def _is_tool_internal(path: Path) -> bool:
-    """Return True if a file is in the internal store of git or the Hugging Face hub. The checkout has the same file."""
-    store = path.parent
-    in_hub = store.name in ("blobs", "refs") and (store.parent / "snapshots").is_dir()
-    return in_hub or _TOOL_FILES.search(path.as_posix()) is not None
-
-
-def _is_text(name: str) -> bool:
+def is_text(name: str) -> bool:
     """Return True if a file name is valid UTF-8."""
-    return name == _printable(name)
+    return name == printable(name)
 
 
-def _printable(name: str) -> str:
+def printable(name: str) -> str:
+    """Return a path with bytes that are not UTF-8 escaped."""
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
-def settle_duplicates(inventory: Inventory) -> Inventory:
+def settle_duplicates(files: Iterable[RawFile]) -> list[RawFile]:
     """Ignore duplicates of a file with equal content; refuse two files with different content for the same data.
 
     Files must have their content hash. Two files are for the same data if their cluster, hour, switch and port are
@@ -255,14 +223,11 @@ def settle_duplicates(inventory: Inventory) -> Inventory:
     """
     first: dict[tuple[object, ...], RawFile] = {}
     settled = []
-    for file in inventory.files:
+    for file in files:
         if not file.is_read:
             settled.append(file)
             continue
-        place: tuple[object, ...] = (file.format, file.release_path)
-        if file.hour_utc is not None:
-            place = (file.format, file.cluster, file.hour_utc, file.switch, file.port)
-        other = first.setdefault(place, file)
+        other = first.setdefault(subject(file), file)
         if other is file:
             settled.append(file)
         elif other.digest == file.digest:
@@ -274,4 +239,11 @@ def settle_duplicates(inventory: Inventory) -> Inventory:
                 details=[f"  {other.path}", f"  {file.path}"],
                 hint="Keep one of them: move the other out of the data folders.",
             )
-    return Inventory(inventory.roots, tuple(settled), inventory.rejected)
+    return settled
+
+
+def subject(file: RawFile) -> tuple[object, ...]:
+    """Return what a file is about; two files with different content must not be about the same."""
+    if file.hour_utc is not None:
+        return file.format, file.cluster, file.hour_utc, file.switch, file.port
+    return file.format, file.release_path

@@ -10,7 +10,6 @@ from warehouse.base.errors import CheckError
 from warehouse.base.settings import Settings
 from warehouse.base.text import now_utc
 from warehouse.graph.dag import contracts
-from warehouse.ingest.file_list import listing
 from warehouse.project.project import Project
 from warehouse.runner.catalog_entries import catalog_entries, part_paths
 from warehouse.runner.change_guard import ChangeGuard
@@ -70,7 +69,7 @@ def _build(settings: Settings, reporter: Reporter, options: BuildOptions) -> Res
     store = _open_store(settings, reporter, options)
     with ExitStack() as opened:
         with guard.explaining():
-            ready = opened.enter_context(prepared(settings, options, project, store, reporter))
+            ready = opened.enter_context(prepared(settings, options, project, store, reporter, guard.data))
         with guard.watching(ready.raw_files) as refuse_changes:
             outcome = make_parts(ready, reporter)
             refuse_changes()
@@ -81,7 +80,7 @@ def _build(settings: Settings, reporter: Reporter, options: BuildOptions) -> Res
                 store.target,
                 entries,
                 manifest,
-                listing(ready.raw_files),
+                ready.raw_files.listing(),
                 ready.engine,
                 part_paths(entries, store),
                 fresh=options.paranoid,

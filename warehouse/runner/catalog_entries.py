@@ -47,7 +47,7 @@ def _raw_entries(prepared: Prepared) -> Iterator[Entry]:
 def _raw_entry(name: str, columns: tuple[Column, ...], about: str, prepared: Prepared) -> Entry:
     source = prepared.raw_files.source(name, None, prepared.engine)
     kind = "table" if name in (FILES, REJECTED) else "raw"
-    rows = len(prepared.raw_files.inventory.files) if name == FILES else None
+    rows = prepared.raw_files.inventory.count if name == FILES else None
     return Entry(name, about, kind, source, columns, rows=rows)
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from warehouse.base import hashing
 from warehouse.base.errors import DataError, WarehouseError
 from warehouse.base.text import plural
-from warehouse.store import signatures
+from warehouse.store import signatures, snapshot
+from warehouse.store.folders import Folder, walk_data
 
 if TYPE_CHECKING:
     from warehouse.base.settings import Settings
@@ -29,10 +29,13 @@ class ChangeGuard:
     """
 
     def __init__(self, settings: Settings, project: Project) -> None:
-        self.data = signatures.scan_data(settings.data, settings.target.absolute(), follow_links=settings.follow_links)
+        walk = walk_data(settings.data, [settings.target.absolute()], follow_links=settings.follow_links)
+        walk.trust = settings.trust_folders
+        self.data = snapshot.recent_walk(walk) or walk
+        self.data.folders()
         self.code = signatures.scan_code(project.folders)
-        self._table_digests = {str(path): hashing.of_file(path) for path in project.tables()}
-        self.digests: dict[str, str] = {}
+        self.table_digests = {str(path): hashing.of_file(path) for path in project.tables()}
+        self._digests: Callable[[str], bytes] = lambda _: b""
 
     @contextlib.contextmanager
     def watching(self, raw_files: RawFiles) -> Iterator[Callable[[], None]]:
@@ -44,9 +47,7 @@ class ChangeGuard:
             When a file has changed at that call, since the block may have read a mix of old and new rows. Also when the
             block fails and a file has changed, since the change may be the cause.
         """
-        self.digests = {
-            str(file.path): file.digest for file in raw_files.inventory.files if file.is_read and file.digest
-        }
+        self._digests = raw_files.content_digests
         try:
             yield self._refuse_changes
         except WarehouseError as error:
@@ -65,22 +66,50 @@ class ChangeGuard:
         try:
             yield
         except WarehouseError as error:
-            _, gone, moved = self.data.changes(self.data.rescan(), lambda _: False, times_count=True)
-            changed = [*gone, *(path for path in moved if self._has_new_signature(path))]
+            changed = []
+            for before, after, _ in self._differing():
+                changed += [path for path, seen in before.items() if after.get(path) != seen]
             if changed:
                 raise _changed_meanwhile(changed) from error
             raise
 
-    def _has_new_signature(self, path: str) -> bool:
-        """Return True if the signature of a raw file differs from the one before the build."""
-        with contextlib.suppress(OSError):
-            return signatures.stamp(Path(path).stat()) != self.data.files[path]
-        return True
+    def packed_digests(self, folder: Folder) -> bytes:
+        """Return the content hashes of a folder's files in order, 16 bytes each; zeros for files that are not read."""
+        return self._digests(folder.key) or bytes(snapshot.DIGEST_BYTES * folder.count)
+
+    def digests(self, folder: Folder) -> dict[str, str]:
+        """Return the content hashes of the files that are read of a folder, by name."""
+        return snapshot.digests_by_name(folder, self.packed_digests(folder))
 
     def _refuse_changes(self, error: WarehouseError | None = None) -> None:
-        changed = [*_changed(self.data, self.digests), *_changed(self.code, self._table_digests)]
+        changed = self._changed_code()
+        for before, after, folder in self._differing():
+            digests = {f"{folder.path}/{name}": digest for name, digest in self.digests(folder).items()}
+            read = {path: seen for path, seen in before.items() if path in digests}
+
+            def same(path: str, digests: dict[str, str] = digests) -> bool:
+                return signatures.same_content(path, digests[path])
+
+            _, gone, moved = signatures.compare(read, after, folder.looked_ns, same)
+            changed += [*gone, *moved]
         if changed:
             raise _changed_meanwhile(changed) from error
+
+    def _changed_code(self) -> list[str]:
+        """Return the CSV files of `data/` that are missing or have other content."""
+        digests = self.table_digests
+        _, gone, moved = self.code.changes(
+            self.code.rescan(), lambda path: signatures.same_content(path, digests.get(path))
+        )
+        return [path for path in (*gone, *moved) if path in digests]
+
+    def _differing(self) -> Iterator[tuple[dict[str, list[int]], dict[str, list[int]], Folder]]:
+        """Walk again; yield the signatures before and now of each folder with a possible change, and the folder."""
+        now = self.data.again().folders()
+        for key, folder in self.data.folders().items():
+            later = now.get(key)
+            if later is None or later.packed != folder.packed or folder.is_racy:
+                yield folder.signatures(), later.signatures() if later else {}, folder
 
 
 def _changed_meanwhile(changed: Sequence[str]) -> DataError:
@@ -89,9 +118,3 @@ def _changed_meanwhile(changed: Sequence[str]) -> DataError:
         details=[f"  {path}" for path in sorted(changed)[:_SHOWN]],
         hint="Nothing of this build is published. Build again when nothing writes there.",
     )
-
-
-def _changed(scan: signatures.FileStates, digests: Mapping[str, str]) -> list[str]:
-    """Return the files with a known hash that are missing or have other content."""
-    _, gone, moved = scan.changes(scan.rescan(), lambda path: signatures.same_content(path, digests.get(path)))
-    return [path for path in (*gone, *moved) if path in digests]

@@ -19,7 +19,7 @@ from warehouse.base.settings import Settings
 from warehouse.graph.dag import Graph, contracts
 from warehouse.graph.plan import Key
 from warehouse.graph.rebuild_reasons import CHECK, DROP, KEEP, MAKE, MAYBE, Reasons, Step, volatile_places
-from warehouse.ingest.file_list import listing, read_listing
+from warehouse.ingest.file_list import FileList, read_listing
 from warehouse.project.project import Project
 from warehouse.runner.build_state import BuildState
 from warehouse.runner.options import BuildOptions
@@ -145,7 +145,7 @@ def _steps(state: BuildState, store: Store) -> Iterator[Step]:
     checks, unchanged = PartChecks(state), UnchangedPartitions(state)
     state.read_tables()
     before = read_listing(store.target, last.build) if last else None
-    reasons = Reasons(ready.graph, ready.engine, before or {}, listing(ready.raw_files))
+    reasons = Reasons(ready.graph, ready.engine, before or FileList(), ready.raw_files.listing())
     made = {Key(str(one["model"]), partition_name(one["partition"])): str(one["fingerprint"]) for one in _parts(last)}
     for key in state.plan.keys:
         unchanged.take_ready(Reporter())

@@ -22,9 +22,10 @@ from warehouse.project.project import Project
 from warehouse.runner.options import BuildOptions
 from warehouse.runner.reporter import Reporter
 from warehouse.store.atomic import temporary_path
+from warehouse.store.folders import Walk
 from warehouse.store.layout import current_file, partition_name
 from warehouse.store.manifest import Manifest, last_manifest
-from warehouse.store.parse_cache import CACHE, ParseCache
+from warehouse.store.parse_cache import environment_hash
 from warehouse.store.part_records import Part
 from warehouse.store.parts import Store
 
@@ -81,7 +82,12 @@ def check_folders(settings: Settings) -> None:
 
 @contextmanager
 def prepared(
-    settings: Settings, options: BuildOptions, project: Project, store: Store, reporter: Reporter
+    settings: Settings,
+    options: BuildOptions,
+    project: Project,
+    store: Store,
+    reporter: Reporter,
+    walk: Walk | None = None,
 ) -> Iterator[Prepared]:
     """Open an engine, load the DAG, list the raw files.
 
@@ -103,9 +109,9 @@ def prepared(
         graph = load_graph(project, engine)
         select_models(graph, options.select)  # fail on a wrong selector before reading any file
         reporter.stage_started("raw files")
-        raw_files = _raw_files(settings, options, store, engine)
+        raw_files = _raw_files(settings, options, store, engine, walk)
         if settings.data:
-            if not any(file.is_read for file in raw_files.inventory.files):
+            if not raw_files.inventory.is_readable:
                 raise nothing_to_read(raw_files.inventory)
             reporter.found(raw_files.inventory)
         elif any(is_raw(read) for node in graph.nodes.values() for read in node.reads):
@@ -120,13 +126,13 @@ def worker_count(settings: Settings) -> int:
     return max(1, min(settings.threads, settings.memory_bytes // 3 // WORKER_BYTES))
 
 
-def _raw_files(settings: Settings, options: BuildOptions, store: Store, engine: Engine) -> RawFiles:
+def _raw_files(settings: Settings, options: BuildOptions, store: Store, engine: Engine, walk: Walk | None) -> RawFiles:
     """List and hash the raw files."""
-    cache = ParseCache(store.target / "cache" / CACHE, f"{engine.name} {engine.version}", paranoid=options.paranoid)
     # `verify` builds in a folder of the target that it examines
     skipped = [folder for folder in store.target.parents if current_file(folder).is_file()]
+    walk = None if skipped else walk
     skipped.append(settings.target)  # a dry run for a read-only target has a store elsewhere
-    raw_files = RawFiles(
+    return RawFiles(
         settings.data,
         known_formats() if settings.data else (),
         store,
@@ -134,12 +140,12 @@ def _raw_files(settings: Settings, options: BuildOptions, store: Store, engine: 
         leave_out=skipped,
         paranoid=options.paranoid,
         max_rejected=settings.max_rejected,
-        parse_cache=cache,
+        environment=environment_hash(f"{engine.name} {engine.version}"),
         follow_links=settings.follow_links,
+        trust_folders=settings.trust_folders,
         threads=settings.threads,
+        walk=walk,
     )
-    cache.save()
-    return raw_files
 
 
 def _published(target: Path) -> Manifest | None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from warehouse.base.errors import WarehouseError
 from warehouse.base.version import __version__
 from warehouse.engine.base import Engine
-from warehouse.ingest.file_list import Listing, write_listing
+from warehouse.ingest.file_list import FileList, write_listing
 from warehouse.runner.catalog import Entry, read_base, write_catalog
 from warehouse.store.atomic import is_misplaced, quarantine, remove, sync, temporary_path, write_text
 from warehouse.store.layout import CATALOG, MANIFEST, PUBLISHED, build_folder, catalog_of, current_file
@@ -26,7 +26,7 @@ def publish(
     target: Path,
     entries: Sequence[Entry],
     manifest: Manifest,
-    files: Listing,
+    files: FileList,
     engine: Engine,
     parts: Iterable[Path],
     *,

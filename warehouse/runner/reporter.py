@@ -6,7 +6,7 @@ import json
 import shutil
 import textwrap
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from warehouse.base.errors import WarehouseError
 from warehouse.base.text import on_one_line, plural, size
-from warehouse.formats.base import IGNORED, PARTIAL, SKIPPED, UNKNOWN, Inventory
+from warehouse.formats.base import IGNORED, PARTIAL, READ, SKIPPED, UNKNOWN, Inventory
 from warehouse.runner.bar import Bar
 from warehouse.store.layout import ALL
 from warehouse.store.manifest import last_manifest
@@ -146,20 +146,22 @@ class StreamReporter(BarReporter):
 
     def found(self, inventory: Inventory) -> None:
         """Print the files that are read on one line, and the others on a second line."""
-        read: dict[str, int] = Counter(file.format or "" for file in inventory.files if file.is_read)
+        read: dict[str, int] = defaultdict(int)
         hours: dict[str, set[object]] = defaultdict(set)
-        for file in inventory.files:
-            if file.is_read and file.hour_utc:
-                hours[file.format or ""].add(file.hour_utc)
+        for group in inventory.groups():
+            if group.status in (READ, PARTIAL):
+                read[group.format or ""] += group.files
+                if group.hour_utc:
+                    hours[group.format or ""].add(group.hour_utc)
         counts = []
         for name, count in sorted(read.items()):
             when = f" ({plural(len(hours[name]), 'hour')})" if name in hours else ""
             kind = name.partition(".")[2].replace("_", " ")
             counts.append(f"{count:,} {kind}{when}")
         self._say("Found", ", ".join(counts))
-        others = Counter(file.status for file in inventory.files)
+        others = inventory.statuses()
         words = {PARTIAL: "read in part", SKIPPED: "skipped", UNKNOWN: "not recognised", IGNORED: "ignored"}
-        unread = [f"{others[status]:,} {word}" for status, word in words.items() if others[status]]
+        unread = [f"{others[status]:,} {word}" for status, word in words.items() if status in others]
         if unread:
             self._say("", f"{' · '.join(unread)} · details: warehouse doctor")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -59,13 +58,12 @@ class Result:
 
     def summary(self) -> dict[str, object]:
         """Return the result as JSON-able values."""
-        status = Counter(file.status for file in self.inventory.files)
         checks = self.checks()
         return {
             "build": self.build,
             "target": str(self.target),
             "changed": self.changed,
-            "files": dict(sorted(status.items())),
+            "files": dict(sorted(self.inventory.statuses().items())),
             "parts": len(self.outcome.parts),
             "made": [{"model": key.model, "partition": key.partition} for key in sorted(self.outcome.made)],
             "stale": sorted(self.outcome.stale),

@@ -16,6 +16,7 @@ from warehouse.runner.options import BuildOptions
 from warehouse.runner.result import Result
 from warehouse.store import signatures, snapshot
 from warehouse.store.content_hash import of_content
+from warehouse.store.folders import Folder
 from warehouse.store.layout import MANIFEST, PUBLISHED, STAMPS, build_folder, catalog_of, current_file
 
 _SMALL_BYTES = 2**24
@@ -35,31 +36,44 @@ def write_snapshot(
     snapshot.take(
         snapshot.request_of(settings, keep=options.keep, kernels=options.kernels),
         guard.data,
+        lambda folder: _content_digests(guard, folder),
         guard.code,
-        guard.digests | _missing_digests(guard, project),
+        guard.table_digests | _code_digests(guard, project),
         [marker for root in settings.data for marker in cluster_markers_above(root)],
         _output_files(settings.target.absolute(), result, entries),
-        {"files": len(result.inventory.files), "summary": summary},
+        {"files": result.inventory.count, "summary": summary},
     )
 
 
-def _missing_digests(guard: ChangeGuard, project: Project) -> dict[str, str]:
-    """Return the hashes of project files, and of raw files whose signature may not show another change."""
+def _content_digests(guard: ChangeGuard, folder: Folder) -> bytes:
+    """Return the hashes of a folder's files, also of unread ones whose signature may not show another change."""
+    known = guard.packed_digests(folder)
+    if not folder.is_racy:
+        return known
+    digests = guard.digests(folder)
+    found = []
+    for name, seen in folder.stamps().items():
+        digest = digests.get(name)
+        if digest is None and signatures.is_racy(seen, folder.looked_ns) and seen[0] <= _SMALL_BYTES:
+            digest = _digest_if_same(Path(folder.path, name), seen)
+        found.append(bytes.fromhex(digest) if digest else bytes(snapshot.DIGEST_BYTES))
+    return b"".join(found)
+
+
+def _code_digests(guard: ChangeGuard, project: Project) -> dict[str, str]:
+    """Return the hashes of project files."""
     own_folders = tuple(f"{folder}/" for folder in project.folders)
-    digests = {}
-    for scan in (guard.data, guard.code):
-        after = scan.rescan().files
-        for path, seen in scan.files.items():
-            wanted = path.startswith(own_folders) if scan is guard.code else _is_small_and_racy(seen, scan.looked_ns)
-            if wanted and seen and path not in guard.digests and after.get(path) == seen:
-                with contextlib.suppress(OSError):  # unreadable: the next build tries again
-                    digests[path] = of_content(Path(path))
-    return digests
+    wanted = {path: seen for path, seen in guard.code.files.items() if seen and path.startswith(own_folders)}
+    digests = {path: _digest_if_same(Path(path), seen) for path, seen in wanted.items()}
+    return {path: digest for path, digest in digests.items() if digest}
 
 
-def _is_small_and_racy(seen: Sequence[int], looked_ns: int) -> bool:
-    """Return True for a small file that was modified so recently that its times may not show another change."""
-    return bool(seen) and signatures.is_racy(seen, looked_ns) and seen[0] <= _SMALL_BYTES
+def _digest_if_same(path: Path, seen: Sequence[int]) -> str | None:
+    """Return the hash of a file; None if it has changed or is unreadable, so that the next build looks again."""
+    with contextlib.suppress(OSError):
+        if signatures.stamp(path.stat()) == seen:
+            return of_content(path)
+    return None
 
 
 def _output_files(target: Path, result: Result, entries: Iterable[Entry]) -> set[Path]:

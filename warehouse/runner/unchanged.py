@@ -11,7 +11,7 @@ from warehouse.base import hashing
 from warehouse.formats.base import is_raw
 from warehouse.graph.dag import Graph, Node, checked_relations
 from warehouse.graph.plan import Key
-from warehouse.ingest.schemas import FILES, REJECTED
+from warehouse.ingest.schemas import REJECTED
 from warehouse.project.check_language import all_checks
 from warehouse.project.contract import Check
 from warehouse.runner.build_state import BuildState
@@ -159,7 +159,7 @@ class UnchangedPartitions:
         return hashing.of([models, nonce, formats, outside])
 
     def _hash(self, inputs: str, partition: str) -> str:
-        return hashing.of([inputs, self._state.prepared.raw_files.digest(FILES, partition)])
+        return hashing.of([inputs, self._state.prepared.raw_files.partition_digest(partition)])
 
 
 def _groups(graph: Graph) -> Iterator[Group]:

@@ -24,10 +24,15 @@ def temporary_path(path: Path) -> Path:
 
 
 def write_text(path: Path, text: str) -> None:
+    """Write a text file atomically."""
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, content: bytes) -> None:
     """Write a file atomically."""
     temporary = temporary_path(path)
     try:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_bytes(content)
         temporary.replace(path)
     except OSError as error:
         error.filename = error.filename or str(path)  # errors of write() have no file name

@@ -1,7 +1,7 @@
 """Cache of results that are slow to compute, keyed by a hash of their inputs.
 
-Each project has a cache of parsed and bound models. Each target has a cache of the formats of its raw files. A change
-of the engine, of Python or of this package invalidates a cache.
+Each project has a cache of parsed and bound models. A change of the engine, of Python or of this package
+invalidates it.
 """
 
 from __future__ import annotations
@@ -19,12 +19,11 @@ from warehouse.base import hashing
 from warehouse.store.atomic import temporary_path
 from warehouse.store.signatures import scan_code
 
-CACHE = "memo.msgpack"
 _DIGEST_LENGTH = len(hashing.of(""))
 
 
 @cache
-def _environment_hash(engine: str) -> str:
+def environment_hash(engine: str) -> str:
     """Return the hash of engine, Python and this package, which every cached result depends on."""
     return hashing.of([engine, sys.version, scan_code(()).files])
 
@@ -59,7 +58,7 @@ class ParseCache:
         self._environment = ""
         if path is None:
             return
-        self._environment = _environment_hash(engine)
+        self._environment = environment_hash(engine)
         try:
             digest, written = (content := path.read_bytes())[:_DIGEST_LENGTH], content[_DIGEST_LENGTH:]
             cached = msgspec.msgpack.decode(written)

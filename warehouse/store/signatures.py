@@ -12,7 +12,7 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     Stamp = list[int]
@@ -28,11 +28,22 @@ def stamp(about: os.stat_result) -> Stamp:
 
 def read_text(path: str | os.PathLike[str], encoding: str = "utf-8") -> str:
     """Return the text of a file. Raises OSError for a pipe, socket or device, which could block forever."""
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    with os.fdopen(handle, encoding=encoding) as stream:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise OSError(errno.EINVAL, "not a file", str(path))
+    with open(path, encoding=encoding, opener=_open_regular) as stream:
         return stream.read()
+
+
+def read_bytes(path: str | os.PathLike[str]) -> bytes:
+    """Return the content of a file. Raises OSError for a pipe, socket or device, which could block forever."""
+    with open(path, "rb", opener=_open_regular) as stream:
+        return stream.read()
+
+
+def _open_regular(path: str, flags: int) -> int:
+    handle = os.open(path, flags | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "not a file", str(path))
+    return handle
 
 
 _SYSTEM = ("/proc", "/sys")
@@ -68,42 +79,24 @@ def is_racy(seen: Sequence[int], looked_ns: int) -> bool:
 
 
 class FileStates:
-    """Signatures of all files in some places, from one scan.
+    """Signatures of all files of a project and of this package, from one scan.
 
     Parameters
     ----------
     places
         (path, deep): a folder, with its subfolders if `deep`; or a single file.
-    leave_out
-        A folder to skip, such as a target inside a data folder.
-    inside
-        The resolved paths of the folders that links may lead to; None for all.
-    is_code
-        True to skip the bytecode that Python writes to `__pycache__`.
     """
 
-    def __init__(
-        self,
-        places: Iterable[tuple[str, bool]],
-        leave_out: str | None = None,
-        inside: Sequence[str] | None = None,
-        *,
-        is_code: bool = False,
-    ) -> None:
+    def __init__(self, places: Iterable[tuple[str, bool]]) -> None:
         self.places = list(places)
-        self.leave_out = leave_out
-        self.inside = inside
         self.looked_ns = time.time_ns()
-        self.is_code = is_code
-        self.files = _files(self.places, leave_out, inside, "__pycache__" if is_code else None)
+        self.files = _files(self.places)
 
     def rescan(self) -> FileStates:
         """Return a new scan of the same places."""
-        return FileStates(self.places, self.leave_out, self.inside, is_code=self.is_code)
+        return FileStates(self.places)
 
-    def changes(
-        self, later: FileStates, same: Callable[[str], bool], *, times_count: bool = False
-    ) -> tuple[list[str], list[str], list[str]]:
+    def changes(self, later: FileStates, same: Callable[[str], bool]) -> tuple[list[str], list[str], list[str]]:
         """Return the new, missing and changed files.
 
         Parameters
@@ -113,30 +106,39 @@ class FileStates:
         same
             Returns True if the content of a path is unchanged. Called if sizes are equal, and signatures differ or
             are too recent.
-        times_count
-            True to treat a new mtime as a change, as for raw files, whose mtime is a column of `raw.files`.
         """
-        new = [path for path in later.files if path not in self.files]
-        gone = [path for path in self.files if path not in later.files]
-        changed = []
-        for path, seen in self.files.items():
-            now = later.files.get(path)
-            if now is None or (now == seen and not (seen and is_racy(seen, self.looked_ns))):
-                continue
-            compared = 2 if times_count else 1
-            if now[:compared] != seen[:compared] or not same(path):
-                changed.append(path)
-        return new, gone, changed
+        return compare(self.files, later.files, self.looked_ns, same)
 
 
-def _files(
-    places: Iterable[tuple[str, bool]], leave_out: str | None, inside: Sequence[str] | None, skipped: str | None
-) -> dict[str, Stamp]:
+def compare(
+    before: Mapping[str, Stamp],
+    after: Mapping[str, Stamp],
+    looked_ns: int,
+    same: Callable[[str], bool],
+    *,
+    times_count: bool = False,
+) -> tuple[list[str], list[str], list[str]]:
+    """Return the new, missing and changed files of two scans, the first of which began at `looked_ns`.
+
+    With `times_count`, a new mtime is a change, as for raw files, whose mtime is a column of `raw.files`.
+    """
+    new = [path for path in after if path not in before]
+    gone = [path for path in before if path not in after]
+    changed = []
+    for path, seen in before.items():
+        now = after.get(path)
+        if now is None or (now == seen and not (seen and is_racy(seen, looked_ns))):
+            continue
+        compared = 2 if times_count else 1
+        if now[:compared] != seen[:compared] or not same(path):
+            changed.append(path)
+    return new, gone, changed
+
+
+def _files(places: Iterable[tuple[str, bool]]) -> dict[str, Stamp]:
     """Return files with their signatures, empty for unreadable ones. Lists each folder once, so that loops end."""
     found: dict[str, Stamp] = {}
     listed = system_folders()
-    if leave_out and os.path.isdir(leave_out):
-        listed.add(_identity(leave_out))
     for root, deep in places:
         waiting = [root]
         while waiting:
@@ -154,13 +156,13 @@ def _files(
                         except OSError:
                             found[entry.path] = []
                             continue
-                        if entry.is_symlink() and must_not_follow(entry.path, inside):
+                        if entry.is_symlink() and must_not_follow(entry.path, None):
                             found[entry.path] = []
                         elif stat.S_ISREG(about.st_mode):
                             found[entry.path] = stamp(about)
                         elif not stat.S_ISDIR(about.st_mode):
                             found[entry.path] = []  # a pipe or a device is never read
-                        elif deep and entry.name != skipped:
+                        elif deep and entry.name != "__pycache__":  # Python writes its bytecode there
                             found[entry.path] = []  # record the name of a folder, not its times
                             below.append(entry.path)
                 waiting += sorted(below, reverse=True)
@@ -176,15 +178,9 @@ def _identity(folder: str) -> tuple[int, int]:
     return about.st_dev, about.st_ino
 
 
-def real_roots(data: Iterable[Path]) -> list[str]:
+def real_roots(data: Iterable[str | Path]) -> list[str]:
     """Return the resolved paths of data folders, where links may lead."""
     return [os.path.realpath(root) for root in data]
-
-
-def scan_data(data: Sequence[Path], target: Path, *, follow_links: bool = False) -> FileStates:
-    """Return the signatures of the raw files."""
-    inside = None if follow_links else real_roots(data)
-    return FileStates([(str(root.absolute()), True) for root in data], str(target), inside)
 
 
 def scan_code(folders: Iterable[Path]) -> FileStates:
@@ -193,7 +189,7 @@ def scan_code(folders: Iterable[Path]) -> FileStates:
     for folder in folders:
         places += [(f"{folder}/models", True), (f"{folder}/sql", True), (f"{folder}/data", False)]
         places.append((f"{folder}/warehouse.toml", False))
-    return FileStates(places, is_code=True)
+    return FileStates(places)
 
 
 def same_content(path: str, digest: str | None) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from warehouse.formats.base import is_raw
 from warehouse.history.diff.sides import Side, Table
-from warehouse.ingest.file_list import FileChange, Listing, changes, read_listing
+from warehouse.ingest.file_list import FileChange, FileList, changes, read_listing
 from warehouse.ingest.partitions import column_of
 from warehouse.ingest.schemas import FILES, REJECTED
 
@@ -70,7 +70,7 @@ class Moves:
         return list(changes(*self.listings, relation))
 
     @cached_property
-    def listings(self) -> tuple[Listing, Listing] | None:
+    def listings(self) -> tuple[FileList, FileList] | None:
         """Lists of raw files of both builds; None if one is missing."""
         old, new = (
             read_listing(side.target, side.build) if side.target and side.build else None
