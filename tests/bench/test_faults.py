@@ -19,8 +19,6 @@ KINDS = (
     "parts/*.parquet", "parts/*.json", "warehouse.duckdb", "catalogue.duckdb", "catalogue.json", "manifest.json",
     "files.json", "stamps.json", "current", "snapshot.bin", "words.json", "folders.msgpack",
 )  # fmt: skip
-CACHE_OF_OLD_FILES = "memo.msgpack"
-"""What is known of raw files is kept once they are two seconds old, as on a slow machine."""
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -35,7 +33,7 @@ def test_every_kind_of_file_is_made_anew_whatever_became_of_it(tmp_path: Path) -
     rig.recover()
     files = [path for path in rig.target.rglob("*") if path.is_file() and path.name != "lock"]
     found = {kind_of(rig, path) for path in files}
-    assert found - {CACHE_OF_OLD_FILES} == set(KINDS)
+    assert found == set(KINDS)
     for number, kind in enumerate(KINDS):
         path = next(path for path in sorted(rig.target.rglob("*")) if path.is_file() and kind_of(rig, path) == kind)
         broken(path, list(DAMAGES)[number % len(DAMAGES)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -49,7 +50,12 @@ def test_only_lines_that_differ_are_decoded(tiny: Tiny, monkeypatch: pytest.Monk
     after = listed(tiny)
     decoded: list[bytes] = []
     usual = file_list._decoded
-    monkeypatch.setattr(file_list, "_decoded", lambda lines: usual(decoded.append(one) or one for one in lines))
+
+    def decoding(lines: Iterable[bytes]) -> dict[str, Listed]:
+        decoded.extend(found := list(lines))
+        return usual(found)
+
+    monkeypatch.setattr(file_list, "_decoded", decoding)
     found = {(one.change, one.release_path.split("/")[2]) for one in changes(before, after, PORTS)}
     assert found == {("changed", "2024052401"), ("added", "2024052402")}
     assert {(one.change, one.is_in(HOURS[0])) for one in changes(after, before, PORTS)} == {

@@ -6,8 +6,8 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,9 +16,10 @@ from warehouse.base import hashing
 from warehouse.formats import known_formats
 from warehouse.formats.base import RawFile
 from warehouse.formats.zhejiang.port_counters import PORT_COUNTERS
-from warehouse.ingest import content_hashes, file_index
+from warehouse.ingest import content_hashes, file_index, known_folders
 from warehouse.ingest.inventory import RawFiles
 from warehouse.ingest.known_folders import NAME, Record
+from warehouse.store import content_hash
 from warehouse.store.parts import Store
 from warehouse.store.signatures import stamp
 
@@ -38,9 +39,9 @@ class Calls:
 
 
 @pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[Calls]:
+def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
     found = Calls()
-    inspect, of_content, decoded = PORT_COUNTERS.inspect, content_hashes.of_content, file_index.decoded
+    inspect, of_content, decoded = PORT_COUNTERS.inspect, content_hash.of_content, known_folders.decoded
 
     def inspecting(_: object, file: RawFile) -> RawFile:
         found.inspected.append(file.path.name)
@@ -168,7 +169,7 @@ def test_content_hashes_of_an_earlier_release_are_used_once(tiny: Tiny, calls: C
     cache = tiny.target / "cache"
     cache.mkdir(parents=True)
     first, second = sorted(tiny.data.rglob("*.csv"))
-    files = {str(path): [*stamp(path.stat()), "0" * 31 + "1"] for path in (first, second)}
+    files: dict[str, list[Any]] = {str(path): [*stamp(path.stat()), "0" * 31 + "1"] for path in (first, second)}
     files[str(second)][1] += 1
     (cache / "digests.json").write_text(json.dumps({"looked_ns": time.time_ns(), "files": files}), encoding="utf-8")
     assert [file.digest == "0" * 31 + "1" for file in listed(tiny).inventory.files] == [True, False]

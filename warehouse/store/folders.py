@@ -244,8 +244,8 @@ class Walk:
                 else:
                     others.append((entry.name, f"{UNREADABLE}not a regular file"))
         files.sort()
-        names, *columns = zip(*files, strict=True) if files else ([],)
-        numbers = b"".join([struct.pack(f"={len(files)}q", *column) for column in columns])
+        names, sizes, mtimes, ctimes, inodes = zip(*files, strict=True) if files else ((),) * 5
+        numbers = struct.pack(f"={_FIELDS * len(files)}q", *sizes, *mtimes, *ctimes, *inodes)
         below.sort(key=lambda one: one[0])
         packed = os.fsencode("/".join(names)), numbers, _packed_rest(others)
         if known is not None and known.packed == packed:

@@ -144,7 +144,8 @@ def _write(header: Json, folders: Sequence[tuple[Folder, bytes]], outputs: bytes
         [folder.key, folder.root, folder.own, folder.looked_ns, *map(len, folder.packed), len(digests)]
         for folder, digests in folders
     ]
-    line = json.dumps(header | {"folders": listed}, separators=(",", ":")).encode() + b"\n"
+    racy = [folder.key for folder, _ in folders if folder.is_racy]
+    line = json.dumps(header | {"folders": listed, "racy": racy}, separators=(",", ":")).encode() + b"\n"
     _write_file(header["request"]["target"], NAME, b"".join([line, *blobs, outputs]))
 
 
@@ -257,6 +258,7 @@ def _data_difference(taken: Json, folders: list[tuple[Folder, bytes]], *, trust:
     Return the difference, and True if the snapshot should be written again.
     """
     known = {folder.key: (folder, digests) for folder, digests in folders}
+    racy = set(taken["racy"])
     before = {key: folder for key, (folder, _) in known.items()}
     walk = Walk(taken["roots"], taken["leave_out"], taken["inside"], before.get, trust=trust)
     _walks.append(walk)
@@ -266,7 +268,7 @@ def _data_difference(taken: Json, folders: list[tuple[Folder, bytes]], *, trust:
     for folder in walk:
         old, digests = known.get(folder.key, (None, b""))
         is_renewed |= trust and old is not None and old.looked_ns != folder.looked_ns
-        if old is not None and old.packed == folder.packed and not old.is_racy:
+        if old is not None and old.packed == folder.packed and folder.key not in racy:
             continue
         hashes = digests_by_name(old, digests) if old else {}
 
