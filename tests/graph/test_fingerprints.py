@@ -14,9 +14,9 @@ from warehouse.base import hashing
 from warehouse.engine.base import CsvFiles, Parts, Select
 from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.graph.dag import Graph
-from warehouse.graph.day_files import DayFiles
 from warehouse.graph.fingerprints import RECIPE, Inputs
 from warehouse.graph.loading import load_graph
+from warehouse.graph.merged_parts import MergedParts
 from warehouse.graph.plan import Key, Plan
 from warehouse.graph.sources import Sources
 from warehouse.kernels import SELECTS, VERSIONS
@@ -101,7 +101,7 @@ class Case:
 
     def sources(self) -> Sources:
         plan = Plan(self.graph, cast("Any", RawStub()))
-        return Sources(self.project, plan, self.engine, self.parts, DayFiles(self.engine, Path("none")))
+        return Sources(self.project, plan, self.engine, self.parts, MergedParts(self.engine, Path("none")))
 
     def reads(self, name: str, partition: str = ALL) -> Any:
         return self.inputs().of(Key(name, partition))["inputs"]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from warehouse.engine.base import CsvFiles, Engine, Parts, Select, Source
 from warehouse.formats.base import is_raw
 from warehouse.graph.dag import checked_relations
-from warehouse.graph.day_files import DayFiles
+from warehouse.graph.merged_parts import MergedParts
 from warehouse.graph.plan import Key, Plan
 from warehouse.ingest.schemas import FILES
 from warehouse.project.project import Project, Reference
@@ -25,19 +25,19 @@ class Sources:
     ----------
     parts
         The finished parts, which downstream parts read.
-    day_files
-        The cache of files to read instead of the parts of a whole day.
+    merged
+        The cache of files to read instead of the small parts of many hours.
     """
 
     def __init__(
-        self, project: Project, plan: Plan, engine: Engine, parts: Mapping[Key, Part], day_files: DayFiles
+        self, project: Project, plan: Plan, engine: Engine, parts: Mapping[Key, Part], merged: MergedParts
     ) -> None:
         self._references = project.references
         self._plan = plan
         self._graph = plan.graph
         self._engine = engine
         self._parts = parts
-        self._day_files = day_files
+        self._merged = merged
 
     def of(self, key: Key) -> dict[str, Source]:
         """Return the sources of all relations that a part's SELECT and checks read, in dependency order."""
@@ -62,7 +62,7 @@ class Sources:
             sources[read] = Select(node.sql, node.model.columns)
         else:
             parts = [self._parts[Key(read, one)] for one in self._plan.visible(read, partition)]
-            sources[read] = Parts(node.model.columns, self._day_files.paths(read, node.model.columns, parts))
+            sources[read] = Parts(node.model.columns, self._merged.paths(read, node.model.columns, parts))
 
     def raw(self, read: str, partition: str) -> Source:
         """Return the source of a raw relation or a reference table; an empty one for a model."""

@@ -86,6 +86,7 @@ class RawFiles:
         self._cache = store.target / "cache"
         self._cache.mkdir(parents=True, exist_ok=True)
         self._tables = Tables(store, self._cache, self.formats)
+        self._all_files: Parts | None = None
         self._line_repair = LineRepair(
             self._cache / "clean", self.formats, paranoid=paranoid, max_rejected=max_rejected
         )
@@ -219,6 +220,7 @@ class RawFiles:
             paths = {file.release_path for file in repaired.values()}
             kept = [one for one in self.inventory.rejected if one.file not in paths]
             self._index.replace(repaired)
+            self._all_files = None
             rejected = sorted([*kept, *rejected], key=lambda one: (one.file, one.line))
             self.inventory = LazyInventory(self.inventory.roots, self._index, rejected)
         return bool(repaired)
@@ -268,6 +270,8 @@ class RawFiles:
         """Return the digest of a relation of `raw`: of content hashes and release paths, not of absolute paths."""
         if relation == REJECTED:
             return hashing.of([one._asdict() for one in self.rejected()])
+        if relation == FILES and partition is None and not beside:
+            return self.partition_digest(ALL)
         contents = [
             file_identity(f)
             if relation == FILES
@@ -280,6 +284,11 @@ class RawFiles:
         self, relation: str, partition: str | None, engine: Engine, beside: frozenset[str] = frozenset()
     ) -> Source:
         """Return the source of a relation of `raw`."""
+        if relation == FILES and partition is None and not beside:
+            if self._all_files is None:
+                rows = (file_row(file) for file in self.inventory.files)
+                self._all_files = self._tables.listing(relation, ALL, FILES_COLUMNS, rows, engine)
+            return self._all_files
         if relation == FILES:
             rows = (file_row(file) for file in self.files_of(relation, partition, beside))
             return self._tables.listing(relation, partition_name(partition), FILES_COLUMNS, rows, engine)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from warehouse.base import hashing
 from warehouse.formats.base import is_raw
-from warehouse.graph.day_files import DayFiles
 from warehouse.graph.fingerprints import Inputs
+from warehouse.graph.merged_parts import MergedParts
 from warehouse.graph.plan import Key, Plan
 from warehouse.graph.sources import Sources
 from warehouse.graph.stale import Stale
@@ -41,8 +41,8 @@ class BuildState:
         self.plan = Plan(prepared.graph, prepared.raw_files, prepared.keep_hours)
         self.stale = Stale(self.plan)
         self.inputs = Inputs(prepared.project, self.plan, prepared.engine, self.parts, kernels=kernels)
-        day_files = DayFiles(prepared.engine, prepared.store.target / "cache" / "days")
-        self.sources = Sources(prepared.project, self.plan, prepared.engine, self.parts, day_files)
+        merged = MergedParts(prepared.engine, prepared.store.target / "cache" / "merged")
+        self.sources = Sources(prepared.project, self.plan, prepared.engine, self.parts, merged)
 
     @property
     def parts(self) -> dict[Key, Part]:

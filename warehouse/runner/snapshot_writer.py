@@ -76,14 +76,10 @@ def _digest_if_same(path: Path, seen: Sequence[int]) -> str | None:
     return None
 
 
-def _output_files(target: Path, result: Result, entries: Iterable[Entry]) -> set[Path]:
-    """Return all files of the target that readers or the next build need."""
+def _output_files(target: Path, result: Result, entries: Iterable[Entry]) -> set[str]:
+    """Return all files of the target that readers need."""
     build, inside = build_folder(target, result.build), f"{target}/"
-    paths = {target / PUBLISHED, current_file(target), build / MANIFEST}
-    paths |= {catalog_of(target, result.build), build / STAMPS}
-    for part in result.outcome.parts.values():
-        paths |= {part.path, part.path.with_suffix(".json")}
-    for entry in entries:
-        if isinstance(entry.source, Parts | CsvFiles):
-            paths |= {path for path in entry.source.paths if str(path).startswith(inside)}
-    return paths
+    own = (target / PUBLISHED, current_file(target), build / MANIFEST, catalog_of(target, result.build), build / STAMPS)
+    sources = (entry.source.paths for entry in entries if isinstance(entry.source, Parts | CsvFiles))
+    read = {path for paths in sources for path in map(str, paths) if path.startswith(inside)}
+    return read.union(map(str, own), (str(part.path) for part in result.outcome.parts.values()))

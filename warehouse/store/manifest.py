@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -70,8 +69,10 @@ def read_manifest(path: Path) -> Manifest:
     WarehouseError
         When the file is missing or damaged.
     """
+    import msgspec
+
     try:
-        content = json.loads(read_text(path))
+        content = msgspec.json.decode(read_text(path))
         return Manifest(
             build=content["build"],
             engine=content["engine"],
@@ -83,7 +84,7 @@ def read_manifest(path: Path) -> Manifest:
             number=content.get("number", 0),
             keep_hours=content.get("keep_hours"),
         )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, msgspec.MsgspecError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is damaged"
         raise WarehouseError(
             f"the manifest {path} cannot be read: {why}", hint="warehouse build makes a new one"

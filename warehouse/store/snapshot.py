@@ -78,7 +78,7 @@ def take(
     code: signatures.FileStates,
     code_digests: Mapping[str, str],
     markers: Iterable[Path],
-    outputs: Iterable[Path],
+    outputs: Iterable[str],
     summary: Json,
 ) -> None:
     """Write the snapshot of a build.
@@ -122,10 +122,10 @@ def _stored_code(code: signatures.FileStates, digests: Mapping[str, str]) -> Jso
     return {"places": code.places, "looked_ns": code.looked_ns, "files": code.files, "digests": known}
 
 
-def _packed_outputs(outputs: Iterable[Path]) -> tuple[dict[str, str], bytes]:
+def _packed_outputs(outputs: Iterable[str]) -> tuple[dict[str, str], bytes]:
     """Return the names of the outputs by folder, and their signatures."""
     folders: dict[str, list[str]] = {}
-    for path in map(str, outputs):
+    for path in outputs:
         folder, _, name = path.rpartition("/")
         folders.setdefault(folder, []).append(name)
     seen = [value for folder, names in folders.items() for name in names for value in _seen(f"{folder}/{name}")]
