@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import warehouse
+from tests.conftest import call
 from tests.tiny import Tiny
 from warehouse.store.folders import Walk
 
@@ -39,6 +40,14 @@ def test_a_build_shares_the_look_of_the_comparison_before_it(tiny: Tiny, looks: 
     assert of(looks, tiny) == {2}
     looks.clear()
     assert tiny.build().err.startswith("Up to date")
+    assert of(looks, tiny) == {1}
+
+
+def test_a_plan_looks_once(tiny: Tiny, looks: Counter[str]) -> None:
+    tiny.made()
+    tiny.file(2, "1,7,2,200,0,0.5")
+    looks.clear()
+    assert call("plan", "-d", tiny.data, "-t", tiny.target, "--project", tiny.folder, cwd=tiny.base).status == 0
     assert of(looks, tiny) == {1}
 
 

@@ -10,7 +10,7 @@ from warehouse.base import hashing
 from warehouse.base.errors import DataError, WarehouseError
 from warehouse.base.text import plural
 from warehouse.store import signatures, snapshot
-from warehouse.store.folders import Folder, walk_data
+from warehouse.store.folders import Folder
 
 if TYPE_CHECKING:
     from warehouse.base.settings import Settings
@@ -29,9 +29,7 @@ class ChangeGuard:
     """
 
     def __init__(self, settings: Settings, project: Project) -> None:
-        walk = walk_data(settings.data, [settings.target.absolute()], follow_links=settings.follow_links)
-        walk.trust = settings.trust_folders
-        self.data = snapshot.recent_walk(walk) or walk
+        self.data = snapshot.recent_walk(settings)
         self.data.folders()
         self.code = signatures.scan_code(project.folders)
         self.table_digests = {str(path): hashing.of_file(path) for path in project.tables()}

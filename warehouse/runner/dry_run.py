@@ -94,7 +94,7 @@ def dry_run(settings: Settings, options: BuildOptions = BuildOptions()) -> DryRu
     project = Project.open(settings.project)
     with (
         _store(settings, paranoid=options.paranoid) as store,
-        prepared(settings, options, project, store, Reporter()) as ready,
+        prepared(settings, options, project, store, Reporter(), snapshot.recent_walk(settings)) as ready,
     ):
         state = BuildState(ready)
         steps = tuple(_steps(state, store))

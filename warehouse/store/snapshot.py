@@ -22,7 +22,7 @@ import struct
 import sys
 
 from warehouse.store import signatures
-from warehouse.store.folders import Folder, Walk, split_names
+from warehouse.store.folders import Folder, Walk, split_names, walk_data
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -164,11 +164,13 @@ def output_paths(target: Path | str) -> set[str]:
         return set()
 
 
-def recent_walk(wanted: Walk) -> Walk | None:
-    """Return the walk of a comparison that has just found a difference, if it is over the wanted folders; else None."""
-    walk = _walks.pop() if _walks else None
-    is_recent = walk is not None and 0 <= wanted.looked_ns - walk.ended_ns <= _FRESH_NS
-    return walk if walk is not None and is_recent and walk.is_like(wanted) else None
+def recent_walk(settings: Settings) -> Walk:
+    """Return the walk of a comparison that has just found a difference, or else a new walk over the same folders."""
+    wanted = walk_data(settings.data, [settings.target.absolute()], follow_links=settings.follow_links)
+    wanted.trust = settings.trust_folders
+    walk = _walks.pop() if _walks else wanted
+    is_recent = 0 <= wanted.looked_ns - walk.ended_ns <= _FRESH_NS
+    return walk if is_recent and walk.is_like(wanted) else wanted
 
 
 def unchanged(request: Json) -> tuple[Json | None, str]:
