@@ -153,6 +153,10 @@ class FileIndex:
                     found |= {partition_of_group(group, column)}
         return {name for name in found if name}
 
+    def count(self) -> int:
+        """Return the number of all files."""
+        return sum(group.count for group in self.groups())
+
     def has(self, chosen: Chosen) -> bool:
         """Return True if there is a file of these formats."""
         return bool(self._having(chosen))
@@ -198,9 +202,10 @@ class FileIndex:
                     if name := partition_of_group(group, column):
                         by_name.setdefault(name, []).append(group)
             groups = self._digests[column].get(partition, [])
-        return hashing.of(sorted((group.digest, self._version(group.format)) for group in groups))
+        return hashing.of(sorted((group.digest, self.version(group.format)) for group in groups))
 
-    def _version(self, name: str | None) -> int:
+    def version(self, name: str | None) -> int:
+        """Return the version of a format; 0 for no format."""
         return self._formats[name].version if name else 0
 
     def listing(self) -> FileList:

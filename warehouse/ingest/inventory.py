@@ -27,6 +27,7 @@ from warehouse.formats.base import (
 from warehouse.ingest.content_hashes import FolderReader
 from warehouse.ingest.file_index import FileIndex, LazyInventory, Section, colliding
 from warehouse.ingest.file_list import FileList
+from warehouse.ingest.files_table import files_table
 from warehouse.ingest.known_folders import NAME, KnownFolders, Record, environment_of
 from warehouse.ingest.partitions import partition_of
 from warehouse.ingest.python_tables import Tables
@@ -85,6 +86,7 @@ class RawFiles:
         self._archives = {one.name: one for one in formats if isinstance(one, ArchiveFormat)}
         self._cache = store.target / "cache"
         self._cache.mkdir(parents=True, exist_ok=True)
+        self._store = store
         self._tables = Tables(store, self._cache, self.formats)
         self._all_files: Parts | None = None
         self._line_repair = LineRepair(
@@ -286,8 +288,7 @@ class RawFiles:
         """Return the source of a relation of `raw`."""
         if relation == FILES and partition is None and not beside:
             if self._all_files is None:
-                rows = (file_row(file) for file in self.inventory.files)
-                self._all_files = self._tables.listing(relation, ALL, FILES_COLUMNS, rows, engine)
+                self._all_files = files_table(self._index, self._store, self._tables, engine)
             return self._all_files
         if relation == FILES:
             rows = (file_row(file) for file in self.files_of(relation, partition, beside))

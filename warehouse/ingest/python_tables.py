@@ -54,7 +54,7 @@ class Tables:
             notes: dict[str, object] = {}
 
             def make(path: Path) -> int:
-                count = self._write(rows, columns, path, engine)
+                count = self.write(rows, columns, path, engine)
                 notes["rejected"] = [one._asdict() for one in rejects]
                 return count
 
@@ -83,33 +83,38 @@ class Tables:
         engine: Engine,
     ) -> Parts:
         """Return the part of a list of the runner, such as `raw.files`."""
-        items = [dict(row) for row in rows]
-        fingerprint = hashing.of([items, [(column.name, column.type) for column in columns]])
+        lines = b"".join(_lines(rows))
+        fingerprint = hashing.of([hashing.of_bytes(lines), [(column.name, column.type) for column in columns]])
         part = self._store.find(relation, partition, fingerprint)
         if part is None:
             part = self._store.write(
-                relation, partition, fingerprint, lambda path: self._write(items, columns, path, engine)
+                relation, partition, fingerprint, lambda path: self._write([lines], columns, path, engine)
             )
         return Parts(tuple(columns), (part.path,))
 
-    def _write(
-        self, rows: Iterable[Mapping[str, object]], columns: Sequence[Column], path: Path, engine: Engine
-    ) -> int:
-        """Write rows as Parquet."""
-        import msgspec
+    def write(self, rows: Iterable[Mapping[str, object]], columns: Sequence[Column], path: Path, engine: Engine) -> int:
+        """Write rows as Parquet; return their number."""
+        return self._write(_lines(rows), columns, path, engine)
 
-        encode = msgspec.json.Encoder(enc_hook=str).encode
-        lines = temporary_path(self._folder / "rows")
+    def _write(self, lines: Iterable[bytes], columns: Sequence[Column], path: Path, engine: Engine) -> int:
+        """Write JSON lines as Parquet."""
+        written = temporary_path(self._folder / "rows")
         try:
-            with lines.open("wb") as stream:
-                for row in rows:
-                    stream.write(encode(row))
-                    stream.write(b"\n")
-            return engine.write_rows({column.name: column.type for column in columns}, lines, path)
+            with written.open("wb") as stream:
+                stream.writelines(lines)
+            return engine.write_rows({column.name: column.type for column in columns}, written, path)
         except EngineError as error:
             raise WarehouseError(
                 f"{path} cannot be written: {error.message}",
                 hint="if the engine lacks memory, raise --memory",
             ) from error
         finally:
-            lines.unlink(missing_ok=True)
+            written.unlink(missing_ok=True)
+
+
+def _lines(rows: Iterable[Mapping[str, object]]) -> Iterator[bytes]:
+    """Yield rows as JSON lines."""
+    import msgspec
+
+    encode = msgspec.json.Encoder(enc_hook=str).encode
+    return (encode(row) + b"\n" for row in rows)

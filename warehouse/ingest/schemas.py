@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from warehouse.formats.base import Format, RawFile
 from warehouse.project.contract import Column
@@ -36,12 +37,11 @@ REJECTED_COLUMNS = (
 
 def file_row(file: RawFile) -> dict[str, object]:
     """Return a file as a row of `raw.files`."""
-    mtime = datetime.fromtimestamp(file.mtime_ns / 1e9, UTC)
     return {
         "path": str(file.path),
         "release_path": file.release_path,
         "bytes": file.bytes,
-        "mtime_utc": f"{mtime:%Y-%m-%d %H:%M:%S}",
+        "mtime_utc": _as_time(file.mtime_ns // 10**9),
         "format": file.format,
         "cluster": file.cluster,
         "hour_utc": str(file.hour_utc) if file.hour_utc else None,
@@ -53,6 +53,12 @@ def file_row(file: RawFile) -> dict[str, object]:
         "reason": file.reason,
         "read_path": str(file.read_path),
     }
+
+
+@lru_cache(10_000)  # many files of a release have one time
+def _as_time(seconds: int) -> str:
+    """Return seconds since 1970 as text, UTC."""
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}"
 
 
 def file_identity(file: RawFile) -> tuple[object, ...]:

@@ -29,7 +29,7 @@ from warehouse.store.part_records import CheckResult
 STORAGE_VERSION = "v1.4.0"
 """The file format that DuckDB 1.4 and later read."""
 _FORMAT = 2
-_GROWTH = 1.5
+_GROWTH = 2.5
 """Growth factor of the file above which the catalog is written from scratch."""
 CHECKS = "meta.checks"
 META = {

@@ -1,0 +1,83 @@
+"""Table `raw.files` of all raw files: updated from the one of an earlier build, folder by folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from warehouse.base import hashing
+from warehouse.base.sql_text import literal
+from warehouse.engine.base import Engine, Parts, Select
+from warehouse.ingest.file_index import FileIndex, Section
+from warehouse.ingest.python_tables import Tables
+from warehouse.ingest.schemas import FILES, FILES_COLUMNS, file_row
+from warehouse.store.atomic import temporary_path
+from warehouse.store.layout import ALL
+from warehouse.store.part_records import Part
+from warehouse.store.parts import Store
+
+_FOLDERS = "folders"
+"""Note of a part: hash of the rows of each folder."""
+_ORDER = ("release_path", "path")
+
+
+def files_table(index: FileIndex, store: Store, tables: Tables, engine: Engine) -> Parts:
+    """Return the part with a row for each raw file.
+
+    If most folders are as in an earlier part, their rows are copied from it, and no file of them is decoded.
+    """
+    folders = _folders(index)
+    fingerprint = hashing.of([folders, str(store.target), [(one.name, one.type) for one in FILES_COLUMNS]])
+    part = store.find(FILES, ALL, fingerprint)
+    if part is None:
+        earlier = _latest(store) if not index.order else None  # members of archives have an order of their own
+        known = earlier.notes[_FOLDERS] if earlier else {}
+        assert isinstance(known, dict)
+        differing = {name for name in {*known, *folders} if known.get(name) != folders.get(name)}
+        notes: dict[str, object] = {_FOLDERS: folders}
+
+        def make(path: Path) -> int:
+            if earlier is not None and len(differing) <= len(folders) / 2:
+                count = _update(path, earlier, differing, index, tables, engine)
+                if count == index.count():
+                    return count
+            return tables.write((file_row(file) for file in index.files(None)), FILES_COLUMNS, path, engine)
+
+        part = store.write(FILES, ALL, fingerprint, make, notes)
+    return Parts(FILES_COLUMNS, (part.path,))
+
+
+def _folders(index: FileIndex) -> dict[str, str]:
+    """Return the hash of each folder's rows: of names, signatures, and what is known of the files."""
+    found: dict[str, list[object]] = {}
+    for section in index.sections:
+        seen = [part.hex() for part in section.record.folder().packed] if section.record else []
+        groups = [(group.digest, index.version(group.format)) for group in section.groups]
+        found.setdefault(_folder(section), []).append([seen, sorted(groups)])
+    return {folder: hashing.of(seen) for folder, seen in sorted(found.items())}
+
+
+def _folder(section: Section) -> str:
+    """Return the folder of a section's files; empty for members of an archive."""
+    return section.record.folder().path if section.record else ""
+
+
+def _latest(store: Store) -> Part | None:
+    """Return the newest intact part that says which folders it lists."""
+    paths = sorted((store.folder / FILES / ALL).glob("*.json"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
+    parts = (store.find(FILES, ALL, path.stem) for path in paths)
+    return next((part for part in parts if part is not None and _FOLDERS in part.notes), None)
+
+
+def _update(path: Path, earlier: Part, differing: set[str], index: FileIndex, tables: Tables, engine: Engine) -> int:
+    """Write the rows of an earlier part, those of differing folders replaced; return the number of rows."""
+    added = temporary_path(path.with_name("added.parquet"))
+    files = (file for section in index.sections if _folder(section) in differing for file in index.files_in(section))
+    try:
+        tables.write(map(file_row, files), FILES_COLUMNS, added, engine)
+        sources = {"raw.earlier": Parts(FILES_COLUMNS, (earlier.path,)), "raw.added": Parts(FILES_COLUMNS, (added,))}
+        names = ", ".join(map(literal, sorted(differing))) or "NULL"
+        kept = f"SELECT * FROM raw.earlier WHERE parse_dirpath(path, 'forward_slash') NOT IN ({names})"
+        with engine.scratch(sources) as scratch:
+            return scratch.write(Select(f"{kept} UNION ALL SELECT * FROM raw.added", FILES_COLUMNS), path, _ORDER)
+    finally:
+        added.unlink(missing_ok=True)
