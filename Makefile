@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+export PYTHONDONTWRITEBYTECODE :=  # compile each module once, also where an image says otherwise
 
 .PHONY: help setup demo test quick check lint types sql-format unit compat e2e format screenshots readme bench clean
 

@@ -129,7 +129,8 @@ def _protect_files() -> None:
     _run("mount", "--make-rprivate", "/")
     for line in Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines():
         _, place, kind, options, *_ = line.split()
-        if kind in _DISKS and options.startswith("rw") and not place.startswith(("/dev", "/proc", "/sys")):
+        is_of_system = place.startswith(("/dev", "/proc", "/sys")) and place != "/dev/shm"
+        if kind in _DISKS and options.startswith("rw") and not is_of_system:
             _run("mount", "-o", "remount,bind,ro", place)
     _run("mount", "-t", "tmpfs", "tmpfs", temporary)
 

@@ -51,11 +51,11 @@ def main() -> None:
     print(f"{given.kills} kills: every warehouse as before or whole, no process and no stray file left")
 
 
-def kill_many(data: Path, target: Path, kills: int, seed: int) -> dict[str, float]:
+def kill_many(data: Path, target: Path, kills: int, seed: int, *options: str) -> dict[str, float]:
     """Kill builds; return the longest time until all processes had ended, by kind. Raises AssertionError."""
     chance = random.Random(seed)
     command = [sys.executable, "-c", BUILD, "build", "-d", str(data), "-t", str(target), "--threads", "2", "--quiet"]
-    command += ["-s", "staging.port_seconds"]
+    command += ["-s", "staging.port_seconds", *options]
     _succeed(command)  # it also finds the files with bad lines, which later builds know
     _forget_parts(target)
     started = time.perf_counter()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from pathlib import Path
 
@@ -37,11 +37,11 @@ SELECT count(*) || ' lines rejected' AS line FROM staging.rejected_rows HAVING c
 """
 
 
-def lay_out_project(base: Path) -> Project:
-    """Create a project of MODELS and all dependencies, with the shipped macros, queries and reviewed tables."""
+def lay_out_project(base: Path, models: Iterable[str] = MODELS) -> Project:
+    """Create a project of some models and all dependencies, with the shipped macros, queries and reviewed tables."""
     shipped = Project.open()
     (home,) = shipped.folders
-    for name in _with_all_they_read(shipped):
+    for name in _with_all_they_read(shipped, models):
         file = base / shipped.models[name].path.relative_to(home)
         file.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(shipped.models[name].path, file)
@@ -53,10 +53,10 @@ def lay_out_project(base: Path) -> Project:
     return Project((base,))
 
 
-def _with_all_they_read(shipped: Project) -> set[str]:
+def _with_all_they_read(shipped: Project, models: Iterable[str]) -> set[str]:
     with closing(DuckDBEngine(threads=1, memory_bytes=2**30, spill=Path("spill"))) as engine:
         nodes = load_graph(shipped, engine).nodes
-    found, ahead = set[str](), set(MODELS)
+    found, ahead = set[str](), set(models)
     while ahead:
         found |= ahead
         checked = {read for name in ahead for check in nodes[name].model.checks for read in relations_of(check)}

@@ -30,6 +30,7 @@ from bench.acceptance_rules import (
 from tests.release import Release, lay_out, spoil
 
 CHECKED = list(TABLES)
+MODELS = (*CHECKED, "staging.rejected_rows")
 
 
 # rules --------------------------------------------------------------------------------------------
@@ -218,6 +219,7 @@ CHANGES: dict[str, Callable[[Release], object]] = {
 }
 
 
+@pytest.mark.usefixtures("only_own_models")
 @pytest.mark.parametrize("change", CHANGES)
 def test_any_part_of_a_release_is_compared(
     sample: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], change: str

@@ -11,6 +11,8 @@ import warehouse
 from warehouse.formats.acme.ipmi import POWER
 from warehouse.formats.base import RawFile
 
+MODELS = ("metrics.server_power_distribution", "staging.rejected_rows")
+pytestmark = pytest.mark.usefixtures("only_own_models")
 AB = """\
 Time,Sys_Total_Power,CPU_Power,MEM_Power,node
 2023-07-01 08:00:00+08:00,2930.0,300,120.0,SH-IDC1-10-140-0-131

@@ -7,6 +7,7 @@ bad lines must both apply them.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
@@ -20,6 +21,16 @@ from warehouse.formats.base import CsvFormat, RawFile
 from warehouse.formats.zhejiang.port_counters import HEADER
 from warehouse.sample.acme_jobs import KALOS_HEADER
 
+MODELS = (
+    "metrics.port_hour",
+    "metrics.jobs",
+    "staging.previous_jobs",
+    "staging.cluster_summary",
+    "staging.elasticflow_jobs",
+    "staging.testbed_jobs",
+    "staging.rejected_rows",
+)
+pytestmark = pytest.mark.usefixtures("only_own_models")
 NO_NUMBERS = [" 7", "7 ", "+5", "1_000", "0x10", "7L", "٣", "nan", "inf", "1e400", ".5", "5.", "1.2.3", "1;5", "--5"]
 NO_PLANS = [*NO_NUMBERS, "1e9", "1E3", "-50"]
 NOT_WHOLE = [*NO_NUMBERS, "12.6", "1e3", "1E3", "1e9"]
@@ -92,12 +103,18 @@ def inspected(path: Path, name: str, *lines: str) -> RawFile:
     return FORMATS[name].inspect(RawFile(path, path.name, 1, 1, format=name, cluster="c"))
 
 
-def read(one: CsvFormat, file: RawFile) -> list[tuple[object, ...]]:
+@pytest.fixture(scope="module")
+def engine() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect(config={"threads": 1}) as connection:
+        yield connection
+
+
+def read(engine: duckdb.DuckDBPyConnection, one: CsvFormat, file: RawFile) -> list[tuple[object, ...]]:
     """Return the rows as the engine reads them."""
     relation = one.relations[0]
     headers = {file.path: file.header} if file.header else {}
     source = CsvFiles(relation.columns, (file.path,), relation.quote, True, headers, relation.forms)
-    return duckdb.connect().execute(source_sql(source)).fetchall()
+    return engine.execute(source_sql(source)).fetchall()
 
 
 def test_every_format_that_the_engine_reads_is_here() -> None:
@@ -110,7 +127,7 @@ def test_every_format_that_the_engine_reads_is_here() -> None:
      if column in FORMATS[name].relations[0].forms],
 )  # fmt: skip
 def test_an_invalid_text_is_rejected_with_its_line_and_refused_by_the_engine(
-    tmp_path: Path, name: str, column: str
+    engine: duckdb.DuckDBPyConnection, tmp_path: Path, name: str, column: str
 ) -> None:
     file_name, header, row = ROWS[name]
     place = header.split(",").index(column)
@@ -129,10 +146,10 @@ def test_an_invalid_text_is_rejected_with_its_line_and_refused_by_the_engine(
     ]
     assert (tmp_path / "clean.csv").read_text(encoding="utf-8").splitlines() == [header, row]
 
-    assert len(read(FORMATS[name], inspected(tmp_path / file_name, name, header, row))) == 1
+    assert len(read(engine, FORMATS[name], inspected(tmp_path / file_name, name, header, row))) == 1
     for bad in rows:
         with pytest.raises(duckdb.Error, match=f"{column} has another form"):
-            read(FORMATS[name], inspected(tmp_path / file_name, name, header, row, bad))
+            read(engine, FORMATS[name], inspected(tmp_path / file_name, name, header, row, bad))
 
 
 LONE = {

@@ -10,6 +10,9 @@ import pytest
 from tests.formats.wide import HEADER, ROWS, Wide, seen
 from warehouse.formats import torn_lines
 
+MODELS = ("metrics.utilization_quality", "metrics.utilization_shares", "staging.utilization", "staging.rejected_rows")
+pytestmark = pytest.mark.usefixtures("only_own_models")
+
 CELLS = {
     "": None, "43.0": 43, "43": 43, "43.": 43, "0": 0, "-0.0": 0, "nan": None, "NaN": None, "1e-05": 1e-05, "007": 7,
     "238.871": 238.871, "999999999.999999": 999999999.999999, "0.1234567890123456": 0.1234567890123456,

@@ -17,6 +17,16 @@ from tests.formats.wide import HEADER, ROWS, Wide, seen
 from warehouse.formats.acme.utilization_wide import WIDE
 from warehouse.kernels.utilization_minutes import summary
 
+MODELS = (
+    "metrics.utilization_distribution",
+    "metrics.utilization_minute",
+    "metrics.utilization_quality",
+    "metrics.utilization_shares",
+    "staging.rejected_rows",
+    "staging.utilization",
+)
+pytestmark = pytest.mark.usefixtures("only_own_models")
+
 
 def test_every_cell_is_read_with_its_time_server_and_gpu(wide: Wide) -> None:
     wide.lines(HEADER, *ROWS)

@@ -33,7 +33,11 @@ OF_FILES = ["staging.port_readings", "staging.port_seconds"]
 
 
 def _plain(data: Path, target: Path) -> Path:
-    build(settle({"data": [str(data)], "target": str(target)}), Reporter(), BuildOptions(kernels=False))
+    build(
+        settle({"data": [str(data)], "target": str(target)}),
+        Reporter(),
+        BuildOptions(select=tuple(OF_FILES), kernels=False),
+    )
     return target
 
 

@@ -15,6 +15,7 @@ from warehouse.kernels import UnsupportedError
 from warehouse.kernels.csv_bytes import Text
 from warehouse.kernels.port_readings import PortHour, readings
 
+MODELS = ("metrics.port_hour",)
 OF = PortHour(datetime(2024, 5, 23, 16), "NH-X-Leaf-5.GPU.S9825", "TwoHundredGigE1/0/22:2", is_management=False)  # noqa: DTZ001
 MANAGEMENT = OF._replace(is_management=True)
 HEADER = "SaveTime,SaveTimeUTC,DeviceName,PortName,InPkts,InOctets,OutPkts,OutOctets,InRatio,OutRatio\n"
@@ -132,6 +133,7 @@ FORMS: dict[str, Spoil] = {
 }
 
 
+@pytest.mark.usefixtures("only_own_models")
 @pytest.mark.parametrize("form", FORMS)
 def test_a_file_of_another_form_is_read_by_the_select_and_that_is_told(form: str, sample: Path, tmp_path: Path) -> None:
     release = lay_out(sample, tmp_path)
@@ -143,5 +145,6 @@ def test_a_file_of_another_form_is_read_by_the_select_and_that_is_told(form: str
     assert rows == _rows(tmp_path / "plain")
 
 
+@pytest.mark.usefixtures("only_own_models")
 def test_a_file_as_published_needs_no_select(sample: Path, tmp_path: Path) -> None:
     assert "SELECT" not in done(lay_out(sample, tmp_path).build()).err

@@ -11,6 +11,7 @@ import duckdb
 import pytest
 
 import warehouse
+from tests.conftest import MadeOnce
 from warehouse.sample import SampleOptions, write_sample
 
 Rows = list[tuple[Any, ...]]
@@ -31,13 +32,15 @@ class Planted:
 
 
 @pytest.fixture(scope="session")
-def planted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Planted]:
+def planted(made_once: MadeOnce) -> Iterator[Planted]:
     """Two hours of a whole 15 minutes each: enough for every trap, small enough for every test run."""
-    root = tmp_path_factory.mktemp("planted")
-    write_sample(root, SampleOptions(seconds=900))
-    target = tmp_path_factory.mktemp("planted-built") / "warehouse"
-    warehouse.build(root, target, threads=2)
-    found = Planted(root, target)
+
+    def make(folder: Path) -> None:
+        write_sample(folder / "sample", SampleOptions(seconds=900))
+        warehouse.build(folder / "sample", folder / "warehouse", threads=2)
+
+    folder = made_once("planted", make)
+    found = Planted(folder / "sample", folder / "warehouse")
     yield found
     found.connection.close()
 

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -90,42 +91,46 @@ def _parts(target: Path) -> dict[tuple[str, str], str]:
     return {(p["model"], p["partition"]): p["digest"] for p in manifest["parts"] if p["partition"]}
 
 
-def test_one_more_hour_is_planned_alone_and_leaves_the_others_as_they_are(four_hours: Path, tmp_path: Path) -> None:
-    root, target = _release(four_hours, tmp_path, range(3)), tmp_path / "target"
+class Grown(NamedTuple):
+    """Target of three hours to which a build added the fourth."""
+
+    target: Path
+    planned: set[tuple[str, str]]
+    before: dict[tuple[str, str], str]
+    after: dict[tuple[str, str], str]
+
+
+@pytest.fixture(scope="module")
+def grown(four_hours: Path, tmp_path_factory: pytest.TempPathFactory) -> Grown:
+    base = tmp_path_factory.mktemp("grown")
+    root, target = _release(four_hours, base, range(3)), base / "target"
     warehouse.build(root, target)
     before = _parts(target)
     _add(four_hours, root, 3)
-
-    said = call("plan", "-d", root, "-t", target, "--json", cwd=tmp_path)
+    said = call("plan", "-d", root, "-t", target, "--json", cwd=base)
     assert said.status == 0, said
-    touched = {
-        (part["model"], part["partition"] or "all")
-        for part in json.loads(said.out)["parts"]
-        if part["action"] != "keep"
-    }
-    of_hours = {(model, partition) for model, partition in touched if partition != "all"}
+    parts = [part for part in json.loads(said.out)["parts"] if part["action"] != "keep"]
+    warehouse.build(root, target)
+    return Grown(target, {(part["model"], part["partition"] or "all") for part in parts}, before, _parts(target))
+
+
+def test_one_more_hour_is_planned_alone_and_leaves_the_others_as_they_are(grown: Grown) -> None:
+    of_hours = {(model, partition) for model, partition in grown.planned if partition != "all"}
     assert {part for _, part in of_hours} == {"2024-05-23T19"}
     assert ("metrics.server_hour", "2024-05-23T19") in of_hours
-
-    warehouse.build(root, target)
-    after = _parts(target)
-    assert {key: after[key] for key in before} == before
-    with warehouse.open(target) as connection:
+    assert {key: grown.after[key] for key in grown.before} == grown.before
+    with warehouse.open(grown.target) as connection:
         late = "FROM metrics.port_hour WHERE switch = 'Leaf-5' AND port = 'TwoHundredGigE1/0/1:1'"
         assert connection.execute(f"SELECT count(*) {late}").fetchone() == (1,)
         ports = "SELECT has_counters FROM topology.ports WHERE switch = 'Leaf-5' AND port = 'TwoHundredGigE1/0/1:1'"
         assert connection.execute(ports).fetchall() == [(True,)]
 
 
-def test_an_hour_has_equal_bytes_alone_first_and_last(four_hours: Path, tmp_path: Path) -> None:
-    def built(name: str, hours: Iterable[int]) -> dict[tuple[str, str], str]:
-        base = tmp_path / name
-        base.mkdir()
-        warehouse.build(_release(four_hours, base, hours), base / "target")
-        return _parts(base / "target")
-
-    together = built("together", range(4))
-    for hour in (0, 3):
-        alone = built(f"alone-{hour}", [hour])
-        assert alone
-        assert {key: together[key] for key in alone} == alone
+@pytest.mark.parametrize("hour", [0, 3])
+def test_an_hour_has_equal_bytes_alone_first_and_last(
+    hour: int, grown: Grown, four_hours: Path, tmp_path: Path
+) -> None:
+    warehouse.build(_release(four_hours, tmp_path, [hour]), tmp_path / "target")
+    alone = _parts(tmp_path / "target")
+    assert alone
+    assert {key: grown.after[key] for key in alone} == alone

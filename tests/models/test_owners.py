@@ -11,6 +11,14 @@ import pytest
 import warehouse
 from warehouse.sample import SampleOptions, write_sample
 
+MODELS = (
+    "metrics.nic_second",
+    "metrics.port_hour",
+    "metrics.server_hour",
+    "topology.port_owners",
+    "staging.rejected_rows",
+)
+pytestmark = pytest.mark.usefixtures("only_own_models")
 CLUSTER = "zhejiang/cluster_sample"
 TOPOLOGY, NICS = "cluster topology", "GPU NIC info"
 BOTH = {"workbook", "inferred:slot", "inferred:port"}

@@ -184,24 +184,30 @@ def test_statements_that_only_read_pass(connection: duckdb.DuckDBPyConnection, s
     check_read_only(connection, sql)
 
 
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory, publish: Callable[..., Path]) -> Path:
+    """Return a folder with a target that no statement may change."""
+    folder = tmp_path_factory.mktemp("guarded")
+    publish(folder / "warehouse", folder / "data")
+    return folder
+
+
 @pytest.mark.parametrize("sql", HOSTILE)
-def test_statements_with_side_effects_are_refused(
-    own_target: Path, tmp_path: Path, snapshot: Snapshot, sql: str
-) -> None:
-    before = snapshot(tmp_path)
-    part = PART.format(target=own_target)
-    with connect(own_target) as engine:
+def test_statements_with_side_effects_are_refused(guarded: Path, snapshot: Snapshot, sql: str) -> None:
+    before, target = snapshot(guarded), guarded / "warehouse"
+    part = PART.format(target=target)
+    with connect(target) as engine:
         row = engine.execute(
             "SELECT json_serialize_sql($1)", [f"WITH a AS (COPY (SELECT 1) TO '{part}') SELECT 1"]
         ).fetchone()
     assert row is not None
     serialized = "'" + json.dumps(json.loads(row[0])).replace("'", "''") + "'"
-    text = sql.replace("{target}", str(own_target)).replace("{serialized}", serialized)
+    text = sql.replace("{target}", str(target)).replace("{serialized}", serialized)
     for form in ("table", "csv"):
         with pytest.raises(QueryError) as error:
-            run_query(own_target, text, format=form)
+            run_query(target, text, format=form)
         assert "\n" not in error.value.message
-    assert snapshot(tmp_path) == before
+    assert snapshot(guarded) == before
 
 
 def test_refused_statements_do_write_without_the_guard(own_target: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.release import keep_switches
 from warehouse.base.errors import WarehouseError
 from warehouse.base.settings import Settings, settle
 from warehouse.engine import workers
@@ -17,14 +18,17 @@ from warehouse.runner.options import BuildOptions
 from warehouse.runner.reporter import Reporter
 from warehouse.sample import SampleOptions, write_sample
 
-READINGS, SECONDS = "staging.port_readings", "staging.port_seconds"
+READINGS, SECONDS = MODELS = ("staging.port_readings", "staging.port_seconds")
+pytestmark = pytest.mark.usefixtures("only_own_models")
 
 
 @pytest.fixture(scope="module")
 def ports(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return port files of two hours, a minute each."""
+    """Return port files of three switches in two hours, a minute each."""
     folder = tmp_path_factory.mktemp("ports")
     write_sample(folder, SampleOptions(hours=2, seconds=60, hour_tables=False, utilization=False, jobs=False))
+    for hour in folder.rglob("trafficinfo/*"):
+        keep_switches(hour, "ROCE-Leaf-1_", "ROCE-Leaf-5_", "ROCE-ST-leaf-1_")
     return folder
 
 

@@ -137,7 +137,18 @@ def await_file(path: Path) -> None:
 
 def test_an_interrupted_build_ends_with_status_130_and_publishes_nothing(sample: Path, tmp_path: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if name not in SETTINGS}
-    command = [sys.executable, "-m", "warehouse", "build", "-d", str(sample), "-t", str(tmp_path / "t")]
+    command = [
+        sys.executable,
+        "-m",
+        "warehouse",
+        "build",
+        "-d",
+        str(sample),
+        "-t",
+        str(tmp_path / "t"),
+        "-s",
+        "metrics.port_hour",
+    ]
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         assert process.stderr.readline().startswith("Found")

@@ -57,6 +57,18 @@ def test_a_temporary_file_that_vanished_is_not_orphaned(tmp_path: Path) -> None:
     assert not atomic._is_orphaned(temporary_path(tmp_path / "gone"))
 
 
+def test_a_file_with_another_name_is_not_orphaned(tmp_path: Path) -> None:
+    assert not atomic._is_orphaned(tmp_path / "part.parquet")
+
+
+def test_a_process_that_is_asked_for_gets_no_signal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A signal would be ignored where tests run in the background (nohup)."""
+    sent: list[int] = []
+    monkeypatch.setattr(os, "kill", lambda _, number: sent.append(number))
+    assert atomic._is_running(os.getpid())
+    assert sent == [0]
+
+
 def test_temporary_files_inside_hidden_and_unpacked_folders_are_left_alone(tmp_path: Path) -> None:
     for folder in (".hidden", "unpacked/archive", "parts"):
         (tmp_path / folder).mkdir(parents=True)

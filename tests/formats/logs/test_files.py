@@ -14,6 +14,16 @@ from bench.log_forms import make_world
 from bench.log_truth import make_sample
 from warehouse.formats.zhejiang import task_log
 
+MODELS = (
+    "metrics.task_expected_bytes",
+    "metrics.task_iterations",
+    "topology.rank_paths",
+    "topology.task_communicators",
+    "topology.task_pods",
+    "staging.log_events",
+    "staging.rejected_rows",
+)
+pytestmark = pytest.mark.usefixtures("only_own_models")
 NCCL = "node-1:100:200 [0] NCCL INFO Connected all rings\n"
 Rows = list[tuple[object, ...]]
 

@@ -11,6 +11,8 @@ from tests.formats.logs.conftest import Read, Rejects
 from warehouse.formats.logs.reader import LogReader
 from warehouse.formats.logs.segments import LONGEST
 
+MODELS = ("staging.log_events", "staging.rejected_rows")
+pytestmark = pytest.mark.usefixtures("only_own_models")
 FIRST = b"node-1:1:2 [0] NCCL INFO Connected all rings\n"
 LAST = b"node-1:1:2 [0] NCCL INFO Connected all trees\n"
 MILLION = 1_000_000

@@ -11,19 +11,23 @@ import warehouse
 from bench.log_check import KINDS, Score, scores
 from bench.log_forms import LAUNCHERS, TRAINERS, VERSIONS
 from bench.log_truth import DAMAGES, Sample, make_sample, write_sample
+from warehouse.project.project import Project
 
+MODELS = ("metrics.task_iterations", "topology.rank_paths", "topology.task_communicators")
 SEEDS = range(200)
 Found = tuple[list[Sample], dict[str, list[Score]]]
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
+def found(tmp_path_factory: pytest.TempPathFactory, own_models: Project) -> Found:
     """Return the samples of all seeds and their scores; all are one release, built once."""
     folder = tmp_path_factory.mktemp("truth")
     samples = [make_sample(seed) for seed in SEEDS]
     for sample in samples:
         write_sample(folder / "data" / "logs" / "taskinfo", sample)
-    warehouse.build(folder / "data", folder / "target")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Project, "open", lambda _=None: own_models)
+        warehouse.build(folder / "data", folder / "target")
     return samples, scores(folder / "target", samples)
 
 
