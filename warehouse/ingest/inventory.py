@@ -11,7 +11,6 @@ from pathlib import Path
 
 from warehouse.base import hashing
 from warehouse.base.errors import DataError
-from warehouse.base.text import plural
 from warehouse.engine.base import CsvFiles, Engine, Parts, Source
 from warehouse.formats.base import (
     PARTIAL,
@@ -346,14 +345,4 @@ def _sort_key(file: RawFile) -> tuple[str, ...]:
         file.switch or "",
         file.port or "",
         file.release_path,
-    )
-
-
-def nothing_to_read(inventory: Inventory) -> DataError:
-    """Return the error for data folders without a readable file."""
-    where = ", ".join(str(root) for root in inventory.roots)
-    seen = plural(inventory.count, "file")
-    return DataError(
-        f"nothing readable in {where}: {seen}, none recognised" if inventory.count else f"no files in {where}",
-        hint="see what was found: warehouse doctor -d DIR",
     )

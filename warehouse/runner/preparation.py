@@ -7,17 +7,18 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from warehouse.base.errors import SettingsError, WarehouseError
+from warehouse.base.errors import DataError, SettingsError, WarehouseError
 from warehouse.base.settings import Settings, is_standalone
+from warehouse.base.text import plural
 from warehouse.engine.base import Engine
 from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.engine.workers import WORKER_BYTES, Workers
 from warehouse.formats import known_formats
-from warehouse.formats.base import is_raw
+from warehouse.formats.base import Inventory, is_raw
 from warehouse.graph.dag import Graph
 from warehouse.graph.loading import cache_of, load_graph
 from warehouse.graph.selectors import select_models
-from warehouse.ingest.inventory import RawFiles, nothing_to_read
+from warehouse.ingest.inventory import RawFiles
 from warehouse.project.project import Project
 from warehouse.runner.options import BuildOptions
 from warehouse.runner.reporter import Reporter
@@ -112,7 +113,7 @@ def prepared(
         raw_files = _raw_files(settings, options, store, engine, walk)
         if settings.data:
             if not raw_files.inventory.is_readable:
-                raise nothing_to_read(raw_files.inventory)
+                raise _nothing_to_read(raw_files.inventory)
             reporter.found(raw_files.inventory)
         elif any(is_raw(read) for node in graph.nodes.values() for read in node.reads):
             raise _no_data()
@@ -158,4 +159,14 @@ def _published(target: Path) -> Manifest | None:
 def _no_data() -> SettingsError:
     return SettingsError(
         "no data folder given", hint="warehouse build -d DIR  (a release as downloaded, or a part of it)"
+    )
+
+
+def _nothing_to_read(inventory: Inventory) -> DataError:
+    """Return the error for data folders without a readable file."""
+    where = ", ".join(str(root) for root in inventory.roots)
+    seen = plural(inventory.count, "file")
+    return DataError(
+        f"nothing readable in {where}: {seen}, none recognised" if inventory.count else f"no files in {where}",
+        hint="see what was found: warehouse doctor -d DIR",
     )
