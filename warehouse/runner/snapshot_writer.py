@@ -77,9 +77,10 @@ def _digest_if_same(path: Path, seen: Sequence[int]) -> str | None:
 
 
 def _output_files(target: Path, result: Result, entries: Iterable[Entry]) -> set[str]:
-    """Return all files of the target that readers need."""
+    """Return all files of the target that readers or the next build need."""
     build, inside = build_folder(target, result.build), f"{target}/"
     own = (target / PUBLISHED, current_file(target), build / MANIFEST, catalog_of(target, result.build), build / STAMPS)
     sources = (entry.source.paths for entry in entries if isinstance(entry.source, Parts | CsvFiles))
     read = {path for paths in sources for path in map(str, paths) if path.startswith(inside)}
-    return read.union(map(str, own), (str(part.path) for part in result.outcome.parts.values()))
+    parts = [str(part.path) for part in result.outcome.parts.values()]
+    return read.union(map(str, own), parts, (f"{path.removesuffix('.parquet')}.json" for path in parts))
