@@ -26,7 +26,8 @@ import sys
 from warehouse.engine import workers
 from warehouse.kernels import port_readings
 workers.FEWEST_BLOCKS, port_readings.BLOCK_BYTES = 2, 100_000
-from warehouse.__main__ import main
+from warehouse.cli import main
+print("ready", flush=True)
 sys.exit(main())
 """
 KINDS = ("Ctrl-C", "a worker killed", "the build killed")
@@ -66,7 +67,9 @@ def kill_many(data: Path, target: Path, kills: int, seed: int, *options: str) ->
     for number in range(kills):
         kind = KINDS[number % len(KINDS)]
         _forget_parts(target)
-        with subprocess.Popen(command, start_new_session=True, stderr=subprocess.PIPE) as build:
+        with subprocess.Popen(command, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as build:
+            assert build.stdout is not None
+            assert build.stdout.readline() == b"ready\n"  # before that, Ctrl-C meets Python's imports
             time.sleep(chance.uniform(0, seconds))
             workers = _workers(build.pid)
             if kind == "a worker killed":

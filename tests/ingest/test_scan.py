@@ -190,12 +190,10 @@ def test_a_folder_that_cannot_be_listed_is_skipped_with_the_reason(
             raise PermissionError(13, "Permission denied")
         return listed(folder)
 
-    monkeypatch.setattr(os, "scandir", refuse)
-    assert seen(scan([release], FORMATS))["unknown/else"] == (
-        SKIPPED,
-        None,
-        "cannot be read: Permission denied",
-    )
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "scandir", refuse)
+        found = scan([release], FORMATS)
+    assert seen(found)["unknown/else"] == (SKIPPED, None, "cannot be read: Permission denied")
 
 
 def test_a_path_that_is_not_utf8_is_skipped_and_shown_escaped(tmp_path: Path) -> None:

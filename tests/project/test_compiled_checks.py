@@ -10,7 +10,7 @@ import pytest
 
 from tests.tiny import Tiny
 from warehouse.base.errors import ModelError
-from warehouse.project.check_language import ascent, compile_check, relations_of
+from warehouse.project.check_language import all_checks, ascent, compile_check, relations_of
 from warehouse.project.contract import Check
 from warehouse.project.model import Model
 
@@ -64,6 +64,16 @@ FAILING = [
     ("speed < 3 or port is null", [("b", 3)]),
     ("port < 'b'", [("b", 2), ("b", 3), (None, 4)]),
 ]
+
+
+def test_the_check_of_the_grain_comes_first_and_finds_repeated_and_missing_keys(
+    tiny: Tiny, engine: duckdb.DuckDBPyConnection
+) -> None:
+    tiny.model("staging.ports", "SELECT port, speed, seen FROM reference.speeds", COLUMNS, "checks:", "  - rows >= 1")
+    model = tiny.project.models["staging.ports"]
+    grain, listed = all_checks(model)
+    assert (grain.text, grain.place.line, listed.text) == ("grain(port)", 1, "rows >= 1")
+    assert sorted(engine.execute(compile_check(grain, model).failing).fetchall(), key=str) == [("b", 2), (None, 1)]
 
 
 @pytest.mark.parametrize(("text", "expected"), FAILING, ids=[text for text, _ in FAILING])

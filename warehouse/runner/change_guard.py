@@ -37,7 +37,7 @@ class ChangeGuard:
 
     @contextlib.contextmanager
     def watching(self, raw_files: RawFiles) -> Iterator[Callable[[], None]]:
-        """Give the block a function that raises an error if a file has changed; it must call it after its last read.
+        """Yield a function that raises an error if a file has changed. The block must call it after its last read.
 
         Raises
         ------

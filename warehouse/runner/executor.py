@@ -1,4 +1,4 @@
-"""Executor of a build: who makes the parts.
+"""Executor of a build: runs the tasks that make parts.
 
 A task is the key of a part whose upstream parts are finished. The executor returns the part: its digest and rows, with
 its checks done and stored beside it. Parts are immutable and named by their inputs, so it does not matter where one is
@@ -21,7 +21,7 @@ _INTERRUPT_SECONDS = 0.1
 
 
 class Executor(Protocol):
-    """Who makes parts, several at a time."""
+    """Interface of an executor, which makes several parts at a time."""
 
     parallel_parts: int
     """Number of parts to have in hand at once."""
@@ -38,8 +38,8 @@ class Executor(Protocol):
 class ThisMachine:
     """Executor on the cores of this machine.
 
-    DuckDB runs SELECTs on its own threads, which one thread here waits for. What Python computes holds Python's lock:
-    kernels hand the blocks of a large part to worker processes.
+    DuckDB runs a SELECT on its own threads, while one thread here waits. Python code holds Python's lock, so kernels
+    hand the blocks of a large part to worker processes.
     """
 
     def __init__(self, prepared: Prepared, maker: PartMaker, parallel_parts: int) -> None:
@@ -68,6 +68,6 @@ class ThisMachine:
                 self._prepared.engine.interrupt()
 
     def close(self) -> None:
-        """Stop what runs, and end the threads."""
+        """Stop the running parts and end the threads."""
         self.stop()
         self._threads.shutdown()

@@ -111,7 +111,7 @@ class KernelParts:
 
 
 class _Rows:
-    """Division of answers between two writers, each in a thread of its own."""
+    """Division of a kernel's chunks between the writers of two parts, each in its own thread."""
 
     def __init__(self) -> None:
         self._waiting: queue.Queue[list[Arrays] | None] = queue.Queue(_BLOCKS_AHEAD)

@@ -46,7 +46,7 @@ class PartMaker:
         self._kernels = KernelParts(state)
 
     def close(self) -> None:
-        """Remove files that became no part."""
+        """Remove spool files that did not become parts."""
         self._kernels.close()
 
     def make(self, key: Key) -> Part:
