@@ -18,6 +18,7 @@ SELDOM = 2
 KINDS = (
     "parts/*.parquet", "parts/*.json", "warehouse.duckdb", "catalogue.duckdb", "catalogue.json", "manifest.json",
     "files.json", "stamps.json", "current", "snapshot.bin", "words.json", "folders.msgpack",
+    "partitions.msgpack",
 )  # fmt: skip
 
 

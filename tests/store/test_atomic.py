@@ -12,7 +12,16 @@ from pathlib import Path
 import pytest
 
 from warehouse.store import atomic
-from warehouse.store.atomic import is_misplaced, orphaned_files, quarantine, remove, sync, temporary_path, write_text
+from warehouse.store.atomic import (
+    is_misplaced,
+    orphaned_files,
+    quarantine,
+    remove,
+    sync,
+    temporary_path,
+    write_bytes,
+    write_text,
+)
 
 GONE = 2**22 + 1
 """A number that no process has: Linux counts to 2**22."""
@@ -96,8 +105,8 @@ def test_a_written_file_is_complete_and_alone(tmp_path: Path, monkeypatch: pytes
         raise OSError(28, "No space left on device")
 
     with pytest.raises(TypeError):
-        write_text(tmp_path / "y.json", 3)  # type: ignore[arg-type]
-    monkeypatch.setattr(Path, "write_text", full)
+        write_bytes(tmp_path / "y.json", "text")  # type: ignore[arg-type]
+    monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(OSError, match="No space") as raised:
         write_text(tmp_path / "y.json", "text")
     assert raised.value.filename == str(tmp_path / "y.json")

@@ -43,10 +43,13 @@ class Spy:
 
 
 @pytest.fixture
-def spy(monkeypatch: pytest.MonkeyPatch) -> Spy:
-    found = Spy()
-    monkeypatch.setattr(os, "scandir", found)
-    return found
+def spy(tmp_path: Path) -> Iterator[Spy]:
+    """Count the looks at files; ends before the folder of the test is removed, which lists it, too."""
+    assert tmp_path.is_dir()
+    with pytest.MonkeyPatch.context() as patch:
+        found = Spy()
+        patch.setattr(os, "scandir", found)
+        yield found
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from warehouse.base.sql_text import literal
 from warehouse.engine.base import Engine, Parts, Select
 from warehouse.ingest.file_index import FileIndex, Section
 from warehouse.ingest.python_tables import Tables
+from warehouse.ingest.scan import printable
 from warehouse.ingest.schemas import FILES, FILES_COLUMNS, file_row
 from warehouse.store.atomic import temporary_path
 from warehouse.store.layout import ALL
@@ -26,7 +27,7 @@ def files_table(index: FileIndex, store: Store, tables: Tables, engine: Engine) 
     If most folders are as in an earlier part, their rows are copied from it, and no file of them is decoded.
     """
     folders = _folders(index)
-    fingerprint = hashing.of([folders, str(store.target), [(one.name, one.type) for one in FILES_COLUMNS]])
+    fingerprint = hashing.of([folders, [(one.name, one.type) for one in FILES_COLUMNS]])
     part = store.find(FILES, ALL, fingerprint)
     if part is None:
         earlier = _latest(store) if not index.order else None  # members of archives have an order of their own
@@ -52,13 +53,14 @@ def _folders(index: FileIndex) -> dict[str, str]:
     for section in index.sections:
         seen = [part.hex() for part in section.record.folder().packed] if section.record else []
         groups = [(group.digest, index.version(group.format)) for group in section.groups]
-        found.setdefault(_folder(section), []).append([seen, sorted(groups)])
+        copies = [str(file.clean_path) for file in section.changed or () if file.clean_path]
+        found.setdefault(_folder(section), []).append([seen, sorted(groups), copies])
     return {folder: hashing.of(seen) for folder, seen in sorted(found.items())}
 
 
 def _folder(section: Section) -> str:
     """Return the folder of a section's files; empty for members of an archive."""
-    return section.record.folder().path if section.record else ""
+    return printable(section.record.folder().path) if section.record else ""
 
 
 def _latest(store: Store) -> Part | None:
