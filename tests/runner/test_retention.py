@@ -153,6 +153,29 @@ def test_what_needs_dropped_detail_makes_it_again(month: Tiny) -> None:
     assert {f"metrics.hour {hour}" for hour in (OLD, MIDDLE, NEW)} <= made
     assert sums(month) == (3 * 100 * 80, 100)
     assert month.ask(COUNTS) == [(1, 3)]
+    clean(month.target, 1, dry_run=False)
+    month.file(3, "1,100,2,200,0,0.5")
+    again = {"staging.hour 2024-05-23T19", "metrics.hour 2024-05-23T19", "metrics.all", "metrics.recent"}
+    assert month.made("--keep-hours", "2") == again
+
+
+def test_a_check_that_could_not_run_runs_once_its_detail_is_back(month: Tiny) -> None:
+    own = "SELECT hour_utc, port, bytes, bytes AS scaled FROM staging.hour"
+    month.model("metrics.hour", own, {**HOUR, "scaled": "BIGINT"}, "partition: hour_utc")
+    joined = "SELECT hour_utc, port, bytes * speed AS bytes FROM staging.hour CROSS JOIN topology.speed"
+    lines = ("partition: hour_utc", "materialize: view", "checks:", "- 'warn: bytes < 5000'")
+    month.model("metrics.shown", joined, HOUR, *lines)
+    month.build("--keep-hours", "1")
+    clean(month.target, 1, dry_run=False)
+    month.reference("speeds", {"port": "VARCHAR", "speed": "BIGINT"}, "eth0,10", "eth1,80")
+    found = "SELECT partition, status FROM meta.checks WHERE model = 'metrics.shown' ORDER BY ALL"
+    unchecked = "not checked: detail dropped"
+    for last in (2, 3):  # the second build takes the old hours from their records
+        assert month.build("--keep-hours", "1").status == 0
+        assert month.ask(found)[:2] == [(OLD, unchecked), (MIDDLE, unchecked)]
+        month.file(last + 1, "1,100,2,200,0,0.5")
+    assert month.build("--keep-hours", "9").status == 0
+    assert {status for _, status in month.ask(found)} == {"warned"}
 
 
 def test_a_corrected_file_of_an_old_hour_is_followed(month: Tiny) -> None:

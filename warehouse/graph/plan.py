@@ -56,7 +56,11 @@ class Plan:
 
     def is_dropped(self, name: str, partition: str) -> bool:
         """Return True if this part is detail of an hour that is older than those to keep."""
-        return partition < self._first_kept and name in self.graph.nodes and self.graph.nodes[name].model.detail
+        return self.is_old(partition) and name in self.graph.nodes and self.graph.nodes[name].model.detail
+
+    def is_old(self, partition: str) -> bool:
+        """Return True if a partition is an hour older than those whose detail is kept."""
+        return partition < self._first_kept
 
     @property
     def drops(self) -> bool:

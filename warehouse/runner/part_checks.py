@@ -73,13 +73,17 @@ class PartChecks:
                     continue
                 not_run = {check: self._result_if_not_run(key, check) for check in node.model.checks}
                 checks = [check for check, why in not_run.items() if not why]
-                sources = state.sources.of(key)
-                sources[name] = Select(node.sql, node.model.columns)
-                with state.prepared.engine.scratch(sources) as scratch:
-                    counts = run_checks(scratch, node.model, checks)
-                    results = results_of(scratch, node.model, checks, counts)
-                state.outcome.checks[key] = [*results, *(why for why in not_run.values() if why)]
+                results = self._run_on_view(key, node, checks) if checks else []
+                done = dict(zip(checks, results, strict=True))
+                state.outcome.checks[key] = [why or done[check] for check, why in not_run.items()]
                 _stop_at_failure(key, node, results)
+
+    def _run_on_view(self, key: Key, node: Node, checks: Sequence[Check]) -> list[CheckResult]:
+        sources = self._state.sources.of(key)
+        sources[node.name] = Select(node.sql, node.model.columns)
+        with self._state.prepared.engine.scratch(sources) as scratch:
+            counts = run_checks(scratch, node.model, checks)
+            return results_of(scratch, node.model, checks, counts)
 
     def _result_if_not_run(self, key: Key, check: Check) -> CheckResult | None:
         """Return the result of a check that reads a stale or a dropped part; None if the check can run."""

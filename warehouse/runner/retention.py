@@ -8,7 +8,7 @@ from warehouse.runner.build_state import BuildState
 from warehouse.store.layout import ALL
 from warehouse.store.part_records import CheckResult
 
-_DETAIL_DROPPED = "detail dropped"
+DETAIL_DROPPED = "detail dropped"
 """Reason of a check that was not run, or counts as such: what it compares with is no longer there."""
 
 
@@ -42,5 +42,5 @@ def result_if_dropped(state: BuildState, key: Key, check: str, *, warn: bool) ->
         for table in tables
         for one in (plan.partitions(table)[:1] if key.partition == ALL else [key.partition])
     ):
-        return CheckResult(check, warn, 0, not_checked=_DETAIL_DROPPED)
+        return CheckResult(check, warn, 0, not_checked=DETAIL_DROPPED)
     return None

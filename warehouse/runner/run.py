@@ -119,7 +119,7 @@ def build_order(state: BuildState, keys: Iterable[Key]) -> dict[Key, set[Key]]:
             needs = state.plan.upstream_parts(key)
             for need in needs & state.without_file:
                 state.without_file.remove(need)
-                del state.parts[need]
+                state.parts.pop(need, None)
             for need in sorted(needs - state.parts.keys()):
                 add(need)
             ordered[key] = needs

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import NamedTuple
 
 from warehouse.base import hashing
@@ -16,9 +17,11 @@ from warehouse.project.check_language import all_checks
 from warehouse.project.contract import Check
 from warehouse.runner.build_state import BuildState
 from warehouse.runner.reporter import Reporter
+from warehouse.runner.retention import DETAIL_DROPPED
 from warehouse.store.layout import ALL
 from warehouse.store.part_records import CheckResult, Part
 from warehouse.store.partition_records import (
+    UNCHECKED,
     PartitionRecord,
     PartRecord,
     Records,
@@ -56,6 +59,7 @@ class UnchangedPartitions:
         self._state = state
         options = state.prepared.options
         self._done: set[str] = set()
+        self._taken: set[tuple[str, str]] = set()
         self._records: Records = {} if options.paranoid else read_records(state.prepared.store.target)
 
     def take_ready(self, reporter: Reporter) -> None:
@@ -90,13 +94,14 @@ class UnchangedPartitions:
         records = self._records.get(group.name)
         if not records:
             return
-        outcome, nodes, inputs = self._state.outcome, self._state.graph.nodes, self._inputs_of(group)
+        outcome, nodes, plan = self._state.outcome, self._state.graph.nodes, self._state.plan
+        inputs = self._inputs_of(group)
         passed = {model: _results(nodes[model], {}) for model in group.models}
         for partition, models in self._models_of(group).items():
             record = records.get(partition)
             if record is None or record.warnings.keys() != set(models) or Key(models[0], partition) in outcome.checks:
                 continue
-            if record.inputs != self._hash(inputs, partition):
+            if record.inputs != self._hash(inputs, partition) or (_is_unchecked(record) and not plan.is_old(partition)):
                 continue
             parts = [self._intact(model, partition, one) for model, one in record.parts.items()]
             if None in parts:
@@ -104,38 +109,36 @@ class UnchangedPartitions:
             for part in filter(None, parts):
                 outcome.parts[Key(part.relation, partition)] = part
                 reporter.part_taken()
+            self._taken.add((group.name, partition))
             self._state.without_file |= {
-                Key(model, partition) for model in record.parts if self._state.plan.is_dropped(model, partition)
+                Key(model, partition) for model in record.parts if plan.is_dropped(model, partition)
             }
             for model, warnings in record.warnings.items():
                 outcome.checks[Key(model, partition)] = _results(nodes[model], warnings) if warnings else passed[model]
 
     def _intact(self, model: str, partition: str, record: PartRecord) -> Part | None:
-        """Return a recorded part; None if its file is missing, unless it was dropped, or has another signature."""
+        """Return a recorded part; None if its file is missing or has another signature, unless it is dropped anyway."""
         path = self._state.prepared.store.path(model, partition, record.fingerprint)
-        try:
-            if stamp(os.stat(path)) != record.stamp:  # noqa: PTH116 - called for thousands of files
-                return None
-        except OSError:
-            if not self._state.plan.is_dropped(model, partition):
-                return None
+        if not self._state.plan.is_dropped(model, partition) and _signature(path) != record.stamp:
+            return None
         return Part(model, partition, record.fingerprint, record.digest, record.rows, record.bytes, path)
 
     def _new_records(self, group: Group) -> Iterator[tuple[str, PartitionRecord]]:
         """Yield the record of each partition."""
         parts, checks, inputs = self._state.parts, self._state.outcome.checks, self._inputs_of(group)
-        known = self._records.get(group.name, {})
         for partition, models in self._models_of(group).items():
-            now = self._hash(inputs, partition)
-            record = known.get(partition)
-            if record is None or record.inputs != now or record.warnings.keys() != set(models):
-                keys = [Key(model, partition) for model in models]
-                record = PartitionRecord(
-                    now,
+            if (group.name, partition) in self._taken:
+                yield partition, self._records[group.name][partition]
+                continue
+            keys = [Key(model, partition) for model in models]
+            yield (
+                partition,
+                PartitionRecord(
+                    self._hash(inputs, partition),
                     {key.model: _record(parts[key]) for key in keys if key in parts},
                     {key.model: _warnings(checks[key]) for key in keys},
-                )
-            yield partition, record
+                ),
+            )
 
     def _models_of(self, group: Group) -> dict[str, list[str]]:
         """Return the models of each partition, in build order."""
@@ -189,21 +192,40 @@ def _outside(graph: Graph, node: Node, outside: Mapping[str, frozenset[str]]) ->
 
 
 def _record(part: Part) -> PartRecord:
-    return PartRecord(part.fingerprint, part.digest, part.rows, part.bytes, stamp(part.path.stat()))
+    return PartRecord(part.fingerprint, part.digest, part.rows, part.bytes, _signature(part.path))
+
+
+def _signature(path: Path) -> list[int]:
+    """Return the signature of a file; an empty one if it is missing."""
+    try:
+        return stamp(os.stat(path))  # noqa: PTH116 - called for thousands of files
+    except OSError:
+        return []
+
+
+def _is_unchecked(record: PartitionRecord) -> bool:
+    """Return True if a check of a view could not run, because detail had been dropped."""
+    return any(failures == UNCHECKED for found in record.warnings.values() for failures, _ in found.values())
 
 
 def _results(node: Node, warnings: Mapping[int, Warned]) -> list[CheckResult]:
     """Return the results of all checks of a model: passed, except for the warnings."""
     return [
         CheckResult(check.text, check.warn, failures, rows=rows, says=check.says)
+        if failures != UNCHECKED
+        else CheckResult(check.text, check.warn, 0, not_checked=DETAIL_DROPPED)
         for at, check in enumerate(_checks(node))
         for failures, rows in [warnings.get(at, (0, ()))]
     ]
 
 
 def _warnings(results: Sequence[CheckResult]) -> dict[int, Warned]:
-    """Return the checks that warned; the inverse of `_results`."""
-    return {at: (one.failures, list(one.rows)) for at, one in enumerate(results) if one.failures}
+    """Return the checks that warned or could not run; the inverse of `_results`."""
+    return {
+        at: (UNCHECKED if one.not_checked else one.failures, list(one.rows))
+        for at, one in enumerate(results)
+        if one.failures or one.not_checked
+    }
 
 
 def _checks(node: Node) -> list[Check]:

@@ -19,7 +19,9 @@ _DIGEST_LENGTH = len(hashing.of(""))
 
 
 Warned = tuple[int, list[str]]
-"""Number of failing rows, and the first of them as JSON objects."""
+"""Number of failing rows, or UNCHECKED; and the first of them as JSON objects."""
+UNCHECKED = -1
+"""In place of a number of failing rows: the check could not run."""
 
 
 class PartRecord(msgspec.Struct, array_like=True, frozen=True):
@@ -41,7 +43,7 @@ class PartitionRecord(msgspec.Struct, array_like=True, frozen=True):
     parts: dict[str, PartRecord]
     """Model -> its part."""
     warnings: dict[str, dict[int, Warned]]
-    """Model, table or view -> position of a check that warned -> what it found. All other checks passed."""
+    """Model, table or view -> position of a check that warned or could not run -> what it found. All others passed."""
 
 
 Records = Mapping[str, Mapping[str, PartitionRecord]]
