@@ -61,13 +61,6 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
     return found
 
 
-@pytest.fixture
-def old(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let new files count as old ones."""
-    for name in ("folders", "signatures"):
-        monkeypatch.setattr(f"warehouse.store.{name}.RACY_NS", -(10**13))
-
-
 def listed(tiny: Tiny, environment: str = "") -> RawFiles:
     return RawFiles([tiny.data], known_formats(), Store(tiny.target), environment=environment)
 

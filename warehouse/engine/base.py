@@ -96,6 +96,8 @@ class CsvFiles(NamedTuple):
     """Column -> regular expression that each whole field must match; otherwise reading fails. NULL is valid."""
     whole_lines: bool = False
     """True to read each line, the header included, as one value of the only column."""
+    globs: tuple[str, ...] = ()
+    """Patterns of further files, which have these columns in this order. Only for views: their rows have no order."""
 
 
 class Select(NamedTuple):

@@ -32,8 +32,10 @@ def source_sql(source: Source, held: Mapping[Path, str] | None = None, *, globs:
         return f"SELECT {casts(source.columns)} FROM ({source.sql}\n)"
     if isinstance(source, CsvFiles) and source.paths and source.whole_lines:
         return _lines_select(source, together=globs)
-    if isinstance(source, CsvFiles) and source.paths:
-        return " UNION ALL ".join(_csv_select(source, header, paths, globs) for header, paths in _by_header(source))
+    if isinstance(source, CsvFiles) and (source.paths or source.globs):
+        listed = ((header, _listed(paths, globs)) for header, paths in _by_header(source))
+        alike = [(None, source.globs)] if source.globs else []
+        return " UNION ALL ".join(_csv_select(source, header, files) for header, files in (*alike, *listed))
     if isinstance(source, Parts) and source.paths:
         names = ", ".join(identifier(column.name) for column in source.columns)
         paths = literal([str(path) for path in source.paths])
@@ -53,10 +55,15 @@ def _by_header(source: CsvFiles) -> Iterator[tuple[tuple[str, ...] | None, list[
         yield header, list(paths)
 
 
-def _csv_select(source: CsvFiles, header: tuple[str, ...] | None, paths: Sequence[Path], globs: bool) -> str:
+def _listed(paths: Sequence[Path], globs: bool) -> list[str]:
+    """Return patterns that match exactly these files, with `globs` as few as possible."""
+    return patterns(paths) if globs else [escape_glob(str(path)) for path in paths]
+
+
+def _csv_select(source: CsvFiles, header: tuple[str, ...] | None, files: Sequence[str]) -> str:
     """Return the SELECT of the declared columns of files; columns of a different header are matched by name."""
     if header is None and not source.forms:
-        return f"SELECT * FROM {_csv_scan(source.columns, paths, source, globs=globs)}"
+        return f"SELECT * FROM {_csv_scan(source.columns, files, source)}"
     types = {
         name: "VARCHAR" if name in source.forms else source.columns.get(name, "VARCHAR")
         for name in header or source.columns
@@ -66,7 +73,7 @@ def _csv_select(source: CsvFiles, header: tuple[str, ...] | None, paths: Sequenc
         for name, kind in source.columns.items()
     ]
     picked += ["filename"] if source.filename else []
-    return f"SELECT {', '.join(picked)} FROM {_csv_scan(types, paths, source, globs=globs)}"
+    return f"SELECT {', '.join(picked)} FROM {_csv_scan(types, files, source)}"
 
 
 def _strict(name: str, kind: str, form: str | None) -> str:
@@ -79,12 +86,11 @@ def _strict(name: str, kind: str, form: str | None) -> str:
     return f"CAST(CASE WHEN {fits} THEN {column} WHEN {column} IS NOT NULL THEN {failure} END AS {kind}) AS {column}"
 
 
-def _csv_scan(columns: Mapping[str, str], paths: Sequence[Path], source: CsvFiles, *, globs: bool = False) -> str:
+def _csv_scan(columns: Mapping[str, str], files: Sequence[str], source: CsvFiles) -> str:
     """Return a read_csv call with declared columns, without sniffing. A bad row is an error."""
-    listed = patterns(paths) if globs else [escape_glob(str(path)) for path in paths]
     struct = ", ".join(f"{literal(name)}: {literal(kind)}" for name, kind in columns.items())
     return (
-        f"read_csv({literal(listed)}, auto_detect=false, skip=0, header=true, delim=',', "
+        f"read_csv({literal(list(files))}, auto_detect=false, skip=0, header=true, delim=',', "
         f"quote={literal(source.quote)}, escape={literal(source.quote)}, columns={{{struct}}}, "
         f"filename={literal(source.filename)}, hive_partitioning=false)"
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from warehouse.base import hashing
+from warehouse.engine.globs import escape_glob
 from warehouse.formats.base import PARTIAL, READ, Format, Group, Inventory, RawFile, Rejected
 from warehouse.ingest.file_list import FileList, line_of
 from warehouse.ingest.known_folders import Record, RowGroup, decoded, groups_of
@@ -36,6 +37,8 @@ class Section:
         self.record = record
         self._odd = set(odd)
         self.changed: list[RawFile] | None = None
+        self.is_asked = False
+        """True if somebody asked for the files, and so may have read them."""
         self.groups: Sequence[RowGroup] = record.groups if record else ()
         if record is None:
             self.change(files, odd)
@@ -47,6 +50,7 @@ class Section:
 
     def files(self) -> list[RawFile]:
         """Return the files."""
+        self.is_asked = True
         if self.changed is not None:
             return self.changed
         return decoded(self.record) if self.record else []
@@ -63,6 +67,13 @@ class Section:
         if self.changed is not None or self.record is None:
             return line_of(self.files(), formats)
         return self.record.listed
+
+    def pattern(self) -> str | None:
+        """Return the pattern that matches exactly the files, if they are alike and as the folder's record has them."""
+        if self.changed is not None or self.record is None or not self.record.suffix:
+            return None
+        folder = self.record.folder().path
+        return None if "\\" in folder else f"{escape_glob(folder)}/*{self.record.suffix}"
 
 
 class FileIndex:
@@ -135,6 +146,17 @@ class FileIndex:
             and (partition is None or partition_of(file, column) == partition)
         ]
         return tuple(sorted(found, key=self.place))
+
+    def patterns(self, chosen: Chosen) -> tuple[list[str], list[RawFile]]:
+        """Return patterns for folders whose files are alike, and all other files that are read, in order."""
+        found: list[str] = []
+        others: list[RawFile] = []
+        for section in self._having(chosen):
+            if pattern := section.pattern():
+                found.append(pattern)
+            else:
+                others += (file for file in self.files_in(section) if file.is_read and file.format in (chosen or ()))
+        return found, sorted(others, key=self.place)
 
     def place(self, file: RawFile) -> tuple[str, str, str, str]:
         """Return the sort key of a file."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from warehouse.base import hashing
 from warehouse.base.errors import DataError
-from warehouse.engine.base import CsvFiles, Engine, Parts, Source
+from warehouse.engine.base import Engine, Parts, Source
 from warehouse.formats.base import (
     PARTIAL,
     SKIPPED,
@@ -37,6 +37,7 @@ from warehouse.ingest.schemas import (
     FILES_COLUMNS,
     REJECTED,
     REJECTED_COLUMNS,
+    csv_source,
     file_identity,
     file_row,
     source_columns,
@@ -95,6 +96,7 @@ class RawFiles:
         self._reader = FolderReader(formats, self._known, threads)
         folders = [_folder(root, self._cache / "unpacked") for root in roots]
         check_roots(folders)
+        self._looked_at: set[str] = set()
         if walk is None or folders != list(roots):
             known = None if paranoid else self._known.folder
             skipped = [store.target, *leave_out]
@@ -118,6 +120,7 @@ class RawFiles:
             record = self._known.unchanged(folder, place)
             if record is None:
                 changed.append((folder, place))
+                self._looked_at.add(folder.key)
             found.append(record)
         read = iter(self._reader.records(changed) if changed else ())
         return [record or next(read) for record in found]
@@ -231,6 +234,11 @@ class RawFiles:
         record = self._by_folder.get(os.fsencode(folder))
         return record.digests if record else b""
 
+    def read_folders(self) -> set[str]:
+        """Return the folders whose files this build may have read; all others are known from earlier builds alone."""
+        asked = (section.record for section in self._index.sections if section.is_asked and section.record)
+        return self._looked_at.union(os.fsdecode(record.key) for record in asked)
+
     def listing(self) -> FileList:
         """Return the list of the raw files, which is stored with a build."""
         return self._index.listing()
@@ -299,13 +307,17 @@ class RawFiles:
         files = self.files_of(relation, partition)
         formats = self.formats_of(relation)
         if isinstance(formats[0], CsvFormat):
-            known = formats[0].relations[0]
-            ordered = sorted(files, key=_sort_key)
-            headers = {file.read_path: file.header for file in ordered if file.header is not None}
-            paths = tuple(file.read_path for file in ordered)
-            return CsvFiles(known.columns, paths, known.quote, True, headers, known.forms, known.whole_lines)
+            return csv_source(formats[0], files)
         parts = self._table_parts(relation, partition, engine)
         return Parts(source_columns(formats[:1])[relation], tuple(part.path for part in parts))
+
+    def source_of_view(self, relation: str, engine: Engine) -> Source:
+        """Return the source of a relation for a view, whose rows have no order. Most folders are one pattern."""
+        one = next(iter(self.formats_of(relation)), None)
+        if relation == FILES or not isinstance(one, CsvFormat) or one.relations[0].whole_lines:
+            return self.source(relation, None, engine)
+        patterns, files = self._index.patterns(self._formats_read(relation))
+        return csv_source(one, files)._replace(globs=tuple(patterns))
 
     def read_tables(self, relations: Iterable[str], engine: Engine) -> None:
         """Read the files that need Python before any model runs, so that all rejected lines are known."""
@@ -335,14 +347,3 @@ def _folder(root: Path, into: Path) -> Path:
     from warehouse.ingest.archive_reader import is_archive, unpack
 
     return unpack(root, into) if is_archive(root) else root
-
-
-def _sort_key(file: RawFile) -> tuple[str, ...]:
-    """Return the sort key of a file: the order of its rows, so that rows of consecutive files need no sorting."""
-    return (
-        file.cluster or "",
-        str(file.hour_utc or file.file_group or ""),
-        file.switch or "",
-        file.port or "",
-        file.release_path,
-    )

@@ -78,6 +78,9 @@ class Record(msgspec.Struct, array_like=True):
     """True if two files of the folder are about the same."""
     listed: bytes
     """The rows as they stand in the file list of a build."""
+    suffix: str = ""
+    """Ending of all names, if the files are alike: of one format, all read, with the columns of this format. No other
+    entry of the folder has it."""
 
     def folder(self, root: str = "") -> Folder:
         """Return the names and signatures."""
@@ -248,7 +251,18 @@ def encoded(
         groups=groups_of(files, {known[name].path for name in odd_names}),
         repeats=len(read) > len(set(read)),
         listed=listed,
+        suffix=_common_suffix(folder, files) if folder.own else "",
     )
+
+
+def _common_suffix(folder: Folder, files: Sequence[RawFile]) -> str:
+    """Return the ending of all names, from the first dot, if the files are alike; see `Record.suffix`."""
+    names = split_names(folder.names)
+    suffixes = {name[name.find(".") :] if "." in name else "" for name in names}
+    kinds = {(file.format, file.header, file.is_read) for file in files}
+    is_alike = len(suffixes) == len(kinds) == 1 and kinds == {(files[0].format, None, True)}
+    suffix = suffixes.pop() if is_alike and all(map(is_text, (folder.key, *names))) else ""
+    return "" if any(name.endswith(suffix) for name in folder.subfolders()) else suffix
 
 
 def decoded(record: Record) -> list[RawFile]:

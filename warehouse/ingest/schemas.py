@@ -1,12 +1,13 @@
-"""Schemas of the `raw.*` relations."""
+"""Schemas of the `raw.*` relations, and their files as a source."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 
-from warehouse.formats.base import Format, RawFile
+from warehouse.engine.base import CsvFiles
+from warehouse.formats.base import CsvFormat, Format, RawFile
 from warehouse.project.contract import Column
 
 FILES = "raw.files"
@@ -90,3 +91,17 @@ def abouts(formats: Sequence[Format]) -> dict[str, str]:
         REJECTED: "Lines that could not be read.",
     }
     return found | {relation.full_name: relation.about for one in formats for relation in one.relations}
+
+
+def csv_source(one: CsvFormat, files: Iterable[RawFile]) -> CsvFiles:
+    """Return CSV files as a source. Its rows come file by file, so that rows of consecutive files need no sorting."""
+    relation = one.relations[0]
+    ordered = sorted(files, key=_sort_key)
+    headers = {file.read_path: file.header for file in ordered if file.header is not None}
+    paths = tuple(file.read_path for file in ordered)
+    return CsvFiles(relation.columns, paths, relation.quote, True, headers, relation.forms, relation.whole_lines)
+
+
+def _sort_key(file: RawFile) -> tuple[str, ...]:
+    hour_or_group = str(file.hour_utc or file.file_group or "")
+    return (file.cluster or "", hour_or_group, file.switch or "", file.port or "", file.release_path)

@@ -45,7 +45,7 @@ def _raw_entries(prepared: Prepared) -> Iterator[Entry]:
 
 
 def _raw_entry(name: str, columns: tuple[Column, ...], about: str, prepared: Prepared) -> Entry:
-    source = prepared.raw_files.source(name, None, prepared.engine)
+    source = prepared.raw_files.source_of_view(name, prepared.engine)
     kind = "table" if name in (FILES, REJECTED) else "raw"
     rows = prepared.raw_files.inventory.count if name == FILES else None
     return Entry(name, about, kind, source, columns, rows=rows)

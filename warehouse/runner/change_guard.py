@@ -33,7 +33,7 @@ class ChangeGuard:
         self.data.folders()
         self.code = signatures.scan_code(project.folders)
         self.table_digests = {str(path): hashing.of_file(path) for path in project.tables()}
-        self._digests: Callable[[str], bytes] = lambda _: b""
+        self._raw_files: RawFiles | None = None
 
     @contextlib.contextmanager
     def watching(self, raw_files: RawFiles) -> Iterator[Callable[[], None]]:
@@ -45,7 +45,7 @@ class ChangeGuard:
             When a file has changed at that call, since the block may have read a mix of old and new rows. Also when the
             block fails and a file has changed, since the change may be the cause.
         """
-        self._digests = raw_files.content_digests
+        self._raw_files = raw_files
         try:
             yield self._refuse_changes
         except WarehouseError as error:
@@ -73,7 +73,8 @@ class ChangeGuard:
 
     def packed_digests(self, folder: Folder) -> bytes:
         """Return the content hashes of a folder's files in order, 16 bytes each; zeros for files that are not read."""
-        return self._digests(folder.key) or bytes(snapshot.DIGEST_BYTES * folder.count)
+        known = self._raw_files.content_digests(folder.key) if self._raw_files else b""
+        return known or bytes(snapshot.DIGEST_BYTES * folder.count)
 
     def digests(self, folder: Folder) -> dict[str, str]:
         """Return the content hashes of the files that are read of a folder, by name."""
@@ -102,12 +103,15 @@ class ChangeGuard:
         return [path for path in (*gone, *moved) if path in digests]
 
     def _differing(self) -> Iterator[tuple[dict[str, list[int]], dict[str, list[int]], Folder]]:
-        """Walk again; yield the signatures before and now of each folder with a possible change, and the folder."""
-        now = self.data.again().folders()
-        for key, folder in self.data.folders().items():
-            later = now.get(key)
-            if later is None or later.packed != folder.packed or folder.is_racy:
-                yield folder.signatures(), later.signatures() if later else {}, folder
+        """Look again at the folders that may have been read.
+
+        Yield the signatures before and now of each with a possible change, and the folder.
+        """
+        folders = self.data.folders()
+        read = self._raw_files.read_folders() if self._raw_files else folders
+        for folder, now in self.data.again(key for key in folders if key in read):
+            if now is None or now.packed != folder.packed or folder.is_racy:
+                yield folder.signatures(), now.signatures() if now else {}, folder
 
 
 def _changed_meanwhile(changed: Sequence[str]) -> DataError:

@@ -12,6 +12,7 @@ import os
 import stat
 import struct
 import time
+from contextlib import suppress
 
 from warehouse.store.signatures import RACY_NS, must_not_follow, real_roots, system_folders
 
@@ -167,11 +168,20 @@ class Walk:
         mine, theirs = ((walk.roots, walk.leave_out, walk.inside, walk.trust) for walk in (self, other))
         return mine == theirs
 
-    def again(self) -> Walk:
-        """Return a new walk over the same folders; it trusts no folder whose files this walk has looked at."""
+    def again(self, keys: Iterable[str]) -> Iterator[tuple[Folder, Folder | None]]:
+        """Look at folders again, without those below; yield each as it was and as it is, None if it is gone.
+
+        No folder is trusted whose files this walk has looked at.
+        """
         later = Walk(self.roots, self.leave_out, self.inside, self._found.get, trust=self.trust)
         later._trusted_ns = self._trusted_ns
-        return later
+        for key in keys:
+            folder, now = self._found[key], None
+            with suppress(OSError):
+                about = os.stat(key)
+                single = None if folder.own else later._single(key, folder.root, about)
+                now = single or later._listed(key, folder.root, about)[0]
+            yield folder, now
 
     def folders(self) -> Mapping[str, Folder]:
         """Return all folders by key."""
