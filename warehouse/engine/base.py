@@ -75,11 +75,20 @@ class Empty(NamedTuple):
     columns: tuple[Column, ...]
 
 
+class Block(NamedTuple):
+    """Consecutive files of a relation, and a condition that all their rows fulfill."""
+
+    files: int
+    condition: str
+
+
 class Parts(NamedTuple):
     """Parquet files of one relation, in order."""
 
     columns: tuple[Column, ...]
     paths: tuple[Path, ...]
+    blocks: tuple[Block, ...] = ()
+    """All files in blocks, so that a query can skip those of other blocks; or none."""
 
 
 class CsvFiles(NamedTuple):

@@ -37,9 +37,7 @@ def source_sql(source: Source, held: Mapping[Path, str] | None = None, *, globs:
         alike = [(None, source.globs)] if source.globs else []
         return " UNION ALL ".join(_csv_select(source, header, files) for header, files in (*alike, *listed))
     if isinstance(source, Parts) and source.paths:
-        names = ", ".join(identifier(column.name) for column in source.columns)
-        paths = literal([str(path) for path in source.paths])
-        return f"SELECT {names} FROM read_parquet({paths}, hive_partitioning=false)"
+        return " UNION ALL ".join(_parquet_selects(source))
     types = (
         {**source.columns, **({"filename": "VARCHAR"} if source.filename else {})}
         if isinstance(source, CsvFiles)
@@ -47,6 +45,16 @@ def source_sql(source: Source, held: Mapping[Path, str] | None = None, *, globs:
     )
     empty = ", ".join(f"CAST(NULL AS {kind}) AS {identifier(name)}" for name, kind in types.items())
     return f"SELECT {empty} WHERE false"
+
+
+def _parquet_selects(source: Parts) -> Iterator[str]:
+    """Yield the SELECT of each block of files, or of all files."""
+    names = ", ".join(identifier(column.name) for column in source.columns)
+    left = iter(map(str, source.paths))
+    for count, condition in source.blocks or [(len(source.paths), "")]:
+        paths = literal(list(itertools.islice(left, count)))
+        where = f" WHERE {condition}" if condition else ""
+        yield f"SELECT {names} FROM read_parquet({paths}, hive_partitioning=false){where}"
 
 
 def _by_header(source: CsvFiles) -> Iterator[tuple[tuple[str, ...] | None, list[Path]]]:

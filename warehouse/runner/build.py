@@ -11,7 +11,7 @@ from warehouse.base.settings import Settings
 from warehouse.base.text import now_utc
 from warehouse.graph.dag import contracts
 from warehouse.project.project import Project
-from warehouse.runner.catalog_entries import catalog_entries, part_paths
+from warehouse.runner.catalog_entries import catalog_entries, part_signatures
 from warehouse.runner.change_guard import ChangeGuard
 from warehouse.runner.disk_full import explaining_full_disk
 from warehouse.runner.options import BuildOptions
@@ -26,7 +26,7 @@ from warehouse.store.atomic import orphaned_files, remove
 from warehouse.store.failed_check import note_failed
 from warehouse.store.layout import PARTS, PUBLISHED
 from warehouse.store.lock import hold
-from warehouse.store.manifest import Manifest, build_id, kept_manifests, part_entry
+from warehouse.store.manifest import Manifest, build_id, kept_builds, part_entry
 from warehouse.store.partition_records import write_records
 from warehouse.store.parts import Store
 
@@ -82,7 +82,7 @@ def _build(settings: Settings, reporter: Reporter, options: BuildOptions) -> Res
                 manifest,
                 ready.raw_files.listing(),
                 ready.engine,
-                part_paths(entries, store),
+                part_signatures(entries, store),
                 fresh=options.paranoid,
             )
     write_records(store.target, outcome.records)
@@ -92,7 +92,7 @@ def _build(settings: Settings, reporter: Reporter, options: BuildOptions) -> Res
     if outcome.stale or any(node.is_volatile for node in ready.graph.nodes.values()):
         snapshot.drop(store.target)
     else:
-        write_snapshot(settings, options, project, guard, result, entries)
+        write_snapshot(settings, options, project, guard, result, entries, store)
     return result
 
 
@@ -122,7 +122,7 @@ def _manifest(settings: Settings, ready: Prepared, outcome: Outcome) -> Manifest
         published_utc=now_utc(),
         linked=_linked(settings, ready),
         keep_hours=settings.keep_hours,
-        number=1 + max((one.number for one in kept_manifests(ready.store.target)), default=0),
+        number=1 + max((number for number, _ in kept_builds(ready.store.target)), default=0),
     )
 
 

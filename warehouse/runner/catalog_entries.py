@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from warehouse.engine.base import Parts, Select, Source
 from warehouse.graph.dag import Graph
@@ -13,16 +13,18 @@ from warehouse.graph.sources import reference_source
 from warehouse.ingest.schemas import FILES, REJECTED, abouts
 from warehouse.project.contract import Column
 from warehouse.runner.catalog import Entry
+from warehouse.runner.hour_blocks import MANY_PARTS, blocks_of
 from warehouse.runner.preparation import Prepared
 from warehouse.runner.result import Outcome
 from warehouse.store.part_records import Part
 from warehouse.store.parts import Store
 
+if TYPE_CHECKING:
+    from warehouse.store.signatures import Stamp
+
 COPIED_BYTES = 20 * 10**6
 """Total size of the tables that are copied into the catalog, the smallest first. Larger tables are views of their
 parts. A catalog without its parts still has most tables, and a build does not copy large ones."""
-COPIED_PARTS = 48
-"""Largest number of parts of a copied table: a build with one more hour copies all of them again."""
 
 
 def catalog_entries(prepared: Prepared, outcome: Outcome) -> list[Entry]:
@@ -30,10 +32,10 @@ def catalog_entries(prepared: Prepared, outcome: Outcome) -> list[Entry]:
     return [*_raw_entries(prepared), *_reference_entries(prepared), *_model_entries(prepared, outcome)]
 
 
-def part_paths(entries: Sequence[Entry], store: Store) -> set[Path]:
-    """Return the parts that the catalog's views read or that its tables are copied from."""
-    found = {path for entry in entries if isinstance(entry.source, Parts) for path in entry.source.paths}
-    return {path for path in found if str(path).startswith(f"{store.folder}{os.sep}")}
+def part_signatures(entries: Sequence[Entry], store: Store) -> dict[str, Stamp]:
+    """Return the signatures of the parts that the catalog's views read or that its tables are copied from, by path."""
+    found = {str(path) for entry in entries if isinstance(entry.source, Parts) for path in entry.source.paths}
+    return {path: store.signature(path) for path in found if path.startswith(f"{store.folder}{os.sep}")}
 
 
 def _raw_entries(prepared: Prepared) -> Iterator[Entry]:
@@ -63,7 +65,7 @@ def _model_entries(prepared: Prepared, outcome: Outcome) -> Iterator[Entry]:
         node = prepared.graph.nodes[name]
         model = node.model
         parts = parts_of.get(name, [])
-        source: Source = Parts(model.columns, tuple(part.path for part in parts))
+        source: Source = Parts(model.columns, tuple(part.path for part in parts), blocks_of(parts, outcome))
         kind = "table" if name in copied else "partitioned"
         if model.is_view:
             source, kind = Select(node.sql, model.columns), "view"
@@ -91,7 +93,7 @@ def _copied(graph: Graph, parts_of: Mapping[str, Sequence[Part]]) -> set[str]:
     """Return the tables to copy into the catalog: the smallest of few parts, up to `COPIED_BYTES` together."""
     tables = (name for name in graph.order if not graph.nodes[name].model.is_view)
     parts = {name: parts_of.get(name, ()) for name in tables}
-    sizes = {name: sum(part.bytes for part in parts[name]) for name in parts if len(parts[name]) <= COPIED_PARTS}
+    sizes = {name: sum(part.bytes for part in parts[name]) for name in parts if len(parts[name]) <= MANY_PARTS}
     ordered = sorted(sizes, key=lambda name: (sizes[name], name))
     together = accumulate(sizes[name] for name in ordered)
     return {name for name, size in zip(ordered, together, strict=True) if size <= COPIED_BYTES}

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from warehouse.base.errors import WarehouseError
 from warehouse.base.version import __version__
@@ -18,8 +19,11 @@ from warehouse.ingest.file_list import FileList, write_listing
 from warehouse.runner.catalog import Entry, read_base, write_catalog
 from warehouse.store.atomic import is_misplaced, quarantine, remove, sync, temporary_path, write_text
 from warehouse.store.layout import CATALOG, MANIFEST, PUBLISHED, build_folder, catalog_of, current_file
-from warehouse.store.manifest import Manifest, build_folders, current_build, kept_manifests, last_manifest
+from warehouse.store.manifest import Manifest, build_folders, current_build, kept_builds, last_manifest
 from warehouse.store.part_damage import Indirect, write_stamps
+
+if TYPE_CHECKING:
+    from warehouse.store.signatures import Stamp
 
 
 def publish(
@@ -28,7 +32,7 @@ def publish(
     manifest: Manifest,
     files: FileList,
     engine: Engine,
-    parts: Iterable[Path],
+    parts: Mapping[str, Stamp],
     *,
     fresh: bool = False,
 ) -> None:
@@ -37,7 +41,7 @@ def publish(
     Parameters
     ----------
     parts
-        All parts that readers open.
+        Signatures of all parts that readers open, by path.
     fresh
         True to write the catalog from scratch instead of updating a copy of the last one.
     """
@@ -117,7 +121,7 @@ def make_current(target: Path, build: str) -> None:
 
 def keep_last(target: Path, keep: int) -> None:
     """Remove all builds except the newest `keep` and the published one."""
-    kept = {current_build(target), *(manifest.build for manifest in kept_manifests(target)[:keep])}
+    kept = {current_build(target), *(build for _, build in kept_builds(target)[:keep])}
     for folder in build_folders(target):
         if folder.name not in kept:
             remove(folder)

@@ -21,6 +21,8 @@ class Outcome:
     made: set[Key] = field(default_factory=set)
     stale: set[str] = field(default_factory=set)
     """Models outside the selection whose published parts are out of date, and models downstream of them."""
+    own_hour: set[Key] = field(default_factory=set)
+    """Parts that are known to have rows of their own hour alone; examined in tables of many parts only."""
     records: Records | None = None
     """Records of all partitions for the next build; None if some parts are out of date."""
 

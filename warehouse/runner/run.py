@@ -12,6 +12,7 @@ from warehouse.base.text import plural
 from warehouse.graph.plan import Key
 from warehouse.runner.build_state import BuildState
 from warehouse.runner.executor import Executor, ThisMachine
+from warehouse.runner.hour_blocks import note_own_hours
 from warehouse.runner.part_checks import PartChecks
 from warehouse.runner.part_maker import PartMaker, RawDamageError
 from warehouse.runner.preparation import Prepared
@@ -61,6 +62,7 @@ def make_parts(prepared: Prepared, reporter: Reporter) -> Outcome:
     reporter.stage_started("checks of views")
     checks.check_views()
     state.outcome.stale = state.stale.models
+    note_own_hours(state)
     state.outcome.records = unchanged.records()
     drop_detail(state)
     return state.outcome
@@ -124,7 +126,8 @@ def build_order(state: BuildState, keys: Iterable[Key]) -> dict[Key, set[Key]]:
                 add(need)
             ordered[key] = needs
 
-    for key in sorted(keys, key=lambda key: (key.partition == ALL, key.partition)):  # stable: models in order
+    missing = (key for key in keys if key not in state.parts)
+    for key in sorted(missing, key=lambda key: (key.partition == ALL, key.partition)):  # stable: models in order
         add(key)
     return ordered
 

@@ -18,6 +18,7 @@ from warehouse.store import signatures, snapshot
 from warehouse.store.content_hash import of_content
 from warehouse.store.folders import Folder
 from warehouse.store.layout import MANIFEST, PUBLISHED, STAMPS, build_folder, catalog_of, current_file
+from warehouse.store.parts import Store
 
 _SMALL_BYTES = 2**24
 """Size up to which a recently modified raw file is hashed for the snapshot."""
@@ -30,6 +31,7 @@ def write_snapshot(
     guard: ChangeGuard,
     result: Result,
     entries: Iterable[Entry],
+    store: Store,
 ) -> None:
     """Write the snapshot of a published build, from the scans that the guard made before the build."""
     summary = result.summary() | {"changed": False, "made": []}
@@ -41,6 +43,7 @@ def write_snapshot(
         guard.table_digests | _code_digests(guard, project),
         [marker for root in settings.data for marker in cluster_markers_above(root)],
         _output_files(settings.target.absolute(), result, entries),
+        store.signature,
         {"files": result.inventory.count, "summary": summary},
     )
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import NamedTuple
 
 from warehouse.base import hashing
@@ -28,7 +26,6 @@ from warehouse.store.partition_records import (
     Warned,
     read_records,
 )
-from warehouse.store.signatures import stamp
 
 
 class Group(NamedTuple):
@@ -109,6 +106,7 @@ class UnchangedPartitions:
             for part in filter(None, parts):
                 outcome.parts[Key(part.relation, partition)] = part
                 reporter.part_taken()
+            outcome.own_hour |= {Key(model, partition) for model, one in record.parts.items() if one.is_own_hour}
             self._taken.add((group.name, partition))
             self._state.without_file |= {
                 Key(model, partition) for model in record.parts if plan.is_dropped(model, partition)
@@ -118,27 +116,39 @@ class UnchangedPartitions:
 
     def _intact(self, model: str, partition: str, record: PartRecord) -> Part | None:
         """Return a recorded part; None if its file is missing or has another signature, unless it is dropped anyway."""
-        path = self._state.prepared.store.path(model, partition, record.fingerprint)
-        if not self._state.plan.is_dropped(model, partition) and _signature(path) != record.stamp:
+        store = self._state.prepared.store
+        path = store.path(model, partition, record.fingerprint)
+        if not self._state.plan.is_dropped(model, partition) and not store.is_intact(str(path), record.stamp):
             return None
         return Part(model, partition, record.fingerprint, record.digest, record.rows, record.bytes, path)
 
     def _new_records(self, group: Group) -> Iterator[tuple[str, PartitionRecord]]:
         """Yield the record of each partition."""
         parts, checks, inputs = self._state.parts, self._state.outcome.checks, self._inputs_of(group)
+        own_hour = self._state.outcome.own_hour
         for partition, models in self._models_of(group).items():
-            if (group.name, partition) in self._taken:
-                yield partition, self._records[group.name][partition]
-                continue
             keys = [Key(model, partition) for model in models]
+            if (group.name, partition) in self._taken:
+                record = self._records[group.name][partition]
+                known = {Key(model, partition) for model, one in record.parts.items() if one.is_own_hour}
+                if own_hour.intersection(keys) <= known:
+                    yield partition, record
+                    continue
             yield (
                 partition,
                 PartitionRecord(
                     self._hash(inputs, partition),
-                    {key.model: _record(parts[key]) for key in keys if key in parts},
+                    {key.model: self._record(key) for key in keys if key in parts},
                     {key.model: _warnings(checks[key]) for key in keys},
                 ),
             )
+
+    def _record(self, key: Key) -> PartRecord:
+        part, store = self._state.parts[key], self._state.prepared.store
+        is_missing = key in self._state.without_file
+        seen = [] if is_missing else store.signature(str(part.path))
+        is_own_hour = key in self._state.outcome.own_hour
+        return PartRecord(part.fingerprint, part.digest, part.rows, part.bytes, seen, is_own_hour)
 
     def _models_of(self, group: Group) -> dict[str, list[str]]:
         """Return the models of each partition, in build order."""
@@ -189,18 +199,6 @@ def _outside(graph: Graph, node: Node, outside: Mapping[str, frozenset[str]]) ->
             yield outside[read]
         elif not is_raw(read) or read == REJECTED:
             yield frozenset([read])
-
-
-def _record(part: Part) -> PartRecord:
-    return PartRecord(part.fingerprint, part.digest, part.rows, part.bytes, _signature(part.path))
-
-
-def _signature(path: Path) -> list[int]:
-    """Return the signature of a file; an empty one if it is missing."""
-    try:
-        return stamp(os.stat(path))  # noqa: PTH116 - called for thousands of files
-    except OSError:
-        return []
 
 
 def _is_unchecked(record: PartitionRecord) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, NotRequired, TypedDict
 
 from warehouse.base import hashing
 from warehouse.base.errors import WarehouseError
@@ -13,6 +14,13 @@ from warehouse.store.signatures import read_text
 
 if TYPE_CHECKING:
     from warehouse.store.part_records import Part
+
+
+class _Head(TypedDict):
+    """Fields of a manifest that tell builds apart."""
+
+    build: str
+    number: NotRequired[int]
 
 
 class Manifest(NamedTuple):
@@ -115,6 +123,18 @@ def kept_manifests(target: Path) -> list[Manifest]:
         except WarehouseError:
             continue  # no rollback to a build with a damaged manifest
     return sorted(found, key=lambda one: one.number, reverse=True)
+
+
+def kept_builds(target: Path) -> list[tuple[int, str]]:
+    """Return number and id of each kept build with a readable manifest, the newest first. Parts are not decoded."""
+    import msgspec
+
+    found = []
+    for folder in build_folders(target):
+        with suppress(OSError, ValueError, msgspec.MsgspecError):
+            one = msgspec.json.decode(read_text(folder / MANIFEST), type=_Head)
+            found.append((one.get("number", 0), one["build"]))
+    return sorted(found, reverse=True)
 
 
 def build_folders(target: Path) -> list[Path]:

@@ -35,13 +35,12 @@ class Indirect(NamedTuple):
 _NO_FILE = "it is not a file"
 
 
-def write_stamps(folder: Path, target: Path, paths: Iterable[Path], indirect: Indirect) -> None:
-    """Write the signatures of parts, and which tables are indirect, to the folder of their build."""
+def write_stamps(folder: Path, target: Path, signatures: Mapping[str, Stamp], indirect: Indirect) -> None:
+    """Write the signatures of parts by path, and which tables are indirect, to the folder of their build."""
     from warehouse.store.atomic import write_text
 
     below = len(f"{target}/")
-    stamps = {path.as_posix()[below:]: stamp(os.stat(path)) for path in paths}  # noqa: PTH116 - thousands of files
-    write_text(folder / STAMPS, _as_text(indirect, stamps))
+    write_text(folder / STAMPS, _as_text(indirect, {path[below:]: seen for path, seen in signatures.items()}))
 
 
 def damages(

@@ -33,6 +33,8 @@ class PartRecord(msgspec.Struct, array_like=True, frozen=True):
     bytes: int
     stamp: list[int]
     """Signature of the Parquet file."""
+    is_own_hour: bool = False
+    """True if the part is known to have rows of its own hour alone."""
 
 
 class PartitionRecord(msgspec.Struct, array_like=True, frozen=True):

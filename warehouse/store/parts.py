@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from warehouse.base import hashing
 from warehouse.store.atomic import is_misplaced, quarantine, sync, temporary_path, write_text
@@ -19,6 +19,9 @@ from warehouse.store.layout import PARTS
 from warehouse.store.part_damage import problem_of
 from warehouse.store.part_records import INPUTS, Part
 from warehouse.store.signatures import read_text, stamp
+
+if TYPE_CHECKING:
+    from warehouse.store.signatures import Stamp
 
 
 class Store:
@@ -39,10 +42,25 @@ class Store:
         self.folder = self.target / PARTS
         self._paranoid = paranoid
         self._on_damage = on_damage
+        self._signatures: dict[str, Stamp] = {}
 
     def path(self, relation: str, partition: str, fingerprint: str) -> Path:
         """Return the path of a part."""
         return Path(f"{self.folder}/{relation}/{partition}/{fingerprint}.parquet")
+
+    def signature(self, path: str) -> Stamp:
+        """Return the signature of a part when it was found intact or written; else that of its file now."""
+        return self._signatures.get(path) or stamp(os.stat(path))  # noqa: PTH116 - called for thousands of files
+
+    def is_intact(self, path: str, signature: Stamp) -> bool:
+        """Return True if the file of a part has this signature."""
+        try:
+            is_same = stamp(os.stat(path)) == signature  # noqa: PTH116
+        except OSError:
+            return False
+        if is_same:
+            self._signatures[path] = signature
+        return is_same
 
     def find(self, relation: str, partition: str, fingerprint: str) -> Part | None:
         """Return the part with this fingerprint; None if it is missing or damaged."""
@@ -62,7 +80,8 @@ class Store:
             known = content.get("stamp") or [content["bytes"], content["mtime_ns"]]
             if not os.path.lexists(path):
                 return None
-            is_same = path.is_file() and stamp(path.stat())[: len(known)] == known
+            seen = stamp(path.stat()) if path.is_file() else []
+            is_same = bool(seen) and seen[: len(known)] == known
             problem = None if is_same and not self._paranoid else problem_of(path, part.bytes, part.digest)
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
@@ -71,6 +90,8 @@ class Store:
             return None
         if not is_same and self._on_damage:
             self._write_notes(part)
+        elif is_same and len(known) == len(seen):
+            self._signatures[str(path)] = seen
         return part
 
     def _damaged(self, path: Path, problem: str) -> None:
@@ -149,11 +170,12 @@ class Store:
 
     def _write_notes(self, part: Part) -> None:
         """Write the JSON file of a part."""
+        self._signatures[str(part.path)] = seen = stamp(part.path.stat())
         content = {
             "digest": part.digest,
             "rows": part.rows,
             "bytes": part.bytes,
-            "stamp": stamp(part.path.stat()),
+            "stamp": seen,
             "notes": part.notes,
         }
         write_text(part.path.with_suffix(".json"), json.dumps(content, sort_keys=True, ensure_ascii=False))

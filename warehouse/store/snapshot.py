@@ -79,6 +79,7 @@ def take(
     code_digests: Mapping[str, str],
     markers: Iterable[Path],
     outputs: Iterable[str],
+    signature_of: Callable[[str], Stamp],
     summary: Json,
 ) -> None:
     """Write the snapshot of a build.
@@ -98,10 +99,12 @@ def take(
         Paths that decide, by existing or not, which cluster raw files belong to.
     outputs
         The files of the target that readers and the next build need.
+    signature_of
+        Returns the signature of an output.
     summary
         The summary to return while everything is up to date.
     """
-    folders, packed = _packed_outputs(outputs)
+    folders, packed = _packed_outputs(outputs, signature_of)
     header = {
         "format": FORMAT,
         "request": request,
@@ -122,13 +125,13 @@ def _stored_code(code: signatures.FileStates, digests: Mapping[str, str]) -> Jso
     return {"places": code.places, "looked_ns": code.looked_ns, "files": code.files, "digests": known}
 
 
-def _packed_outputs(outputs: Iterable[str]) -> tuple[dict[str, str], bytes]:
+def _packed_outputs(outputs: Iterable[str], signature_of: Callable[[str], Stamp]) -> tuple[dict[str, str], bytes]:
     """Return the names of the outputs by folder, and their signatures."""
     folders: dict[str, list[str]] = {}
     for path in outputs:
         folder, _, name = path.rpartition("/")
         folders.setdefault(folder, []).append(name)
-    seen = [value for folder, names in folders.items() for name in names for value in _seen(f"{folder}/{name}")]
+    seen = [value for folder, names in folders.items() for name in names for value in signature_of(f"{folder}/{name}")]
     return {folder: "/".join(names) for folder, names in folders.items()}, _packed(seen)
 
 

@@ -1,0 +1,81 @@
+"""Blocks of hours in the view of a table with many parts: a query of one hour opens the files of its block alone.
+
+A block is a condition on the hour, which all rows of its files fulfill. DuckDB drops a block whose condition excludes
+that of the query before it opens its files, except one to bind the view.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+
+from warehouse.base.sql_text import identifier, literal
+from warehouse.engine.base import Block, Engine
+from warehouse.graph.plan import Key
+from warehouse.ingest.partitions import HOUR
+from warehouse.runner.build_state import BuildState
+from warehouse.runner.result import Outcome
+from warehouse.store.part_records import Part
+
+MANY_PARTS = 48
+"""Number of parts above which the view of a table has blocks, and above which a table is not copied into the catalog: a
+build with one more hour copies all of them again."""
+_FEW_BLOCKS = 8
+_LENGTHS = tuple(map(len, ("2024-05-23", "2024-05-2", "2024-05", "2024")))
+"""Lengths of the beginnings of names of hours that stand for a day, ten days, a month and a year."""
+
+
+def blocks_of(parts: Sequence[Part], outcome: Outcome) -> tuple[Block, ...]:
+    """Return the blocks of a table's parts; none if they are few, or if a part may have rows of another hour."""
+    if len(parts) <= MANY_PARTS or not outcome.own_hour.issuperset(_keys(parts)):
+        return ()
+    lengths = (length for length in _LENGTHS if len(_grouped(parts, length)) <= _FEW_BLOCKS)
+    blocks = _grouped(parts, next(lengths, _LENGTHS[-1]))
+    return tuple(
+        Block(len(hours), f"{identifier(HOUR)} BETWEEN {_hour(hours[0])} AND {_hour(hours[-1])}") for hours in blocks
+    )
+
+
+def note_own_hours(state: BuildState) -> None:
+    """Note the parts of large tables whose rows all have the hour of the part, by the statistics in their files."""
+    outcome, engine = state.outcome, state.prepared.engine
+    known = outcome.own_hour | state.without_file
+    for name, parts in outcome.parts_by_model().items():
+        if state.graph.nodes[name].model.partition == HOUR and len(parts) > MANY_PARTS:
+            unknown = [part for part in parts if Key(name, part.partition) not in known]
+            outcome.own_hour |= {Key(name, part.partition) for part in _with_own_hour(unknown, engine)}
+
+
+def _with_own_hour(parts: Sequence[Part], engine: Engine) -> Iterator[Part]:
+    """Yield the parts that have no row of another hour."""
+    hours = _hours_in(parts, engine) if parts else {}
+    for part in parts:
+        if not part.rows or hours.get(str(part.path)) == f"{part.partition.replace('T', ' ')}:00:00":
+            yield part
+
+
+def _hours_in(parts: Sequence[Part], engine: Engine) -> Mapping[str, str]:
+    """Return the hour of each file with rows of one hour, as text."""
+    paths = literal([str(part.path) for part in parts])
+    with closing(engine.connection()) as connection:
+        return dict(
+            connection.execute(
+                f"SELECT file_name, any_value(stats_min_value) FROM parquet_metadata({paths})"
+                f" WHERE path_in_schema = {literal(HOUR)} GROUP BY file_name"
+                " HAVING bool_and(coalesce(stats_min_value = stats_max_value AND stats_null_count = 0, false))"
+                " AND count(DISTINCT stats_min_value) = 1"
+            ).fetchall()
+        )
+
+
+def _grouped(parts: Sequence[Part], length: int) -> list[list[Part]]:
+    return [list(block) for _, block in itertools.groupby(parts, key=lambda part: part.partition[:length])]
+
+
+def _hour(part: Part) -> str:
+    return f"TIMESTAMP {literal(part.partition.replace('T', ' ') + ':00:00')}"
+
+
+def _keys(parts: Sequence[Part]) -> Iterator[Key]:
+    return (Key(part.relation, part.partition) for part in parts)
