@@ -72,7 +72,6 @@ def _build(settings: Settings, reporter: Reporter, options: BuildOptions) -> Res
             ready = opened.enter_context(prepared(settings, options, project, store, reporter, guard.data))
         with guard.watching(ready.raw_files) as refuse_changes:
             outcome = make_parts(ready, reporter)
-            refuse_changes()
             reporter.stage_started("catalog")
             entries = catalog_entries(ready, outcome)
             manifest = _manifest(settings, ready, outcome)
@@ -83,6 +82,7 @@ def _build(settings: Settings, reporter: Reporter, options: BuildOptions) -> Res
                 ready.raw_files.listing(),
                 ready.engine,
                 part_signatures(entries, store),
+                refuse_changes,
                 fresh=options.paranoid,
             )
     write_records(store.target, outcome.records)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,6 +33,7 @@ def publish(
     files: FileList,
     engine: Engine,
     parts: Mapping[str, Stamp],
+    confirm: Callable[[], None],
     *,
     fresh: bool = False,
 ) -> None:
@@ -42,6 +43,8 @@ def publish(
     ----------
     parts
         Signatures of all parts that readers open, by path.
+    confirm
+        Called when everything is written; it raises an error if the build must not be published.
     fresh
         True to write the catalog from scratch instead of updating a copy of the last one.
     """
@@ -67,6 +70,7 @@ def publish(
     manifest.write(temporary / MANIFEST)
     write_listing(temporary, files)
     write_stamps(temporary, target.absolute(), parts, _indirect(entries))
+    confirm()
     catalog.chmod(0o444)
     for path in temporary.iterdir():
         sync(path)
