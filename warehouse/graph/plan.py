@@ -62,7 +62,7 @@ class Plan:
         """Return True if a partition is an hour older than those whose detail is kept."""
         return partition < self._first_kept
 
-    @property
+    @cached_property
     def drops(self) -> bool:
         """True if detail of some hours is dropped."""
         return bool(self._first_kept)
@@ -135,7 +135,8 @@ class Plan:
         If `read` is partitioned by the same column, this is the same partition, otherwise all that are kept.
         """
         if partition == ALL or self._column(read) != column_of(partition):
-            return [one for one in self.partitions(read) if not self.is_dropped(read, one)]
+            partitions = self.partitions(read)
+            return [one for one in partitions if not self.is_dropped(read, one)] if self.drops else partitions
         return [partition] if read not in self._without_files and partition in self._values[read] else []
 
 

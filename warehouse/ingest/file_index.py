@@ -97,10 +97,11 @@ class FileIndex:
         self._by_column: dict[tuple[Chosen, str | None, bool], dict[str, list[Section]]] = {}
         self._chosen: dict[tuple[Chosen, bool], list[Section]] = {}
         self._digests: dict[str, dict[str, list[RowGroup]]] = {}
+        self._partitions: dict[tuple[Chosen, str | None], set[str]] = {}
 
     def refresh(self) -> None:
         """Forget derived values, after sections have changed."""
-        for cached in (self._decoded, self._by_column, self._chosen, self._digests):
+        for cached in (self._decoded, self._by_column, self._chosen, self._digests, self._partitions):
             cached.clear()
         self._in_memory = 0
 
@@ -168,12 +169,11 @@ class FileIndex:
         if column in _OF_FILES:
             read = (file for file in self.files(chosen) if file.is_read)
             return {name for file in read if (name := partition_of(file, column))}
-        found = set()
-        for section in self._having(chosen):
-            for group in section.groups:
-                if is_read(group) and (chosen is None or group.format in chosen):
-                    found |= {partition_of_group(group, column)}
-        return {name for name in found if name}
+        if (chosen, column) not in self._partitions:
+            groups = (group for section in self._having(chosen) for group in section.groups if is_read(group))
+            names = {partition_of_group(one, column) for one in groups if chosen is None or one.format in chosen}
+            self._partitions[chosen, column] = {name for name in names if name}
+        return self._partitions[chosen, column]
 
     def count(self) -> int:
         """Return the number of all files."""
