@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import warehouse
@@ -70,11 +71,13 @@ class Tiny:
         return shown
 
     def file(self, hour: int, *tails: str) -> Path:
-        """Write a port's file for this local hour, with one row per tail."""
-        path = self.data / "c" / "trafficinfo" / f"20240524{hour:02}" / "x" / "Leaf-1_1_1.csv"
+        """Write a port's file for this local hour, counted from the first one of a Friday; one row per tail."""
+        begin = datetime(2024, 5, 24) + timedelta(hours=hour)  # noqa: DTZ001 - as the switches write it
+        path = self.data / "c" / "trafficinfo" / f"{begin:%Y%m%d%H}" / "x" / "Leaf-1_1_1.csv"
         path.parent.mkdir(parents=True, exist_ok=True)
+        day = f"{begin:%Y/%m/%d} 星期{'一二三四五六日'[begin.weekday()]}"
         rows = [
-            f"2024/05/24 星期五 {hour:02}:00:{second:02}.000,{1716480000000 + hour * 3_600_000 + second * 1000},"
+            f"{day} {begin.hour:02}:00:{second:02}.000,{1716480000000 + hour * 3_600_000 + second * 1000},"
             f"NH-Leaf-1.GPU,TwoHundredGigE1/0/1:1,{tail}"
             for second, tail in enumerate(tails, start=1)
         ]
