@@ -12,6 +12,7 @@ from pathlib import Path
 from warehouse.base import hashing
 from warehouse.base.errors import DataError
 from warehouse.engine.base import CsvFiles, Engine, Parts, Source
+from warehouse.engine.workers import Workers
 from warehouse.formats.base import (
     PARTIAL,
     SKIPPED,
@@ -78,6 +79,7 @@ class RawFiles:
         follow_links: bool = False,
         trust_folders: bool = False,
         threads: int = 1,
+        workers: Workers | None = None,
         walk: Walk | None = None,
     ) -> None:
         self.formats = {one.name: one for one in formats}
@@ -92,7 +94,7 @@ class RawFiles:
             self._cache / "clean", self.formats, paranoid=paranoid, max_rejected=max_rejected
         )
         self._known = KnownFolders(self._cache / NAME, environment_of(formats, environment), paranoid=paranoid)
-        self._reader = FolderReader(formats, self._known, threads)
+        self._reader = FolderReader(formats, self._known, threads, workers or Workers(1))
         folders = [_folder(root, self._cache / "unpacked") for root in roots]
         check_roots(folders)
         if walk is None or folders != list(roots):
