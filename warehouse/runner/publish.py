@@ -15,7 +15,7 @@ from warehouse.base.errors import WarehouseError
 from warehouse.base.version import __version__
 from warehouse.engine.base import Engine
 from warehouse.ingest.file_list import FileList, write_listing
-from warehouse.runner.catalog import Entry, read_base, write_catalog
+from warehouse.runner.catalog import Base, Entry, read_base, write_catalog
 from warehouse.store.atomic import is_misplaced, quarantine, remove, sync, temporary_path, write_text
 from warehouse.store.layout import CATALOG, MANIFEST, PUBLISHED, build_folder, catalog_of, current_file
 from warehouse.store.manifest import Manifest, build_folders, current_build, kept_manifests, last_manifest
@@ -30,6 +30,7 @@ def publish(
     engine: Engine,
     parts: Iterable[Path],
     *,
+    begun: Base | None = None,
     fresh: bool = False,
 ) -> None:
     """Write manifest, catalog and file list of a build, then publish it.
@@ -38,6 +39,8 @@ def publish(
     ----------
     parts
         All parts that readers open.
+    begun
+        Catalog to begin with, in a temporary file; None to begin with the last one.
     fresh
         True to write the catalog from scratch instead of updating a copy of the last one.
     """
@@ -58,7 +61,7 @@ def publish(
             "target": str(target.absolute()),
         },
         engine,
-        None if fresh else read_base(folder.with_name(current_build(target) or manifest.build)),
+        None if fresh else begun or read_base(folder.with_name(current_build(target) or manifest.build)),
     )
     manifest.write(temporary / MANIFEST)
     write_listing(temporary, files)

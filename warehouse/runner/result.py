@@ -7,6 +7,7 @@ from pathlib import Path
 
 from warehouse.formats.base import Inventory
 from warehouse.graph.plan import Key
+from warehouse.runner.catalog import Base
 from warehouse.store.part_records import CheckResult, Part
 from warehouse.store.partition_records import Records
 
@@ -23,6 +24,8 @@ class Outcome:
     """Models outside the selection whose published parts are out of date, and models downstream of them."""
     records: Records | None = None
     """Records of all partitions for the next build; None if some parts are out of date."""
+    early_catalog: Base | None = None
+    """Catalog to begin with, which was written beside the parts."""
 
     def parts_by_model(self) -> dict[str, list[Part]]:
         """Return the parts of each model, by partition."""

@@ -9,6 +9,7 @@ from contextlib import closing
 from warehouse.base.text import plural
 from warehouse.graph.plan import Key
 from warehouse.runner.build_state import BuildState
+from warehouse.runner.early_catalog import EarlyCatalog
 from warehouse.runner.executor import Executor, Task, ThisMachine
 from warehouse.runner.part_checks import PartChecks
 from warehouse.runner.part_maker import PartMaker, RawDamageError
@@ -41,15 +42,16 @@ def make_parts(prepared: Prepared, reporter: Reporter) -> Outcome:
     parallel_parts = 1 if reporter.is_sequential else prepared.engine.parallel_parts
     with (
         closing(PartMaker(state, checks, reporter, in_turn=parallel_parts == 1)) as maker,
+        closing(EarlyCatalog(state)) as early,
         closing(ThisMachine(prepared, maker, parallel_parts)) as executor,
     ):
         try:
             while len(state.parts) < len(state.plan.keys) or state.unchecked():
                 try:
                     unchanged.take_ready(reporter)
-                    _make_all(state, executor, maker, unchanged.outside())
+                    _make_all(state, executor, maker, unchanged.outside(), early)
                     unchanged.take_ready(reporter)
-                    _make_all(state, executor, maker, state.plan.keys)
+                    _make_all(state, executor, maker, state.plan.keys, early)
                 except RawDamageError as damage:
                     executor.stop()
                     maker.close()  # what waits for its part may be made of the damaged files
@@ -57,6 +59,7 @@ def make_parts(prepared: Prepared, reporter: Reporter) -> Outcome:
         except BaseException:
             prepared.workers.close()
             raise
+        state.outcome.early_catalog = early.base()
     reporter.stage_started("checks of views")
     checks.check_views()
     state.outcome.stale = state.stale.models
@@ -79,7 +82,9 @@ def _repair(state: BuildState, damage: RawDamageError, reporter: Reporter) -> No
     state.after_repair(damage.key.partition)
 
 
-def _make_all(state: BuildState, executor: Executor, maker: PartMaker, keys: Iterable[Key]) -> None:
+def _make_all(
+    state: BuildState, executor: Executor, maker: PartMaker, keys: Iterable[Key], early: EarlyCatalog
+) -> None:
     """Make and check the missing parts of `keys` and upstream of them, each as soon as what it reads is made."""
     order = build_order(state, keys)
     readers = _readers(state, order)
@@ -102,6 +107,7 @@ def _make_all(state: BuildState, executor: Executor, maker: PartMaker, keys: Ite
                 continue
             state.parts[task.key] = future.result()
             schedule.done(task)
+            early.look()
             if task.key in state.outcome.checks:
                 _release(state, task.key, readers)
     schedule.raise_failure()
