@@ -37,13 +37,13 @@ def built(tiny: Tiny) -> Tiny:
 def created(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The relations written since the list was last cleared."""
     found: list[str] = []
-    create = catalog._create
+    create = catalog.create
 
     def noted(connection: duckdb.DuckDBPyConnection, entry: Entry, held: dict[Path, str]) -> None:
         found.append(entry.name)
         create(connection, entry, held)
 
-    monkeypatch.setattr(catalog, "_create", noted)
+    monkeypatch.setattr(catalog, "create", noted)
     return found
 
 

@@ -41,11 +41,11 @@ def target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def publish(target: Path, build: str, *, number: int = 1, **options: bool) -> Path:
+def publish(target: Path, build: str, *, number: int = 1, fresh: bool = False) -> Path:
     """Publish a build; return its folder."""
     manifest = Manifest(build, "duckdb", ({"path": "parts/staging.a/all/f.parquet"},), (), (), "", number=number)
     nothing: Any = None
-    publishing.publish(target, ENTRIES, manifest, nothing, nothing, {}, lambda: None, **options)
+    publishing.publish(target, ENTRIES, manifest, nothing, nothing, {}, lambda: None, fresh=fresh)
     return target / "builds" / build
 
 

@@ -1,4 +1,4 @@
-"""Worker processes that compute the blocks of kernels: NumPy holds Python's lock, so threads would take turns.
+"""Worker processes that compute blocks of kernels and look at raw files: Python's lock lets threads only take turns.
 
 Each worker is a Python process with a pipe each way. It reads a block, computes its rows and writes them back, until
 its input ends. It therefore ends with this process, however that ends. Results arrive in the order of the blocks, and
@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from warehouse.base.errors import ProcessError
 from warehouse.kernels import UnsupportedError
@@ -52,6 +52,21 @@ class Request(NamedTuple):
     follower: str | None = None
     """Kernel that computes its rows from those of this one."""
 
+    @property
+    def what(self) -> str:
+        """What a worker does with it, in the past tense."""
+        return f"computed a part by the kernel {self.kernel}"
+
+
+class Call(NamedTuple):
+    """Call of a function."""
+
+    function: str
+    """Module and name, `package.module:name`."""
+    arguments: tuple[object, ...]
+    what: str
+    """What the function does, in the past tense."""
+
 
 class Workers:
     """Pool of worker processes. Each is started at its first block.
@@ -77,9 +92,9 @@ class Workers:
         """Memory that the workers may take."""
         return self._count * WORKER_BYTES if self._count > 1 else 0
 
-    def are_worth(self, blocks: int) -> bool:
+    def are_worth(self, blocks: int, fewest: int | None = None) -> bool:
         """Return True if so many blocks are computed sooner by workers."""
-        return self._count > 1 and blocks >= FEWEST_BLOCKS
+        return self._count > 1 and blocks >= (FEWEST_BLOCKS if fewest is None else fewest)
 
     @property
     def pids(self) -> list[int]:
@@ -87,16 +102,18 @@ class Workers:
         return [worker.process.pid for worker in self._started]
 
     def rows(self, requests: Iterable[Request]) -> Iterator[Answer]:
+        """Yield the rows of all blocks, in order. Raises UnsupportedError when the kernel does not support a block."""
+        return self.results(requests)
+
+    def results(self, requests: Iterable[Request | Call]) -> Iterator[Any]:
         """Yield the answers to all requests, in order.
 
         Raises
         ------
-        UnsupportedError
-            When the kernel does not support a block.
         ProcessError
-            When a worker process ended twice during the same block.
+            When a worker process ended twice during the same request.
         """
-        ahead: deque[Future[Answer]] = deque()
+        ahead: deque[Future[object]] = deque()
         self._parts += 1
         try:
             for request in requests:
@@ -110,8 +127,8 @@ class Workers:
             for one in ahead:
                 one.cancel()
 
-    def _compute(self, request: Request) -> Answer:
-        """Return the chunks of a block; after the death of a worker, try once more while no other block is computed."""
+    def _compute(self, request: Request | Call) -> object:
+        """Return an answer; after the death of a worker, try once more while no other request is answered."""
         try:
             with self._turns.turn():
                 return self._worker().answer(request)
@@ -124,7 +141,7 @@ class Workers:
             except EOFError:
                 if self._is_closed:
                     raise
-                raise self._own.worker.died(request.kernel) from None
+                raise self._own.worker.died(request.what) from None
 
     def _worker(self) -> _Worker:
         """Return the worker of this thread; start one if it has none that lives. Raises EOFError after `close`."""
@@ -186,7 +203,7 @@ class _Worker:
             process_group=0,  # Ctrl-C at a terminal is for the build, which ends its workers
         )
 
-    def answer(self, request: Request) -> Answer:
+    def answer(self, request: Request | Call) -> object:
         """Send a request and return the answer. Raises EOFError if the process ends before."""
         given, received = self.process.stdin, self.process.stdout
         assert given is not None
@@ -201,12 +218,12 @@ class _Worker:
             raise EOFError from None
         if error is not None:
             raise error
-        return cast("Answer", answer)
+        return answer
 
-    def died(self, kernel: str) -> ProcessError:
-        """Return the error for a process that ended twice during the same block."""
+    def died(self, what: str) -> ProcessError:
+        """Return the error for a process that ended twice during the same request."""
         status = self.process.wait()
-        what = f"twice, while it computed a part by the kernel {kernel}"
+        what = f"twice, while it {what}"
         if status >= 0:
             return ProcessError(f"a worker process ended with status {status}, {what}")
         name = next((one.name for one in signal.Signals if one == -status), f"signal {-status}")
@@ -253,7 +270,7 @@ def _exactly(stream: IO[bytes], size: int) -> bytes:
     return read
 
 
-def serve(given: IO[bytes], answers: IO[bytes], compute: Callable[[Request], Answer]) -> None:
+def serve(given: IO[bytes], answers: IO[bytes], compute: Callable[[Request | Call], object]) -> None:
     """Answer requests until the input ends: what a worker process does."""
     while True:
         try:
@@ -261,7 +278,7 @@ def serve(given: IO[bytes], answers: IO[bytes], compute: Callable[[Request], Ans
         except EOFError:
             return
         try:
-            answer: tuple[Answer | None, Exception | None] = (compute(request), None)
+            answer: tuple[object, Exception | None] = (compute(request), None)
         except UnsupportedError as error:
             answer = (None, error)
         except Exception as error:  # raised where the rows are wanted

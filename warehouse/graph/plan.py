@@ -118,10 +118,10 @@ class Plan:
         node = self.graph.nodes.get(name)
         return node.model.partition if node else None
 
-    def upstream_parts(self, key: Key) -> set[Key]:
-        """Return the parts that must be finished before this part can be written and checked."""
+    def upstream_parts(self, key: Key, *, with_checks: bool = True) -> set[Key]:
+        """Return the parts that must be finished before this part can be written, and checked."""
         node = self.graph.nodes[key.model]
-        reads = {*node.reads, *checked_relations(node)} - {key.model}
+        reads = {*node.reads, *(checked_relations(node) if with_checks else ())} - {key.model}
         return {need for read in reads for need in self.parts_of(read, key.partition)}
 
     def parts_of(self, read: str, partition: str) -> set[Key]:

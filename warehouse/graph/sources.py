@@ -39,13 +39,14 @@ class Sources:
         self._parts = parts
         self._merged = merged
 
-    def of(self, key: Key) -> dict[str, Source]:
-        """Return the sources of all relations that a part's SELECT and checks read, in dependency order."""
+    def of(self, key: Key, *, with_checks: bool = True) -> dict[str, Source]:
+        """Return the sources of all relations that a part's SELECT reads, and its checks, in dependency order."""
         node = self._graph.nodes[key.model]
         sources: dict[str, Source] = {}
         if joined := self._graph.joined_with_files(node):
             sources[FILES] = self._plan.raw_files.source(FILES, partition_value(key.partition), self._engine, joined)
-        for read in sorted({*node.reads, *checked_relations(node)} - {key.model}):
+        checked = checked_relations(node) if with_checks else ()
+        for read in sorted({*node.reads, *checked} - {key.model}):
             self._add(sources, read, key.partition)
         return sources
 

@@ -1,4 +1,8 @@
-"""Rows and content hashes of changed folders, several files at once: hashing and reading release Python's lock."""
+"""Rows and content hashes of changed folders, several files at once.
+
+Of many files, worker processes look at blocks of them: to recognize a file is Python code, which threads would run in
+turn. Of few files, threads do it: hashing and reading release Python's lock.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,10 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
 
+from warehouse.engine.workers import Call, Workers
+from warehouse.formats import known_formats
 from warehouse.formats.base import READ, SKIPPED, Format, RawFile, WatchedFormat
 from warehouse.ingest.file_list import line_of
 from warehouse.ingest.known_folders import KnownFolders, Record, encoded
@@ -14,8 +21,34 @@ from warehouse.ingest.scan import Place, others, recognize
 from warehouse.store.content_hash import of_content
 from warehouse.store.folders import UNREADABLE, Folder
 
+if TYPE_CHECKING:
+    from warehouse.store.signatures import Stamp
+
 _FILES_AT_ONCE = 1000
 """Number of files that are in memory or wait for a thread: a release has millions."""
+_BLOCK_FILES, _BLOCK_BYTES = 64, 16_000_000
+"""Files of a block, and their bytes: about a twentieth of a second of work."""
+FEWEST_BLOCKS = 16
+"""Blocks that are worth the start of workers. Most of so many files have a kernel, which needs the workers next."""
+
+
+class _Unknown(NamedTuple):
+    """File to look at."""
+
+    folder: str
+    name: str
+    seen: Stamp
+    place: Place
+    row: RawFile | None
+    """Row of the file, if it is known."""
+    digest: str | None
+    """Content hash, if it is known."""
+    is_odd: bool
+    """True if the file with this hash has a line that may be bad."""
+
+
+Seen = tuple[RawFile, bool]
+"""Row of a file, and True if one of its lines may be bad."""
 
 
 @dataclass
@@ -24,9 +57,7 @@ class _Look:
 
     folder: Folder
     place: Place
-    rows: list[RawFile] = field(default_factory=list)
-    to_hash: list[int] = field(default_factory=list)
-    """Positions of the rows that lack their content hash."""
+    rows: list[RawFile | _Unknown] = field(default_factory=list)
     odd: set[str] = field(default_factory=set)
     """Names of the files in which a line may be bad."""
 
@@ -42,34 +73,30 @@ class FolderReader:
         Records of the last build. Unchanged files of a changed folder keep their hash, and their row if the folder has
         the same names.
     threads
-        Number of files that are hashed at once.
+        Number of files that are hashed at once in this process.
+    workers
+        Processes for many files.
     """
 
-    def __init__(self, formats: Sequence[Format], known: KnownFolders, threads: int) -> None:
+    def __init__(self, formats: Sequence[Format], known: KnownFolders, threads: int, workers: Workers) -> None:
         self._formats = formats
         self._known = known
         self._threads = threads
-        self._watched = {one.name: one for one in formats if isinstance(one, WatchedFormat)}
+        self._workers = workers
         self._stopped = threading.Event()
 
     def records(self, folders: Iterable[tuple[Folder, Place]]) -> list[Record]:
         """Return the records of folders, in order."""
         found: list[Record] = []
-        with ThreadPoolExecutor(self._threads) as pool:
-            try:
-                for batch in _batches(folders):
-                    looks = [self._looked(folder, place) for folder, place in batch]
-                    waiting = [(look, at) for look in looks for at in look.to_hash]
-                    for _ in pool.map(self._hash, waiting):
-                        pass
-                    found += map(self._record, looks)
-            except BaseException:  # a file of 60 GB is not read to its end
-                self._stopped.set()
-                raise
+        for batch in _batches(folders):
+            looks = [self._looked(folder, place) for folder, place in batch]
+            unknown = [one for look in looks for one in look.rows if isinstance(one, _Unknown)]
+            seen = self._seen(unknown)
+            found += [self._record(look, seen) for look in looks]
         return found
 
     def _looked(self, folder: Folder, place: Place) -> _Look:
-        """Recognize the files of a folder, as far as they are not known."""
+        """Return the rows of a folder, as far as they are known."""
         look = _Look(folder, place)
         known_rows = self._known.rows(folder, place)
         known = {name: (seen, digest, odd) for name, seen, digest, odd in self._known.looked_at(folder)}
@@ -77,43 +104,85 @@ class FolderReader:
             before, digest, odd = known.get(name, (None, None, False))
             is_known = before == seen
             row = known_rows.get(name) if is_known else None
-            if row is None or _is_unreadable(row):
-                row = recognize(folder, name, seen, place, self._formats)
-            if row.is_read and is_known and digest:
-                row = row.but(digest=digest)
-                look.odd |= {name} if odd else set()
-            elif row.is_read:
-                look.to_hash.append(len(look.rows))
-            look.rows.append(row)
-        look.rows += others(folder, place)
+            if row is not None and _is_unreadable(row):
+                row = None
+            unknown = _Unknown(folder.path, name, seen, place, row, digest if is_known else None, odd)
+            look.rows.append(unknown if row is None or row.is_read else row)
         return look
 
-    def _hash(self, one: tuple[_Look, int]) -> None:
-        """Hash one file; watch its bytes for lines that may be bad."""
-        look, at = one
-        file = look.rows[at]
-        watched = self._watched.get(file.format or "") if file.status == READ else None
-        watch = watched.watch() if watched else None
+    def _seen(self, unknown: Sequence[_Unknown]) -> Iterator[Seen]:
+        """Return an iterator over what was seen of files, in order."""
+        blocks = list(_blocks(unknown))
+        if self._workers.are_worth(len(blocks), FEWEST_BLOCKS):
+            names = [one.name for one in self._formats]
+            calls = (Call(f"{__name__}:look_at_block", (block, names), "looked at raw files") for block in blocks)
+            return iter([one for found in self._workers.results(calls) for one in found])
+        with ThreadPoolExecutor(self._threads) as pool:
+            try:
+                return iter(list(pool.map(self._look_at, unknown)))
+            except BaseException:  # a file of 60 GB is not read to its end
+                self._stopped.set()
+                raise
 
-        def unless_stopped(chunk: bytes) -> None:
-            if self._stopped.is_set():
-                raise InterruptedError
-            if watch is not None:
-                watch(chunk)
+    def _look_at(self, one: _Unknown) -> Seen:
+        return _look_at(one, self._formats, self._stopped)
 
-        try:
-            look.rows[at] = file.but(digest=of_content(file.path, unless_stopped))
-        except InterruptedError:
-            raise
-        except OSError as error:
-            look.rows[at] = file.but(status=SKIPPED, reason=f"{UNREADABLE}{error.strerror}")
-        if watch is not None and watch.is_odd():
-            look.odd.add(file.path.name)
+    def _record(self, look: _Look, seen: Iterator[Seen]) -> Record:
+        rows = []
+        for one in look.rows:
+            row, is_odd = next(seen) if isinstance(one, _Unknown) else (one, False)
+            rows.append(row)
+            look.odd |= {row.path.name} if is_odd else set()
+        rows += others(look.folder, look.place)
+        is_unreadable = any(_is_unreadable(row) for row in rows[: look.folder.count])
+        listed = line_of(rows, self._formats)
+        return encoded(look.folder, look.place, rows, look.odd, listed, is_racy=is_unreadable)
 
-    def _record(self, look: _Look) -> Record:
-        is_unreadable = any(_is_unreadable(row) for row in look.rows[: look.folder.count])
-        listed = line_of(look.rows, self._formats)
-        return encoded(look.folder, look.place, look.rows, look.odd, listed, is_racy=is_unreadable)
+
+def look_at_block(files: Sequence[_Unknown], names: Sequence[str]) -> list[Seen]:
+    """Look at files in a worker process, with the formats of these names."""
+    formats = [one for one in known_formats() if one.name in names]
+    never = threading.Event()
+    return [_look_at(one, formats, never) for one in files]
+
+
+def _look_at(one: _Unknown, formats: Sequence[Format], stopped: threading.Event) -> Seen:
+    """Recognize a file and hash it, as far as it is not known; watch its bytes for lines that may be bad."""
+    file = one.row or recognize(one.folder, one.name, one.seen, one.place, formats)
+    if not file.is_read:
+        return file, False
+    if one.digest:
+        return file.but(digest=one.digest), one.is_odd
+    watched = next((known for known in formats if known.name == file.format), None)
+    watch = watched.watch() if isinstance(watched, WatchedFormat) and file.status == READ else None
+
+    def unless_stopped(chunk: bytes) -> None:
+        if stopped.is_set():
+            raise InterruptedError
+        if watch is not None:
+            watch(chunk)
+
+    try:
+        file = file.but(digest=of_content(file.path, unless_stopped))
+    except InterruptedError:
+        raise
+    except OSError as error:
+        file = file.but(status=SKIPPED, reason=f"{UNREADABLE}{error.strerror}")
+    return file, watch is not None and watch.is_odd()
+
+
+def _blocks(files: Iterable[_Unknown]) -> Iterator[list[_Unknown]]:
+    """Yield files in blocks of about equal work."""
+    block: list[_Unknown] = []
+    size = 0
+    for one in files:
+        block.append(one)
+        size += one.seen[0]
+        if size >= _BLOCK_BYTES or len(block) >= _BLOCK_FILES:
+            yield block
+            block, size = [], 0
+    if block:
+        yield block
 
 
 def _is_unreadable(row: RawFile) -> bool:

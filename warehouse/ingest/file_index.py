@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from warehouse.base import hashing
@@ -61,6 +61,17 @@ class Section:
             return self._odd
         folder = self.record.folder().path
         return {Path(folder, name) for name in self.record.odd_names()}
+
+    def damaged(self, formats: Collection[str]) -> list[RawFile]:
+        """Return the files of these formats that may have bad lines."""
+        if not any(group.format in formats and (group.status == PARTIAL or group.odd) for group in self.groups):
+            return []
+        odd = self.odd()
+        return [
+            file
+            for file in self.files()
+            if file.format in formats and (file.status == PARTIAL or (file.is_read and file.path in odd))
+        ]
 
     def line(self, formats: Sequence[Format]) -> bytes:
         """Return the files as they stand in the file list of a build."""

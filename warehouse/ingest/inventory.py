@@ -12,8 +12,8 @@ from pathlib import Path
 from warehouse.base import hashing
 from warehouse.base.errors import DataError
 from warehouse.engine.base import Engine, Parts, Source
+from warehouse.engine.workers import Workers
 from warehouse.formats.base import (
-    PARTIAL,
     SKIPPED,
     ArchiveFormat,
     CsvFormat,
@@ -79,6 +79,7 @@ class RawFiles:
         follow_links: bool = False,
         trust_folders: bool = False,
         threads: int = 1,
+        workers: Workers | None = None,
         walk: Walk | None = None,
     ) -> None:
         self.formats = {one.name: one for one in formats}
@@ -93,7 +94,7 @@ class RawFiles:
             self._cache / "clean", self.formats, paranoid=paranoid, max_rejected=max_rejected
         )
         self._known = KnownFolders(self._cache / NAME, environment_of(formats, environment), paranoid=paranoid)
-        self._reader = FolderReader(formats, self._known, threads)
+        self._reader = FolderReader(formats, self._known, threads, workers or Workers(1))
         folders = [_folder(root, self._cache / "unpacked") for root in roots]
         check_roots(folders)
         self._looked_at: set[str] = set()
@@ -108,7 +109,7 @@ class RawFiles:
         self._by_folder = {record.key: record for record in records}
         self.inventory: Inventory = LazyInventory((root.absolute() for root in folders), self._index)
         self._settle()
-        self.repair([file for section in self._index.sections for file in self._damaged(section)])
+        self.repair([file for section in self._index.sections for file in section.damaged(self._of_csv)])
         self._repair_recorded()
 
     def _records(self, walk: Walk, places: Places) -> list[Record]:
@@ -174,17 +175,6 @@ class RawFiles:
         self._index.replace(
             {now.path: now for now, before in zip(settle_duplicates(files), files, strict=True) if now is not before}
         )
-
-    def _damaged(self, section: Section) -> list[RawFile]:
-        """Return the CSV files of a section that may have bad lines."""
-        if not any(group.format in self._of_csv and (group.status == PARTIAL or group.odd) for group in section.groups):
-            return []
-        odd = section.odd()
-        return [
-            file
-            for file in section.files()
-            if file.format in self._of_csv and (file.status == PARTIAL or (file.is_read and file.path in odd))
-        ]
 
     def unrepaired(self, relation: str, partition: str | None) -> list[RawFile]:
         """Return the files of a relation that were not repaired."""
@@ -254,6 +244,10 @@ class RawFiles:
     def formats_of(self, relation: str) -> list[Format]:
         """Return the formats whose files have rows for a relation of `raw`."""
         return [one for one in self.formats.values() if any(fed.full_name == relation for fed in one.relations)]
+
+    def is_csv(self, relation: str) -> bool:
+        """Return True if the engine reads a relation of `raw` from CSV files."""
+        return any(one.name in self._of_csv for one in self.formats_of(relation))
 
     def files_of(
         self, relation: str, partition: str | None, beside: frozenset[str] = frozenset()

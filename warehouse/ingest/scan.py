@@ -149,7 +149,7 @@ def cluster_markers_above(root: Path) -> list[Path]:
 def recognize_folder(folder: Folder, place: Place, formats: Sequence[Format]) -> Iterator[RawFile]:
     """Yield all files of a folder: the regular files in order, then those that cannot be read or followed."""
     for name, seen in folder.stamps().items():
-        yield recognize(folder, name, seen, place, formats)
+        yield recognize(folder.path, name, seen, place, formats)
     yield from others(folder, place)
 
 
@@ -164,9 +164,9 @@ def others(folder: Folder, place: Place) -> Iterator[RawFile]:
         yield RawFile(Path(path), place.begin + name, 0, 0, cluster=place.cluster, status=status, reason=why)
 
 
-def recognize(folder: Folder, name: str, seen: Stamp, place: Place, formats: Sequence[Format]) -> RawFile:
+def recognize(folder: str, name: str, seen: Stamp, place: Place, formats: Sequence[Format]) -> RawFile:
     """Return a regular file with its format, status and reason; opens the file if a format claims its name."""
-    joined = os.path.join(folder.path, name)
+    joined = os.path.join(folder, name)
     if not is_text(joined):
         return _not_text(joined, place, name)
     path = Path(joined)

@@ -72,6 +72,8 @@ def _build(settings: Settings, reporter: Reporter, options: BuildOptions) -> Res
             ready = opened.enter_context(prepared(settings, options, project, store, reporter, guard.data))
         with guard.watching(ready.raw_files) as refuse_changes:
             outcome = make_parts(ready, reporter)
+            if outcome.early_catalog is not None:
+                opened.callback(outcome.early_catalog.path.unlink, missing_ok=True)
             reporter.stage_started("catalog")
             entries = catalog_entries(ready, outcome)
             manifest = _manifest(settings, ready, outcome)
@@ -83,6 +85,7 @@ def _build(settings: Settings, reporter: Reporter, options: BuildOptions) -> Res
                 ready.engine,
                 part_signatures(entries, store),
                 refuse_changes,
+                begun=outcome.early_catalog,
                 fresh=options.paranoid,
             )
     write_records(store.target, outcome.records)

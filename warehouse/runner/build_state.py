@@ -49,6 +49,10 @@ class BuildState:
         """Finished parts."""
         return self.outcome.parts
 
+    def unchecked(self) -> list[Key]:
+        """Return the finished parts without results of their checks, in build order."""
+        return [key for key in self.plan.keys if key in self.parts and key not in self.outcome.checks]
+
     def read_tables(self) -> None:
         """Read the raw files that need Python. Must run first: fingerprints depend on them."""
         read = {name for node in self.graph.nodes.values() for name in node.reads}

@@ -104,8 +104,8 @@ class Base(NamedTuple):
     """Kind of each relation."""
     hashes: Mapping[str, str]
     """Hash of each relation."""
-    fresh_bytes: int
-    """Size in bytes when the catalog was last written from scratch."""
+    fresh_bytes: int | None
+    """Size in bytes when the catalog was last written from scratch; None if it is being written."""
 
 
 def write_catalog(
@@ -120,7 +120,7 @@ def write_catalog(
     WarehouseError
         When the file cannot be written, for example on a full disk.
     """
-    hashes = {entry.name: _entry_hash(entry) for entry in entries}
+    hashes = {entry.name: entry_hash(entry) for entry in entries}
     if base is not None and _is_rewrite_due(base, hashes):
         base = None
     meta = _meta(entries, build)
@@ -129,14 +129,14 @@ def write_catalog(
     others = {name for name, digest in hashes.items() if base is None or base.hashes.get(name) != digest}
     with closing(engine.connection()) as connection:
         try:
-            _begin(connection, path, base)
+            begin(connection, path, base)
             if base is not None:
                 _drop(connection, base, hashes)
             for schema in sorted({name.partition(".")[0] for name in hashes}):
                 connection.execute(f"CREATE SCHEMA IF NOT EXISTS {identifier(schema)}")
             for entry in entries:
                 if entry.name in others:
-                    _create(connection, entry, engine.held)
+                    create(connection, entry, engine.held)
             for name, rows in meta.items():
                 if name in others:
                     _write_meta(connection, name, rows)
@@ -147,7 +147,7 @@ def write_catalog(
     record = {
         "format": _FORMAT,
         "digest": hashing.of_file(path),
-        "fresh_bytes": base.fresh_bytes if base else size,
+        "fresh_bytes": (base and base.fresh_bytes) or size,
         "relations": {name: [kinds[name], digest] for name, digest in hashes.items()},
     }
     path.with_name(CATALOG_HASHES).write_text(json.dumps(record), encoding="utf-8")
@@ -171,12 +171,16 @@ def read_base(folder: Path) -> Base | None:
 def _is_rewrite_due(base: Base, hashes: Mapping[str, str]) -> bool:
     """Return True if most relations have changed or the file has grown too much for another update."""
     changed = sum(base.hashes.get(name) != digest for name, digest in hashes.items())
+    if base.fresh_bytes is None:
+        return False
     return changed > len(hashes) / 2 or base.path.stat().st_size > _GROWTH * base.fresh_bytes
 
 
-def _begin(connection: duckdb.DuckDBPyConnection, path: Path, base: Base | None) -> None:
+def begin(connection: duckdb.DuckDBPyConnection, path: Path, base: Base | None) -> None:
     """Open the catalog file and begin a transaction."""
-    if base is not None:
+    if base is not None and base.fresh_bytes is None:
+        base.path.replace(path)
+    elif base is not None:
         shutil.copyfile(base.path, path)
     connection.execute("SET GLOBAL checkpoint_threshold = '1B'")  # commits go to the file, not to a `.wal`
     connection.execute(f"ATTACH {literal(str(path))} AS published (STORAGE_VERSION {literal(STORAGE_VERSION)})")
@@ -198,7 +202,8 @@ def _sql_kind(kind: str) -> str:
     return "TABLE" if kind in ("table", "reference") else "VIEW"
 
 
-def _create(connection: duckdb.DuckDBPyConnection, entry: Entry, held: Mapping[Path, str]) -> None:
+def create(connection: duckdb.DuckDBPyConnection, entry: Entry, held: Mapping[Path, str]) -> None:
+    """Create a relation with its rows and comments. Raises ModelError."""
     try:
         connection.execute(";".join(_statements(entry, held)))
     except duckdb.Error as error:
@@ -219,7 +224,7 @@ def _statements(entry: Entry, held: Mapping[Path, str]) -> Iterator[str]:
             yield f"COMMENT ON COLUMN {name}.{identifier(column.name)} IS {literal(column.comment)}"
 
 
-def _entry_hash(entry: Entry) -> str:
+def entry_hash(entry: Entry) -> str:
     """Return the hash of a relation. Paths of parts contain a content hash; reference tables are hashed here."""
     content = []
     if entry.kind == "reference" and isinstance(entry.source, CsvFiles):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from warehouse.engine.base import Parts, Select, Source
+from warehouse.engine.base import Block, Parts, Select, Source
 from warehouse.graph.dag import Graph
 from warehouse.graph.sources import reference_source
 from warehouse.ingest.schemas import FILES, REJECTED, abouts
@@ -16,7 +16,7 @@ from warehouse.runner.catalog import Entry
 from warehouse.runner.hour_blocks import MANY_PARTS, blocks_of
 from warehouse.runner.preparation import Prepared
 from warehouse.runner.result import Outcome
-from warehouse.store.part_records import Part
+from warehouse.store.part_records import CheckResult, Part
 from warehouse.store.parts import Store
 
 if TYPE_CHECKING:
@@ -38,11 +38,11 @@ def part_signatures(entries: Sequence[Entry], store: Store) -> dict[str, Stamp]:
     return {path: store.signature(path) for path in found if path.startswith(f"{store.folder}{os.sep}")}
 
 
-def _raw_entries(prepared: Prepared) -> Iterator[Entry]:
+def _raw_entries(prepared: Prepared, leave_out: Collection[str] = ()) -> Iterator[Entry]:
     raw_files = prepared.raw_files
     about = abouts(list(raw_files.formats.values())) if raw_files.inventory.roots else {}
     for name, columns in prepared.graph.source_columns.items():
-        if name in about:
+        if name in about and name not in leave_out:
             yield _raw_entry(name, columns, about[name], prepared)
 
 
@@ -58,38 +58,65 @@ def _reference_entries(prepared: Prepared) -> Iterator[Entry]:
         yield Entry(one.name, one.about, "reference", reference_source(one), one.columns, file=f"data/{one.path.name}")
 
 
+def early_entries(prepared: Prepared) -> list[Entry]:
+    """Return the entries that are known before any part is made: raw files of the engine, and reference tables."""
+    return [*_raw_entries(prepared, leave_out=(FILES, REJECTED)), *_reference_entries(prepared)]
+
+
+def model_entry(
+    prepared: Prepared,
+    name: str,
+    parts: Sequence[Part],
+    *,
+    blocks: tuple[Block, ...] = (),
+    is_copied: bool = True,
+    is_stale: bool = False,
+    checks: Sequence[tuple[str, CheckResult]] = (),
+) -> Entry:
+    """Return the entry of a model."""
+    node = prepared.graph.nodes[name]
+    model = node.model
+    source: Source = Parts(model.columns, tuple(part.path for part in parts), blocks)
+    kind = "table" if is_copied else "partitioned"
+    if model.is_view:
+        source, kind = Select(node.sql, model.columns), "view"
+    return Entry(
+        name,
+        model.about,
+        kind,
+        source,
+        model.columns,
+        grain=model.grain,
+        partition=model.partition,
+        rows=None if kind == "view" else sum(part.rows for part in parts),
+        bytes=None if kind == "view" else sum(part.bytes for part in parts),
+        file=model.shown_path,
+        sources=model.sources,
+        reads=node.reads,
+        stale=is_stale,
+        needs=tuple(sorted(tuple(sorted(group)) for group in node.needs)),
+        semantics=model.semantics,
+        checks=tuple(checks),
+    )
+
+
 def _model_entries(prepared: Prepared, outcome: Outcome) -> Iterator[Entry]:
     parts_of, checks_of = outcome.parts_by_model(), outcome.checks_by_model()
-    copied = _copied(prepared.graph, parts_of)
+    copied = copied_tables(prepared.graph, parts_of)
     for name in prepared.graph.order:
-        node = prepared.graph.nodes[name]
-        model = node.model
         parts = parts_of.get(name, [])
-        source: Source = Parts(model.columns, tuple(part.path for part in parts), blocks_of(parts, outcome))
-        kind = "table" if name in copied else "partitioned"
-        if model.is_view:
-            source, kind = Select(node.sql, model.columns), "view"
-        yield Entry(
+        yield model_entry(
+            prepared,
             name,
-            model.about,
-            kind,
-            source,
-            model.columns,
-            grain=model.grain,
-            partition=model.partition,
-            rows=None if kind == "view" else sum(part.rows for part in parts),
-            bytes=None if kind == "view" else sum(part.bytes for part in parts),
-            file=model.shown_path,
-            sources=model.sources,
-            reads=node.reads,
-            stale=name in outcome.stale,
-            needs=tuple(sorted(tuple(sorted(group)) for group in node.needs)),
-            semantics=model.semantics,
-            checks=tuple(checks_of.get(name, ())),
+            parts,
+            blocks=blocks_of(parts, outcome),
+            is_copied=name in copied,
+            is_stale=name in outcome.stale,
+            checks=checks_of.get(name, ()),
         )
 
 
-def _copied(graph: Graph, parts_of: Mapping[str, Sequence[Part]]) -> set[str]:
+def copied_tables(graph: Graph, parts_of: Mapping[str, Sequence[Part]]) -> set[str]:
     """Return the tables to copy into the catalog: the smallest of few parts, up to `COPIED_BYTES` together."""
     tables = (name for name in graph.order if not graph.nodes[name].model.is_view)
     parts = {name: parts_of.get(name, ()) for name in tables}

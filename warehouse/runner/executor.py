@@ -1,15 +1,15 @@
 """Executor of a build: runs the tasks that make parts.
 
-A task is the key of a part whose upstream parts are finished. The executor returns the part: its digest and rows, with
-its checks done and stored beside it. Parts are immutable and named by their inputs, so it does not matter where one is
-made, or whether it is made twice.
+A task makes a part whose upstream parts are finished, or checks a part that was made without its checks. The executor
+returns the part: its digest and rows; results of checks are stored beside it. Parts are immutable and named by their
+inputs, so it does not matter where one is made, or whether it is made twice.
 """
 
 from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from warehouse.graph.plan import Key
 from warehouse.runner.part_maker import PartMaker
@@ -20,14 +20,22 @@ _INTERRUPT_SECONDS = 0.1
 """Seconds between two interrupts of parts that still run after another part failed."""
 
 
+class Task(NamedTuple):
+    """Work on one part."""
+
+    key: Key
+    is_check: bool
+    """True to check the part, False to make it."""
+
+
 class Executor(Protocol):
-    """Interface of an executor, which makes several parts at a time."""
+    """Interface of an executor, which runs several tasks at a time."""
 
     parallel_parts: int
-    """Number of parts to have in hand at once."""
+    """Number of tasks to have in hand at once."""
 
-    def submit(self, key: Key) -> Future[Part]:
-        """Make and check a part. The future raises RawDamageError, ModelError or CheckError."""
+    def submit(self, task: Task) -> Future[Part]:
+        """Run a task. The future raises RawDamageError, ModelError or CheckError."""
         ...
 
     def stop(self) -> None:
@@ -49,9 +57,9 @@ class ThisMachine:
         self._threads = ThreadPoolExecutor(parallel_parts)
         self._running: set[Future[Part]] = set()
 
-    def submit(self, key: Key) -> Future[Part]:
-        """Make and check a part in a thread."""
-        future = self._threads.submit(self._maker.make, key)
+    def submit(self, task: Task) -> Future[Part]:
+        """Run a task in a thread."""
+        future = self._threads.submit(self._maker.check if task.is_check else self._maker.make, task.key)
         self._running.add(future)
         future.add_done_callback(self._running.discard)
         return future

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from warehouse.base import hashing
 from warehouse.base.errors import CheckError, ModelError
 from warehouse.engine import python_model
-from warehouse.engine.base import CsvFiles, EngineError, Parts, Scratch, Select, Source
+from warehouse.engine.base import EngineError, Parts, Scratch, Select, Source
 from warehouse.formats.base import is_raw
-from warehouse.graph.dag import Node, model_error
+from warehouse.graph.dag import model_error
 from warehouse.graph.plan import Key
 from warehouse.kernels import UnsupportedError
 from warehouse.runner.build_state import BuildState
@@ -33,9 +34,16 @@ class RawDamageError(Exception):
 
 
 class PartMaker:
-    """Writer of the parts of one build, for use by several threads."""
+    """Writer of the parts of one build, for use by several threads.
 
-    def __init__(self, state: BuildState, checks: PartChecks, reporter: Reporter) -> None:
+    Parameters
+    ----------
+    in_turn
+        True to make one part after the other, each with its checks.
+    """
+
+    def __init__(self, state: BuildState, checks: PartChecks, reporter: Reporter, *, in_turn: bool) -> None:
+        self._in_turn = in_turn
         self._state = state
         self._checks = checks
         self._reporter = reporter
@@ -50,7 +58,7 @@ class PartMaker:
         self._kernels.close()
 
     def make(self, key: Key) -> Part:
-        """Return a checked part: an up-to-date one from the store, or a new one.
+        """Return an up-to-date part from the store, or a new one; with its checks, unless these can wait.
 
         Raises
         ------
@@ -59,48 +67,84 @@ class PartMaker:
         ModelError, CheckError
             When another model or a check fails.
         """
-        started = time.perf_counter()
         self._reporter.part_started(key.model, key.partition)
-        node = self._graph.nodes[key.model]
         inputs = self._state.inputs.of(key)
         fingerprint = hashing.of(inputs)
         found, is_kept = self._state.find_or_keep(key, fingerprint, inputs)
-        outcome = self._state.outcome
         if found is not None and is_kept:
-            outcome.checks[key] = []
+            self._state.outcome.checks[key] = []
             self._reporter.part_finished(found, 0.0, reused=True)
             return found
-        try:
-            part = found
-            results = self._checks.stored_results(key, part) if part else None
-            if part is None or results is None:
-                part = self._write_and_check(key, node, fingerprint, inputs, part)
+        at_once = self._are_checked_at_once(key, is_made=found is not None)
+        with self._costing(key):
+            part, results = found, None
+            if part is not None and at_once:
                 results = self._checks.stored_results(key, part)
-            assert results is not None, f"a check of {key} has no result"
-            outcome.checks[key] = results
-        except EngineError as error:
-            raise self._find_cause(key, node, model_error(node.model, node.sql, error)) from error
-        except CheckError as error:
-            raise self._find_cause(key, node, error) from error
-        finally:
-            self._kernels.drop(key)
-        outcome.seconds[key] = time.perf_counter() - started
+            if part is None or (at_once and results is None):
+                part = self._write_and_check(key, fingerprint, inputs, part, check=at_once)
         if found is None:
-            outcome.made.add(key)
-        self._reporter.part_finished(part, outcome.seconds[key], found is not None)
+            self._state.outcome.made.add(key)
+        if at_once:
+            self._finish(key, part)
         return part
 
+    def check(self, key: Key) -> Part:
+        """Check a part that was made without its checks; return it. Raises ModelError and CheckError."""
+        part = self._state.parts[key]
+        if key not in self._state.outcome.checks:
+            with self._costing(key):
+                if self._checks.stored_results(key, part) is None:
+                    self._write_and_check(key, part.fingerprint, {}, part, check=True)
+            self._finish(key, part)
+        return part
+
+    def is_checked_first(self, key: Key) -> bool:
+        """Return True if a part must be checked before its rows are read.
+
+        The grain check of a `presorted` part may have it written again. A check of a model that reads raw CSV files may
+        find that one of them must be repaired.
+        """
+        return self._in_turn or self._graph.nodes[key.model].model.presorted or bool(self._csv_relations(key))
+
+    def _are_checked_at_once(self, key: Key, *, is_made: bool) -> bool:
+        """Return True if a part's checks run now: they must, or they can and take little time."""
+        is_quick = is_made or self._state.sources.are_few_rows(key)
+        return self.is_checked_first(key) or (is_quick and self._checks.can_run(key))
+
+    def _finish(self, key: Key, part: Part) -> None:
+        outcome = self._state.outcome
+        results = self._checks.stored_results(key, part)
+        assert results is not None, f"a check of {key} has no result"
+        outcome.checks[key] = results
+        self._reporter.part_finished(part, outcome.seconds[key], key not in outcome.made)
+
+    @contextmanager
+    def _costing(self, key: Key) -> Iterator[None]:
+        """Add up the seconds of a part; find the cause of a failure."""
+        started = time.perf_counter()
+        node, seconds = self._graph.nodes[key.model], self._state.outcome.seconds
+        try:
+            yield
+        except EngineError as error:
+            raise self._find_cause(key, model_error(node.model, node.sql, error)) from error
+        except CheckError as error:
+            raise self._find_cause(key, error) from error
+        finally:
+            self._kernels.drop(key)
+        seconds[key] = seconds.get(key, 0.0) + time.perf_counter() - started
+
     def _write_and_check(
-        self, key: Key, node: Node, fingerprint: str, inputs: Mapping[str, object], part: Part | None
+        self, key: Key, fingerprint: str, inputs: Mapping[str, object], part: Part | None, *, check: bool
     ) -> Part:
-        """Write a part unless one is given, and check it.
+        """Write a part unless one is given; with `check`, check it.
 
         Rows of a `presorted` model are written without sorting. If the grain check finds them out of order, the part is
         written a second time, sorted.
         """
+        node = self._graph.nodes[key.model]
         presorted = node.model.presorted
         in_memory = not presorted and self._state.sources.are_few_rows(key)
-        sources = self._state.sources.of(key)
+        sources = self._state.sources.of(key, with_checks=check)
         with self._engine.scratch(sources, one_thread=presorted, in_memory=in_memory) as scratch:
 
             def write(*, sort: bool) -> Part:
@@ -111,13 +155,14 @@ class PartMaker:
             if part is None:
                 part = write(sort=not presorted)
                 scratch.hold(part.path)
-            scratch.add(node.name, Parts(node.model.columns, (part.path,)))
-            checks = self._checks.to_run(key, part)
-            counts = run_checks(scratch, node.model, checks)
-            if presorted and counts[0]:  # the grain check is the first one
-                part = write(sort=True)
+            if check:
+                scratch.add(node.name, Parts(node.model.columns, (part.path,)))
+                checks = self._checks.to_run(key, part)
                 counts = run_checks(scratch, node.model, checks)
-            self._checks.store_results(scratch, key, part, checks, counts)
+                if presorted and counts[0]:  # the grain check is the first one
+                    part = write(sort=True)
+                    counts = run_checks(scratch, node.model, checks)
+                self._checks.store_results(scratch, key, part, checks, counts)
         return part
 
     def _write_rows(self, key: Key, scratch: Scratch, sources: Mapping[str, Source], path: Path, *, sort: bool) -> int:
@@ -137,9 +182,13 @@ class PartMaker:
                     self._reporter.note(f"{model.name} is made by its SELECT, which takes longer, because of {error}")
         return scratch.write(Select(node.sql, model.columns), path, model.grain if sort else ())
 
-    def _find_cause(self, key: Key, node: Node, error: ModelError) -> Exception:
+    def _find_cause(self, key: Key, error: ModelError) -> Exception:
         """Return RawDamageError if the model reads raw CSV files, directly or through views; else the error itself."""
-        raw = sorted({read for read in self._graph.below_views(node.reads) if is_raw(read)})
-        sources = self._state.sources
-        direct = [read for read in raw if isinstance(sources.raw(read, key.partition), CsvFiles)]
-        return RawDamageError(key, direct, error) if direct else error
+        relations = self._csv_relations(key)
+        return RawDamageError(key, relations, error) if relations else error
+
+    def _csv_relations(self, key: Key) -> list[str]:
+        """Return the relations of raw CSV files that a model reads, directly or through views."""
+        raw_files = self._state.prepared.raw_files
+        reads = self._graph.below_views(self._graph.nodes[key.model].reads)
+        return sorted({read for read in reads if is_raw(read) and raw_files.is_csv(read)})

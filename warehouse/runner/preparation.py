@@ -110,7 +110,7 @@ def prepared(
         graph = load_graph(project, engine)
         select_models(graph, options.select)  # fail on a wrong selector before reading any file
         reporter.stage_started("raw files")
-        raw_files = _raw_files(settings, options, store, engine, walk)
+        raw_files = _raw_files(settings, options, store, engine, workers, walk)
         if settings.data:
             if not raw_files.inventory.is_readable:
                 raise _nothing_to_read(raw_files.inventory)
@@ -127,7 +127,9 @@ def worker_count(settings: Settings) -> int:
     return max(1, min(settings.threads, settings.memory_bytes // 3 // WORKER_BYTES))
 
 
-def _raw_files(settings: Settings, options: BuildOptions, store: Store, engine: Engine, walk: Walk | None) -> RawFiles:
+def _raw_files(
+    settings: Settings, options: BuildOptions, store: Store, engine: Engine, workers: Workers, walk: Walk | None
+) -> RawFiles:
     """List and hash the raw files."""
     # `verify` builds in a folder of the target that it examines
     skipped = [folder for folder in store.target.parents if current_file(folder).is_file()]
@@ -145,6 +147,7 @@ def _raw_files(settings: Settings, options: BuildOptions, store: Store, engine: 
         follow_links=settings.follow_links,
         trust_folders=settings.trust_folders,
         threads=settings.threads,
+        workers=workers,
         walk=walk,
     )
 

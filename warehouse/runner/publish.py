@@ -16,7 +16,7 @@ from warehouse.base.errors import WarehouseError
 from warehouse.base.version import __version__
 from warehouse.engine.base import Engine
 from warehouse.ingest.file_list import FileList, write_listing
-from warehouse.runner.catalog import Entry, read_base, write_catalog
+from warehouse.runner.catalog import Base, Entry, read_base, write_catalog
 from warehouse.store.atomic import is_misplaced, quarantine, remove, sync, temporary_path, write_text
 from warehouse.store.layout import CATALOG, MANIFEST, PUBLISHED, build_folder, catalog_of, current_file
 from warehouse.store.manifest import Manifest, build_folders, current_build, kept_builds, last_manifest
@@ -35,6 +35,7 @@ def publish(
     parts: Mapping[str, Stamp],
     confirm: Callable[[], None],
     *,
+    begun: Base | None = None,
     fresh: bool = False,
 ) -> None:
     """Write manifest, catalog and file list of a build, then publish it.
@@ -45,6 +46,8 @@ def publish(
         Signatures of all parts that readers open, by path.
     confirm
         Called when everything is written; it raises an error if the build must not be published.
+    begun
+        Catalog to begin with, in a temporary file; None to begin with the last one.
     fresh
         True to write the catalog from scratch instead of updating a copy of the last one.
     """
@@ -65,7 +68,7 @@ def publish(
             "target": str(target.absolute()),
         },
         engine,
-        None if fresh else read_base(folder.with_name(current_build(target) or manifest.build)),
+        None if fresh else begun or read_base(folder.with_name(current_build(target) or manifest.build)),
     )
     manifest.write(temporary / MANIFEST)
     write_listing(temporary, files)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from warehouse.formats.base import Inventory
 from warehouse.graph.plan import Key
+from warehouse.runner.catalog import Base
 from warehouse.store.part_records import CheckResult, Part
 from warehouse.store.partition_records import Records
 
@@ -25,6 +26,8 @@ class Outcome:
     """Parts that are known to have rows of their own hour alone; examined in tables of many parts only."""
     records: Records | None = None
     """Records of all partitions for the next build; None if some parts are out of date."""
+    early_catalog: Base | None = None
+    """Catalog to begin with, which was written beside the parts."""
 
     def parts_by_model(self) -> dict[str, list[Part]]:
         """Return the parts of each model, by partition."""

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import closing
-from graphlib import TopologicalSorter
 
 from warehouse.base.text import plural
 from warehouse.graph.plan import Key
 from warehouse.runner.build_state import BuildState
-from warehouse.runner.executor import Executor, ThisMachine
+from warehouse.runner.early_catalog import EarlyCatalog
+from warehouse.runner.executor import Executor, Task, ThisMachine
 from warehouse.runner.hour_blocks import note_own_hours
 from warehouse.runner.part_checks import PartChecks
 from warehouse.runner.part_maker import PartMaker, RawDamageError
@@ -19,6 +18,7 @@ from warehouse.runner.preparation import Prepared
 from warehouse.runner.reporter import Reporter
 from warehouse.runner.result import Outcome
 from warehouse.runner.retention import drop_detail
+from warehouse.runner.schedule import Schedule
 from warehouse.runner.unchanged import UnchangedPartitions
 from warehouse.store.layout import ALL, partition_value
 from warehouse.store.part_records import Part
@@ -42,16 +42,17 @@ def make_parts(prepared: Prepared, reporter: Reporter) -> Outcome:
     unchanged = UnchangedPartitions(state)
     parallel_parts = 1 if reporter.is_sequential else prepared.engine.parallel_parts
     with (
-        closing(PartMaker(state, checks, reporter)) as maker,
+        closing(PartMaker(state, checks, reporter, in_turn=parallel_parts == 1)) as maker,
+        closing(EarlyCatalog(state)) as early,
         closing(ThisMachine(prepared, maker, parallel_parts)) as executor,
     ):
         try:
-            while len(state.parts) < len(state.plan.keys):
+            while len(state.parts) < len(state.plan.keys) or state.unchecked():
                 try:
                     unchanged.take_ready(reporter)
-                    _make_all(state, executor, unchanged.outside())
+                    _make_all(state, executor, maker, unchanged.outside(), early)
                     unchanged.take_ready(reporter)
-                    _make_all(state, executor, state.plan.keys)
+                    _make_all(state, executor, maker, state.plan.keys, early)
                 except RawDamageError as damage:
                     executor.stop()
                     maker.close()  # what waits for its part may be made of the damaged files
@@ -59,6 +60,7 @@ def make_parts(prepared: Prepared, reporter: Reporter) -> Outcome:
         except BaseException:
             prepared.workers.close()
             raise
+        state.outcome.early_catalog = early.base()
     reporter.stage_started("checks of views")
     checks.check_views()
     state.outcome.stale = state.stale.models
@@ -82,30 +84,35 @@ def _repair(state: BuildState, damage: RawDamageError, reporter: Reporter) -> No
     state.after_repair(damage.key.partition)
 
 
-def _make_all(state: BuildState, executor: Executor, keys: Iterable[Key]) -> None:
-    """Make the missing parts of `keys` and upstream of them, each as soon as its upstream parts are finished.
-
-    Of those that could be next, the first in build order is.
-    """
+def _make_all(
+    state: BuildState, executor: Executor, maker: PartMaker, keys: Iterable[Key], early: EarlyCatalog
+) -> None:
+    """Make and check the missing parts of `keys` and upstream of them, each as soon as what it reads is made."""
     order = build_order(state, keys)
     readers = _readers(state, order)
-    places = {key: place for place, key in enumerate(order)}
-    sorter = TopologicalSorter({key: needs - state.parts.keys() for key, needs in order.items()})
-    sorter.prepare()
-    ready: list[tuple[int, Key]] = []
-    running: dict[Future[Part], Key] = {}
-    while sorter.is_active():
-        for key in sorter.get_ready():
-            heapq.heappush(ready, (places[key], key))
-        while ready and len(running) < executor.parallel_parts:
-            _, key = heapq.heappop(ready)
-            running[executor.submit(key)] = key
-        done, _ = wait(running, return_when=FIRST_COMPLETED)
-        for future in done:
-            key = running.pop(future)
-            state.parts[key] = future.result()
-            sorter.done(key)
-            _release(state, key, readers)
+    schedule = Schedule(state, order, maker.is_checked_first)
+    running: dict[Future[Part], Task] = {}
+    while True:
+        while len(running) < executor.parallel_parts and (task := schedule.take()):
+            if task.is_check and task.key in state.outcome.checks:
+                schedule.done(task)
+            else:
+                running[executor.submit(task)] = task
+        awaited = [future for future, task in running.items() if schedule.is_wanted(task)]
+        if not awaited:
+            break
+        for future in wait(awaited, return_when=FIRST_COMPLETED).done:
+            task = running.pop(future)
+            error = future.exception()
+            if error is not None:
+                schedule.failed(task, error)
+                continue
+            state.parts[task.key] = future.result()
+            schedule.done(task)
+            early.look()
+            if task.key in state.outcome.checks:
+                _release(state, task.key, readers)
+    schedule.raise_failure()
 
 
 def build_order(state: BuildState, keys: Iterable[Key]) -> dict[Key, set[Key]]:
@@ -122,6 +129,7 @@ def build_order(state: BuildState, keys: Iterable[Key]) -> dict[Key, set[Key]]:
             for need in needs & state.without_file:
                 state.without_file.remove(need)
                 state.parts.pop(need, None)
+                state.outcome.checks.pop(need, None)
             for need in sorted(needs - state.parts.keys()):
                 add(need)
             ordered[key] = needs

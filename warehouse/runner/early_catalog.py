@@ -1,0 +1,121 @@
+"""First catalog of a target, begun while parts are made.
+
+DuckDB creates a relation with its comments in some milliseconds, on one core. At the end of a large build, that would
+be a second for which all other cores wait.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+from warehouse.base.errors import WarehouseError
+from warehouse.base.sql_text import identifier
+from warehouse.base.startup import duckdb
+from warehouse.graph.plan import Key
+from warehouse.runner import catalog
+from warehouse.runner.build_state import BuildState
+from warehouse.runner.catalog import Base, Entry
+from warehouse.runner.catalog_entries import copied_tables, early_entries, model_entry
+from warehouse.store.atomic import temporary_path
+from warehouse.store.layout import CATALOG
+from warehouse.store.manifest import current_build
+
+
+class EarlyCatalog:
+    """Writer of the relations whose parts are made, in a thread of its own.
+
+    It decides nothing: the catalog of the build begins as a copy of this one, and replaces what differs. Only the first
+    build of a target that has started worker processes has one; others have few relations to write, or few files.
+
+    Parameters
+    ----------
+    state
+        The running build. No part is being made yet.
+    """
+
+    def __init__(self, state: BuildState) -> None:
+        prepared = state.prepared
+        self._state = state
+        self._path = temporary_path(prepared.store.target / CATALOG)
+        self._changed, self._stopped = threading.Event(), threading.Event()
+        self._hashes: dict[str, str] = {}
+        self._kinds: dict[str, str] = {}
+        self._is_given = False
+        self._connection: duckdb.DuckDBPyConnection | None = None
+        self._thread = threading.Thread(target=self._write, name="early catalog")
+        is_first = current_build(prepared.store.target) is None and not prepared.options.paranoid
+        if is_first and prepared.workers.pids:
+            self._connection = prepared.engine.connection()
+            catalog.begin(self._connection, self._path, None)
+            self._thread.start()
+
+    def look(self) -> None:
+        """Note that more parts are made."""
+        self._changed.set()
+
+    def base(self) -> Base | None:
+        """End the thread and return what it wrote; None if there is nothing, or if it failed."""
+        self._stop()
+        if self._connection is None:
+            return None
+        try:
+            self._connection.execute("COMMIT; CHECKPOINT published; USE memory; DETACH published")
+        except duckdb.Error:  # the build writes the whole catalog, and names the cause
+            return None
+        self._is_given = True
+        return Base(self._path, self._kinds, self._hashes, fresh_bytes=None)
+
+    def close(self) -> None:
+        """End the thread; remove the file unless `base` returned it."""
+        self._stop()
+        if self._connection is not None:
+            self._connection.close()
+        if not self._is_given:
+            self._path.unlink(missing_ok=True)
+
+    def _stop(self) -> None:
+        self._stopped.set()
+        self._changed.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _write(self) -> None:
+        """Write relations as their parts are made, until the build has made all or fails."""
+        assert self._connection is not None
+        try:
+            while not self._stopped.is_set():
+                self._changed.clear()
+                for entry in self._made():
+                    if self._stopped.is_set():
+                        break
+                    self._connection.execute(f"CREATE SCHEMA IF NOT EXISTS {identifier(entry.name.partition('.')[0])}")
+                    catalog.create(self._connection, entry, {})
+                    self._kinds[entry.name], self._hashes[entry.name] = entry.kind, catalog.entry_hash(entry)
+                self._changed.wait()
+        except (WarehouseError, duckdb.Error):  # the build writes the whole catalog, and names the cause
+            self._connection.close()
+            self._connection = None
+
+    def _made(self) -> Iterator[Entry]:
+        """Yield the relations that can be written now, in dependency order."""
+        state = self._state
+        prepared, plan = state.prepared, state.plan
+        if not self._hashes:
+            yield from early_entries(prepared)
+        made = dict(state.parts)
+        parts_of = {
+            name: [made[key] for partition in plan.partitions(name) if (key := Key(name, partition)) in made]
+            for name in prepared.graph.order
+        }
+        copied = copied_tables(prepared.graph, parts_of)
+        for name in prepared.graph.order:
+            if name in self._hashes:
+                continue
+            node = prepared.graph.nodes[name]
+            if node.model.is_view:
+                is_made = self._hashes.keys() >= set(node.reads)
+            else:
+                is_made = len(parts_of[name]) == len(plan.partitions(name))
+            if is_made:
+                yield model_entry(prepared, name, parts_of[name], is_copied=name in copied)
