@@ -164,7 +164,7 @@ def test_a_clean_sample_has_no_warning(seed: int, tmp_path: Path) -> None:
     write_sample(tmp_path / "sample", clean(seed))
     truth = json.loads((tmp_path / "sample" / "truth.json").read_text(encoding="utf-8"))
     assert truth["suspects"] == []
-    warehouse.build(tmp_path / "sample" / "zhejiang", tmp_path / "target", threads=2)
+    warehouse.build(tmp_path / "sample" / "zhejiang", tmp_path / "target", select=["metrics.findings"], threads=2)
     with warehouse.open(tmp_path / "target") as connection:
         assert connection.execute("FROM metrics.suspect_links").fetchall() == []
         severities = connection.execute("SELECT severity, count(*) FROM metrics.findings GROUP BY ALL").fetchall()
@@ -199,7 +199,7 @@ def test_a_full_sample_is_never_clean(tmp_path: Path) -> None:
 def test_a_workbook_alone_gives_nothing_and_that_is_said(tmp_path: Path) -> None:
     write_sample(tmp_path / "sample", clean(1))
     shutil.rmtree(next((tmp_path / "sample" / "zhejiang").glob("*/trafficinfo")))
-    said = call("build", "-d", "sample/zhejiang", "-t", "t", cwd=tmp_path)
+    said = call("build", "-d", "sample/zhejiang", "-t", "t", "-s", "metrics.findings", cwd=tmp_path)
     assert "Nothing found of what is looked for" in said.err
     assert call("findings", "-t", "t", cwd=tmp_path).out.startswith("Nothing found of what is looked for: ")
     assert call("findings", "-t", "t", "--json", cwd=tmp_path).out == "[]\n"
@@ -253,20 +253,17 @@ def moved(real: Path) -> tuple[dict[tuple[str, str], list[int]], float]:
     for path in (real / "zhejiang").rglob("trafficinfo/*/*/*.csv"):
         with path.open(encoding="utf-8-sig", newline="") as stream:
             reader = csv.reader(stream)
-            at = {name: position for position, name in enumerate(next(reader))}
-            time, switch, port, into, out = (
-                at[name] for name in ("SaveTimeUTC", "DeviceName", "PortName", "InOctets", "OutOctets")
-            )
-            for row in reader:
-                name = row[switch].partition("ST-leaf-" if "ST-leaf-" in row[switch] else "Leaf-")
-                key = name[1] + name[2].partition(".")[0], row[port]
-                sums = totals.setdefault(key, [0, 0])
-                stamp = int(row[time]) % 3_600_000
-                for place, value in enumerate((int(row[into]), int(row[out]))):
-                    sums[place] += value + WRAP if value < 0 else value
-                times[key[0]].add(stamp)
-                if stamp < 900_000:
-                    early[key[0], stamp] += max(int(row[into]), 0)
+            columns = dict(zip(next(reader), zip(*reader, strict=True), strict=True))
+        [device], [port] = set(columns["DeviceName"]), set(columns["PortName"])
+        name = device.partition("ST-leaf-" if "ST-leaf-" in device else "Leaf-")
+        switch = name[1] + name[2].partition(".")[0]
+        polled = [int(value) % 3_600_000 for value in columns["SaveTimeUTC"]]
+        into, out = (list(map(int, columns[way])) for way in ("InOctets", "OutOctets"))
+        totals[switch, port] = [sum(value + WRAP if value < 0 else value for value in way) for way in (into, out)]
+        times[switch].update(polled)
+        for stamp, value in zip(polled, into, strict=True):
+            if stamp < 900_000:
+                early[switch, stamp] += max(value, 0)
     after = 0
     for switch_name, stamps in times.items():
         ordered = sorted(stamps)

@@ -15,10 +15,10 @@ from tests.conftest import PATIENCE, call
 from tests.tiny import Tiny
 
 COLUMNS = {"port": "VARCHAR", "speed": "BIGINT"}
-BUILDS = 8
+BUILDS = 6
 
 READER = """
-import json, sys, duckdb, warehouse
+import json, sys, time, duckdb, warehouse
 from pathlib import Path
 target, way, stop = Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
 ask = ('SELECT (SELECT sum(speed) FROM staging.ports), (SELECT speed FROM metrics.total), '
@@ -40,6 +40,7 @@ while not stop.exists() or not seen:
             seen += connection.execute(ask).fetchall()
     else:
         seen += held.execute(ask).fetchall()
+    time.sleep(0.01)
 print(json.dumps(seen))
 """
 """Query the same number in three ways until stopped: table, dependent table, and a view over parts."""

@@ -131,11 +131,22 @@ def _check(lines: Lines, seed: int, folder: Path) -> None:
     for number, text in enumerate(segments, 1):  # no whole line is lost
         if text not in whole:
             continue
-        alone, rejected = _read(folder, text.encode() + b"\n")
-        expected = [_without_place(event) for event in alone if event["kind"] not in CONTEXT]
+        expected, rejected = _alone(folder, text)
         found = [_without_place(event) for event in by_segment.get(number, [])]
         if not rejected:
             assert all(event in found for event in expected), text
+
+
+_ALONE: dict[str, tuple[Events, bool]] = {}
+
+
+def _alone(folder: Path, text: str) -> tuple[Events, bool]:
+    """Return the events of a line alone, without their places, and True if a line was rejected."""
+    if text not in _ALONE:
+        events, rejected = _read(folder, text.encode() + b"\n")
+        found = [_without_place(event) for event in events if event["kind"] not in CONTEXT]
+        _ALONE[text] = found, bool(rejected)
+    return _ALONE[text]
 
 
 def test_a_bar_before_an_iteration_of_another_trainer(tmp_path: Path) -> None:
