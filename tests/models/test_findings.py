@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import polars
 import pytest
 
 import warehouse
@@ -251,14 +252,12 @@ def moved(real: Path) -> tuple[dict[tuple[str, str], list[int]], float]:
     times: dict[str, set[int]] = defaultdict(set)
     early: dict[tuple[str, int], int] = defaultdict(int)
     for path in (real / "zhejiang").rglob("trafficinfo/*/*/*.csv"):
-        with path.open(encoding="utf-8-sig", newline="") as stream:
-            reader = csv.reader(stream)
-            columns = dict(zip(next(reader), zip(*reader, strict=True), strict=True))
-        [device], [port] = set(columns["DeviceName"]), set(columns["PortName"])
+        columns = polars.read_csv(path, columns=["SaveTimeUTC", "DeviceName", "PortName", "InOctets", "OutOctets"])
+        [device], [port] = (set(columns[name]) for name in ("DeviceName", "PortName"))
         name = device.partition("ST-leaf-" if "ST-leaf-" in device else "Leaf-")
         switch = name[1] + name[2].partition(".")[0]
-        polled = [int(value) % 3_600_000 for value in columns["SaveTimeUTC"]]
-        into, out = (list(map(int, columns[way])) for way in ("InOctets", "OutOctets"))
+        polled = (columns["SaveTimeUTC"] % 3_600_000).to_list()
+        into, out = (columns[way].to_list() for way in ("InOctets", "OutOctets"))
         totals[switch, port] = [sum(value + WRAP if value < 0 else value for value in way) for way in (into, out)]
         times[switch].update(polled)
         for stamp, value in zip(polled, into, strict=True):

@@ -31,7 +31,7 @@ def minute(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("minute")
     write_sample(root, SampleOptions(hours=1, seconds=60, jobs=False, utilization=False, hour_tables=False))
     for hour in root.rglob("trafficinfo/*"):
-        keep_switches(hour, "ROCE-Leaf-1_", "ROCE-Leaf-2_")
+        keep_switches(hour, "ROCE-Leaf-1_", "ROCE-Leaf-5_")
     return root / CLUSTER
 
 
