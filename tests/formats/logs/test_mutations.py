@@ -165,14 +165,14 @@ def _without_place(event: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in event.items() if name not in PLACES}
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32))
 def test_damaged_lines_of_the_sample(seed: int, sample_lines: Lines, tmp_path: Path) -> None:
     _check(sample_lines, seed, tmp_path)
 
 
 @pytest.mark.real
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32))
 def test_damaged_lines_of_the_published_task(seed: int, tmp_path: Path) -> None:
     if not _real_lines():
@@ -180,7 +180,7 @@ def test_damaged_lines_of_the_published_task(seed: int, tmp_path: Path) -> None:
     _check(_real_lines(), seed, tmp_path)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=st.binary(max_size=400))
 def test_any_bytes_can_be_read(content: bytes, tmp_path: Path) -> None:
     events, rejected = _read(tmp_path, content)
