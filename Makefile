@@ -24,7 +24,9 @@ test: setup check  ## lint, types, SQL format and all tests
 quick: setup     ## lint, types and the tests of what changed since the last commit
 	$(BIN)/python -m tests.quick
 
-check: lint types sql-format unit
+check: setup
+	$(MAKE) --jobs 2 --output-sync lint types sql-format
+	$(MAKE) unit
 
 lint: setup      ## ruff: lint and format; codespell: spelling; import-linter: imports go one way
 	$(BIN)/ruff check .

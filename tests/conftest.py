@@ -64,6 +64,12 @@ class MadeOnce(Protocol):
     def __call__(self, name: str, make: Callable[[Path], object]) -> Path: ...
 
 
+class Restored(Protocol):
+    """Function that returns a folder as it was made: `restored("published", make)`."""
+
+    def __call__(self, name: str, make: Callable[[Path], object]) -> Path: ...
+
+
 class Command(Protocol):
     """Command to call as `command("build", "-d", folder)`, in a working folder of the test's own."""
 
@@ -130,6 +136,27 @@ def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
+def restored(tmp_path_factory: pytest.TempPathFactory) -> Restored:
+    """Return a function that makes a folder once a process, and restores it in its place for each test that changes it.
+
+    A target that is copied elsewhere cannot be read: it has absolute paths.
+    """
+    base = tmp_path_factory.mktemp("restored")
+
+    def folder(name: str, make: Callable[[Path], object]) -> Path:
+        place, saved = base / name, base / f"{name}.saved"
+        shutil.rmtree(place, ignore_errors=True)
+        if not saved.exists():
+            place.mkdir()
+            make(place)
+            place.rename(saved)
+        shutil.copytree(saved, place, symlinks=True)
+        return place
+
+    return folder
+
+
+@pytest.fixture(scope="session")
 def sample(made_once: MadeOnce) -> Path:
     """Return the root of a small release: seven recorded minutes in two hours, with all traps planted."""
     return made_once("sample", lambda root: write_sample(root, SampleOptions(hours=2, seconds=420, utilization=False)))
@@ -142,11 +169,28 @@ def built(sample: Path, made_once: MadeOnce) -> Path:
 
 
 @pytest.fixture(scope="session")
-def site(built: Path, made_once: MadeOnce) -> Path:
-    """Return the site of the shipped project and the sample's build."""
-    from warehouse.site.site_folder import write_docs
+def two_leaves(sample: Path, made_once: MadeOnce) -> Path:
+    """Return the target of a build of the sample's workbook and of two leaves, without jobs."""
 
-    return made_once("docs", lambda folder: write_docs(folder / "site", Project.open(), built)) / "site"
+    def make(folder: Path) -> None:
+        for file in (*sample.rglob("*.xlsx"), *sample.rglob("Leaf-1_*.csv"), *sample.rglob("Leaf-2_*.csv")):
+            place = folder / "data" / file.relative_to(sample)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, place)
+        warehouse.build(folder / "data", folder / "warehouse")
+
+    return made_once("two-leaves", make) / "warehouse"
+
+
+@pytest.fixture(scope="session")
+def site(built: Path, made_once: MadeOnce) -> Path:
+    """Return the site of the shipped project and the sample's build, as `warehouse docs site/` writes it."""
+
+    def make(folder: Path) -> None:
+        said = call("docs", "site/", "-t", built, cwd=folder)
+        assert said.status == 0, said
+
+    return made_once("docs", make) / "site"
 
 
 @pytest.fixture(scope="session")
@@ -297,7 +341,9 @@ def release(sample: Path, tmp_path: Path, fabric_project: Project, monkeypatch: 
 
 
 @pytest.fixture
-def published(release: Release) -> Release:
-    """Return the release after a build, which a failing build must not change."""
-    assert release.build().status == 0
-    return release
+def published(sample: Path, restored: Restored, fabric_project: Project, monkeypatch: pytest.MonkeyPatch) -> Release:
+    """Return such a release after a build, which a failing build must not change."""
+    from tests.release import Release, done, lay_out
+
+    monkeypatch.setattr(Project, "open", lambda _=None: fabric_project)
+    return Release(restored("published", lambda folder: done(lay_out(sample, folder).build())))

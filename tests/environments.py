@@ -39,7 +39,7 @@ def _installed(name: str, folder: Path, pinned: str) -> Path:
         subprocess.run([sys.executable, "-m", "venv", "--clear", "--without-pip", str(folder)], check=True)
         wanted = folder / "wanted.txt"
         wanted.write_text(pinned, encoding="utf-8")
-        pip = [sys.executable, "-m", "pip", f"--python={python}", "install", "--quiet", "--retries=1"]
+        pip = [sys.executable, "-m", "pip", f"--python={python}", "install", "--quiet", "--no-compile", "--retries=1"]
         said = subprocess.run(
             [*pip, "--disable-pip-version-check", "--no-deps", "--requirement", str(wanted)],
             capture_output=True,

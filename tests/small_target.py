@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from tests.conftest import Restored
+
 HOUR = "TIMESTAMP '2024-05-23 16:00:00'"
 BUILD = "7f3a91c2d0e1f2a3"
 ACCESS, UPLINK = "TwoHundredGigE1/0/1", "FourHundredGigE1/0/33"
@@ -200,9 +202,10 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def own_target(tmp_path: Path) -> Path:
+def own_target(restored: Restored) -> Path:
     """Return a published warehouse of one test's own."""
-    return make_target(tmp_path / "warehouse", tmp_path / "data")
+    base = restored("small", lambda folder: make_target(folder / "warehouse", folder / "data"))
+    return base / "warehouse"
 
 
 @pytest.fixture(scope="session")

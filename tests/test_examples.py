@@ -87,7 +87,7 @@ def _contributing(folder: Path) -> None:
     place = folder / "study" / "models" / "metrics" / "port_hour.sql"
     place.parent.mkdir(parents=True)
     place.write_text(model, encoding="utf-8")
-    _run("warehouse build -d data/sample --project study", folder)
+    _run("warehouse build -d data/sample --project study -s metrics.port_hour", folder)
     [asked] = [one for one in examples(page) if "in_peak_to_mean" in one.command]
     assert same(asked.output, _run(f"{asked.command} --format table", folder))
 

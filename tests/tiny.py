@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import warehouse
-from tests.conftest import Completed, call
+from tests.conftest import Completed, Restored, call
 from warehouse.project.project import Project
 
 HEADER = "SaveTime,SaveTimeUTC,DeviceName,PortName,InPkts,InOctets,OutPkts,OutOctets,InRatio,OutRatio"
@@ -19,8 +20,15 @@ class Tiny:
     """Models `reference.speeds` -> `staging.ports` -> `metrics.total`, and a data folder with two hours."""
 
     def __init__(self, base: Path) -> None:
+        self._move(base)
+        if not self.folder.exists():
+            self._write_first()
+
+    def _move(self, base: Path) -> None:
         self.base = base
         self.folder, self.data, self.target = base / "project", base / "data", base / "target"
+
+    def _write_first(self) -> None:
         self.reference("speeds", {"port": "VARCHAR", "speed": "BIGINT"}, "eth0,10", "eth1,40")
         self.model(
             "staging.ports",
@@ -34,6 +42,19 @@ class Tiny:
         )
         for hour in (0, 1):
             self.file(hour, "1,100,2,200,0,0.5")
+
+    def restore(self, restored: Restored, name: str, make: Callable[[Tiny], object]) -> Tiny:
+        """Move to a folder that this function made of such a project, once for all tests, and built."""
+
+        def made(base: Path) -> None:
+            self._move(base)
+            self._write_first()
+            make(self)
+            assert self.build().status == 0
+
+        self._move(restored(name, made))
+        assert self.build().status == 0  # records the signatures of these files
+        return self
 
     @property
     def project(self) -> Project:

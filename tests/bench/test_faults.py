@@ -13,7 +13,7 @@ import pytest
 from bench.fault_rig import Rig
 from bench.faults import DAMAGES, FAULTS, KILLED, broken, kind_of
 
-TIMES = {KILLED: 6}
+TIMES = {KILLED: 4}
 SELDOM = 2
 KINDS = (
     "parts/*.parquet", "parts/*.json", "warehouse.duckdb", "catalogue.duckdb", "catalogue.json", "manifest.json",

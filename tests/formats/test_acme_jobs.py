@@ -8,6 +8,8 @@ import pytest
 
 import warehouse
 from tests.conftest import Command
+from warehouse.project.project import Project
+from warehouse.runner.result import Result
 from warehouse.sample.acme_jobs import KALOS_HEADER, SEREN_HEADER, write_acme
 
 MODELS = ("metrics.jobs", "metrics.job_totals", "staging.rejected_rows")
@@ -90,21 +92,42 @@ BAD = {
 }
 
 
+def with_its_id(line: str, number: int) -> str:
+    """Return a line with an id of its own."""
+    return line.replace("5778432", str(9_900_000 + number))
+
+
+@pytest.fixture(scope="module")
+def with_bad_rows(tmp_path_factory: pytest.TempPathFactory, own_models: Project) -> Result:
+    """Return a build of a file with each of these lines before a good one."""
+    folder = tmp_path_factory.mktemp("bad-rows")
+    pairs = [(with_its_id(line, 2 * at), with_its_id(SEREN, 2 * at + 1)) for at, line in enumerate(BAD)]
+    seren(folder / "d", *rows(150), *(line for pair in pairs for line in pair))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Project, "open", lambda _=None: own_models)
+        return warehouse.build(folder / "d", folder / "t", max_rejected=0.5)
+
+
 @pytest.mark.parametrize("line", BAD)
-def test_a_bad_row_is_named_and_rejected_and_the_rest_is_read(tmp_path: Path, line: str) -> None:
-    seren(tmp_path / "d", *rows(150), line, SEREN.replace("5778432", "9900000"))
+def test_a_bad_row_is_named_and_rejected(with_bad_rows: Result, line: str) -> None:
+    at = list(BAD).index(line)
+    of_line = f"FROM staging.rejected_rows WHERE line = {152 + 2 * at}"
+    [(file, reason, text)] = query(with_bad_rows.target, f"SELECT file, reason, text {of_line}")
+    assert file == "acme/job_trace/trace_seren.csv"
+    assert str(reason).startswith(BAD[line])
+    assert text == with_its_id(line, 2 * at)[:500]
 
-    result = warehouse.build(tmp_path / "d", tmp_path / "t")
 
-    found = query(tmp_path / "t", "SELECT file, line, reason, text FROM staging.rejected_rows")
-    if line:
-        [(file, number, reason, text)] = found
-        assert (file, number) == ("acme/job_trace/trace_seren.csv", 152)
-        assert str(reason).startswith(BAD[line])
-        assert text == line[:500]
-        warned = [(key.model, one.failures) for key, one in result.checks() if one.failures]
-        assert ("staging.rejected_rows", 1) in warned
-    assert query(tmp_path / "t", "SELECT count(*) FROM metrics.jobs") == [(151,)]
+def test_the_rows_beside_bad_ones_are_read(with_bad_rows: Result) -> None:
+    assert query(with_bad_rows.target, "SELECT count(*) FROM metrics.jobs") == [(150 + len(BAD),)]
+    warned = [(key.model, one.failures) for key, one in with_bad_rows.checks() if one.failures]
+    assert ("staging.rejected_rows", len(BAD)) in warned
+
+
+def test_a_blank_line_alone_costs_no_row(tmp_path: Path) -> None:
+    seren(tmp_path / "d", *rows(3), "", SEREN)
+    warehouse.build(tmp_path / "d", tmp_path / "t")
+    assert query(tmp_path / "t", "SELECT count(*) FROM metrics.jobs") == [(4,)]
 
 
 def test_both_lines_of_a_field_over_two_lines_are_rejected(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from tests.formats.wide import HEADER, ROWS, Wide, seen
 from warehouse.formats import torn_lines
+from warehouse.project.project import Project
 
 MODELS = ("metrics.utilization_quality", "metrics.utilization_shares", "staging.utilization", "staging.rejected_rows")
 pytestmark = pytest.mark.usefixtures("only_own_models")
@@ -23,12 +24,12 @@ NO_CELLS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("cell", CELLS)
-def test_a_valid_cell_is_read(wide: Wide, cell: str) -> None:
-    wide.lines("Time,10.0.0.1-0,10.0.0.1-1", f"2023-07-01 08:00:00+08:00,{cell},1.0")
+def test_valid_cells_are_read(wide: Wide) -> None:
+    rows = [f"2023-07-01 08:00:{n:02}+08:00,{cell},1.0" for n, cell in enumerate(CELLS)]
+    wide.lines("Time,10.0.0.1-0,10.0.0.1-1", *rows)
     wide.build()
-    assert [row[2] for row in wide.values()] == [CELLS[cell], 1.0]
-    assert wide.ask("SELECT sum(samples) FROM staging.utilization_values") == [(2,)]
+    assert [row[2] for row in wide.values()] == [value for cell in CELLS.values() for value in (cell, 1.0)]
+    assert wide.ask("SELECT sum(samples) FROM staging.utilization_values") == [(2 * len(CELLS),)]
     assert wide.rejected() == []
 
 
@@ -79,17 +80,35 @@ LINES = {
 }
 
 
-@pytest.mark.parametrize("form", LINES)
-def test_a_bad_line_is_named_and_the_others_are_read(wide: Wide, form: str) -> None:
-    line, reason = LINES[form]
-    wide.lines(HEADER, ROWS[0], line, *ROWS[1:])
-    wide.build()
+METRICS = (
+    "GPU_TEMP", "GPU_UTIL", "MEMORY_TEMP", "MEM_CLOCK", "MEM_COPY_UTIL", "FB_FREE", "FB_USED", "POWER_USAGE",
+    "DRAM_ACTIVE", "SM_CLOCK",
+)  # fmt: skip
+NAMES = dict(zip(LINES, (f"{of}/{metric}.csv" for of in ("kalos", "seren") for metric in METRICS), strict=False))
+"""A file for each of these lines."""
 
-    rejected = wide.rejected()
-    assert [one[0] for one in rejected] == [3]
-    assert str(rejected[0][1]).startswith(reason)
-    assert len(wide.values()) == (12 if reason == "a cell is no number" else 9)
-    assert wide.ask("SELECT file FROM staging.rejected_rows") == [("acme/utilization/kalos/GPU_UTIL.csv",)]
+
+@pytest.fixture(scope="module")
+def with_bad_lines(tmp_path_factory: pytest.TempPathFactory, own_models: Project) -> Wide:
+    """Return the build of a file for each of these lines."""
+    wide = Wide(tmp_path_factory.mktemp("bad-lines"))
+    for form, (line, _) in LINES.items():
+        wide.lines(HEADER, ROWS[0], line, *ROWS[1:], name=NAMES[form])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Project, "open", lambda _=None: own_models)
+        wide.build()
+    return wide
+
+
+@pytest.mark.parametrize("form", LINES)
+def test_a_bad_line_is_named_and_the_others_are_read(with_bad_lines: Wide, form: str) -> None:
+    _, reason = LINES[form]
+    file = f"acme/utilization/{NAMES[form]}"
+    ((line, said),) = with_bad_lines.ask(f"SELECT line, reason FROM staging.rejected_rows WHERE file = '{file}'")
+    assert line == 3
+    assert str(said).startswith(reason)
+    values = 12 if reason == "a cell is no number" else 9
+    assert with_bad_lines.ask(f"SELECT count(*) FROM staging.utilization WHERE file = '{file}'") == [(values,)]
 
 
 def test_lines_below_another_header_are_rejected(wide: Wide) -> None:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import pytest
 
+from tests.conftest import Restored
 from tests.history.diffing import POLL_COLUMNS, POLLS
 from tests.tiny import Tiny
 
 
 @pytest.fixture
-def built(tiny: Tiny) -> Tiny:
+def built(tiny: Tiny, restored: Restored) -> Tiny:
     """Polls by hour, a view on them, and a sum; built once."""
+    return tiny.restore(restored, "polls-to-compare", _write_polls)
+
+
+def _write_polls(tiny: Tiny) -> None:
     tiny.model("staging.polls", POLLS, POLL_COLUMNS, "partition: hour_utc", "grain: [hour_utc, ms]")
     tiny.model(
         "metrics.large",
@@ -26,5 +31,3 @@ def built(tiny: Tiny) -> Tiny:
         {"hour_utc": "TIMESTAMP", "in_bytes": "BIGINT"},
         "partition: hour_utc",
     )
-    assert tiny.build().status == 0
-    return tiny

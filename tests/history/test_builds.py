@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import warehouse
-from tests.conftest import Completed, call
+from tests.conftest import Completed, Restored, call
 from tests.release import Release
 from tests.tiny import Tiny
 from warehouse.base.errors import LockedError, WarehouseError
@@ -25,8 +25,12 @@ TOTAL = "SELECT speed FROM metrics.total"
 
 
 @pytest.fixture
-def three(tiny: Tiny) -> Tiny:
+def three(tiny: Tiny, restored: Restored) -> Tiny:
     """With three builds, whose totals are 50, 52 and 54."""
+    return tiny.restore(restored, "three-builds", _build_three)
+
+
+def _build_three(tiny: Tiny) -> None:
     for extra in range(3):
         tiny.model("staging.ports", f"SELECT port, speed + {extra} AS speed FROM reference.speeds", SPEEDS)
         tiny.model(
@@ -38,7 +42,6 @@ def three(tiny: Tiny) -> Tiny:
             "grain: [hour_utc, ms]",
         )
         assert tiny.build().status == 0
-    return tiny
 
 
 def run(tiny: Tiny, *arguments: str | Path) -> Completed:

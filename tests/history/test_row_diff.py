@@ -26,9 +26,11 @@ def _sql(value: object) -> str:
     return "NULL" if value is None else f"'{value}'"
 
 
+ENGINE = duckdb.connect(config={"threads": 1})
+
+
 def rows_of(old: Table, new: Table, examples: int = 3) -> RowDiff:
-    with duckdb.connect() as connection:
-        return compare_rows(connection, old, new, None, examples)
+    return compare_rows(ENGINE, old, new, None, examples)
 
 
 CELL = st.one_of(st.none(), st.sampled_from(["0.5", "1.5", "nan", "inf"]))

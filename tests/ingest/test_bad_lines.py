@@ -125,20 +125,25 @@ def at_the_bounds(line: bytes) -> bytes:
     return b",".join([*line.split(b",")[:4], *[b"9" * 15] * 4, b"0", b"0\n"])
 
 
-@pytest.mark.parametrize(
-    ("value", "wraps", "resets"),
-    [(-(2**32) - 1, 0, 0), (-(2**32), 1, 0), (81_402 - 2**32, 1, 0), (10**9 - 2**32, 0, 1), (-5, 0, 1)],
-)
-def test_a_32_bit_counter_falls_by_no_more_than_it_holds(release: Release, value: int, wraps: int, resets: int) -> None:
-    """At 1 Gbit/s no second has 1e9 B; a fall by 5 B is no 4.29 GB."""
-    management = release.hour / LEAF / "Leaf-1_0.csv"
-    before = management.read_bytes().count(b",-")
-    spoil(management, field(7, b"%d" % value))
+FALLS = {
+    -(2**32) - 1: (0, 0), -(2**32): (1, 0), 81_402 - 2**32: (1, 0), 10**9 - 2**32: (0, 1), -5: (0, 1),
+}  # fmt: skip
+"""Value of a counter -> wraps and resets. At 1 Gbit/s no second has 1e9 B; a fall by 5 B is no 4.29 GB."""
+
+
+def test_a_32_bit_counter_falls_by_no_more_than_it_holds(release: Release) -> None:
+    management = (release.hour / LEAF / "Leaf-1_0.csv").read_bytes()
+    for number, value in enumerate(FALLS, start=2):
+        path = release.hour / LEAF.replace("Leaf-1_", f"Leaf-{number}_") / f"Leaf-{number}_0.csv"
+        path.parent.mkdir()
+        path.write_bytes(management.replace(b"Leaf-1.", b"Leaf-%d." % number))
+        spoil(path, field(7, b"%d" % value))
     done(release.build())
-    asked = "SELECT wraps, resets FROM metrics.port_hour WHERE switch = 'Leaf-1' AND port LIKE 'M-%'"
-    assert release.ask(asked) == [(before + wraps, resets)]
-    reason = f"{value} bytes are no wrap of a 32-bit counter"
-    assert release.ask("SELECT line, reason FROM staging.rejected_rows") == ([] if wraps or resets else [(101, reason)])
+    for number, (wraps, resets) in enumerate(FALLS.values(), start=2):
+        asked = f"SELECT wraps, resets FROM metrics.port_hour WHERE switch = 'Leaf-{number}' AND port LIKE 'M-%'"
+        assert release.ask(asked) == [(management.count(b",-") + wraps, resets)]
+    reason = f"{next(iter(FALLS))} bytes are no wrap of a 32-bit counter"
+    assert release.ask("SELECT line, reason FROM staging.rejected_rows") == [(101, reason)]
 
 
 def test_a_poll_at_the_very_begin_of_the_hour_is_read(release: Release) -> None:
@@ -158,30 +163,41 @@ def test_a_poll_at_the_very_begin_of_the_hour_is_read(release: Release) -> None:
 LENIENT = {b"0012": 12, b"-0": 0}
 
 
-@pytest.mark.parametrize("number", LENIENT)
-@pytest.mark.parametrize("another", [False, True], ids=["alone", "beside a bad line"])
-def test_some_numbers_are_read_in_other_forms_than_the_published_one(
-    release: Release, number: bytes, another: bool
-) -> None:
+def copy_port(release: Release, number: int) -> Path:
+    """Copy the 200G port to another one and return its file."""
+    path = release.access.with_name(f"Leaf-1_{number}_1.csv")
+    path.write_bytes(release.access.read_bytes().replace(b"GigE1/0/1:1", f"GigE1/0/{number}:1".encode()))
+    return path
+
+
+def test_some_numbers_are_read_in_other_forms_than_the_published_one(release: Release) -> None:
     """As the page of the format says: read as this, whatever else is in the file."""
-    spoil(release.access, field(5, number))
-    if another:
-        spoil(release.access, lambda lines: [*lines, b"x\n"])
+    for place, number in enumerate(LENIENT, start=3):
+        spoil(copy_port(release, place), field(5, number))
+        beside = copy_port(release, place + 10)
+        spoil(beside, field(5, number))
+        spoil(beside, lambda lines: [*lines, b"x\n"])
     done(release.build())
-    assert release.ask("SELECT count(*) FROM staging.rejected_rows") == [(int(another),)]
-    rows = "FROM staging.port_counters WHERE port = 'TwoHundredGigE1/0/1:1' ORDER BY time_utc LIMIT 1 OFFSET 99"
-    assert release.ask(f"SELECT in_bytes_raw {rows}") == [(LENIENT[number],)]
+    assert release.ask("SELECT count(*) FROM staging.rejected_rows") == [(len(LENIENT),)]
+    for place, value in enumerate(LENIENT.values(), start=3):
+        for port in (place, place + 10):
+            rows = f"FROM staging.port_counters WHERE port = 'TwoHundredGigE1/0/{port}:1' ORDER BY time_utc"
+            assert release.ask(f"SELECT in_bytes_raw {rows} LIMIT 1 OFFSET 99") == [(value,)]
 
 
-@pytest.mark.parametrize("column", [1, 4, 5, 6, 7])
-def test_a_fraction_is_rejected_without_kernels_too(release: Release, column: int) -> None:
-    """The engine alone would round it; points are in ratios too, so that hashing cannot see it."""
-    spoil(release.access, row_100(lambda line: b",".join(
-        text + b".4" if at == column else text for at, text in enumerate(line.split(b","))
-    )))  # fmt: skip
+def test_fractions_are_rejected_without_kernels_too(release: Release) -> None:
+    """The engine alone would round them; points are in ratios too, so that hashing cannot see them."""
+    columns = (1, 4, 5, 6, 7)
+    for place, column in enumerate(columns, start=3):
+        spoil(copy_port(release, place), row_100(lambda line, column=column: b",".join(  # type: ignore[misc]
+            text + b".4" if at == column else text for at, text in enumerate(line.split(b","))
+        )))  # fmt: skip
     done(release.build("--plain-sql"))
-    ((line, reason),) = release.ask("SELECT line, reason FROM staging.rejected_rows")
-    assert (line, "is not a whole number" in str(reason)) == (101, True)
+    found = release.ask("SELECT file, line, reason FROM staging.rejected_rows ORDER BY file")
+    assert [(str(file).rpartition("/")[2], line) for file, line, _ in found] == [
+        (f"Leaf-1_{place}_1.csv", 101) for place, _ in enumerate(columns, start=3)
+    ]
+    assert all("is not a whole number" in str(reason) for _, _, reason in found)
 
 
 def test_a_blank_line_is_rejected(release: Release) -> None:

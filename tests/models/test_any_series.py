@@ -14,7 +14,7 @@ from tests.models.test_traffic import _module
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-SERIES = 5_000
+SERIES = 2_500
 HEIGHTS = (1, 1_000, 10**9, 2 * 10**11, 2**50)
 """Bytes a second: from one to far beyond what all ports of a server can move."""
 REASONS = {None, "idle", "aperiodic", "fast", "few_cycles", "shallow", "unsteady"}

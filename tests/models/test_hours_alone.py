@@ -24,7 +24,7 @@ from warehouse.sample import SampleOptions, write_sample
 CLUSTER = "zhejiang/cluster_sample"
 HOURLY = "hour_utc"
 LATE_PORT = "Leaf-5_1_1.csv"
-"""A port that only the fourth hour has."""
+"""A port that only the last hour has."""
 
 
 @pytest.fixture(scope="module")
@@ -54,13 +54,13 @@ def test_no_hourly_model_reads_a_table_that_spans_hours(graph: Graph) -> None:
 
 
 @pytest.fixture(scope="module")
-def four_hours(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return four hours of a minute, two leaves and a storage leaf each; three of them without one port."""
-    root = tmp_path_factory.mktemp("four-hours")
-    write_sample(root, SampleOptions(hours=4, seconds=60, jobs=False, utilization=False))
+def three_hours(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return three hours of a minute, two leaves and a storage leaf each; two of them without one port."""
+    root = tmp_path_factory.mktemp("three-hours")
+    write_sample(root, SampleOptions(hours=3, seconds=60, jobs=False, utilization=False))
     for hour in _hours(root):
         keep_switches(hour, "ROCE-Leaf-1_", "ROCE-Leaf-5_", "ROCE-ST-leaf-1_")
-    for hour in _hours(root)[:3]:
+    for hour in _hours(root)[:2]:
         (late,) = hour.glob(f"*/{LATE_PORT}")
         late.unlink()
     return root
@@ -70,17 +70,17 @@ def _hours(root: Path) -> list[Path]:
     return sorted(path for path in (root / CLUSTER / "trafficinfo").iterdir() if path.is_dir())
 
 
-def _release(four_hours: Path, base: Path, hours: Iterable[int]) -> Path:
-    """A release with these of the four hours, and the workbook."""
+def _release(three_hours: Path, base: Path, hours: Iterable[int]) -> Path:
+    """A release with these of the three hours, and the workbook."""
     root = base / "release"
-    shutil.copytree(four_hours / CLUSTER, root / CLUSTER, ignore=shutil.ignore_patterns("trafficinfo"))
+    shutil.copytree(three_hours / CLUSTER, root / CLUSTER, ignore=shutil.ignore_patterns("trafficinfo"))
     for hour in hours:
-        _add(four_hours, root, hour)
+        _add(three_hours, root, hour)
     return root
 
 
-def _add(four_hours: Path, root: Path, hour: int) -> None:
-    source = _hours(four_hours)[hour]
+def _add(three_hours: Path, root: Path, hour: int) -> None:
+    source = _hours(three_hours)[hour]
     shutil.copytree(source, root / CLUSTER / "trafficinfo" / source.name)
 
 
@@ -92,7 +92,7 @@ def _parts(target: Path) -> dict[tuple[str, str], str]:
 
 
 class Grown(NamedTuple):
-    """Target of three hours to which a build added the fourth."""
+    """Target of two hours to which a build added the third."""
 
     target: Path
     planned: set[tuple[str, str]]
@@ -101,12 +101,12 @@ class Grown(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def grown(four_hours: Path, tmp_path_factory: pytest.TempPathFactory) -> Grown:
+def grown(three_hours: Path, tmp_path_factory: pytest.TempPathFactory) -> Grown:
     base = tmp_path_factory.mktemp("grown")
-    root, target = _release(four_hours, base, range(3)), base / "target"
+    root, target = _release(three_hours, base, range(2)), base / "target"
     warehouse.build(root, target)
     before = _parts(target)
-    _add(four_hours, root, 3)
+    _add(three_hours, root, 2)
     said = call("plan", "-d", root, "-t", target, "--json", cwd=base)
     assert said.status == 0, said
     parts = [part for part in json.loads(said.out)["parts"] if part["action"] != "keep"]
@@ -116,8 +116,8 @@ def grown(four_hours: Path, tmp_path_factory: pytest.TempPathFactory) -> Grown:
 
 def test_one_more_hour_is_planned_alone_and_leaves_the_others_as_they_are(grown: Grown) -> None:
     of_hours = {(model, partition) for model, partition in grown.planned if partition != "all"}
-    assert {part for _, part in of_hours} == {"2024-05-23T19"}
-    assert ("metrics.server_hour", "2024-05-23T19") in of_hours
+    assert {part for _, part in of_hours} == {"2024-05-23T18"}
+    assert ("metrics.server_hour", "2024-05-23T18") in of_hours
     assert {key: grown.after[key] for key in grown.before} == grown.before
     with warehouse.open(grown.target) as connection:
         late = "FROM metrics.port_hour WHERE switch = 'Leaf-5' AND port = 'TwoHundredGigE1/0/1:1'"
@@ -126,11 +126,11 @@ def test_one_more_hour_is_planned_alone_and_leaves_the_others_as_they_are(grown:
         assert connection.execute(ports).fetchall() == [(True,)]
 
 
-@pytest.mark.parametrize("hour", [0, 3])
+@pytest.mark.parametrize("hour", [0, 2])
 def test_an_hour_has_equal_bytes_alone_first_and_last(
-    hour: int, grown: Grown, four_hours: Path, tmp_path: Path
+    hour: int, grown: Grown, three_hours: Path, tmp_path: Path
 ) -> None:
-    warehouse.build(_release(four_hours, tmp_path, [hour]), tmp_path / "target")
+    warehouse.build(_release(three_hours, tmp_path, [hour]), tmp_path / "target")
     alone = _parts(tmp_path / "target")
     assert alone
     assert {key: grown.after[key] for key in alone} == alone

@@ -9,6 +9,7 @@ import openpyxl
 import pytest
 
 import warehouse
+from tests.release import keep_switches
 from warehouse.sample import SampleOptions, write_sample
 
 MODELS = (
@@ -26,9 +27,11 @@ BOTH = {"workbook", "inferred:slot", "inferred:port"}
 
 @pytest.fixture(scope="module")
 def minute(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One hour with a minute of traffic."""
+    """One hour of two leaves with a minute of traffic."""
     root = tmp_path_factory.mktemp("minute")
     write_sample(root, SampleOptions(hours=1, seconds=60, jobs=False, utilization=False, hour_tables=False))
+    for hour in root.rglob("trafficinfo/*"):
+        keep_switches(hour, "ROCE-Leaf-1_", "ROCE-Leaf-5_")
     return root / CLUSTER
 
 

@@ -25,8 +25,8 @@ JOINED = f"SELECT {', '.join(f'{letter}.n::text' for letter in 'abcdef')} FROM {
     f"JOIN {name} {letter} USING (k)" for letter, name in zip("bcdef", NAMES[1:], strict=True)
 )
 LEVELS = ("READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE")
-READERS, SWAPS, KILLS = 6, 8, 10
-RESTLESS = 2
+READERS, SWAPS, KILLS = 6, 6, 6
+RESTLESS = 1
 """Readers without pauses. More would starve the publisher's thread."""
 ROWS = 5
 
@@ -65,7 +65,7 @@ class Reader(threading.Thread):
                 except (psycopg.Error, AssertionError, ValueError) as error:
                     self.failures.append(f"{self.level}: {error!r}")
                 if self.number >= RESTLESS:
-                    time.sleep(random.uniform(0, 0.008))
+                    time.sleep(random.uniform(0, 0.03))
 
     def look(self, reader: Any) -> None:
         with reader.transaction():

@@ -192,16 +192,20 @@ def guarded(tmp_path_factory: pytest.TempPathFactory, publish: Callable[..., Pat
     return folder
 
 
-@pytest.mark.parametrize("sql", HOSTILE)
-def test_statements_with_side_effects_are_refused(guarded: Path, snapshot: Snapshot, sql: str) -> None:
-    before, target = snapshot(guarded), guarded / "warehouse"
-    part = PART.format(target=target)
+@pytest.fixture(scope="module")
+def serialized(guarded: Path) -> str:
+    """Return a serialized statement that writes, as a literal."""
+    target = guarded / "warehouse"
     with connect(target) as engine:
-        row = engine.execute(
-            "SELECT json_serialize_sql($1)", [f"WITH a AS (COPY (SELECT 1) TO '{part}') SELECT 1"]
-        ).fetchone()
+        statement = f"WITH a AS (COPY (SELECT 1) TO '{PART.format(target=target)}') SELECT 1"
+        row = engine.execute("SELECT json_serialize_sql($1)", [statement]).fetchone()
     assert row is not None
-    serialized = "'" + json.dumps(json.loads(row[0])).replace("'", "''") + "'"
+    return "'" + json.dumps(json.loads(row[0])).replace("'", "''") + "'"
+
+
+@pytest.mark.parametrize("sql", HOSTILE)
+def test_statements_with_side_effects_are_refused(guarded: Path, serialized: str, snapshot: Snapshot, sql: str) -> None:
+    before, target = snapshot(guarded), guarded / "warehouse"
     text = sql.replace("{target}", str(target)).replace("{serialized}", serialized)
     for form in ("table", "csv"):
         with pytest.raises(QueryError) as error:

@@ -223,7 +223,7 @@ ROW = st.fixed_dictionaries(
 SELECT = """SELECT $whole::HUGEINT AS whole, $real::DOUBLE AS real, $text::VARCHAR AS text,
     $exact::DECIMAL(38, 9) AS exact, $time::TIMESTAMP AS time, $flags::VARCHAR[] AS flags,
     $yes::BOOLEAN AS yes"""
-MANY = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
+MANY = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100)
 
 
 @MANY

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from typing import TYPE_CHECKING
 
 import pytest
 
-import warehouse
 from tests.conftest import call
 
 if TYPE_CHECKING:
@@ -18,46 +16,33 @@ if TYPE_CHECKING:
 OBSERVED = re.compile(r"observed: (?:up)?links of 2 of 9 leaves; the others have no counters in this hour")
 
 
-@pytest.fixture(scope="module")
-def partial(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the target of a build of the sample's workbook and of two leaves."""
-    folder = tmp_path_factory.mktemp("partial")
-    files = [*sample.rglob("*.xlsx"), *sample.rglob("Leaf-1_*.csv"), *sample.rglob("Leaf-2_*.csv")]
-    for file in files:
-        place = folder / "data" / file.relative_to(sample)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(file, place)
-    warehouse.build(folder / "data", folder / "target")
-    return folder / "target"
-
-
 def shown(target: Path, *arguments: str) -> str:
     """Return what a named query prints as a table, on one line."""
     return " ".join(call("sql", "-q", *arguments, "--format", "table", "-t", target, cwd=target.parent).out.split())
 
 
 @pytest.mark.parametrize("query", ["hottest-uplinks", "busiest-ports"])
-def test_the_fullest_links_are_those_of_the_loaded_leaves(partial: Path, built: Path, query: str) -> None:
-    assert OBSERVED.search(shown(partial, query))
+def test_the_fullest_links_are_those_of_the_loaded_leaves(two_leaves: Path, built: Path, query: str) -> None:
+    assert OBSERVED.search(shown(two_leaves, query))
     assert "observed: " not in shown(built, query)
 
 
-def test_one_leaf_asked_for_needs_no_other(partial: Path) -> None:
-    assert "observed: " not in shown(partial, "hottest-uplinks", "--leaf", "Leaf-1")
-    assert "observed: " not in shown(partial, "busiest-ports", "--switch", "Leaf-1")
+def test_one_leaf_asked_for_needs_no_other(two_leaves: Path) -> None:
+    assert "observed: " not in shown(two_leaves, "hottest-uplinks", "--leaf", "Leaf-1")
+    assert "observed: " not in shown(two_leaves, "busiest-ports", "--switch", "Leaf-1")
 
 
-def test_links_of_leaves_without_counters_are_not_judged(partial: Path, built: Path) -> None:
-    assert "not judged: dead and idle links of the 7 leaves without counters" in shown(partial, "suspect-links")
+def test_links_of_leaves_without_counters_are_not_judged(two_leaves: Path, built: Path) -> None:
+    assert "not judged: dead and idle links of the 7 leaves without counters" in shown(two_leaves, "suspect-links")
     said = shown(built, "suspect-links")
     assert "not judged: ports of ST-leaf-1 other than uplinks: no sheet says what is plugged in there" in said
     assert "without counters" not in said
 
 
-def test_the_bytes_of_a_group_are_those_at_loaded_leaves(partial: Path, built: Path) -> None:
-    assert "bytes: at NICs on loaded leaves, 2 of 4 per server" in shown(partial, "pulsing-together")
+def test_the_bytes_of_a_group_are_those_at_loaded_leaves(two_leaves: Path, built: Path) -> None:
+    assert "bytes: at NICs on loaded leaves, 2 of 4 per server" in shown(two_leaves, "pulsing-together")
     assert "at NICs on loaded leaves" not in shown(built, "pulsing-together")
-    found = json.loads(call("findings", "--json", "-t", partial, cwd=partial.parent).out)
+    found = json.loads(call("findings", "--json", "-t", two_leaves, cwd=two_leaves.parent).out)
     said = {one["kind"]: one["sentence"] for one in found}
     assert " at their NICs on loaded leaves (2 of 4 per server), " in said["job_trades_most"]
     assert said["fullest_link"].startswith("Of the links observed (2 of 9 leaves), the fullest is ")

@@ -15,12 +15,12 @@ from tests.conftest import PATIENCE, call
 from tests.tiny import Tiny
 
 COLUMNS = {"port": "VARCHAR", "speed": "BIGINT"}
-BUILDS = 8
+BUILDS = 6
 HOURS = 96
 """Hours of the first build: more than are copied into the catalog, so that their view names each part."""
 
 READER = """
-import json, sys, duckdb, warehouse
+import json, sys, time, duckdb, warehouse
 from pathlib import Path
 target, way, stop = Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
 ask = ('SELECT (SELECT sum(speed) FROM staging.ports), (SELECT speed FROM metrics.total), '
@@ -42,6 +42,7 @@ while not stop.exists() or not seen:
             seen += connection.execute(ask).fetchall()
     else:
         seen += held.execute(ask).fetchall()
+    time.sleep(0.01)
 print(json.dumps(seen))
 """
 """Query the same number in three ways until stopped: table, dependent table, and a view over parts."""

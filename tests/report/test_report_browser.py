@@ -202,7 +202,7 @@ def test_paper_has_charts_and_citations_and_no_controls(opened: Browser, tmp_pat
         opened.do("Emulation.setEmulatedMedia", media="")
 
 
-@pytest.mark.parametrize(("width", "colors"), [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")])
+@pytest.mark.parametrize(("width", "colors"), [(1280, "light"), (390, "dark")])
 def test_axe_finds_no_violation(report: Path, browser: Browser, axe: str, width: int, colors: str) -> None:
     browser.size(width, 900)
     browser.colors(colors)
@@ -219,7 +219,7 @@ def test_axe_detects_a_violation(report: Path, browser: Browser, axe: str) -> No
     browser.go(report)
     select = "document.querySelector('[name=leaf]')"
     browser.run(f"{select}.closest('label').replaceWith({select})")
-    browser.run(FEWER)
+    browser.run("document.querySelectorAll('figure').forEach(one => one.remove())")
     browser.run(axe)
     found = browser.run(f"axe.run({OPTIONS}).then({SUMMARY})")
     assert "select-name" in {one["id"] for one in found["violations"]}

@@ -8,7 +8,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from tests.conftest import call
+from tests.conftest import Restored, call
 from tests.tiny import Tiny
 from warehouse.runner import catalog
 from warehouse.runner.catalog import Entry, read_base
@@ -23,14 +23,16 @@ HOURLY = (
 
 
 @pytest.fixture
-def built(tiny: Tiny) -> Tiny:
+def built(tiny: Tiny, restored: Restored) -> Tiny:
     """Relations of every kind."""
+    return tiny.restore(restored, "every-kind", _write_every_kind)
+
+
+def _write_every_kind(tiny: Tiny) -> None:
     for name in "abcd":
         tiny.model(f"topology.{name}", "SELECT port, speed FROM staging.ports", COLUMNS)
     tiny.model("topology.fast", "SELECT port, speed FROM staging.ports", COLUMNS, "materialize: view")
     tiny.model("staging.hour", HOURLY, HOUR, "partition: hour_utc")
-    assert tiny.build().status == 0
-    return tiny
 
 
 @pytest.fixture

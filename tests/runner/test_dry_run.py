@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Command
+from tests.conftest import Command, Restored
 from tests.store.test_snapshot import while_it_runs
 from tests.tiny import HOURS, Tiny
 from warehouse.engine.duckdb import DuckDBEngine
@@ -26,13 +26,15 @@ Plan = dict[str, tuple[str, str]]
 
 
 @pytest.fixture
-def hours(tiny: Tiny) -> Tiny:
+def hours(tiny: Tiny, restored: Restored) -> Tiny:
     """Two built chains: one by hour and then over all hours, one from a reference table."""
+    return tiny.restore(restored, "two-chains", _write_two_chains)
+
+
+def _write_two_chains(tiny: Tiny) -> None:
     tiny.model("staging.hour", HOURLY, HOUR, "partition: hour_utc")
     tiny.model("topology.hour", "SELECT hour_utc, bytes FROM staging.hour", HOUR, "partition: hour_utc")
     tiny.model("metrics.hours", "SELECT max(hour_utc) AS hour_utc, sum(bytes) AS bytes FROM topology.hour", HOUR)
-    tiny.made()
-    return tiny
 
 
 @pytest.fixture

@@ -95,7 +95,7 @@ def put(tiny: Tiny, hour: int, state: str) -> None:
         path.unlink()
 
 
-@slow(12)
+@slow(8)
 @given(history=st.lists(st.tuples(st.integers(0, 2), st.sampled_from(STATES)), min_size=1, max_size=5))
 def test_any_history_of_small_files_equals_a_full_build(hours: Tiny, history: list[tuple[int, str]]) -> None:
     for folder in (hours.data, hours.target, hours.base / "fresh"):
@@ -131,11 +131,13 @@ def test_an_hour_affects_its_own_parts_and_models_over_all_hours(hours: Tiny, st
 
 @pytest.fixture(scope="module")
 def release(tmp_path_factory: pytest.TempPathFactory, fabric_project: Project) -> Iterator[Path]:
-    """Return three hours of three switches of the smallest sample, with the models of ports and NICs."""
+    """Return two hours of three switches of the smallest sample, with the models of ports and NICs."""
     root = tmp_path_factory.mktemp("release")
-    write_sample(root, SampleOptions(seconds=60, hours=3, jobs=False, utilization=False))
+    write_sample(root, SampleOptions(seconds=60, hours=2, jobs=False, utilization=False))
     for hour in root.rglob("trafficinfo/*"):
         keep_switches(hour, "ROCE-Leaf-1_", "ROCE-Leaf-5_", "ROCE-ST-leaf-1_")
+        for path in hour.glob("*/*[02468]*.csv"):
+            path.unlink()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Project, "open", lambda _=None: fabric_project)
         yield root
@@ -172,8 +174,8 @@ def partitions(result: Result) -> set[str]:
 
 @slow(2)
 @given(
-    order=st.permutations(range(3)),
-    then=st.lists(st.tuples(st.integers(0, 2), st.sampled_from(STATES)), min_size=1, max_size=2),
+    order=st.permutations(range(2)),
+    then=st.lists(st.tuples(st.integers(0, 1), st.sampled_from(STATES)), min_size=1, max_size=2),
 )
 def test_any_history_of_a_release_equals_a_full_build(
     release: Path, tmp_path: Path, order: list[int], then: list[tuple[int, str]]
@@ -183,11 +185,11 @@ def test_any_history_of_a_release_equals_a_full_build(
         shutil.rmtree(folder, ignore_errors=True)
     ignored = shutil.ignore_patterns("20240524*")
     shutil.copytree(release, data, ignore=ignored)
-    hours = ["2024-05-23T16", "2024-05-23T17", "2024-05-23T18"]
+    hours = ["2024-05-23T16", "2024-05-23T17"]
     for hour in order:
         place(release, data, hour, FIRST)
         assert partitions(build(data, target)) <= {hours[hour], "all"}
-    built = {(hour, state) for hour in range(3) for state in (GONE, FIRST)}  # hours with parts, or without need of any
+    built = {(hour, state) for hour in range(2) for state in (GONE, FIRST)}  # hours with parts, or without need of any
     for hour, state in then:
         place(release, data, hour, state)
         changed = build(data, target)

@@ -67,7 +67,7 @@ def _build(settings: Settings, *select: str) -> None:
     build(settings, Reporter(), BuildOptions(select=select))
 
 
-@pytest.mark.parametrize("threads", [2, 3, 4])
+@pytest.mark.parametrize("threads", [2, 3])
 def test_parts_have_the_same_bytes_at_any_number_of_workers(
     threads: int, settings: Settings, expected: dict[str, bytes], spools: list[Path]
 ) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import PATIENCE, SETTINGS, call
+from tests.release import lay_out
 from tests.runner.conftest import COLUMNS
 from tests.tiny import HOURS, Tiny
 from warehouse.base.settings import settle
@@ -74,7 +75,10 @@ def test_an_error_of_a_model_is_not_taken_for_a_bad_line(hours: Tiny) -> None:
     assert "TwoHundredGigE1/0/1:1" in said.err
 
 
-EXPORTED = ("metrics.port_hour", "metrics.jobs", "staging.log_events", "topology.nic_ports", "reference.dim_port")
+EXPORTED = (
+    "metrics.port_hour", "metrics.jobs", "metrics.traffic_groups", "metrics.traffic_periods",
+    "staging.log_events", "topology.nic_ports", "reference.dim_port",
+)  # fmt: skip
 
 
 def test_builds_do_not_depend_on_threads_place_file_order_or_time_zone(
@@ -137,18 +141,8 @@ def await_file(path: Path) -> None:
 
 def test_an_interrupted_build_ends_with_status_130_and_publishes_nothing(sample: Path, tmp_path: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if name not in SETTINGS}
-    command = [
-        sys.executable,
-        "-m",
-        "warehouse",
-        "build",
-        "-d",
-        str(sample),
-        "-t",
-        str(tmp_path / "t"),
-        "-s",
-        "metrics.port_hour",
-    ]
+    words = ["build", "-d", str(lay_out(sample, tmp_path).root), "-t", str(tmp_path / "t"), "-s", "metrics.port_hour"]
+    command = [sys.executable, "-m", "warehouse", *words]
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         assert process.stderr.readline().startswith("Found")

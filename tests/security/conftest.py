@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.security.room import Room, opened
+from tests.conftest import Restored
+from tests.security.room import Room, make, opened
 
 
 @pytest.fixture
-def room(tmp_path: Path) -> Iterator[Room]:
+def room(restored: Restored) -> Iterator[Room]:
     """Open a room of the test's own."""
-    with opened(tmp_path / "room") as found:
+    with opened(restored("room", make)) as found:
         yield found
 
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Room]:
     """Open one room for tests that must not change it."""
-    with opened(tmp_path_factory.mktemp("shared") / "room") as found:
+    base = tmp_path_factory.mktemp("shared")
+    make(base)
+    with opened(base) as found:
         yield found

@@ -28,19 +28,8 @@ class Room:
     def __init__(self, base: Path) -> None:
         self.base = base
         self.tiny = Tiny(base)
-        self.tiny.model(
-            "staging.seen",
-            "SELECT f.path, p.PortName AS port, t.accessport AS access, a.value FROM raw.files AS f "
-            "LEFT JOIN raw.port_counters AS p ON p.filename = f.read_path "
-            "LEFT JOIN raw.cluster_topology AS t ON t.filename = f.release_path "
-            "LEFT JOIN raw.acme_published AS a ON a.filename = f.release_path "
-            "QUALIFY row_number() OVER (PARTITION BY f.path ORDER BY p.SaveTimeUTC) = 1",
-            {"path": "VARCHAR", "port": "VARCHAR", "access": "VARCHAR", "value": "DOUBLE"},
-        )
         self.secret = base / "secret.csv"
-        self.secret.write_text(f"{SECRET}\n", encoding="utf-8")
         self.target = self.tiny.target
-        assert self.tiny.build().status == 0
         self.rows = self.tiny.ask("FROM metrics.total")
 
     def outside(self) -> Files:
@@ -60,14 +49,36 @@ class Room:
         return self.run("sql", "-t", self.target, *options, text)
 
 
+def make(base: Path) -> None:
+    """Write the project, the data and the secret, and build."""
+    tiny = Tiny(base)
+    tiny.model(
+        "staging.seen",
+        "SELECT f.path, p.PortName AS port, t.accessport AS access, a.value FROM raw.files AS f "
+        "LEFT JOIN raw.port_counters AS p ON p.filename = f.read_path "
+        "LEFT JOIN raw.cluster_topology AS t ON t.filename = f.release_path "
+        "LEFT JOIN raw.acme_published AS a ON a.filename = f.release_path "
+        "QUALIFY row_number() OVER (PARTITION BY f.path ORDER BY p.SaveTimeUTC) = 1",
+        {"path": "VARCHAR", "port": "VARCHAR", "access": "VARCHAR", "value": "DOUBLE"},
+    )
+    (base / "secret.csv").write_text(f"{SECRET}\n", encoding="utf-8")
+    with _project_of(base):
+        assert tiny.build().status == 0
+
+
 @contextlib.contextmanager
 def opened(base: Path) -> Iterator[Room]:
     """Open a room whose project replaces the shipped one."""
-    base.mkdir()
+    with _project_of(base):
+        yield Room(base)
+
+
+@contextlib.contextmanager
+def _project_of(base: Path) -> Iterator[None]:
     project = base / "project"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Project, "open", lambda _=None: Project((project,)))
-        yield Room(base)
+        yield
 
 
 def is_one_sentence(said: Completed) -> None:

@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from tests.cli.new_python import python
-from tests.conftest import Command
+from tests.conftest import Command, Restored
 from tests.tiny import HOURS, Tiny
 from warehouse.base.settings import DEFAULT_TARGET
 from warehouse.cli import up_to_date
@@ -44,8 +44,14 @@ UNUSED = {
 
 
 @pytest.fixture
-def hours(tiny: Tiny) -> Tiny:
+def hours(tiny: Tiny, restored: Restored) -> Tiny:
     """A part per hour, built."""
+    tiny.restore(restored, "part-per-hour", _write_hours)
+    assert is_still(tiny)
+    return tiny
+
+
+def _write_hours(tiny: Tiny) -> None:
     tiny.model(
         "staging.hour",
         "SELECT make_timestamp(SaveTimeUTC // 3600000 * 3600000000) AS hour_utc, sum(InOctets) AS bytes\n"
@@ -53,9 +59,6 @@ def hours(tiny: Tiny) -> Tiny:
         {"hour_utc": "TIMESTAMP", "bytes": "BIGINT"},
         "partition: hour_utc",
     )
-    tiny.made()
-    assert is_still(tiny)
-    return tiny
 
 
 def is_still(tiny: Tiny, *options: str | Path) -> bool:
