@@ -19,6 +19,7 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         ),
     },
     "warehouse/kernels/port_seconds.py": {
+        "if TYPE_CHECKING:  →  if TYPE_CHECKING: negated": "the names are for annotations alone",
         "FULL_SECONDS = 3601  →  3601: one more": "one more boundary after the hour, which no window reaches",
         "strict=True,  →  True: the other": _EQUAL_LENGTHS,
         "if np.all((file[1:] > file[:-1]) | ((file[1:] == file[:-1]) & (times[1:] > times[:-1]))):  →  "

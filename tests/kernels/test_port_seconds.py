@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from warehouse.kernels import Arrays, kernel_rows, port_seconds
+from warehouse.kernels.port_readings import PortFile, PortHour
 from warehouse.kernels.port_seconds import COLUMNS, corrected, seconds, share
 
 Polls = dict[int, list[tuple[int, int, int]]]
@@ -134,6 +135,26 @@ def test_rows_of_all_ports_of_all_switches() -> None:
         expected += [(*row, hour) for row in _seconds_of(key, rows)]
     names = [*COLUMNS, "hour_utc"]
     assert [row for one in found for row in zip(*(one[name].tolist() for name in names), strict=True)] == expected
+
+
+def test_seconds_of_a_block_of_readings_are_those_of_its_files() -> None:
+    """The readings of 19 files come in a chunk each, and are taken eight at a time."""
+    chance = random.Random(11)
+    switches, management = ["Leaf-1"] * 19, [chance.random() < 0.5 for _ in range(19)]
+    reader: Any = Readings({place: _port(chance) for place in range(19)}, switches, management)
+    rows = port_seconds._in_order(reader.readings)
+    chunks = [{name: values[rows["file_key"] == key] for name, values in rows.items()} for key in range(19)]
+    hours = reader.files["hour_utc"]
+    block = [
+        PortFile(key, PortHour(hours[key].item(), "", "", is_management), "", "")
+        for key, is_management in enumerate(management)
+    ]
+    found = list(port_seconds.following(block, chunks))
+    assert [len(set(one["file_key"].tolist())) for one in found] == [8, 8, 3]
+    expected = list(kernel_rows("port_seconds", reader))
+    assert [{name: values.tolist() for name, values in one.items()} for one in found] == [
+        {name: values.tolist() for name, values in one.items()} for one in expected
+    ]
 
 
 def test_no_ports_give_no_rows() -> None:

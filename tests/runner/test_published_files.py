@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import warehouse.runner.publish as publishing
+from warehouse.base.errors import WarehouseError
 from warehouse.store.atomic import temporary_path
 from warehouse.store.layout import CATALOG
 from warehouse.store.manifest import Manifest
@@ -47,6 +48,18 @@ def publish(target: Path, build: str, *, number: int = 1, fresh: bool = False) -
     nothing: Any = None
     publishing.publish(target, ENTRIES, manifest, nothing, nothing, {}, lambda: None, fresh=fresh)
     return target / "builds" / build
+
+
+def test_a_build_that_is_refused_at_the_end_is_not_published(target: Path) -> None:
+    def refuse() -> None:
+        raise WarehouseError("a file changed")
+
+    publish(target, A)
+    nothing: Any = None
+    with pytest.raises(WarehouseError):
+        publishing.publish(target, ENTRIES, Manifest(B, "duckdb", (), (), (), ""), nothing, nothing, {}, refuse)
+    assert (target / "builds" / "current").read_text() == f"{A}\n"
+    assert not (target / "builds" / B).exists()
 
 
 def hidden(target: Path) -> list[Path]:

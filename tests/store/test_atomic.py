@@ -96,6 +96,13 @@ def test_a_write_that_fails_leaves_no_temporary_file_and_names_the_file(tmp_path
     assert [path.name for path in tmp_path.iterdir()] == ["x.json"]
 
 
+def test_a_file_that_cannot_take_its_place_is_removed(tmp_path: Path) -> None:
+    (tmp_path / "folder" / "inside").mkdir(parents=True)
+    with pytest.raises(OSError, match="folder"):
+        write_bytes(tmp_path / "folder", b"content")
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
 def test_a_written_file_is_complete_and_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_text(tmp_path / "x.json", "ü")
     write_text(tmp_path / "x.json", "ö")

@@ -12,6 +12,7 @@ from warehouse.base import hashing
 from warehouse.store import parts
 from warehouse.store.layout import ALL
 from warehouse.store.parts import Store
+from warehouse.store.signatures import stamp
 
 
 def make(content: bytes, rows: int = 3):  # type: ignore[no-untyped-def]
@@ -177,3 +178,60 @@ def test_notes_added_later_are_found_with_the_part(tmp_path: Path) -> None:
     found = store.find("staging.a", ALL, "f1")
     assert found is not None
     assert found.notes == {"first": 1, "second": 2}
+
+
+def seen(path: Path) -> list[int]:
+    return stamp(path.stat())
+
+
+def test_the_signature_of_a_part_is_that_of_the_moment_when_it_was_written_or_found(tmp_path: Path) -> None:
+    """A part that is damaged later is then known as damaged: its file has another signature."""
+    writer = Store(tmp_path)
+    path = writer.write("staging.a", ALL, "f1", make(b"abc")).path
+    finder, other = Store(tmp_path), Store(tmp_path)
+    assert finder.find("staging.a", ALL, "f1") is not None
+    written = seen(path)
+    path.write_bytes(b"abcd")
+    assert written != seen(path)
+    assert writer.signature(str(path)) == finder.signature(str(path)) == written
+    assert other.signature(str(path)) == seen(path)
+    with pytest.raises(FileNotFoundError):
+        other.signature(f"{path}.gone")
+
+
+def test_a_signature_that_was_not_known_is_recorded_by_a_build_alone(tmp_path: Path) -> None:
+    path = Store(tmp_path).write("staging.a", ALL, "f1", make(b"abc")).path
+    os.utime(path, (1, 1))
+    reader, build = Store(tmp_path), Store(tmp_path, on_damage=lambda _: None)
+    for store in (reader, build):
+        assert store.find("staging.a", ALL, "f1") is not None
+    found = seen(path)
+    os.utime(path, (2, 2))
+    assert reader.signature(str(path)) == seen(path)
+    assert build.signature(str(path)) == found
+
+
+def test_a_part_with_its_signature_is_intact(tmp_path: Path) -> None:
+    path = Store(tmp_path).write("staging.a", ALL, "f1", make(b"abc")).path
+    store, written = Store(tmp_path), seen(path)
+    assert not store.is_intact(str(path), [*written[:3], written[3] + 1])
+    assert not store.is_intact(f"{path}.gone", written)
+    os.utime(path, (1, 1))
+    assert not store.is_intact(str(path), written)
+    assert store.signature(str(path)) == seen(path), "it was not intact, so its signature is not kept"
+    found = seen(path)
+    assert store.is_intact(str(path), found)
+    os.utime(path, (2, 2))
+    assert store.signature(str(path)) == found
+
+
+def test_size_and_time_in_old_notes_are_no_signature(tmp_path: Path) -> None:
+    path = Store(tmp_path).write("staging.a", ALL, "f1", make(b"abc")).path
+    notes = path.with_suffix(".json")
+    content = json.loads(notes.read_text())
+    content["mtime_ns"] = content.pop("stamp")[1]
+    notes.write_text(json.dumps(content))
+    store = Store(tmp_path)
+    assert store.find("staging.a", ALL, "f1") is not None
+    os.utime(path, (1, 1))
+    assert store.signature(str(path)) == seen(path)
