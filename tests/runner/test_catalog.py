@@ -10,8 +10,11 @@ import pytest
 
 from tests.conftest import Restored, call
 from tests.tiny import Tiny
+from warehouse.base.errors import WarehouseError
+from warehouse.ingest import content_hashes
 from warehouse.runner import catalog
-from warehouse.runner.catalog import Entry, read_base
+from warehouse.runner.catalog import Base, Entry, read_base
+from warehouse.runner.early_catalog import EarlyCatalog
 from warehouse.store.layout import CATALOG, CATALOG_HASHES
 
 COLUMNS = {"port": "VARCHAR the port", "speed": "BIGINT [bit/s] line rate"}
@@ -181,3 +184,50 @@ def test_a_grown_catalog_is_written_from_scratch(tiny: Tiny, created: list[str])
         assert tiny.build().status == 0
         sizes.append((folder(tiny) / CATALOG).stat().st_size)
     assert max(sizes) <= 2.6 * first
+
+
+def test_a_catalog_begun_while_parts_are_made_equals_one_from_scratch(
+    built: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(content_hashes, "FEWEST_BLOCKS", 1)
+    begun: list[Base | None] = []
+    base = EarlyCatalog.base
+
+    def noted(self: EarlyCatalog) -> Base | None:
+        begun.append(base(self))
+        return begun[0]
+
+    monkeypatch.setattr(EarlyCatalog, "base", noted)
+    early = tmp_path / "early"
+    options = ("-d", built.data, "-t", early, "--threads", "2", "--memory", "4GB")
+    assert call("build", *options, cwd=built.base).status == 0
+    assert begun[0] is not None
+    assert "raw.port_counters" in begun[0].hashes
+    assert everything(early) == everything(built.target)
+    assert not list(early.glob(".*"))
+
+
+def test_a_failed_build_leaves_no_file_of_a_catalog_that_was_begun(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(content_hashes, "FEWEST_BLOCKS", 1)
+    tiny.model("metrics.total", "SELECT error('late') AS speed FROM staging.ports", {"speed": "BIGINT"})
+    assert tiny.build("--threads", "2", "--memory", "4GB").status == 1
+    assert not list(tiny.target.glob(".*"))
+
+
+def test_a_catalog_that_could_not_be_begun_is_written_at_the_end(
+    built: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(content_hashes, "FEWEST_BLOCKS", 1)
+    failed = []
+
+    def full(self: EarlyCatalog, entry: Entry) -> None:
+        failed.append(entry.name)
+        raise WarehouseError("no space left")
+
+    monkeypatch.setattr(EarlyCatalog, "_put", full)
+    late = tmp_path / "late"
+    options = ("-d", built.data, "-t", late, "--threads", "2", "--memory", "4GB")
+    assert call("build", *options, cwd=built.base).status == 0
+    assert len(failed) == 1
+    assert everything(late) == everything(built.target)
+    assert not list(late.glob(".*"))

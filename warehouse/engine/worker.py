@@ -1,4 +1,7 @@
-"""Worker process: answers the requests of `warehouse.engine.workers`, which starts it."""
+"""Worker process: answers the requests of `warehouse.engine.workers`, which starts it.
+
+DuckDB is loaded at the first kernel that reads relations: without it, a worker starts sooner and is smaller.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,14 @@ import os
 from contextlib import ExitStack, closing
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
-from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.engine.workers import WORKER_BYTES, Call, Request, serve
 from warehouse.kernels import block_rows
+
+if TYPE_CHECKING:
+    from warehouse.engine.duckdb import DuckDBEngine
+    from warehouse.kernels import Reader
 
 
 def main() -> None:
@@ -24,7 +31,7 @@ def main() -> None:
 
 
 class _Answers:
-    """Answers to requests. The engine is opened at the first kernel."""
+    """Answers to requests."""
 
     def __init__(self, opened: ExitStack) -> None:
         self._opened = opened
@@ -35,11 +42,15 @@ class _Answers:
         if isinstance(request, Call):
             module, _, name = request.function.partition(":")
             return getattr(import_module(module), name)(*request.arguments)
-        if self._engine is None:
-            self._engine = self._opened.enter_context(closing(_engine()))
-        with self._engine.scratch(request.sources) as scratch:
+        if not request.sources:
+            return block_rows(request.kernel, request.block, cast("Reader", None), request.follower)
+        with self._own_engine().scratch(request.sources) as scratch:
             return block_rows(request.kernel, request.block, scratch, request.follower)
 
+    def _own_engine(self) -> DuckDBEngine:
+        if self._engine is None:
+            from warehouse.engine.duckdb import DuckDBEngine
 
-def _engine() -> DuckDBEngine:
-    return DuckDBEngine(threads=1, memory_bytes=WORKER_BYTES, spill=Path(os.devnull, "no-spill"))
+            engine = DuckDBEngine(threads=1, memory_bytes=WORKER_BYTES, spill=Path(os.devnull, "no-spill"))
+            self._engine = self._opened.enter_context(closing(engine))
+        return self._engine

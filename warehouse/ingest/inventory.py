@@ -245,10 +245,6 @@ class RawFiles:
         """Return the formats whose files have rows for a relation of `raw`."""
         return [one for one in self.formats.values() if any(fed.full_name == relation for fed in one.relations)]
 
-    def is_csv(self, relation: str) -> bool:
-        """Return True if the engine reads a relation of `raw` from CSV files."""
-        return any(one.name in self._of_csv for one in self.formats_of(relation))
-
     def files_of(
         self, relation: str, partition: str | None, beside: frozenset[str] = frozenset()
     ) -> tuple[RawFile, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 
 from warehouse.base.errors import WarehouseError
 from warehouse.base.sql_text import identifier
@@ -48,6 +49,7 @@ class EarlyCatalog:
         if is_first and prepared.workers.pids:
             self._connection = prepared.engine.connection()
             catalog.begin(self._connection, self._path, None)
+            self._changed.set()
             self._thread.start()
 
     def look(self) -> None:
@@ -62,6 +64,7 @@ class EarlyCatalog:
         try:
             self._connection.execute("COMMIT; CHECKPOINT published; USE memory; DETACH published")
         except duckdb.Error:  # the build writes the whole catalog, and names the cause
+            self._abandon()
             return None
         self._is_given = True
         return Base(self._path, self._kinds, self._hashes, fresh_bytes=None)
@@ -69,9 +72,19 @@ class EarlyCatalog:
     def close(self) -> None:
         """End the thread; remove the file unless `base` returned it."""
         self._stop()
-        if self._connection is not None:
-            self._connection.close()
         if not self._is_given:
+            self._abandon()
+        elif self._connection is not None:
+            self._connection.close()
+
+    def _abandon(self) -> None:
+        """Detach the file from the engine, and remove it."""
+        if self._connection is not None:
+            for statement in ("ROLLBACK", "USE memory", "DETACH published"):
+                with suppress(duckdb.Error):
+                    self._connection.execute(statement)
+            self._connection.close()
+            self._connection = None
             self._path.unlink(missing_ok=True)
 
     def _stop(self) -> None:
@@ -82,20 +95,22 @@ class EarlyCatalog:
 
     def _write(self) -> None:
         """Write relations as their parts are made, until the build has made all or fails."""
-        assert self._connection is not None
         try:
             while not self._stopped.is_set():
+                self._changed.wait()
                 self._changed.clear()
                 for entry in self._made():
                     if self._stopped.is_set():
                         break
-                    self._connection.execute(f"CREATE SCHEMA IF NOT EXISTS {identifier(entry.name.partition('.')[0])}")
-                    catalog.create(self._connection, entry, {})
-                    self._kinds[entry.name], self._hashes[entry.name] = entry.kind, catalog.entry_hash(entry)
-                self._changed.wait()
-        except (WarehouseError, duckdb.Error):  # the build writes the whole catalog, and names the cause
-            self._connection.close()
-            self._connection = None
+                    self._put(entry)
+        except (WarehouseError, OSError, duckdb.Error):  # the build writes the whole catalog, and names the cause
+            self._abandon()
+
+    def _put(self, entry: Entry) -> None:
+        assert self._connection is not None
+        self._connection.execute(f"CREATE SCHEMA IF NOT EXISTS {identifier(entry.name.partition('.')[0])}")
+        catalog.create(self._connection, entry, {})
+        self._kinds[entry.name], self._hashes[entry.name] = entry.kind, catalog.entry_hash(entry)
 
     def _made(self) -> Iterator[Entry]:
         """Yield the relations that can be written now, in dependency order."""

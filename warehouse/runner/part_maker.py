@@ -11,7 +11,7 @@ from warehouse.base import hashing
 from warehouse.base.errors import CheckError, ModelError
 from warehouse.engine import python_model
 from warehouse.engine.base import EngineError, Parts, Scratch, Select, Source
-from warehouse.formats.base import is_raw
+from warehouse.formats.base import CsvFormat, is_raw
 from warehouse.graph.dag import model_error
 from warehouse.graph.plan import Key
 from warehouse.kernels import UnsupportedError
@@ -191,4 +191,5 @@ class PartMaker:
         """Return the relations of raw CSV files that a model reads, directly or through views."""
         raw_files = self._state.prepared.raw_files
         reads = self._graph.below_views(self._graph.nodes[key.model].reads)
-        return sorted({read for read in reads if is_raw(read) and raw_files.is_csv(read)})
+        raw = (read for read in reads if is_raw(read))
+        return sorted({read for read in raw if any(isinstance(one, CsvFormat) for one in raw_files.formats_of(read))})

@@ -141,8 +141,8 @@ def build_order(state: BuildState, keys: Iterable[Key]) -> dict[Key, set[Key]]:
 
 
 def _readers(state: BuildState, needs: Mapping[Key, set[Key]]) -> dict[Key, set[Key]]:
-    """Return the downstream parts that may read each part of an hour (or file group) from memory."""
-    readers: dict[Key, set[Key]] = {key: set() for key in needs if key.partition != ALL}
+    """Return the parts that may read each part of an hour (or file group) from memory: its own checks, others."""
+    readers: dict[Key, set[Key]] = {key: {key} for key in needs if key.partition != ALL}
     for key, needed in needs.items():
         for need in needed & readers.keys():
             if need.partition == key.partition or len(state.plan.partitions(need.model)) == 1:
