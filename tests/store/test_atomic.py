@@ -103,6 +103,16 @@ def test_a_file_that_cannot_take_its_place_is_removed(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 
+def test_an_interrupted_write_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "replace", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        write_bytes(tmp_path / "file", b"content")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_written_file_is_complete_and_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_text(tmp_path / "x.json", "ü")
     write_text(tmp_path / "x.json", "ö")
