@@ -147,8 +147,8 @@ def test_bom_carriage_returns_quotes_and_blank_lines_are_accepted(write_csv: Wri
     [
         (port_line() + ",1", "12 fields instead of 11"),
         (port_line().rpartition(",")[0], "10 fields instead of 11"),
-        (port_line(Time="yesterday"), "'yesterday' is not a time"),
-        (port_line(Time=""), "'' is not a time"),
+        (port_line(Time="yesterday"), "Time: 'yesterday' is not a time"),
+        (port_line(Time=""), "Time: '' is not a time"),
         (port_line(InBytes="many"), "InBytes: 'many' is not a number"),
         (port_line(OutBytes="1.5"), "OutBytes: 1.5 is not a whole number"),
         (port_line(OutPktsLoss="1e15"), "OutPktsLoss: 1e15 is beyond all bounds"),
@@ -159,7 +159,7 @@ def test_bom_carriage_returns_quotes_and_blank_lines_are_accepted(write_csv: Wri
         (port_line(DeviceName='"Leaf'), "its quotes do not match: unexpected end of data"),
         (port_line(DeviceName="Leaf\0"), "holds NUL bytes"),
         (port_line(DeviceName="叶").encode("gbk"), "not UTF-8 text"),
-        (PORT_HEADER, "'Time' is not a time"),
+        (PORT_HEADER, "Time: 'Time' is not a time"),
     ],
 )  # fmt: skip
 def test_a_bad_row_is_rejected_and_the_rest_goes_on(write_csv: WriteCsv, line: str | bytes, reason: str) -> None:

@@ -58,7 +58,7 @@ def test_bad_rows_of_a_sheet_are_rejected_by_their_row(write_book: WriteBook, ra
     read, rejected = rows_of(file, "port")
     assert [row["line"] for row in read] == [2, 6]
     assert [(one.line, one.reason) for one in rejected] == [
-        (4, "'' is not a time (sheet 'port')"),
+        (4, "Time: '' is not a time (sheet 'port')"),
         (5, "cell D5 holds a formula without a stored value (sheet 'port')"),
     ]
 

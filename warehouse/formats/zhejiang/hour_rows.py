@@ -74,7 +74,10 @@ class HourTable:
         """Parse time and counters; a blank counter is NULL, not zero."""
         if row.problem:
             raise ValueError(row.problem)
-        time = _time_of(row.values[self.time] or "")
+        try:
+            time = _time_of(row.values[self.time] or "")
+        except ValueError as error:
+            raise ValueError(f"{self.time}: {error}") from None
         if not hour - TOLERANCE <= time <= hour + HOUR + TOLERANCE:
             raise ValueError(f"{self.time} is {time} UTC, not in the hour from {hour} UTC")
         for column, form in self.forms.items():
