@@ -27,7 +27,7 @@ class Variation(NamedTuple):
     changed: Mapping[str, object] | None = {}
     """Typed columns that differ from those of the example; None if the row or file is refused."""
     names: str = ""
-    """Text that the refusal must have."""
+    """Text that the refusal, or the file's reason, must have."""
 
     def __str__(self) -> str:
         return f"{self.table}: {self.what}"
@@ -47,6 +47,11 @@ def renamed(name: Callable[[str], str]) -> Render:
 
 def cell(**changes: str) -> Render:
     return lambda cells: plain({**cells, **changes})
+
+
+def measured(column: str, name: str, value: str) -> Render:
+    """Give one column another name and value."""
+    return lambda cells: text((name if key == column else key for key in cells), ({**cells, column: value}).values())
 
 
 def ordered(order: Callable[[Sequence[str]], Iterable[str]]) -> Render:
@@ -97,7 +102,51 @@ FROM_THE_DOCUMENT = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("one", FROM_THE_DOCUMENT, ids=str)
+FROM_THE_HEADER_RULES = [
+    Variation("microseconds", "flow", measured("Rtt", "Rtt (us)", "5.887")),
+    Variation("microseconds behind an underscore", "flow", measured("Rtt", "rtt_us", "5.887")),
+    Variation("milliseconds in square brackets", "flow", measured("Rtt", "RTT[ms]", "0.005887")),
+    Variation("a comma that may be a decimal mark", "flow", measured("Rtt", "Rtt (us)", '"5,887"'), None, "Rtt"),
+    Variation("a unit of time that nobody knows", "flow", measured("Rtt", "Rtt (ticks)", "5887"), None, "Rtt"),
+    Variation("microseconds without a unit", "flow", cell(Rtt="6"), None, "Rtt"),
+    Variation("mebibytes", "port", measured("InBytes", "InBytes (MiB)", "94754.0"), {"in_bytes": 99_356_770_304}),
+    Variation("kilobytes, of two kinds", "port", measured("InBytes", "InBytes (KB)", "97028032"), None, "InBytes"),
+    Variation("kilobytes without a unit", "port", cell(OutBytes="97148406"), None, "OutBytes"),
+    Variation("a number of the row with an empty name", "nic", lambda c: text(("", *c), ("0", *c.values()))),
+    Variation("a number of the row without a name", "link", lambda c: text(c, ("1", *c.values()))),
+    Variation("a comma after the header", "port", lambda c: text((*c, ""), c.values())),
+    Variation("a comma after each row", "link", lambda c: text(c, (*c.values(), ""))),
+    Variation("a comma after header and rows", "flow", lambda c: text((*c, ""), (*c.values(), ""))),
+    Variation("seconds since 1970", "port", cell(Time="1716480000")),
+    Variation("milliseconds since 1970", "nic", cell(SaveTime="1716480004000")),
+    Variation("microseconds since 1970", "link", cell(StartTime="1716480004000000")),
+    Variation("a fraction of seconds since 1970", "flow", cell(Time="1716480000.000")),
+    Variation("AM", "port", cell(Time="2024/5/24 12:00:00 AM")),
+    Variation("UTC, stated by the name", "flow", measured("Time", "Time (UTC)", "2024-05-23 16:00:00")),
+    Variation("UTC, not stated", "flow", cell(Time="2024-05-23 16:00:00"), None, "Time"),
+    Variation("addresses instead of names", "flow", cell(SourceServer="10.107.254.239", DestServer="10.107.254.226")),
+    Variation("an address instead of a switch", "link", cell(DeviceName="10.107.208.109")),
+    Variation("no round-trip time", "flow", without("Rtt"), {"rtt_ns": None}, "no round-trip time: rtt_* are NULL"),
+    Variation("no marks", "link", without("EcnMarkedCount"), {"ecn_marked": None}, "ecn_marked is NULL"),
+    Variation("no servers, but addresses", "flow", without("SourceServer", "DestServer")),
+    Variation("neither end", "flow", without("SourceServer", "SourceIp"), None, "SourceServer, SourceIp"),
+    Variation("thousands with commas", "port", cell(InBytes='"99,356,705,029"')),
+    Variation("thousands with blanks", "link", cell(OutOctets="79 529 075 414")),
+    Variation("other words", "flow", renamed(lambda name: name.replace("Source", "Src").replace("Pkts", "Packets"))),
+    Variation(
+        "all at once",
+        "flow",
+        lambda c: b"\xef\xbb\xbf"
+        + text(
+            ("", *(f'"{n.upper()}"' for n in reversed(c) if n != "Rtt"), "rtt (us)", "Vendor", ""),
+            ("7", *(f'"{c[n]}"' for n in reversed(c) if n != "Rtt"), "5.887", "H3C", ""),
+            end="\r\n",
+        ).replace("2024/5/24 上午12:00:00".encode(), b"1716480000"),
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("one", [*FROM_THE_DOCUMENT, *FROM_THE_HEADER_RULES], ids=str)
 def test_numbers_are_right_or_refused_by_name(write_csv: WriteCsv, one: Variation) -> None:
     path = f"2024052400_{one.table}.csv"
     content = one.render(dict(EXAMPLES[one.table]))
@@ -112,3 +161,9 @@ def test_numbers_are_right_or_refused_by_name(write_csv: WriteCsv, one: Variatio
         expected = {**TYPED[one.table], **one.changed}
         assert {name: row[name] for name in expected} == expected
         assert not rejected
+        assert one.names in refusal
+
+
+def test_there_are_sixty_variations() -> None:
+    names = {str(one) for one in (*FROM_THE_DOCUMENT, *FROM_THE_HEADER_RULES)}
+    assert len(names) == len(FROM_THE_DOCUMENT) + len(FROM_THE_HEADER_RULES) >= 60

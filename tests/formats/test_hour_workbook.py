@@ -12,7 +12,7 @@ import pytest
 from tests.formats.hour_examples import CSV, EXAMPLES, HOUR_UTC, PORT_HEADER, MakeFile, WriteCsv, port_line, rows_of
 from warehouse.base.errors import DataError
 from warehouse.formats.base import PARTIAL, READ, SKIPPED
-from warehouse.formats.zhejiang.hour_tables import HOUR_WORKBOOK
+from warehouse.formats.zhejiang.hour_workbook import HOUR_WORKBOOK
 from warehouse.formats.zhejiang.workbook import WORKBOOK
 
 if TYPE_CHECKING:
