@@ -1,6 +1,12 @@
 {# Names of devices and ports in the form that all tables use. Each macro renders to one expression. -#}
 {# short switch name (Leaf-1, ST-leaf-1, spine-9) in a DeviceName; '' where it has none -#}
 {% macro switch_name(device) %}regexp_extract({{ device }}, '((ST-leaf|Leaf|spine)-[0-9]+)', 1){% endmacro %}
+{# short switch name where the device name has one, else NULL -#}
+{% macro named_switch(device) %}nullif({{ switch_name(device) }}, ''){% endmacro %}
+{# server name where the sysname has one, else NULL -#}
+{% macro named_server(sysname) %}nullif({{ server_name(sysname) }}, ''){% endmacro %}
+{# address to look up where a name is missing: the text in place of the name, else the given address; NULL where there is a name -#}
+{% macro address_for(name, text, address) %}CASE WHEN {{ name }} IS NULL THEN coalesce(trim({{ text }}), trim({{ address }})) END{% endmacro %}
 {# server name (GPU-31) in a sysname; '' where it has none -#}
 {% macro server_name(sysname) %}regexp_extract(trim({{ sysname }}), '(GPU-[0-9]+)$', 1){% endmacro %}
 {# full port name of an abbreviated one: 400GE1/0/8 is FourHundredGigE1/0/8 -#}

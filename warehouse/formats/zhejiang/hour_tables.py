@@ -72,7 +72,7 @@ class HourCsv:
             If a file cannot be opened, or its header changed since it was inspected.
         """
         for file in files:
-            header = self._header_of(file)
+            header, _ = self._header_of(file)
             try:
                 lines = itertools.islice(numbered_lines(file.read_path), 1, None)
                 yield from self._typed(file, header, lines, reject)
@@ -89,21 +89,22 @@ class HourCsv:
         """
         if file.status != READ:
             return None
-        header = self._header_of(file)
-        return hour_scan.scan(file, self._table, header, file.hour_utc or hour_of(file.path))
+        header, rows = self._header_of(file)
+        first_time = rows[0][self._table.time.name] if rows else None
+        return hour_scan.scan(file, self._table, header, file.hour_utc or hour_of(file.path), first_time or "")
 
     def read_lines(
         self, file: RawFile, lines: Iterable[tuple[int, str]], reject: list[Rejected]
     ) -> Iterator[Mapping[str, object]]:
         """Yield the rows of single lines, numbered as in the file."""
-        header = self._header_of(file)
+        header, _ = self._header_of(file)
         yield from self._typed(
             file, header, ((number, line.encode(), damage_of(line.encode())) for number, line in lines), reject
         )
 
-    def _header_of(self, file: RawFile) -> HourHeader:
+    def _header_of(self, file: RawFile) -> tuple[HourHeader, list[dict[str, str | None]]]:
         try:
-            return self._header(compressed.head(file.read_path))[0]
+            return self._header(compressed.head(file.read_path))
         except OSError as error:
             raise DataError(f"cannot be read: {error.strerror}", place=Place(file.path)) from error
         except ValueError as error:
