@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from warehouse.sample import names
 from warehouse.sample.fabric import WRONG_PORT, Fabric, Nic
-from warehouse.sample.uplinks import Faults, formula_spine_port, spine_port
+from warehouse.sample.uplinks import formula_spine_port, spine_port
 
 if TYPE_CHECKING:
     from warehouse.sample.jobs import Job
@@ -95,8 +95,9 @@ def _owner(nic: Nic, place_of: dict[int, Place]) -> Row:
     return {"owner": owner, "evidence": "inferred:slot"}
 
 
-def suspects(fabric: Fabric, faults: Faults) -> list[Row]:
+def suspects(plan: Plan) -> list[Row]:
     """Return the expected rows of `metrics.suspect_links`."""
+    fabric, faults = plan.fabric, plan.faults
     rows: list[Row] = []
     for place in fabric.places:
         for nic in fabric.nics.get(place.number, ()):
@@ -125,6 +126,18 @@ def suspects(fabric: Fabric, faults: Faults) -> list[Row]:
                 "candidate_port": None,
             }
         )
+    rows += [
+        {
+            "kind": "peer_differs",
+            "switch": link["leaf"],
+            "port": link["leaf_port"],
+            "server": None,
+            "nic": None,
+            "candidate_port": None,
+        }
+        for link in uplink_rows(plan)
+        if link["spine_port_by_formula"] not in (None, link["spine_port"])
+    ]
     return sorted(rows, key=lambda row: (row["kind"], row["switch"], row["port"]))
 
 
