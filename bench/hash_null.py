@@ -3,9 +3,9 @@
     python -m bench.hash_null > data/hash_null.csv
 
 A fair hash puts each of n equal flows on one of k uplinks, with equal chances. The squared coefficient of variation of
-the uplinks' loads is then X²/n, with X² of Pearson's test: the sum over uplinks of (flows - n/k)² / (n/k). The table has
-the 99th percentile of X²: exact up to 128 flows, from the number of ways to spread n flows with a given sum of squares,
-and simulated once with a fixed seed above. It changes little with n, so a row holds up to the next one.
+the uplinks' loads is then X²/n, with X² of Pearson's test: the sum over uplinks of (flows - n/k)² / (n/k). The table
+has the 99th percentile of X²: exact up to 128 flows, from the number of ways to spread n flows with a given sum of
+squares, and simulated once with a fixed seed above. It changes little with n, so a row holds up to the next one.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def simulated(random: np.random.Generator, uplinks: int, flows: int, draws: int)
 
 
 def _with_one_more(ways: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the ways for one more uplink: `ways[n, s]` spread n flows with s as the sum of squares, over n factorial."""
+    """Return the ways for one more uplink: `ways[n, s]` spread n flows with sum of squares s, over n factorial."""
     found = np.zeros_like(ways)
     for flows in range(len(ways)):
         for load in range(flows + 1):

@@ -235,19 +235,6 @@ uneven_minutes AS (            -- number: share of such minutes, for the leaf, d
     QUALIFY row_number() OVER (PARTITION BY cluster ORDER BY number DESC, above DESC, hour_utc, switch, direction) = 1
 ),
 
-peer_differs AS (              -- number: uplinks whose cable ends elsewhere; one row per uplink
-    SELECT
-        'peer_differs' AS kind,
-        cluster,
-        switch || ' ' || {{ short_port('port') }} AS where_,
-        NULL AS hour_utc,
-        1 AS number,
-        concat('The uplink ', switch, ' ', {{ short_port('port') }}, ' ends elsewhere than inferred: ', evidence, '.') AS sentence,
-        'warehouse sql -q suspect-links --kind peer_differs' AS look_further
-    FROM metrics.suspect_links
-    WHERE kind = 'peer_differs'
-),
-
 spine_out_of_line AS (         -- number: relative difference of its bytes from the mean of the spines, only where all leaves are loaded
     SELECT
         'spine_out_of_line' AS kind,
@@ -264,6 +251,19 @@ spine_out_of_line AS (         -- number: relative difference of its bytes from 
     FROM metrics.spine_hour
     WHERE checkable
     QUALIFY row_number() OVER (PARTITION BY cluster, spine ORDER BY abs(over_mean - 1) DESC NULLS LAST, hour_utc) = 1
+),
+
+peer_differs AS (              -- number: uplinks whose cable ends elsewhere; one row per uplink
+    SELECT
+        'peer_differs' AS kind,
+        cluster,
+        switch || ' ' || {{ short_port('port') }} AS where_,
+        NULL AS hour_utc,
+        1 AS number,
+        concat('The uplink ', switch, ' ', {{ short_port('port') }}, ' ends elsewhere than inferred: ', evidence, '.') AS sentence,
+        'warehouse sql -q suspect-links --kind peer_differs' AS look_further
+    FROM metrics.suspect_links
+    WHERE kind = 'peer_differs'
 ),
 
 leaves AS (                    -- leaves with counters in any hour, and all that the workbook or reference.clusters knows

@@ -1,18 +1,17 @@
 /* ---
-about: Minutes in which a leaf's uplinks were less even than a fair hash of as many flows, the most uneven first.
+about: Minutes in which a leaf's uplinks were least even, compared with a fair hash of as many flows.
 question: How full is the fabric, and how even?
 params:
   leaf: VARCHAR = null only this leaf, as Leaf-10
   hour: TIMESTAMP = null the hour (UTC); default the latest
   limit: INTEGER = 20 number of rows
-answer: [leaf, direction, minute_utc, cov, hash_null_p99, flows_assumed]
+answer: [leaf, direction, minute_utc, cov, hash_null_p99, over_null]
 ranked: over_null desc
-unknown:
-  fullest_uplink: no uplink moved a byte
 notes:
   cov: standard deviation of the bytes of the leaf's uplinks in the minute, over their mean
   hash_null_p99: the same for a fair hash of flows_assumed equal flows, exceeded in 1 of 100 minutes
-  flows_assumed: >-
+  over_null: cov over hash_null_p99; above 1 is a minute to look at
+  flows: >-
     SELECT CASE WHEN bool_and(flows_source = 'flow') THEN 'flows of the flow table, weighted by packets'
     ELSE 'busy access ports x qps_per_nic of reference.clusters (2 where not listed), weighted by bytes' END FROM answer HAVING count(*) > 0
   judged: >-
@@ -37,7 +36,7 @@ SELECT b.switch AS leaf, b.direction, b.minute_utc, round(b.cov, 4) AS cov, roun
     b.uplinks, b.total_bytes, b.flows_source, b.hour_utc, b.cluster
 FROM metrics.uplink_balance_minute AS b
 LEFT JOIN fullest AS f USING (cluster, switch, minute_utc, direction)
-WHERE b.cov > b.hash_null_p99 AND ($leaf IS NULL OR b.switch = $leaf)
+WHERE b.cov IS NOT NULL AND b.hash_null_p99 IS NOT NULL AND ($leaf IS NULL OR b.switch = $leaf)
     AND b.hour_utc = coalesce($hour::TIMESTAMP, (SELECT max(hour_utc) FROM metrics.uplink_balance_minute))
 ORDER BY over_null DESC, b.cluster, b.switch, b.minute_utc, b.direction
 LIMIT $limit
