@@ -57,7 +57,7 @@ def _tip(row: Values) -> str:
 def minutes(parameters: Mapping[str, str], place: str) -> Figure:
     """Return the least even minute of each leaf."""
     return Figure(
-        "minutes",
+        "uneven-minutes",
         minutes_title,
         _minutes_say,
         "Uplinks by minute, beside a fair hash",

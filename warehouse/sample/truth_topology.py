@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from warehouse.sample import names
 from warehouse.sample.fabric import WRONG_PORT, Fabric, Nic
-from warehouse.sample.uplinks import formula_spine_port, spine_port
+from warehouse.sample.uplinks import Faults, formula_spine_port, spine_port
 
 if TYPE_CHECKING:
     from warehouse.sample.jobs import Job
@@ -95,9 +95,8 @@ def _owner(nic: Nic, place_of: dict[int, Place]) -> Row:
     return {"owner": owner, "evidence": "inferred:slot"}
 
 
-def suspects(plan: Plan) -> list[Row]:
-    """Return the expected rows of `metrics.suspect_links`."""
-    fabric, faults = plan.fabric, plan.faults
+def suspects(fabric: Fabric, faults: Faults) -> list[Row]:
+    """Return the expected rows of `metrics.suspect_links`, apart from those of link tables."""
     rows: list[Row] = []
     for place in fabric.places:
         for nic in fabric.nics.get(place.number, ()):
@@ -126,7 +125,12 @@ def suspects(plan: Plan) -> list[Row]:
                 "candidate_port": None,
             }
         )
-    rows += [
+    return sorted(rows, key=lambda row: (row["kind"], row["switch"], row["port"]))
+
+
+def other_ends(plan: Plan) -> list[Row]:
+    """Return the expected rows of `metrics.suspect_links` for cables that end elsewhere than the formula says."""
+    return [
         {
             "kind": "peer_differs",
             "switch": link["leaf"],
@@ -138,7 +142,6 @@ def suspects(plan: Plan) -> list[Row]:
         for link in uplink_rows(plan)
         if link["spine_port_by_formula"] not in (None, link["spine_port"])
     ]
-    return sorted(rows, key=lambda row: (row["kind"], row["switch"], row["port"]))
 
 
 def uplink_rows(plan: Plan) -> list[Row]:
