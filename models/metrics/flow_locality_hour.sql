@@ -41,7 +41,7 @@ samples AS (
     SELECT
         f.*,
         coalesce(p.locality, 'unknown') AS locality,
-        concat_ws(' ', f.source_ip, f.source_qp, f.dest_ip, f.dest_qp) AS flow
+        {{ flow_key('f') }} AS flow
     FROM staging.hour_flow AS f
     LEFT JOIN paths AS p USING (source_switch, dest_switch)
 ),

@@ -42,14 +42,14 @@ WITH pairs AS (
         date_trunc('minute', time_utc) AS minute_utc,
         hour_utc,
         source_server IS NOT NULL AND dest_server IS NOT NULL AS is_named,
-        count(DISTINCT concat_ws(' ', source_ip, source_qp, dest_ip, dest_qp)) AS queue_pairs,
+        count(DISTINCT {{ flow_key('f') }}) AS queue_pairs,
         sum(packets) AS packets,
         sum(read_packets) AS read_packets,
         sum(write_packets) AS write_packets,
         sum(send_packets) AS send_packets,
         sum(nak_packets) AS nak_packets,
         quantile_cont(rtt_ns, [0.5, 0.99]) AS rtt_ns
-    FROM staging.hour_flow
+    FROM staging.hour_flow AS f
     GROUP BY ALL
 ),
 

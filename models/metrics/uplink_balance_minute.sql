@@ -98,7 +98,7 @@ flows AS (                     -- flows of the hour that cross a leaf's uplinks,
         CASE d.direction WHEN 'out' THEN f.source_switch ELSE f.dest_switch END AS switch,
         f.hour_utc,
         d.direction,
-        concat_ws(' ', f.source_ip, f.source_qp, f.dest_ip, f.dest_qp) AS flow,
+        {{ flow_key('f') }} AS flow,
         CAST(sum(f.packets) AS DECIMAL(38, 0)) AS packets
     FROM staging.hour_flow AS f
     CROSS JOIN (VALUES ('in'), ('out')) AS d (direction)
