@@ -32,7 +32,8 @@ connection.execute("SET threads = " + sys.argv[3])
 connection.execute("CREATE TABLE flow AS FROM read_csv(?)", [sys.argv[1]])
 connection.close()
 """
-SERVERS, PEERS = 264, 4
+SERVERS, PEERS, QUEUE_PAIRS = 264, 4, 16
+"""Each server sends to so many others, over so many queue pairs each, all hour long."""
 _BYTES_PER_ROW = 264
 
 
@@ -87,11 +88,13 @@ def _lines(rows: int, bad: int) -> Iterator[str]:
     damaged = set(draw.sample(range(rows), bad))
     for row in range(rows):
         at_source = draw.randrange(SERVERS)
-        source, target = ends[at_source], ends[(at_source + draw.randint(1, PEERS)) % SERVERS]
+        peer, number = draw.randint(1, PEERS), draw.randrange(QUEUE_PAIRS)
+        source, target = ends[at_source], ends[(at_source + peer) % SERVERS]
+        pairs = [600 + (at_source * 64 + peer * QUEUE_PAIRS + number + far * 7919) % 15_000 for far in (0, 1)]
         at = row * 3600 // rows
         time = f"2024/5/24 上午{12 if row % 7 else 0:02}:{at // 60:02}:{at % 60:02}"
         rtt = "damaged" if row in damaged else draw.randint(3_000, 17_000)
-        numbers = (draw.randint(600, 16_000), draw.randint(600, 16_000), rtt, 0, draw.randint(0, 4_000), 0, 0)
+        numbers = (*pairs, rtt, 0, draw.randint(0, 4_000), 0, 0)
         padded = ",".join(f"{number:<13}" for number in numbers)
         yield f"{source[0]},{target[0]},{source[1]},{target[1]},{time},{source[2]},{target[2]},{padded}\n"
 

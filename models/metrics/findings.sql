@@ -197,24 +197,21 @@ uneven_leaf AS (               -- number: standard deviation over mean, in the m
     QUALIFY row_number() OVER (PARTITION BY b.cluster, b.switch, b.direction ORDER BY b.cov DESC NULLS LAST, b.hour_utc) = 1
 ),
 
-minutes_above AS (             -- minutes with cov above that of a fair hash, per leaf, direction and hour
+minutes_above AS (             -- minutes less even than a fair hash
     SELECT
         m.cluster,
         m.switch,
         m.direction,
         m.hour_utc,
         count(*) AS minutes,
-        count(*) FILTER (WHERE m.cov > m.hash_null_p99) AS above,
-        median(m.cov) AS cov,
-        median(m.hash_null_p99) AS fair,
-        any_value(m.flows_source) AS flows_source
+        count(*) FILTER (WHERE m.cov > m.hash_null_p99) AS above
     FROM metrics.uplink_balance_minute AS m
     ANTI JOIN dead_of_leaf AS d USING (cluster, switch, direction)
     WHERE m.cov IS NOT NULL AND m.hash_null_p99 IS NOT NULL AND starts_with(m.switch, 'Leaf-')
     GROUP BY ALL
 ),
 
-uneven_minutes AS (            -- number: share of such minutes, for the leaf, direction and hour with the largest share of the cluster
+uneven_minutes AS (            -- number: their largest share
     SELECT
         'uneven_minutes' AS kind,
         cluster,
@@ -222,20 +219,15 @@ uneven_minutes AS (            -- number: share of such minutes, for the leaf, d
         hour_utc,
         above / minutes AS number,
         concat(
-            switch, CASE direction WHEN 'out' THEN ' sends' ELSE ' receives' END, ' more unevenly over its uplinks than a fair hash in ',
-            above, ' of ', minutes, ' minutes: the median of the standard deviation is ', {{ percent_text('cov') }},
-            ' of the mean, and a fair hash of the flows ',
-            CASE flows_source WHEN 'flow' THEN 'of the flow table' ELSE 'assumed from busy access ports' END,
-            ' exceeds ', {{ percent_text('fair') }}, ' in 1 of 100 minutes.'
+            switch, CASE direction WHEN 'out' THEN ' sends' ELSE ' receives' END,
+            ' less evenly over its uplinks than a fair hash of as many flows in ', above, ' of ', minutes, ' minutes.'
         ) AS sentence,
-        concat(
-            'warehouse sql -q uneven-minutes --leaf ', switch, ' --hour ', strftime(hour_utc, '%Y-%m-%dT%H:00')
-        ) AS look_further
+        'warehouse sql -q uneven-minutes --leaf ' || switch || ' --hour ' || strftime(hour_utc, '%Y-%m-%dT%H:00') AS look_further
     FROM minutes_above
     QUALIFY row_number() OVER (PARTITION BY cluster ORDER BY number DESC, above DESC, hour_utc, switch, direction) = 1
 ),
 
-spine_out_of_line AS (         -- number: relative difference of its bytes from the mean of the spines, only where all leaves are loaded
+spine_out_of_line AS (         -- number: relative difference of its bytes from the mean of the spines, where all leaves are loaded
     SELECT
         'spine_out_of_line' AS kind,
         cluster,
@@ -253,7 +245,7 @@ spine_out_of_line AS (         -- number: relative difference of its bytes from 
     QUALIFY row_number() OVER (PARTITION BY cluster, spine ORDER BY abs(over_mean - 1) DESC NULLS LAST, hour_utc) = 1
 ),
 
-peer_differs AS (              -- number: uplinks whose cable ends elsewhere; one row per uplink
+peer_differs AS (              -- number: the uplink
     SELECT
         'peer_differs' AS kind,
         cluster,
@@ -339,7 +331,7 @@ spines AS (                    -- clusters whose spines cannot be compared, and 
     GROUP BY cluster
 ),
 
-observation AS (               -- number: share of all inbound bytes that are in the rows right after the opening gap
+observation AS (               -- number: share of the inbound bytes in the rows right after the opening gap
     SELECT
         'observation' AS kind,
         q.cluster,
