@@ -7,10 +7,12 @@ variations of `FROM_THE_DOCUMENT` were written from docs/formats/hour_tables.md 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from tests.conftest import call
 from tests.formats.hour_examples import EXAMPLES, TYPED, WriteCsv, rows_of
 
 Cells = dict[str, str]
@@ -167,3 +169,18 @@ def test_numbers_are_right_or_refused_by_name(write_csv: WriteCsv, one: Variatio
 def test_there_are_sixty_variations() -> None:
     names = {str(one) for one in (*FROM_THE_DOCUMENT, *FROM_THE_HEADER_RULES)}
     assert len(names) == len(FROM_THE_DOCUMENT) + len(FROM_THE_HEADER_RULES) >= 60
+
+
+def test_doctor_shows_each_rule_and_what_the_file_lacks(tmp_path: Path) -> None:
+    hour = tmp_path / "cluster" / "trafficinfo" / "2024052400"
+    hour.mkdir(parents=True)
+    header = "Time,SrcIp,DstIp,WritePkts,Rtt (us),Vendor"
+    (hour / "2024052400_flow.csv").write_text(f"{header}\n1716480000,10.0.0.1,10.0.0.2,12,5.887,H3C\n")
+    said = call("doctor", "-d", tmp_path, "-t", tmp_path / "target", cwd=tmp_path).out
+    for clause in (
+        "SrcIp is read as SourceIp",
+        "Rtt is in us",
+        "columns kept as text: Vendor",
+        "no negative acknowledgments: nak_* are NULL",
+    ):
+        assert clause in " ".join(said.split())
