@@ -11,9 +11,9 @@ import numpy as np
 
 from bench.measure import machine
 from tests.models.pulses import Job, server
+from warehouse.base.shipped import shipped_root
 from warehouse.engine.python_model import function_of
 from warehouse.project.model import read_model
-from warehouse.project.project import shipped_root
 
 DRAWN = 1500
 JITTERS = (0.0, 0.01, 0.03)

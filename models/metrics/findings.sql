@@ -197,7 +197,37 @@ uneven_leaf AS (               -- number: standard deviation over mean, in the m
     QUALIFY row_number() OVER (PARTITION BY b.cluster, b.switch, b.direction ORDER BY b.cov DESC NULLS LAST, b.hour_utc) = 1
 ),
 
-spine_out_of_line AS (         -- number: relative difference of its bytes from the mean of the spines, only where all leaves are loaded
+minutes_above AS (             -- minutes less even than a fair hash
+    SELECT
+        m.cluster,
+        m.switch,
+        m.direction,
+        m.hour_utc,
+        count(*) AS minutes,
+        count(*) FILTER (WHERE m.cov > m.hash_null_p99) AS above
+    FROM metrics.uplink_balance_minute AS m
+    ANTI JOIN dead_of_leaf AS d USING (cluster, switch, direction)
+    WHERE m.cov IS NOT NULL AND m.hash_null_p99 IS NOT NULL AND starts_with(m.switch, 'Leaf-')
+    GROUP BY ALL
+),
+
+uneven_minutes AS (            -- number: their largest share
+    SELECT
+        'uneven_minutes' AS kind,
+        cluster,
+        switch || ' ' || direction AS where_,
+        hour_utc,
+        above / minutes AS number,
+        concat(
+            switch, CASE direction WHEN 'out' THEN ' sends' ELSE ' receives' END,
+            ' less evenly over its uplinks than a fair hash of as many flows in ', above, ' of ', minutes, ' minutes.'
+        ) AS sentence,
+        'warehouse sql -q uneven-minutes --leaf ' || switch || ' --hour ' || strftime(hour_utc, '%Y-%m-%dT%H:00') AS look_further
+    FROM minutes_above
+    QUALIFY row_number() OVER (PARTITION BY cluster ORDER BY number DESC, above DESC, hour_utc, switch, direction) = 1
+),
+
+spine_out_of_line AS (         -- number: relative difference of its bytes from the mean of the spines, where all leaves are loaded
     SELECT
         'spine_out_of_line' AS kind,
         cluster,
@@ -213,6 +243,19 @@ spine_out_of_line AS (         -- number: relative difference of its bytes from 
     FROM metrics.spine_hour
     WHERE checkable
     QUALIFY row_number() OVER (PARTITION BY cluster, spine ORDER BY abs(over_mean - 1) DESC NULLS LAST, hour_utc) = 1
+),
+
+peer_differs AS (              -- number: the uplink
+    SELECT
+        'peer_differs' AS kind,
+        cluster,
+        switch || ' ' || {{ short_port('port') }} AS where_,
+        NULL AS hour_utc,
+        1 AS number,
+        concat('The uplink ', switch, ' ', {{ short_port('port') }}, ' ends elsewhere than inferred: ', evidence, '.') AS sentence,
+        'warehouse sql -q suspect-links --kind peer_differs' AS look_further
+    FROM metrics.suspect_links
+    WHERE kind = 'peer_differs'
 ),
 
 leaves AS (                    -- leaves with counters in any hour, and all that the workbook or reference.clusters knows
@@ -288,7 +331,7 @@ spines AS (                    -- clusters whose spines cannot be compared, and 
     GROUP BY cluster
 ),
 
-observation AS (               -- number: share of all inbound bytes that are in the rows right after the opening gap
+observation AS (               -- number: share of the inbound bytes in the rows right after the opening gap
     SELECT
         'observation' AS kind,
         q.cluster,
@@ -399,7 +442,11 @@ candidates AS (
     UNION ALL BY NAME
     SELECT * FROM uneven_leaf
     UNION ALL BY NAME
+    SELECT * FROM uneven_minutes
+    UNION ALL BY NAME
     SELECT * FROM spine_out_of_line
+    UNION ALL BY NAME
+    SELECT * FROM peer_differs
     UNION ALL BY NAME
     SELECT * FROM fullest_link
     UNION ALL BY NAME

@@ -4,7 +4,7 @@ partition: hour_utc
 grain: [cluster, server, hca, hour_utc]
 columns:
   cluster: VARCHAR the cluster's folder
-  server: VARCHAR GPU-n
+  server: VARCHAR GPU-n; the NIC's address where no server is known
   hca: VARCHAR the adapter, mlx5_n; the NIC's address where the workbook maps none or several of the server's NICs to the leaf
   hour_utc: TIMESTAMP the hour
   queue_pairs: BIGINT [1] queue pairs of the NIC, in flows that it sends or receives
@@ -19,7 +19,7 @@ WITH ends AS (                 -- each flow seen from both ends
     SELECT
         cluster,
         hour_utc,
-        source_server AS server,
+        coalesce(source_server, source_ip) AS server,
         source_switch AS switch,
         source_ip AS ip,
         source_qp AS qp,
@@ -29,7 +29,7 @@ WITH ends AS (                 -- each flow seen from both ends
     SELECT
         cluster,
         hour_utc,
-        dest_server AS server,
+        coalesce(dest_server, dest_ip) AS server,
         dest_switch AS switch,
         dest_ip AS ip,
         dest_qp AS qp,

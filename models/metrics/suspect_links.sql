@@ -5,17 +5,17 @@ columns:
   cluster: VARCHAR the cluster's folder
   switch: VARCHAR leaf or storage leaf
   port: VARCHAR port of the switch
-  kind: VARCHAR access_on_idle_400g, uplink_dead_in, uplink_dead_out or server_in_other_group
+  kind: VARCHAR access_on_idle_400g, uplink_dead_in, uplink_dead_out, server_in_other_group or peer_differs
   server: VARCHAR server of the port in the workbook; NULL on uplinks
   nic: VARCHAR that server's NIC; NULL on uplinks
   evidence: VARCHAR observation that contradicts the link
   candidate_port: VARCHAR port of the same switch that fits instead, where exactly one fits
-  hours: BIGINT [1] loaded hours of the switch; the observation holds in every one of them
+  hours: BIGINT [1] loaded hours of the switch; the observation holds in every one of them, that of peer_differs in at least one
 dimensions: [cluster, switch, port, kind, server]
 measures:
   hours: max
 checks:
-  - kind in ('access_on_idle_400g', 'uplink_dead_in', 'uplink_dead_out', 'server_in_other_group')
+  - kind in ('access_on_idle_400g', 'uplink_dead_in', 'uplink_dead_out', 'server_in_other_group', 'peer_differs')
 sources: docs/metrics/suspects.md
 --- */
 WITH loads AS (                -- bytes of a port over all loaded hours, and in its most and least busy hour
@@ -116,6 +116,32 @@ candidates AS (                -- the physical port of the server's slot, where 
     HAVING count(*) = 1
 ),
 
+peers AS (                     -- other ends of an uplink: by the link table of each hour, and by the formula
+    SELECT DISTINCT
+        cluster,
+        leaf AS switch,
+        leaf_port AS port,
+        spine || coalesce(' ' || spine_port, '') AS stated,
+        inferred_spine || coalesce(' ' || inferred_spine_port, '') AS inferred,
+        inferred_spine = spine
+        AND (inferred_spine_port IS NULL OR inferred_spine_port = spine_port) AS is_as_inferred
+    FROM topology.hour_uplinks
+    WHERE source = 'link_table'
+),
+
+peer_differs AS (              -- link tables against the formula, and against each other
+    SELECT
+        cluster,
+        switch,
+        port,
+        'peer_differs' AS kind,
+        'link table: ' || string_agg(DISTINCT stated, ' and ' ORDER BY stated)
+        || coalesce('; by the uplink formula: ' || min(inferred), '') AS evidence
+    FROM peers
+    GROUP BY cluster, switch, port
+    HAVING count(DISTINCT stated) > 1 OR NOT bool_and(coalesce(is_as_inferred, true))
+),
+
 found AS (
     SELECT
         i.cluster,
@@ -132,6 +158,8 @@ found AS (
     SELECT * FROM misplaced
     UNION ALL BY NAME
     SELECT * FROM one_way
+    UNION ALL BY NAME
+    SELECT * FROM peer_differs
 )
 
 SELECT

@@ -52,7 +52,7 @@ WITH named AS (
     UNION
     SELECT cluster FROM topology.task_pods
     UNION
-    SELECT cluster FROM staging.hour_flow
+    SELECT cluster FROM metrics.nic_flow_hour
     UNION
     SELECT cluster FROM staging.hour_nic
     UNION

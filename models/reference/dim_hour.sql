@@ -35,7 +35,7 @@ sources: docs/star.md
 WITH named AS (
     SELECT hour_utc, true AS has_counters FROM staging.port_files
     UNION ALL
-    SELECT hour_utc, false AS has_counters FROM staging.hour_flow
+    SELECT hour_utc, false AS has_counters FROM metrics.nic_flow_hour
     UNION ALL
     SELECT hour_utc, false AS has_counters FROM staging.hour_nic
     UNION ALL

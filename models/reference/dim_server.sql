@@ -38,9 +38,7 @@ WITH listed AS (
     UNION ALL BY NAME
     SELECT DISTINCT cluster, server, 'listed' AS evidence, 3 AS choice FROM staging.hour_nic
     UNION ALL BY NAME
-    SELECT DISTINCT cluster, source_server AS server, 'listed' AS evidence, 3 AS choice FROM staging.hour_flow
-    UNION ALL BY NAME
-    SELECT DISTINCT cluster, dest_server AS server, 'listed' AS evidence, 3 AS choice FROM staging.hour_flow
+    SELECT DISTINCT cluster, server, 'listed' AS evidence, 3 AS choice FROM metrics.nic_flow_hour
 )
 
 SELECT

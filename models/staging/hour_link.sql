@@ -2,6 +2,7 @@
 about: 'The link table of an hour: both ends of each link, with byte counters and ECN marks.'
 partition: hour_utc
 grain: [cluster, hour_utc, file, line]
+materialize: view
 columns:
   cluster: VARCHAR the cluster's folder
   hour_utc: TIMESTAMP the hour
@@ -9,7 +10,7 @@ columns:
   line: INTEGER [1] line of the file, or row of the sheet
   time_utc: TIMESTAMP start of the time range that the row covers
   device_name: VARCHAR the switch's own device name
-  switch: VARCHAR short name of the switch
+  switch: VARCHAR short name of the switch; its address where the table has that and the workbook does not
   port: VARCHAR port of the switch, full name
   peer_device: VARCHAR device at the other end, as written
   peer_switch: VARCHAR the switch at the other end; NULL where a server is there
@@ -27,10 +28,10 @@ SELECT
     r.line,
     r.time_utc,
     r.DeviceName AS device_name,
-    {{ switch_name('r.DeviceName') }} AS switch,
+    coalesce({{ named_switch('r.DeviceName') }}, a.switch, trim(r.DeviceName)) AS switch,
     {{ port_name('r.IfAbbreviatedName') }} AS port,
     r.DstDevice AS peer_device,
-    nullif({{ switch_name('r.DstDevice') }}, '') AS peer_switch,
+    coalesce({{ named_switch('r.DstDevice') }}, CASE WHEN p.server IS NULL THEN p.switch END) AS peer_switch,
     {{ port_name('r.DstPort') }} AS peer_port,
     r.IfOperStatus AS oper_status,
     r.in_octets,
@@ -38,4 +39,6 @@ SELECT
     r.ecn_marked
 FROM raw.link AS r
 JOIN raw.files AS f ON f.release_path = r.filename
+LEFT JOIN staging.addresses AS a ON a.cluster = f.cluster AND a.address = trim(r.DeviceName)
+LEFT JOIN staging.addresses AS p ON p.cluster = f.cluster AND p.address = trim(r.DstDevice)
 WHERE f.status IN ('read', 'partial')

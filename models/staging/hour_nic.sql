@@ -2,13 +2,14 @@
 about: 'The NIC counter table of an hour: bytes that each adapter received and sent since it started, about once a minute.'
 partition: hour_utc
 grain: [cluster, hour_utc, file, line]
+materialize: view
 columns:
   cluster: VARCHAR the cluster's folder
   hour_utc: TIMESTAMP the hour
   file: VARCHAR the file's path in its release
   line: INTEGER [1] line of the file, or row of the sheet
   time_utc: TIMESTAMP when the counters were read
-  server: VARCHAR GPU-n
+  server: VARCHAR GPU-n; its address where the table has that and the workbook does not
   hca: VARCHAR the adapter, mlx5_n
   host_ip: VARCHAR address of the server
   received_bytes: BIGINT [B] bytes received since the adapter started
@@ -21,11 +22,15 @@ SELECT
     r.filename AS file,
     r.line,
     r.time_utc,
-    {{ server_name('r.DeviceName') }} AS server,
+    coalesce({{ named_server('r.DeviceName') }}, a.server, trim(r.DeviceName), trim(r.Ip)) AS server,
     trim(r.PortName) AS hca,
     r.Ip AS host_ip,
     r.received_bytes,
     r.transmitted_bytes
 FROM raw.nic AS r
 JOIN raw.files AS f ON f.release_path = r.filename
+LEFT JOIN staging.addresses AS a
+    ON
+        a.cluster = f.cluster
+        AND a.address = {{ address_for(named_server('r.DeviceName'), 'r.DeviceName', 'r.Ip') }}
 WHERE f.status IN ('read', 'partial')

@@ -2,13 +2,14 @@
 about: 'The switch-port table of an hour: bytes and lost packets per minute.'
 partition: hour_utc
 grain: [cluster, hour_utc, file, line]
+materialize: view
 columns:
   cluster: VARCHAR the cluster's folder
   hour_utc: TIMESTAMP the hour
   file: VARCHAR the file's path in its release
   line: INTEGER [1] line of the file, or row of the sheet
   time_utc: TIMESTAMP end of the minute
-  switch: VARCHAR short name of the switch
+  switch: VARCHAR short name of the switch; its address where the table has that and the workbook does not
   port: VARCHAR full name of the port
   in_bytes: BIGINT [B] bytes that entered in the past minute
   out_bytes: BIGINT [B] bytes that left in the past minute
@@ -22,7 +23,7 @@ SELECT
     r.filename AS file,
     r.line,
     r.time_utc,
-    {{ switch_name('r.DeviceName') }} AS switch,
+    coalesce({{ named_switch('r.DeviceName') }}, a.switch, trim(r.DeviceName)) AS switch,
     {{ port_name('r.PortName') }} AS port,
     r.in_bytes,
     r.out_bytes,
@@ -30,4 +31,5 @@ SELECT
     r.out_loss_packets
 FROM raw.port AS r
 JOIN raw.files AS f ON f.release_path = r.filename
+LEFT JOIN staging.addresses AS a ON a.cluster = f.cluster AND a.address = trim(r.DeviceName)
 WHERE f.status IN ('read', 'partial')

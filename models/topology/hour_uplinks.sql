@@ -11,6 +11,8 @@ columns:
   spine: VARCHAR the spine at the other end
   spine_port: VARCHAR the spine's port; NULL where it is unknown, as for storage leaves without a link table
   source: VARCHAR link_table where the hour's link table states the spine, else inferred:uplink_formula
+  inferred_spine: VARCHAR the spine by the uplink formula; NULL for a leaf without counters in the hour
+  inferred_spine_port: VARCHAR the spine's port by the uplink formula; NULL where the formula does not say
   ends_stated: BIGINT [1] number of other ends in the hour's link table; with several, none of them is used
 sources: docs/metrics/topology.md
 --- */
@@ -59,6 +61,8 @@ SELECT
     coalesce(s.spine, i.spine) AS spine,
     CASE WHEN s.spine IS NULL THEN i.spine_port ELSE s.spine_port END AS spine_port,
     CASE WHEN s.spine IS NULL THEN 'inferred:uplink_formula' ELSE 'link_table' END AS source,
+    i.spine AS inferred_spine,
+    i.spine_port AS inferred_spine_port,
     coalesce(s.ends_stated, 0) AS ends_stated
 FROM inferred AS i
 FULL JOIN stated AS s

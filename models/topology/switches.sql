@@ -57,6 +57,7 @@ others AS (                    -- spines, which have no counter files, and leave
         {{ leaf_group('n.switch') }} AS leaf_group
     FROM linked AS n
     ANTI JOIN leaves AS l USING (cluster, switch)
+    WHERE {{ named_switch('n.switch') }} IS NOT NULL       -- an address alone says no role
     GROUP BY n.cluster, n.switch
 )
 

@@ -1,6 +1,12 @@
 {# Names of devices and ports in the form that all tables use. Each macro renders to one expression. -#}
 {# short switch name (Leaf-1, ST-leaf-1, spine-9) in a DeviceName; '' where it has none -#}
 {% macro switch_name(device) %}regexp_extract({{ device }}, '((ST-leaf|Leaf|spine)-[0-9]+)', 1){% endmacro %}
+{# short switch name where the device name has one, else NULL -#}
+{% macro named_switch(device) %}nullif({{ switch_name(device) }}, ''){% endmacro %}
+{# server name where the sysname has one, else NULL -#}
+{% macro named_server(sysname) %}nullif({{ server_name(sysname) }}, ''){% endmacro %}
+{# address to look up where a name is missing: the text in place of the name, else the given address; NULL where there is a name -#}
+{% macro address_for(name, text, address) %}CASE WHEN {{ name }} IS NULL THEN coalesce(trim({{ text }}), trim({{ address }})) END{% endmacro %}
 {# server name (GPU-31) in a sysname; '' where it has none -#}
 {% macro server_name(sysname) %}regexp_extract(trim({{ sysname }}), '(GPU-[0-9]+)$', 1){% endmacro %}
 {# full port name of an abbreviated one: 400GE1/0/8 is FourHundredGigE1/0/8 -#}
@@ -23,6 +29,8 @@
 {% macro uplink_spine_port(switch, port) %}CASE WHEN NOT starts_with({{ switch }}, 'ST-') THEN 'FourHundredGigE1/0/' || (3 * ({{ number_of(switch) }} - 1) + ({{ port_number(port) }} - 33) % 3 + 1) END{% endmacro %}
 {# NIC family of a server, from one NIC name: ens10 (10, 11, 18, 19) or ens24 (24, 25, 30, 31) -#}
 {% macro nic_family(nic) %}CASE WHEN regexp_matches({{ nic }}, '^ens1[0189]') THEN 'ens10' WHEN regexp_matches({{ nic }}, '^ens(24|25|30|31)') THEN 'ens24' END{% endmacro %}
+{# key of a flow, 128 bits: both addresses and queue pairs as text take three times the memory -#}
+{% macro flow_key(f) %}md5_number(concat_ws(' ', {{ f }}.source_ip, {{ f }}.source_qp, {{ f }}.dest_ip, {{ f }}.dest_qp)){% endmacro %}
 {# rail of a leaf, its place in the leaf group, 1 to 4; a server has one NIC on each rail -#}
 {% macro rail(switch) %}(({{ number_of(switch) }} - 1) % 4 + 1){% endmacro %}
 {# sort key for natural order: each number padded to six digits, so that Leaf-5 comes before Leaf-10 -#}

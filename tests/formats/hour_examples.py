@@ -6,8 +6,11 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 
+import duckdb
+
 from warehouse.formats.base import RawFile, Rejected, TableFormat
-from warehouse.formats.zhejiang.hour_tables import FLOW, HOUR_WORKBOOK, LINK, NIC, PORT, HourCsv
+from warehouse.formats.zhejiang.hour_tables import FLOW, LINK, NIC, PORT, HourCsv
+from warehouse.formats.zhejiang.hour_workbook import HOUR_WORKBOOK
 
 Row = dict[str, object]
 MakeFile = Callable[[Path], RawFile]
@@ -16,6 +19,7 @@ WriteCsv = Callable[..., RawFile]
 HOUR_UTC = datetime(2024, 5, 23, 16)  # noqa: DTZ001 - UTC without zone
 OUTSIDE = ", not in the hour from 2024-05-23 16:00:00 UTC"
 LONG = "longer than 65,536 bytes"
+UNNAMED = "a first field without a name is left out"
 TORN = "torn: the file ends without a final newline"
 
 #: Example values of the release's document, by column.
@@ -104,15 +108,15 @@ TYPED = {
     },
     "link": {
         "time_utc": HOUR_UTC + timedelta(seconds=4),
-        "ecn_marked": 0,
         "in_octets": 93_553_320_477,
         "out_octets": 79_529_075_414,
+        "ecn_marked": 0,
     },
     "port": {
         "time_utc": HOUR_UTC,
         "in_bytes": 99_356_705_029,
-        "out_bytes": 99_479_968_333,
         "in_loss_packets": 38,
+        "out_bytes": 99_479_968_333,
         "out_loss_packets": 0,
     },
 }
@@ -121,9 +125,33 @@ PORT_HEADER = ",".join(EXAMPLES["port"])
 
 
 def rows_of(file: RawFile, relation: str | None = None) -> tuple[list[Row], list[Rejected]]:
+    """Return the rows of a file and its rejected lines. Python and the engine must agree on both."""
     found: TableFormat = HOUR_WORKBOOK if relation else csv_format(file.path)
     rejected: list[Rejected] = []
-    return [dict(row) for row in found.read([file], relation or found.relations[0].name, rejected)], rejected
+    rows = [dict(row) for row in found.read([file], relation or found.relations[0].name, rejected)]
+    if isinstance(found, HourCsv) and (scanned := scanned_rows(found, file)) is not None:
+        assert scanned == (rows, rejected)
+    return rows, rejected
+
+
+def scanned_rows(one: HourCsv, file: RawFile) -> tuple[list[Row], list[Rejected]] | None:
+    """Return what the engine reads, with what Python adds; None if Python must read the whole file."""
+    scan = one.scan(file.but(release_path=str(file.read_path)))
+    if scan is None:
+        return None
+    with duckdb.connect(config={"threads": 1}) as connection:
+        try:
+            result = connection.execute(scan.rows)
+        except duckdb.Error:  # text that is not UTF-8
+            return None
+        names = [column[0] for column in result.description]
+        rows = [dict(zip(names, values, strict=True)) for values in result.fetchall()]
+        others = connection.execute(scan.others).fetchall()
+    assert len(rows) + len(others) <= scan.lines
+    assert len(rows) < scan.lines or not others
+    rejected: list[Rejected] = []
+    rows += [dict(row) for row in one.read_lines(file, others, rejected)]
+    return sorted(rows, key=lambda row: int(str(row["line"]))), rejected
 
 
 def csv_format(path: Path) -> HourCsv:

@@ -12,7 +12,7 @@ import pytest
 from tests.formats.hour_examples import CSV, EXAMPLES, HOUR_UTC, PORT_HEADER, MakeFile, WriteCsv, port_line, rows_of
 from warehouse.base.errors import DataError
 from warehouse.formats.base import PARTIAL, READ, SKIPPED
-from warehouse.formats.zhejiang.hour_tables import HOUR_WORKBOOK
+from warehouse.formats.zhejiang.hour_workbook import HOUR_WORKBOOK
 from warehouse.formats.zhejiang.workbook import WORKBOOK
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def test_bad_rows_of_a_sheet_are_rejected_by_their_row(write_book: WriteBook, ra
     read, rejected = rows_of(file, "port")
     assert [row["line"] for row in read] == [2, 6]
     assert [(one.line, one.reason) for one in rejected] == [
-        (4, "'' is not a time (sheet 'port')"),
+        (4, "Time: '' is not a time (sheet 'port')"),
         (5, "cell D5 holds a formula without a stored value (sheet 'port')"),
     ]
 

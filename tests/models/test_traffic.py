@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 from tests.conftest import PATIENCE
 from tests.models.conftest import Planted
 from tests.models.pulses import HOUR, Job, server
+from warehouse.base.shipped import shipped_root
 from warehouse.engine.python_model import function_of
 from warehouse.project.model import read_model
-from warehouse.project.project import shipped_root
 
 WITHIN = 0.003
 """What the docs say of resolved periods."""

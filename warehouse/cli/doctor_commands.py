@@ -12,7 +12,7 @@ from pathlib import Path
 
 from warehouse.base.text import on_one_line, plural, size
 from warehouse.cli.options import Commands, add_data, add_target, command, settings
-from warehouse.formats.base import IGNORED, PARTIAL, SKIPPED, UNKNOWN, RawFile
+from warehouse.formats.base import IGNORED, PARTIAL, READ, SKIPPED, UNKNOWN, RawFile
 
 _SHOWN = 20
 _NAMED = 4
@@ -70,6 +70,8 @@ def _hour_lines(files: Iterable[RawFile]) -> list[str]:
             switches = {file.switch for file in mine if file.switch}
             over = f" of {plural(len(switches), 'switch').replace('switchs', 'switches')}" if switches else ""
             lines.append(f"  {name}: {read:,} of {plural(len(mine), 'file')} read{over}")
+            remarks = [f"    {file.path.name}: {file.reason}" for file in mine if file.status == READ and file.reason]
+            lines += remarks[:_SHOWN]
     return lines
 
 

@@ -3,10 +3,11 @@
 A format is one module with one object. It knows the names and headers of its files, the relations of schema `raw` that
 they feed, and how to repair a damaged file. It knows nothing of models, engines or targets.
 
-Three kinds:
+Four kinds:
 
 - `CsvFormat`: the engine reads the files, with declared columns;
 - `TableFormat`: Python reads the files (workbooks, logs, pickles) and yields rows;
+- `ScannedFormat`: a `TableFormat` whose usual rows the engine reads, by SELECTs that the format writes;
 - `ArchiveFormat`: the members of an archive are files of the other kinds.
 """
 
@@ -187,6 +188,32 @@ class TableFormat(Format, Protocol):
         warehouse.base.errors.DataError
             If the whole file is unusable; the message names it.
         """
+        ...
+
+
+class Scan(NamedTuple):
+    """SELECTs of DuckDB that read one file of a `ScannedFormat`."""
+
+    rows: str
+    """Rows of the usual forms, in order, with the declared columns and `filename`, the release path."""
+    others: str
+    """Number and text of every other line that is not blank."""
+    lines: int
+    """Number of lines below the header. If `rows` has as many rows, there are no others."""
+
+
+@runtime_checkable
+class ScannedFormat(TableFormat, Protocol):
+    """Files that the engine reads by SELECTs, apart from unusual lines, which Python reads."""
+
+    def scan(self, file: RawFile) -> Scan | None:
+        """Return the SELECTs of one file; None if `read` must read it. Raises DataError as `read` does."""
+        ...
+
+    def read_lines(
+        self, file: RawFile, lines: Iterable[tuple[int, str]], reject: list[Rejected]
+    ) -> Iterator[Mapping[str, object]]:
+        """Yield the rows of single lines (number, text), as `read` does."""
         ...
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from warehouse.base import hashing
 from warehouse.base.errors import WarehouseError
 from warehouse.engine.base import Engine, EngineError, Parts
-from warehouse.formats.base import Format, RawFile, Rejected, TableFormat
+from warehouse.formats.base import Format, RawFile, Rejected, ScannedFormat, TableFormat
+from warehouse.ingest.scanned_rows import ScannedRows, json_lines
 from warehouse.ingest.schemas import source_columns
 from warehouse.project.contract import Column
 from warehouse.store.atomic import temporary_path
@@ -33,15 +34,24 @@ class Tables:
         self._store = store
         self._folder = folder
         self._formats = formats
-        self._rejected: dict[tuple[str, str], list[Rejected]] = {}
+        self._rejected: dict[tuple[str, str, str], list[Rejected]] = {}
 
     def parts(self, relation: str, files_of: Mapping[str, list[RawFile]], engine: Engine) -> list[Part]:
         """Return the parts of a relation, given the files of each partition."""
-        return [self._part(relation, where, files, engine) for where, files in sorted(files_of.items())]
+        return [
+            part for where, files in sorted(files_of.items()) for part in self._parts(relation, where, files, engine)
+        ]
 
     def rejected(self) -> list[Rejected]:
         """Return the rejected lines of all files that were read."""
         return [one for lines in self._rejected.values() for one in lines]
+
+    def _parts(self, relation: str, where: str, files: list[RawFile], engine: Engine) -> Iterator[Part]:
+        """Yield one part for each scanned file, and one for all other files."""
+        scanned = [file for file in files if isinstance(self._formats[file.format or ""], ScannedFormat)]
+        others = [file for file in files if file not in scanned]
+        for group in (*([file] for file in scanned), *([others] if others else [])):
+            yield self._part(relation, where, group, engine)
 
     def _part(self, relation: str, where: str, files: list[RawFile], engine: Engine) -> Part:
         columns = source_columns([self._formats[files[0].format or ""]])[relation]
@@ -51,18 +61,29 @@ class Tables:
         if part is None:
             rejects: list[Rejected] = []
             rows = self._rows(relation, files, rejects)
+            scanned = self._scanned(files)
             notes: dict[str, object] = {}
 
             def make(path: Path) -> int:
-                count = self.write(rows, columns, path, engine)
+                count = scanned.write(columns, path, engine, rejects) if scanned else None
+                if count is None:
+                    count = self.write(rows, columns, path, engine)
                 notes["rejected"] = [one._asdict() for one in rejects]
                 return count
 
             part = self._store.write(relation, where, fingerprint, make, notes)
         noted = part.notes.get("rejected", [])
         assert isinstance(noted, list)
-        self._rejected[relation, where] = [Rejected(**one) for one in noted]
+        self._rejected[relation, where, fingerprint] = [Rejected(**one) for one in noted]
         return part
+
+    def _scanned(self, files: Sequence[RawFile]) -> ScannedRows | None:
+        """Return the reader of a file that the engine reads by SELECTs; None for all others."""
+        one = self._formats[files[0].format or ""]
+        if not isinstance(one, ScannedFormat):
+            return None
+        scan = one.scan(files[0])
+        return ScannedRows(one, files[0], scan, self._folder) if scan else None
 
     def _rows(self, relation: str, files: Sequence[RawFile], rejects: list[Rejected]) -> Iterator[Mapping[str, object]]:
         for name in sorted({file.format or "" for file in files}):
@@ -83,7 +104,7 @@ class Tables:
         engine: Engine,
     ) -> Parts:
         """Return the part of a list of the runner, such as `raw.files`."""
-        lines = b"".join(_lines(rows))
+        lines = b"".join(json_lines(rows))
         fingerprint = hashing.of([hashing.of_bytes(lines), [(column.name, column.type) for column in columns]])
         part = self._store.find(relation, partition, fingerprint)
         if part is None:
@@ -94,7 +115,7 @@ class Tables:
 
     def write(self, rows: Iterable[Mapping[str, object]], columns: Sequence[Column], path: Path, engine: Engine) -> int:
         """Write rows as Parquet; return their number."""
-        return self._write(_lines(rows), columns, path, engine)
+        return self._write(json_lines(rows), columns, path, engine)
 
     def _write(self, lines: Iterable[bytes], columns: Sequence[Column], path: Path, engine: Engine) -> int:
         """Write JSON lines as Parquet."""
@@ -110,11 +131,3 @@ class Tables:
             ) from error
         finally:
             written.unlink(missing_ok=True)
-
-
-def _lines(rows: Iterable[Mapping[str, object]]) -> Iterator[bytes]:
-    """Yield rows as JSON lines."""
-    import msgspec
-
-    encode = msgspec.json.Encoder(enc_hook=str).encode
-    return (encode(row) + b"\n" for row in rows)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from warehouse.base import hashing
 from warehouse.base.errors import ModelError, Place, SettingsError
 from warehouse.base.settings import is_standalone
+from warehouse.base.shipped import shipped_root
 from warehouse.base.startup import regex
 from warehouse.project.contract import TYPES, Column
 from warehouse.project.front_matter import read_header
@@ -24,13 +25,6 @@ if TYPE_CHECKING:
 
 MODEL_FILES = ("*.sql", "*.py")
 _MACRO_USE = regex(r"\{[{%]")
-
-
-def shipped_root() -> Path:
-    """Return the folder with the shipped models/, sql/ and data/: in the package or in the checkout around it."""
-    package = Path(__file__).resolve().parents[1]
-    inside = package / "shipped"
-    return inside if inside.is_dir() else package.parent
 
 
 class Reference(NamedTuple):

@@ -76,7 +76,7 @@ def findings_of(connection: duckdb.DuckDBPyConnection) -> list[Finding] | None:
 
 
 def cards(found: Sequence[Finding]) -> list[Card]:
-    """Return one card per kind: there are eight kinds, and many findings of one kind would hide the others."""
+    """Return one card per kind: there are eleven kinds, and many findings of one kind would hide the others."""
     kinds: dict[str, list[Finding]] = {}
     for one in found:
         kinds.setdefault(one.kind, []).append(one)

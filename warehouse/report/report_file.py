@@ -17,6 +17,7 @@ from warehouse.reader.synthetic_sample import is_synthetic
 from warehouse.report import (
     job_figures,
     link_figures,
+    minute_figures,
     observation_figures,
     port_figures,
     task_figures,
@@ -178,7 +179,12 @@ def sections(connection: duckdb.DuckDBPyConnection) -> list[Section]:
     suspects = tuple(link_figures.suspects(values, place) for values, place in clusters)
     return [
         Section("replace", "Which link do I replace?", (*of(link_figures.links, port_figures.ports), *suspects), none),
-        Section("fair", "Is ECMP fair?", of(link_figures.balance, link_figures.spines, port_figures.utilization), none),
+        Section(
+            "fair",
+            "Is ECMP fair?",
+            of(link_figures.balance, minute_figures.minutes, link_figures.spines, port_figures.utilization),
+            none,
+        ),
         Section(
             "tenant",
             "Who is the largest tenant?",

@@ -17,6 +17,8 @@ SHOWN_BY = {
     "link_dead_one_way": "links",
     "server_cabled_elsewhere": "suspects",
     "uneven_leaf": "balance",
+    "uneven_minutes": "uneven-minutes",
+    "peer_differs": "suspects",
     "spine_out_of_line": "spines",
     "rails_differ": "servers",
     "fullest_link": "ports",

@@ -154,4 +154,25 @@ def _truth(plan: Plan, samples: list[Sample]) -> dict[str, Any]:
                 "peers_as_source": len(seen["to"]),
             }
         )
-    return {"localities": by_locality, "nics": rows}
+    return {"localities": by_locality, "nics": rows, "pairs": _pairs(samples)}
+
+
+def _pairs(samples: list[Sample]) -> list[dict[str, Any]]:
+    """Return the samples of each sender, receiver and minute; minutes count from the start of the first hour."""
+    found: dict[tuple[int, int, int], list[Sample]] = {}
+    for sample in samples:
+        found.setdefault((sample.source.server, sample.target.server, sample.second // 60), []).append(sample)
+    return [
+        {
+            "src_server": names.server_name(source),
+            "dst_server": names.server_name(target),
+            "minute": minute,
+            "queue_pairs": len({(s.source.ip, s.source_qp, s.target.ip, s.target_qp) for s in those}),
+            "read_packets": sum(s.read for s in those),
+            "write_packets": sum(s.write for s in those),
+            "send_packets": sum(s.send for s in those),
+            "nak_packets": sum(s.nak for s in those),
+            "round_trips": sorted(s.round_trip for s in those),
+        }
+        for (source, target, minute), those in sorted(found.items())
+    ]

@@ -92,7 +92,7 @@ def write_release(directory: Path, options: SampleOptions) -> Path:
         "ports": ports,
         "nic_ports": truth_topology.nic_ports(plan.fabric),
         "uplinks": truth_topology.uplink_rows(plan),
-        "suspects": truth_topology.suspects(plan.fabric, plan.faults),
+        "suspects": truth_topology.suspects(plan.fabric, plan.faults) + truth_topology.other_ends(plan),
         "unlisted_ports": truth_topology.unlisted_ports(plan.fabric, plan.jobs),
         "jobs": [_job(job, plan) for job in plan.jobs],
         "tasks": truth_tasks.tasks(plan),

@@ -96,7 +96,7 @@ def _owner(nic: Nic, place_of: dict[int, Place]) -> Row:
 
 
 def suspects(fabric: Fabric, faults: Faults) -> list[Row]:
-    """Return the expected rows of `metrics.suspect_links`."""
+    """Return the expected rows of `metrics.suspect_links`, apart from those of link tables."""
     rows: list[Row] = []
     for place in fabric.places:
         for nic in fabric.nics.get(place.number, ()):
@@ -126,6 +126,22 @@ def suspects(fabric: Fabric, faults: Faults) -> list[Row]:
             }
         )
     return sorted(rows, key=lambda row: (row["kind"], row["switch"], row["port"]))
+
+
+def other_ends(plan: Plan) -> list[Row]:
+    """Return the expected rows of `metrics.suspect_links` for cables that end elsewhere than the formula says."""
+    return [
+        {
+            "kind": "peer_differs",
+            "switch": link["leaf"],
+            "port": link["leaf_port"],
+            "server": None,
+            "nic": None,
+            "candidate_port": None,
+        }
+        for link in uplink_rows(plan)
+        if link["spine_port_by_formula"] not in (None, link["spine_port"])
+    ]
 
 
 def uplink_rows(plan: Plan) -> list[Row]:

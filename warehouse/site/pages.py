@@ -46,6 +46,8 @@ NUMBER_OF = {
     "server_cabled_elsewhere": "metrics.suspect_links.evidence",
     "rails_differ": "metrics.suspect_servers.evidence",
     "uneven_leaf": "metrics.uplink_balance.cov",
+    "uneven_minutes": "metrics.uplink_balance_minute.hash_null_p99",
+    "peer_differs": "metrics.suspect_links.evidence",
     "spine_out_of_line": "metrics.spine_hour.over_mean",
     "fullest_link": "metrics.port_hour.in_utilization",
     "observation": "metrics.sampling_quality.gap_bytes_share",

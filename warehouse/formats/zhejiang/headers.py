@@ -6,12 +6,13 @@ compared without case, blanks and underscores. A missing or repeated column is a
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    pass
 
 Columns = Mapping[str, Sequence[str]]
 """Column of a relation -> its spellings in headers."""
@@ -46,41 +47,32 @@ class Header:
         return {name: value if value and not value.isspace() else None for name, value in values.items()}
 
 
-NO_HEADER = Header({}, None, ())
-
-
 def fold(name: str) -> str:
-    """Return a name without case, blanks and underscores, for comparison.
+    """Return a name without case, blanks, hyphens and underscores, for comparison.
 
     >>> fold("NIC name 2") == fold("nic_name2")
     True
     """
-    return "".join(name.split()).replace("_", "").casefold()
+    written = unicodedata.normalize("NFKC", name)
+    return "".join(written.split()).replace("_", "").replace("-", "").casefold()
 
 
-def match_header(names: Sequence[str | None], columns: Columns, optional: Collection[str] = ()) -> Header:
-    """Return the positions of the columns in a header.
-
-    Some tables repeat a name on purpose. So the second of two equal names is matched as that name with a 2 appended.
-    Any other repeated name is a problem.
-    """
+def match_header(names: Sequence[str | None], columns: Columns) -> Header:
+    """Return the positions of the columns in a header. A missing or repeated column is a problem."""
     column_of = {fold(spelling): column for column, known in columns.items() for spelling in known}
     positions: dict[str, int] = {}
     repeated: list[str] = []
     ignored: list[str] = []
-    seen: dict[str, int] = {}
     for at, name in enumerate(names):
         folded = fold(name or "")
-        seen[folded] = seen.get(folded, 0) + 1
-        key = folded if seen[folded] == 1 else f"{folded}{seen[folded]}"
-        column = column_of.get(key)
+        column = column_of.get(folded)
         if column is not None and column not in positions:
             positions[column] = at
-        elif column is not None or folded in column_of:
+        elif column is not None:
             repeated.append((name or "").strip())
         elif folded:
             ignored.append((name or "").strip())
-    missing = [column for column in columns if column not in positions and column not in optional]
+    missing = [column for column in columns if column not in positions]
     problems = [f"no column {', '.join(missing)}"] if missing else []
     problems += [f"column {', '.join(repeated)} stands twice"] if repeated else []
     return Header(positions, " and ".join(problems) or None, tuple(ignored))

@@ -1,27 +1,27 @@
 """Rows of the hour tables: published columns as text, and typed columns that the models compute with.
 
 Docs: docs/formats/hour_tables.md. Every published column keeps its text, so that a wrong guess of its type loses
-nothing. The typed columns are validated here.
+nothing. This module is the definition of a valid row, and gives the reason why a row is invalid. `hour_scan` reads the
+rows of the usual forms by SQL.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from warehouse.formats.base import RawFile, RawRelation, Rejected
-from warehouse.formats.zhejiang.values import ADDRESS, parse_counter, parse_local_time
+from warehouse.formats.base import RawFile, Rejected
+from warehouse.formats.zhejiang.hour_columns import LINE, OTHERS, HourColumn, HourTable, read_tables
+from warehouse.formats.zhejiang.values import CHINA_SECONDS, parse_counter, parse_hour, parse_local_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
 
-    from warehouse.formats.zhejiang.headers import Columns, Row
+    from warehouse.formats.zhejiang.headers import Row
 
-_SERVER = r".*GPU-\d{1,6}"
-_SWITCH = r".*(ST-leaf|Leaf|spine)-\d{1,4}(\..*)?"
 HOUR = timedelta(hours=1)
 MOST, MOST_BYTES = 10**15, 10**18
 """Upper bounds of counters; a larger value is damage, and sums over an hour would not fit 64 bits.
@@ -31,146 +31,81 @@ Bytes may be counted since the machine was started: the document's example is 1.
 TOLERANCE = timedelta(seconds=60)
 """Maximum distance of a row's time from the file's hour: the pollers' clocks and the folders disagree."""
 
+TABLES = read_tables()
+"""The four tables by name."""
+VERSION = 2**33
+"""Version of the readers, above the checksum of `data/hour_columns.csv` that is added to it."""
 
 _time_of = lru_cache(maxsize=1024)(parse_local_time)
 """Cached `parse_local_time`: the rows of one poll share their time."""
 
 
-@dataclass(frozen=True)
-class HourTable:
-    """Contract of one of the four tables."""
-
-    relation: RawRelation
-    columns: Columns
-    """Published column -> its spellings in headers."""
-    optional: tuple[str, ...]
-    time: str
-    """Column with the time of the row."""
-    counters: Mapping[str, str]
-    """Typed column -> published column."""
-    forms: Mapping[str, str]
-    """Column -> regular expression that the whole value must match, for columns that identify the row."""
-
-    @property
-    def name(self) -> str:
-        """Name of the table in file names and sheet titles."""
-        return self.relation.name
-
-    def rows(
-        self, rows: Iterable[Row], file: RawFile, hour: datetime, reject: list[Rejected], sheet: str = ""
-    ) -> Iterator[dict[str, object]]:
-        """Yield each row with its typed columns; append bad rows to `reject`, with the sheet's name if there is one."""
-        for row in rows:
-            try:
-                typed = self._typed(row, hour)
-            except ValueError as error:
-                reason = f"{error} (sheet {sheet!r})" if sheet else str(error)
-                reject.append(Rejected(file.release_path, row.number, reason, row.text))
-            else:
-                written = {column: row.values.get(column) for column in self.columns}
-                yield {**written, **typed, "line": row.number, "filename": str(file.read_path)}
-
-    def _typed(self, row: Row, hour: datetime) -> dict[str, object]:
-        """Parse time and counters; a blank counter is NULL, not zero."""
-        if row.problem:
-            raise ValueError(row.problem)
-        time = _time_of(row.values[self.time] or "")
-        if not hour - TOLERANCE <= time <= hour + HOUR + TOLERANCE:
-            raise ValueError(f"{self.time} is {time} UTC, not in the hour from {hour} UTC")
-        for column, form in self.forms.items():
-            value = (row.values[column] or "").strip()
-            if not re.fullmatch(form, value, re.ASCII):
-                raise ValueError(f"{column} is {value!r}" if value else f"{column} is blank")
-        typed: dict[str, object] = {"time_utc": time}
-        for column, published in self.counters.items():
-            written = row.values[published]
-            try:
-                count = None if written is None else parse_counter(written.strip())
-            except ValueError as error:
-                raise ValueError(f"{published}: {error}") from None
-            if count is not None and count < 0:
-                raise ValueError(f"{published}: {written} is negative")
-            if count is not None and count >= (MOST_BYTES if column.endswith(("bytes", "octets")) else MOST):
-                raise ValueError(f"{published}: {written} is beyond all bounds")
-            typed[column] = count
-        return typed
+def bound(column: HourColumn) -> int:
+    """Return the smallest value of a measure that is damage."""
+    return MOST_BYTES if column.value == "bytes" else MOST
 
 
-def _table(
-    name: str,
-    about: str,
-    published: str,
-    *,
-    time: str,
-    counters: Mapping[str, str],
-    forms: Mapping[str, str],
-    spellings: Columns | None = None,
-    optional: tuple[str, ...] = (),
-) -> HourTable:
-    names = published.split()
-    types = {
-        **dict.fromkeys(names, "VARCHAR"),
-        "time_utc": "TIMESTAMP",
-        **dict.fromkeys(counters, "BIGINT"),
-        "line": "INTEGER",
-    }
-    columns = {column: (column, *(spellings or {}).get(column, ())) for column in names}
-    return HourTable(RawRelation(name, about, types), columns, optional, time, counters, forms)
+def typed_rows(
+    table: HourTable,
+    rows: Iterable[Row],
+    file: RawFile,
+    hour: datetime,
+    reject: list[Rejected],
+    factors: Mapping[str, int],
+    sheet: str = "",
+) -> Iterator[dict[str, object]]:
+    """Yield each row with its typed columns; append bad rows to `reject`, with the sheet's name if there is one."""
+    for row in rows:
+        try:
+            typed = _typed(table, row, hour, factors)
+        except ValueError as error:
+            reason = f"{error} (sheet {sheet!r})" if sheet else str(error)
+            reject.append(Rejected(file.release_path, row.number, reason, row.text))
+        else:
+            written = {column: row.values.get(column) for column in (*table.columns, OTHERS)}
+            yield {**written, **typed, LINE: row.number, "filename": str(file.read_path)}
 
 
-FLOW_TABLE = _table(
-    "flow",
-    "Samples of queue pairs between servers, with round-trip times and packets, as published.",
-    "SourceServer DestServer SourceSwitch DestSwitch Time SourceIp DestIp SourceQp DestQp Rtt"
-    " ReadPkts WritePkts SendPkts NakPkts",
-    time="Time",
-    counters={
-        "rtt_ns": "Rtt",
-        "read_packets": "ReadPkts",
-        "write_packets": "WritePkts",
-        "send_packets": "SendPkts",
-        "nak_packets": "NakPkts",
-    },
-    forms={
-        **dict.fromkeys(("SourceServer", "DestServer"), _SERVER),
-        **dict.fromkeys(("SourceSwitch", "DestSwitch"), _SWITCH),
-        **dict.fromkeys(("SourceIp", "DestIp"), ADDRESS),
-        **dict.fromkeys(("SourceQp", "DestQp"), r"\d{1,10}"),
-    },
-    spellings={"Rtt": ("Rtt (ns)",)},
-)
-NIC_TABLE = _table(
-    "nic",
-    "Cumulative counters of the servers' NICs, as published.",
-    "SaveTime DeviceName Ip PortName ReceivedBytes TransmittedBytes ReceivedPacketsByPort"
-    " ReceiveddPacketsByUnicast TransmittedPacketsByPort TransmitteddPacketsByUnicast",
-    time="SaveTime",
-    counters={"received_bytes": "ReceivedBytes", "transmitted_bytes": "TransmittedBytes"},
-    forms={"DeviceName": _SERVER, "PortName": r"\S+"},
-)
-LINK_TABLE = _table(
-    "link",
-    "Both ends of each link, with its counters, as published. A link without DstPort leads to a server's NIC.",
-    "DeviceName IfAbbreviatedName DstDevice DstPort StartTime InUcastPkts Ip IfOperStatus InOctets InPkts"
-    " InMuticastPkts InBrdcastPkts InSpeed InPktSpeed InUseRatio InErrorRatio OutOctets OutPkts"
-    " OutMuticastPkts OutBrdcastPkts OutSpeed OutPktSpeed OutUseRatio EcnMarkedCount OutBrdcastPkts_2",
-    time="StartTime",
-    counters={"ecn_marked": "EcnMarkedCount", "in_octets": "InOctets", "out_octets": "OutOctets"},
-    forms={"DeviceName": _SWITCH, "IfAbbreviatedName": r"\S+"},
-    spellings={"OutBrdcastPkts_2": ("OutBrdcastPkts.1",)},
-    optional=("OutBrdcastPkts_2",),
-)
-PORT_TABLE = _table(
-    "port",
-    "Bytes and lost packets of switch ports per minute, as published.",
-    "DeviceName PortName Time InBytes InUseRatio InSpeed InPktsLoss OutBytes OutUseRatio OutSpeed OutPktsLoss",
-    time="Time",
-    counters={
-        "in_bytes": "InBytes",
-        "out_bytes": "OutBytes",
-        "in_loss_packets": "InPktsLoss",
-        "out_loss_packets": "OutPktsLoss",
-    },
-    forms={"DeviceName": _SWITCH, "PortName": r"\S+"},
-)
-TABLES = {table.name: table for table in (FLOW_TABLE, NIC_TABLE, LINK_TABLE, PORT_TABLE)}
+def _typed(table: HourTable, row: Row, hour: datetime, factors: Mapping[str, int]) -> dict[str, object]:
+    """Parse time and counters; a blank counter is NULL, not zero."""
+    if row.problem:
+        raise ValueError(row.problem)
+    name = table.time.name
+    try:
+        time = _time_of(row.values[name] or "", factors.get(name, CHINA_SECONDS))
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+    if not hour - TOLERANCE <= time <= hour + HOUR + TOLERANCE:
+        raise ValueError(f"{name} is {time} UTC, not in the hour from {hour} UTC")
+    for column in table.columns.values():
+        if column.form and column.name in row.values:
+            value = (row.values[column.name] or "").strip()
+            if not re.fullmatch(column.form, value, re.ASCII):
+                raise ValueError(f"{column.name} is {value!r}" if value else f"{column.name} is blank")
+    typed: dict[str, object] = {"time_utc": time}
+    for column in table.measures:
+        typed[column.typed] = _measure(column, row.values.get(column.name), factors.get(column.name, 1))
+    return typed
+
+
+def _measure(column: HourColumn, written: str | None, factor: int) -> int | None:
+    """Parse one counter; None if it is blank."""
+    if written is None:
+        return None
+    try:
+        count = parse_counter(written.strip(), factor)
+    except ValueError as error:
+        raise ValueError(f"{column.name}: {error}") from None
+    if count < 0:
+        raise ValueError(f"{column.name}: {written} is negative")
+    if count >= bound(column):
+        raise ValueError(f"{column.name}: {written} is beyond all bounds")
+    return count
+
+
+def hour_of(path: Path) -> datetime:
+    """Parse the hour in the file name. Raise ValueError if the folder is named like another hour."""
+    stated, folder = path.name[:10], path.parent.name
+    if re.fullmatch(r"[0-9]{10}", folder) and folder != stated:
+        raise ValueError(f"its name says hour {stated}, its folder {folder}")
+    return parse_hour(stated)

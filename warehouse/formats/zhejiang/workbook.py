@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from warehouse.base.errors import DataError, Place
 from warehouse.base.startup import regex
 from warehouse.formats.base import PARTIAL, READ, SKIPPED, RawFile, RawRelation, Rejected
 from warehouse.formats.zhejiang import xlsx
-from warehouse.formats.zhejiang.headers import Columns, Row, ignored_columns
+from warehouse.formats.zhejiang.headers import Columns, Row, ignored_columns, match_header
 from warehouse.formats.zhejiang.values import ADDRESS, OCTET, PORT_NAME
 
 if TYPE_CHECKING:
@@ -234,12 +234,12 @@ def _tables(path: Path, size: int, mtime_ns: int) -> Mapping[str, _Table]:
     found = {}
     with xlsx.opened(path) as book:
         for name, sheet in _SHEETS.items():
-            table = book.table(sheet.titles, sheet.columns)
+            table = book.table(sheet.titles, partial(match_header, columns=sheet.columns))
             good = table.problem is None
             found[name] = _Table(
                 table.titles[0] if table.titles else "",
                 table.problem,
-                tuple(table.header.ignored) if good else (),
+                tuple(table.matched.ignored) if good else (),
                 tuple(table.rows()) if good else (),
             )
     return found

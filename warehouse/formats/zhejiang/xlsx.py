@@ -14,15 +14,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 from xml.parsers import expat
 
 from warehouse.base.errors import DataError, Place
 from warehouse.base.startup import regex
-from warehouse.formats.zhejiang.headers import NO_HEADER, Columns, Header, Row, fold, match_header
+from warehouse.formats.zhejiang.headers import Row, fold
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 MAX_ENTRIES = 2_000
@@ -32,6 +32,27 @@ RATIO_COUNTS_FROM = 2**20
 _FORMULA = regex(rb"<(?:\w+:)?f[ />]")
 LAST_ROW = 1_048_576
 """Maximum number of rows of a sheet; a file that claims more is forged."""
+
+
+class SheetHeader(Protocol):
+    """Header of a sheet."""
+
+    @property
+    def positions(self) -> Mapping[str, int]:
+        """Column -> position."""
+        ...
+
+    @property
+    def problem(self) -> str | None:
+        """Why the sheet is not read, or None."""
+        ...
+
+    def pick(self, cells: Sequence[str | None]) -> dict[str, str | None]:
+        """Return the value of each column."""
+        ...
+
+
+H = TypeVar("H", bound=SheetHeader)
 
 
 def cell_text(value: object) -> str | None:
@@ -98,7 +119,7 @@ class Book:
         """Names of the sheets."""
         return tuple(sheet.title for sheet in self._values.worksheets)
 
-    def table(self, titles: Sequence[str], columns: Columns, optional: Collection[str] = ()) -> Table:
+    def table(self, titles: Sequence[str], match: Callable[[Sequence[str | None]], H]) -> Table[H]:
         """Return the sheet with one of these titles (the published one first), its header matched."""
         wanted = {fold(title) for title in titles}
         positions = [at for at, title in enumerate(self.titles) if fold(title) in wanted]
@@ -115,7 +136,7 @@ class Book:
             return Table((title,), f"sheet {title!r} is empty")
         if first.broken:
             return Table((title,), f"sheet {title!r}: {first.broken}")
-        header = match_header(first.cells, columns, optional)
+        header = match(first.cells)
         return Table((title,), header.problem and f"sheet {title!r}: {header.problem}", header, lines)
 
     def _lines(self, place: int) -> Iterator[_Line]:
@@ -164,15 +185,21 @@ class _Line(NamedTuple):
 
 
 @dataclass
-class Table:
+class Table(Generic[H]):
     """Sheet with its header matched."""
 
     titles: tuple[str, ...]
     """Matching sheets of the workbook: exactly one in a good workbook."""
     problem: str | None
     """Why the sheet is unreadable, or None."""
-    header: Header = NO_HEADER
+    header: H | None = None
     lines: Iterable[_Line] = ()
+
+    @property
+    def matched(self) -> H:
+        """The header of a good sheet."""
+        assert self.header is not None
+        return self.header
 
     @property
     def is_unreadable(self) -> bool:
@@ -184,9 +211,9 @@ class Table:
         for line in self.lines:
             if not (line.broken or line.odd or any(line.cells)):
                 continue
-            odd = (line.odd[at] for at in self.header.positions.values() if at in line.odd)
+            odd = (line.odd[at] for at in self.matched.positions.values() if at in line.odd)
             text = ",".join(cell or "" for cell in line.cells)[:500]
-            yield Row(line.number, self.header.pick(line.cells), line.broken or next(odd, None), text)
+            yield Row(line.number, self.matched.pick(line.cells), line.broken or next(odd, None), text)
 
 
 def _load(stream: IO[bytes], *, stored_values: bool) -> Any:

@@ -1,0 +1,174 @@
+/* ---
+about: Balance of a leaf's traffic over its uplinks in each minute and direction, beside what a fair hash of as many flows would give.
+partition: hour_utc
+grain: [cluster, switch, minute_utc, direction]
+columns:
+  cluster: VARCHAR the cluster's folder
+  switch: VARCHAR leaf or storage leaf
+  minute_utc: TIMESTAMP start of the minute
+  direction: VARCHAR in (from the spines) or out (to the spines)
+  hour_utc: TIMESTAMP the hour
+  uplinks: BIGINT [1] uplinks with counters in the hour
+  total_bytes: BIGINT [B] bytes of all uplinks in the minute
+  mean_bytes: DOUBLE [B] mean of the uplinks' bytes
+  cov: DOUBLE [1] population standard deviation over mean; NULL under 16,666,667 B mean, 1e9 B an hour
+  max_over_mean: DOUBLE [1] bytes of the fullest uplink over the mean; NULL as cov
+  jain_index: DOUBLE [1] Jain's fairness index, 1/uplinks to 1; NULL as cov
+  hash_null_p99: DOUBLE [1] cov that a fair hash of flows_assumed equal flows exceeds in 1 of 100 minutes; NULL above 64 uplinks
+  flows_assumed: BIGINT [1] equal flows that the hash spreads; NULL where no flow and no busy access port is known
+  flows_source: VARCHAR flow (the hour's flow table) or access_ports (busy access ports x qps_per_nic)
+time: minute_utc
+dimensions: [cluster, switch, direction, flows_source]
+measures:
+  uplinks: sum except over minute_utc, direction
+  total_bytes: sum, shown in GB
+  mean_bytes: none, shown in GB
+  cov: none, shown in %
+  hash_null_p99: none, shown in %
+  max_over_mean: max
+  jain_index: min
+  others: none
+checks:
+  - direction in ('in', 'out')
+  - jain_index between 0 and 1.000000001 or jain_index is null
+  # the bytes of each leaf and minute are those of its uplinks in port_minute
+  - none: WITH moved AS (
+      SELECT m.cluster, m.switch, m.minute_utc, sum(m.in_bytes) AS in_bytes, sum(m.out_bytes) AS out_bytes
+      FROM metrics.port_minute AS m JOIN staging.port_files AS p USING (cluster, switch, port, hour_utc)
+      WHERE p.port_class IN ('uplink', 'storage_uplink') GROUP BY ALL),
+      balanced AS (SELECT cluster, switch, minute_utc, max(total_bytes) FILTER (WHERE direction = 'in') AS in_bytes,
+      max(total_bytes) FILTER (WHERE direction = 'out') AS out_bytes FROM this GROUP BY ALL)
+      SELECT cluster, switch, minute_utc FROM moved FULL JOIN balanced AS b USING (cluster, switch, minute_utc)
+      WHERE moved.in_bytes IS DISTINCT FROM b.in_bytes OR moved.out_bytes IS DISTINCT FROM b.out_bytes
+sources: docs/metrics/balance.md
+--- */
+WITH ports AS (
+    SELECT
+        cluster,
+        switch,
+        port,
+        hour_utc,
+        port_class IN ('uplink', 'storage_uplink') AS is_uplink,
+        port_class IN ('access', 'storage_access') AS is_access
+    FROM staging.port_files
+),
+
+uplinks AS (
+    SELECT cluster, switch, hour_utc, count(*) AS uplinks
+    FROM ports
+    WHERE is_uplink
+    GROUP BY ALL
+),
+
+moved AS (                     -- bytes of uplinks, and of access ports in the way that leads to these uplinks
+    SELECT
+        m.cluster,
+        m.switch,
+        m.minute_utc,
+        m.hour_utc,
+        d.direction,
+        p.is_uplink,
+        CAST(CASE WHEN (d.direction = 'in') = p.is_uplink THEN m.in_bytes ELSE m.out_bytes END AS DECIMAL(38, 0)) AS bytes
+    FROM metrics.port_minute AS m
+    JOIN ports AS p USING (cluster, switch, port, hour_utc)
+    CROSS JOIN (VALUES ('in'), ('out')) AS d (direction)
+    WHERE p.is_uplink OR p.is_access
+),
+
+sums AS (                      -- exact sums of integers and of their squares
+    SELECT
+        cluster,
+        switch,
+        minute_utc,
+        hour_utc,
+        direction,
+        sum(bytes) FILTER (WHERE is_uplink) AS total,
+        sum(bytes * bytes) FILTER (WHERE is_uplink) AS squares,
+        max(bytes) FILTER (WHERE is_uplink) AS largest,
+        sum(bytes) FILTER (WHERE NOT is_uplink) AS access_total,
+        sum(bytes * bytes) FILTER (WHERE NOT is_uplink) AS access_squares
+    FROM moved
+    GROUP BY ALL
+    HAVING bool_or(is_uplink)
+),
+
+flows AS (                     -- flows of the hour that cross a leaf's uplinks, with their sampled packets
+    SELECT
+        f.cluster,
+        CASE d.direction WHEN 'out' THEN f.source_switch ELSE f.dest_switch END AS switch,
+        f.hour_utc,
+        d.direction,
+        {{ flow_key('f') }} AS flow,
+        CAST(sum(f.packets) AS DECIMAL(38, 0)) AS packets
+    FROM staging.hour_flow AS f
+    CROSS JOIN (VALUES ('in'), ('out')) AS d (direction)
+    WHERE f.source_switch <> f.dest_switch
+    GROUP BY ALL
+),
+
+crossing AS (                  -- as many equal flows would be spread as unevenly: (sum of packets)^2 / sum of squares
+    SELECT
+        cluster,
+        switch,
+        hour_utc,
+        direction,
+        CAST(sum(packets) * sum(packets) AS DOUBLE) / nullif(CAST(sum(packets * packets) AS DOUBLE), 0) AS flows
+    FROM flows
+    GROUP BY ALL
+),
+
+assumed AS (                   -- equal flows: of the flow table, else of the access ports, weighted by their bytes
+    SELECT
+        s.*,
+        u.uplinks AS n,
+        CASE WHEN f.flows IS NOT NULL THEN 'flow' WHEN s.access_total > 0 THEN 'access_ports' END AS flows_source,
+        CAST(
+            greatest(
+                1,
+                floor(
+                    coalesce(
+                        f.flows,
+                        coalesce(c.qps_per_nic, 2) * CAST(s.access_total * s.access_total AS DOUBLE)
+                        / nullif(CAST(s.access_squares AS DOUBLE), 0)
+                    )
+                )
+            ) AS BIGINT
+        ) AS flows_or_one
+    FROM sums AS s
+    JOIN uplinks AS u USING (cluster, switch, hour_utc)
+    LEFT JOIN crossing AS f USING (cluster, switch, hour_utc, direction)
+    LEFT JOIN reference.clusters AS c ON c.cluster = s.cluster
+),
+
+fair AS (                      -- percentiles of X^2 = flows x cov^2; a row holds up to the next number of flows
+    SELECT
+        uplinks,
+        flows,
+        coalesce(lead(flows) OVER (PARTITION BY uplinks ORDER BY flows), 1000000000) AS next_flows,
+        chi_square_p99
+    FROM reference.hash_null
+)
+
+SELECT
+    a.cluster,
+    a.switch,
+    a.minute_utc,
+    a.direction,
+    a.hour_utc,
+    a.n AS uplinks,
+    CAST(a.total AS BIGINT) AS total_bytes,
+    CAST(a.total AS DOUBLE) / a.n AS mean_bytes,
+    CASE
+        WHEN a.total * 60 >= 1000000000 * a.n
+            THEN sqrt(CAST(a.n * a.squares - a.total * a.total AS DOUBLE)) / CAST(a.total AS DOUBLE)
+    END AS cov,
+    CASE WHEN a.total * 60 >= 1000000000 * a.n THEN a.largest * a.n / CAST(a.total AS DOUBLE) END AS max_over_mean,
+    CASE
+        WHEN a.total * 60 >= 1000000000 * a.n
+            THEN CAST(a.total AS DOUBLE) * CAST(a.total AS DOUBLE) / CAST(a.n * a.squares AS DOUBLE)
+    END AS jain_index,
+    CASE WHEN a.flows_source IS NOT NULL THEN sqrt(f.chi_square_p99 / a.flows_or_one) END AS hash_null_p99,
+    CASE WHEN a.flows_source IS NOT NULL THEN a.flows_or_one END AS flows_assumed,
+    a.flows_source
+FROM assumed AS a
+LEFT JOIN fair AS f ON f.uplinks = a.n AND a.flows_or_one >= f.flows AND a.flows_or_one < f.next_flows
