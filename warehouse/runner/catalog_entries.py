@@ -102,7 +102,7 @@ def model_entry(
 
 def _model_entries(prepared: Prepared, outcome: Outcome) -> Iterator[Entry]:
     parts_of, checks_of = outcome.parts_by_model(), outcome.checks_by_model()
-    copied = copied_tables(prepared.graph, parts_of)
+    copied = _copied_tables(prepared.graph, parts_of)
     for name in prepared.graph.order:
         parts = parts_of.get(name, [])
         yield model_entry(
@@ -116,7 +116,7 @@ def _model_entries(prepared: Prepared, outcome: Outcome) -> Iterator[Entry]:
         )
 
 
-def copied_tables(graph: Graph, parts_of: Mapping[str, Sequence[Part]]) -> set[str]:
+def _copied_tables(graph: Graph, parts_of: Mapping[str, Sequence[Part]]) -> set[str]:
     """Return the tables to copy into the catalog: the smallest of few parts, up to `COPIED_BYTES` together."""
     tables = (name for name in graph.order if not graph.nodes[name].model.is_view)
     parts = {name: parts_of.get(name, ()) for name in tables}

@@ -17,7 +17,8 @@ from warehouse.graph.plan import Key
 from warehouse.runner import catalog
 from warehouse.runner.build_state import BuildState
 from warehouse.runner.catalog import Base, Entry
-from warehouse.runner.catalog_entries import copied_tables, early_entries, model_entry
+from warehouse.runner.catalog_entries import COPIED_BYTES, early_entries, model_entry
+from warehouse.runner.hour_blocks import MANY_PARTS
 from warehouse.store.atomic import temporary_path
 from warehouse.store.layout import CATALOG
 from warehouse.store.manifest import current_build
@@ -113,7 +114,11 @@ class EarlyCatalog:
         self._kinds[entry.name], self._hashes[entry.name] = entry.kind, catalog.entry_hash(entry)
 
     def _made(self) -> Iterator[Entry]:
-        """Yield the relations that can be written now, in dependency order."""
+        """Yield the relations that can be written now, in dependency order.
+
+        Of tables only those that the catalog will copy whatever the size of the others is: the smallest are copied, and
+        all tables of at most this size have at most `COPIED_BYTES` together.
+        """
         state = self._state
         prepared, plan = state.prepared, state.plan
         if not self._hashes:
@@ -123,14 +128,15 @@ class EarlyCatalog:
             name: [made[key] for partition in plan.partitions(name) if (key := Key(name, partition)) in made]
             for name in prepared.graph.order
         }
-        copied = copied_tables(prepared.graph, parts_of)
+        surely_copied = COPIED_BYTES // len(parts_of)
         for name in prepared.graph.order:
             if name in self._hashes:
                 continue
-            node = prepared.graph.nodes[name]
+            node, parts = prepared.graph.nodes[name], parts_of[name]
             if node.model.is_view:
-                is_made = self._hashes.keys() >= set(node.reads)
+                is_ready = self._hashes.keys() >= set(node.reads)
             else:
-                is_made = len(parts_of[name]) == len(plan.partitions(name))
-            if is_made:
-                yield model_entry(prepared, name, parts_of[name], is_copied=name in copied)
+                is_made = len(parts) == len(plan.partitions(name)) <= MANY_PARTS
+                is_ready = is_made and sum(part.bytes for part in parts) <= surely_copied
+            if is_ready:
+                yield model_entry(prepared, name, parts)
