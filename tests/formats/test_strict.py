@@ -19,6 +19,7 @@ from warehouse.engine.duckdb_sql import source_sql
 from warehouse.formats import known_formats
 from warehouse.formats.base import CsvFormat, RawFile
 from warehouse.formats.zhejiang.port_counters import HEADER
+from warehouse.project.project import Project
 from warehouse.sample.acme_jobs import KALOS_HEADER
 
 MODELS = (
@@ -163,19 +164,41 @@ LONE = {
 """Texts that the engine alone would accept silently."""
 
 
-@pytest.mark.parametrize(("name", "column"), [(name, column) for name, lone in LONE.items() for column in lone])
-def test_a_build_names_the_file_and_line_of_one_invalid_number(tmp_path: Path, name: str, column: str) -> None:
-    file_name, header, row = ROWS[name]
+LONES = [(name, column) for name, lone in LONE.items() for column in lone]
+
+
+def lone_line(name: str, column: str) -> str:
+    """Return the row of a format with such a text, of another job."""
+    _, header, row = ROWS[name]
     fields = row.split(",")
     if header.startswith(("job_id", "id")):
-        fields[0] = "another"
+        fields[0] = f"another-{column}"
     fields[header.split(",").index(column)] = LONE[name][column]
-    inspected(tmp_path / "data" / file_name, name, header, row, ",".join(fields))
+    return ",".join(fields)
 
-    warehouse.build(tmp_path / "data", tmp_path / "target", max_rejected=0.5)
 
-    with warehouse.open(tmp_path / "target") as built:
-        ((line, reason, text),) = built.execute("SELECT line, reason, text FROM staging.rejected_rows").fetchall()
-        assert built.execute(f"SELECT count(*) FROM raw.{FORMATS[name].relations[0].name}").fetchall() == [(1,)]
-    assert (line, text) == (3, ",".join(fields))
+@pytest.fixture(scope="module")
+def lone(own_models: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A build of a file per format, each with a valid line and then all lines with such a text."""
+    base = tmp_path_factory.mktemp("lone")
+    for name, columns in LONE.items():
+        file_name, header, row = ROWS[name]
+        inspected(base / "data" / name / file_name, name, header, row, *(lone_line(name, column) for column in columns))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Project, "open", lambda _=None: own_models)
+        warehouse.build(base / "data", base / "target", max_rejected=0.9)
+        with warehouse.open(base / "target") as built:
+            yield built
+
+
+@pytest.mark.parametrize(("name", "column"), LONES)
+def test_a_build_names_the_file_and_line_of_one_invalid_number(
+    lone: duckdb.DuckDBPyConnection, name: str, column: str
+) -> None:
+    asked = "SELECT file, line, reason FROM staging.rejected_rows WHERE text = ?"
+    ((file, line, reason),) = lone.execute(asked, [lone_line(name, column)]).fetchall()
+    assert file.endswith(f"/{ROWS[name][0]}")
+    assert line == 3 + list(LONE[name]).index(column)
     assert reason.startswith(f"{column} is not ")
+    assert lone.execute(f"SELECT count(*) FROM raw.{FORMATS[name].relations[0].name}").fetchall() == [(1,)]
+    assert lone.execute("SELECT count(*) FROM staging.rejected_rows").fetchall() == [(len(LONES),)]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
+import warehouse
 from tests.ingest.spoiling import an_hour_later, field, row_100, swap
 from tests.release import LEAF, Release, Rows, Spoil, done, lay_out, spoil
 
@@ -66,63 +68,172 @@ REPAIRED: dict[str, tuple[Spoil, int, str]] = {
 }
 
 
-def place_of_port(release: Release, case: str) -> Path:
-    """Return the file of a case, each of a port of its own from 1/0/3:1 on."""
+def copy_port(release: Release, number: int, half: int, change: Spoil) -> int:
+    """Copy the 200G port to another one with changed lines; return the number of rows before."""
+    path = release.access.with_name(f"Leaf-1_{number}_{half}.csv")
+    shutil.copy(release.access, path)
+    rows = spoil(path, change)
+    path.write_bytes(path.read_bytes().replace(b"GigE1/0/1:1", f"GigE1/0/{number}:{half}".encode()))
+    return rows
+
+
+class Spoiled(NamedTuple):
+    """A built release with a file for each such line, and what its tables say by file."""
+
+    release: Release
+    rows: dict[str, int]
+    rejected: dict[object, list[tuple[object, ...]]]
+    listed: dict[object, tuple[object, ...]]
+    loaded: dict[object, object]
+
+
+def port_of_case(case: str) -> tuple[int, int]:
+    """Return number and half of the port of a case, each of a port of its own from 1/0/3:1 on."""
     number, half = divmod(list(REPAIRED).index(case), 2)
-    return release.access.with_name(f"Leaf-1_{number + 3}_{half + 1}.csv")
+    return number + 3, half + 1
 
 
 @pytest.fixture(scope="module")
-def spoiled(
-    sample: Path, tmp_path_factory: pytest.TempPathFactory, small_project: None
-) -> tuple[Release, dict[str, int]]:
-    """A release with a file for each such line, built; and the rows that each file had."""
+def spoiled(sample: Path, tmp_path_factory: pytest.TempPathFactory, small_project: None) -> Spoiled:
     release = lay_out(sample, tmp_path_factory.mktemp("spoiled"))
-    rows = {}
-    for case, (change, _, _) in REPAIRED.items():
-        path = place_of_port(release, case)
-        path.write_bytes(release.access.read_bytes())
-        rows[case] = spoil(path, change)
-        _, number, half = path.stem.split("_")
-        path.write_bytes(path.read_bytes().replace(b"GigE1/0/1:1", f"GigE1/0/{number}:{half}".encode()))
+    rows = {case: copy_port(release, *port_of_case(case), change) for case, (change, _, _) in REPAIRED.items()}
     assert f"{len(REPAIRED)} lines rejected" in done(release.build()).err_text
-    return release, rows
+    rejected: dict[object, list[tuple[object, ...]]] = {}
+    with warehouse.open(release.target) as opened:
+        for file, *row in opened.execute("SELECT file, line, reason FROM staging.rejected_rows").fetchall():
+            rejected.setdefault(file, []).append(tuple(row))
+        listed = opened.execute("SELECT release_path, status, reason FROM raw.files").fetchall()
+        loaded = opened.execute("SELECT port, count(*) FROM staging.port_counters GROUP BY port").fetchall()
+    return Spoiled(release, rows, rejected, {file: tuple(row) for file, *row in listed}, dict(loaded))
 
 
 @pytest.mark.parametrize("case", REPAIRED)
-def test_a_bad_line_is_left_out_with_its_number_and_the_rows_around_it_are_in(
-    spoiled: tuple[Release, dict[str, int]], case: str
-) -> None:
-    release, rows_of = spoiled
-    path, rows = place_of_port(release, case), rows_of[case]
-    _, number, reason = REPAIRED[case]
-    number = rows + 1 if number < 0 else number
-    name = path.relative_to(release.root).as_posix()
-    port = path.stem.removeprefix("Leaf-1_").replace("_", ":")
-    ((line, why),) = release.ask(f"SELECT line, reason FROM staging.rejected_rows WHERE file = '{name}'")
-    assert line == number
+def test_a_bad_line_is_left_out_with_its_number_and_the_rows_around_it_are_in(spoiled: Spoiled, case: str) -> None:
+    number, half = port_of_case(case)
+    _, at, reason = REPAIRED[case]
+    path = spoiled.release.access.with_name(f"Leaf-1_{number}_{half}.csv")
+    name = path.relative_to(spoiled.release.root).as_posix()
+    ((line, why),) = spoiled.rejected[name]
+    assert line == (spoiled.rows[case] + 1 if at < 0 else at)
     assert reason in str(why)
-    assert release.listed(path) == ("partial", f"line {line}: {why}")
-    assert release.ask(f"SELECT count(*) FROM staging.port_counters WHERE port LIKE '%GigE1/0/{port}'") == [(rows - 1,)]
+    assert spoiled.listed[name] == ("partial", f"line {line}: {why}")
+    assert spoiled.loaded[f"TwoHundredGigE1/0/{number}:{half}"] == spoiled.rows[case] - 1
 
 
-def test_doctor_counts_bad_lines(spoiled: tuple[Release, dict[str, int]]) -> None:
-    assert f"{len(REPAIRED)} lines could not be read" in spoiled[0].doctor().out
-
-
-def test_the_most_that_a_counter_may_say_is_read(release: Release) -> None:
-    """Every row at its bound: nothing overflows on the way, though the port would be above line rate."""
-    rows = spoil(release.access, lambda lines: [lines[0], *map(at_the_bounds, lines[1:])])
-    done(release.build())
-    most = rows * (10**15 - 1)
-    assert release.ask("SELECT count(*) FROM staging.rejected_rows") == [(0,)]
-    assert release.ask("SELECT in_bytes, out_bytes FROM metrics.port_hour WHERE port = 'TwoHundredGigE1/0/1:1'") == [
-        (most, most)
-    ]
+def test_doctor_counts_bad_lines(spoiled: Spoiled) -> None:
+    assert f"{len(REPAIRED)} lines could not be read" in spoiled.release.doctor().out
 
 
 def at_the_bounds(line: bytes) -> bytes:
     return b",".join([*line.split(b",")[:4], *[b"9" * 15] * 4, b"0", b"0\n"])
+
+
+def at_the_begin(lines: list[bytes]) -> list[bytes]:
+    """A first poll whose window is the first millisecond of the hour, which no other window may have."""
+    fields = lines[1].split(b",")
+    clock = fields[0].rpartition(b" ")[0] + b" 00:00:00.000"
+    return [lines[0], b",".join([clock, b"1716480000000", *fields[2:4], b"1,7,1,7,0,0\n"]), *lines[2:]]
+
+
+def beside_a_bad_line(number: bytes) -> Spoil:
+    return lambda lines: [*field(5, number)(lines), b"x\n"]
+
+
+LENIENT = {b"0012": 12, b"-0": 0}
+ODD: dict[str, Spoil] = {
+    "at the bounds": lambda lines: [lines[0], *map(at_the_bounds, lines[1:])],
+    "at the begin": at_the_begin,
+    "a blank line": lambda lines: [*lines[:100], b"\n", *lines[100:]],
+    "many bad lines": lambda lines: [*lines[:100], b"x\n", b"y\n", b"z\n", *lines[100:]],
+    "a doubled row": lambda lines: [*lines[:101], lines[100], *lines[101:]],
+    "out of order": lambda lines: [lines[0], *reversed(lines[1:])],
+    "every line ends so": lambda lines: [line.replace(b"\n", b"\r\n") for line in lines],
+    "one line ends so": row_100(lambda line: line.replace(b"\n", b"\r\n")),
+    **{f"{number.decode()} alone": field(5, number) for number in LENIENT},
+    **{f"{number.decode()} beside a bad line": beside_a_bad_line(number) for number in LENIENT},
+}  # fmt: skip
+"""Files of which all lines are read but for the bad ones, each of a port of its own from 1/0/3:1 on."""
+
+
+class Odd(NamedTuple):
+    """A built release with such files, and the rows of the port that they are copies of."""
+
+    release: Release
+    rows: int
+
+    def path(self, case: str) -> Path:
+        return self.release.access.with_name(f"Leaf-1_{list(ODD).index(case) + 3}_1.csv")
+
+    def ask(self, case: str, columns: str, table: str) -> Rows:
+        """Return columns of the port of a case."""
+        port = f"TwoHundredGigE1/0/{list(ODD).index(case) + 3}:1"
+        return self.release.ask(f"SELECT {columns} FROM {table} WHERE port = '{port}' ORDER BY ALL")
+
+    def rejected(self, case: str) -> Rows:
+        """Return the rejected lines of the file of a case."""
+        name = self.path(case).relative_to(self.release.root).as_posix()
+        return self.release.ask(f"SELECT line, reason FROM staging.rejected_rows WHERE file = '{name}' ORDER BY ALL")
+
+    def is_whole(self, case: str) -> bool:
+        """Return True if the port has all values of the intact one."""
+        columns = "polls, in_bytes, out_bytes"
+        intact = f"SELECT {columns} FROM metrics.port_hour WHERE port = 'TwoHundredGigE1/0/1:1'"
+        return self.ask(case, columns, "metrics.port_hour") == self.release.ask(intact)
+
+
+@pytest.fixture(scope="module")
+def odd(sample: Path, tmp_path_factory: pytest.TempPathFactory, small_project: None) -> Odd:
+    release = lay_out(sample, tmp_path_factory.mktemp("odd"))
+    (rows,) = {copy_port(release, number, 1, change) for number, change in enumerate(ODD.values(), start=3)}
+    assert f"{1 + 3 + 1 + len(LENIENT)} lines rejected" in done(release.build()).err
+    return Odd(release, rows)
+
+
+def test_the_most_that_a_counter_may_say_is_read(odd: Odd) -> None:
+    """Every row at its bound: nothing overflows on the way, though the port would be above line rate."""
+    most = odd.rows * (10**15 - 1)
+    assert odd.rejected("at the bounds") == []
+    assert odd.ask("at the bounds", "in_bytes, out_bytes", "metrics.port_hour") == [(most, most)]
+
+
+def test_a_poll_at_the_very_begin_of_the_hour_is_read(odd: Odd) -> None:
+    assert odd.ask("at the begin", "second_utc, covered_ms", "metrics.port_second")[0][1] == 1000
+
+
+def test_some_numbers_are_read_in_other_forms_than_the_published_one(odd: Odd) -> None:
+    """As the page of the format says: read as this, whatever else is in the file."""
+    for number, value in LENIENT.items():
+        for beside, count in (("alone", 0), ("beside a bad line", 1)):
+            case = f"{number.decode()} {beside}"
+            assert len(odd.rejected(case)) == count
+            assert odd.ask(case, "time_utc, in_bytes_raw", "staging.port_counters")[99][1] == value
+
+
+def test_a_blank_line_is_rejected(odd: Odd) -> None:
+    assert odd.rejected("a blank line") == [(101, "blank line")]
+    assert odd.is_whole("a blank line")
+
+
+def test_many_bad_lines_are_counted(odd: Odd) -> None:
+    reason = "line 101: 1 fields instead of 10 and 2 more lines"
+    assert odd.release.listed(odd.path("many bad lines")) == ("partial", reason)
+
+
+def test_of_a_doubled_row_one_is_in(odd: Odd) -> None:
+    assert odd.rejected("a doubled row") == [(102, "a second row of the same time")]
+    assert odd.is_whole("a doubled row")
+
+
+def test_rows_out_of_order_are_all_in(odd: Odd) -> None:
+    assert odd.is_whole("out of order")
+
+
+@pytest.mark.parametrize("mixed", [False, True], ids=["every line", "one line"])
+def test_line_ends_of_another_system_change_no_row(odd: Odd, mixed: bool) -> None:
+    case = "one line ends so" if mixed else "every line ends so"
+    assert odd.is_whole(case)
+    reason = "its lines do not all end alike: read from a mended copy" if mixed else None
+    assert odd.release.listed(odd.path(case)) == ("read", reason)
 
 
 FALLS = {
@@ -146,65 +257,20 @@ def test_a_32_bit_counter_falls_by_no_more_than_it_holds(release: Release) -> No
     assert release.ask("SELECT line, reason FROM staging.rejected_rows") == [(101, reason)]
 
 
-def test_a_poll_at_the_very_begin_of_the_hour_is_read(release: Release) -> None:
-    """Its window is the first millisecond, which no other window may have."""
-
-    def begin(lines: list[bytes]) -> list[bytes]:
-        fields = lines[1].split(b",")
-        clock = fields[0].rpartition(b" ")[0] + b" 00:00:00.000"
-        return [lines[0], b",".join([clock, b"1716480000000", *fields[2:4], b"1,7,1,7,0,0\n"]), *lines[2:]]
-
-    spoil(release.access, begin)
-    done(release.build())
-    second = "FROM metrics.port_second WHERE port = 'TwoHundredGigE1/0/1:1' ORDER BY second_utc LIMIT 1"
-    assert release.ask(f"SELECT covered_ms {second}") == [(1000,)]
-
-
-LENIENT = {b"0012": 12, b"-0": 0}
-
-
-def copy_port(release: Release, number: int) -> Path:
-    """Copy the 200G port to another one and return its file."""
-    path = release.access.with_name(f"Leaf-1_{number}_1.csv")
-    path.write_bytes(release.access.read_bytes().replace(b"GigE1/0/1:1", f"GigE1/0/{number}:1".encode()))
-    return path
-
-
-def test_some_numbers_are_read_in_other_forms_than_the_published_one(release: Release) -> None:
-    """As the page of the format says: read as this, whatever else is in the file."""
-    for place, number in enumerate(LENIENT, start=3):
-        spoil(copy_port(release, place), field(5, number))
-        beside = copy_port(release, place + 10)
-        spoil(beside, field(5, number))
-        spoil(beside, lambda lines: [*lines, b"x\n"])
-    done(release.build())
-    assert release.ask("SELECT count(*) FROM staging.rejected_rows") == [(len(LENIENT),)]
-    for place, value in enumerate(LENIENT.values(), start=3):
-        for port in (place, place + 10):
-            rows = f"FROM staging.port_counters WHERE port = 'TwoHundredGigE1/0/{port}:1' ORDER BY time_utc"
-            assert release.ask(f"SELECT in_bytes_raw {rows} LIMIT 1 OFFSET 99") == [(value,)]
-
-
 def test_fractions_are_rejected_without_kernels_too(release: Release) -> None:
     """The engine alone would round them; points are in ratios too, so that hashing cannot see them."""
     columns = (1, 4, 5, 6, 7)
     for place, column in enumerate(columns, start=3):
-        spoil(copy_port(release, place), row_100(lambda line, column=column: b",".join(  # type: ignore[misc]
+        change = row_100(lambda line, column=column: b",".join(  # type: ignore[misc]
             text + b".4" if at == column else text for at, text in enumerate(line.split(b","))
-        )))  # fmt: skip
+        ))  # fmt: skip
+        copy_port(release, place, 1, change)
     done(release.build("--plain-sql"))
     found = release.ask("SELECT file, line, reason FROM staging.rejected_rows ORDER BY file")
     assert [(str(file).rpartition("/")[2], line) for file, line, _ in found] == [
         (f"Leaf-1_{place}_1.csv", 101) for place, _ in enumerate(columns, start=3)
     ]
     assert all("is not a whole number" in str(reason) for _, _, reason in found)
-
-
-def test_a_blank_line_is_rejected(release: Release) -> None:
-    rows = spoil(release.access, lambda lines: [*lines[:100], b"\n", *lines[100:]])
-    done(release.build())
-    assert release.ask("SELECT line, reason FROM staging.rejected_rows") == [(101, "blank line")]
-    assert release.access_rows() == rows
 
 
 def test_a_line_that_is_odd_in_its_form_alone_is_found_by_every_build(release: Release) -> None:
@@ -226,34 +292,3 @@ def test_a_repaired_file_gives_the_same_build_again(release: Release) -> None:
     shutil.rmtree(release.target)
     again = done(release.build("--json")).out
     assert again.splitlines()[1] == first.splitlines()[1]  # the build's id
-
-
-def test_many_bad_lines_are_counted(release: Release) -> None:
-    spoil(release.access, lambda lines: [*lines[:100], b"x\n", b"y\n", b"z\n", *lines[100:]])
-    assert "3 lines rejected" in done(release.build()).err
-    assert release.listed(release.access) == ("partial", "line 101: 1 fields instead of 10 and 2 more lines")
-
-
-def test_of_a_doubled_row_one_is_in(release: Release) -> None:
-    rows = spoil(release.access, lambda lines: [*lines[:101], lines[100], *lines[101:]])
-    done(release.build())
-    assert release.ask("SELECT line, reason FROM staging.rejected_rows") == [(102, "a second row of the same time")]
-    assert release.access_rows() == rows
-
-
-def test_rows_out_of_order_are_all_in(release: Release, expected: Rows) -> None:
-    spoil(release.access, lambda lines: [lines[0], *reversed(lines[1:])])
-    done(release.build())
-    assert release.rows() == expected
-
-
-@pytest.mark.parametrize("mixed", [False, True], ids=["every line", "one line"])
-def test_line_ends_of_another_system_change_no_row(release: Release, expected: Rows, mixed: bool) -> None:
-    def change(lines: list[bytes]) -> list[bytes]:
-        return [line.replace(b"\n", b"\r\n") if at == 50 or not mixed else line for at, line in enumerate(lines)]
-
-    spoil(release.access, change)
-    done(release.build())
-    assert release.rows() == expected
-    reason = "its lines do not all end alike: read from a mended copy" if mixed else None
-    assert release.listed(release.access) == ("read", reason)

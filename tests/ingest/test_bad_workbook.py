@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import zipfile
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import openpyxl
@@ -68,53 +70,83 @@ def test_the_other_rows_are_loaded(odd: tuple[Release, Rows]) -> None:
     assert f"{len(ODD)} lines could not be read" in release.doctor().out
 
 
-def test_the_same_error_in_both_sheets_is_two_rejected_rows(published: Release) -> None:
-    change(published.workbook, (TOPOLOGY, 4, 1, "=A1"), (NICS, 4, 1, "=A1"))
-    done(published.build())
-    reasons = published.ask("SELECT reason FROM staging.rejected_rows ORDER BY ALL")
-    assert reasons == [
-        (f"cell A4 holds a formula without a stored value (sheet {sheet!r})",) for sheet in sorted((TOPOLOGY, NICS))
-    ]
+def give_both_sheets_an_error(path: Path) -> None:
+    change(path, (TOPOLOGY, 4, 1, "=A1"), (NICS, 4, 1, "=A1"))
 
 
-def test_doubled_rows_change_nothing(published: Release) -> None:
-    before = published.ask("SELECT * FROM topology.nic_ports ORDER BY ALL")
-    book = openpyxl.load_workbook(published.workbook)
+def double_rows(path: Path) -> None:
+    book = openpyxl.load_workbook(path)
     for sheet in book.worksheets:
         for row in list(sheet.iter_rows(min_row=2, max_row=4, values_only=True)):
             sheet.append(row)
-    book.save(published.workbook)
-    done(published.build())
-    assert published.ask("SELECT * FROM topology.nic_ports ORDER BY ALL") == before
-    assert published.ask(
-        "SELECT count(*), bool_and(reason LIKE '% stands in row % already (sheet %)') FROM staging.rejected_rows"
-    ) == [(6, True)]
+    book.save(path)
 
 
-def test_a_nameless_row_gets_no_name_that_its_server_already_has(published: Release) -> None:
-    """A server has two rows on ports of one leaf: the rail order would give both one name."""
-    book = openpyxl.load_workbook(published.workbook)
+def add_a_nameless_row(path: Path) -> None:
+    """Give a server two rows on ports of one leaf: the rail order would give both one name."""
+    book = openpyxl.load_workbook(path)
     sheet = book[TOPOLOGY]
     row = next(row for row in sheet.iter_rows(min_row=2, values_only=True) if row[2])
     free = "TwoHundredGigE1/0/30:2"
     sheet.append([free, None, None, free, None, row[5], row[6]])
-    book.save(published.workbook)
-    server = str(row[6]).rpartition("-GPU-")[2]
-    asked = f"SELECT * FROM topology.nic_ports WHERE server = 'GPU-{server}' ORDER BY ALL"
-    before = published.ask(asked)
-    done(published.build())
-    assert published.ask("SELECT count(*) FROM staging.rejected_rows") == [(0,)]
-    assert published.ask(asked) == before
+    book.save(path)
 
 
-def test_a_copy_of_the_workbook_is_not_read_twice(published: Release) -> None:
-    before = published.ask("SELECT * FROM topology.nic_ports ORDER BY ALL")
-    copy = published.workbook.with_name("cluster (1).xlsx")
-    copy.write_bytes(published.workbook.read_bytes())
-    done(published.build())
-    assert published.ask("SELECT * FROM topology.nic_ports ORDER BY ALL") == before
-    assert published.ask("SELECT DISTINCT file, line, reason FROM staging.rejected_rows") == [
-        ("cluster/cluster.xlsx", 1, "not read: the same file as cluster/cluster (1).xlsx")
+def copy_beside(path: Path) -> None:
+    shutil.copy(path, path.with_name("cluster (1).xlsx"))
+
+
+SAME: dict[str, Callable[[Path], None]] = {
+    "intact": lambda _: None,
+    "both": give_both_sheets_an_error,
+    "doubled": double_rows,
+    "nameless": add_a_nameless_row,
+    "copied": copy_beside,
+}
+"""Clusters, and what their workbooks have that changes no other row."""
+NIC_PORTS = "SELECT * EXCLUDE (cluster) FROM topology.nic_ports WHERE cluster = '{}' ORDER BY ALL"
+
+
+@pytest.fixture(scope="module")
+def same(sample: Path, tmp_path_factory: pytest.TempPathFactory, small_project: None) -> Release:
+    """A release of such clusters, built."""
+    release = lay_out(sample, tmp_path_factory.mktemp("same"))
+    for name, spoil in SAME.items():
+        cluster = shutil.copytree(release.cluster, release.root / name)
+        spoil(cluster / "cluster.xlsx")
+    shutil.rmtree(release.cluster)
+    done(release.build())
+    return release
+
+
+def rejected(release: Release, cluster: str) -> Rows:
+    asked = "SELECT DISTINCT file, line, reason FROM staging.rejected_rows"
+    return release.ask(f"{asked} WHERE starts_with(file, '{cluster}/') ORDER BY ALL")
+
+
+def test_the_same_error_in_both_sheets_is_two_rejected_rows(same: Release) -> None:
+    assert [reason for *_, reason in rejected(same, "both")] == [
+        f"cell A4 holds a formula without a stored value (sheet {sheet!r})" for sheet in sorted((TOPOLOGY, NICS))
+    ]
+
+
+def test_doubled_rows_change_nothing(same: Release) -> None:
+    assert same.ask(NIC_PORTS.format("doubled")) == same.ask(NIC_PORTS.format("intact"))
+    assert same.ask(
+        "SELECT count(*), bool_and(reason LIKE '% stands in row % already (sheet %)') FROM staging.rejected_rows "
+        "WHERE file = 'doubled/cluster.xlsx'"
+    ) == [(6, True)]
+
+
+def test_a_nameless_row_gets_no_name_that_its_server_already_has(same: Release) -> None:
+    assert rejected(same, "nameless") == []
+    assert same.ask(NIC_PORTS.format("nameless")) == same.ask(NIC_PORTS.format("intact"))
+
+
+def test_a_copy_of_the_workbook_is_not_read_twice(same: Release) -> None:
+    assert same.ask(NIC_PORTS.format("copied")) == same.ask(NIC_PORTS.format("intact"))
+    assert rejected(same, "copied") == [
+        ("copied/cluster.xlsx", 1, "not read: the same file as copied/cluster (1).xlsx")
     ]
 
 

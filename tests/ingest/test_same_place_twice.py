@@ -12,15 +12,18 @@ from tests.ingest.spoiling import PACK, pack
 from tests.release import HOUR, Release, Rows, done, fails
 
 
-@pytest.mark.parametrize("suffix", PACK)
-def test_a_plain_and_a_compressed_copy_of_a_port_are_read_once(release: Release, expected: Rows, suffix: str) -> None:
-    copy = shutil.copy(release.access, release.base)
-    path = pack(release.access, suffix)
-    shutil.move(copy, release.access)
+def test_a_plain_and_a_compressed_copy_of_a_port_are_read_once(release: Release, expected: Rows) -> None:
+    plain = (release.access, release.uplink)
+    packed = []
+    for path, suffix in zip(plain, PACK, strict=True):
+        copy = shutil.copy(path, release.base)
+        packed.append(pack(path, suffix))
+        shutil.move(copy, path)
     done(release.build())
     assert release.rows() == expected
-    shown = release.access.relative_to(release.root).as_posix()
-    assert release.listed(path) == ("ignored", f"the same content as {shown}")
+    for path, copy in zip(plain, packed, strict=True):
+        shown = path.relative_to(release.root).as_posix()
+        assert release.listed(copy) == ("ignored", f"the same content as {shown}")
 
 
 def test_the_same_hour_twice_is_read_once(release: Release, expected: Rows) -> None:

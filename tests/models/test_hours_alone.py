@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
@@ -13,7 +13,7 @@ import pytest
 
 import warehouse
 from tests.conftest import call
-from tests.release import keep_switches
+from tests.release import keep_switches, lay_out_project
 from warehouse.engine.duckdb import DuckDBEngine
 from warehouse.graph.dag import Graph
 from warehouse.graph.loading import load_graph
@@ -101,7 +101,17 @@ class Grown(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def grown(three_hours: Path, tmp_path_factory: pytest.TempPathFactory) -> Grown:
+def hourly(graph: Graph, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Build with the hourly models alone, all that they read, and the table that shows which ports have counters."""
+    names = [name for name, node in graph.nodes.items() if node.model.partition == HOURLY]
+    project = lay_out_project(tmp_path_factory.mktemp("project"), [*names, "topology.ports"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Project, "open", lambda _=None: project)
+        yield
+
+
+@pytest.fixture(scope="module")
+def grown(hourly: None, three_hours: Path, tmp_path_factory: pytest.TempPathFactory) -> Grown:
     base = tmp_path_factory.mktemp("grown")
     root, target = _release(three_hours, base, range(2)), base / "target"
     warehouse.build(root, target)

@@ -293,7 +293,7 @@ def digest() -> str:
 
 def test_threads_of_numpy_change_no_bit() -> None:
     said = set()
-    for threads in ("1", "2", "4"):
+    for threads in ("1", "4"):
         done = subprocess.run(
             [sys.executable, "-c", HASH.format(path=sys.path)],
             env={**os.environ, "OPENBLAS_NUM_THREADS": threads, "OMP_NUM_THREADS": threads},

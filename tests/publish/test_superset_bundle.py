@@ -30,11 +30,17 @@ def opened(built: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 @pytest.fixture(scope="module")
-def like_real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
-    folder = tmp_path_factory.mktemp("like_real")
-    write_like_real(folder / "data", seconds=420)
-    warehouse.build(folder / "data", folder / "target")
-    with warehouse.open(folder / "target") as connection:
+def data_like_real(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("data")
+    write_like_real(folder, seconds=420)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def like_real(data_like_real: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
+    target = tmp_path_factory.mktemp("like_real") / "target"
+    warehouse.build(data_like_real, target)
+    with warehouse.open(target) as connection:
         yield connection
 
 
@@ -58,8 +64,18 @@ def source(dataset: dict[str, Any]) -> str:
 
 
 @pytest.fixture(scope="module")
-def duck(opened: duckdb.DuckDBPyConnection) -> Files:
-    return files(opened, "duck")
+def packed(opened: duckdb.DuckDBPyConnection) -> bytes:
+    return made.bundle(opened, URIS["duck"], "duck")
+
+
+@pytest.fixture(scope="module")
+def duck(packed: bytes) -> Files:
+    return made.unzipped(packed)
+
+
+@pytest.fixture(scope="module")
+def duck_like_real(like_real: duckdb.DuckDBPyConnection) -> Files:
+    return files(like_real, "duck")
 
 
 def test_charts_datasets_and_database_reference_each_other_by_uuid(duck: Files) -> None:
@@ -83,7 +99,7 @@ def test_charts_datasets_and_database_reference_each_other_by_uuid(duck: Files) 
             assert above["targets"][0]["column"]["name"] in columns
 
 
-def test_two_connections_do_not_collide(duck: Files, opened: duckdb.DuckDBPyConnection) -> None:
+def test_two_connections_do_not_collide(duck: Files, packed: bytes, opened: duckdb.DuckDBPyConnection) -> None:
     other = files(opened, "pg")
     assert not {one["uuid"] for one in duck.values() if "uuid" in one} & {
         one["uuid"] for one in other.values() if "uuid" in one
@@ -93,7 +109,7 @@ def test_two_connections_do_not_collide(duck: Files, opened: duckdb.DuckDBPyConn
             ids = {"uuid", "dataset_uuid", "database_uuid"}
             assert {k: v for k, v in one.items() if k not in ids} == {k: v for k, v in two.items() if k not in ids}
     assert of_kind(duck, "databases")[0]["sqlalchemy_uri"].endswith("?access_mode=read_only")
-    assert made.bundle(opened, URIS["duck"], "duck") == made.bundle(opened, URIS["duck"], "duck")
+    assert made.bundle(opened, URIS["duck"], "duck") == packed
 
 
 def test_every_filter_works_on_every_chart_of_its_tabs(duck: Files) -> None:
@@ -184,8 +200,8 @@ def test_minutes_without_a_row_are_gaps_and_the_opening_gap_is_separate(
     assert rows[1] <= rows[0]
 
 
-def test_leaves_are_sorted_by_number(like_real: duckdb.DuckDBPyConnection) -> None:
-    leaf = one_of(files(like_real, "duck"), "datasets", "leaf_hour")
+def test_leaves_are_sorted_by_number(like_real: duckdb.DuckDBPyConnection, duck_like_real: Files) -> None:
+    leaf = one_of(duck_like_real, "datasets", "leaf_hour")
     [order] = [one["expression"] for one in leaf["metrics"] if one["metric_name"] == "order_of_switch"]
     found = like_real.execute(f"SELECT switch FROM metrics.leaf_hour GROUP BY switch ORDER BY {order}").fetchall()
     assert tuple(name for (name,) in found) == LEAVES
@@ -214,7 +230,7 @@ def test_tables_are_sorted_by_the_numbers_in_names(duck: Files, opened: duckdb.D
             ]
 
 
-def test_a_chart_without_data_has_a_reason(like_real: duckdb.DuckDBPyConnection) -> None:
+def test_a_chart_without_data_has_a_reason(like_real: duckdb.DuckDBPyConnection, duck_like_real: Files) -> None:
     reasons = {
         chart["chart"]: chart["reason"]
         for tab in made.filled(like_real)["tabs"]
@@ -233,17 +249,16 @@ def test_a_chart_without_data_has_a_reason(like_real: duckdb.DuckDBPyConnection)
     assert "The loaded hours are 2024-05-23 16:00 to 2024-05-23 17:00 UTC" in task
     assert "20240516-1556-2 ran from 2024-05-16 15:56" in task
     assert "Loaded: itp" in reasons["GPU time by end state of jobs"]
-    position = of_kind(files(like_real, "duck"), "dashboards")[0]["position"].values()
+    position = of_kind(duck_like_real, "dashboards")[0]["position"].values()
     texts = [box["meta"]["code"] for box in position if isinstance(box, dict) and box["type"] == "MARKDOWN"]
     assert {f"#### {title}\n\n{reason}" for title, reason in reasons.items()} <= set(texts)
 
 
-def test_an_empty_tab_is_left_out(tmp_path: Path, like_real: duckdb.DuckDBPyConnection) -> None:
+def test_an_empty_tab_is_left_out(tmp_path: Path, data_like_real: Path, like_real: duckdb.DuckDBPyConnection) -> None:
     said = made.template()
     [tasks] = [tab for tab in said["tabs"] if tab["title"] == "Tasks"]
     assert like_real.execute(tasks["needs"]).fetchone() == (True,)
-    write_like_real(tmp_path / "data", seconds=60)
-    warehouse.build(tmp_path / "data" / "itp", tmp_path / "target")
+    warehouse.build(data_like_real / "itp", tmp_path / "target")
     with warehouse.open(tmp_path / "target") as jobs:
         found = files(jobs, "duck")
     [dashboard] = of_kind(found, "dashboards")
@@ -254,9 +269,10 @@ def test_an_empty_tab_is_left_out(tmp_path: Path, like_real: duckdb.DuckDBPyConn
     assert {one["name"] for one in dashboard["metadata"]["native_filter_configuration"]} == {"Trace", "Cluster of jobs"}
 
 
-def test_every_suspect_link_names_its_evidence(opened: duckdb.DuckDBPyConnection) -> None:
-    for site, start in ((None, "cluster_sample/"), ("https://example.org/docs/", "<a href=")):
-        suspects = one_of(files(opened, "duck", site), "datasets", "suspect_links")
+def test_every_suspect_link_names_its_evidence(opened: duckdb.DuckDBPyConnection, duck: Files) -> None:
+    with_site = files(opened, "duck", "https://example.org/docs/")
+    for found, start in ((duck, "cluster_sample/"), (with_site, "<a href=")):
+        suspects = one_of(found, "datasets", "suspect_links")
         rows = opened.execute(f"SELECT kind, switch, port, server, source FROM ({suspects['sql']})").fetchall()
         assert rows
         assert all(place.startswith(start) for *_, place in rows)

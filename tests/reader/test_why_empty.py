@@ -34,7 +34,7 @@ def test_an_empty_answer_has_a_reason(command: Command, built: Path, arguments: 
     assert said.err.startswith(f"no rows: {reason}")
 
 
-def test_an_empty_table_names_the_missing_files(command: Command, small: Path, tmp_path: Path) -> None:
+def test_an_empty_table_names_the_missing_files(command: Command, small: Path) -> None:
     assert command("sql", "-q", "jobs", "-t", small).err == (
         "no rows: metrics.job_totals is empty: no files of AcmeTrace or ITP in the data folders (warehouse doctor); "
         "ITP publishes neither queueing nor start times, so the waiting times of its jobs are unknown when it is "
@@ -53,12 +53,12 @@ def test_an_empty_table_names_the_missing_files(command: Command, small: Path, t
 
 @pytest.fixture(scope="module")
 def small(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a build of one port file."""
+    """Return a build of one server port and the uplinks of one leaf."""
     folder = tmp_path_factory.mktemp("small")
-    [file, *_] = sorted(sample.rglob("Leaf-1_1_*.csv"))
-    place = folder / "data" / file.relative_to(sample)
-    place.parent.mkdir(parents=True)
-    shutil.copy(file, place)
+    for file in (*sample.rglob("Leaf-1_1_1.csv"), *sample.rglob("Leaf-1_3[3-9].csv")):
+        place = folder / "data" / file.relative_to(sample)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, place)
     warehouse.build(folder / "data", folder / "target")
     return folder / "target"
 
@@ -68,13 +68,8 @@ def test_a_build_of_an_earlier_version_has_no_reason(command: Command, target: P
     assert said.err == "no rows\n"
 
 
-def test_spines_that_cannot_be_judged_have_numbers_and_a_reason(sample: Path, command: Command, tmp_path: Path) -> None:
-    for file in sample.rglob("Leaf-1_3[3-9].csv"):
-        place = tmp_path / "data" / file.relative_to(sample)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(file, place)
-    warehouse.build(tmp_path / "data", tmp_path / "target")
-    said = command("sql", "-q", "spine-balance", "--format", "table", "-t", tmp_path / "target").out
+def test_spines_that_cannot_be_judged_have_numbers_and_a_reason(small: Path, command: Command) -> None:
+    said = command("sql", "-q", "spine-balance", "--format", "table", "-t", small).out
     assert re.search(r"^spine-1 +[\d.]+ [A-Z]B +[\d.]+ [A-Z]B +NULL +[\d.]+$", said, re.MULTILINE), said
     told = " ".join(said.split())
     assert "over_mean NULL: not checkable, 1 of 9 leaves loaded. What can be judged" in told

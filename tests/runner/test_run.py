@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from tests.release import lay_out
 from tests.runner.conftest import COLUMNS
 from tests.tiny import HOURS, Tiny
 from warehouse.base.settings import settle
+from warehouse.project.project import Project
 from warehouse.runner.build import build
 from warehouse.runner.reporter import Reporter
 
@@ -139,10 +141,15 @@ def await_file(path: Path) -> None:
         time.sleep(0.02)
 
 
-def test_an_interrupted_build_ends_with_status_130_and_publishes_nothing(sample: Path, tmp_path: Path) -> None:
+def test_an_interrupted_build_ends_with_status_130_and_publishes_nothing(
+    sample: Path, tmp_path: Path, fabric_project: Project
+) -> None:
+    (folder,) = fabric_project.folders
+    project = shutil.copytree(folder, tmp_path / "project")
+    (project / "warehouse.toml").write_text("shipped = false\n", encoding="utf-8")
     environment = {name: value for name, value in os.environ.items() if name not in SETTINGS}
     words = ["build", "-d", str(lay_out(sample, tmp_path).root), "-t", str(tmp_path / "t"), "-s", "metrics.port_hour"]
-    command = [sys.executable, "-m", "warehouse", *words]
+    command = [sys.executable, "-m", "warehouse", *words, "--project", str(project)]
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         assert process.stderr.readline().startswith("Found")
