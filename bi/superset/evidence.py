@@ -36,12 +36,32 @@ counters AS (                  -- the first reading: line 1 of a file names its 
         min(file) || ':2' || CASE WHEN count(*) > 1 THEN ' and of later hours' ELSE '' END AS place
     FROM staging.port_files
     GROUP BY cluster, switch, port
+),
+
+stated AS (                    -- the first row of a link table with this port, at either end
+    SELECT cluster, switch, port, min((file, line)) AS place
+    FROM (
+        SELECT cluster, switch, port, file, line FROM staging.hour_link
+        UNION ALL
+        SELECT cluster, peer_switch, peer_port, file, line FROM staging.hour_link
+    )
+    GROUP BY cluster, switch, port
 )
 
-SELECT s.cluster, s.switch, s.port, s.kind, s.evidence, coalesce(sheet.place, counters.place) AS place
+SELECT
+    s.cluster,
+    s.switch,
+    s.port,
+    s.kind,
+    s.evidence,
+    CASE
+        WHEN s.kind = 'peer_differs' THEN concat(stated.place[1], ':', stated.place[2])
+        ELSE coalesce(sheet.place, counters.place)
+    END AS place
 FROM metrics.suspect_links AS s
 LEFT JOIN sheet USING (cluster, switch, port, server)
 LEFT JOIN counters USING (cluster, switch, port)
+LEFT JOIN stated USING (cluster, switch, port)
 ORDER BY ALL
 """
 

@@ -13,6 +13,7 @@ columns:
 checks:
   - referenced(cluster) by metrics.elasticflow_tightness(cluster)
   - referenced(cluster) by metrics.flow_locality_hour(cluster)
+  - referenced(cluster) by metrics.flow_pairs(cluster)
   - referenced(cluster) by metrics.gpu_allocation(cluster)
   - referenced(cluster) by metrics.job_arrivals(cluster)
   - referenced(cluster) by metrics.job_duration_cdf(cluster)

@@ -13,6 +13,7 @@ checks:
   - referenced(hour_utc) by metrics.busy_server_second(hour_utc)
   - referenced(hour_utc) by metrics.findings(hour_utc)
   - referenced(hour_utc) by metrics.flow_locality_hour(hour_utc)
+  - referenced(hour_utc) by metrics.flow_pairs(hour_utc)
   - referenced(hour_utc) by metrics.leaf_hour(hour_utc)
   - referenced(hour_utc) by metrics.nic_flow_hour(hour_utc)
   - referenced(hour_utc) by metrics.nic_port_difference(hour_utc)
@@ -30,6 +31,7 @@ checks:
   - referenced(hour_utc) by metrics.traffic_periods(hour_utc)
   - referenced(hour_utc) by metrics.traffic_pulses(hour_utc)
   - referenced(hour_utc) by metrics.uplink_balance(hour_utc)
+  - referenced(hour_utc) by metrics.uplink_balance_minute(hour_utc)
 sources: docs/star.md
 --- */
 WITH named AS (

@@ -17,6 +17,7 @@ checks:
   - referenced(cluster, switch) by metrics.sampling_quality(cluster, switch)
   - referenced(cluster, switch) by metrics.spine_hour(cluster, spine)
   - referenced(cluster, switch) by metrics.uplink_balance(cluster, switch)
+  - referenced(cluster, switch) by metrics.uplink_balance_minute(cluster, switch)
 sources: docs/star.md
 --- */
 WITH named AS (                -- hour tables name switches that neither workbook nor counter files have

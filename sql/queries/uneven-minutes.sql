@@ -38,5 +38,5 @@ FROM metrics.uplink_balance_minute AS b
 LEFT JOIN fullest AS f USING (cluster, switch, minute_utc, direction)
 WHERE b.cov IS NOT NULL AND b.hash_null_p99 IS NOT NULL AND ($leaf IS NULL OR b.switch = $leaf)
     AND b.hour_utc = coalesce($hour::TIMESTAMP, (SELECT max(hour_utc) FROM metrics.uplink_balance_minute))
-ORDER BY over_null DESC, b.cluster, b.switch, b.minute_utc, b.direction
+ORDER BY b.cov / b.hash_null_p99 DESC, b.cluster, b.switch, b.minute_utc, b.direction
 LIMIT $limit

@@ -281,6 +281,8 @@ def test_every_suspect_link_names_its_evidence(opened: duckdb.DuckDBPyConnection
         plain = place.partition(">")[2].partition("<")[0]
         if kind.startswith("uplink_dead"):
             assert f"/{switch}_{port.rpartition('/')[2]}.csv:2" in plain
+        elif kind == "peer_differs":
+            assert re.search(r"link\S*\.csv:\d+", plain), plain
         else:
             sheet_row = int(plain.rpartition(":")[2])
             assert opened.execute(

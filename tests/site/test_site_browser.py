@@ -53,7 +53,7 @@ def test_a_page_works_from_disk_and_is_no_wider_than_a_phone(site: Path, browser
         ("uplnik balnace", "metrics.uplink_balance"),
         ("suspekt-links", "suspect-links"),
         ("opning gap", "opening gap"),
-        ("jian", "metrics.uplink_balance.jain_index"),
+        ("jian", "metrics.uplink_balance_minute.jain_index"),
         ("GPU-61", "GPU-61"),
         ("wait", "metrics.jobs.queue_seconds"),
     ],
