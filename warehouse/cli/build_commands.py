@@ -52,6 +52,9 @@ def add(commands: Commands) -> None:
     more(one).add_argument(
         "--share", metavar="I/N", help="with --parts-only: the parts of the I-th of N shares of the hours"
     )
+    more(one).add_argument(
+        "--scheduler", metavar="ADDRESS", help="make the hours on the workers of Dask: tcp://HOST:PORT or local:N"
+    )
     one.set_defaults(run=run_build)
 
     one = command(
@@ -121,6 +124,10 @@ def run_build(given: argparse.Namespace) -> int:
 
         reporter = profile = Profile(reporter, Path(given.plans) if given.plans else None)
     with reporter.reporting_failure(settled.target):
+        if given.scheduler:
+            from warehouse.runner.cluster import make_shares
+
+            make_shares(settled, _options(given), given.scheduler, reporter)
         result = build(settled, reporter, _options(given))
     if given.openlineage:
         _send_lineage(settled, given.openlineage)
@@ -146,7 +153,9 @@ def run_share(given: argparse.Namespace, settled: Settings, started: float) -> i
 
     if not given.parts_only:
         raise SettingsError("--share publishes nothing", hint="give --parts-only, too")
-    unfit = [name for name in ("select", "profile", "plans", "openlineage", "save") if getattr(given, name)]
+    unfit = [
+        name for name in ("scheduler", "select", "profile", "plans", "openlineage", "save") if getattr(given, name)
+    ]
     if unfit:
         raise SettingsError(f"--{unfit[0]} is for a build that publishes: leave it out, or --parts-only")
     share = Share.parse(given.share or "1/1")

@@ -103,8 +103,7 @@ class RawFiles:
         check_roots(folders)
         self._looked_at: set[str] = set()
         if walk is None or folders != list(roots):
-            known = None if paranoid else self._known.folder
-            skipped = [store.target, *leave_out]
+            known, skipped = None if paranoid else self._known.folder, [store.target, *leave_out]
             walk = walk_data(folders, skipped, follow_links=follow_links, known=known, trust=trust_folders)
         records = self._records(walk, Places(cluster))
         self._index = FileIndex((Section(record) for record in records), self.formats)
