@@ -10,7 +10,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from warehouse.base.errors import SettingsError
+from warehouse.base import hashing
+from warehouse.base.errors import DataError, SettingsError
 from warehouse.base.startup import regex
 from warehouse.formats.zhejiang.values import parse_hour
 from warehouse.ingest.inventory import RawFiles
@@ -44,6 +45,10 @@ class Share(NamedTuple):
         return f"{self.number}/{self.shares}"
 
 
+class OtherFilesError(DataError):
+    """Data folders that differ from those of the machine that dealt the hours."""
+
+
 class Deal:
     """Hours that are dealt to one share.
 
@@ -68,6 +73,8 @@ class Deal:
         self._first = _first_kept(sizes, keep_hours)
         self.hours = self._mine({hour: size for hour, size in sizes.items() if hour >= self._first})
         self.bytes = sum(sizes[hour] for hour in self.hours)
+        self.digest = hashing.of(sorted(sizes.items()))
+        """Hash of all hours and their bytes: shares are disjoint if it is the same where each is made."""
 
     def narrow(self, walk: Walk) -> None:
         """Leave the folders of other hours out of a walk."""

@@ -7,6 +7,7 @@ over the network is some kilobytes a task. The build then finds the parts. Dask 
 from __future__ import annotations
 
 import itertools
+import logging
 import platform
 from collections import Counter
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ import duckdb
 from warehouse.base.errors import ProcessError, SettingsError
 from warehouse.base.text import plural
 from warehouse.base.version import __version__
-from warehouse.ingest.shares import Deal, Share
+from warehouse.ingest.shares import Deal, OtherFilesError, Share
 from warehouse.runner.options import BuildOptions
 from warehouse.runner.reporter import Reporter
 from warehouse.runner.share import make_share
@@ -91,7 +92,7 @@ class Cluster:
             raise SettingsError("the scheduler has no worker that can make parts", hint="see docs/cluster.md")
         return found
 
-    def make(self, options: BuildOptions, hours: int) -> None:
+    def make(self, options: BuildOptions, hours: int, dealt: str) -> None:
         """Make all shares; those of dead and unfit workers again, elsewhere."""
         as_completed: Any = import_module("distributed").as_completed
         killed: Any = import_module("distributed.scheduler").KilledWorker
@@ -102,7 +103,8 @@ class Cluster:
             asked = options._replace(share=Share(number, count), wait=True)
             key, only = f"share-{number}-{next(self._turns)}", list(self._fit()) if self._unfit else None
             numbers[key] = number
-            return self._client.submit(make_on_worker, self._settings, asked, self._probe, key=key, workers=only)
+            arguments = self._settings, asked, self._probe, dealt
+            return self._client.submit(make_on_worker, *arguments, key=key, workers=only)
 
         waiting, deaths, done, made = as_completed(map(submit, range(1, count + 1))), Counter[int](), 0, 0
         for future in waiting:
@@ -134,7 +136,7 @@ def make_shares(settings: Settings, options: BuildOptions, scheduler: str, repor
     project = settings.project.absolute() if settings.project else None
     data = tuple(path.absolute() for path in settings.data)
     settings = settings._replace(data=data, target=settings.target.absolute(), project=project)
-    hours = len(Deal(Share(1, 1), recent_walk(settings), settings.keep_hours).hours)
+    deal = Deal(Share(1, 1), recent_walk(settings), settings.keep_hours)
     settings.target.mkdir(parents=True, exist_ok=True)
     probe = temporary_path(settings.target / "probe")
     probe.touch()
@@ -142,18 +144,22 @@ def make_shares(settings: Settings, options: BuildOptions, scheduler: str, repor
         with _connected(scheduler) as client:
             cluster = Cluster(client, settings, probe, reporter)
             cluster.compare()
-            cluster.make(options, hours)
+            cluster.make(options, len(deal.hours), deal.digest)
     finally:
         probe.unlink(missing_ok=True)
 
 
-def make_on_worker(settings: Settings, options: BuildOptions, probe: Path) -> Answer:
+def make_on_worker(settings: Settings, options: BuildOptions, probe: Path, dealt: str) -> Answer:
     """Make a share in a thread of a worker."""
     worker: Any = import_module("distributed").get_worker()
     reporter = _Notes()
     why = look(settings, probe)[1]
-    result = None if why else make_share(settings._replace(threads=1), reporter, options)
-    return len(result.outcome.made) if result else 0, reporter.notes, worker.address, why
+    made = 0
+    try:
+        made = 0 if why else len(make_share(settings._replace(threads=1), reporter, options, dealt).outcome.made)
+    except OtherFilesError as error:
+        why = error.message
+    return made, reporter.notes, worker.address, why
 
 
 def versions() -> dict[str, str]:
@@ -183,11 +189,17 @@ def _connected(scheduler: str) -> Iterator[Any]:
     kind, _, count = scheduler.partition(":")
     if kind == "local" and not (count.isdigit() and 1 <= int(count) <= 1024):
         raise SettingsError(f"--scheduler is {scheduler!r}", hint="for instance local:4 or tcp://10.0.0.1:8786")
-    made = {"n_workers": int(count), "threads_per_worker": 1, "dashboard_address": None} if kind == "local" else {}
+    made = (
+        {"n_workers": int(count), "threads_per_worker": 1, "dashboard_address": None, "silence_logs": logging.CRITICAL}
+        if kind == "local"
+        else {}
+    )
     try:
         client = distributed.Client(**made) if made else distributed.Client(scheduler, timeout=30)
     except (OSError, ValueError) as error:
         raise SettingsError(f"no scheduler answers at {scheduler}", hint="dask scheduler starts one") from error
+    for name in [name for name in logging.root.manager.loggerDict if name.startswith(("distributed", "tornado"))]:
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters is said in a sentence
     with client:
         try:
             yield client

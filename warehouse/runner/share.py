@@ -8,7 +8,7 @@ from typing import NamedTuple
 from warehouse.base.settings import Settings
 from warehouse.graph.dag import Graph
 from warehouse.graph.partial import PartialGraph
-from warehouse.ingest.shares import Deal, Share
+from warehouse.ingest.shares import Deal, OtherFilesError, Share
 from warehouse.project.project import Project
 from warehouse.runner.build import open_store
 from warehouse.runner.change_guard import ChangeGuard
@@ -43,10 +43,11 @@ class ShareResult(NamedTuple):
         }
 
 
-def make_share(settings: Settings, reporter: Reporter, options: BuildOptions) -> ShareResult:
+def make_share(settings: Settings, reporter: Reporter, options: BuildOptions, dealt: str | None = None) -> ShareResult:
     """Make the parts of a share, and what they read. Publish nothing.
 
     Shares of one target may run at once, on several machines. A whole build, which publishes, waits for them.
+    `dealt` is the digest of the deal where all shares come from, if that is known.
 
     Raises
     ------
@@ -55,16 +56,18 @@ def make_share(settings: Settings, reporter: Reporter, options: BuildOptions) ->
     """
     check_folders(settings)
     with hold(settings.target, wait=options.wait, shared=True), explaining_full_disk(settings):
-        return _make_share(settings, reporter, options)
+        return _make_share(settings, reporter, options, dealt)
 
 
-def _make_share(settings: Settings, reporter: Reporter, options: BuildOptions) -> ShareResult:
+def _make_share(settings: Settings, reporter: Reporter, options: BuildOptions, dealt: str | None) -> ShareResult:
     share = options.share or Share(1, 1)
     options = options._replace(share=share)
     project = Project.open(settings.project)
     guard = ChangeGuard(settings, project)
     store = open_store(settings, reporter, options)
     deal = Deal(share, guard.data, settings.keep_hours)
+    if dealt not in (None, deal.digest):
+        raise OtherFilesError("the data folders have other files here")
 
     def narrow(graph: Graph) -> Graph:
         partial = PartialGraph(graph)
