@@ -65,19 +65,23 @@ class Cluster:
         self._client, self._settings, self._probe, self._reporter = client, settings, probe, reporter
         self._unfit: set[str] = set()
         self._turns = itertools.count()
+        self._threads = 1
 
     def compare(self) -> None:
         """Raise SettingsError for a worker with other versions, or if none can make parts; note those that cannot."""
         mine = versions()
-        looked: dict[str, tuple[dict[str, str], str]] = self._client.run(look, self._settings, self._probe)
-        for worker, (theirs, why) in sorted(looked.items()):
+        looked = self._client.run(look, self._settings, self._probe, on_error="return")
+        for worker, found in sorted(looked.items()):
+            if isinstance(found, Exception):  # it has ended
+                continue
+            theirs, why = found
             for name in (name for name in mine if theirs[name] != mine[name]):
                 raise SettingsError(
                     f"the worker {worker} has {name} {theirs[name]}, and this process {mine[name]}: bytes could differ",
                     hint="Install the same versions on all machines.",
                 )
             self._leave(worker, why)
-        self._fit()
+        self._threads = sum(self._fit().values())
 
     def _leave(self, worker: str, why: str) -> None:
         if why and worker not in self._unfit:
@@ -88,7 +92,7 @@ class Cluster:
         """Return the threads of the workers that can make parts. Raises SettingsError if there is none."""
         workers = self._client.scheduler_info()["workers"]
         found = {name: int(one["nthreads"]) for name, one in workers.items() if name not in self._unfit}
-        if not found and (self._unfit or not workers):
+        if not found and self._unfit:
             raise SettingsError("the scheduler has no worker that can make parts", hint="see docs/cluster.md")
         return found
 
@@ -96,7 +100,7 @@ class Cluster:
         """Make all shares; those of dead and unfit workers again, elsewhere."""
         as_completed: Any = import_module("distributed").as_completed
         killed: Any = import_module("distributed.scheduler").KilledWorker
-        count = max(1, min(hours, SHARES_A_THREAD * sum(self._fit().values())))
+        count = max(1, min(hours, SHARES_A_THREAD * self._threads))
         numbers: dict[str, int] = {}
 
         def submit(number: int) -> Any:
@@ -189,18 +193,20 @@ def _connected(scheduler: str) -> Iterator[Any]:
     kind, _, count = scheduler.partition(":")
     if kind == "local" and not (count.isdigit() and 1 <= int(count) <= 1024):
         raise SettingsError(f"--scheduler is {scheduler!r}", hint="for instance local:4 or tcp://10.0.0.1:8786")
-    made = (
-        {"n_workers": int(count), "threads_per_worker": 1, "dashboard_address": None, "silence_logs": logging.CRITICAL}
-        if kind == "local"
-        else {}
-    )
+    local = {"threads_per_worker": 1, "dashboard_address": None, "silence_logs": logging.CRITICAL}
+    how = {"n_workers": int(count), **local} if kind == "local" else {"address": scheduler, "timeout": 30}
     try:
-        client = distributed.Client(**made) if made else distributed.Client(scheduler, timeout=30)
+        client = distributed.Client(**how)
     except (OSError, ValueError) as error:
         raise SettingsError(f"no scheduler answers at {scheduler}", hint="dask scheduler starts one") from error
     for name in [name for name in logging.root.manager.loggerDict if name.startswith(("distributed", "tornado"))]:
         logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters is said in a sentence
     with client:
+        try:
+            client.wait_for_workers(1, timeout=30)
+        except TimeoutError as error:
+            hint = f"dask worker {scheduler} starts one"
+            raise SettingsError(f"the scheduler {scheduler} has no worker", hint=hint) from error
         try:
             yield client
         except lost as error:
