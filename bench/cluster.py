@@ -79,7 +79,7 @@ def with_kills(month: Month, target: Path, workers: int, kills: int, seconds: fl
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(chance.uniform(0.2, 2) * seconds / max(1, kills))
             found = children(process.pid)
-            if killed < kills and found:
+            if killed < kills and found and (target / "cache" / "shares").exists():  # the first share has begun
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(chance.choice(found), signal.SIGKILL)
                     killed += 1

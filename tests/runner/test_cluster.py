@@ -178,4 +178,4 @@ def test_workers_that_die_again_and_again_end_the_build(tmp_path: Path, monkeypa
     monkeypatch.setattr(dask, "as_completed", Waiting)
     one = cluster.Cluster(Killing(a=0), Settings(), tmp_path, Notes())
     with pytest.raises(ProcessError, match="workers died again and again"):
-        one.make(BuildOptions(), 1, "")
+        one.make(BuildOptions(), Deal(Share(1, 1), walk_data([tmp_path], ())))

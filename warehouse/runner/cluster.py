@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 SHARES_A_THREAD = 4
 """Shares for each thread of a worker: more of them even out the work, and each costs the start of a share once more."""
+SHARE_BYTES = 100_000_000
+"""Bytes of raw files that are worth the start of one more share, which costs half a second of CPU."""
 MOST_DEATHS = 10
 """Times that Dask may give a share up, after the death of some workers each, before it counts as the cause."""
 Answer = tuple[int, list[str], str, str]
@@ -96,18 +98,19 @@ class Cluster:
             raise SettingsError("the scheduler has no worker that can make parts", hint="see docs/cluster.md")
         return found
 
-    def make(self, options: BuildOptions, hours: int, dealt: str) -> None:
+    def make(self, options: BuildOptions, deal: Deal) -> None:
         """Make all shares; those of dead and unfit workers again, elsewhere."""
         as_completed: Any = import_module("distributed").as_completed
         killed: Any = import_module("distributed.scheduler").KilledWorker
-        count = max(1, min(hours, SHARES_A_THREAD * self._threads))
+        worth = max(self._threads, deal.bytes // SHARE_BYTES)
+        count = max(1, min(len(deal.hours), SHARES_A_THREAD * self._threads, worth))
         numbers: dict[str, int] = {}
 
         def submit(number: int) -> Any:
             asked = options._replace(share=Share(number, count), wait=True)
             key, only = f"share-{number}-{next(self._turns)}", list(self._fit()) if self._unfit else None
             numbers[key] = number
-            arguments = self._settings, asked, self._probe, dealt
+            arguments = self._settings, asked, self._probe, deal.digest
             return self._client.submit(make_on_worker, *arguments, key=key, workers=only)
 
         waiting, deaths, done, made = as_completed(map(submit, range(1, count + 1))), Counter[int](), 0, 0
@@ -148,7 +151,7 @@ def make_shares(settings: Settings, options: BuildOptions, scheduler: str, repor
         with _connected(scheduler) as client:
             cluster = Cluster(client, settings, probe, reporter)
             cluster.compare()
-            cluster.make(options, len(deal.hours), deal.digest)
+            cluster.make(options, deal)
     finally:
         probe.unlink(missing_ok=True)
 
@@ -197,6 +200,8 @@ def _connected(scheduler: str) -> Iterator[Any]:
     how = {"n_workers": int(count), **local} if kind == "local" else {"address": scheduler, "timeout": 30}
     try:
         client = distributed.Client(**how)
+    except RuntimeError as error:
+        raise ProcessError(f"the workers of {scheduler} do not start") from error
     except (OSError, ValueError) as error:
         raise SettingsError(f"no scheduler answers at {scheduler}", hint="dask scheduler starts one") from error
     for name in [name for name in logging.root.manager.loggerDict if name.startswith(("distributed", "tornado"))]:
