@@ -196,7 +196,7 @@ def _connected(scheduler: str) -> Iterator[Any]:
     kind, _, count = scheduler.partition(":")
     if kind == "local" and not (count.isdigit() and 1 <= int(count) <= 1024):
         raise SettingsError(f"--scheduler is {scheduler!r}", hint="for instance local:4 or tcp://10.0.0.1:8786")
-    local = {"threads_per_worker": 1, "dashboard_address": None, "silence_logs": logging.CRITICAL}
+    local = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": logging.CRITICAL}
     how = {"n_workers": int(count), **local} if kind == "local" else {"address": scheduler, "timeout": 30}
     try:
         client = distributed.Client(**how)
